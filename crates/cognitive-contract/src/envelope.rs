@@ -1,0 +1,452 @@
+//! The one shape of every answer: `{ok, meta, data}` or `{ok: false, meta, error, partial_data?}`.
+//! A value of [`Envelope`] is valid by construction. [`check`] judges foreign JSON and repairs nothing.
+//! Knows no HTTP status, exit code or module; a module's own schemas are judged in `module.rs`.
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value};
+
+use crate::code::ErrorCode;
+use crate::meta::{self, Meta, RiskForm};
+use crate::overflow;
+use crate::text::pointer;
+use crate::violation::{OptionalMember, Violation};
+
+/// Members that a success may have.
+pub const SUCCESS_MEMBERS: [&str; 5] = ["ok", "meta", "data", "_emitted_context", "usage"];
+/// Members that a failure may have.
+pub const FAILURE_MEMBERS: [&str; 8] =
+    ["ok", "meta", "error", "partial_data", "_emitted_context", "usage", "streaming", "session_id"];
+
+/// A finished answer that obeys the envelope contract.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Envelope {
+    meta: Meta,
+    outcome: Outcome,
+    beside: Map<String, Value>,
+}
+
+/// What an envelope carries besides `meta`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// `ok: true`.
+    Success {
+        /// The business payload, with its `rationale`.
+        data: Map<String, Value>,
+    },
+    /// `ok: false`.
+    Failure {
+        /// What went wrong.
+        error: ErrorBody,
+        /// What exists of the result.
+        partial_data: Option<Map<String, Value>>,
+    },
+}
+
+/// The `error` member: a code in any spelling, a message, and whatever else belongs to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ErrorBody(Map<String, Value>);
+
+impl ErrorBody {
+    /// An error with its two required members.
+    #[must_use]
+    pub fn new(code: &str, message: &str) -> Self {
+        let mut members = Map::new();
+        members.insert("code".to_owned(), Value::from(code));
+        members.insert("message".to_owned(), Value::from(message));
+        Self(members)
+    }
+
+    /// Sets an optional member (`recoverable`, `suggestion`, `details`).
+    pub(crate) fn set(&mut self, name: &str, value: Value) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    /// The code as it was spelled by whoever made the error.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        self.0.get("code").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        self.0.get("message").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// All members.
+    #[must_use]
+    pub fn members(&self) -> &Map<String, Value> {
+        &self.0
+    }
+}
+
+impl Envelope {
+    /// A failure of the runtime's own making.
+    #[must_use]
+    pub fn failure(meta: Meta, error: ErrorBody, partial_data: Option<Map<String, Value>>) -> Self {
+        Self { meta, outcome: Outcome::Failure { error, partial_data }, beside: Map::new() }
+    }
+
+    /// Reads a finished envelope, or says everything that is wrong with it.
+    pub fn from_value(value: Value) -> Result<Self, Vec<Violation>> {
+        let found = check(&value, Strictness::default());
+        if found.is_empty() { Self::from_checked(value).ok_or_else(broken) } else { Err(found) }
+    }
+
+    /// Takes JSON apart that was checked before. `None` when it was not.
+    pub(crate) fn from_checked(value: Value) -> Option<Self> {
+        let Value::Object(mut members) = value else { return None };
+        let ok = members.shift_remove("ok")?.as_bool()?;
+        let meta = Meta::from_checked(into_object(members.shift_remove("meta")?)?)?;
+        let outcome = if ok {
+            Outcome::Success { data: into_object(members.shift_remove("data")?)? }
+        } else {
+            let error = ErrorBody(into_object(members.shift_remove("error")?)?);
+            let partial_data = members.shift_remove("partial_data").and_then(into_object);
+            Outcome::Failure { error, partial_data }
+        };
+        Some(Self { meta, outcome, beside: members })
+    }
+
+    /// Whether the run succeeded.
+    #[must_use]
+    pub fn ok(&self) -> bool {
+        matches!(self.outcome, Outcome::Success { .. })
+    }
+
+    /// The control plane.
+    #[must_use]
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// The control plane, to add what only the runtime knows.
+    pub fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.meta
+    }
+
+    /// Data, or error and partial data.
+    #[must_use]
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// The error of a failure.
+    #[must_use]
+    pub fn error(&self) -> Option<&ErrorBody> {
+        match &self.outcome {
+            Outcome::Success { .. } => None,
+            Outcome::Failure { error, .. } => Some(error),
+        }
+    }
+
+    /// The payload of a success.
+    #[must_use]
+    pub fn data(&self) -> Option<&Map<String, Value>> {
+        match &self.outcome {
+            Outcome::Success { data } => Some(data),
+            Outcome::Failure { .. } => None,
+        }
+    }
+
+    /// Puts a member beside the payload: `usage`, `_emitted_context`, and on failures `session_id`, `streaming`.
+    /// Other names are refused, since the envelope is a closed object.
+    pub fn set_beside(&mut self, name: &str, value: Value) -> bool {
+        let allowed = match self.outcome {
+            Outcome::Success { .. } => matches!(name, "usage" | "_emitted_context"),
+            Outcome::Failure { .. } => {
+                matches!(name, "usage" | "_emitted_context" | "streaming" | "session_id")
+            }
+        };
+        if allowed {
+            self.beside.insert(name.to_owned(), value);
+        }
+        allowed
+    }
+
+    /// A member beside the payload.
+    #[must_use]
+    pub fn beside(&self, name: &str) -> Option<&Value> {
+        self.beside.get(name)
+    }
+
+    /// The payload of a success taken out, for a failure that keeps it as `partial_data`.
+    #[must_use]
+    pub fn into_data(self) -> Option<Map<String, Value>> {
+        match self.outcome {
+            Outcome::Success { data } => Some(data),
+            Outcome::Failure { .. } => None,
+        }
+    }
+}
+
+fn broken() -> Vec<Violation> {
+    vec![Violation::new("", ErrorCode::SchemaValidationFailed, "type", "expected an envelope")]
+}
+
+fn into_object(value: Value) -> Option<Map<String, Value>> {
+    if let Value::Object(object) = value { Some(object) } else { None }
+}
+
+impl Serialize for Envelope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("ok", &self.ok())?;
+        map.serialize_entry("meta", &self.meta)?;
+        match &self.outcome {
+            Outcome::Success { data } => map.serialize_entry("data", data)?,
+            Outcome::Failure { error, partial_data } => {
+                map.serialize_entry("error", &error.0)?;
+                if let Some(partial) = partial_data {
+                    map.serialize_entry("partial_data", partial)?;
+                }
+            }
+        }
+        for (name, value) in &self.beside {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// What a module changes about the common contract. The default is the contract without a module.
+#[derive(Debug, Clone, Copy)]
+pub struct Strictness<'a> {
+    /// Which forms of `meta.risk` pass.
+    pub risk: RiskForm<'a>,
+    /// How many insights pass and what each must have.
+    pub insights: overflow::Limit,
+    /// Whether `rationale` may be an object (modules of format v1 and v0).
+    pub rationale_object: bool,
+}
+
+impl Default for Strictness<'_> {
+    fn default() -> Self {
+        Self { risk: RiskForm::Words, insights: overflow::Limit::WIDEST, rationale_object: false }
+    }
+}
+
+/// Finds everything that is wrong with a finished envelope. An empty list means that it is valid.
+#[must_use]
+pub fn check(value: &Value, strictness: Strictness<'_>) -> Vec<Violation> {
+    let Value::Object(members) = value else {
+        return vec![contract("", "type", "expected an object")];
+    };
+    let mut found = Vec::new();
+    match members.get("ok") {
+        Some(Value::Bool(true)) => check_success(members, strictness, &mut found),
+        Some(Value::Bool(false)) => check_failure(members, &mut found),
+        Some(_) => found.push(contract("/ok", "type", "expected `true` or `false`")),
+        None => found.push(contract("/ok", "required", "required member `ok` is missing")),
+    }
+    match members.get("meta") {
+        Some(Value::Object(object)) => {
+            found.extend(meta::check(object, strictness.risk).into_iter().map(|each| each.below("/meta")));
+        }
+        Some(_) => found.push(contract("/meta", "type", "expected an object")),
+        None => found.push(contract("/meta", "required", "required member `meta` is missing")),
+    }
+    check_beside(members, &mut found);
+    found
+}
+
+fn contract(path: &str, rule: &'static str, message: impl Into<String>) -> Violation {
+    Violation::new(path, ErrorCode::SchemaValidationFailed, rule, message)
+}
+
+fn check_success(members: &Map<String, Value>, strictness: Strictness<'_>, found: &mut Vec<Violation>) {
+    for forbidden in ["error", "partial_data"] {
+        if members.contains_key(forbidden) {
+            let message = format!("a success has no `{forbidden}`");
+            found.push(contract(&pointer("", forbidden), "closed", message));
+        }
+    }
+    check_closed(members, &SUCCESS_MEMBERS, &["error", "partial_data"], found);
+    match members.get("data") {
+        Some(Value::Object(data)) => {
+            check_rationale(data.get("rationale"), strictness, found);
+            found.extend(overflow::check(data, strictness.insights));
+        }
+        Some(_) => found.push(contract("/data", "type", "expected an object")),
+        None => found.push(contract("/data", "required", "required member `data` is missing")),
+    }
+}
+
+fn check_rationale(value: Option<&Value>, strictness: Strictness<'_>, found: &mut Vec<Violation>) {
+    let (rule, message) = match value {
+        Some(Value::String(text)) if !text.trim().is_empty() => return,
+        Some(Value::Object(_)) if strictness.rationale_object => return,
+        Some(Value::String(_)) => ("blank", "expected a rationale that is not empty"),
+        Some(_) => ("type", "expected a string"),
+        None => ("required", "required member `rationale` is missing"),
+    };
+    found.push(Violation::new("/data/rationale", ErrorCode::MissingRationale, rule, message));
+}
+
+fn check_failure(members: &Map<String, Value>, found: &mut Vec<Violation>) {
+    if members.contains_key("data") {
+        found.push(contract("/data", "closed", "a failure has no `data`; use `partial_data`"));
+    }
+    check_closed(members, &FAILURE_MEMBERS, &["data"], found);
+    match members.get("error") {
+        Some(Value::Object(error)) => check_error(error, found),
+        Some(_) => found.push(contract("/error", "type", "expected an object")),
+        None => found.push(contract("/error", "required", "required member `error` is missing")),
+    }
+    if !matches!(members.get("partial_data"), None | Some(Value::Object(_) | Value::Null)) {
+        found.push(contract("/partial_data", "type", "expected an object"));
+    }
+}
+
+fn check_error(error: &Map<String, Value>, found: &mut Vec<Violation>) {
+    for name in ["code", "message"] {
+        let path = pointer("/error", name);
+        match error.get(name) {
+            Some(Value::String(_)) => {}
+            Some(_) => found.push(contract(&path, "type", "expected a string")),
+            None => {
+                found.push(contract(&path, "required", format!("required member `{name}` is missing")));
+            }
+        }
+    }
+    let optional: [OptionalMember; 3] = [
+        ("recoverable", Value::is_boolean, "expected `true` or `false`"),
+        ("suggestion", Value::is_string, "expected a string"),
+        ("details", Value::is_object, "expected an object"),
+    ];
+    for (name, holds, message) in optional {
+        if error.get(name).is_some_and(|value| !holds(value)) {
+            found.push(contract(&pointer("/error", name), "type", message));
+        }
+    }
+}
+
+fn check_closed(
+    members: &Map<String, Value>,
+    allowed: &[&str],
+    reported: &[&str],
+    found: &mut Vec<Violation>,
+) {
+    for name in members.keys().map(String::as_str) {
+        if !allowed.contains(&name) && !reported.contains(&name) {
+            let message = format!("an envelope has no member `{name}`");
+            found.push(contract(&pointer("", name), "closed", message));
+        }
+    }
+}
+
+fn check_beside(members: &Map<String, Value>, found: &mut Vec<Violation>) {
+    for name in ["_emitted_context", "usage"] {
+        if members.get(name).is_some_and(|value| !value.is_object()) {
+            found.push(contract(&pointer("", name), "type", "expected an object"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn paths(value: &Value) -> Vec<String> {
+        let found = check(value, Strictness::default());
+        found.iter().map(|violation| format!("{} {}", violation.path, violation.rule)).collect()
+    }
+
+    fn success() -> Value {
+        json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } })
+    }
+
+    #[test]
+    fn env_001_009_a_success_survives_the_round_trip() {
+        let value = success();
+        let envelope = Envelope::from_value(value.clone()).unwrap();
+        assert!(envelope.ok());
+        assert_eq!(serde_json::to_value(&envelope).unwrap(), value);
+    }
+
+    #[test]
+    fn env_002_008_a_success_is_closed() {
+        let mut value = success();
+        value["error"] = Value::Null;
+        value["foo"] = json!(1);
+        assert_eq!(paths(&value), ["/error closed", "/foo closed"]);
+        let mut value = success();
+        value["usage"] = json!({ "input_tokens": 1 });
+        value["_emitted_context"] = json!({});
+        assert!(paths(&value).is_empty());
+        value["usage"] = json!(3);
+        assert_eq!(paths(&value), ["/usage type"]);
+    }
+
+    #[test]
+    fn env_003_to_006_a_failure_has_an_error_no_data_and_maybe_partial_data() {
+        let mut value = json!({
+            "ok": false, "meta": { "confidence": 0, "risk": "high", "explain": "e" },
+            "error": { "code": "E2006", "message": "m" }, "partial_data": null, "session_id": "s", "streaming": true,
+        });
+        assert!(paths(&value).is_empty());
+        assert!(Envelope::from_value(value.clone()).unwrap().error().is_some());
+        value["data"] = json!({});
+        value["partial_data"] = json!([]);
+        value["error"] = json!({ "code": 1 });
+        assert_eq!(
+            paths(&value),
+            ["/data closed", "/error/code type", "/error/message required", "/partial_data type"]
+        );
+    }
+
+    #[test]
+    fn env_007_012_what_is_missing_or_mistyped_is_said_all_at_once() {
+        assert_eq!(paths(&json!([])), [" type"]);
+        assert_eq!(paths(&json!({})), ["/ok required", "/meta required"]);
+        assert_eq!(paths(&json!({ "ok": 1, "meta": null })), ["/ok type", "/meta type"]);
+        assert_eq!(
+            paths(&json!({ "ok": true, "meta": {}, "data": [] })),
+            ["/data type", "/meta/confidence required", "/meta/risk required", "/meta/explain required"]
+        );
+    }
+
+    #[test]
+    fn data_001_002_004_a_blank_rationale_is_no_rationale() {
+        for rationale in [json!(""), json!("  \n"), json!(5), json!({ "decisions": [] })] {
+            let mut value = success();
+            value["data"]["rationale"] = rationale.clone();
+            let found = check(&value, Strictness::default());
+            assert_eq!(found.len(), 1, "{rationale}");
+            assert_eq!(found[0].code, ErrorCode::MissingRationale);
+        }
+    }
+
+    #[test]
+    fn data_003_a_long_rationale_survives_byte_for_byte() {
+        let mut value = success();
+        let long = "é".repeat(1 << 19);
+        value["data"]["rationale"] = Value::from(long.clone());
+        let envelope = Envelope::from_value(value).unwrap();
+        assert_eq!(envelope.data().unwrap()["rationale"], long);
+    }
+
+    #[test]
+    fn err_001_002_optional_error_members_are_typed_and_others_tolerated() {
+        let mut value = json!({
+            "ok": false, "meta": { "confidence": 0, "risk": "high", "explain": "e" },
+            "error": { "code": "FOO", "message": "m", "recoverable": "yes", "suggestion": 3, "details": [], "hint": 1 },
+        });
+        assert_eq!(
+            paths(&value),
+            ["/error/recoverable type", "/error/suggestion type", "/error/details type"]
+        );
+        value["error"] = json!({ "code": "FOO", "message": "m", "hint": 1 });
+        assert!(paths(&value).is_empty());
+    }
+
+    #[test]
+    fn env_008_only_known_members_can_be_put_beside_the_payload() {
+        let mut envelope = Envelope::from_value(success()).unwrap();
+        assert!(envelope.set_beside("usage", json!({})));
+        assert!(!envelope.set_beside("session_id", json!("s")));
+        assert!(Envelope::from_value(serde_json::to_value(&envelope).unwrap()).is_ok());
+    }
+}

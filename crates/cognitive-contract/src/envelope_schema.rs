@@ -1,0 +1,189 @@
+//! The envelope contract as a JSON Schema, for editors, gateways and other languages.
+//! Made of the same constants as the check in `envelope.rs`; a test holds the two together.
+
+use serde_json::{Value, json};
+
+use crate::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
+use crate::meta::{EXPLAIN_LIMIT, Risk};
+use crate::overflow::HIGHEST_LIMIT;
+
+/// The Draft-07 schema of an envelope, independent of any module.
+#[must_use]
+pub fn json_schema() -> Value {
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Cognitive Module envelope",
+        "description": "What every run answers: a success with data, or a failure with an error.",
+        "oneOf": [
+            closed("A run that met its contract.", &SUCCESS_MEMBERS, &["ok", "meta", "data"], true),
+            closed("A run that did not.", &FAILURE_MEMBERS, &["ok", "meta", "error"], false),
+        ],
+        "definitions": {
+            "meta": meta(),
+            "data": data(),
+            "error": error(),
+        },
+    })
+}
+
+fn closed(description: &str, members: &[&str], required: &[&str], ok: bool) -> Value {
+    let properties: serde_json::Map<String, Value> =
+        members.iter().map(|name| ((*name).to_owned(), member(name, ok))).collect();
+    json!({
+        "description": description,
+        "type": "object",
+        "required": required,
+        "additionalProperties": false,
+        "properties": properties,
+    })
+}
+
+fn member(name: &str, ok: bool) -> Value {
+    match name {
+        "ok" => json!({ "const": ok }),
+        "meta" | "data" | "error" => json!({ "$ref": format!("#/definitions/{name}") }),
+        "partial_data" => json!({ "type": ["object", "null"], "description": "What exists of the result." }),
+        "_emitted_context" => json!({ "type": "object", "description": "Context for later runs, by type." }),
+        "usage" => json!({ "type": "object", "description": "Tokens that the run cost." }),
+        _ => json!({}),
+    }
+}
+
+fn meta() -> Value {
+    json!({
+        "description": "Control plane: enough to route on without reading the data.",
+        "type": "object",
+        "required": ["confidence", "risk", "explain"],
+        "properties": {
+            "confidence": {
+                "type": "number", "minimum": 0, "maximum": 1,
+                "description": "How sure the module is that it met its contract. Not a probability of being right.",
+            },
+            "risk": { "enum": Risk::WORDS, "description": "How much harm acting on the answer could do." },
+            "explain": {
+                "type": "string", "maxLength": EXPLAIN_LIMIT, "description": "One line for logs and review cards.",
+            },
+            "trace_id": { "type": "string" },
+            "model": { "type": "string", "description": "provider/model" },
+            "latency_ms": { "type": "number", "minimum": 0 },
+            "processing_time_ms": { "type": "integer", "minimum": 0 },
+            "media_processed": { "type": "array" },
+            "media_validation": { "type": "object" },
+            "confidence_aggregation": { "enum": ["mean", "min", "weighted_mean"] },
+            "warnings": { "type": "array" },
+        },
+    })
+}
+
+fn data() -> Value {
+    json!({
+        "description": "Business payload. The module's own schema says more.",
+        "type": "object",
+        "required": ["rationale"],
+        "properties": {
+            "rationale": {
+                "type": "string", "pattern": r"\S", "description": "The reasoning in full, for audit.",
+            },
+            "extensions": { "properties": { "insights": {
+                "type": "array", "maxItems": HIGHEST_LIMIT,
+                "items": {
+                    "type": "object",
+                    "required": ["text", "suggested_mapping"],
+                    "properties": {
+                        "text": { "type": "string" },
+                        "suggested_mapping": { "type": "string" },
+                        "evidence": { "type": "string" },
+                    },
+                },
+            } } },
+        },
+    })
+}
+
+fn error() -> Value {
+    json!({
+        "type": "object",
+        "required": ["code", "message"],
+        "properties": {
+            "code": { "type": "string", "description": "E1000 to E4014, or the module's own. `cogn explain CODE`." },
+            "message": { "type": "string" },
+            "recoverable": { "type": "boolean" },
+            "suggestion": { "type": "string" },
+            "details": { "type": "object" },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envelope::{Strictness, check};
+
+    /// Every single change to a full envelope is judged alike by the schema and by the code.
+    #[test]
+    fn env_008_schema_and_check_agree_on_mutations() {
+        let validator = jsonschema::draft7::new(&json_schema()).unwrap();
+        let seeds = [
+            json!({
+                "ok": true,
+                "meta": { "confidence": 0.5, "risk": "low", "explain": "e", "trace_id": "t", "latency_ms": 1,
+                          "processing_time_ms": 2, "media_processed": [], "warnings": [] },
+                "data": { "rationale": "r", "extensions": { "insights": [{ "text": "t", "suggested_mapping": "m" }] } },
+                "usage": {}, "_emitted_context": {},
+            }),
+            json!({
+                "ok": false, "meta": { "confidence": 0, "risk": "high", "explain": "e" },
+                "error": { "code": "E1000", "message": "m", "recoverable": true, "suggestion": "s", "details": {} },
+                "partial_data": {}, "streaming": true, "session_id": "s",
+            }),
+        ];
+        let replacements = [
+            json!(null),
+            json!(true),
+            json!(-1),
+            json!(2),
+            json!(0.5),
+            json!(""),
+            json!("x"),
+            json!([]),
+            json!({}),
+        ];
+        let mut judged = 0;
+        for seed in &seeds {
+            for path in paths(seed, "") {
+                for replacement in &replacements {
+                    let mut value = seed.clone();
+                    *value.pointer_mut(&path).unwrap() = replacement.clone();
+                    // An absent `extensions` object is a place that only module schemas type.
+                    if path == "/data/extensions" {
+                        continue;
+                    }
+                    let found = check(&value, Strictness::default());
+                    assert_eq!(
+                        validator.is_valid(&value),
+                        found.is_empty(),
+                        "{path} = {replacement}: {found:?}"
+                    );
+                    judged += 1;
+                }
+            }
+        }
+        assert!(judged > 200, "{judged}");
+    }
+
+    fn paths(value: &Value, at: &str) -> Vec<String> {
+        let mut list = vec![at.to_owned()];
+        match value {
+            Value::Object(members) => {
+                list.extend(members.iter().flat_map(|(name, each)| paths(each, &format!("{at}/{name}"))));
+            }
+            Value::Array(items) => {
+                list.extend(
+                    items.iter().enumerate().flat_map(|(index, each)| paths(each, &format!("{at}/{index}"))),
+                );
+            }
+            _ => {}
+        }
+        list
+    }
+}

@@ -1,0 +1,185 @@
+//! A run that did not work out: one published code, what happened, what to do, and what was already there.
+//! Building one never logs, and its texts never carry secrets; the surface that ends the request logs it once.
+
+use serde_json::{Map, Value, json};
+
+use crate::code::{Blame, DefaultConfidence, ErrorCode};
+use crate::envelope::{Envelope, ErrorBody};
+use crate::meta::{Confidence, Meta, Risk, Warning};
+use crate::violation::{Violation, summarise};
+
+/// Why a run failed. Turns into exactly one failure envelope.
+#[derive(Debug, Clone)]
+#[must_use = "a failure has to reach the caller as an envelope"]
+pub struct Failure {
+    code: ErrorCode,
+    message: String,
+    blame: Blame,
+    confidence: Confidence,
+    risk: Risk,
+    suggestion: Option<String>,
+    details: Map<String, Value>,
+    partial_data: Option<Map<String, Value>>,
+    warnings: Vec<Warning>,
+}
+
+impl Failure {
+    /// A failure with the code's own defaults for blame, confidence and risk.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            blame: code.blame(),
+            confidence: Confidence::ZERO,
+            risk: code.risk(),
+            suggestion: None,
+            details: Map::new(),
+            partial_data: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// A failure that lists every broken rule in `error.details.violations`.
+    pub fn of_violations(code: ErrorCode, violations: &[Violation]) -> Self {
+        Self::new(code, summarise(violations)).with_detail("violations", json!(violations))
+    }
+
+    /// A module folder that cannot be loaded: E4000 with `details.kind = "module_invalid"`.
+    pub fn module_invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InternalError, message)
+            .blaming(Blame::Module)
+            .with_detail("kind", json!("module_invalid"))
+    }
+
+    /// Says whose fault it is where that differs from the code's default.
+    pub fn blaming(mut self, blame: Blame) -> Self {
+        self.blame = blame;
+        self
+    }
+
+    /// What the reader can do, concrete enough to paste.
+    pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
+        self
+    }
+
+    /// Adds a member to `error.details`.
+    pub fn with_detail(mut self, name: &str, value: Value) -> Self {
+        self.details.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Hands over what exists of the result. `None` leaves the member out.
+    pub fn with_partial(mut self, partial: Option<Map<String, Value>>) -> Self {
+        self.partial_data = partial;
+        self
+    }
+
+    /// Keeps what the model said of its own answer; only codes that are about that answer use it (E2001).
+    pub fn with_model_view(mut self, confidence: Confidence, risk: Risk) -> Self {
+        if self.code.confidence() == DefaultConfidence::OfTheModel {
+            self.confidence = confidence;
+            self.risk = self.risk.max(risk);
+        }
+        self
+    }
+
+    /// Carries notices that were gathered before the run failed.
+    pub fn with_warnings(mut self, warnings: Vec<Warning>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+
+    /// The published code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        self.code
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What the reader can do, if there is something.
+    #[must_use]
+    pub fn suggestion(&self) -> Option<&str> {
+        self.suggestion.as_deref()
+    }
+
+    /// The failure as the caller sees it.
+    #[must_use]
+    pub fn into_envelope(self) -> Envelope {
+        let explain = format!("{}: {}", self.blame.opening(), self.message);
+        let mut meta = Meta::new(self.confidence, self.risk, &explain);
+        for warning in &self.warnings {
+            meta.warn(warning);
+        }
+        let mut error = ErrorBody::new(self.code.number(), &self.message);
+        error.set("recoverable", Value::Bool(self.code.recoverable()));
+        if let Some(suggestion) = self.suggestion {
+            error.set("suggestion", Value::String(suggestion));
+        }
+        if !self.details.is_empty() {
+            error.set("details", Value::Object(self.details));
+        }
+        Envelope::failure(meta, error, self.partial_data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn envelope(failure: Failure) -> Value {
+        serde_json::to_value(failure.into_envelope()).unwrap()
+    }
+
+    #[test]
+    fn err_007_008_009_010_defaults_come_from_the_catalogue() {
+        let value = envelope(Failure::new(ErrorCode::InvalidInput, "no `code`").suggest("add it"));
+        assert_eq!(value["meta"]["confidence"], 0.0);
+        assert_eq!(value["meta"]["risk"], "high");
+        assert_eq!(value["meta"]["explain"], "Input validation failed: no `code`");
+        assert_eq!(value["error"]["recoverable"], true);
+        assert_eq!(value["error"]["suggestion"], "add it");
+    }
+
+    #[test]
+    fn err_009_only_low_confidence_keeps_the_view_of_the_model() {
+        let sure = Confidence::new(0.8).unwrap();
+        let low = envelope(Failure::new(ErrorCode::LowConfidence, "m").with_model_view(sure, Risk::High));
+        assert_eq!(low["meta"]["confidence"], 0.8);
+        assert_eq!(low["meta"]["risk"], "high");
+        let other = envelope(Failure::new(ErrorCode::Timeout, "m").with_model_view(sure, Risk::None));
+        assert_eq!(other["meta"]["confidence"], 0.0);
+    }
+
+    #[test]
+    fn err_011_a_long_message_keeps_explain_short() {
+        let value = envelope(Failure::new(ErrorCode::InternalError, "x".repeat(5_000)));
+        assert_eq!(value["meta"]["explain"].as_str().unwrap().chars().count(), 280);
+        assert_eq!(value["error"]["message"].as_str().unwrap().len(), 5_000);
+    }
+
+    #[test]
+    fn err_006_violations_travel_in_details() {
+        let violation = Violation::new("/code", ErrorCode::MissingRequiredField, "required", "is missing");
+        let value = envelope(Failure::of_violations(ErrorCode::InvalidInput, &[violation]));
+        assert_eq!(value["error"]["code"], "E1001");
+        assert_eq!(
+            value["error"]["details"]["violations"][0],
+            json!({ "path": "/code", "code": "E1002", "rule": "required", "message": "is missing" })
+        );
+    }
+
+    #[test]
+    fn meta_006_explain_names_the_side_that_failed() {
+        let openings: Vec<&str> = ErrorCode::all().map(|code| code.blame().opening()).collect();
+        assert!(openings.iter().all(|opening| !opening.is_empty()));
+        assert!(
+            envelope(Failure::module_invalid("m"))["meta"]["explain"].as_str().unwrap().starts_with("Module")
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! The law of Cognitive Modules, as code.
+//!
+//! A *module* is an AI task with a contract: a manifest says what it may do, a prompt tells the model what to do,
+//! a schema says what goes in and out. Whatever happens, a run answers with one [`envelope`]:
+//! `{ok, meta, data}` or `{ok: false, meta, error, partial_data?}`. Middleware routes on `meta` — how sure
+//! ([`Confidence`]), how risky ([`Risk`]), in one line why — and never needs to read `data`.
+//!
+//! Read the modules below in order and you know the domain:
+//!
+//! 1. [`code`] — every published error code and whose fault it is; [`failure`] — a run that did not work out.
+//! 2. [`meta`], [`envelope`] — the answer, valid by construction, and the check of foreign answers.
+//! 3. [`format`](mod@format), [`manifest`] — how a module is written down, and what holds where the author is silent.
+//! 4. [`schema`] — the contract file, compiled once; [`module`] — all of it together, judging answers.
+//! 5. The laws about answers: [`overflow`] (insights), [`risk`] (aggregation), [`tier`] (the exec gate),
+//!    [`repair`] (form, never meaning), [`upgrade`] (old answers).
+//! 6. [`policy`] — tools and callers. [`stream`] — an answer in pieces, written and read by one definition.
+//!
+//! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, prints nothing.
+//! What needs a door to the outside is handed in. It never panics on anything that a caller, a module author or a
+//! model can influence.
+//!
+//! ```
+//! use cognitive_contract::Envelope;
+//! use serde_json::json;
+//!
+//! let answer = json!({
+//!     "ok": true,
+//!     "meta": { "confidence": 0.92, "risk": "low", "explain": "Two issues found" },
+//!     "data": { "rationale": "Line 3 builds SQL from user input." }
+//! });
+//! assert!(Envelope::from_value(answer).is_ok());
+//!
+//! let vague = json!({ "ok": true, "meta": { "confidence": "high" }, "data": {} });
+//! let violations = Envelope::from_value(vague).unwrap_err();
+//! assert_eq!(violations.len(), 4); // confidence, risk, explain and rationale, all at once
+//! ```
+
+pub mod code;
+pub mod failure;
+pub mod violation;
+
+pub mod envelope;
+pub mod envelope_schema;
+pub mod meta;
+
+pub mod format;
+pub mod manifest;
+pub mod module;
+pub mod schema;
+
+pub mod overflow;
+pub mod repair;
+pub mod risk;
+pub mod tier;
+pub mod upgrade;
+
+pub mod policy;
+pub mod stream;
+
+pub mod text;
+
+pub use code::ErrorCode;
+pub use envelope::{Envelope, Outcome};
+pub use failure::Failure;
+pub use format::Format;
+pub use manifest::Manifest;
+pub use meta::{Confidence, Meta, Risk, Warning};
+pub use module::{Enforcement, Module};
+pub use schema::Contract;
+pub use violation::Violation;

@@ -1,0 +1,63 @@
+//! What makes a manifest invalid: the JSON Schema of our own types, compiled once per process.
+//! Missing fields are not judged here; loading is tolerant of them and `validate` is not.
+
+use std::sync::OnceLock;
+
+use jsonschema::Validator;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+use super::ManifestFile;
+use crate::code::ErrorCode;
+use crate::schema::{Side, violations_of};
+use crate::violation::Violation;
+
+/// The JSON Schema of `module.yaml`, generated from [`ManifestFile`].
+#[must_use]
+pub fn json_schema() -> Value {
+    SchemaSettings::draft07().into_generator().into_root_schema_for::<ManifestFile>().to_value()
+}
+
+struct Compiled {
+    schema: Value,
+    validator: Option<Validator>,
+}
+
+fn compiled() -> &'static Compiled {
+    static COMPILED: OnceLock<Compiled> = OnceLock::new();
+    COMPILED.get_or_init(|| {
+        let schema = json_schema();
+        let validator = jsonschema::options()
+            .with_draft(jsonschema::Draft::Draft7)
+            .should_validate_formats(false)
+            .offline()
+            .build(&schema)
+            .ok();
+        Compiled { schema, validator }
+    })
+}
+
+/// Everything that keeps a manifest from being loaded.
+#[must_use]
+pub fn violations(manifest: &Value) -> Vec<Violation> {
+    let Some(validator) = &compiled().validator else {
+        return vec![Violation::new("", ErrorCode::InternalError, "schema", "the manifest schema is broken")];
+    };
+    if !manifest.is_object() {
+        let message = "expected a map of fields such as `name` and `version`";
+        return vec![Violation::new("", ErrorCode::InvalidInput, "type", message)];
+    }
+    violations_of(validator, manifest, Side::Input)
+}
+
+/// The top-level keys that mean something.
+pub fn known_keys() -> impl Iterator<Item = &'static str> {
+    let properties = compiled().schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flat_map(|map| map.keys().map(String::as_str))
+}
+
+/// Top-level keys that the runtime keeps and ignores.
+pub fn unknown_keys(manifest: &Value) -> impl Iterator<Item = &str> {
+    let keys = manifest.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str));
+    keys.filter(|key| !known_keys().any(|known| known == *key))
+}

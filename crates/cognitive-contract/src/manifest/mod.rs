@@ -1,0 +1,238 @@
+//! The manifest: what a module may do, with every default decided.
+//! Built once from what the author wrote; later code never asks "was it set?" again.
+
+mod check;
+mod defaults;
+mod file;
+mod words;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+pub use check::{json_schema, known_keys, unknown_keys, violations};
+pub use file::{Accept, CompositionFile, Dependency, Emit, Flow, ManifestFile, Names, Route};
+pub use words::{
+    Aggregate, Allow, ChunkType, ContextMode, EnumStrategy, FailureContract, InputModality, Mode,
+    OutputModality, Pattern, RiskRule, SchemaAlias, SchemaStrictness, Tier, ToolPolicy,
+};
+
+use crate::format::Format;
+use crate::overflow::Limit;
+use crate::schema::{Layout, SectionRef};
+use crate::violation::Violation;
+
+/// A manifest with all defaults applied.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the fields are those of `ManifestFile`, described there")]
+pub struct Manifest {
+    pub name: String,
+    pub version: String,
+    pub responsibility: String,
+    pub tier: Tier,
+    pub schema_strictness: SchemaStrictness,
+    pub excludes: Vec<String>,
+    pub policies: Policies,
+    pub tools: Tools,
+    pub overflow: Overflow,
+    pub enums: Enums,
+    pub failure: FailureRules,
+    pub runtime_requirements: Requirements,
+    pub io: BTreeMap<&'static str, String>,
+    pub compat: Compat,
+    pub meta: MetaRules,
+    pub tests: Vec<GoldenTest>,
+    pub response: Response,
+    pub modalities: Modalities,
+    pub context: Context,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub composition: Option<CompositionFile>,
+    pub invocation: Invocation,
+    pub error_codes: BTreeMap<String, String>,
+    pub constraints: Constraints,
+}
+
+/// What the module may reach, in one spelling.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `PoliciesFile`")]
+pub struct Policies {
+    pub network: Allow,
+    pub filesystem_write: Allow,
+    pub side_effects: Allow,
+    pub code_execution: Allow,
+    /// `false` if the manifest takes all tools away.
+    pub tools: bool,
+    #[serde(flatten)]
+    pub other: BTreeMap<String, Allow>,
+}
+
+/// Which tools the module may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `ToolsFile`")]
+pub struct Tools {
+    pub policy: ToolPolicy,
+    pub allowed: Vec<String>,
+    pub denied: Vec<String>,
+}
+
+/// Insights beyond the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `OverflowFile`")]
+pub struct Overflow {
+    pub enabled: bool,
+    pub max_items: u64,
+    pub recoverable: bool,
+    pub require_suggested_mapping: bool,
+}
+
+impl Overflow {
+    /// The limit as the envelope check wants it.
+    #[must_use]
+    pub fn limit(&self) -> Limit {
+        Limit {
+            enabled: self.enabled,
+            max_items: self.max_items,
+            mapping_required: self.require_suggested_mapping,
+        }
+    }
+}
+
+/// Whether enums may be extended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `EnumsFile`")]
+pub struct Enums {
+    pub strategy: EnumStrategy,
+    pub unknown_tag: String,
+}
+
+/// What a failure looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `FailureFile`")]
+pub struct FailureRules {
+    pub contract: FailureContract,
+    pub partial_allowed: bool,
+    pub must_return_error_schema: bool,
+}
+
+/// What the module needs of the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `RequirementsFile`")]
+pub struct Requirements {
+    pub structured_output: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_input_tokens: Option<u64>,
+    pub preferred_capabilities: Vec<String>,
+}
+
+/// Which older answer formats are understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `CompatFile`")]
+pub struct Compat {
+    pub accepts_v21_payload: bool,
+    pub accepts_v22_payload: bool,
+    pub runtime_auto_wrap: bool,
+    pub schema_output_alias: SchemaAlias,
+}
+
+impl Compat {
+    /// Whether a v2.1 answer is wrapped; both switches are needed.
+    #[must_use]
+    pub fn wraps(&self) -> bool {
+        self.accepts_v21_payload && self.runtime_auto_wrap
+    }
+}
+
+/// Rules about the control plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `MetaFile`")]
+pub struct MetaRules {
+    pub risk_rule: RiskRule,
+}
+
+/// A golden test: two module-relative paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "what the two paths are is in their names")]
+pub struct GoldenTest {
+    pub input: String,
+    pub expected: String,
+}
+
+/// How the answer is delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `ResponseFile`")]
+pub struct Response {
+    pub mode: Mode,
+    pub chunk_type: ChunkType,
+    pub buffer_size: u64,
+}
+
+/// Which kinds of media go in and come out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `ModalitiesFile`")]
+pub struct Modalities {
+    /// Whether the author wrote a `modalities` block; only then is input searched for media.
+    #[serde(skip)]
+    pub declared: bool,
+    pub input: Vec<InputModality>,
+    pub output: Vec<OutputModality>,
+}
+
+/// Which context the module takes and gives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `ContextBlock`")]
+pub struct Context {
+    pub mode: ContextMode,
+    pub accepts: Vec<Accept>,
+    pub emits: Vec<Emit>,
+}
+
+/// Who may run the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `InvocationFile`")]
+pub struct Invocation {
+    pub user_invocable: bool,
+    pub agent_invocable: bool,
+}
+
+/// Promises of the v1 format that outlive the policies they became.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of `ConstraintsFile`")]
+pub struct Constraints {
+    pub no_inventing_data: bool,
+    pub require_confidence: bool,
+    pub require_rationale: bool,
+}
+
+impl Manifest {
+    /// Reads a manifest that was parsed from YAML or front matter. All violations come at once.
+    pub fn from_value(value: &Value, format: Format) -> Result<Self, Vec<Violation>> {
+        let found = violations(value);
+        if !found.is_empty() {
+            return Err(found);
+        }
+        let file: ManifestFile = serde_json::from_value(value.clone()).map_err(|error| {
+            vec![Violation::new("", crate::code::ErrorCode::InternalError, "type", error.to_string())]
+        })?;
+        Ok(defaults::resolve(file, format))
+    }
+
+    /// Where the sections of the contract stand and how enums are read.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        let place = |name: &str| self.io.get(name).map(|text| SectionRef::parse(text));
+        Layout {
+            input: place("input"),
+            data: place("data"),
+            meta: place("meta"),
+            error: place("error"),
+            prefer_output: self.compat.schema_output_alias == SchemaAlias::Output,
+            enums: self.enums.strategy,
+            unknown_tag: self.enums.unknown_tag.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

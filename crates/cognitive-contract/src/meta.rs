@@ -1,0 +1,350 @@
+//! The control plane: confidence, risk and explain, which middleware routes on without reading `data`.
+//! Fills nothing in and clamps nothing: an out-of-range value is a violation.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::code::ErrorCode;
+use crate::text::{self, pointer};
+use crate::violation::{OptionalMember, Violation};
+
+/// The most code points that `meta.explain` may have.
+pub const EXPLAIN_LIMIT: usize = 280;
+/// The most code points that a custom enum value may have.
+pub const CUSTOM_LIMIT: usize = 32;
+
+/// How sure the module is that it met its contract, not a calibrated probability of being right.
+/// Invariant: within 0..=1.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+pub struct Confidence(f64);
+
+impl Confidence {
+    /// Nothing is known.
+    pub const ZERO: Self = Self(0.0);
+    /// What a successful answer without a confidence of its own is given.
+    pub const DEFAULT: Self = Self(0.5);
+
+    /// A confidence, if `value` is within 0..=1.
+    #[must_use]
+    pub fn new(value: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&value).then_some(Self(value))
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// How much harm acting on the answer could do. The order is the order of severity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Risk {
+    /// Nothing can go wrong.
+    None,
+    /// Local and easily undone.
+    Low,
+    /// Worth a look by a person.
+    Medium,
+    /// Needs a person.
+    High,
+}
+
+impl Risk {
+    /// The four words, in order of severity.
+    pub const WORDS: [&'static str; 4] = ["none", "low", "medium", "high"];
+
+    /// Reads one of the four words, exactly as written.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "none" => Some(Self::None),
+            "low" => Some(Self::Low),
+            "medium" => Some(Self::Medium),
+            "high" => Some(Self::High),
+            _ => None,
+        }
+    }
+
+    /// The word that stands in envelopes.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+impl fmt::Display for Risk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// `meta.risk` as it may stand in an envelope.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum RiskValue {
+    /// One of the four words.
+    Level(Risk),
+    /// `{custom, reason}`, where the module's own meta schema admits it and enums are extensible.
+    Custom(Map<String, Value>),
+}
+
+impl RiskValue {
+    /// The level for aggregation: a custom risk counts as medium.
+    #[must_use]
+    pub fn level(&self) -> Risk {
+        match self {
+            Self::Level(risk) => *risk,
+            Self::Custom(_) => Risk::Medium,
+        }
+    }
+}
+
+/// A checked control plane. Members beyond the three required ones are kept in `extra`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Meta {
+    /// How sure the module is.
+    pub confidence: Confidence,
+    /// How much harm acting on the answer could do.
+    pub risk: RiskValue,
+    explain: String,
+    /// `trace_id`, `model`, `latency_ms`, `warnings` and whatever else was given.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl Meta {
+    /// A control plane; `explain` is cut to its first 280 code points.
+    #[must_use]
+    pub fn new(confidence: Confidence, risk: Risk, explain: &str) -> Self {
+        Self {
+            confidence,
+            risk: RiskValue::Level(risk),
+            explain: text::cut(explain, EXPLAIN_LIMIT).to_owned(),
+            extra: Map::new(),
+        }
+    }
+
+    /// The one-line summary, at most 280 code points.
+    #[must_use]
+    pub fn explain(&self) -> &str {
+        &self.explain
+    }
+
+    /// Adds a notice that does not change the outcome (`meta.warnings`).
+    pub fn warn(&mut self, warning: &Warning) {
+        let entry = serde_json::json!({ "code": warning.code, "message": warning.message });
+        match self.extra.get_mut("warnings") {
+            Some(Value::Array(list)) => list.push(entry),
+            _ => {
+                self.extra.insert("warnings".to_owned(), Value::Array(vec![entry]));
+            }
+        }
+    }
+
+    /// Takes a checked object apart. `None` when [`check`] would have found something.
+    pub(crate) fn from_checked(mut object: Map<String, Value>) -> Option<Self> {
+        let confidence = Confidence::new(object.shift_remove("confidence")?.as_f64()?)?;
+        let risk = match object.shift_remove("risk")? {
+            Value::String(word) => RiskValue::Level(Risk::parse(&word)?),
+            Value::Object(custom) => RiskValue::Custom(custom),
+            _ => return None,
+        };
+        let Value::String(explain) = object.shift_remove("explain")? else { return None };
+        Some(Self { confidence, risk, explain, extra: object })
+    }
+}
+
+/// A notice for `meta.warnings`: a published code, or a word such as `REPAIRED` or `DEPRECATED`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// A published code or one of our words in capitals.
+    pub code: String,
+    /// What happened, for people.
+    pub message: String,
+}
+
+impl Warning {
+    /// A notice.
+    #[must_use]
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into() }
+    }
+}
+
+/// Which forms of `meta.risk` are let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RiskForm<'a> {
+    /// The four words only.
+    Words,
+    /// Also the object `{<tag>: 1–32 characters, reason}`.
+    WordsOrCustom {
+        /// Name of the member that holds the unknown value.
+        tag: &'a str,
+    },
+}
+
+/// Finds what is wrong with a `meta` object of a finished envelope.
+#[must_use]
+pub fn check(meta: &Map<String, Value>, risk_form: RiskForm<'_>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    check_confidence(meta.get("confidence"), &mut found);
+    check_risk(meta.get("risk"), risk_form, &mut found);
+    check_explain(meta.get("explain"), &mut found);
+    check_optional(meta, &mut found);
+    found
+}
+
+fn violation(member: &str, rule: &'static str, message: &str) -> Violation {
+    Violation::new(pointer("", member), ErrorCode::SchemaValidationFailed, rule, message)
+}
+
+fn missing(member: &str) -> Violation {
+    violation(member, "required", &format!("required member `{member}` is missing"))
+}
+
+fn check_confidence(value: Option<&Value>, found: &mut Vec<Violation>) {
+    match value {
+        None => found.push(missing("confidence")),
+        Some(Value::Number(number)) => {
+            if number.as_f64().and_then(Confidence::new).is_none() {
+                found.push(violation("confidence", "maximum", "expected a number from 0 to 1"));
+            }
+        }
+        Some(_) => found.push(violation("confidence", "type", "expected a number from 0 to 1")),
+    }
+}
+
+fn check_risk(value: Option<&Value>, form: RiskForm<'_>, found: &mut Vec<Violation>) {
+    match (value, form) {
+        (None, _) => found.push(missing("risk")),
+        (Some(Value::String(word)), _) if Risk::parse(word).is_some() => {}
+        (Some(Value::Object(custom)), RiskForm::WordsOrCustom { tag }) if is_custom(custom, tag) => {}
+        (Some(_), _) => {
+            let options = std::sync::Arc::new(serde_json::json!(Risk::WORDS));
+            found.push(
+                violation("risk", "enum", "expected one of `none`, `low`, `medium`, `high`")
+                    .with_options(options),
+            );
+        }
+    }
+}
+
+/// Whether `object` is a custom enum value: `tag` of 1–32 characters and a `reason`.
+pub(crate) fn is_custom(object: &Map<String, Value>, tag: &str) -> bool {
+    let named = object.get(tag).and_then(Value::as_str);
+    named.is_some_and(|name| !name.is_empty() && text::fits(name, CUSTOM_LIMIT))
+        && object.get("reason").is_some_and(Value::is_string)
+}
+
+fn check_explain(value: Option<&Value>, found: &mut Vec<Violation>) {
+    match value {
+        None => found.push(missing("explain")),
+        Some(Value::String(text)) => {
+            if !text::fits(text, EXPLAIN_LIMIT) {
+                found.push(violation("explain", "maxLength", "expected at most 280 characters"));
+            }
+        }
+        Some(_) => found.push(violation("explain", "type", "expected a string")),
+    }
+}
+
+fn check_optional(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
+    let rules: [OptionalMember; 8] = [
+        ("trace_id", Value::is_string, "expected a string"),
+        ("model", Value::is_string, "expected a string"),
+        ("latency_ms", |value| value.as_f64().is_some_and(|ms| ms >= 0.0), "expected a number, 0 or more"),
+        ("processing_time_ms", |value| value.is_u64(), "expected a whole number, 0 or more"),
+        ("media_processed", Value::is_array, "expected a list"),
+        ("warnings", Value::is_array, "expected a list"),
+        (
+            "confidence_aggregation",
+            |value| matches!(value.as_str(), Some("mean" | "min" | "weighted_mean")),
+            "expected `mean`, `min` or `weighted_mean`",
+        ),
+        ("media_validation", Value::is_object, "expected an object"),
+    ];
+    for (member, holds, message) in rules {
+        if meta.get(member).is_some_and(|value| !holds(value)) {
+            found.push(violation(member, "type", message));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rules(meta: &Value, form: RiskForm<'_>) -> Vec<String> {
+        let found = check(meta.as_object().unwrap(), form);
+        found.iter().map(|violation| format!("{} {}", violation.path, violation.rule)).collect()
+    }
+
+    #[test]
+    fn meta_001_003_005_each_required_member_is_checked_on_its_own() {
+        assert_eq!(
+            rules(&json!({ "confidence": true, "risk": "LOW", "explain": 1 }), RiskForm::Words),
+            ["/confidence type", "/risk enum", "/explain type"]
+        );
+        assert_eq!(
+            rules(&json!({}), RiskForm::Words),
+            ["/confidence required", "/risk required", "/explain required"]
+        );
+    }
+
+    #[test]
+    fn meta_004_the_object_form_of_risk_needs_leave_a_short_name_and_a_reason() {
+        let open = RiskForm::WordsOrCustom { tag: "custom" };
+        let with = |risk: Value| json!({ "confidence": 1, "risk": risk, "explain": "" });
+        let good = with(json!({ "custom": "legal", "reason": "licence" }));
+        assert!(rules(&good, open).is_empty());
+        assert_eq!(rules(&good, RiskForm::Words), ["/risk enum"]);
+        assert_eq!(rules(&with(json!({ "custom": "", "reason": "r" })), open), ["/risk enum"]);
+        assert_eq!(rules(&with(json!({ "custom": "x".repeat(33), "reason": "r" })), open), ["/risk enum"]);
+        assert_eq!(rules(&with(json!({ "custom": "x" })), open), ["/risk enum"]);
+    }
+
+    #[test]
+    fn meta_007_to_010_optional_members_are_typed_and_011_others_are_kept() {
+        let meta = json!({
+            "confidence": 0.5, "risk": "low", "explain": "e", "trace_id": 1, "model": 2, "latency_ms": -1,
+            "processing_time_ms": 1.5, "media_processed": {}, "team": "blue",
+        });
+        assert_eq!(
+            rules(&meta, RiskForm::Words),
+            [
+                "/trace_id type",
+                "/model type",
+                "/latency_ms type",
+                "/processing_time_ms type",
+                "/media_processed type"
+            ]
+        );
+        let kept = json!({ "confidence": 0.5, "risk": "low", "explain": "e", "team": "blue" });
+        let meta = Meta::from_checked(kept.as_object().unwrap().clone()).unwrap();
+        assert_eq!(serde_json::to_value(&meta).unwrap(), kept);
+    }
+
+    #[test]
+    fn meta_015_warnings_gather_in_order() {
+        let mut meta = Meta::new(Confidence::ZERO, Risk::High, "e");
+        meta.warn(&Warning::new("E4010", "one"));
+        meta.warn(&Warning::new("REPAIRED", "two"));
+        assert_eq!(
+            meta.extra["warnings"],
+            json!([{ "code": "E4010", "message": "one" }, { "code": "REPAIRED", "message": "two" }])
+        );
+    }
+}

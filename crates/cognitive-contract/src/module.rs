@@ -1,0 +1,321 @@
+//! A loaded module: manifest, compiled contract, prompt. Judges answers by the module's own law.
+//! Comes from `cognitive-library` whatever the format on disk was; nothing here knows files.
+
+use serde_json::{Map, Value};
+
+use crate::code::{ErrorCode, canonical};
+use crate::envelope::{self, Strictness};
+use crate::failure::Failure;
+use crate::format::Format;
+use crate::manifest::{EnumStrategy, Manifest};
+use crate::meta::{RiskForm, Warning};
+use crate::schema::{Contract, Section, Side};
+use crate::violation::Violation;
+
+/// A module, ready to run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Module {
+    /// What it may do, all defaults decided.
+    pub manifest: Manifest,
+    /// What goes in and out.
+    pub contract: Contract,
+    /// What the model reads.
+    pub prompt: String,
+    /// The format of its folder.
+    pub format: Format,
+    /// Notices about the module itself, such as its age.
+    pub warnings: Vec<Warning>,
+}
+
+/// Whether schemas are enforced. The envelope contract always is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Enforcement {
+    /// Everything.
+    #[default]
+    Full,
+    /// The envelope contract only (`--no-validate`).
+    EnvelopeOnly,
+}
+
+impl Module {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(manifest: Manifest, contract: Contract, prompt: String, format: Format) -> Self {
+        let deprecation = format.deprecation().map(|message| Warning::new("DEPRECATED", message));
+        Self { manifest, contract, prompt, format, warnings: deprecation.into_iter().collect() }
+    }
+
+    /// Whether an input may be sent to the model: E1001 with every violation, or nothing.
+    #[must_use]
+    pub fn input_failure(&self, input: &Value) -> Option<Failure> {
+        let mut found = self.contract.input().violations(input, Side::Input);
+        if !input.is_object() {
+            found = vec![Violation::new("", ErrorCode::TypeMismatch, "type", "expected an object")];
+        }
+        (!found.is_empty()).then(|| {
+            let name = &self.manifest.name;
+            Failure::of_violations(ErrorCode::InvalidInput, &found)
+                .suggest(format!("Run `cogn info {name}` to see what the module takes"))
+        })
+    }
+
+    /// Everything that is wrong with a finished envelope of this module. No repair.
+    #[must_use]
+    pub fn envelope_violations(&self, value: &Value, enforcement: Enforcement) -> Vec<Violation> {
+        let mut found = match enforcement {
+            Enforcement::Full => self.schema_violations(value),
+            Enforcement::EnvelopeOnly => Vec::new(),
+        };
+        for violation in envelope::check(value, self.strictness()) {
+            // The module's own schema has often said the same; one complaint per place is enough.
+            if !found
+                .iter()
+                .any(|known| known.path == violation.path && known.code != ErrorCode::OverflowLimit)
+            {
+                found.push(violation);
+            }
+        }
+        found
+    }
+
+    /// What the schemas admit and the module's other rules do not: custom values under strict enums.
+    #[must_use]
+    pub fn rule_violations(&self, value: &Value) -> Vec<Violation> {
+        let Some(data) = value.get("data") else { return Vec::new() };
+        let refused = self.contract.refused_custom_values(data);
+        refused
+            .into_iter()
+            .map(|violation| {
+                let message = "custom values are refused, because the module's enums are strict";
+                Violation::new(violation.path, ErrorCode::InvalidEnum, "strategy", message).below("/data")
+            })
+            .collect()
+    }
+
+    fn schema_violations(&self, value: &Value) -> Vec<Violation> {
+        let mut found = Vec::new();
+        if let (Some(section), Some(meta)) = (self.contract.meta(), value.get("meta")) {
+            found.extend(judge(section, meta, "/meta"));
+        }
+        match value.get("ok").and_then(Value::as_bool) {
+            Some(true) => {
+                if let Some(data) = value.get("data") {
+                    found.extend(judge(self.contract.data(), data, "/data"));
+                }
+            }
+            Some(false) if self.manifest.failure.must_return_error_schema => {
+                if let (Some(section), Some(error)) = (self.contract.error(), value.get("error")) {
+                    found.extend(judge_error(section, error));
+                }
+            }
+            _ => {}
+        }
+        for violation in &mut found {
+            if violation.path == "/data/extensions/insights" && violation.rule == "maxItems" {
+                violation.code = ErrorCode::OverflowLimit;
+            }
+            if violation.path == "/data/rationale" {
+                violation.code = ErrorCode::MissingRationale;
+            }
+        }
+        found
+    }
+
+    fn strictness(&self) -> Strictness<'_> {
+        let tag = self.manifest.enums.unknown_tag.as_str();
+        let open = self.contract.meta().is_some() && self.manifest.enums.strategy == EnumStrategy::Extensible;
+        Strictness {
+            // Whether this module's meta schema admits the object is for that schema to say.
+            risk: if open { RiskForm::WordsOrCustom { tag } } else { RiskForm::Words },
+            insights: self.manifest.overflow.limit(),
+            rationale_object: self.format <= Format::V1,
+        }
+    }
+
+    /// The payload that a failed run may hand over: the model's own, unrepaired.
+    #[must_use]
+    pub fn partial_data(&self, original: &Map<String, Value>) -> Option<Map<String, Value>> {
+        if !self.manifest.failure.partial_allowed {
+            return None;
+        }
+        match original.get("data").or_else(|| original.get("partial_data")) {
+            Some(Value::Object(data)) => Some(data.clone()),
+            _ => Some(original.clone()),
+        }
+    }
+}
+
+fn judge(section: &Section, value: &Value, prefix: &str) -> impl Iterator<Item = Violation> {
+    section.violations(value, Side::Output).into_iter().map(move |each| each.below(prefix))
+}
+
+/// Judges an error that the model made. A code in another spelling of the same number counts as that number.
+fn judge_error(section: &Section, error: &Value) -> Vec<Violation> {
+    let found: Vec<Violation> = judge(section, error, "/error").collect();
+    if found.is_empty() {
+        return found;
+    }
+    let Some(code) =
+        error.get("code").and_then(Value::as_str).and_then(|text| ErrorCode::find(canonical(text)))
+    else {
+        return found;
+    };
+    let spellings = [code.number(), code.name()].into_iter().chain(code.aliases().iter().copied());
+    let respelled = |spelling: &str| {
+        let mut error = error.clone();
+        if let Value::Object(members) = &mut error {
+            members.insert("code".to_owned(), Value::from(spelling));
+        }
+        section.accepts(&error)
+    };
+    if spellings.into_iter().any(respelled) { Vec::new() } else { found }
+}
+
+/// The published code for a list of violations of an answer.
+///
+/// Too many insights are always E3004. What breaks a schema or the envelope is E3001. Only where both are
+/// satisfied does the further rule give its own code: E3003 for a blank rationale, E3005 for a refused value.
+#[must_use]
+pub fn output_code(found: &[Violation]) -> ErrorCode {
+    let is_further_rule = |violation: &Violation| {
+        matches!(
+            (violation.code, violation.rule),
+            (ErrorCode::MissingRationale, "blank") | (ErrorCode::InvalidEnum, "strategy")
+        )
+    };
+    if found.iter().any(|violation| violation.code == ErrorCode::OverflowLimit) {
+        return ErrorCode::OverflowLimit;
+    }
+    match found.first() {
+        Some(first) if found.iter().all(is_further_rule) => first.code,
+        _ => ErrorCode::SchemaValidationFailed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::{SCHEMA_FILE, SchemaFiles};
+
+    fn module(manifest: Value, schema: Value) -> Module {
+        let manifest = Manifest::from_value(&manifest, Format::V22).unwrap();
+        let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
+        let contract = Contract::compile(&files, &manifest.layout()).unwrap();
+        Module::new(manifest, contract, "prompt".to_owned(), Format::V22)
+    }
+
+    fn simple(manifest: Value) -> Module {
+        module(
+            manifest,
+            json!({
+                "input": { "type": "object", "required": ["code"] },
+                "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } },
+                "error": { "properties": { "code": { "enum": ["UNSUPPORTED_LANGUAGE", "PARSE_ERROR"] } } },
+            }),
+        )
+    }
+
+    fn success(data: Value) -> Value {
+        json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": data })
+    }
+
+    #[test]
+    fn sch_002_err_006_input_failures_list_every_violation() {
+        let failure = simple(json!({ "name": "m" })).input_failure(&json!({})).unwrap();
+        let envelope = serde_json::to_value(failure.into_envelope()).unwrap();
+        assert_eq!(envelope["error"]["code"], "E1001");
+        assert_eq!(envelope["error"]["details"]["violations"][0]["path"], "/code");
+        assert!(simple(json!({})).input_failure(&json!([])).is_some());
+        assert!(simple(json!({})).input_failure(&json!({ "code": 1 })).is_none());
+    }
+
+    #[test]
+    fn data_005_006_schema_and_envelope_speak_once_per_place() {
+        let found =
+            simple(json!({})).envelope_violations(&success(json!({ "rationale": 5 })), Enforcement::Full);
+        assert_eq!(found.len(), 1);
+        assert_eq!(output_code(&found), ErrorCode::SchemaValidationFailed);
+    }
+
+    #[test]
+    fn sch_006_a_blank_rationale_under_a_lax_schema_is_e3003() {
+        let found =
+            simple(json!({})).envelope_violations(&success(json!({ "rationale": " " })), Enforcement::Full);
+        assert_eq!(output_code(&found), ErrorCode::MissingRationale);
+    }
+
+    #[test]
+    fn over_005_sch_007_the_smaller_of_two_limits_counts_and_the_code_is_e3004() {
+        let module = module(
+            json!({ "overflow": { "max_items": 10 } }),
+            json!({ "input": {}, "data": { "properties": { "extensions": { "properties": { "insights": { "maxItems": 1 } } } } } }),
+        );
+        let insight = json!({ "text": "t", "suggested_mapping": "m" });
+        let reply = success(json!({ "rationale": "r", "extensions": { "insights": [insight, insight] } }));
+        assert_eq!(
+            output_code(&module.envelope_violations(&reply, Enforcement::Full)),
+            ErrorCode::OverflowLimit
+        );
+    }
+
+    #[test]
+    fn enum_001_a_custom_value_under_strict_enums_is_e3005() {
+        let pattern = json!({ "oneOf": [{ "type": "string", "enum": ["a"] }, {
+            "type": "object", "required": ["custom", "reason"], "properties": { "custom": {}, "reason": {} },
+        }] });
+        let module = module(
+            json!({ "tier": "exec" }),
+            json!({ "input": {}, "data": { "properties": { "kind": pattern } } }),
+        );
+        let reply = success(json!({ "rationale": "r", "kind": { "custom": "c", "reason": "r" } }));
+        assert!(module.envelope_violations(&reply, Enforcement::Full).is_empty());
+        let found = module.rule_violations(&reply);
+        assert_eq!((output_code(&found), found[0].path.as_str()), (ErrorCode::InvalidEnum, "/data/kind"));
+    }
+
+    #[test]
+    fn pipe_008_spellings_of_one_code_are_equal_and_others_are_not() {
+        let module = simple(json!({}));
+        let failure = |code: &str| {
+            json!({ "ok": false, "meta": { "confidence": 0, "risk": "high", "explain": "e" },
+                    "error": { "code": code, "message": "m" } })
+        };
+        assert!(module.envelope_violations(&failure("E1004"), Enforcement::Full).is_empty());
+        assert!(module.envelope_violations(&failure("E1000"), Enforcement::Full).is_empty());
+        assert_eq!(module.envelope_violations(&failure("FOO"), Enforcement::Full).len(), 1);
+        assert!(
+            simple(json!({ "failure": { "must_return_error_schema": false } }))
+                .envelope_violations(&failure("FOO"), Enforcement::Full)
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn sch_009_tier_007_the_schema_is_enforced_in_every_tier() {
+        for tier in ["exec", "decision", "exploration"] {
+            let found =
+                simple(json!({ "tier": tier })).envelope_violations(&success(json!({})), Enforcement::Full);
+            assert_eq!(found.len(), 1, "{tier}");
+        }
+    }
+
+    #[test]
+    fn env_005_partial_data_is_the_models_own_and_can_be_forbidden() {
+        let original = json!({ "ok": true, "data": { "a": 1 } });
+        let original = original.as_object().unwrap();
+        assert_eq!(simple(json!({})).partial_data(original).unwrap()["a"], 1);
+        assert!(simple(json!({ "failure": { "partial_allowed": false } })).partial_data(original).is_none());
+    }
+
+    #[test]
+    fn compat_014_gen_004_an_old_format_is_a_warning() {
+        let manifest = Manifest::from_value(&json!({}), Format::V1).unwrap();
+        let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), json!({ "input": {}, "output": {} }))]);
+        let contract = Contract::compile(&files, &manifest.layout()).unwrap();
+        let module = Module::new(manifest, contract, String::new(), Format::V1);
+        assert_eq!(module.warnings[0].code, "DEPRECATED");
+    }
+}

@@ -1,0 +1,117 @@
+//! Insights: what a model noticed beyond its schema, kept in `data.extensions.insights` within a limit.
+//! Drops nothing: too many insights fail the run with E3004.
+
+use serde_json::{Map, Value};
+
+use crate::code::ErrorCode;
+use crate::violation::Violation;
+
+const INSIGHTS: &str = "/data/extensions/insights";
+
+/// The most insights that any manifest may allow.
+pub const HIGHEST_LIMIT: u64 = 20;
+
+/// How many insights pass, and whether each must say where it belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// Whether there may be any at all.
+    pub enabled: bool,
+    /// How many.
+    pub max_items: u64,
+    /// Whether `suggested_mapping` is required.
+    pub mapping_required: bool,
+}
+
+impl Limit {
+    /// What holds where no module says otherwise.
+    pub const WIDEST: Self = Self { enabled: true, max_items: HIGHEST_LIMIT, mapping_required: true };
+}
+
+/// Finds what is wrong with the insights of a payload. The paths are those of the whole envelope.
+#[must_use]
+pub fn check(data: &Map<String, Value>, limit: Limit) -> Vec<Violation> {
+    let Some(insights) = data.get("extensions").and_then(|extensions| extensions.get("insights")) else {
+        return Vec::new();
+    };
+    let Value::Array(insights) = insights else {
+        return vec![shape(INSIGHTS, "expected a list")];
+    };
+    let mut found = Vec::new();
+    if !limit.enabled && !insights.is_empty() {
+        found.push(too_many("this module does not allow insights"));
+    } else if insights.len() as u64 > limit.max_items {
+        let message = format!("expected at most {} insights, found {}", limit.max_items, insights.len());
+        found.push(too_many(&message));
+    }
+    for (index, insight) in insights.iter().enumerate() {
+        check_insight(index, insight, limit.mapping_required, &mut found);
+    }
+    found
+}
+
+fn check_insight(index: usize, insight: &Value, mapping_required: bool, found: &mut Vec<Violation>) {
+    let path = format!("{INSIGHTS}/{index}");
+    let Value::Object(insight) = insight else {
+        found.push(shape(&path, "expected an object"));
+        return;
+    };
+    let rules = [("text", true), ("suggested_mapping", mapping_required), ("evidence", false)];
+    for (member, required) in rules {
+        match insight.get(member) {
+            Some(Value::String(_)) => {}
+            None if !required => {}
+            None => found.push(shape(&format!("{path}/{member}"), &format!("`{member}` is missing"))),
+            Some(_) => found.push(shape(&format!("{path}/{member}"), "expected a string")),
+        }
+    }
+}
+
+fn too_many(message: &str) -> Violation {
+    Violation::new(INSIGHTS, ErrorCode::OverflowLimit, "overflow", message)
+}
+
+fn shape(path: &str, message: &str) -> Violation {
+    Violation::new(path, ErrorCode::SchemaValidationFailed, "overflow", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn data(count: usize) -> Map<String, Value> {
+        let insights =
+            vec![json!({ "text": "t", "suggested_mapping": "data.x", "evidence": "line 3" }); count];
+        json!({ "extensions": { "insights": insights } }).as_object().unwrap().clone()
+    }
+
+    fn codes(data: &Map<String, Value>, limit: Limit) -> Vec<ErrorCode> {
+        check(data, limit).iter().map(|violation| violation.code).collect()
+    }
+
+    #[test]
+    fn over_001_disabled_refuses_any_but_an_empty_list_is_harmless() {
+        let off = Limit { enabled: false, max_items: 0, mapping_required: true };
+        assert_eq!(codes(&data(1), off), [ErrorCode::OverflowLimit]);
+        assert!(codes(&data(0), off).is_empty());
+    }
+
+    #[test]
+    fn over_002_003_the_limit_is_finite_and_exact() {
+        let five = Limit { max_items: 5, ..Limit::WIDEST };
+        assert!(codes(&data(5), five).is_empty());
+        assert_eq!(codes(&data(6), five), [ErrorCode::OverflowLimit]);
+        assert_eq!(codes(&data(21), Limit::WIDEST), [ErrorCode::OverflowLimit]);
+    }
+
+    #[test]
+    fn over_006_007_each_insight_has_text_and_where_asked_a_mapping() {
+        let only_text = json!({ "extensions": { "insights": [{ "text": "t" }] } });
+        let only_text = only_text.as_object().unwrap();
+        assert_eq!(codes(only_text, Limit::WIDEST), [ErrorCode::SchemaValidationFailed]);
+        assert!(codes(only_text, Limit { mapping_required: false, ..Limit::WIDEST }).is_empty());
+        let bad = json!({ "extensions": { "insights": [7, { "text": 1, "suggested_mapping": "m", "evidence": 2 }] } });
+        assert_eq!(codes(bad.as_object().unwrap(), Limit::WIDEST).len(), 3);
+    }
+}

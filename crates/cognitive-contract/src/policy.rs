@@ -1,0 +1,175 @@
+//! What a module may trigger: tools by name and class, and who may run it.
+//! Binds the module, not the runtime's own plumbing: the model call and media the caller sent are not judged here.
+
+use crate::code::ErrorCode;
+use crate::failure::Failure;
+use crate::manifest::{Allow, Manifest, ToolPolicy};
+
+/// What a tool touches. A policy that denies the class denies the tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Reaches the network.
+    Network,
+    /// Writes files.
+    FilesystemWrite,
+    /// Changes something outside.
+    SideEffects,
+    /// Runs code.
+    CodeExecution,
+}
+
+impl Class {
+    /// Reads the name of a policy.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "network" => Some(Self::Network),
+            "filesystem_write" => Some(Self::FilesystemWrite),
+            "side_effects" => Some(Self::SideEffects),
+            "code_execution" => Some(Self::CodeExecution),
+            _ => None,
+        }
+    }
+
+    /// The classes that well-known tool names belong to.
+    #[must_use]
+    pub fn of_tool(name: &str) -> &'static [Self] {
+        match name {
+            "write_file" => &[Self::FilesystemWrite],
+            "shell" => &[Self::CodeExecution, Self::SideEffects],
+            "code_interpreter" => &[Self::CodeExecution],
+            "network" | "http_get" | "fetch" | "web_search" | "browser" => &[Self::Network],
+            _ => &[],
+        }
+    }
+}
+
+/// A tool that a model could be offered.
+#[derive(Debug, Clone, Copy)]
+pub struct Tool<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it touches, beyond what its name already says.
+    pub classes: &'a [Class],
+}
+
+/// Why a module may not use a tool; `None` allows it. A denied tool is neither offered nor executed.
+#[must_use]
+pub fn tool_refusal(manifest: &Manifest, tool: Tool<'_>) -> Option<Failure> {
+    let listed = |list: &[String]| list.iter().any(|each| each == tool.name);
+    let name = tool.name;
+    let reason = if !manifest.policies.tools {
+        format!("the module uses no tools, asked for: `{name}`")
+    } else if listed(&manifest.tools.denied) {
+        format!("the module denies the tool: `{name}`")
+    } else if manifest.tools.policy == ToolPolicy::DenyByDefault && !listed(&manifest.tools.allowed) {
+        format!("the module does not list the tool: `{name}`")
+    } else {
+        let mut classes = Class::of_tool(name).iter().chain(tool.classes);
+        let denied = classes.find(|class| policy(manifest, **class) == Allow::Deny)?;
+        format!("policy denies {} for the tool: `{name}`", denied.words())
+    };
+    Some(Failure::new(ErrorCode::PermissionDenied, reason))
+}
+
+impl Class {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Network => "the network",
+            Self::FilesystemWrite => "writing files",
+            Self::SideEffects => "side effects",
+            Self::CodeExecution => "running code",
+        }
+    }
+}
+
+fn policy(manifest: &Manifest, class: Class) -> Allow {
+    match class {
+        Class::Network => manifest.policies.network,
+        Class::FilesystemWrite => manifest.policies.filesystem_write,
+        Class::SideEffects => manifest.policies.side_effects,
+        Class::CodeExecution => manifest.policies.code_execution,
+    }
+}
+
+/// Who asks for a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// A person or program: command line, HTTP, WebSocket, library.
+    User,
+    /// An agent or another module: MCP, `@call`, composition.
+    Agent,
+}
+
+/// Why a caller may not run a module; `None` allows it.
+#[must_use]
+pub fn invocation_refusal(manifest: &Manifest, caller: Caller) -> Option<Failure> {
+    let (allowed, who) = match caller {
+        Caller::User => (manifest.invocation.user_invocable, "users directly"),
+        Caller::Agent => (manifest.invocation.agent_invocable, "agents or other modules"),
+    };
+    (!allowed).then(|| {
+        let message = format!("module `{}` may not be run by {who}", manifest.name);
+        Failure::new(ErrorCode::PermissionDenied, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::format::Format;
+
+    fn allowed(manifest: Value, name: &str) -> bool {
+        let manifest = Manifest::from_value(&manifest, Format::V22).unwrap();
+        tool_refusal(&manifest, Tool { name, classes: &[] }).is_none()
+    }
+
+    #[test]
+    fn pol_001_006_a_denied_class_denies_its_tools_even_when_listed() {
+        let tools = json!({ "allowed": ["shell", "write_file", "calculator"] });
+        for (tool, policies) in [
+            ("write_file", json!({ "filesystem_write": "allow" })),
+            ("shell", json!({ "code_execution": "allow", "side_effects": "allow" })),
+        ] {
+            assert!(!allowed(json!({ "tools": tools }), tool));
+            assert!(allowed(json!({ "tools": tools, "policies": policies }), tool));
+        }
+        assert!(allowed(json!({ "tools": tools }), "calculator"));
+    }
+
+    #[test]
+    fn pol_003_lists_and_their_default() {
+        assert!(!allowed(json!({}), "calculator"));
+        assert!(allowed(json!({ "tools": { "policy": "allow_by_default" } }), "calculator"));
+        assert!(!allowed(
+            json!({ "tools": { "policy": "allow_by_default", "denied": ["calculator"] } }),
+            "calculator"
+        ));
+        assert!(!allowed(json!({ "tools": { "allowed": ["a"], "denied": ["a"] } }), "a"));
+    }
+
+    #[test]
+    fn pol_002_tools_can_be_taken_away_as_a_whole() {
+        let manifest =
+            json!({ "policies": { "tools_allowed": false }, "tools": { "allowed": ["calculator"] } });
+        assert!(!allowed(manifest, "calculator"));
+    }
+
+    #[test]
+    fn pol_004_the_refusal_is_e4007_and_names_the_tool() {
+        let manifest = Manifest::from_value(&json!({}), Format::V22).unwrap();
+        let failure = tool_refusal(&manifest, Tool { name: "shell", classes: &[] }).unwrap();
+        assert_eq!(failure.code(), ErrorCode::PermissionDenied);
+        assert!(failure.message().contains("`shell`"));
+    }
+
+    #[test]
+    fn pol_020_users_and_agents_are_told_apart() {
+        let manifest = json!({ "name": "m", "invocation": { "user_invocable": false } });
+        let manifest = Manifest::from_value(&manifest, Format::V22).unwrap();
+        assert!(invocation_refusal(&manifest, Caller::User).is_some());
+        assert!(invocation_refusal(&manifest, Caller::Agent).is_none());
+    }
+}

@@ -1,0 +1,79 @@
+//! How `meta.risk` follows from the payload: never lower than the riskiest change or issue.
+//! Changes `meta.risk` and nothing else, and only on successes.
+
+use serde_json::{Map, Value};
+
+use crate::manifest::RiskRule;
+use crate::meta::{Risk, RiskValue};
+
+/// The highest risk among the entries that the rule names; `None` if there are none.
+/// An entry without a risk, or with one that nobody knows, counts as medium.
+#[must_use]
+pub fn aggregate(data: &Map<String, Value>, rule: RiskRule) -> Option<Risk> {
+    let list = match rule {
+        RiskRule::MaxChangesRisk => "changes",
+        RiskRule::MaxIssuesRisk => "issues",
+        RiskRule::Explicit | RiskRule::CustomFunction => return None,
+    };
+    let entries = data.get(list)?.as_array()?;
+    entries.iter().map(risk_of_entry).max()
+}
+
+fn risk_of_entry(entry: &Value) -> Risk {
+    entry.get("risk").and_then(Value::as_str).and_then(Risk::parse).unwrap_or(Risk::Medium)
+}
+
+/// The risk of a success: what the model said, raised to what its payload says.
+#[must_use]
+pub fn settle(stated: &RiskValue, data: &Map<String, Value>, rule: RiskRule) -> RiskValue {
+    match aggregate(data, rule) {
+        Some(found) if found > stated.level() => RiskValue::Level(found),
+        _ => stated.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(data: Value, rule: RiskRule) -> Option<Risk> {
+        aggregate(data.as_object().unwrap(), rule)
+    }
+
+    #[test]
+    fn risk_001_002_the_riskiest_entry_of_the_named_list() {
+        let data =
+            json!({ "changes": [{ "risk": "none" }, { "risk": "low" }], "issues": [{ "risk": "high" }] });
+        assert_eq!(of(data.clone(), RiskRule::MaxChangesRisk), Some(Risk::Low));
+        assert_eq!(of(data, RiskRule::MaxIssuesRisk), Some(Risk::High));
+    }
+
+    #[test]
+    fn risk_003_004_explicit_and_custom_aggregate_nothing() {
+        let data = json!({ "changes": [{ "risk": "high" }] });
+        assert_eq!(of(data.clone(), RiskRule::Explicit), None);
+        assert_eq!(of(data, RiskRule::CustomFunction), None);
+    }
+
+    #[test]
+    fn risk_005_006_unknown_is_medium_and_nothing_is_nothing() {
+        assert_eq!(of(json!({ "changes": [{}] }), RiskRule::MaxChangesRisk), Some(Risk::Medium));
+        assert_eq!(
+            of(json!({ "changes": [{ "risk": "severe" }, 3] }), RiskRule::MaxChangesRisk),
+            Some(Risk::Medium)
+        );
+        assert_eq!(of(json!({ "changes": [] }), RiskRule::MaxChangesRisk), None);
+        assert_eq!(of(json!({}), RiskRule::MaxChangesRisk), None);
+    }
+
+    #[test]
+    fn risk_007_the_models_higher_value_is_kept() {
+        let data = json!({ "changes": [{ "risk": "low" }] });
+        let settled =
+            |stated| settle(&RiskValue::Level(stated), data.as_object().unwrap(), RiskRule::MaxChangesRisk);
+        assert_eq!(settled(Risk::High), RiskValue::Level(Risk::High));
+        assert_eq!(settled(Risk::None), RiskValue::Level(Risk::Low));
+    }
+}

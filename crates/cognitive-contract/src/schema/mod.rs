@@ -1,0 +1,316 @@
+//! `schema.json` compiled once per module: the four sections as ready validators.
+//! Fetches nothing. `$ref` reaches the module's own files, which the caller hands in, and nothing else.
+
+mod describe;
+mod extensible;
+mod refs;
+
+use std::collections::BTreeMap;
+
+use jsonschema::{Draft, PatternOptions, Registry, Validator};
+use serde_json::{Map, Value, json};
+
+use crate::manifest::EnumStrategy;
+use crate::text::pointer;
+use crate::violation::Violation;
+
+pub use describe::Side;
+pub(crate) use describe::all_of as violations_of;
+pub use refs::file_of_ref;
+
+/// The main contract file of a module.
+pub const SCHEMA_FILE: &str = "schema.json";
+
+/// Module-relative path → parsed JSON, for `schema.json` and every file that a `$ref` or `io` names.
+pub type SchemaFiles = BTreeMap<String, Value>;
+
+/// Something that makes a contract file unusable, with the place in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaProblem {
+    /// Module-relative path of the file.
+    pub file: String,
+    /// JSON pointer into that file.
+    pub pointer: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl SchemaProblem {
+    fn new(file: &str, pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), pointer: pointer.into(), message: message.into() }
+    }
+}
+
+/// Where a section stands: `<file>#<JSON pointer>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SectionRef {
+    /// Module-relative path.
+    pub file: String,
+    /// JSON pointer.
+    pub pointer: String,
+}
+
+impl SectionRef {
+    /// Reads the `io` notation, such as `./schema.json#/input`.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let (file, pointer) = text.split_once('#').unwrap_or((text, ""));
+        let file = file.strip_prefix("./").unwrap_or(file);
+        let file = if file.is_empty() { SCHEMA_FILE } else { file };
+        Self { file: file.to_owned(), pointer: pointer.to_owned() }
+    }
+
+    fn in_schema_file(section: &str) -> Self {
+        Self { file: SCHEMA_FILE.to_owned(), pointer: pointer("", section) }
+    }
+}
+
+/// Which section stands where, and how enums are read. Comes from the manifest.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// Explicit `io` entries.
+    pub input: Option<SectionRef>,
+    /// Explicit `io.data`.
+    pub data: Option<SectionRef>,
+    /// Explicit `io.meta`.
+    pub meta: Option<SectionRef>,
+    /// Explicit `io.error`.
+    pub error: Option<SectionRef>,
+    /// The section that wins when both `data` and `output` exist.
+    pub prefer_output: bool,
+    /// Whether custom enum values pass.
+    pub enums: EnumStrategy,
+    /// The member that holds a custom enum value.
+    pub unknown_tag: String,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self {
+            input: None,
+            data: None,
+            meta: None,
+            error: None,
+            prefer_output: false,
+            enums: EnumStrategy::Extensible,
+            unknown_tag: "custom".to_owned(),
+        }
+    }
+}
+
+/// A compiled section: the schema as the author wrote it, and the validator made of it.
+#[derive(Debug)]
+pub struct Section {
+    /// Where it stands.
+    pub place: SectionRef,
+    schema: Value,
+    validator: Validator,
+}
+
+impl Section {
+    /// The schema as written, `$ref`s unresolved.
+    #[must_use]
+    pub fn schema(&self) -> &Value {
+        &self.schema
+    }
+
+    /// Whether a value satisfies the section. The fast path: it collects nothing.
+    #[must_use]
+    pub fn accepts(&self, value: &Value) -> bool {
+        self.validator.is_valid(value)
+    }
+
+    /// Everything that a value breaks. Paths are relative to the value.
+    #[must_use]
+    pub fn violations(&self, value: &Value, side: Side) -> Vec<Violation> {
+        describe::all_of(&self.validator, value, side)
+    }
+}
+
+/// The compiled contract of a module.
+#[derive(Debug)]
+pub struct Contract {
+    input: Section,
+    data: Section,
+    meta: Option<Section>,
+    error: Option<Section>,
+    /// The data section without its custom branches; there only if they exist and enums are strict.
+    closed_data: Option<Section>,
+    root: Value,
+}
+
+impl Contract {
+    /// Compiles the sections, or says everything that is wrong with the files.
+    pub fn compile(files: &SchemaFiles, layout: &Layout) -> Result<Self, Vec<SchemaProblem>> {
+        let mut problems = refs::problems(files);
+        let places = Places::find(files, layout, &mut problems);
+        let Some(places) = places.filter(|_| problems.is_empty()) else { return Err(problems) };
+
+        let prepared = prepare(files, &layout.unknown_tag, extensible::Custom::Bounded);
+        let compiler = Compiler::new(prepared)?;
+        let section = |place: &SectionRef| compiler.section(place, files);
+        let optional = |place: &Option<SectionRef>| place.as_ref().map(section).transpose();
+        let closed_data = match layout.enums {
+            EnumStrategy::Strict if extensible::occurs(files, &layout.unknown_tag) => {
+                let closed = prepare(files, &layout.unknown_tag, extensible::Custom::Removed);
+                Some(Compiler::new(closed)?.section(&places.data, files)?)
+            }
+            EnumStrategy::Strict | EnumStrategy::Extensible => None,
+        };
+        Ok(Self {
+            input: section(&places.input)?,
+            data: section(&places.data)?,
+            meta: optional(&places.meta)?,
+            error: optional(&places.error)?,
+            closed_data,
+            root: files.get(SCHEMA_FILE).cloned().unwrap_or(Value::Null),
+        })
+    }
+
+    /// What goes in.
+    #[must_use]
+    pub fn input(&self) -> &Section {
+        &self.input
+    }
+
+    /// What a success carries.
+    #[must_use]
+    pub fn data(&self) -> &Section {
+        &self.data
+    }
+
+    /// The module's own control plane, if it declares one.
+    #[must_use]
+    pub fn meta(&self) -> Option<&Section> {
+        self.meta.as_ref()
+    }
+
+    /// The module's own errors, if it declares them.
+    #[must_use]
+    pub fn error(&self) -> Option<&Section> {
+        self.error.as_ref()
+    }
+
+    /// The whole of `schema.json` as written.
+    #[must_use]
+    pub fn root(&self) -> &Value {
+        &self.root
+    }
+
+    /// Custom enum values in `data` that a strict module refuses although its schema would admit them.
+    #[must_use]
+    pub fn refused_custom_values(&self, data: &Value) -> Vec<Violation> {
+        self.closed_data.as_ref().map_or_else(Vec::new, |closed| closed.violations(data, Side::Output))
+    }
+}
+
+struct Places {
+    input: SectionRef,
+    data: SectionRef,
+    meta: Option<SectionRef>,
+    error: Option<SectionRef>,
+}
+
+impl Places {
+    fn find(files: &SchemaFiles, layout: &Layout, problems: &mut Vec<SchemaProblem>) -> Option<Self> {
+        let Some(Value::Object(root)) = files.get(SCHEMA_FILE) else {
+            problems.push(SchemaProblem::new(SCHEMA_FILE, "", "expected a JSON object"));
+            return None;
+        };
+        let mut required = |explicit: &Option<SectionRef>, names: &[&str]| {
+            let place = explicit.clone().filter(|place| exists(files, place)).or_else(|| first(root, names));
+            if place.is_none() {
+                let message = format!("section `{}` is missing", names.join("` or `"));
+                problems.push(SchemaProblem::new(SCHEMA_FILE, "", message));
+            }
+            place
+        };
+        let data_names = if layout.prefer_output { ["output", "data"] } else { ["data", "output"] };
+        let input = required(&layout.input, &["input"]);
+        let data = required(&layout.data, &data_names);
+        let mut optional = |explicit: &Option<SectionRef>, name: &str| match explicit {
+            Some(place) if exists(files, place) => Some(place.clone()),
+            // `io` may name the usual place of a section that the author left out on purpose.
+            Some(place) if *place != SectionRef::in_schema_file(name) => {
+                let message = format!("`io.{name}` points to nothing: `{}#{}`", place.file, place.pointer);
+                problems.push(SchemaProblem::new(&place.file, "", message));
+                None
+            }
+            _ => first(root, &[name]),
+        };
+        let meta = optional(&layout.meta, "meta");
+        let error = optional(&layout.error, "error");
+        Some(Self { input: input?, data: data?, meta, error })
+    }
+}
+
+fn exists(files: &SchemaFiles, place: &SectionRef) -> bool {
+    files.get(&place.file).and_then(|root| root.pointer(&place.pointer)).is_some()
+}
+
+fn first(root: &Map<String, Value>, names: &[&str]) -> Option<SectionRef> {
+    names.iter().find(|name| root.contains_key(**name)).map(|name| SectionRef::in_schema_file(name))
+}
+
+/// The files as the validator gets them: labels removed, custom enum branches brought to one form.
+fn prepare(files: &SchemaFiles, tag: &str, custom: extensible::Custom) -> SchemaFiles {
+    let mut prepared = files.clone();
+    for root in prepared.values_mut() {
+        // `$schema` is a label and `$id` an identifier: neither may choose a dialect or move `#/$defs`.
+        if let Value::Object(members) = root {
+            members.shift_remove("$id");
+            members.shift_remove("$schema");
+            for section in members.values_mut().filter_map(Value::as_object_mut) {
+                section.shift_remove("$schema");
+            }
+        }
+        extensible::rewrite(root, tag, custom);
+    }
+    prepared
+}
+
+struct Compiler {
+    registry: Registry<'static>,
+}
+
+/// The base address of module files inside the validator. No scheme that anything could fetch.
+const BASE: &str = "module:///";
+
+impl Compiler {
+    fn new(files: SchemaFiles) -> Result<Self, Vec<SchemaProblem>> {
+        let refused = |message: String| vec![SchemaProblem::new(SCHEMA_FILE, "", message)];
+        let mut builder = Registry::new().draft(Draft::Draft7);
+        for (file, root) in files {
+            builder =
+                builder.add(format!("{BASE}{file}"), root).map_err(|error| refused(error.to_string()))?;
+        }
+        let registry = builder.prepare().map_err(|error| refused(error.to_string()))?;
+        Ok(Self { registry })
+    }
+
+    fn section(&self, place: &SectionRef, files: &SchemaFiles) -> Result<Section, Vec<SchemaProblem>> {
+        let schema = files.get(&place.file).and_then(|root| root.pointer(&place.pointer));
+        let schema = schema.cloned().unwrap_or(Value::Bool(true));
+        let problems = describe::schema_problems(&schema, place);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let entry = json!({ "$ref": format!("{BASE}{}#{}", place.file, place.pointer) });
+        let validator = jsonschema::options()
+            .with_draft(Draft::Draft7)
+            .with_registry(&self.registry)
+            .with_base_uri(BASE)
+            .should_validate_formats(false)
+            .without_content_encoding_support("base64")
+            .without_content_media_type_support("application/json")
+            // A module author's pattern may be slow; it must not be able to hang a run.
+            .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(100_000))
+            .offline()
+            .build(&entry)
+            .map_err(|error| vec![SchemaProblem::new(&place.file, &place.pointer, error.to_string())])?;
+        Ok(Section { place: place.clone(), schema, validator })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Old answers in the current shape: a v2.1 payload becomes an envelope, a v2.1 failure stays a failure.
+//! Pure: validates nothing. The usual checks follow.
+
+use serde_json::{Map, Value, json};
+
+use crate::manifest::RiskRule;
+use crate::meta::{EXPLAIN_LIMIT, Risk};
+use crate::risk;
+use crate::text;
+
+/// How much of a rationale becomes `explain`.
+pub const EXPLAIN_FROM_RATIONALE: usize = 200;
+/// What `explain` says when nothing else is known.
+pub const NO_EXPLANATION: &str = "No explanation provided";
+
+/// Whether an answer already has the current shape: `ok` and a `meta` object.
+#[must_use]
+pub fn is_current(reply: &Map<String, Value>) -> bool {
+    reply.get("ok").is_some_and(Value::is_boolean) && reply.get("meta").is_some_and(Value::is_object)
+}
+
+/// Wraps an answer of v2.1 or older. An answer in the current shape comes back as it is.
+#[must_use]
+pub fn wrap(reply: Map<String, Value>) -> Map<String, Value> {
+    if is_current(&reply) {
+        return reply;
+    }
+    if reply.get("ok") == Some(&Value::Bool(false)) && reply.get("error").is_some() {
+        return wrap_failure(reply);
+    }
+    let payload = match reply.get("data") {
+        Some(Value::Object(data)) => data.clone(),
+        _ => reply,
+    };
+    wrap_payload(payload)
+}
+
+fn wrap_failure(mut reply: Map<String, Value>) -> Map<String, Value> {
+    let message = reply.get("error").and_then(|error| error.get("message")).and_then(Value::as_str);
+    let explain = message.map_or(NO_EXPLANATION, |message| text::cut(message, EXPLAIN_LIMIT));
+    let meta = json!({ "confidence": 0.0, "risk": Risk::High.word(), "explain": explain });
+    let mut wrapped = Map::new();
+    wrapped.insert("ok".to_owned(), Value::Bool(false));
+    wrapped.insert("meta".to_owned(), meta);
+    for name in ["error", "partial_data"] {
+        if let Some(value) = reply.shift_remove(name) {
+            wrapped.insert(name.to_owned(), value);
+        }
+    }
+    wrapped
+}
+
+fn wrap_payload(payload: Map<String, Value>) -> Map<String, Value> {
+    let risk = risk::aggregate(&payload, RiskRule::MaxChangesRisk).unwrap_or(Risk::Medium);
+    let meta = json!({
+        "confidence": payload.get("confidence").cloned().unwrap_or_else(|| json!(0.5)),
+        "risk": risk.word(),
+        "explain": explain_of(&payload),
+    });
+    let mut wrapped = Map::new();
+    wrapped.insert("ok".to_owned(), Value::Bool(true));
+    wrapped.insert("meta".to_owned(), meta);
+    wrapped.insert("data".to_owned(), Value::Object(payload));
+    wrapped
+}
+
+/// The start of the rationale, or a fixed phrase. A v1 rationale may be an object; its JSON text counts then.
+#[must_use]
+pub fn explain_of(payload: &Map<String, Value>) -> String {
+    let rationale = match payload.get("rationale") {
+        Some(Value::String(text)) => text.clone(),
+        Some(object @ Value::Object(_)) => object.to_string(),
+        _ => String::new(),
+    };
+    if rationale.is_empty() {
+        return NO_EXPLANATION.to_owned();
+    }
+    text::cut(&rationale, EXPLAIN_FROM_RATIONALE).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapped(reply: Value) -> Value {
+        Value::Object(wrap(reply.as_object().unwrap().clone()))
+    }
+
+    #[test]
+    fn compat_002_the_current_shape_is_left_alone() {
+        let reply = json!({ "ok": true, "meta": {}, "anything": 1 });
+        assert_eq!(wrapped(reply.clone()), reply);
+    }
+
+    #[test]
+    fn compat_003_to_007_confidence_risk_and_explain_come_from_the_payload() {
+        let payload = json!({ "rationale": "because", "confidence": 0.8, "changes": [{ "risk": "high" }] });
+        let expected = json!({
+            "ok": true, "meta": { "confidence": 0.8, "risk": "high", "explain": "because" }, "data": payload,
+        });
+        assert_eq!(wrapped(payload.clone()), expected);
+        assert_eq!(wrapped(json!({ "ok": true, "data": payload })), expected);
+        assert_eq!(
+            wrapped(json!({ "a": 1 }))["meta"],
+            json!({ "confidence": 0.5, "risk": "medium", "explain": NO_EXPLANATION })
+        );
+    }
+
+    #[test]
+    fn compat_008_a_failure_stays_a_failure() {
+        let value = wrapped(
+            json!({ "ok": false, "error": { "code": "X", "message": "m" }, "partial_data": { "a": 1 }, "n": 1 }),
+        );
+        assert_eq!(
+            value,
+            json!({
+                "ok": false, "meta": { "confidence": 0.0, "risk": "high", "explain": "m" },
+                "error": { "code": "X", "message": "m" }, "partial_data": { "a": 1 },
+            })
+        );
+    }
+
+    #[test]
+    fn compat_006_013_long_and_structured_rationales() {
+        let long = wrapped(json!({ "rationale": "😀".repeat(250) }));
+        assert_eq!(long["meta"]["explain"], "😀".repeat(200));
+        let object = wrapped(json!({ "rationale": { "decisions": [1] } }));
+        assert_eq!(object["meta"]["explain"], r#"{"decisions":[1]}"#);
+    }
+}

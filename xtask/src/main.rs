@@ -1,0 +1,3 @@
+//! House-keeping.
+
+fn main() {}
