@@ -1,0 +1,236 @@
+//! Where modules are looked for: an explicit path, the project, the home directory, extra paths, the bundle.
+//! The first match wins. Backups and hidden folders are never modules.
+
+use std::path::{Path, PathBuf};
+
+use cognitive_contract::{ErrorCode, Failure, Format, Module};
+
+use crate::folder::Folder;
+use crate::load::load;
+use crate::{bundled, formats};
+
+/// Where a module was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// Named by its path.
+    Path,
+    /// `./cognitive/modules` or `./.cognitive/modules`.
+    Project,
+    /// `~/.cognitive/modules`.
+    User,
+    /// An entry of `COGNITIVE_MODULES_PATH`.
+    Extra,
+    /// Part of the binary.
+    Bundled,
+}
+
+/// The places, in the order of search. Built once by the caller, who alone knows home and environment.
+#[derive(Debug, Clone, Default)]
+pub struct Library {
+    places: Vec<(Origin, PathBuf)>,
+}
+
+/// A module that was found, not yet loaded.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The name to run it by.
+    pub name: String,
+    /// Where it is.
+    pub origin: Origin,
+    /// Its files.
+    pub folder: Folder,
+}
+
+impl Library {
+    /// The usual places: `project` is the working directory, `home` the user's, `extra` what the environment adds.
+    #[must_use]
+    pub fn new(project: &Path, home: Option<&Path>, extra: &[PathBuf]) -> Self {
+        let mut places = vec![
+            (Origin::Project, project.join("cognitive/modules")),
+            (Origin::Project, project.join(".cognitive/modules")),
+        ];
+        places.extend(home.map(|home| (Origin::User, home.join(".cognitive/modules"))));
+        places.extend(extra.iter().map(|path| (Origin::Extra, path.clone())));
+        Self { places }
+    }
+
+    /// Where `install` puts modules and `migrate` finds them.
+    #[must_use]
+    pub fn places(&self) -> &[(Origin, PathBuf)] {
+        &self.places
+    }
+
+    /// Finds a module by name or path: E4006 with a suggestion if there is none.
+    pub fn find(&self, name: &str) -> Result<Found, Failure> {
+        if is_path(name) {
+            return find_path(name);
+        }
+        let on_disk = self.places.iter().filter(|_| is_module_name(name)).find_map(|(origin, place)| {
+            let folder = Folder::Disk(place.join(name));
+            is_module(&folder).then(|| Found { name: name.to_owned(), origin: *origin, folder })
+        });
+        let bundled = || {
+            let folder = bundled::find(name)?;
+            Some(Found { name: name.to_owned(), origin: Origin::Bundled, folder })
+        };
+        on_disk.or_else(bundled).ok_or_else(|| self.not_found(name))
+    }
+
+    /// Finds and loads a module.
+    pub fn load(&self, name: &str) -> Result<Module, Failure> {
+        load(&self.find(name)?.folder).map_err(crate::load::LoadError::into_failure)
+    }
+
+    /// Every module that can be run by name, sorted; one that is hidden by an earlier place is left out.
+    #[must_use]
+    pub fn list(&self) -> Vec<Found> {
+        let mut found: Vec<Found> = Vec::new();
+        let mut add = |candidate: Found| {
+            if !found.iter().any(|known| known.name == candidate.name) {
+                found.push(candidate);
+            }
+        };
+        for (origin, place) in &self.places {
+            for name in Folder::Disk(place.clone()).names() {
+                let folder = Folder::Disk(place.join(&name));
+                if is_module_name(&name) && is_module(&folder) {
+                    add(Found { name, origin: *origin, folder });
+                }
+            }
+        }
+        for name in bundled::names() {
+            if let Some(folder) = bundled::find(name) {
+                add(Found { name: name.to_owned(), origin: Origin::Bundled, folder });
+            }
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        found
+    }
+
+    fn not_found(&self, name: &str) -> Failure {
+        let failure =
+            Failure::new(ErrorCode::ModuleNotFound, format!("no module is installed by the name: `{name}`"));
+        let near = self.list().into_iter().map(|found| found.name).min_by_key(|known| distance(known, name));
+        match near.filter(|known| distance(known, name) <= name.len() / 3 + 1) {
+            Some(known) => failure.suggest(format!("Did you mean `{known}`? `cogn list` shows all modules")),
+            None => failure
+                .suggest("See what is installed with `cogn list`, or name a folder such as `./my-module`"),
+        }
+    }
+}
+
+/// Whether an argument names a folder instead of an installed module.
+fn is_path(name: &str) -> bool {
+    name.starts_with('.') || name.contains(['/', '\\'])
+}
+
+/// A name that cannot climb out of the place it is looked up in, and is neither hidden nor a backup.
+fn is_module_name(name: &str) -> bool {
+    !name.is_empty() && !is_path(name) && !name.contains("_backup_")
+}
+
+fn is_module(folder: &Folder) -> bool {
+    Format::of_files(folder.names().iter().map(String::as_str)).is_some()
+}
+
+fn find_path(name: &str) -> Result<Found, Failure> {
+    let folder = Folder::Disk(PathBuf::from(name));
+    if !Path::new(name).is_dir() {
+        let failure = Failure::new(ErrorCode::ModuleNotFound, format!("no such folder: `{name}`"));
+        return Err(failure.suggest("A name without slash is looked up among the installed modules"));
+    }
+    if formats::read(&folder).is_none() {
+        return Err(crate::load::LoadError::NotAModule { folder: name.to_owned() }.into_failure());
+    }
+    Ok(Found { name: folder.name(), origin: Origin::Path, folder })
+}
+
+/// Edit distance, for "did you mean".
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().take(80).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().take(80).enumerate() {
+        let mut previous = i;
+        let mut next = vec![i + 1];
+        for (to, above) in b.iter().zip(row.iter().skip(1)) {
+            let left = next.last().copied().unwrap_or(previous);
+            next.push((previous + usize::from(from != *to)).min(above + 1).min(left + 1));
+            previous = *above;
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn module(place: &Path, name: &str, version: &str) {
+        let folder = place.join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("module.yaml"), format!("name: {name}\nversion: {version}\ntier: exec\n"))
+            .unwrap();
+        fs::write(folder.join("prompt.md"), "p").unwrap();
+        fs::write(folder.join("schema.json"), r#"{"input": {}, "data": {}}"#).unwrap();
+    }
+
+    #[test]
+    fn fmt_009_013_the_project_comes_before_home_extra_paths_and_the_bundle() {
+        let dir = tempfile::tempdir().unwrap();
+        let (project, home, extra) = (dir.path().join("p"), dir.path().join("h"), dir.path().join("x"));
+        let library = Library::new(&project, Some(&home), &[extra.clone()]);
+        let version = || library.load("summarizer").unwrap().manifest.version;
+        assert_eq!(library.find("summarizer").unwrap().origin, Origin::Bundled);
+        module(&extra, "summarizer", "0.0.4");
+        assert_eq!(version(), "0.0.4");
+        module(&home.join(".cognitive/modules"), "summarizer", "0.0.3");
+        assert_eq!(version(), "0.0.3");
+        module(&project.join(".cognitive/modules"), "summarizer", "0.0.2");
+        assert_eq!(version(), "0.0.2");
+        module(&project.join("cognitive/modules"), "summarizer", "0.0.1");
+        assert_eq!(version(), "0.0.1");
+        assert_eq!(library.list().iter().filter(|found| found.name == "summarizer").count(), 1);
+    }
+
+    #[test]
+    fn fmt_010_what_is_not_there_is_e4006_with_a_suggestion() {
+        let library = Library::default();
+        let failure = library.load("sumarizer").unwrap_err();
+        assert_eq!(failure.code(), ErrorCode::ModuleNotFound);
+        assert_eq!(failure.suggestion(), Some("Did you mean `summarizer`? `cogn list` shows all modules"));
+        assert_eq!(library.load("./nowhere").unwrap_err().code(), ErrorCode::ModuleNotFound);
+    }
+
+    #[test]
+    fn backups_hidden_folders_and_climbing_names_are_no_modules() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("cognitive/modules");
+        module(&place, "good", "1.0.0");
+        module(&place, "good_backup_20260101_000000", "1.0.0");
+        module(&place, ".hidden", "1.0.0");
+        let library = Library::new(dir.path(), None, &[]);
+        let on_disk: Vec<String> = library
+            .list()
+            .into_iter()
+            .filter(|found| found.origin == Origin::Project)
+            .map(|found| found.name)
+            .collect();
+        assert_eq!(on_disk, ["good"]);
+        assert!(library.find("good_backup_20260101_000000").is_err());
+        assert!(library.find("..").is_err());
+    }
+
+    #[test]
+    fn every_bundled_module_loads_without_a_warning() {
+        for name in bundled::names() {
+            let module = Library::default().load(name).unwrap();
+            assert_eq!(module.manifest.name, name);
+            assert!(module.warnings.is_empty());
+        }
+        assert_eq!(bundled::names().count(), 11);
+    }
+}

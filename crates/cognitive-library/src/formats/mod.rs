@@ -1,0 +1,98 @@
+//! Every historic format, turned into one shape. Past this folder nobody knows what a module looked like on disk.
+
+mod v0;
+mod v1;
+mod v2;
+
+use serde_json::Value;
+
+use cognitive_contract::Format;
+use cognitive_contract::schema::SchemaFiles;
+
+use crate::finding::{At, Finding, Sources};
+use crate::folder::{Folder, JSON_LIMIT, ReadError, TEXT_LIMIT};
+use crate::json;
+
+pub use v1::{front_matter, front_matter_text};
+
+/// A module folder as it was read: everything there is, and what is wrong with it.
+#[derive(Debug)]
+pub struct Parts {
+    /// What kind of folder it is.
+    pub format: Format,
+    /// The file that the manifest was read from.
+    pub manifest_file: &'static str,
+    /// The manifest as written; null if it could not be read.
+    pub manifest: Value,
+    /// The contract files.
+    pub schemas: SchemaFiles,
+    /// The prompt.
+    pub prompt: String,
+    /// The texts, to point into.
+    pub sources: Sources,
+    /// What keeps the module from being loaded.
+    pub findings: Vec<Finding>,
+}
+
+/// Reads a folder in whatever format it has; `None` if it is no module.
+#[must_use]
+pub fn read(folder: &Folder) -> Option<Parts> {
+    let names = folder.names();
+    let parts = match Format::of_files(names.iter().map(String::as_str))? {
+        Format::V0 => v0::read(folder),
+        Format::V1 => v1::read(folder),
+        Format::V21 | Format::V22 | Format::V25 => v2::read(folder),
+    };
+    Some(parts)
+}
+
+impl Parts {
+    fn new(format: Format, manifest_file: &'static str) -> Self {
+        Self {
+            format,
+            manifest_file,
+            manifest: Value::Null,
+            schemas: SchemaFiles::new(),
+            prompt: String::new(),
+            sources: Sources::default(),
+            findings: Vec::new(),
+        }
+    }
+
+    /// Reads a required text file; what goes wrong becomes a finding.
+    fn text(&mut self, folder: &Folder, file: &str, limit: u64) -> Option<String> {
+        match folder.read(file, limit) {
+            Ok(text) => {
+                self.sources.insert(file, text.clone());
+                Some(text)
+            }
+            Err(ReadError::Missing) => {
+                let finding = Finding::error(file, At::File, "files/missing", format!("`{file}` is missing"));
+                self.findings.push(finding);
+                None
+            }
+            Err(ReadError::Refused(reason)) => {
+                let message = format!("`{file}` {reason}");
+                self.findings.push(Finding::error(file, At::File, "files/unreadable", message));
+                None
+            }
+        }
+    }
+
+    fn prompt_text(&mut self, folder: &Folder, file: &str) {
+        self.prompt = self.text(folder, file, TEXT_LIMIT).unwrap_or_default();
+    }
+
+    /// Reads a JSON file of the contract.
+    fn schema(&mut self, folder: &Folder, file: &str) -> Option<Value> {
+        let text = self.text(folder, file, JSON_LIMIT)?;
+        match json::parse(&text) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let message = format!("not JSON: {}", error.message);
+                self.findings.push(Finding::error(file, At::Offset(error.offset), "schema/syntax", message));
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! v0: six files. Deprecated, but what is there can be read, so it still runs.
+
+use serde_json::{Value, json};
+
+use cognitive_contract::Format;
+use cognitive_contract::schema::SCHEMA_FILE;
+
+use super::{Parts, front_matter};
+use crate::finding::{At, Finding};
+use crate::folder::{Folder, TEXT_LIMIT};
+use crate::yaml;
+
+const MANIFEST: &str = "module.md";
+const CONSTRAINTS: &str = "constraints.yaml";
+
+pub(super) fn read(folder: &Folder) -> Parts {
+    let mut parts = Parts::new(Format::V0, MANIFEST);
+    if let Some(text) = parts.text(folder, MANIFEST, TEXT_LIMIT) {
+        match front_matter(&text) {
+            Ok((manifest, _)) => parts.manifest = manifest,
+            Err(error) => {
+                let at = error.offset.map_or(At::File, At::Offset);
+                parts.findings.push(Finding::error(MANIFEST, at, "manifest/syntax", error.message));
+            }
+        }
+    }
+    add_constraints(&mut parts, folder);
+    parts.prompt_text(folder, "prompt.txt");
+    let input = parts.schema(folder, "input.schema.json");
+    let output = parts.schema(folder, "output.schema.json");
+    if let (Some(input), Some(output)) = (input, output) {
+        // One document with two sections, the way every later format has it. References inside a file that start
+        // at its root would lose their root, so they move along.
+        let document = json!({ "input": rebased(input, "#/input"), "output": rebased(output, "#/output") });
+        parts.schemas.insert(SCHEMA_FILE.to_owned(), document);
+    }
+    parts
+}
+
+fn add_constraints(parts: &mut Parts, folder: &Folder) {
+    let Ok(text) = folder.read(CONSTRAINTS, TEXT_LIMIT) else { return };
+    parts.sources.insert(CONSTRAINTS, text.clone());
+    match yaml::parse(&text) {
+        Ok(constraints @ Value::Object(_)) => {
+            if let Value::Object(manifest) = &mut parts.manifest {
+                manifest.entry("constraints").or_insert(constraints);
+            }
+        }
+        Ok(_) => {}
+        Err(error) => {
+            let at = error.offset.map_or(At::File, At::Offset);
+            parts.findings.push(Finding::error(CONSTRAINTS, at, "manifest/syntax", error.message));
+        }
+    }
+}
+
+fn rebased(mut node: Value, prefix: &str) -> Value {
+    match &mut node {
+        Value::Object(members) => {
+            for (name, child) in members.iter_mut() {
+                let moved = match (name.as_str(), child.as_str()) {
+                    ("$ref", Some(reference)) => {
+                        reference.strip_prefix('#').map(|rest| Value::from(format!("{prefix}{rest}")))
+                    }
+                    _ => None,
+                };
+                *child = moved.unwrap_or_else(|| rebased(child.take(), prefix));
+            }
+        }
+        Value::Array(items) => {
+            for child in items {
+                *child = rebased(child.take(), prefix);
+            }
+        }
+        _ => {}
+    }
+    node
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fmt_008_references_move_with_their_file() {
+        let schema =
+            json!({ "properties": { "a": { "$ref": "#/definitions/x" } }, "definitions": { "x": {} } });
+        assert_eq!(rebased(schema, "#/input")["properties"]["a"]["$ref"], "#/input/definitions/x");
+    }
+}

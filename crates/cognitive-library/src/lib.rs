@@ -1,0 +1,26 @@
+//! Cognitive Modules on disk: finding, loading, validating, migrating and creating them.
+//!
+//! The door to the file system. Every format that ever existed — v2.5, v2.2, v2.1, v1, v0 — becomes one
+//! [`Module`](cognitive_contract::Module) here, and nothing past this crate knows which it was.
+//!
+//! - [`find`] looks a name up; [`load`](mod@load) turns a folder into a module.
+//! - [`validate`](mod@validate) says everything that an author should know, with the place in the file.
+//! - [`migrate`](mod@migrate) and [`init`] write folders, each as a whole or not at all.
+//!
+//! Opens no socket, reads no environment variable, prints nothing.
+
+pub mod bundled;
+pub mod find;
+pub mod finding;
+pub mod folder;
+pub mod formats;
+pub mod json;
+pub mod load;
+pub mod validate;
+pub mod yaml;
+
+pub use find::{Found, Library, Origin};
+pub use finding::{Finding, Severity};
+pub use folder::Folder;
+pub use load::{LoadError, load};
+pub use validate::{Mode, Report, validate};

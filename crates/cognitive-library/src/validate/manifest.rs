@@ -1,0 +1,170 @@
+//! What `module.yaml` (or the front matter of older formats) should say.
+
+use cognitive_contract::Format;
+use cognitive_contract::manifest::{RiskRule, known_keys, unknown_keys};
+use serde_json::Value;
+
+use super::Subject;
+use crate::finding::{At, Finding};
+use crate::folder::safe_relative;
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    identity(subject, &mut found);
+    format_age(subject, &mut found);
+    tier_and_blocks(subject, &mut found);
+    keys(subject, &mut found);
+    codes(subject, &mut found);
+    context_files(subject, &mut found);
+    found
+}
+
+fn missing(subject: &Subject<'_>, key: &str) -> bool {
+    match subject.written.get(key) {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.trim().is_empty(),
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(_) => false,
+    }
+}
+
+fn at(key: &str) -> At {
+    At::Value(format!("/{key}"))
+}
+
+fn identity(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+    let file = subject.manifest_file;
+    for (key, hint) in [
+        ("name", "Add `name: my-module` (lower-case letters, digits, hyphens)"),
+        ("version", "Add `version: \"1.0.0\"`"),
+        ("responsibility", "Add one sentence: `responsibility: …`"),
+    ] {
+        if missing(subject, key) {
+            let message = format!("required field is missing: `{key}`");
+            found.push(Finding::error(file, at(key), "manifest/required", message).hint(hint));
+        }
+    }
+    if missing(subject, "excludes") {
+        let message = "`excludes` is missing or empty: nothing says what the module must not do";
+        let finding = match subject.format {
+            Format::V0 | Format::V1 => Finding::error(file, at("excludes"), "manifest/excludes", message),
+            _ => Finding::warning(file, at("excludes"), "manifest/excludes", message),
+        };
+        found.push(finding.hint("List a few things, such as `excludes: [inventing facts]`"));
+    }
+    let name = subject.written.get("name").and_then(Value::as_str).unwrap_or_default();
+    let folder = subject.folder.name();
+    if !name.is_empty() && !folder.is_empty() && subject.folder.path().is_some() && name != folder {
+        let message = format!("`name` is `{name}`, but the folder is called `{folder}`");
+        found.push(
+            Finding::warning(file, at("name"), "manifest/name", message)
+                .hint(format!("The folder counts: the module runs as `{folder}`")),
+        );
+    }
+}
+
+fn format_age(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+    let file = subject.manifest_file;
+    let Some(deprecation) = subject.format.deprecation() else { return };
+    if subject.format <= Format::V1 && subject.strict() {
+        let message = format!("a {} module cannot be valid v2.2", subject.format);
+        let hint = format!("Run `cogn migrate {}`", subject.folder.name());
+        found.push(Finding::error(file, At::File, "format/old", message).hint(hint));
+    } else {
+        found.push(Finding::warning(file, At::File, "format/old", deprecation));
+    }
+}
+
+fn tier_and_blocks(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+    if subject.format <= Format::V1 {
+        return;
+    }
+    let file = subject.manifest_file;
+    if missing(subject, "tier") {
+        let finding = subject.stricter(file, at("tier"), "manifest/tier", "`tier` is missing; `decision` is assumed");
+        let hint = "Add `tier: exec`, `decision` or `exploration`; `cogn validate --v22` checks the rest";
+        found.push(finding.hint(hint));
+    }
+    if subject.strict() {
+        for (block, hint) in [
+            ("overflow", "Add `overflow: {enabled: true, max_items: 5}`, or `enabled: false`"),
+            ("enums", "Add `enums: {strategy: extensible}`, or `strict`"),
+        ] {
+            if missing(subject, block) {
+                let message = format!("`{block}` is missing");
+                found.push(Finding::error(file, at(block), "manifest/block", message).hint(hint));
+            }
+        }
+    }
+    if subject.effective.as_ref().is_some_and(|manifest| manifest.meta.risk_rule == RiskRule::CustomFunction) {
+        let message = "`custom_function` has no declared form; the model's own risk is used, as with `explicit`";
+        found.push(Finding::warning(file, At::Value("/meta/risk_rule".into()), "manifest/risk-rule", message));
+    }
+}
+
+fn keys(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+    for key in unknown_keys(&subject.written) {
+        let message = format!("unknown key, kept and ignored: `{key}`");
+        let finding = Finding::warning(subject.manifest_file, at(key), "manifest/unknown-key", message);
+        let near = known_keys().find(|known| key.eq_ignore_ascii_case(known) || near_miss(key, known));
+        found.push(match near {
+            Some(known) => finding.hint(format!("Did you mean `{known}`?")),
+            None => finding,
+        });
+    }
+}
+
+/// One letter too many, one too few or one that differs, or a plural.
+fn near_miss(a: &str, b: &str) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let same_start = short.bytes().zip(long.bytes()).take_while(|(x, y)| x == y).count();
+    let same_end = short.bytes().rev().zip(long.bytes().rev()).take_while(|(x, y)| x == y).count();
+    long.len() - short.len() <= 1 && short.len() > 2 && same_start + same_end + 1 >= long.len()
+}
+
+fn codes(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+    let Some(Value::Object(codes)) = subject.written.get("error_codes") else { return };
+    let file = subject.manifest_file;
+    for code in codes.keys() {
+        let number = code.strip_prefix('E').and_then(|digits| digits.parse::<u32>().ok());
+        if !number.is_some_and(|number| (5_000..10_000).contains(&number)) {
+            let message = format!("a module's own codes are E5000 to E9999, found: `{code}`");
+            let place = At::Value(format!("/error_codes/{code}"));
+            found.push(Finding::warning(file, place, "manifest/error-codes", message));
+        }
+    }
+    let listed = subject.root.pointer("/error/properties/code/enum").and_then(Value::as_array);
+    if let Some(listed) = listed {
+        for code in codes.keys().filter(|code| !listed.iter().any(|each| each == code.as_str())) {
+            let message = format!("`error_codes` declares `{code}`, which `#/error/properties/code/enum` does not list");
+            found.push(Finding::warning(
+                "schema.json",
+                At::Value("/error/properties/code/enum".into()),
+                "schema/error-codes",
+                message,
+            ));
+        }
+    }
+}
+
+fn context_files(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+    for list in ["accepts", "emits"] {
+        let entries = subject.written.pointer(&format!("/context/{list}")).and_then(Value::as_array);
+        for (index, entry) in entries.into_iter().flatten().enumerate() {
+            let Some(path) = entry.get("schema").and_then(Value::as_str) else { continue };
+            let place = At::Value(format!("/context/{list}/{index}/schema"));
+            let problem = if safe_relative(path).is_none() {
+                Some(format!("points out of the module: `{path}`"))
+            } else {
+                let read = subject.folder.read(path, crate::folder::JSON_LIMIT);
+                match read.map_err(|_| ()).and_then(|text| crate::json::parse(&text).map_err(|_| ())) {
+                    Ok(_) => None,
+                    Err(()) => Some(format!("no readable JSON Schema at: `{path}`")),
+                }
+            };
+            if let Some(message) = problem {
+                found.push(Finding::error(subject.manifest_file, place, "manifest/context-schema", message));
+            }
+        }
+    }
+}

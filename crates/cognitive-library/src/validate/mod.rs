@@ -1,0 +1,149 @@
+//! Everything that an author should know about a module folder, all at once, each with its place in the file.
+//! Standard mode asks for a usable module; strict mode (`--v22`) for a complete v2.2 contract. Changes nothing.
+
+mod examples;
+mod manifest;
+mod schema;
+
+use cognitive_contract::{Format, Manifest, Module};
+use serde_json::Value;
+
+use crate::finding::{At, Finding, Severity, Sources};
+use crate::folder::Folder;
+use crate::formats::{self, Parts};
+use crate::load;
+
+/// How much is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// A module that loads, says what it is, and whose examples fit.
+    #[default]
+    Standard,
+    /// Also everything that v2.2 wants written down.
+    Strict,
+}
+
+/// The outcome.
+#[derive(Debug)]
+pub struct Report {
+    /// The module's name: that of its folder.
+    pub name: String,
+    /// The folder as shown to people.
+    pub folder: String,
+    /// Its format; `None` if it is no module.
+    pub format: Option<Format>,
+    /// What was asked for.
+    pub mode: Mode,
+    /// Errors first, then warnings; each list in the order of the files.
+    pub findings: Vec<Finding>,
+    /// The texts that the findings point into.
+    pub sources: Sources,
+}
+
+impl Report {
+    /// Whether the module passes: warnings are allowed, errors are not.
+    #[must_use]
+    pub fn valid(&self) -> bool {
+        self.count(Severity::Error) == 0
+    }
+
+    /// How many findings are of one severity.
+    #[must_use]
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+}
+
+/// What the single checks see.
+struct Subject<'a> {
+    mode: Mode,
+    folder: &'a Folder,
+    format: Format,
+    manifest_file: &'static str,
+    /// The manifest as written.
+    written: Value,
+    /// The manifest with defaults; `None` if it is not valid.
+    effective: Option<Manifest>,
+    prompt: String,
+    /// `schema.json` as written; null if it is not JSON.
+    root: Value,
+}
+
+impl Subject<'_> {
+    fn strict(&self) -> bool {
+        self.mode == Mode::Strict
+    }
+
+    /// A finding that is an error in strict mode and a warning otherwise.
+    fn stricter(&self, file: &str, at: At, rule: &'static str, message: impl Into<String>) -> Finding {
+        let severity = if self.strict() { Severity::Error } else { Severity::Warning };
+        Finding { severity, ..Finding::error(file, at, rule, message) }
+    }
+}
+
+/// Validates a folder.
+#[must_use]
+pub fn validate(folder: &Folder, mode: Mode) -> Report {
+    let mut report = Report {
+        name: folder.name(),
+        folder: folder.display(),
+        format: None,
+        mode,
+        findings: Vec::new(),
+        sources: Sources::default(),
+    };
+    let Some(parts) = formats::read(folder) else {
+        let message = "no `module.yaml`, `MODULE.md` or `module.md` here";
+        let finding = Finding::error("module.yaml", At::File, "files/missing", message);
+        report.findings.push(finding.hint("Create a module with `cogn init NAME`"));
+        return report;
+    };
+    report.format = Some(parts.format);
+    report.sources = parts.sources.clone();
+    report.findings = findings(folder, mode, parts, &mut report.sources);
+    report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    report
+}
+
+fn findings(folder: &Folder, mode: Mode, parts: Parts, sources: &mut Sources) -> Vec<Finding> {
+    let subject = Subject {
+        mode,
+        folder,
+        format: parts.format,
+        manifest_file: parts.manifest_file,
+        written: parts.manifest.clone(),
+        effective: Manifest::from_value(&parts.manifest, parts.format).ok(),
+        prompt: parts.prompt.clone(),
+        root: parts.schemas.get("schema.json").cloned().unwrap_or(Value::Null),
+    };
+    let mut found = Vec::new();
+    let module: Option<Module> =
+        load::assemble(parts, &folder.name()).map_err(|load_findings| found.extend(load_findings)).ok();
+    if subject.written.is_object() {
+        found.extend(manifest::check(&subject));
+    }
+    if subject.root.is_object() {
+        found.extend(schema::check(&subject, sources));
+    }
+    if let Some(module) = &module {
+        found.extend(examples::check(&subject, module, sources));
+    }
+    drop_echoes(found)
+}
+
+/// Loading and the single checks can see the same fault; it is said once, in the first wording.
+fn drop_echoes(found: Vec<Finding>) -> Vec<Finding> {
+    let mut kept: Vec<Finding> = Vec::with_capacity(found.len());
+    for finding in found {
+        let known = kept.iter().any(|other| {
+            other.file == finding.file && other.at == finding.at && other.message == finding.message
+        });
+        if !known {
+            kept.push(finding);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! YAML with a budget: the safe subset that manifests need, and where each value stands.
+//! Refuses billions of aliases, endless nesting, duplicate keys, several documents and non-finite numbers.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_saphyr::{Location, Options, Spanned};
+
+use cognitive_contract::text::pointer;
+
+/// What is wrong with a YAML text, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct YamlError {
+    /// The reason, on one line.
+    pub message: String,
+    /// Byte offset, if known.
+    pub offset: Option<usize>,
+}
+
+fn options() -> Options {
+    serde_saphyr::options! {
+        // `no` and `off` are words, as YAML 1.2 says.
+        strict_booleans: true,
+        with_snippet: false,
+        non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::Reject,
+        budget: serde_saphyr::budget! {
+            max_depth: 50,
+            max_nodes: 20_000,
+            max_events: 60_000,
+            max_aliases: 50,
+            max_anchors: 50,
+            max_recorded_anchor_events: 2_000,
+            max_documents: 1,
+            max_merge_keys: 20,
+        },
+    }
+}
+
+/// Parses a manifest or front matter.
+pub fn parse(text: &str) -> Result<Value, YamlError> {
+    serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
+        let message = error.without_snippet().to_string();
+        let first = message.lines().next().unwrap_or_default().to_owned();
+        YamlError { message: first, offset: error.location().and_then(|at| offset(&at, text)) }
+    })
+}
+
+/// Writes a value as YAML, for files that people will read.
+pub fn write(value: &impl serde::Serialize) -> Result<String, String> {
+    serde_saphyr::to_string(value).map_err(|error| error.to_string())
+}
+
+fn offset(location: &Location, text: &str) -> Option<usize> {
+    let bytes = location.span().byte_offset().and_then(|at| usize::try_from(at).ok());
+    bytes.filter(|at| *at <= text.len() && text.is_char_boundary(*at)).or_else(|| {
+        let line = usize::try_from(location.line()).ok()?.checked_sub(1)?;
+        let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+        (start <= text.len()).then_some(start)
+    })
+}
+
+/// JSON pointer → byte range of the value, for every value of the text. Empty if the text does not parse.
+#[must_use]
+pub fn spans(text: &str) -> HashMap<String, Range<usize>> {
+    let mut index = HashMap::new();
+    if let Ok(root) = serde_saphyr::from_str_with_options::<Spanned<Node>>(text, options()) {
+        collect(&root, "", text, &mut index);
+    }
+    index
+}
+
+fn collect(node: &Spanned<Node>, at: &str, text: &str, index: &mut HashMap<String, Range<usize>>) {
+    if let Some(start) = offset(&node.referenced, text) {
+        let length = node.referenced.span().byte_len().and_then(|length| usize::try_from(length).ok());
+        let end = start.saturating_add(length.unwrap_or(0)).min(text.len());
+        index.insert(at.to_owned(), start..end.max(start));
+    }
+    match &node.value {
+        Node::Scalar => {}
+        Node::List(items) => {
+            for (position, item) in items.iter().enumerate() {
+                collect(item, &format!("{at}/{position}"), text, index);
+            }
+        }
+        Node::Map(members) => {
+            for (name, member) in members {
+                collect(member, &pointer(at, name), text, index);
+            }
+        }
+    }
+}
+
+/// The shape of a document without its scalars; only places are of interest.
+enum Node {
+    Scalar,
+    List(Vec<Spanned<Node>>),
+    Map(Vec<(String, Spanned<Node>)>),
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+// One line per kind of scalar: what it says does not matter, only that it is there.
+macro_rules! scalars {
+    ($($method:ident($kind:ty)),*) => {
+        $(fn $method<E>(self, _: $kind) -> Result<Node, E> { Ok(Node::Scalar) })*
+    };
+}
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a YAML value")
+    }
+
+    scalars!(
+        visit_bool(bool),
+        visit_i64(i64),
+        visit_u64(u64),
+        visit_f64(f64),
+        visit_i128(i128),
+        visit_u128(u128)
+    );
+    scalars!(visit_str(&str), visit_string(String), visit_bytes(&[u8]));
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Scalar)
+    }
+
+    fn visit_none<E>(self) -> Result<Node, E> {
+        Ok(Node::Scalar)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        Node::deserialize(deserializer)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(Node::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+        let mut members = Vec::new();
+        while let Some(name) = map.next_key::<String>()? {
+            members.push((name, map.next_value()?));
+        }
+        Ok(Node::Map(members))
+    }
+
+    fn visit_enum<A: serde::de::EnumAccess<'de>>(self, access: A) -> Result<Node, A::Error> {
+        access.variant::<IgnoredAny>().map(|_| Node::Scalar)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn man_001_booleans_are_yaml_1_2_and_versions_stay_text() {
+        let value = parse("a: no\nb: true\nc: 1.0.0\nd: [x, 2]\n").unwrap();
+        assert_eq!(value, json!({ "a": "no", "b": true, "c": "1.0.0", "d": ["x", 2] }));
+    }
+
+    #[test]
+    fn sec_020_bombs_and_oddities_are_refused() {
+        let mut laughs = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..12 {
+            let list = vec![format!("*a{}", level - 1); 10].join(", ");
+            laughs.push_str(&format!("a{level}: &a{level} [{list}]\n"));
+        }
+        for (what, text) in [
+            ("billion laughs", laughs),
+            ("deep flow", "[".repeat(100_000)),
+            ("deep maps", "{a: ".repeat(100_000)),
+            ("deep blocks", (0..200).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect()),
+            ("duplicate key", "a: 1\na: 2\n".to_owned()),
+            ("two documents", "a: 1\n---\nb: 2\n".to_owned()),
+            ("not a number", "a: .nan\n".to_owned()),
+            ("unclosed", "a: [1, 2\n".to_owned()),
+        ] {
+            let error = parse(&text).expect_err(what);
+            assert!(!error.message.is_empty() && !error.message.contains('\n'), "{what}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn places_are_byte_ranges_of_values() {
+        let text = "name: é-module\nlist:\n  - a\n  - {k: long word}\n";
+        let spans = spans(text);
+        let shown = |at: &str| text.get(spans[at].clone()).unwrap();
+        assert_eq!(shown("/name"), "é-module");
+        assert_eq!(shown("/list/0"), "a");
+        assert_eq!(shown("/list/1/k"), "long word");
+    }
+}
