@@ -93,8 +93,9 @@ impl Envelope {
         if found.is_empty() { Self::from_checked(value).ok_or_else(broken) } else { Err(found) }
     }
 
-    /// Takes JSON apart that was checked before. `None` when it was not.
-    pub(crate) fn from_checked(value: Value) -> Option<Self> {
+    /// Takes JSON apart that was checked before, by [`check`] or by a module's own law. `None` when it was not.
+    #[must_use]
+    pub fn from_checked(value: Value) -> Option<Self> {
         let Value::Object(mut members) = value else { return None };
         let ok = members.shift_remove("ok")?.as_bool()?;
         let meta = Meta::from_checked(into_object(members.shift_remove("meta")?)?)?;

@@ -13,7 +13,7 @@
 //! 4. [`schema`] — the contract file, compiled once; [`module`] — all of it together, judging answers.
 //! 5. The laws about answers: [`overflow`] (insights), [`risk`] (aggregation), [`tier`] (the exec gate),
 //!    [`repair`] (form, never meaning), [`upgrade`] (old answers).
-//! 6. [`policy`] — tools and callers. [`stream`] — an answer in pieces, written and read by one definition.
+//! 6. [`policy`] — tools and callers; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!
 //! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, prints nothing.
 //! What needs a door to the outside is handed in. It never panics on anything that a caller, a module author or a
@@ -57,6 +57,7 @@ pub mod upgrade;
 pub mod policy;
 pub mod stream;
 
+pub mod ports;
 pub mod text;
 
 pub use code::ErrorCode;

@@ -122,7 +122,9 @@ impl Module {
         found
     }
 
-    fn strictness(&self) -> Strictness<'_> {
+    /// What this module changes about the common envelope contract.
+    #[must_use]
+    pub fn strictness(&self) -> Strictness<'_> {
         let tag = self.manifest.enums.unknown_tag.as_str();
         let open = self.contract.meta().is_some() && self.manifest.enums.strategy == EnumStrategy::Extensible;
         Strictness {

@@ -5,6 +5,8 @@ mod examples;
 mod manifest;
 mod schema;
 
+pub use schema::explains_envelope;
+
 use cognitive_contract::{Format, Manifest, Module};
 use serde_json::Value;
 

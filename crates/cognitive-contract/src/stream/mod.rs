@@ -1,0 +1,58 @@
+//! An answer in pieces: the chunk types, the one writer, the checker of logs and the assembler.
+//!
+//! A stream is a list of JSON objects. The first opens a session, deltas and snapshots are numbered from 1, and
+//! exactly one last chunk holds the whole answer or an error:
+//!
+//! ```text
+//! {"ok": true, "streaming": true, "session_id": "sess_…", "meta": {"confidence": null, …}}
+//! {"chunk": {"seq": 1, "type": "delta", "field": "data.rationale", "delta": "The image "}}
+//! {"progress": {"percent": 45}}
+//! {"final": true, "meta": {…}, "data": {…}}
+//! ```
+//!
+//! What comes before the last chunk is provisional: it may be shown, and the final chunk overrules it. That is why
+//! a reader can tolerate disorder and gaps ([`assemble`]) while a producer is held to the letter ([`check_log`]).
+//!
+//! Transports live elsewhere. Nothing here knows SSE beyond the event names, reads a clock or draws random numbers:
+//! session ids and checkpoint hashes are handed in.
+//!
+//! ```
+//! use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId, assemble, check_log};
+//! use cognitive_contract::{Confidence, Envelope, Meta, Risk};
+//! use serde_json::{Value, json};
+//!
+//! let mut writer = ChunkWriter::new(SessionId::from_random(7), 0);
+//! let mut chunks: Vec<Chunk> = Vec::new();
+//! chunks.extend(writer.open(&Meta::new(Confidence::ZERO, Risk::Low, "Starting")));
+//! chunks.extend(writer.text("data.rationale", "Line 3 builds SQL "));
+//! let answer = json!({
+//!     "ok": true,
+//!     "meta": { "confidence": 0.92, "risk": "low", "explain": "One issue found" },
+//!     "data": { "rationale": "Line 3 builds SQL from user input." }
+//! });
+//! chunks.extend(writer.finish(Envelope::from_value(answer.clone()).unwrap()));
+//!
+//! let wire: Vec<Value> = chunks.iter().map(|chunk| serde_json::to_value(chunk).unwrap()).collect();
+//! assert!(check_log(&wire).is_empty());
+//! assert_eq!(serde_json::to_value(assemble(wire)).unwrap(), answer);
+//! ```
+
+mod chunk;
+mod session;
+mod wire;
+
+mod writer;
+
+mod check;
+mod shape;
+
+mod assemble;
+mod path;
+mod terminal;
+
+pub use assemble::{Assembler, assemble};
+pub use check::check_log;
+pub use chunk::{Chunk, ChunkKind};
+pub use session::{Checkpoint, Recovery, SessionId};
+pub use shape::{check_chunk, recognise};
+pub use writer::ChunkWriter;

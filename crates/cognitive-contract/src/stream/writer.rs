@@ -1,0 +1,344 @@
+//! The one place that numbers chunks. Whatever the caller does, what comes out is a legal stream so far:
+//! the first chunk opens the session, `seq` runs 1, 2, 3 …, and nothing follows the one terminal chunk.
+//! Sends nothing and waits for nothing: every method hands back the chunks that are now due, in order.
+
+use serde_json::{Map, Value};
+
+use super::chunk::Chunk;
+use super::session::SessionId;
+use crate::envelope::Envelope;
+use crate::meta::{Confidence, Meta, Risk};
+
+/// Turns the events of one run into the chunks of one stream.
+///
+/// A call after the end gives nothing, so a late event cannot break the stream. A piece before
+/// [`open`](Self::open) opens the session by itself.
+#[derive(Debug)]
+pub struct ChunkWriter {
+    session_id: SessionId,
+    state: State,
+    last_seq: u64,
+    buffer: Buffer,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Fresh,
+    Open,
+    Ended,
+}
+
+impl ChunkWriter {
+    /// A writer for one stream. Text of a field is gathered until `buffer_size` UTF-8 bytes are there; 0 sends every
+    /// text at once.
+    #[must_use]
+    pub fn new(session_id: SessionId, buffer_size: u64) -> Self {
+        let size = usize::try_from(buffer_size).unwrap_or(usize::MAX);
+        let buffer = Buffer { size, field: String::new(), text: String::new() };
+        Self { session_id, state: State::Fresh, last_seq: 0, buffer }
+    }
+
+    /// The name of the stream.
+    #[must_use]
+    pub fn session_id(&self) -> &SessionId {
+        &self.session_id
+    }
+
+    /// The number of the last delta or snapshot; 0 before the first.
+    #[must_use]
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    /// Whether the terminal chunk has been written.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.state == State::Ended
+    }
+
+    /// Opens the session with what is known so far. The confidence of `meta` is not sent: nobody knows it yet.
+    /// Gives nothing when the session is open already.
+    #[must_use]
+    pub fn open(&mut self, meta: &Meta) -> Option<Chunk> {
+        if self.state != State::Fresh {
+            return None;
+        }
+        self.state = State::Open;
+        Some(Chunk::opening(self.session_id.clone(), meta))
+    }
+
+    /// More text for the field at a dotted path such as `data.rationale`. Text that waits for another field is
+    /// written first.
+    #[must_use]
+    pub fn text(&mut self, field: &str, text: &str) -> Vec<Chunk> {
+        let Some(mut chunks) = self.begin() else { return Vec::new() };
+        if self.buffer.field != field {
+            chunks.extend(self.rest());
+            field.clone_into(&mut self.buffer.field);
+        }
+        for delta in self.buffer.push(text) {
+            chunks.push(self.delta(delta));
+        }
+        chunks
+    }
+
+    /// The whole data so far, for modules whose `chunk_type` is `snapshot`.
+    #[must_use]
+    pub fn snapshot(&mut self, data: Map<String, Value>) -> Vec<Chunk> {
+        let Some(mut chunks) = self.begin() else { return Vec::new() };
+        chunks.extend(self.rest());
+        let seq = self.next_seq();
+        chunks.push(Chunk::Snapshot { seq, data });
+        chunks
+    }
+
+    /// How far the work is. More than 100 percent counts as 100.
+    #[must_use]
+    pub fn progress(&mut self, percent: u8, stage: Option<&str>, message: Option<&str>) -> Vec<Chunk> {
+        let Some(mut chunks) = self.begin() else { return Vec::new() };
+        chunks.push(Chunk::Progress {
+            percent: percent.min(100),
+            stage: stage.map(str::to_owned),
+            message: message.map(str::to_owned),
+        });
+        chunks
+    }
+
+    /// An empty chunk after a silence. Gives nothing before the first chunk and after the last.
+    #[must_use]
+    pub fn heartbeat(&self) -> Option<Chunk> {
+        (self.state == State::Open).then_some(Chunk::Heartbeat)
+    }
+
+    /// Writes out the text that waits for more.
+    #[must_use]
+    pub fn flush(&mut self) -> Option<Chunk> {
+        if self.state == State::Open { self.rest() } else { None }
+    }
+
+    /// Ends the stream: waiting text, then one final chunk for a success or one error chunk for a failure. A failure
+    /// before the first chunk is that error chunk alone. The last of the chunks is always the terminal one.
+    #[must_use]
+    pub fn finish(&mut self, envelope: Envelope) -> Vec<Chunk> {
+        let failed_at_once = self.state == State::Fresh && !envelope.ok();
+        let begun = if failed_at_once { Some(Vec::new()) } else { self.begin() };
+        let Some(mut chunks) = begun else { return Vec::new() };
+        chunks.extend(self.rest());
+        self.state = State::Ended;
+        chunks.push(Chunk::terminal(self.session_id.clone(), envelope));
+        chunks
+    }
+
+    /// The opening if it is still due; `None` when nothing may be written any more.
+    fn begin(&mut self) -> Option<Vec<Chunk>> {
+        match self.state {
+            State::Ended => None,
+            State::Open => Some(Vec::new()),
+            // Nothing is known of the answer, and medium is what an unknown risk counts as everywhere.
+            State::Fresh => {
+                Some(self.open(&Meta::new(Confidence::ZERO, Risk::Medium, "Started")).into_iter().collect())
+            }
+        }
+    }
+
+    fn rest(&mut self) -> Option<Chunk> {
+        let text = std::mem::take(&mut self.buffer.text);
+        (!text.is_empty()).then(|| self.delta(text))
+    }
+
+    fn delta(&mut self, delta: String) -> Chunk {
+        let seq = self.next_seq();
+        Chunk::Delta { seq, field: self.buffer.field.clone(), delta, checkpoint: None }
+    }
+
+    fn next_seq(&mut self) -> u64 {
+        self.last_seq = self.last_seq.saturating_add(1);
+        self.last_seq
+    }
+}
+
+/// Text of one field that waits for more.
+#[derive(Debug)]
+struct Buffer {
+    size: usize,
+    field: String,
+    text: String,
+}
+
+impl Buffer {
+    /// Adds text and gives back the pieces that are full: the fewest characters with at least `size` bytes each.
+    /// Where the text was cut on its way here makes no difference, and no character is split.
+    fn push(&mut self, text: &str) -> Vec<String> {
+        if self.size == 0 {
+            return if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
+        }
+        self.text.push_str(text);
+        let mut full = Vec::new();
+        let mut rest = self.text.as_str();
+        while rest.len() >= self.size
+            && let Some((piece, after)) = rest.split_at_checked(rest.ceil_char_boundary(self.size))
+        {
+            full.push(piece.to_owned());
+            rest = after;
+        }
+        // One cut for all pieces keeps a long text linear.
+        if !full.is_empty() {
+            self.text = rest.to_owned();
+        }
+        full
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::code::ErrorCode;
+    use crate::failure::Failure;
+    use crate::stream::chunk::ChunkKind;
+    use crate::stream::{assemble, check_log};
+
+    fn writer(buffer_size: u64) -> ChunkWriter {
+        ChunkWriter::new(SessionId::new("sess_a").unwrap(), buffer_size)
+    }
+
+    fn success() -> Envelope {
+        let value = json!({ "ok": true, "meta": { "confidence": 1, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } });
+        Envelope::from_value(value).unwrap()
+    }
+
+    fn failure() -> Envelope {
+        Failure::new(ErrorCode::StreamInterrupted, "m").into_envelope()
+    }
+
+    fn wire(chunks: &[Chunk]) -> Vec<Value> {
+        chunks.iter().map(|chunk| serde_json::to_value(chunk).unwrap()).collect()
+    }
+
+    fn kinds(chunks: &[Chunk]) -> Vec<ChunkKind> {
+        chunks.iter().map(Chunk::kind).collect()
+    }
+
+    /// The deltas as `field=text`, after a check that the log is legal.
+    fn deltas(chunks: &[Chunk]) -> Vec<String> {
+        assert!(check_log(&wire(chunks)).is_empty());
+        let shown = |chunk: &Chunk| match chunk {
+            Chunk::Delta { field, delta, .. } => Some(format!("{field}={delta}")),
+            _ => None,
+        };
+        chunks.iter().filter_map(shown).collect()
+    }
+
+    #[test]
+    fn stream_001_the_session_is_opened_once_and_by_itself_if_need_be() {
+        let mut explicit = writer(0);
+        let meta = Meta::new(Confidence::ZERO, Risk::Low, "Starting");
+        assert!(explicit.open(&meta).is_some());
+        assert!(explicit.open(&meta).is_none());
+        assert_eq!(kinds(&writer(0).text("data.a", "x")), [ChunkKind::Meta, ChunkKind::Delta]);
+        assert_eq!(kinds(&writer(0).progress(250, None, None)), [ChunkKind::Meta, ChunkKind::Progress]);
+        assert_eq!(kinds(&writer(0).finish(success())), [ChunkKind::Meta, ChunkKind::Final]);
+    }
+
+    #[test]
+    fn stream_003_seq_starts_at_one_and_adds_one() {
+        let mut writer = writer(0);
+        let mut chunks = writer.text("data.a", "x");
+        chunks.extend(writer.snapshot(Map::new()));
+        chunks.extend(writer.progress(10, Some("s"), Some("m")));
+        chunks.extend(writer.text("data.a", "y"));
+        let log = wire(&chunks);
+        let numbers: Vec<&Value> = log.iter().filter_map(|chunk| chunk.pointer("/chunk/seq")).collect();
+        assert_eq!(numbers, [1, 2, 3]);
+        assert_eq!(writer.last_seq(), 3);
+    }
+
+    #[test]
+    fn stream_004_nothing_follows_the_one_end() {
+        let mut writer = writer(10);
+        assert_eq!(writer.text("data.a", "waits").len(), 1);
+        let end = writer.finish(success());
+        assert_eq!(kinds(&end), [ChunkKind::Delta, ChunkKind::Final]);
+        assert!(writer.has_ended());
+        assert!(writer.finish(failure()).is_empty());
+        assert!(writer.text("data.a", "x").is_empty());
+        assert!(writer.snapshot(Map::new()).is_empty());
+        assert!(writer.progress(1, None, None).is_empty());
+        assert!(writer.open(&Meta::new(Confidence::ZERO, Risk::Low, "e")).is_none());
+        assert!(writer.heartbeat().is_none());
+        assert!(writer.flush().is_none());
+    }
+
+    #[test]
+    fn stream_006_a_heartbeat_is_never_first() {
+        let mut writer = writer(0);
+        assert!(writer.heartbeat().is_none());
+        let _ = writer.text("data.a", "x");
+        assert_eq!(writer.heartbeat(), Some(Chunk::Heartbeat));
+    }
+
+    #[test]
+    fn stream_017_a_failure_before_the_first_chunk_is_one_error_chunk() {
+        let chunks = writer(0).finish(failure());
+        let log = wire(&chunks);
+        assert_eq!(log.len(), 1);
+        assert!(check_log(&log).is_empty());
+        assert_eq!(log[0]["session_id"], "sess_a");
+        assert_eq!(log[0]["meta"]["risk"], "high");
+    }
+
+    #[test]
+    fn stream_016_a_failure_after_deltas_ends_in_an_error_chunk() {
+        let mut writer = writer(0);
+        let mut chunks = writer.text("data.rationale", "so far");
+        chunks.extend(writer.finish(failure()));
+        assert_eq!(deltas(&chunks), ["data.rationale=so far"]);
+        let envelope = serde_json::to_value(assemble(wire(&chunks))).unwrap();
+        assert_eq!(envelope["error"]["code"], "E2010");
+        assert_eq!(envelope["partial_data"], json!({ "rationale": "so far" }));
+    }
+
+    #[test]
+    fn stream_020_25_bytes_through_a_buffer_of_10_are_3_deltas_however_they_arrive() {
+        let text = "abcdefghijklmnopqrstuvwxy";
+        for size in [1, 3, 10, 25] {
+            let mut writer = writer(10);
+            let pieces = text.as_bytes().chunks(size).map(|piece| std::str::from_utf8(piece).unwrap());
+            let mut chunks: Vec<Chunk> = pieces.flat_map(|piece| writer.text("data.a", piece)).collect();
+            chunks.extend(writer.finish(success()));
+            assert_eq!(deltas(&chunks), ["data.a=abcdefghij", "data.a=klmnopqrst", "data.a=uvwxy"]);
+        }
+    }
+
+    #[test]
+    fn stream_020_characters_are_never_split() {
+        let mut writer = writer(5);
+        let mut chunks = writer.text("data.a", "é😀é😀");
+        chunks.extend(writer.text("data.a", "ö"));
+        chunks.extend(writer.finish(success()));
+        assert_eq!(deltas(&chunks), ["data.a=é😀", "data.a=é😀", "data.a=ö"]);
+    }
+
+    #[test]
+    fn stream_020_waiting_text_comes_before_another_field_and_a_snapshot() {
+        let mut writer = writer(10);
+        let mut chunks = writer.text("data.a", "one");
+        chunks.extend(writer.text("data.b", "two"));
+        chunks.extend(writer.snapshot(Map::new()));
+        assert_eq!(kinds(&chunks)[1..], [ChunkKind::Delta, ChunkKind::Delta, ChunkKind::Snapshot]);
+        let _ = writer.text("data.b", "three");
+        assert!(matches!(writer.flush(), Some(Chunk::Delta { delta, .. }) if delta == "three"));
+        assert!(writer.flush().is_none());
+    }
+
+    #[test]
+    fn stream_020_without_a_buffer_every_text_goes_out_at_once() {
+        let mut writer = writer(0);
+        let mut chunks = writer.text("data.a", "one");
+        chunks.extend(writer.text("data.a", ""));
+        chunks.extend(writer.text("data.a", "two"));
+        chunks.extend(writer.finish(success()));
+        assert_eq!(deltas(&chunks), ["data.a=one", "data.a=two"]);
+    }
+}

@@ -1,0 +1,53 @@
+//! A provider that answers with saved text. Authors debug with it, and golden tests replay recorded replies,
+//! so that neither needs a key or a network.
+
+use cognitive_contract::ports::{ModelCall, ModelEnd, PieceSink, PortFuture, Provider, ProviderError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Saved pieces of one reply, and how it ends.
+#[derive(Debug)]
+pub struct Replay {
+    pieces: Vec<String>,
+    error: Option<ProviderError>,
+    calls: AtomicUsize,
+}
+
+impl Replay {
+    /// A reply that arrives as one piece.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::pieces(vec![text.into()], None)
+    }
+
+    /// A reply in pieces that may end in an error.
+    #[must_use]
+    pub fn pieces(pieces: Vec<String>, error: Option<ProviderError>) -> Self {
+        Self { pieces, error, calls: AtomicUsize::new(0) }
+    }
+
+    /// How often it was asked.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+impl Provider for Replay {
+    fn name(&self) -> &'static str {
+        "replay"
+    }
+
+    fn ask<'a>(
+        &'a self,
+        _: &'a ModelCall,
+        pieces: &'a mut dyn PieceSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        Box::pin(async move {
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            for piece in &self.pieces {
+                pieces.piece(piece);
+            }
+            self.error.clone().map_or_else(|| Ok(ModelEnd::complete("saved-reply")), Err)
+        })
+    }
+}

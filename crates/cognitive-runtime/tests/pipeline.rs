@@ -1,0 +1,272 @@
+//! Whole runs with a saved reply: what the caller gets, and that the model is not asked in vain.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use cognitive_contract::policy::Caller;
+use cognitive_contract::ports::{
+    ModelCall, ModelEnd, NullSink, PieceSink, PortFuture, Provider, ProviderError,
+};
+use cognitive_contract::{Enforcement, Envelope, Failure, Module};
+use cognitive_library::{Folder, load};
+use cognitive_runtime::host::{ModuleSource, RunInput};
+use cognitive_runtime::{Host, Replay, RunRequest, run};
+use serde_json::{Value, json};
+
+/// Saved replies never wait, so one poll is a whole run.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("a saved reply waited for something"),
+    }
+}
+
+struct One(Folder);
+
+impl ModuleSource for One {
+    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
+        load(&self.0).map(Arc::new).map_err(cognitive_library::LoadError::into_failure)
+    }
+}
+
+fn folder(manifest: &Value, schema: &Value) -> Folder {
+    let files = BTreeMap::from([
+        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
+        ("schema.json".to_owned(), schema.to_string().into_bytes()),
+        ("prompt.md".to_owned(), b"Answer the question.".to_vec()),
+    ]);
+    Folder::memory("sample", files)
+}
+
+fn schema() -> Value {
+    json!({
+        "input": { "type": "object", "required": ["q"] },
+        "data": {
+            "type": "object", "required": ["rationale", "answer"],
+            "properties": { "rationale": { "type": "string" }, "answer": { "type": "string" } },
+        },
+    })
+}
+
+fn good() -> Value {
+    json!({
+        "ok": true, "meta": { "confidence": 0.95, "risk": "low", "explain": "e" },
+        "data": { "rationale": "r", "answer": "42" },
+    })
+}
+
+fn go(manifest: &Value, provider: Arc<dyn Provider>, request: RunRequest) -> Value {
+    let host = Host::new(Arc::new(One(folder(manifest, &schema()))), provider);
+    let envelope = now(run(&host, request, &mut NullSink));
+    let value = serde_json::to_value(&envelope).unwrap();
+    assert!(Envelope::from_value(value.clone()).is_ok(), "every exit is a valid envelope: {value}");
+    value
+}
+
+fn answer(manifest: Value, reply: &str) -> Value {
+    go(&manifest, Arc::new(Replay::text(reply)), RunRequest::new("sample", json!({ "q": "?" })))
+}
+
+#[test]
+fn gen_002_pipe_006_a_valid_answer_passes_untouched() {
+    let value = answer(json!({ "tier": "decision" }), &good().to_string());
+    assert_eq!(value["data"], good()["data"]);
+    assert_eq!(value["meta"]["explain"], "e");
+    assert!(value["meta"].get("warnings").is_none());
+}
+
+#[test]
+fn meta_014_the_runtime_has_the_last_word_on_its_own_members() {
+    let mut reply = good();
+    reply["meta"]["latency_ms"] = json!("fast");
+    reply["meta"]["model"] = json!("dreamt");
+    let value = answer(json!({ "tier": "decision" }), &reply.to_string());
+    assert_eq!(value["meta"]["model"], "replay/saved-reply");
+    assert!(value["meta"]["latency_ms"].is_number());
+}
+
+#[test]
+fn meta_007_each_run_has_its_own_trace_id_unless_given_one() {
+    let id = || answer(json!({ "tier": "decision" }), &good().to_string())["meta"]["trace_id"].clone();
+    assert_ne!(id(), id());
+    let mut request = RunRequest::new("sample", json!({ "q": 1 }));
+    request.options.trace_id = Some("mine".to_owned());
+    let value = go(&json!({ "tier": "decision" }), Arc::new(Replay::text(good().to_string())), request);
+    assert_eq!(value["meta"]["trace_id"], "mine");
+}
+
+#[test]
+fn pipe_002_invalid_input_asks_no_model() {
+    let provider = Arc::new(Replay::text(good().to_string()));
+    let value = go(&json!({ "tier": "decision" }), provider.clone(), RunRequest::new("sample", json!({})));
+    assert_eq!(value["error"]["code"], "E1001");
+    assert_eq!(provider.calls(), 0);
+}
+
+#[test]
+fn prompt_006_free_text_skips_the_input_schema_and_cli_011_so_can_the_caller() {
+    let mut request = RunRequest::new("sample", Value::Null);
+    request.input = RunInput::Text("what?".to_owned());
+    let text = go(&json!({ "tier": "decision" }), Arc::new(Replay::text(good().to_string())), request);
+    assert_eq!(text["ok"], true);
+    let mut request = RunRequest::new("sample", json!({}));
+    request.options.enforcement = Enforcement::EnvelopeOnly;
+    let bare = json!({ "ok": true, "meta": { "confidence": 1, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } });
+    let loose = go(&json!({ "tier": "decision" }), Arc::new(Replay::text(bare.to_string())), request.clone());
+    assert_eq!(loose["ok"], true);
+    let empty = go(&json!({ "tier": "decision" }), Arc::new(Replay::text("{\"ok\":true}")), request);
+    assert_eq!(empty["error"]["code"], "E3001", "the envelope contract always holds");
+}
+
+#[test]
+fn pol_020_who_may_run_it_is_asked_before_anything_else() {
+    let mut request = RunRequest::new("sample", json!({}));
+    request.options.caller = Caller::Agent;
+    let manifest = json!({ "tier": "decision", "invocation": { "agent_invocable": false } });
+    let value = go(&manifest, Arc::new(Replay::text("")), request);
+    assert_eq!(value["error"]["code"], "E4007");
+}
+
+#[test]
+fn repair_001_010_014_what_was_repaired_is_said_and_what_was_not_is_kept() {
+    let mut reply = good();
+    reply["meta"]["explain"] = json!("x".repeat(300));
+    let value = answer(json!({ "tier": "decision" }), &reply.to_string());
+    assert_eq!(value["meta"]["warnings"][0]["code"], "REPAIRED");
+    reply["data"]["answer"] = json!(42);
+    let value = answer(json!({ "tier": "decision" }), &reply.to_string());
+    assert_eq!(value["error"]["code"], "E3001");
+    assert_eq!(value["partial_data"]["answer"], 42, "the model's own data, unrepaired");
+    assert_eq!(value["error"]["details"]["violations"][0]["path"], "/data/answer");
+}
+
+#[test]
+fn tier_002_err_014_the_gate_keeps_the_data_as_partial() {
+    let mut reply = good();
+    reply["meta"]["confidence"] = json!(0.5);
+    let value = answer(json!({ "tier": "exec" }), &reply.to_string());
+    assert_eq!(
+        (value["error"]["code"].as_str(), value["meta"]["confidence"].as_f64()),
+        (Some("E2001"), Some(0.5))
+    );
+    assert_eq!(value["partial_data"]["answer"], "42");
+    let silent = json!({ "tier": "exec", "failure": { "partial_allowed": false } });
+    assert!(answer(silent, &reply.to_string()).get("partial_data").is_none());
+}
+
+#[test]
+fn compat_013_a_promised_confidence_is_not_made_up() {
+    let files = BTreeMap::from([
+        (
+            "MODULE.md".to_owned(),
+            b"---\nname: a\nversion: 1.0.0\nconstraints: {require_confidence: true}\n---\nDo.\n".to_vec(),
+        ),
+        ("schema.json".to_owned(), br#"{"input": {}, "output": {}}"#.to_vec()),
+    ]);
+    let ask = |reply: &str| {
+        let host =
+            Host::new(Arc::new(One(Folder::memory("a", files.clone()))), Arc::new(Replay::text(reply)));
+        serde_json::to_value(now(run(&host, RunRequest::new("a", json!({})), &mut NullSink))).unwrap()
+    };
+    assert_eq!(ask(r#"{"rationale": "r"}"#)["error"]["code"], "E3001");
+    let value = ask(r#"{"rationale": {"decisions": []}, "confidence": 0.7}"#);
+    assert_eq!(value["ok"], true, "FMT-007: a v1 rationale may be an object: {value}");
+    let warnings: Vec<&str> =
+        value["meta"]["warnings"].as_array().unwrap().iter().filter_map(|w| w["code"].as_str()).collect();
+    assert_eq!(warnings, ["DEPRECATED", "DEPRECATED"]);
+}
+
+#[test]
+fn prompt_007_012_man_013_compat_015_the_model_is_told_the_rules() {
+    struct Ear(std::sync::Mutex<Option<ModelCall>>);
+    impl Provider for Ear {
+        fn name(&self) -> &'static str {
+            "ear"
+        }
+        fn ask<'a>(
+            &'a self,
+            call: &'a ModelCall,
+            _: &'a mut dyn PieceSink,
+        ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+            *self.0.lock().unwrap() = Some(call.clone());
+            Box::pin(async { Ok(ModelEnd::complete("m")) })
+        }
+    }
+    let ear = Arc::new(Ear(std::sync::Mutex::new(None)));
+    let manifest = json!({ "tier": "exec", "excludes": ["guessing dates"], "constraints": { "no_inventing_data": true } });
+    go(&manifest, ear.clone(), RunRequest::new("sample", json!({ "q": "why?" })));
+    let call = ear.0.lock().unwrap().take().unwrap();
+    for words in ["guessing dates", "inventing data", "using the network", "\"ok\": true", "\"ok\": false"] {
+        assert!(call.instructions.contains(words), "{words}");
+    }
+    assert!(call.input.contains("why?") && !call.instructions.contains("why?"));
+    assert!(call.temperature.abs() < f64::EPSILON, "TIER-005: exec is asked deterministically");
+}
+
+#[test]
+fn gen_008_nothing_of_one_run_reaches_the_next() {
+    struct Memory(std::sync::Mutex<Vec<String>>);
+    impl Provider for Memory {
+        fn name(&self) -> &'static str {
+            "memory"
+        }
+        fn ask<'a>(
+            &'a self,
+            call: &'a ModelCall,
+            _: &'a mut dyn PieceSink,
+        ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+            self.0.lock().unwrap().push(format!("{}{}", call.instructions, call.input));
+            Box::pin(async { Ok(ModelEnd::complete("m")) })
+        }
+    }
+    let memory = Arc::new(Memory(std::sync::Mutex::new(Vec::new())));
+    let host = Host::new(Arc::new(One(folder(&json!({ "tier": "exec" }), &schema()))), memory.clone());
+    for q in ["first secret", "second"] {
+        now(run(&host, RunRequest::new("sample", json!({ "q": q })), &mut NullSink));
+    }
+    let prompts = memory.0.lock().unwrap();
+    assert!(prompts[0].contains("first secret") && !prompts[1].contains("first secret"));
+}
+
+#[test]
+fn pipe_011_err_015_a_panic_becomes_an_envelope_without_its_text() {
+    struct Bomb;
+    impl Provider for Bomb {
+        fn name(&self) -> &'static str {
+            "bomb"
+        }
+        fn ask<'a>(
+            &'a self,
+            _: &'a ModelCall,
+            _: &'a mut dyn PieceSink,
+        ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+            Box::pin(async { panic!("sk-secret") })
+        }
+    }
+    std::panic::set_hook(Box::new(|_| {}));
+    let value = go(&json!({ "tier": "exec" }), Arc::new(Bomb), RunRequest::new("sample", json!({ "q": 1 })));
+    let _ = std::panic::take_hook();
+    assert_eq!(value["error"]["code"], "E4000");
+    assert!(!value.to_string().contains("sk-secret"));
+}
+
+#[test]
+fn pipe_010_provider_failures_have_their_codes() {
+    for (error, code) in [
+        (ProviderError::Unavailable("refused".into()), "E4001"),
+        (ProviderError::RateLimited { retry_after: None }, "E4002"),
+        (ProviderError::Timeout, "E2002"),
+        (ProviderError::Interrupted("reset".into()), "E2010"),
+        (ProviderError::ContextOverflow("too long".into()), "E4003"),
+        (ProviderError::Unexpected("token sk-123".into()), "E4000"),
+    ] {
+        let provider = Arc::new(Replay::pieces(vec!["{\"ok\"".into()], Some(error)));
+        let value =
+            go(&json!({ "tier": "decision" }), provider, RunRequest::new("sample", json!({ "q": 1 })));
+        assert_eq!(value["error"]["code"], code);
+        assert_eq!(value["partial_data"]["raw"], "{\"ok\"");
+        assert!(!value.to_string().contains("sk-123"));
+    }
+}
