@@ -9,9 +9,14 @@ use crate::meta::{Confidence, Meta, Risk, Warning};
 use crate::violation::{Violation, summarise};
 
 /// Why a run failed. Turns into exactly one failure envelope.
+///
+/// Boxed, because it travels in the error half of many results and must not make the good half expensive.
 #[derive(Debug, Clone)]
 #[must_use = "a failure has to reach the caller as an envelope"]
-pub struct Failure {
+pub struct Failure(Box<Parts>);
+
+#[derive(Debug, Clone)]
+struct Parts {
     code: ErrorCode,
     message: String,
     blame: Blame,
@@ -26,7 +31,7 @@ pub struct Failure {
 impl Failure {
     /// A failure with the code's own defaults for blame, confidence and risk.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Parts {
             code,
             message: message.into(),
             blame: code.blame(),
@@ -36,7 +41,7 @@ impl Failure {
             details: Map::new(),
             partial_data: None,
             warnings: Vec::new(),
-        }
+        }))
     }
 
     /// A failure that lists every broken rule in `error.details.violations`.
@@ -53,78 +58,79 @@ impl Failure {
 
     /// Says whose fault it is where that differs from the code's default.
     pub fn blaming(mut self, blame: Blame) -> Self {
-        self.blame = blame;
+        self.0.blame = blame;
         self
     }
 
     /// What the reader can do, concrete enough to paste.
     pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
-        self.suggestion = Some(suggestion.into());
+        self.0.suggestion = Some(suggestion.into());
         self
     }
 
     /// Adds a member to `error.details`.
     pub fn with_detail(mut self, name: &str, value: Value) -> Self {
-        self.details.insert(name.to_owned(), value);
+        self.0.details.insert(name.to_owned(), value);
         self
     }
 
     /// Hands over what exists of the result. `None` leaves the member out.
     pub fn with_partial(mut self, partial: Option<Map<String, Value>>) -> Self {
-        self.partial_data = partial;
+        self.0.partial_data = partial;
         self
     }
 
     /// Keeps what the model said of its own answer; only codes that are about that answer use it (E2001).
     pub fn with_model_view(mut self, confidence: Confidence, risk: Risk) -> Self {
-        if self.code.confidence() == DefaultConfidence::OfTheModel {
-            self.confidence = confidence;
-            self.risk = self.risk.max(risk);
+        if self.0.code.confidence() == DefaultConfidence::OfTheModel {
+            self.0.confidence = confidence;
+            self.0.risk = self.0.risk.max(risk);
         }
         self
     }
 
     /// Carries notices that were gathered before the run failed.
     pub fn with_warnings(mut self, warnings: Vec<Warning>) -> Self {
-        self.warnings.extend(warnings);
+        self.0.warnings.extend(warnings);
         self
     }
 
     /// The published code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
-        self.code
+        self.0.code
     }
 
     /// What happened.
     #[must_use]
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// What the reader can do, if there is something.
     #[must_use]
     pub fn suggestion(&self) -> Option<&str> {
-        self.suggestion.as_deref()
+        self.0.suggestion.as_deref()
     }
 
     /// The failure as the caller sees it.
     #[must_use]
     pub fn into_envelope(self) -> Envelope {
-        let explain = format!("{}: {}", self.blame.opening(), self.message);
-        let mut meta = Meta::new(self.confidence, self.risk, &explain);
-        for warning in &self.warnings {
+        let parts = *self.0;
+        let explain = format!("{}: {}", parts.blame.opening(), parts.message);
+        let mut meta = Meta::new(parts.confidence, parts.risk, &explain);
+        for warning in &parts.warnings {
             meta.warn(warning);
         }
-        let mut error = ErrorBody::new(self.code.number(), &self.message);
-        error.set("recoverable", Value::Bool(self.code.recoverable()));
-        if let Some(suggestion) = self.suggestion {
+        let mut error = ErrorBody::new(parts.code.number(), &parts.message);
+        error.set("recoverable", Value::Bool(parts.code.recoverable()));
+        if let Some(suggestion) = parts.suggestion {
             error.set("suggestion", Value::String(suggestion));
         }
-        if !self.details.is_empty() {
-            error.set("details", Value::Object(self.details));
+        if !parts.details.is_empty() {
+            error.set("details", Value::Object(parts.details));
         }
-        Envelope::failure(meta, error, self.partial_data)
+        Envelope::failure(meta, error, parts.partial_data)
     }
 }
 

@@ -77,6 +77,14 @@ impl Library {
         on_disk.or_else(bundled).ok_or_else(|| self.not_found(name))
     }
 
+    /// The folder that a name or path stands for, whether or not a module is in it.
+    pub fn find_folder(&self, name: &str) -> Result<Folder, Failure> {
+        if is_path(name) && Path::new(name).is_dir() {
+            return Ok(Folder::Disk(PathBuf::from(name)));
+        }
+        self.find(name).map(|found| found.folder)
+    }
+
     /// Finds and loads a module.
     pub fn load(&self, name: &str) -> Result<Module, Failure> {
         load(&self.find(name)?.folder).map_err(crate::load::LoadError::into_failure)
@@ -182,7 +190,7 @@ mod tests {
     fn fmt_009_013_the_project_comes_before_home_extra_paths_and_the_bundle() {
         let dir = tempfile::tempdir().unwrap();
         let (project, home, extra) = (dir.path().join("p"), dir.path().join("h"), dir.path().join("x"));
-        let library = Library::new(&project, Some(&home), &[extra.clone()]);
+        let library = Library::new(&project, Some(&home), std::slice::from_ref(&extra));
         let version = || library.load("summarizer").unwrap().manifest.version;
         assert_eq!(library.find("summarizer").unwrap().origin, Origin::Bundled);
         module(&extra, "summarizer", "0.0.4");

@@ -137,11 +137,12 @@ impl Sources {
 }
 
 fn value_range(file: &str, text: &str, pointer: &str) -> Option<Range<usize>> {
-    let (shift, spans) = if file.ends_with(".json") {
-        (0, json::index(text).spans)
-    } else {
+    let is_yaml = [".yaml", ".yml", ".md"].iter().any(|ending| file.ends_with(ending));
+    let (shift, spans) = if is_yaml {
         let (front, start) = crate::formats::front_matter_text(file, text);
         (start, yaml::spans(front))
+    } else {
+        (0, json::index(text).spans)
     };
     let mut place = pointer;
     loop {

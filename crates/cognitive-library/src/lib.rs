@@ -14,8 +14,10 @@ pub mod find;
 pub mod finding;
 pub mod folder;
 pub mod formats;
+pub mod init;
 pub mod json;
 pub mod load;
+pub mod migrate;
 pub mod validate;
 pub mod yaml;
 

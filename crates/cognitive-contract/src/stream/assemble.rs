@@ -234,6 +234,7 @@ mod tests {
         json!({ "final": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "done" }, "data": { "rationale": "r" } })
     }
 
+    // REPAIR-013: assembling chunks is part of the repair pass.
     #[test]
     fn stream_005_disorder_repeats_and_gaps_are_tolerated() {
         let field = "data.rationale";

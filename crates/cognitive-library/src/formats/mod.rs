@@ -46,6 +46,20 @@ pub fn read(folder: &Folder) -> Option<Parts> {
     Some(parts)
 }
 
+/// The manifest alone, as written, with the format it shows; `None` if it cannot be read. For lists of many modules.
+#[must_use]
+pub fn read_manifest(folder: &Folder) -> Option<(Format, Value)> {
+    let names = folder.names();
+    let format = Format::of_files(names.iter().map(String::as_str))?;
+    if format <= Format::V1 {
+        let file = if format == Format::V1 { "MODULE.md" } else { "module.md" };
+        let text = folder.read(file, TEXT_LIMIT).ok()?;
+        return Some((format, front_matter(&text).ok()?.0));
+    }
+    let manifest = crate::yaml::parse(&folder.read("module.yaml", TEXT_LIMIT).ok()?).ok()?;
+    Some((Format::of_manifest(&manifest), manifest))
+}
+
 impl Parts {
     fn new(format: Format, manifest_file: &'static str) -> Self {
         Self {

@@ -1,5 +1,7 @@
 //! v1: `MODULE.md` with YAML front matter and the prompt below it, and `schema.json` with `input` and `output`.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use cognitive_contract::Format;
@@ -33,8 +35,9 @@ fn split(text: &str) -> Option<(&str, usize, &str)> {
 /// The part of a manifest file that is YAML, and where it starts.
 #[must_use]
 pub fn front_matter_text<'a>(file: &str, text: &'a str) -> (&'a str, usize) {
+    let is_markdown = Path::new(file).extension().is_some_and(|extension| extension == "md");
     match split(text) {
-        Some((front, start, _)) if file.ends_with(".md") => (front, start),
+        Some((front, start, _)) if is_markdown => (front, start),
         _ => (text, 0),
     }
 }

@@ -41,13 +41,12 @@ fn read_schemas(parts: &mut Parts, folder: &Folder) {
     for (name, place) in parts.manifest.get("io").and_then(Value::as_object).cloned().into_iter().flatten() {
         let Some(place) = place.as_str() else { continue };
         let file = SectionRef::parse(place).file;
-        match safe_relative(&file) {
-            Some(path) => wanted.push_back(path.to_string_lossy().into_owned()),
-            None => {
-                let at = At::Value(format!("/io/{name}"));
-                let message = format!("points out of the module: `{place}`");
-                parts.findings.push(Finding::error(MANIFEST, at, "manifest/io", message));
-            }
+        if let Some(path) = safe_relative(&file) {
+            wanted.push_back(path.to_string_lossy().into_owned());
+        } else {
+            let at = At::Value(format!("/io/{name}"));
+            let message = format!("points out of the module: `{place}`");
+            parts.findings.push(Finding::error(MANIFEST, at, "manifest/io", message));
         }
     }
     while let Some(file) = wanted.pop_front() {

@@ -31,7 +31,8 @@ fn declared_tests(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     for (index, entry) in entries.iter().enumerate() {
         let Some(entry) = entry.as_str() else { continue };
         let place = At::Value(format!("/tests/{index}"));
-        let fault = |message: String| Finding::error(subject.manifest_file, place.clone(), "tests/entry", message);
+        let fault =
+            |message: String| Finding::error(subject.manifest_file, place.clone(), "tests/entry", message);
         let Some((input, expected)) = entry.split_once("->") else {
             let hint = "Write `tests/case.input.json -> tests/case.expected.json`";
             found.push(fault("a test entry has an arrow `->` between two paths".to_owned()).hint(hint));
@@ -53,7 +54,8 @@ fn input_files(subject: &Subject<'_>, module: &Module) -> Vec<String> {
     let in_tests = subject.folder.names_in("tests").into_iter();
     let in_tests = in_tests.filter(|name| name.ends_with(".input.json")).map(|name| format!("tests/{name}"));
     let in_examples = subject.folder.names_in("examples").into_iter();
-    let in_examples = in_examples.filter(|name| is_input_example(name)).map(|name| format!("examples/{name}"));
+    let in_examples =
+        in_examples.filter(|name| is_input_example(name)).map(|name| format!("examples/{name}"));
     let mut files: Vec<String> = declared.chain(in_tests).chain(in_examples).collect();
     files.sort();
     files.dedup();
@@ -78,7 +80,12 @@ fn output_examples(subject: &Subject<'_>, module: &Module, sources: &mut Sources
     }
 }
 
-fn read_json(subject: &Subject<'_>, file: &str, sources: &mut Sources, found: &mut Vec<Finding>) -> Option<Value> {
+fn read_json(
+    subject: &Subject<'_>,
+    file: &str,
+    sources: &mut Sources,
+    found: &mut Vec<Finding>,
+) -> Option<Value> {
     let text = match subject.folder.read(file, JSON_LIMIT) {
         Ok(text) => text,
         // A declared file that is missing was reported with its entry.

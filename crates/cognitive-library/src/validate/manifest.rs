@@ -81,7 +81,8 @@ fn tier_and_blocks(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     }
     let file = subject.manifest_file;
     if missing(subject, "tier") {
-        let finding = subject.stricter(file, at("tier"), "manifest/tier", "`tier` is missing; `decision` is assumed");
+        let finding =
+            subject.stricter(file, at("tier"), "manifest/tier", "`tier` is missing; `decision` is assumed");
         let hint = "Add `tier: exec`, `decision` or `exploration`; `cogn validate --v22` checks the rest";
         found.push(finding.hint(hint));
     }
@@ -96,9 +97,16 @@ fn tier_and_blocks(subject: &Subject<'_>, found: &mut Vec<Finding>) {
             }
         }
     }
-    if subject.effective.as_ref().is_some_and(|manifest| manifest.meta.risk_rule == RiskRule::CustomFunction) {
-        let message = "`custom_function` has no declared form; the model's own risk is used, as with `explicit`";
-        found.push(Finding::warning(file, At::Value("/meta/risk_rule".into()), "manifest/risk-rule", message));
+    if subject.effective.as_ref().is_some_and(|manifest| manifest.meta.risk_rule == RiskRule::CustomFunction)
+    {
+        let message =
+            "`custom_function` has no declared form; the model's own risk is used, as with `explicit`";
+        found.push(Finding::warning(
+            file,
+            At::Value("/meta/risk_rule".into()),
+            "manifest/risk-rule",
+            message,
+        ));
     }
 }
 
@@ -136,7 +144,9 @@ fn codes(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     let listed = subject.root.pointer("/error/properties/code/enum").and_then(Value::as_array);
     if let Some(listed) = listed {
         for code in codes.keys().filter(|code| !listed.iter().any(|each| each == code.as_str())) {
-            let message = format!("`error_codes` declares `{code}`, which `#/error/properties/code/enum` does not list");
+            let message = format!(
+                "`error_codes` declares `{code}`, which `#/error/properties/code/enum` does not list"
+            );
             found.push(Finding::warning(
                 "schema.json",
                 At::Value("/error/properties/code/enum".into()),

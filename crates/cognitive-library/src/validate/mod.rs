@@ -7,6 +7,7 @@ mod schema;
 
 pub use schema::explains_envelope;
 
+use cognitive_contract::schema::{SCHEMA_FILE, SchemaFiles};
 use cognitive_contract::{Format, Manifest, Module};
 use serde_json::Value;
 
@@ -69,6 +70,8 @@ struct Subject<'a> {
     prompt: String,
     /// `schema.json` as written; null if it is not JSON.
     root: Value,
+    /// All files of the contract.
+    schemas: SchemaFiles,
 }
 
 impl Subject<'_> {
@@ -116,7 +119,8 @@ fn findings(folder: &Folder, mode: Mode, parts: Parts, sources: &mut Sources) ->
         written: parts.manifest.clone(),
         effective: Manifest::from_value(&parts.manifest, parts.format).ok(),
         prompt: parts.prompt.clone(),
-        root: parts.schemas.get("schema.json").cloned().unwrap_or(Value::Null),
+        root: parts.schemas.get(SCHEMA_FILE).cloned().unwrap_or(Value::Null),
+        schemas: parts.schemas.clone(),
     };
     let mut found = Vec::new();
     let module: Option<Module> =

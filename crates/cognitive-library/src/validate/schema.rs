@@ -26,25 +26,36 @@ pub(super) fn check(subject: &Subject<'_>, sources: &Sources) -> Vec<Finding> {
     found
 }
 
-fn place(pointer: &str) -> At {
-    At::Value(pointer.to_owned())
+/// A section of the contract and where it stands.
+struct Found<'a> {
+    file: String,
+    pointer: String,
+    schema: &'a Value,
 }
 
-/// A section of `schema.json`, with its pointer; one step through a local `$ref` is taken.
-fn section<'a>(subject: &'a Subject<'_>, names: &[&str]) -> Option<(String, &'a Value)> {
+impl Found<'_> {
+    /// A place inside the section.
+    fn at(&self, below: &str) -> At {
+        At::Value(format!("{}{below}", self.pointer))
+    }
+}
+
+/// Finds a section by `io` or by its usual name; one step through a local `$ref` is taken.
+fn section<'a>(subject: &'a Subject<'_>, names: &[&str]) -> Option<Found<'a>> {
     let from_io = subject.effective.as_ref().and_then(|manifest| {
         let place = SectionRef::parse(manifest.io.get(*names.first()?)?);
-        (place.file == FILE).then_some(place.pointer)
+        Some((place.file, place.pointer))
     });
-    let pointers = from_io.into_iter().chain(names.iter().map(|name| format!("/{name}")));
-    pointers.filter_map(|pointer| resolved(&subject.root, &pointer)).next()
+    let usual = names.iter().map(|name| (FILE.to_owned(), format!("/{name}")));
+    from_io.into_iter().chain(usual).find_map(|(file, pointer)| resolved(subject, file, pointer))
 }
 
-fn resolved<'a>(root: &'a Value, pointer: &str) -> Option<(String, &'a Value)> {
-    let node = root.pointer(pointer)?;
+fn resolved<'a>(subject: &'a Subject<'_>, file: String, pointer: String) -> Option<Found<'a>> {
+    let root = subject.schemas.get(&file)?;
+    let node = root.pointer(&pointer)?;
     match node.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#')) {
-        Some(target) => Some((target.to_owned(), root.pointer(target)?)),
-        None => Some((pointer.to_owned(), node)),
+        Some(target) => Some(Found { file, pointer: target.to_owned(), schema: root.pointer(target)? }),
+        None => Some(Found { file, pointer, schema: node }),
     }
 }
 
@@ -64,44 +75,48 @@ fn meta_section(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     if !subject.strict() {
         return;
     }
-    let Some((at, meta)) = section(subject, &["meta"]) else {
-        let finding = Finding::error(FILE, place("/meta"), "schema/meta", "section `meta` is missing");
+    let Some(meta) = section(subject, &["meta"]) else {
+        let finding =
+            Finding::error(FILE, At::Value("/meta".into()), "schema/meta", "section `meta` is missing");
         found.push(finding.hint("Declare `confidence`, `risk` and `explain` (maxLength 280) there"));
         return;
     };
     for name in ["confidence", "risk", "explain"] {
-        if !requires(meta, name) {
+        if !requires(meta.schema, name) {
             let message = format!("`meta` does not require `{name}`");
-            found.push(Finding::error(FILE, place(&format!("{at}/required")), "schema/meta", message));
+            found.push(Finding::error(&meta.file, meta.at("/required"), "schema/meta", message));
         }
     }
-    let limit = meta.pointer("/properties/explain/maxLength").and_then(Value::as_u64);
-    let explain = format!("{at}/properties/explain");
-    match limit {
+    let explain = "/properties/explain";
+    match meta.schema.pointer("/properties/explain/maxLength").and_then(Value::as_u64) {
         Some(limit) if limit <= EXPLAIN_LIMIT as u64 => {}
         Some(limit) => {
-            let message = format!("`explain` may have at most {EXPLAIN_LIMIT} characters, `maxLength` says {limit}");
-            found.push(Finding::error(FILE, place(&format!("{explain}/maxLength")), "schema/explain", message));
+            let message =
+                format!("`explain` may have at most {EXPLAIN_LIMIT} characters, `maxLength` says {limit}");
+            let place = meta.at(&format!("{explain}/maxLength"));
+            found.push(Finding::error(&meta.file, place, "schema/explain", message));
         }
         None => {
-            let message = format!("`explain` has no `maxLength`; it may have at most {EXPLAIN_LIMIT} characters");
-            let finding = Finding::error(FILE, place(&explain), "schema/explain", message);
+            let message =
+                format!("`explain` has no `maxLength`; it may have at most {EXPLAIN_LIMIT} characters");
+            let finding = Finding::error(&meta.file, meta.at(explain), "schema/explain", message);
             found.push(finding.hint("Add `\"maxLength\": 280`"));
         }
     }
 }
 
 fn rationale(subject: &Subject<'_>, found: &mut Vec<Finding>) {
-    let Some((at, data)) = section(subject, &data_names(subject)) else { return };
-    let declared = data.pointer("/properties/rationale").is_some();
-    if !declared {
+    let Some(data) = section(subject, &data_names(subject)) else { return };
+    if data.schema.pointer("/properties/rationale").is_none() {
         let message = "the data section does not declare `rationale`, which every success must have";
-        let finding = subject.stricter(FILE, place(&format!("{at}/properties")), "schema/rationale", message);
-        found.push(finding.hint("Add `\"rationale\": {\"type\": \"string\", \"minLength\": 1}` to its properties"));
+        let finding = subject.stricter(&data.file, data.at("/properties"), "schema/rationale", message);
+        found.push(
+            finding.hint("Add `\"rationale\": {\"type\": \"string\", \"minLength\": 1}` to its properties"),
+        );
     }
-    if !requires(data, "rationale") {
+    if !requires(data.schema, "rationale") {
         let message = "the data section does not require `rationale`, which every success must have";
-        let finding = subject.stricter(FILE, place(&format!("{at}/required")), "schema/rationale", message);
+        let finding = subject.stricter(&data.file, data.at("/required"), "schema/rationale", message);
         found.push(finding.hint("Add `\"rationale\"` to `required`"));
     }
 }
@@ -110,19 +125,25 @@ fn extensions(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     let enabled = subject.effective.as_ref().is_some_and(|manifest| manifest.overflow.enabled);
     if enabled && subject.root.pointer("/$defs/extensions").is_none() {
         let message = "overflow is enabled, but `$defs.extensions` is missing: insights are not described";
-        let finding = subject.stricter(FILE, place("/$defs/extensions"), "schema/extensions", message);
+        let finding =
+            subject.stricter(FILE, At::Value("/$defs/extensions".into()), "schema/extensions", message);
         found.push(finding.hint("Define `insights` there, or set `overflow: {enabled: false}`"));
     }
 }
 
 fn optional_members(subject: &Subject<'_>, found: &mut Vec<Finding>) {
-    let high = subject.effective.as_ref().is_some_and(|manifest| manifest.schema_strictness == SchemaStrictness::High);
-    let Some((at, data)) = section(subject, &data_names(subject)).filter(|_| high && subject.strict()) else { return };
-    let Some(Value::Object(properties)) = data.get("properties") else { return };
-    for name in properties.keys().filter(|name| *name != "extensions" && !requires(data, name)) {
+    let high = subject
+        .effective
+        .as_ref()
+        .is_some_and(|manifest| manifest.schema_strictness == SchemaStrictness::High);
+    let Some(data) = section(subject, &data_names(subject)).filter(|_| high && subject.strict()) else {
+        return;
+    };
+    let Some(Value::Object(properties)) = data.schema.get("properties") else { return };
+    for name in properties.keys().filter(|name| *name != "extensions" && !requires(data.schema, name)) {
         let message = format!("strictness is high, but `{name}` may be left out");
-        let pointer = format!("{at}/properties/{name}");
-        found.push(Finding::warning(FILE, place(&pointer), "schema/optional", message));
+        let place = data.at(&cognitive_contract::text::pointer("/properties", name));
+        found.push(Finding::warning(&data.file, place, "schema/optional", message));
     }
 }
 

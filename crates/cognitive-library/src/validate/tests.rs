@@ -66,21 +66,31 @@ fn fmt_001_each_missing_file_is_named() {
         ]);
         files.remove(gone);
         let report = validate(&Folder::memory("m", files), Mode::Standard);
-        assert!(report.findings.iter().any(|each| each.file == gone && each.rule == "files/missing"), "{gone}");
+        assert!(
+            report.findings.iter().any(|each| each.file == gone && each.rule == "files/missing"),
+            "{gone}"
+        );
     }
 }
 
 #[test]
 fn val_002_identity_is_required() {
     for key in ["name", "version", "responsibility"] {
-        assert_eq!(after(Mode::Standard, |manifest, _| remove(manifest, key)), ["Error manifest/required"], "{key}");
+        assert_eq!(
+            after(Mode::Standard, |manifest, _| remove(manifest, key)),
+            ["Error manifest/required"],
+            "{key}"
+        );
     }
     assert_eq!(after(Mode::Standard, |_, schema| remove(schema, "input")), ["Error schema/contract"]);
 }
 
 #[test]
 fn val_003_excludes_are_a_warning_in_v2_and_an_error_in_v1() {
-    assert_eq!(after(Mode::Standard, |manifest, _| manifest["excludes"] = json!([])), ["Warning manifest/excludes"]);
+    assert_eq!(
+        after(Mode::Standard, |manifest, _| manifest["excludes"] = json!([])),
+        ["Warning manifest/excludes"]
+    );
     let v1 = |front: &str| {
         let files = BTreeMap::from([
             ("MODULE.md".to_owned(), format!("---\n{front}---\nDo it.\n").into_bytes()),
@@ -108,7 +118,10 @@ fn val_004_010_tier_is_a_hint_or_an_error() {
 #[test]
 fn val_011_013_the_meta_section_is_complete_and_bounded() {
     assert_eq!(after(Mode::Strict, |_, schema| remove(schema, "meta")), ["Error schema/meta"]);
-    assert_eq!(after(Mode::Strict, |_, schema| schema["meta"]["required"] = json!(["risk"])), ["Error schema/meta"; 2]);
+    assert_eq!(
+        after(Mode::Strict, |_, schema| schema["meta"]["required"] = json!(["risk"])),
+        ["Error schema/meta"; 2]
+    );
     let explain = |limit: Value| {
         after(Mode::Strict, |_, schema| schema["meta"]["properties"]["explain"]["maxLength"] = limit)
     };
@@ -154,7 +167,10 @@ fn man_006_011_sch_013_keys_and_codes_that_mean_nothing_are_warnings() {
         manifest["error_codes"] = json!({ "E1001": "mine?", "E5001": "ok" });
         schema["error"] = json!({ "properties": { "code": { "enum": ["E1001"] } } });
     });
-    assert_eq!(found, ["Warning manifest/unknown-key", "Warning manifest/error-codes", "Warning schema/error-codes"]);
+    assert_eq!(
+        found,
+        ["Warning manifest/unknown-key", "Warning manifest/error-codes", "Warning schema/error-codes"]
+    );
     let (mut manifest, schema, prompt) = good();
     manifest["exclude"] = json!(["y"]);
     let files = BTreeMap::from([
@@ -168,7 +184,8 @@ fn man_006_011_sch_013_keys_and_codes_that_mean_nothing_are_warnings() {
 
 #[test]
 fn risk_004_custom_function_is_said_to_do_nothing() {
-    let found = after(Mode::Standard, |manifest, _| manifest["meta"] = json!({ "risk_rule": "custom_function" }));
+    let found =
+        after(Mode::Standard, |manifest, _| manifest["meta"] = json!({ "risk_rule": "custom_function" }));
     assert_eq!(found, ["Warning manifest/risk-rule"]);
 }
 
@@ -178,7 +195,11 @@ fn fmt_011_a_folder_of_another_name_is_a_warning() {
     let (manifest, schema, prompt) = good();
     let folder = dir.path().join("other");
     std::fs::create_dir(&folder).unwrap();
-    for (name, text) in [("module.yaml", manifest.to_string()), ("schema.json", schema.to_string()), ("prompt.md", prompt.into())] {
+    for (name, text) in [
+        ("module.yaml", manifest.to_string()),
+        ("schema.json", schema.to_string()),
+        ("prompt.md", prompt.into()),
+    ] {
         std::fs::write(folder.join(name), text).unwrap();
     }
     assert_eq!(rules(&Folder::Disk(folder), Mode::Standard), ["Warning manifest/name"]);
@@ -187,8 +208,10 @@ fn fmt_011_a_folder_of_another_name_is_a_warning() {
 #[test]
 fn val_002_fmt_002_tests_are_optional_but_must_fit() {
     let (mut manifest, schema, prompt) = good();
-    manifest["tests"] = json!(["tests/a.input.json -> tests/a.expected.json", "no arrow", "../x -> tests/a.expected.json"]);
-    let files = [("tests/a.input.json", "{\"p\": 1}"), ("tests/a.expected.json", "{}"), ("tests/b.input.json", "{")];
+    manifest["tests"] =
+        json!(["tests/a.input.json -> tests/a.expected.json", "no arrow", "../x -> tests/a.expected.json"]);
+    let files =
+        [("tests/a.input.json", "{\"p\": 1}"), ("tests/a.expected.json", "{}"), ("tests/b.input.json", "{")];
     assert_eq!(
         check(&manifest, &schema, prompt, &files, Mode::Standard),
         ["Error tests/entry", "Error tests/entry", "Error tests/input", "Error tests/syntax"]
@@ -201,13 +224,17 @@ fn sec_022_context_schemas_stay_inside() {
         manifest["context"] = json!({ "accepts": [{ "type": "a", "schema": "../../secret.json" }, { "type": "b", "schema": "no.json" }] });
         manifest["io"] = json!({ "input": "../../x.json#/a" });
     });
-    assert_eq!(found, ["Error manifest/io", "Error manifest/context-schema", "Error manifest/context-schema"]);
+    assert_eq!(
+        found,
+        ["Error manifest/io", "Error manifest/context-schema", "Error manifest/context-schema"]
+    );
 }
 
 #[test]
 fn traps_of_draft_07_are_warnings() {
     let (manifest, mut schema, prompt) = good();
-    schema["data"]["properties"]["x"] = json!({ "$ref": "#/$defs/extensions", "maxItems": 3, "description": "fine" });
+    schema["data"]["properties"]["x"] =
+        json!({ "$ref": "#/$defs/extensions", "maxItems": 3, "description": "fine" });
     assert_eq!(check(&manifest, &schema, prompt, &[], Mode::Standard), ["Warning schema/beside-ref"]);
     let text = schema.to_string().replacen("{\"meta\"", "{\"input\": {}, \"meta\"", 1);
     let files = BTreeMap::from([
@@ -235,4 +262,17 @@ fn every_bundled_module_is_clean_under_strict_validation() {
         let found: Vec<String> = report.findings.iter().map(Finding::summary).collect();
         assert_eq!(found, [""; 0], "{name}");
     }
+}
+
+#[test]
+fn man_009_sections_in_other_files_are_looked_at_there() {
+    let (mut manifest, mut schema, prompt) = good();
+    manifest["io"] = json!({ "meta": "./control.json#/m" });
+    let mut meta = schema["meta"].clone();
+    remove(&mut schema, "meta");
+    let with = |meta: &Value| json!({ "m": meta }).to_string();
+    assert_eq!(check(&manifest, &schema, prompt, &[("control.json", &with(&meta))], Mode::Strict), [""; 0]);
+    meta["required"] = json!(["risk", "explain"]);
+    let found = check(&manifest, &schema, prompt, &[("control.json", &with(&meta))], Mode::Strict);
+    assert_eq!(found, ["Error schema/meta"]);
 }

@@ -1,0 +1,65 @@
+//! `module.yaml` of a new module: the block of its tier, a block per feature, and what all modules have.
+//! Put together as text, because the comments are half of its worth.
+
+use cognitive_contract::manifest::{InputModality, Mode, Tier};
+
+use super::fill::{fill, join};
+use super::part::Part;
+use super::{Feature, Template, name};
+
+pub(super) fn text(template: &Template) -> String {
+    let mut blocks = vec![tier(template)];
+    if template.has(Feature::Streaming) {
+        blocks.push(response(template.tier));
+    }
+    let media = template.media();
+    if !media.is_empty() {
+        blocks.push(modalities(&media));
+    }
+    if template.has(Feature::Context) {
+        blocks.push(include_str!("../../templates/manifest/context.yaml").to_owned());
+    }
+    if template.has(Feature::Compose) {
+        blocks.push(Part::of(template).fill(include_str!("../../templates/manifest/composition.yaml")));
+    }
+    blocks.push(common(&media));
+    join(&blocks)
+}
+
+fn tier(template: &Template) -> String {
+    let text = match template.tier {
+        Tier::Exec => include_str!("../../templates/manifest/exec.yaml"),
+        Tier::Decision => include_str!("../../templates/manifest/decision.yaml"),
+        Tier::Exploration => include_str!("../../templates/manifest/exploration.yaml"),
+    };
+    let parts = [("title", name::title(&template.name)), ("yaml-name", name::yaml(&template.name))];
+    fill(text, &parts.each_ref().map(|(mark, part)| (*mark, part.as_str())))
+}
+
+/// Decision modules serve people and programs, so both forms are on offer; the others were asked to stream.
+fn response(tier: Tier) -> String {
+    let (mode, reason) = match tier {
+        Tier::Exec => (
+            Mode::Streaming,
+            "Send the answer piece by piece. Pieces are provisional: confidence and risk are judged at the end.",
+        ),
+        Tier::Decision => (Mode::Both, "The caller chooses: one envelope, or the answer piece by piece."),
+        Tier::Exploration => (
+            Mode::Streaming,
+            "Send the answer piece by piece. A caller who asks for one envelope still gets one.",
+        ),
+    };
+    let text = include_str!("../../templates/manifest/response.yaml");
+    fill(text, &[("mode", mode.word()), ("mode-reason", reason)])
+}
+
+fn modalities(media: &[InputModality]) -> String {
+    let kinds: Vec<&str> = media.iter().map(|kind| kind.word()).collect();
+    fill(include_str!("../../templates/manifest/modalities.yaml"), &[("kinds", &kinds.join(", "))])
+}
+
+fn common(media: &[InputModality]) -> String {
+    let sees = media.iter().any(|kind| matches!(kind, InputModality::Image | InputModality::Video));
+    let capabilities = if sees { "json_mode, vision" } else { "json_mode" };
+    fill(include_str!("../../templates/manifest/common.yaml"), &[("capabilities", capabilities)])
+}

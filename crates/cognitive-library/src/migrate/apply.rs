@@ -1,0 +1,281 @@
+//! Carries a plan out. A kill, a full disk or a refusal at any moment leaves the module as it was or as planned.
+//! Never edits a file in place: the whole new folder is built beside the old one, then both change places at once.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use std::{fs, io};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::error::MigrateError;
+use super::{Kind, Plan, tree};
+use crate::folder::{Folder, JSON_LIMIT};
+
+/// What becomes of the old folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backup {
+    /// It is kept beside the new one as `<module>_backup_<YYYYMMDD_HHMMSS>`.
+    Keep,
+    /// It is removed.
+    Discard,
+}
+
+/// How a plan is carried out.
+#[derive(Debug, Clone, Copy)]
+pub struct ApplyOptions {
+    /// What becomes of the old folder.
+    pub backup: Backup,
+    /// The time in the name of the backup, which is written in UTC.
+    pub stamp: SystemTime,
+}
+
+impl ApplyOptions {
+    /// A migration that happens now.
+    #[must_use]
+    pub fn now(backup: Backup) -> Self {
+        Self { backup, stamp: SystemTime::now() }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Applied {
+    /// Where the old folder is, if it is still there.
+    pub backup: Option<PathBuf>,
+}
+
+/// Carries a plan out on the folder that it was made of. An empty plan does nothing.
+///
+/// On any error the folder is as it was, byte for byte. A folder given as a link is migrated where it really is.
+/// A shell that stands in the folder stays in the old one; it finds the new one with `cd "$PWD"`.
+pub fn apply(root: &Path, plan: &Plan, options: ApplyOptions) -> Result<Applied, MigrateError> {
+    apply_by(exchange, root, plan, options)
+}
+
+/// Puts the staged folder in the place of the module; returns where the old one is then.
+type Swap = fn(&Path, &Path, &str) -> io::Result<PathBuf>;
+
+fn apply_by(swap: Swap, root: &Path, plan: &Plan, options: ApplyOptions) -> Result<Applied, MigrateError> {
+    if plan.is_empty() {
+        return Ok(Applied { backup: None });
+    }
+    let module = root.canonicalize().map_err(MigrateError::io("find", root))?;
+    let stamp = stamp(options.stamp).map_err(MigrateError::io("date the backup of", &module))?;
+    let staged = stage(&module, plan)?;
+    let swapped = unchanged(&module, plan)
+        .and_then(|()| swap(&staged, &module, &stamp).map_err(MigrateError::io("replace", &module)));
+    let old = match swapped {
+        Ok(old) => old,
+        Err(error) => {
+            discard(&staged);
+            return Err(error);
+        }
+    };
+    let backup = match options.backup {
+        Backup::Discard => tree::remove(&old).is_err().then_some(old),
+        Backup::Keep if old == staged => Some(named(old, &module, &stamp)),
+        Backup::Keep => Some(old),
+    };
+    if let Some(parent) = module.parent() {
+        tree::sync(parent);
+    }
+    Ok(Applied { backup })
+}
+
+/// Builds the new folder, hidden, beside the module. Leaves nothing behind if that fails.
+fn stage(module: &Path, plan: &Plan) -> Result<PathBuf, MigrateError> {
+    let (Some(parent), Some(name)) = (module.parent(), module.file_name()) else {
+        let reason = "the root of the file system is no module";
+        return Err(MigrateError::Unsupported { path: module.to_owned(), reason });
+    };
+    unchanged(module, plan)?;
+    let mut prefix = OsString::from(".");
+    prefix.push(name);
+    prefix.push(".migrating-");
+    // The name is random, so what a killed run left behind is never in the way. It is not removed either: it may be
+    // the old folder of a run that was killed before it could rename it.
+    let staged = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
+    let staged = staged.map_err(MigrateError::io("write beside", module))?.keep();
+    let filled = content(module, plan).and_then(|content| tree::copy(module, &staged, &content));
+    match filled {
+        Ok(()) => Ok(staged),
+        Err(error) => {
+            discard(&staged);
+            Err(error)
+        }
+    }
+}
+
+/// The files to write, by the path that they really have: a link to a file of the module stays a link.
+fn content<'a>(module: &Path, plan: &'a Plan) -> Result<tree::Content<'a>, MigrateError> {
+    let mut content = tree::Content::new();
+    for (file, text) in &plan.files {
+        let inside = if plan.read.contains_key(file) {
+            let real = module.join(file).canonicalize().map_err(MigrateError::io("find", Path::new(file)))?;
+            let inside = real.strip_prefix(module).map(Path::to_owned);
+            inside.map_err(|_| MigrateError::Changed { file: file.clone() })?
+        } else {
+            PathBuf::from(file)
+        };
+        content.insert(inside, text.as_str());
+    }
+    Ok(content)
+}
+
+/// Whether the folder still holds what the plan was made of.
+fn unchanged(module: &Path, plan: &Plan) -> Result<(), MigrateError> {
+    let changed = |file: &str| MigrateError::Changed { file: file.to_owned() };
+    let folder = Folder::Disk(module.to_owned());
+    for (file, text) in &plan.read {
+        if folder.read(file, JSON_LIMIT).as_ref() != Ok(text) {
+            return Err(changed(file));
+        }
+    }
+    for change in plan.changes.iter().filter(|change| change.kind == Kind::Created) {
+        if fs::symlink_metadata(module.join(&change.file)).is_ok() {
+            return Err(changed(&change.file));
+        }
+    }
+    Ok(())
+}
+
+/// Both folders change places in one step of the file system. A kill before it leaves the old module, one after it
+/// the new module; the old one then still has the hidden name.
+fn exchange(staged: &Path, module: &Path, stamp: &str) -> io::Result<PathBuf> {
+    match renameat_with(CWD, staged, CWD, module, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(staged.to_owned()),
+        Err(error) if [Errno::NOSYS, Errno::INVAL, Errno::OPNOTSUPP, Errno::NOTSUP].contains(&error) => {
+            rename_twice(staged, module, stamp)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// For file systems that cannot exchange. A kill between the two steps, a matter of microseconds, leaves both
+/// complete folders under other names, the old one as a backup, and none under the module's own.
+fn rename_twice(staged: &Path, module: &Path, stamp: &str) -> io::Result<PathBuf> {
+    let backup = free_backup_path(module, stamp);
+    fs::rename(module, &backup)?;
+    match fs::rename(staged, module) {
+        Ok(()) => Ok(backup),
+        Err(error) => {
+            fs::rename(&backup, module)?;
+            Err(error)
+        }
+    }
+}
+
+/// Gives the old folder its name as a backup. The new module is in place by now, so a name that cannot be had is no
+/// failure of the migration: the backup then keeps its hidden name.
+fn named(old: PathBuf, module: &Path, stamp: &str) -> PathBuf {
+    let path = free_backup_path(module, stamp);
+    if fs::rename(&old, &path).is_ok() { path } else { old }
+}
+
+/// Renaming a folder never replaces one with something in it, so a name taken meanwhile is an error, not a loss.
+fn free_backup_path(module: &Path, stamp: &str) -> PathBuf {
+    let path = |suffix: &str| {
+        let mut name = module.file_name().unwrap_or_default().to_owned();
+        name.push(format!("_backup_{stamp}{suffix}"));
+        module.with_file_name(name)
+    };
+    let is_free = |path: &PathBuf| fs::symlink_metadata(path).is_err();
+    let numbered = (2..10_000).map(|number| path(&format!("_{number}")));
+    std::iter::once(path("")).chain(numbered).find(is_free).unwrap_or_else(|| path("_last"))
+}
+
+fn stamp(time: SystemTime) -> io::Result<String> {
+    let time = jiff::Timestamp::try_from(time).map_err(io::Error::other)?;
+    Ok(time.strftime("%Y%m%d_%H%M%S").to_string())
+}
+
+/// Removes what was staged. If even that fails, the hidden folder does no harm.
+fn discard(staged: &Path) {
+    let _ = tree::remove(staged);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: ApplyOptions = ApplyOptions { backup: Backup::Keep, stamp: SystemTime::UNIX_EPOCH };
+
+    /// A v2.1 module in a folder of its own, and its plan.
+    fn module(dir: &Path) -> (PathBuf, Plan) {
+        let module = dir.join("m");
+        fs::create_dir(&module).unwrap();
+        fs::write(module.join("module.yaml"), "name: m\nversion: 1.0.0\nresponsibility: r\n").unwrap();
+        fs::write(module.join("prompt.md"), "Do it.").unwrap();
+        fs::write(module.join("schema.json"), r#"{"input": {}, "output": {}}"#).unwrap();
+        let plan = super::super::plan(&Folder::Disk(module.clone())).unwrap();
+        (module, plan)
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names = Folder::Disk(dir.to_owned()).names();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn mig_006_a_file_system_that_cannot_exchange_gets_two_renames() {
+        let dir = tempfile::tempdir().unwrap();
+        let (module, plan) = module(dir.path());
+        let applied = apply_by(rename_twice, &module, &plan, OPTIONS).unwrap();
+        assert_eq!(applied.backup, Some(dir.path().canonicalize().unwrap().join("m_backup_19700101_000000")));
+        assert_eq!(names(dir.path()), ["m", "m_backup_19700101_000000"]);
+        assert!(fs::read_to_string(module.join("module.yaml")).unwrap().contains("tier"));
+
+        let discard = ApplyOptions { backup: Backup::Discard, ..OPTIONS };
+        let (other, plan) = (tempfile::tempdir().unwrap(), plan);
+        let (module, _) = self::module(other.path());
+        assert_eq!(apply_by(rename_twice, &module, &plan, discard).unwrap().backup, None);
+        assert_eq!(names(other.path()), ["m"]);
+    }
+
+    #[test]
+    fn mig_006_a_second_rename_that_fails_is_undone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (module, _) = module(dir.path());
+        assert!(rename_twice(&dir.path().join("nowhere"), &module, "s").is_err());
+        assert_eq!(names(dir.path()), ["m"]);
+        assert_eq!(names(&module), ["module.yaml", "prompt.md", "schema.json"]);
+    }
+
+    #[test]
+    fn a_swap_that_fails_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let (module, plan) = module(dir.path());
+        let swap: Swap = |_, _, _| Err(io::Error::from(io::ErrorKind::ResourceBusy));
+        let error = apply_by(swap, &module, &plan, OPTIONS).unwrap_err();
+        assert!(error.to_string().starts_with("cannot replace `"), "{error}");
+        assert_eq!(names(dir.path()), ["m"]);
+        assert!(!fs::read_to_string(module.join("module.yaml")).unwrap().contains("tier"));
+    }
+
+    #[test]
+    fn a_folder_that_changes_while_it_is_copied_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (module, plan) = module(dir.path());
+        let staged = stage(&module, &plan).unwrap();
+        fs::write(module.join("prompt.md"), "Do it now.").unwrap();
+        assert!(
+            matches!(unchanged(&module, &plan), Err(MigrateError::Changed { file }) if file == "prompt.md")
+        );
+        discard(&staged);
+        assert_eq!(names(dir.path()), ["m"]);
+    }
+
+    #[test]
+    fn mig_006_backups_of_one_second_get_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        let module = dir.path().join("m");
+        for name in ["m_backup_s", "m_backup_s_2"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        assert_eq!(free_backup_path(&module, "s"), dir.path().join("m_backup_s_3"));
+    }
+}

@@ -1,0 +1,298 @@
+//! Old modules to v2.2: [`plan`] works out what to write, [`apply`] writes the folder as a whole or not at all.
+//! Guesses nothing that only the author can know, and takes nothing away that the author wrote.
+//!
+//! Planning reads and computes; a dry run is a plan that is not applied. The plan of a module that is v2.2 or newer
+//! is empty. Before a plan is handed out, the module it would make is loaded, so that a module which works cannot
+//! become one that does not.
+//!
+//! Decisions, where the formats leave a choice:
+//!
+//! - `overflow`, `enums` and `tier` are written as they held by default, so that behaviour stays the same; for a
+//!   module without `schema_strictness` that is `decision`, five insights, extensible enums.
+//! - A missing `name` becomes that of the folder. A missing `version` or `responsibility`, a version such as `1.0`,
+//!   a `rationale` that is no string and an answer that is no object are reported, never invented.
+//! - A v1 module that has a `prompt.md` of its own is refused: nobody reads that file now, everybody would then.
+//!
+//! ```
+//! use cognitive_library::{Folder, migrate};
+//!
+//! let files = [
+//!     ("MODULE.md", "---\nname: tidy\nversion: 1.0.0\nresponsibility: Tidy a text\n---\nTidy the text.\n"),
+//!     ("schema.json", r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#),
+//! ];
+//! let files = files.map(|(file, text)| (file.to_owned(), text.as_bytes().to_vec()));
+//! let plan = migrate::plan(&Folder::memory("tidy", files.into())).unwrap();
+//! assert_eq!(plan.files.keys().collect::<Vec<_>>(), ["module.yaml", "prompt.md", "schema.json"]);
+//! ```
+
+mod apply;
+mod error;
+mod manifest;
+mod prompt;
+mod refs;
+mod schema;
+mod sections;
+mod tree;
+mod yaml_text;
+
+use std::collections::BTreeMap;
+
+use cognitive_contract::schema::SchemaFiles;
+use cognitive_contract::{Format, Module};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::finding::{At, Finding};
+use crate::folder::{Folder, ReadError, TEXT_LIMIT};
+use crate::formats::{self, Parts};
+use crate::{json, load};
+
+pub use apply::{Applied, ApplyOptions, Backup, apply};
+pub use error::MigrateError;
+
+const MANIFEST: &str = "module.yaml";
+const PROMPT: &str = "prompt.md";
+
+/// Whether a file is new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// It was not there.
+    Created,
+    /// It gets another content.
+    Updated,
+}
+
+/// One thing that a migration does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Module-relative path.
+    pub file: String,
+    /// What is done, for people.
+    pub what: String,
+    /// Whether the file is new.
+    pub kind: Kind,
+}
+
+/// What a migration would write.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Plan {
+    /// The format of the folder.
+    pub from: Format,
+    /// What is done, in the order of the files. Empty if there is nothing to do.
+    pub changes: Vec<Change>,
+    /// The files to write, each with its whole new text.
+    pub files: BTreeMap<String, String>,
+    /// What was read to get there. Applying the plan to anything else is refused.
+    read: BTreeMap<String, String>,
+}
+
+impl Plan {
+    fn nothing(from: Format) -> Self {
+        Self { from, changes: Vec::new(), files: BTreeMap::new(), read: BTreeMap::new() }
+    }
+
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Takes a text into the plan, unless it is the one that is there.
+    fn write(&mut self, file: &str, text: String, steps: impl IntoIterator<Item = String>) {
+        let old = self.read.get(file);
+        if old == Some(&text) {
+            return;
+        }
+        let kind = if old.is_some() { Kind::Updated } else { Kind::Created };
+        self.changes.extend(steps.into_iter().map(|what| Change { file: file.to_owned(), what, kind }));
+        self.files.insert(file.to_owned(), text);
+    }
+}
+
+/// Works out how a module becomes v2.2. Writes nothing.
+pub fn plan(folder: &Folder) -> Result<Plan, MigrateError> {
+    let Some(parts) = formats::read(folder) else {
+        return Err(MigrateError::NotAModule { folder: folder.display() });
+    };
+    match parts.format {
+        Format::V22 | Format::V25 => Ok(Plan::nothing(parts.format)),
+        Format::V0 => Err(MigrateError::ManualReview { name: folder.name() }),
+        Format::V1 | Format::V21 => {
+            let invalid = |findings| MigrateError::Invalid { name: folder.name(), findings };
+            let old = Old::read(parts, &folder.name()).map_err(invalid)?;
+            let plan = old.plan(folder).map_err(|finding| invalid(vec![finding]))?;
+            check(&plan, &folder.name()).map_err(invalid)?;
+            Ok(plan)
+        }
+    }
+}
+
+/// A v1 or v2.1 module that works.
+struct Old {
+    /// The manifest as written.
+    written: Map<String, Value>,
+    manifest_file: &'static str,
+    schemas: SchemaFiles,
+    texts: BTreeMap<String, String>,
+    module: Module,
+}
+
+impl Old {
+    fn read(parts: Parts, folder_name: &str) -> Result<Self, Vec<Finding>> {
+        let manifest_file = parts.manifest_file;
+        let written = parts.manifest.as_object().cloned().unwrap_or_default();
+        let schemas = parts.schemas.clone();
+        let files = [manifest_file, PROMPT].into_iter().chain(schemas.keys().map(String::as_str));
+        let text = |file: &str| Some((file.to_owned(), parts.sources.get(file)?.to_owned()));
+        let texts = files.filter_map(text).collect();
+        let module = load::assemble(parts, folder_name).map_err(with_version_hint)?;
+        let old = Self { written, manifest_file, schemas, texts, module };
+        let findings = old.unnamed();
+        if findings.is_empty() { Ok(old) } else { Err(findings) }
+    }
+
+    fn plan(&self, folder: &Folder) -> Result<Plan, Finding> {
+        let effective = &self.module.manifest;
+        let mut plan = Plan { read: self.texts.clone(), ..Plan::nothing(self.module.format) };
+        let contract = schema::migrate(&self.schemas, &self.module.contract, &effective.overflow)?;
+        if self.module.format == Format::V1 {
+            let manifest = manifest::of_v1(&self.written, effective, contract.renamed);
+            let manifest = manifest.ok_or_else(|| self.unwritable())?;
+            plan.write(MANIFEST, manifest.text, manifest.steps);
+            self.plan_v1_prompt(folder, &mut plan)?;
+        } else {
+            let text = self.texts.get(MANIFEST).map_or("", String::as_str);
+            let manifest = manifest::of_v21(text, &self.written, effective, contract.renamed);
+            let manifest = manifest.ok_or_else(|| self.unwritable())?;
+            plan.write(MANIFEST, manifest.text, manifest.steps);
+            if let Some(prompt) = self.explained(&self.module.prompt) {
+                plan.write(PROMPT, prompt, ["added a section that explains the envelope".to_owned()]);
+            }
+        }
+        self.plan_contract(contract, &mut plan);
+        Ok(plan)
+    }
+
+    /// A prompt with the explanation that it lacks; `None` if it lacks none.
+    fn explained(&self, prompt: &str) -> Option<String> {
+        let contract = &self.module.contract;
+        let about = prompt::Contract {
+            overflow: &self.module.manifest.overflow,
+            data: contract.data().schema(),
+            error: contract.error().map_or(&Value::Null, |section| section.schema()),
+        };
+        prompt::with_envelope(prompt, &about)
+    }
+
+    fn plan_v1_prompt(&self, folder: &Folder, plan: &mut Plan) -> Result<(), Finding> {
+        let body = self.module.prompt.trim_start_matches(['\r', '\n']);
+        let explained = self.explained(body);
+        let mut steps = vec!["written from the text of `MODULE.md`".to_owned()];
+        steps.extend(explained.is_some().then(|| "added a section that explains the envelope".to_owned()));
+        let text = explained.unwrap_or_else(|| body.to_owned());
+        let is_free = !folder.names().iter().any(|name| name == PROMPT);
+        match folder.read(PROMPT, TEXT_LIMIT) {
+            Err(ReadError::Missing) if is_free => plan.write(PROMPT, text, steps),
+            Ok(there) if there == text => {
+                plan.read.insert(PROMPT.to_owned(), there);
+            }
+            _ => {
+                let message = "is in the way: the prompt of a v1 module stands in `MODULE.md`";
+                return Err(Finding::error(PROMPT, At::File, "migrate/prompt", message)
+                    .hint("Rename or remove `prompt.md`, then migrate again"));
+            }
+        }
+        Ok(())
+    }
+
+    fn plan_contract(&self, contract: schema::Migrated, plan: &mut Plan) {
+        for (file, document) in contract.files {
+            let old = self.texts.get(&file).map_or("", String::as_str);
+            if self.schemas.get(&file) == Some(&document) {
+                continue;
+            }
+            let mut steps: Vec<String> =
+                contract.steps.iter().filter(|(of, _)| *of == file).map(|(_, what)| what.clone()).collect();
+            steps.extend(json::index(old).repeated.into_iter().map(|at| {
+                format!("`{at}` was written twice; only the last one, which is what counted, is left")
+            }));
+            plan.write(&file, json_text(&document, old), steps);
+        }
+    }
+
+    /// What names the module has to be there: nobody but the author can say it.
+    fn unnamed(&self) -> Vec<Finding> {
+        let manifest = &self.module.manifest;
+        let mut findings = Vec::new();
+        let mut missing = |key: &str, hint: &str| {
+            let at = At::Value(format!("/{key}"));
+            let message = format!("required field is missing: `{key}`");
+            findings.push(Finding::error(self.manifest_file, at, "manifest/required", message).hint(hint));
+        };
+        if !is_module_name(&manifest.name) {
+            missing("name", "Add `name: my-module` (lower-case letters, digits, hyphens)");
+        }
+        if manifest.version.is_empty() {
+            missing("version", VERSION_HINT);
+        }
+        if manifest.responsibility.trim().is_empty() {
+            missing("responsibility", "Add one sentence: `responsibility: …`");
+        }
+        findings
+    }
+
+    fn unwritable(&self) -> Finding {
+        let message = "holds a value that cannot be written down again as it is";
+        Finding::error(self.manifest_file, At::File, "migrate/manifest", message)
+    }
+}
+
+const VERSION_HINT: &str = "Write three numbers as text, such as `version: \"1.0.0\"`";
+
+/// A version that is no text is the fault that most old modules have; what it means is not ours to guess.
+fn with_version_hint(findings: Vec<Finding>) -> Vec<Finding> {
+    let is_version = |finding: &Finding| finding.at == At::Value("/version".to_owned());
+    findings
+        .into_iter()
+        .map(|finding| if is_version(&finding) { finding.hint(VERSION_HINT) } else { finding })
+        .collect()
+}
+
+/// A missing name is taken from the folder, which may be called anything.
+fn is_module_name(name: &str) -> bool {
+    let allowed = |each: u8| each.is_ascii_lowercase() || each.is_ascii_digit() || each == b'-';
+    name.len() <= 64
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.bytes().all(allowed)
+}
+
+/// JSON with the indentation that the old text has.
+fn json_text(document: &Value, old: &str) -> String {
+    let indented = old.lines().find(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
+    let indent = indented.and_then(|line| line.get(..line.len() - line.trim_start().len())).unwrap_or("  ");
+    let mut bytes = Vec::new();
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
+    let mut writer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
+    // Neither a value nor a vector can refuse; if they could, the check of the plan would see an empty file.
+    let written = document.serialize(&mut writer).is_ok();
+    let text = String::from_utf8(bytes).unwrap_or_default();
+    if written { format!("{text}\n").replace('\n', prompt::newline(old)) } else { String::new() }
+}
+
+/// Loads the module that a plan would make.
+fn check(plan: &Plan, name: &str) -> Result<(), Vec<Finding>> {
+    let texts = plan.read.iter().chain(&plan.files);
+    let files = texts.map(|(file, text)| (file.clone(), text.clone().into_bytes())).collect();
+    let parts = formats::read(&Folder::memory(name, files));
+    let module = parts.map_or_else(|| Err(Vec::new()), |parts| load::assemble(parts, name))?;
+    if module.format < Format::V22 {
+        let message = "would still be in the old format";
+        return Err(vec![Finding::error(MANIFEST, At::File, "migrate/check", message)]);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

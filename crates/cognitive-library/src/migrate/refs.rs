@@ -1,0 +1,118 @@
+//! References inside the contract files, while `#/output` becomes `#/data`.
+//! Touches nothing that only looks like a reference: `$ref` in `enum`, `const`, `default` and `examples` is data.
+
+use cognitive_contract::schema::{SCHEMA_FILE, file_of_ref};
+use serde_json::Value;
+
+/// The pointer of a place in or below the `output` section after it was renamed; `None` for any other place.
+pub(super) fn moved_pointer(pointer: &str) -> Option<String> {
+    let rest = pointer.strip_prefix("/output")?;
+    (rest.is_empty() || rest.starts_with('/')).then(|| format!("/data{rest}"))
+}
+
+/// Lets every reference of a document to the renamed section follow it; says how many did.
+pub(super) fn follow(document: &mut Value, file: &str) -> usize {
+    let mut followed = 0;
+    visit(document, Names::Keywords, &mut |reference| {
+        if let Some(moved) = moved_reference(reference, file) {
+            *reference = moved;
+            followed += 1;
+        }
+    });
+    followed
+}
+
+fn moved_reference(reference: &str, file: &str) -> Option<String> {
+    let (document, pointer) = reference.split_once('#')?;
+    let target = file_of_ref(reference, file).ok()?.unwrap_or_else(|| file.to_owned());
+    let moved = moved_pointer(pointer).filter(|_| target == SCHEMA_FILE)?;
+    Some(format!("{document}#{moved}"))
+}
+
+/// Whether the member names of an object are keywords or names that the author chose.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Keywords,
+    Chosen,
+}
+
+const DATA_KEYWORDS: [&str; 4] = ["enum", "const", "default", "examples"];
+const NAME_MAPS: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependencies"];
+
+fn visit(node: &mut Value, names: Names, each: &mut impl FnMut(&mut String)) {
+    match node {
+        Value::Object(members) => {
+            for (name, child) in members {
+                let keyword = (names == Names::Keywords).then_some(name.as_str());
+                match (keyword, child) {
+                    (Some("$ref"), Value::String(reference)) => each(reference),
+                    (Some(data), _) if DATA_KEYWORDS.contains(&data) => {}
+                    (Some(map), child) if NAME_MAPS.contains(&map) => visit(child, Names::Chosen, each),
+                    (_, child) => visit(child, Names::Keywords, each),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|child| visit(child, Names::Keywords, each)),
+        _ => {}
+    }
+}
+
+/// What a reference stands for, one step on; `None` if the section is none, or one into another file.
+pub(super) fn target<'a>(document: &'a Value, section: &Value) -> Option<&'a Value> {
+    document.pointer(section.get("$ref")?.as_str()?.strip_prefix('#')?)
+}
+
+/// What a chain of references stands for in the end.
+pub(super) fn end<'a>(document: &'a Value, section: &Value) -> Option<&'a Value> {
+    let mut found = target(document, section)?;
+    // Circles were refused when the module was loaded; the bound is for the reader's peace of mind.
+    for _ in 0..100 {
+        match target(document, found) {
+            Some(next) => found = next,
+            None => return Some(found),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn mig_002_references_follow_the_renamed_section_from_every_file() {
+        let mut schema = json!({
+            "input": { "$ref": "#/output/properties/a" },
+            "data": { "properties": { "kids": { "items": { "$ref": "#/output" } }, "out": { "$ref": "#/outputs" } } },
+        });
+        assert_eq!(follow(&mut schema, "schema.json"), 2);
+        assert_eq!(schema["input"]["$ref"], "#/data/properties/a");
+        assert_eq!(schema["data"]["properties"]["out"]["$ref"], "#/outputs");
+        let mut other = json!({ "a": { "$ref": "../schema.json#/output" }, "b": { "$ref": "#/output" } });
+        assert_eq!(follow(&mut other, "types/a.json"), 1);
+        assert_eq!(other, json!({ "a": { "$ref": "../schema.json#/data" }, "b": { "$ref": "#/output" } }));
+    }
+
+    #[test]
+    fn data_that_looks_like_a_reference_and_fields_called_like_keywords_are_told_apart() {
+        let mut schema = json!({
+            "data": {
+                "enum": [{ "$ref": "#/output" }],
+                "properties": { "default": { "$ref": "#/output" }, "$ref": { "const": { "$ref": "#/output" } } },
+            },
+        });
+        assert_eq!(follow(&mut schema, "schema.json"), 1);
+        assert_eq!(schema["data"]["properties"]["default"]["$ref"], "#/data");
+    }
+
+    #[test]
+    fn a_chain_of_references_ends_at_its_target() {
+        let schema = json!({ "a": { "$ref": "#/b" }, "b": { "$ref": "#/c" }, "c": { "type": "object" } });
+        assert_eq!(target(&schema, &schema["a"]), Some(&schema["b"]));
+        assert_eq!(end(&schema, &schema["a"]), Some(&schema["c"]));
+        assert_eq!(target(&schema, &schema["c"]), None);
+        assert_eq!(target(&schema, &json!({ "$ref": "other.json#/x" })), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! The contract files in v2.2 form: `output` becomes `data`, and what v2.2 wants is completed.
+//! Takes nothing away and overwrites nothing but a limit that the envelope would override anyway.
+
+use cognitive_contract::Contract;
+use cognitive_contract::manifest::Overflow;
+use cognitive_contract::schema::{SCHEMA_FILE, SchemaFiles, SectionRef};
+use serde_json::{Map, Value, json};
+
+use super::{refs, sections};
+use crate::finding::{At, Finding};
+
+/// The new contract.
+pub(super) struct Migrated {
+    /// Every contract file, changed or not.
+    pub files: SchemaFiles,
+    /// What was done, each with the file it was done to.
+    pub steps: Vec<(String, String)>,
+    /// Whether `output` is now called `data`.
+    pub renamed: bool,
+}
+
+/// Brings the contract to v2.2, or says what only the author can decide.
+pub(super) fn migrate(
+    files: &SchemaFiles,
+    contract: &Contract,
+    overflow: &Overflow,
+) -> Result<Migrated, Finding> {
+    let mut new = Migrated { files: files.clone(), steps: Vec::new(), renamed: false };
+    new.rename_output(&contract.data().place);
+    match new.complete(contract, overflow) {
+        Ok(()) => Ok(new),
+        Err(finding) => Err(new.in_old_words(finding)),
+    }
+}
+
+/// On which side of its neighbour a new section goes.
+#[derive(Clone, Copy)]
+enum Beside {
+    Before,
+    After,
+}
+
+impl Migrated {
+    fn complete(&mut self, contract: &Contract, overflow: &Overflow) -> Result<(), Finding> {
+        self.define_extensions(overflow)?;
+        self.complete_data(&self.moved(&contract.data().place), overflow)?;
+        match contract.meta() {
+            Some(section) => self.complete_meta(&self.moved(&section.place))?,
+            None => self.add_section("meta", sections::meta_section(), "input", Beside::Before),
+        }
+        if contract.error().is_none() {
+            self.add_section("error", sections::error_section(), "data", Beside::After);
+        }
+        Ok(())
+    }
+
+    /// A finding about the file as the author has it, where the section still has its old name.
+    fn in_old_words(&self, mut finding: Finding) -> Finding {
+        if let At::Value(pointer) = &mut finding.at
+            && let Some(rest) =
+                pointer.strip_prefix("/data").filter(|_| self.renamed && finding.file == SCHEMA_FILE)
+        {
+            *pointer = format!("/output{rest}");
+        }
+        finding
+    }
+
+    fn root(&mut self) -> Option<&mut Map<String, Value>> {
+        self.files.get_mut(SCHEMA_FILE).and_then(Value::as_object_mut)
+    }
+
+    fn note(&mut self, file: &str, what: impl Into<String>) {
+        self.steps.push((file.to_owned(), what.into()));
+    }
+
+    /// Gives the `output` section its new name, at its old position, and lets every reference follow.
+    /// A section of that name beside `data`, or one that the module does not answer with, keeps it.
+    fn rename_output(&mut self, data: &SectionRef) {
+        if data.file != SCHEMA_FILE || refs::moved_pointer(&data.pointer).is_none() {
+            return;
+        }
+        let Some(root) = self.root().filter(|root| !root.contains_key("data")) else { return };
+        let Some(position) = root.keys().position(|name| name == "output") else { return };
+        let Some(section) = root.shift_remove("output") else { return };
+        root.shift_insert(position, "data".to_owned(), section);
+        self.renamed = true;
+        self.note(SCHEMA_FILE, "renamed section `output` to `data`");
+        for (file, document) in &mut self.files {
+            let followed = refs::follow(document, file);
+            if followed > 0 {
+                let what = format!("references to `#/output` now point to `#/data`: {followed}");
+                self.steps.push((file.clone(), what));
+            }
+        }
+    }
+
+    /// Where a section stands after the renaming.
+    fn moved(&self, place: &SectionRef) -> SectionRef {
+        let moved = (self.renamed && place.file == SCHEMA_FILE).then(|| refs::moved_pointer(&place.pointer));
+        match moved.flatten() {
+            Some(pointer) => SectionRef { file: place.file.clone(), pointer },
+            None => place.clone(),
+        }
+    }
+
+    fn add_section(&mut self, name: &str, section: Value, neighbour: &str, side: Beside) {
+        let Some(root) = self.root() else { return };
+        let found = root.keys().position(|each| each == neighbour);
+        let position = match (found, side) {
+            (Some(position), Beside::Before) => position,
+            (Some(position), Beside::After) => position + 1,
+            // After the labels, before the definitions, as far as there are any.
+            (None, Beside::Before) => root.keys().take_while(|each| each.starts_with('$')).count(),
+            (None, Beside::After) => root.keys().take_while(|each| *each != "$defs").count(),
+        };
+        root.shift_insert(position, name.to_owned(), section);
+        self.note(SCHEMA_FILE, format!("added section `{name}`"));
+    }
+
+    fn define_extensions(&mut self, overflow: &Overflow) -> Result<(), Finding> {
+        if !overflow.enabled {
+            return Ok(());
+        }
+        let Some(root) = self.root() else { return Ok(()) };
+        let Value::Object(definitions) = root.entry("$defs").or_insert_with(|| json!({})) else {
+            let at = At::Value("/$defs".to_owned());
+            return Err(Finding::error(SCHEMA_FILE, at, "migrate/defs", "`$defs` has to be an object"));
+        };
+        if !definitions.contains_key("extensions") {
+            definitions.insert("extensions".to_owned(), sections::extensions_section(overflow));
+            self.note(SCHEMA_FILE, "added `$defs.extensions` for insights");
+        }
+        Ok(())
+    }
+
+    /// How the data section refers to the definition of insights. An older definition of that name which is about
+    /// something else is no help, so the data section then brings its own.
+    fn extensions_reference(&self, file: &str, overflow: &Overflow) -> Value {
+        let defined = self.files.get(SCHEMA_FILE).and_then(|root| root.pointer("/$defs/extensions"));
+        if defined.and_then(|section| section.pointer("/properties/insights")).is_none() {
+            return sections::extensions_section(overflow);
+        }
+        let up = "../".repeat(file.matches('/').count());
+        let document = if file == SCHEMA_FILE { String::new() } else { format!("{up}{SCHEMA_FILE}") };
+        json!({ "$ref": format!("{document}#/$defs/extensions") })
+    }
+
+    /// A section to be completed; `None` if it is a reference to one that is complete. Any other reference inside the
+    /// file gives way to a copy of what it stands for: others may refer to that too, and a closed schema could not be
+    /// completed from outside.
+    fn resolved(&mut self, place: &SectionRef, complete: impl Fn(&Value) -> bool) -> Option<&mut Value> {
+        let document = self.files.get_mut(&place.file)?;
+        let section = document.pointer(&place.pointer)?;
+        if refs::target(document, section).is_some_and(complete) {
+            return None;
+        }
+        let copy = refs::end(document, section).cloned();
+        let section = document.pointer_mut(&place.pointer)?;
+        if let Some(copy) = copy {
+            *section = copy;
+        }
+        Some(section)
+    }
+
+    fn complete_data(&mut self, place: &SectionRef, overflow: &Overflow) -> Result<(), Finding> {
+        let extensions = overflow.enabled.then(|| self.extensions_reference(&place.file, overflow));
+        let Some(section) = self.resolved(place, sections::declares_rationale) else { return Ok(()) };
+        let steps = sections::complete_data(section, extensions, place)?;
+        self.steps.extend(steps.into_iter().map(|what| (place.file.clone(), what)));
+        Ok(())
+    }
+
+    fn complete_meta(&mut self, place: &SectionRef) -> Result<(), Finding> {
+        let Some(section) = self.resolved(place, sections::is_complete_meta) else { return Ok(()) };
+        let steps = sections::complete_meta(section, place)?;
+        self.steps.extend(steps.into_iter().map(|what| (place.file.clone(), what)));
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! Copies and removes folder trees. Files, folders and links are copied, with their permissions and times;
+//! anything else is refused. Links are copied as links and never followed.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::path::{Path, PathBuf};
+
+use super::error::MigrateError;
+
+/// New content for some files of a tree, by their path in it.
+pub(super) type Content<'a> = BTreeMap<PathBuf, &'a str>;
+
+/// Copies the tree `from` into the empty folder `to`, with new content for some files, and has all of it on disk
+/// before it returns. A file of `content` that is not in the tree is created.
+pub(super) fn copy(from: &Path, to: &Path, content: &Content<'_>) -> Result<(), MigrateError> {
+    // A list instead of recursion: how deep a tree goes is not ours to say.
+    let mut folders = vec![PathBuf::new()];
+    let mut at = 0;
+    while let Some(folder) = folders.get(at).cloned() {
+        at += 1;
+        let source = from.join(&folder);
+        for entry in fs::read_dir(&source).map_err(MigrateError::io("read", &source))? {
+            let entry = entry.map_err(MigrateError::io("read", &source))?;
+            let inside = folder.join(entry.file_name());
+            copy_entry(&from.join(&inside), &to.join(&inside), content.get(&inside).copied())?;
+            if entry.file_type().map_err(MigrateError::io("read", &source))?.is_dir() {
+                folders.push(inside);
+            }
+        }
+    }
+    for (inside, text) in
+        content.iter().filter(|(inside, _)| fs::symlink_metadata(from.join(inside)).is_err())
+    {
+        let path = to.join(inside);
+        write_file(&path, text.as_bytes(), None).map_err(MigrateError::io("write", &path))?;
+    }
+    // Inner folders first, and permissions last: a folder that may not be written to can still be filled.
+    for folder in folders.iter().rev() {
+        let (source, target) = (from.join(folder), to.join(folder));
+        let done = fs::symlink_metadata(&source).and_then(|like| finish_folder(&target, &like));
+        done.map_err(MigrateError::io("copy", &source))?;
+    }
+    Ok(())
+}
+
+fn copy_entry(from: &Path, to: &Path, content: Option<&str>) -> Result<(), MigrateError> {
+    let like = fs::symlink_metadata(from).map_err(MigrateError::io("read", from))?;
+    let kind = like.file_type();
+    let copied = if kind.is_dir() {
+        fs::create_dir(to)
+    } else if kind.is_symlink() {
+        fs::read_link(from).and_then(|target| symlink(target, to)).map(|()| own(to, &like))
+    } else if kind.is_file() {
+        match content {
+            Some(text) => write_file(to, text.as_bytes(), Some(&like)),
+            None => copy_file(from, to, &like),
+        }
+    } else {
+        let reason = "neither a file nor a folder nor a link";
+        return Err(MigrateError::Unsupported { path: from.to_owned(), reason });
+    };
+    copied.map_err(MigrateError::io("copy", from))
+}
+
+fn copy_file(from: &Path, to: &Path, like: &Metadata) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    let mut target = create(to)?;
+    io::copy(&mut source, &mut target)?;
+    dress(&target, to, like)?;
+    target.set_modified(like.modified()?)?;
+    target.sync_all()
+}
+
+fn write_file(path: &Path, content: &[u8], like: Option<&Metadata>) -> io::Result<()> {
+    let mut file = create(path)?;
+    file.write_all(content)?;
+    if let Some(like) = like {
+        dress(&file, path, like)?;
+    }
+    file.sync_all()
+}
+
+/// Opens a file that must not be there; also a link that leads nowhere counts as being there.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// Gives a file the owner and permissions of another. The owner comes first: changing it resets special bits.
+fn dress(file: &File, path: &Path, like: &Metadata) -> io::Result<()> {
+    own(path, like);
+    file.set_permissions(like.permissions())
+}
+
+/// Only an administrator can give files away. For everybody else they are right already, or cannot be.
+fn own(path: &Path, like: &Metadata) {
+    let _ = lchown(path, Some(like.uid()), Some(like.gid()));
+}
+
+fn finish_folder(folder: &Path, like: &Metadata) -> io::Result<()> {
+    sync(folder);
+    own(folder, like);
+    fs::set_permissions(folder, like.permissions())
+}
+
+/// Has the names in a folder on disk. Some file systems cannot, and then there is nothing else to try.
+pub(super) fn sync(folder: &Path) {
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+}
+
+/// Removes a tree, also one with folders that may not be written to.
+pub(super) fn remove(tree: &Path) -> io::Result<()> {
+    if fs::remove_dir_all(tree).is_ok() {
+        return Ok(());
+    }
+    let mut folders = vec![tree.to_owned()];
+    while let Some(folder) = folders.pop() {
+        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    fs::remove_dir_all(tree)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    #[test]
+    fn mig_006_a_copy_has_the_same_links_permissions_and_times() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir_all(from.join("locked/deep")).unwrap();
+        fs::create_dir(&to).unwrap();
+        fs::write(from.join("locked/deep/file"), b"\x00\xff").unwrap();
+        symlink("../nowhere", from.join("locked/link")).unwrap();
+        fs::write(from.join("run"), "old").unwrap();
+        fs::set_permissions(from.join("run"), Permissions::from_mode(0o755)).unwrap();
+        File::open(from.join("run")).unwrap().set_modified(UNIX_EPOCH + Duration::from_secs(9)).unwrap();
+        fs::write(from.join("read-only"), "old").unwrap();
+        fs::set_permissions(from.join("read-only"), Permissions::from_mode(0o444)).unwrap();
+        fs::set_permissions(from.join("locked"), Permissions::from_mode(0o555)).unwrap();
+
+        let content = Content::from([("read-only".into(), "new"), ("fresh".into(), "new")]);
+        copy(&from, &to, &content).unwrap();
+        assert_eq!(fs::read(to.join("locked/deep/file")).unwrap(), b"\x00\xff");
+        assert_eq!(fs::read_link(to.join("locked/link")).unwrap(), Path::new("../nowhere"));
+        for (name, mode, text) in [("run", 0o755, "old"), ("read-only", 0o444, "new")] {
+            assert_eq!(fs::metadata(to.join(name)).unwrap().mode() & 0o777, mode);
+            assert_eq!(fs::read_to_string(to.join(name)).unwrap(), text);
+        }
+        assert_eq!(fs::metadata(to.join("locked")).unwrap().mode() & 0o777, 0o555);
+        assert_eq!(fs::metadata(to.join("run")).unwrap().mtime(), 9);
+        assert_eq!(fs::read_to_string(to.join("fresh")).unwrap(), "new");
+
+        remove(&to).unwrap();
+        remove(&from).unwrap();
+        assert!(!to.exists() && !from.exists());
+    }
+}
