@@ -1,0 +1,70 @@
+//! Generated values in vectors: `{"$gen": "repeat", "text": "x", "count": 300}` stands for 300 times `x`.
+//! Makes no media files yet; a case that needs one is not built. Refuses generators it does not know.
+
+use serde_json::{Map, Value};
+
+use super::ops::Stop;
+
+/// A text longer than this shows nothing that a shorter one would not.
+const LONGEST: usize = 64 << 20;
+
+/// The value with every generator replaced by what it stands for.
+pub(super) fn expand(value: &Value) -> Result<Value, Stop> {
+    match value {
+        Value::Object(members) => match members.get("$gen") {
+            Some(generator) => generate(generator.as_str().unwrap_or_default(), members),
+            None => {
+                let expanded = members.iter().map(|(name, value)| Ok((name.clone(), expand(value)?)));
+                expanded.collect::<Result<Map<_, _>, Stop>>().map(Value::Object)
+            }
+        },
+        Value::Array(items) => items.iter().map(expand).collect::<Result<_, _>>().map(Value::Array),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(value.clone()),
+    }
+}
+
+fn generate(generator: &str, members: &Map<String, Value>) -> Result<Value, Stop> {
+    match generator {
+        "repeat" => repeat(members),
+        "media" => Err(Stop::NotBuilt("media files are not generated yet")),
+        _ => Err(Stop::Broken(format!("unknown generator: `{generator}`"))),
+    }
+}
+
+fn repeat(members: &Map<String, Value>) -> Result<Value, Stop> {
+    let text = members.get("text").and_then(Value::as_str);
+    let count = members.get("count").and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
+    let (Some(text), Some(count)) = (text, count) else {
+        return Err(Stop::Broken("`repeat` needs `text` and a whole number `count`".to_owned()));
+    };
+    if text.len().checked_mul(count).is_none_or(|length| length > LONGEST) {
+        return Err(Stop::Broken(format!("`repeat` makes no text above {} MiB", LONGEST >> 20)));
+    }
+    Ok(Value::String(text.repeat(count)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn repeats_wherever_they_stand() {
+        let value = json!({ "a": [{ "$gen": "repeat", "text": "ab", "count": 3 }, 1], "b": null });
+        assert_eq!(expand(&value), Ok(json!({ "a": ["ababab", 1], "b": null })));
+    }
+
+    #[test]
+    fn media_are_not_built_and_the_rest_is_refused() {
+        assert!(matches!(expand(&json!([{ "$gen": "media", "kind": "png" }])), Err(Stop::NotBuilt(_))));
+        for broken in [
+            json!({ "$gen": "noise" }),
+            json!({ "$gen": 1 }),
+            json!({ "$gen": "repeat", "text": "x", "count": -1 }),
+            json!({ "$gen": "repeat", "text": "xx", "count": u64::MAX }),
+        ] {
+            assert!(matches!(expand(&broken), Err(Stop::Broken(_))), "{broken}");
+        }
+    }
+}

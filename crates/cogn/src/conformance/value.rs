@@ -1,0 +1,106 @@
+//! JSON values as vectors compare and show them: numbers by value, texts exact, booleans only equal booleans.
+
+use std::cmp::Ordering;
+use std::io;
+
+use cognitive_contract::text;
+use serde::Serialize;
+use serde_json::ser::Formatter;
+use serde_json::{Number, Serializer, Value};
+
+/// How much of a value a message shows.
+const SHOWN: usize = 100;
+
+/// Deep equality in which `0` is `0.0`. The order of members plays no part.
+pub(super) fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => same_number(left, right),
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            let is_in_right =
+                |(name, value): (&String, &Value)| right.get(name).is_some_and(|other| same(value, other));
+            left.len() == right.len() && left.iter().all(is_in_right)
+        }
+        _ => left == right,
+    }
+}
+
+/// Whole numbers are compared as such: two large ones can be the same float and yet differ.
+fn same_number(left: &Number, right: &Number) -> bool {
+    match (left.as_i128(), right.as_i128()) {
+        (Some(left), Some(right)) => left == right,
+        _ => match (left.as_f64(), right.as_f64()) {
+            (Some(left), Some(right)) => left.partial_cmp(&right) == Some(Ordering::Equal),
+            _ => false,
+        },
+    }
+}
+
+/// The JSON text that `$json_contains` and its like search: on one line, a space after every comma and colon.
+pub(super) fn json_text(value: &Value) -> String {
+    let mut bytes = Vec::new();
+    let written = value.serialize(&mut Serializer::with_formatter(&mut bytes, Spaced));
+    match written {
+        Ok(()) => String::from_utf8(bytes).unwrap_or_default(),
+        Err(_) => value.to_string(),
+    }
+}
+
+/// The start of a value, for a message.
+pub(super) fn shown(value: &Value) -> String {
+    let whole = json_text(value);
+    if text::fits(&whole, SHOWN) { whole } else { format!("{}…", text::cut(&whole, SHOWN)) }
+}
+
+struct Spaced;
+
+impl Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b": ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_by_value_and_nothing_else_loosely() {
+        for (left, right) in [
+            (json!(0), json!(0.0)),
+            (json!([1, { "a": 2.0 }]), json!([1.0, { "a": 2 }])),
+            (json!({ "a": 1, "b": 2 }), json!({ "b": 2, "a": 1 })),
+        ] {
+            assert!(same(&left, &right), "{left} {right}");
+        }
+        for (left, right) in [
+            (json!(1), json!(true)),
+            (json!(0), json!(null)),
+            (json!("1"), json!(1)),
+            (json!({ "a": 1 }), json!({ "a": 1, "b": 1 })),
+            (json!({ "a": 1 }), json!({ "b": 1 })),
+            (json!([1]), json!([1, 1])),
+            (json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992_u64)),
+        ] {
+            assert!(!same(&left, &right), "{left} {right}");
+        }
+    }
+
+    #[test]
+    fn texts_have_spaces_and_messages_are_short() {
+        assert_eq!(json_text(&json!({ "a": [1, "é"], "b": {} })), r#"{"a": [1, "é"], "b": {}}"#);
+        assert_eq!(shown(&json!("x".repeat(500))).chars().count(), SHOWN + 1);
+    }
+}
