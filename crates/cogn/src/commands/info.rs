@@ -1,0 +1,153 @@
+//! `cogn info MODULE`: what a module takes, gives and may do, all defaults decided.
+
+use cognitive_contract::manifest::{Allow, Manifest};
+use cognitive_contract::{Module, schema::Section};
+use cognitive_library::{Found, Library, LoadError, load};
+use serde_json::{Value, json};
+
+use super::fail;
+use crate::printer::{Exit, FAINT, HEAD, NOTE, Printer, table};
+
+/// Options of `info`.
+#[derive(Debug, clap::Args)]
+pub struct InfoArgs {
+    /// Name of an installed module, or path of a folder
+    module: String,
+    /// Print JSON: the manifest with all defaults, and the schemas
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints what there is to know.
+pub fn info(args: &InfoArgs, library: &Library, printer: &Printer) -> Exit {
+    let found = match library.find(&args.module) {
+        Ok(found) => found,
+        Err(failure) => return fail(&failure, printer),
+    };
+    let module = match load(&found.folder).map_err(LoadError::into_failure) {
+        Ok(module) => module,
+        Err(failure) => return fail(&failure, printer),
+    };
+    if args.json {
+        printer.json(&as_json(&found, &module));
+    } else {
+        show(&found, &module, printer);
+    }
+    Exit::Good
+}
+
+fn as_json(found: &Found, module: &Module) -> Value {
+    json!({
+        "name": found.name,
+        "origin": found.origin,
+        "path": found.folder.path(),
+        "format": module.format,
+        "manifest": module.manifest,
+        "schema": module.contract.root(),
+        "warnings": module.warnings,
+    })
+}
+
+fn show(found: &Found, module: &Module, printer: &Printer) {
+    let manifest = &module.manifest;
+    printer.out(format!("{HEAD}{}{HEAD:#} {}", found.name, manifest.version));
+    if !manifest.responsibility.is_empty() {
+        printer.out(&manifest.responsibility);
+    }
+    printer.out("");
+    for line in table(&facts(found, module)) {
+        printer.out(line);
+    }
+    for (title, section) in [("Input", module.contract.input()), ("Data", module.contract.data())] {
+        printer.out(format!("\n{HEAD}{title}{HEAD:#}"));
+        for line in table(&fields(section, module.contract.root())) {
+            printer.out(format!("  {line}"));
+        }
+    }
+    if !manifest.excludes.is_empty() {
+        printer.out(format!("\n{HEAD}Does not do{HEAD:#}"));
+        for exclude in &manifest.excludes {
+            printer.out(format!("  - {exclude}"));
+        }
+    }
+    for warning in &module.warnings {
+        printer.warning(&warning.message);
+    }
+}
+
+fn facts(found: &Found, module: &Module) -> Vec<Vec<String>> {
+    let manifest = &module.manifest;
+    let overflow = if manifest.overflow.enabled {
+        format!("up to {} insights", manifest.overflow.max_items)
+    } else {
+        "no insights".to_owned()
+    };
+    let row = |name: &str, value: String| vec![format!("{FAINT}{name}{FAINT:#}"), value];
+    let mut rows = vec![
+        row("tier", format!("{}, strictness {}", manifest.tier.word(), manifest.schema_strictness.word())),
+        row("format", module.format.to_string()),
+        row("response", manifest.response.mode.word().to_owned()),
+        row("enums", manifest.enums.strategy.word().to_owned()),
+        row("overflow", overflow),
+        row("allowed", allowed(manifest)),
+        row("folder", found.folder.display()),
+    ];
+    if manifest.modalities.declared {
+        let input: Vec<&str> = manifest.modalities.input.iter().map(|each| each.word()).collect();
+        let output: Vec<&str> = manifest.modalities.output.iter().map(|each| each.word()).collect();
+        rows.insert(3, row("media", format!("{} → {}", input.join(", "), output.join(", "))));
+    }
+    rows
+}
+
+fn allowed(manifest: &Manifest) -> String {
+    let policies = [
+        (manifest.policies.network, "network"),
+        (manifest.policies.filesystem_write, "writing files"),
+        (manifest.policies.side_effects, "side effects"),
+        (manifest.policies.code_execution, "running code"),
+    ];
+    let allowed: Vec<&str> =
+        policies.iter().filter(|(policy, _)| *policy == Allow::Allow).map(|(_, what)| *what).collect();
+    if allowed.is_empty() { "nothing outside the model".to_owned() } else { allowed.join(", ") }
+}
+
+/// Name, type and description of the members of a section.
+fn fields(section: &Section, root: &Value) -> Vec<Vec<String>> {
+    let schema = follow(section.schema(), root);
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|each| each == name));
+    let Some(Value::Object(properties)) = schema.get("properties") else {
+        return vec![vec![format!("{FAINT}any object{FAINT:#}")]];
+    };
+    properties
+        .iter()
+        .map(|(name, schema)| {
+            let mark = if is_required(name) { "" } else { "?" };
+            let schema = follow(schema, root);
+            let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+            vec![format!("{NOTE}{name}{mark}{NOTE:#}"), kind(schema), description.to_owned()]
+        })
+        .collect()
+}
+
+fn follow<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
+    let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+    target.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
+}
+
+fn kind(schema: &Value) -> String {
+    if let Some(options) = schema.get("enum").and_then(Value::as_array) {
+        let options: Vec<String> = options
+            .iter()
+            .map(|each| each.as_str().map_or_else(|| each.to_string(), str::to_owned))
+            .collect();
+        return options.join(" | ");
+    }
+    match schema.get("type") {
+        Some(Value::String(kind)) => kind.clone(),
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" | "),
+        _ if schema.get("oneOf").is_some() => "one of several forms".to_owned(),
+        _ => "any".to_owned(),
+    }
+}

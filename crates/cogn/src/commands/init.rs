@@ -1,0 +1,107 @@
+//! `cogn init NAME`: a new module that is valid from the first moment.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use cognitive_contract::manifest::{InputModality, Tier};
+use cognitive_library::init::{Feature, Template, create};
+
+use crate::printer::{Exit, GOOD, NOTE, Printer};
+
+/// Options of `init`.
+#[derive(Debug, clap::Args)]
+pub struct InitArgs {
+    /// Name of the module: lower-case letters, digits, hyphens
+    name: String,
+    /// How much freedom of expression it has
+    #[arg(long, value_enum, default_value_t = TierName::Decision)]
+    tier: TierName,
+    /// The answer can arrive piece by piece
+    #[arg(long)]
+    streaming: bool,
+    /// It takes this kind of media; repeatable
+    #[arg(long, value_enum, value_name = "KIND")]
+    media: Vec<MediaName>,
+    /// It takes and gives context between runs
+    #[arg(long)]
+    context: bool,
+    /// It is made of other modules
+    #[arg(long)]
+    compose: bool,
+    /// The folder that the module's folder is put into
+    #[arg(long, value_name = "DIR", default_value = "cognitive/modules")]
+    dir: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TierName {
+    /// Acts without a person: closed enums, confidence at least 0.9
+    Exec,
+    /// Helps a person to decide
+    Decision,
+    /// Research and ideas
+    Exploration,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum MediaName {
+    Image,
+    Audio,
+    Video,
+    Document,
+}
+
+/// Creates the module and says what to do next.
+pub fn init(args: &InitArgs, printer: &Printer) -> Exit {
+    match create(&args.dir, &template(args)) {
+        Ok(path) => {
+            said(args, &path, printer);
+            Exit::Good
+        }
+        Err(error) => {
+            printer.error(&error.to_string(), Some(&error.hint()));
+            Exit::Bad
+        }
+    }
+}
+
+fn template(args: &InitArgs) -> Template {
+    let tier = match args.tier {
+        TierName::Exec => Tier::Exec,
+        TierName::Decision => Tier::Decision,
+        TierName::Exploration => Tier::Exploration,
+    };
+    let media = args.media.iter().map(|kind| match kind {
+        MediaName::Image => Feature::Media(InputModality::Image),
+        MediaName::Audio => Feature::Media(InputModality::Audio),
+        MediaName::Video => Feature::Media(InputModality::Video),
+        MediaName::Document => Feature::Media(InputModality::Document),
+    });
+    let switches = [
+        (args.streaming, Feature::Streaming),
+        (args.context, Feature::Context),
+        (args.compose, Feature::Compose),
+    ];
+    let chosen = switches.into_iter().filter(|(on, _)| *on).map(|(_, feature)| feature);
+    media.chain(chosen).fold(Template::new(args.name.as_str(), tier), Template::with)
+}
+
+fn said(args: &InitArgs, path: &Path, printer: &Printer) {
+    // A module in the usual place is found by its name; elsewhere it needs its path.
+    let usual = args.dir == Path::new("cognitive/modules") || args.dir == Path::new(".cognitive/modules");
+    let by = if usual { args.name.clone() } else { shown(path) };
+    let example = path.join("tests/example");
+    printer.err(format!("{GOOD}created{GOOD:#} {}", path.display()));
+    printer.err("next:");
+    printer.err(format!("  {NOTE}cogn validate {by} --v22{NOTE:#}"));
+    printer.err(format!(
+        "  {NOTE}cogn run {by} {0}.input.json --provider replay --reply {0}.reply.txt --pretty{NOTE:#}",
+        example.display()
+    ));
+}
+
+/// A path that is read as a path, not as a name.
+fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    if text.contains(std::path::MAIN_SEPARATOR) { text } else { format!("./{text}") }
+}

@@ -1,0 +1,120 @@
+//! `cogn migrate`: older formats become v2.2, each folder as a whole or not at all.
+
+use std::path::{Path, PathBuf};
+
+use cognitive_library::migrate::{ApplyOptions, Backup, Kind, MigrateError, Plan, apply, plan};
+use cognitive_library::{Folder, Library, Origin};
+use serde_json::{Value, json};
+
+use super::fail;
+use crate::printer::{BAD, Exit, FAINT, GOOD, HEAD, Printer};
+
+/// Options of `migrate`.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch that a user can type")]
+pub struct MigrateArgs {
+    /// Name of an installed module, or path of a folder
+    #[arg(required_unless_present = "all")]
+    module: Option<String>,
+    /// Migrate every module of the project and the user
+    #[arg(long, short, conflicts_with = "module")]
+    all: bool,
+    /// Say what would be done and change nothing
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+    /// Keep no copy of the old folder
+    #[arg(long)]
+    no_backup: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of one module.
+struct Outcome {
+    name: String,
+    result: Result<Done, MigrateError>,
+}
+
+struct Done {
+    plan: Plan,
+    backup: Option<PathBuf>,
+}
+
+/// Migrates; one module that cannot be migrated does not keep the others from it.
+pub fn migrate(args: &MigrateArgs, library: &Library, printer: &Printer) -> Exit {
+    let folders = match &args.module {
+        None => all_folders(library),
+        Some(name) => match library.find(name) {
+            Ok(found) => vec![(found.name, found.folder)],
+            Err(failure) => return fail(&failure, printer),
+        },
+    };
+    let outcomes: Vec<Outcome> =
+        folders.into_iter().map(|(name, folder)| Outcome { name, result: one(args, &folder) }).collect();
+    if args.json {
+        let list: Vec<Value> = outcomes.iter().map(|outcome| as_json(outcome, args.dry_run)).collect();
+        printer.json(&list);
+    } else {
+        for outcome in &outcomes {
+            show(outcome, args.dry_run, printer);
+        }
+    }
+    if outcomes.iter().all(|outcome| outcome.result.is_ok()) { Exit::Good } else { Exit::Bad }
+}
+
+/// Modules on disk; the bundled ones are current and not ours to write.
+fn all_folders(library: &Library) -> Vec<(String, Folder)> {
+    let found = library.list().into_iter().filter(|found| found.origin != Origin::Bundled);
+    found.map(|found| (found.name, found.folder)).collect()
+}
+
+fn one(args: &MigrateArgs, folder: &Folder) -> Result<Done, MigrateError> {
+    let plan = plan(folder)?;
+    let backup = if args.no_backup { Backup::Discard } else { Backup::Keep };
+    let path: Option<&Path> = folder.path().filter(|_| !args.dry_run && !plan.is_empty());
+    let backup = match path {
+        Some(path) => apply(path, &plan, ApplyOptions::now(backup))?.backup,
+        None => None,
+    };
+    Ok(Done { plan, backup })
+}
+
+fn show(outcome: &Outcome, dry_run: bool, printer: &Printer) {
+    let name = &outcome.name;
+    match &outcome.result {
+        Err(error) => {
+            printer.out(format!("{HEAD}{name}{HEAD:#}: {BAD}not migrated{BAD:#}"));
+            printer.error(&error.to_string(), error.hint().as_deref());
+        }
+        Ok(done) if done.plan.is_empty() => {
+            printer.out(format!("{HEAD}{name}{HEAD:#}: already {}, nothing to do", done.plan.from));
+        }
+        Ok(done) => {
+            let verb = if dry_run { "would migrate" } else { "migrated" };
+            printer.out(format!("{HEAD}{name}{HEAD:#}: {GOOD}{verb}{GOOD:#} {} → v2.2", done.plan.from));
+            for change in &done.plan.changes {
+                let mark = match change.kind {
+                    Kind::Created => '+',
+                    Kind::Updated => '~',
+                };
+                printer.out(format!("  {mark} {}: {}", change.file, change.what));
+            }
+            if let Some(backup) = &done.backup {
+                printer.out(format!("  {FAINT}backup: {}{FAINT:#}", backup.display()));
+            }
+        }
+    }
+}
+
+fn as_json(outcome: &Outcome, dry_run: bool) -> Value {
+    match &outcome.result {
+        Err(error) => json!({
+            "module": outcome.name, "ok": false, "message": error.to_string(), "hint": error.hint(),
+        }),
+        Ok(done) => json!({
+            "module": outcome.name, "ok": true, "from": done.plan.from, "dry_run": dry_run,
+            "changed": !dry_run && !done.plan.is_empty(), "changes": done.plan.changes, "backup": done.backup,
+        }),
+    }
+}

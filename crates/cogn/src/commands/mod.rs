@@ -1,0 +1,24 @@
+//! One file per command: its options, and one function that does it and says how it ended.
+//! No rule about modules or envelopes lives here.
+
+pub mod check;
+pub mod completions;
+pub mod conformance;
+pub mod explain;
+pub mod info;
+pub mod init;
+pub mod list;
+pub mod migrate;
+pub mod run;
+pub mod schema;
+pub mod validate;
+
+use cognitive_contract::Failure;
+
+use crate::printer::{Exit, Printer};
+
+/// Says a failure on stderr, for commands whose result is not an envelope.
+fn fail(failure: &Failure, printer: &Printer) -> Exit {
+    printer.error(failure.message(), failure.suggestion());
+    Exit::Bad
+}

@@ -1,0 +1,117 @@
+//! `cogn validate`: everything that is wrong with module folders, each with its place and a hint.
+
+use cognitive_library::validate::{Mode, Report, validate as check};
+use cognitive_library::{Finding, Library, Origin, Severity};
+use serde_json::{Value, json};
+
+use crate::draw;
+use crate::printer::{BAD, DOUBT, Exit, GOOD, HEAD, Printer};
+
+/// Options of `validate`.
+#[derive(Debug, clap::Args)]
+pub struct ValidateArgs {
+    /// Names of installed modules, or paths of folders
+    #[arg(required_unless_present = "all")]
+    modules: Vec<String>,
+    /// Ask for everything that v2.2 wants written down
+    #[arg(long, alias = "strict")]
+    v22: bool,
+    /// Validate every module that can be run by name
+    #[arg(long, conflicts_with = "modules")]
+    all: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Validates; the exit code is bad if any module is invalid.
+pub fn validate(args: &ValidateArgs, library: &Library, printer: &Printer) -> Exit {
+    let mode = if args.v22 { Mode::Strict } else { Mode::Standard };
+    let names = if args.all {
+        library.list().into_iter().map(|found| name_or_path(&found)).collect()
+    } else {
+        args.modules.clone()
+    };
+    let mut reports = Vec::new();
+    let mut missing = false;
+    for name in &names {
+        match library.find_folder(name) {
+            Ok(folder) => reports.push(check(&folder, mode)),
+            Err(failure) => {
+                missing = true;
+                printer.error(failure.message(), failure.suggestion());
+            }
+        }
+    }
+    if args.json {
+        let list: Vec<Value> = reports.iter().map(as_json).collect();
+        printer.json(&list);
+    } else {
+        for report in &reports {
+            show(report, printer);
+        }
+    }
+    if missing || reports.iter().any(|report| !report.valid()) { Exit::Bad } else { Exit::Good }
+}
+
+fn name_or_path(found: &cognitive_library::Found) -> String {
+    match found.origin {
+        Origin::Bundled => found.name.clone(),
+        _ => found.folder.display(),
+    }
+}
+
+fn show(report: &Report, printer: &Printer) {
+    let mode = match report.mode {
+        Mode::Standard => "standard",
+        Mode::Strict => "strict v2.2",
+    };
+    let format = report.format.map_or_else(|| "no module".to_owned(), |format| format.to_string());
+    printer.out(format!("{HEAD}{}{HEAD:#} ({format}, {mode} validation)", report.name));
+    for finding in &report.findings {
+        printer.out(draw::in_folder(finding, &report.sources, &report.folder));
+        printer.out("");
+    }
+    let count = |severity, word: &str| {
+        let count = report.count(severity);
+        format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+    };
+    let verdict = match (report.valid(), report.count(Severity::Warning)) {
+        (true, 0) => format!("{GOOD}valid{GOOD:#}"),
+        (true, _) => format!("{DOUBT}valid{DOUBT:#}, {}", count(Severity::Warning, "warning")),
+        (false, 0) => format!("{BAD}invalid{BAD:#}: {}", count(Severity::Error, "error")),
+        (false, _) => {
+            format!(
+                "{BAD}invalid{BAD:#}: {}, {}",
+                count(Severity::Error, "error"),
+                count(Severity::Warning, "warning")
+            )
+        }
+    };
+    printer.out(verdict);
+}
+
+fn as_json(report: &Report) -> Value {
+    let findings: Vec<Value> = report.findings.iter().map(|finding| finding_json(finding, report)).collect();
+    json!({
+        "module": report.name,
+        "folder": report.folder,
+        "format": report.format,
+        "mode": match report.mode { Mode::Standard => "standard", Mode::Strict => "strict" },
+        "valid": report.valid(),
+        "findings": findings,
+    })
+}
+
+fn finding_json(finding: &Finding, report: &Report) -> Value {
+    let place = report.sources.locate(finding);
+    json!({
+        "severity": finding.severity,
+        "file": finding.file,
+        "line": place.as_ref().map(|place| place.line),
+        "column": place.as_ref().map(|place| place.column),
+        "rule": finding.rule,
+        "message": finding.message,
+        "hint": finding.hint,
+    })
+}
