@@ -1,3 +1,47 @@
-//! House-keeping.
+//! House-keeping: generated pages and the rules of this repository.
+//! `cargo xtask generate` writes the pages anew; `cargo test` fails while one is stale or a rule is broken.
 
-fn main() {}
+mod page;
+mod tests_index;
+#[cfg(test)]
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs};
+
+/// The top of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn main() -> ExitCode {
+    if env::args().nth(1).as_deref() != Some("generate") {
+        say("usage: cargo xtask generate");
+        return ExitCode::from(2);
+    }
+    match generate() {
+        Ok(gaps) if gaps.is_empty() => ExitCode::SUCCESS,
+        Ok(gaps) => {
+            say(&format!("no test shows: {}", gaps.join(", ")));
+            ExitCode::FAILURE
+        }
+        Err(message) => {
+            say(&message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes the pages and returns the binding requirements that nothing shows.
+fn generate() -> Result<Vec<String>, String> {
+    let page = page::render(&root())?;
+    fs::write(root().join(page::PATH), page)
+        .map_err(|error| format!("cannot write {}: {error}", page::PATH))?;
+    page::gaps(&root())
+}
+
+#[expect(clippy::print_stderr, reason = "a developer's tool without a printer of its own")]
+fn say(message: &str) {
+    eprintln!("{message}");
+}

@@ -1,5 +1,7 @@
 //! Whole runs with a saved reply: what the caller gets, and that the model is not asked in vain.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
