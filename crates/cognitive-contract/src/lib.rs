@@ -13,7 +13,8 @@
 //! 4. [`schema`] — the contract file, compiled once; [`module`] — all of it together, judging answers.
 //! 5. The laws about answers: [`overflow`] (insights), [`risk`] (aggregation), [`tier`] (the exec gate),
 //!    [`repair`] (form, never meaning), [`upgrade`] (old answers).
-//! 6. [`policy`] — tools and callers; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
+//! 6. [`lower`] — the contract in the words of a provider, with a list of what got lost.
+//! 7. [`policy`] — tools and callers; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!
 //! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, prints nothing.
 //! What needs a door to the outside is handed in. It never panics on anything that a caller, a module author or a
@@ -54,6 +55,7 @@ pub mod risk;
 pub mod tier;
 pub mod upgrade;
 
+pub mod lower;
 pub mod policy;
 pub mod stream;
 

@@ -1,28 +1,47 @@
-//! What the runtime needs from outside, as traits: a model, and someone who watches.
-//! No implementation lives here except the sink that ignores everything.
+//! What the runtime needs from outside, as traits: a model, someone who watches, someone who keeps the books.
+//! No implementation lives here except the ones that do nothing.
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::envelope::Envelope;
+use crate::lower::{Lowered, Target};
 
 /// A boxed future, so that ports can be trait objects.
 pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A model behind some service, or in this process. Always streams; a whole answer is one piece.
+/// Dropping the future of [`ask`](Provider::ask) cancels the call and closes its connection.
 pub trait Provider: Send + Sync {
     /// The part before the slash in `meta.model`, such as `openai`.
     fn name(&self) -> &str;
 
-    /// Asks the model. Text goes to `pieces` as it arrives; the summary follows at the end.
+    /// What an answer can be bound to; `None` if the provider takes no schema.
+    fn target(&self) -> Option<Target> {
+        None
+    }
+
+    /// Whether the provider can be brought to answer in JSON at all.
+    fn structured_output(&self) -> bool {
+        true
+    }
+
+    /// What it can do besides, in the words of `preferred_capabilities`.
+    fn capabilities(&self) -> &[&str] {
+        &["json_mode"]
+    }
+
+    /// Asks the model. Text and attempts go to `sink` as they happen; the summary follows at the end.
     fn ask<'a>(
         &'a self,
         call: &'a ModelCall,
-        pieces: &'a mut dyn PieceSink,
+        sink: &'a mut dyn CallSink,
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>>;
 }
 
@@ -36,20 +55,91 @@ pub struct ModelCall {
     pub input: String,
     /// 0 is deterministic.
     pub temperature: f64,
+    /// The same seed gives the same text where the provider can do that.
+    pub seed: Option<u64>,
+    /// The longest answer, in tokens.
+    pub max_output_tokens: Option<u64>,
+    /// The time for the whole call, all attempts together.
+    pub timeout: Duration,
+    /// The contract in the provider's own words.
+    pub schema: Option<Arc<Lowered>>,
 }
 
 impl ModelCall {
-    /// A call with its text.
+    /// A call with its text and the usual limits.
     #[must_use]
     pub fn new(instructions: String, input: String, temperature: f64) -> Self {
-        Self { instructions, input, temperature }
+        Self {
+            instructions,
+            input,
+            temperature,
+            seed: None,
+            max_output_tokens: None,
+            timeout: Duration::from_secs(60),
+            schema: None,
+        }
     }
 }
 
-/// Receives the text of an answer as it arrives.
-pub trait PieceSink: Send {
-    /// Takes the next piece.
+/// Receives what happens during a call.
+pub trait CallSink: Send {
+    /// Takes the next piece of text. Pieces come from one attempt only, the last.
     fn piece(&mut self, text: &str);
+
+    /// Takes note of an attempt that is over, good or bad.
+    fn attempt(&mut self, attempt: Attempt);
+}
+
+/// One try at a call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// How the answer was bound to the contract.
+    pub decode: DecodeMode,
+    /// The HTTP status, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// `ok`, or what went wrong, without secrets.
+    pub outcome: String,
+    /// How long it took.
+    #[serde(rename = "elapsed_ms", serialize_with = "as_milliseconds")]
+    pub elapsed: Duration,
+}
+
+fn as_milliseconds<S: serde::Serializer>(elapsed: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+}
+
+impl Attempt {
+    /// An attempt.
+    #[must_use]
+    pub fn new(decode: DecodeMode, outcome: impl Into<String>, elapsed: Duration) -> Self {
+        Self { decode, status: None, outcome: outcome.into(), elapsed }
+    }
+
+    /// Adds the HTTP status.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = Some(status);
+        self
+    }
+}
+
+/// How the model was held to the contract while it wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DecodeMode {
+    /// The service enforced the lowered schema.
+    NativeSchema,
+    /// A grammar allowed only valid tokens.
+    Grammar,
+    /// The service promised JSON of any shape.
+    JsonMode,
+    /// Only the prompt asked for it.
+    Prompt,
+    /// A saved reply.
+    Replay,
 }
 
 /// How an answer ended.
@@ -60,6 +150,8 @@ pub struct ModelEnd {
     pub model: String,
     /// Why there is no more text.
     pub finish: Finish,
+    /// How the answer was bound to the contract.
+    pub decode: DecodeMode,
     /// Tokens, if the service counted them.
     pub usage: Option<Usage>,
 }
@@ -67,8 +159,8 @@ pub struct ModelEnd {
 impl ModelEnd {
     /// An answer that came to its natural end.
     #[must_use]
-    pub fn complete(model: &str) -> Self {
-        Self { model: model.to_owned(), finish: Finish::Complete, usage: None }
+    pub fn complete(model: &str, decode: DecodeMode) -> Self {
+        Self { model: model.to_owned(), finish: Finish::Complete, decode, usage: None }
     }
 }
 
@@ -99,8 +191,17 @@ impl Usage {
         serde_json::json!({
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
-            "total_tokens": self.input_tokens + self.output_tokens,
+            "total_tokens": self.input_tokens.saturating_add(self.output_tokens),
         })
+    }
+
+    /// The tokens of two calls together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+        }
     }
 }
 
@@ -110,6 +211,8 @@ impl Usage {
 pub enum ProviderError {
     /// The service cannot be reached, or answers that it is broken.
     Unavailable(String),
+    /// The service does not accept who we are, or does not know the model: the configuration is wrong.
+    Misconfigured(String),
     /// Too many requests.
     RateLimited {
         /// How long the service asks to wait.
@@ -129,6 +232,7 @@ impl fmt::Display for ProviderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unavailable(why) => write!(f, "provider unavailable: {why}"),
+            Self::Misconfigured(why) => write!(f, "provider refused the request: {why}"),
             Self::RateLimited { retry_after: Some(wait) } => {
                 write!(f, "rate limit exceeded, retry after {} s", wait.as_secs())
             }
@@ -167,4 +271,67 @@ pub struct NullSink;
 
 impl EventSink for NullSink {
     fn event(&mut self, _: Event<'_>) {}
+}
+
+/// Someone who keeps the books. A record that cannot be kept never fails the run it is about.
+pub trait AuditLog: Send + Sync {
+    /// Keeps a record; the error says why it could not.
+    fn record(&self, record: &AuditRecord) -> Result<(), String>;
+}
+
+/// One run in the books. Carries no payload unless asked to.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AuditRecord {
+    /// When the run ended.
+    pub at: SystemTime,
+    /// What happened: `run`.
+    pub event: &'static str,
+    /// The id that envelope and logs share.
+    pub trace_id: String,
+    /// The module as it was asked for.
+    pub module: String,
+    /// The module's version; empty if it was not found.
+    pub version: String,
+    /// Whether the run succeeded.
+    pub ok: bool,
+    /// The error code of a failure.
+    pub code: Option<String>,
+    /// `provider/model`; empty if no model was asked.
+    pub model: String,
+    /// Confidence, risk and latency, for statistics without payload.
+    pub confidence: f64,
+    /// See `confidence`.
+    pub risk: String,
+    /// See `confidence`.
+    pub latency_ms: f64,
+    /// Tokens, if known.
+    pub usage: Option<Usage>,
+    /// How the answer was obtained.
+    pub receipt: Value,
+    /// Input and envelope, only when asked for.
+    pub payload: Option<Value>,
+}
+
+impl AuditRecord {
+    /// A record with what every run has.
+    #[must_use]
+    pub fn new(at: SystemTime, trace_id: &str, module: &str, envelope: &Envelope) -> Self {
+        Self {
+            at,
+            event: "run",
+            trace_id: trace_id.to_owned(),
+            module: module.to_owned(),
+            version: String::new(),
+            ok: envelope.ok(),
+            code: envelope.error().map(|error| error.code().to_owned()),
+            model: String::new(),
+            confidence: envelope.meta().confidence.get(),
+            risk: envelope.meta().risk.level().word().to_owned(),
+            latency_ms: 0.0,
+            usage: None,
+            receipt: Value::Null,
+            payload: None,
+        }
+    }
 }

@@ -1,8 +1,12 @@
 //! A provider that answers with saved text. Authors debug with it, and golden tests replay recorded replies,
 //! so that neither needs a key or a network.
 
-use cognitive_contract::ports::{ModelCall, ModelEnd, PieceSink, PortFuture, Provider, ProviderError};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cognitive_contract::ports::{
+    Attempt, CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+};
 
 /// Saved pieces of one reply, and how it ends.
 #[derive(Debug)]
@@ -40,14 +44,16 @@ impl Provider for Replay {
     fn ask<'a>(
         &'a self,
         _: &'a ModelCall,
-        pieces: &'a mut dyn PieceSink,
+        sink: &'a mut dyn CallSink,
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
         Box::pin(async move {
             self.calls.fetch_add(1, Ordering::Relaxed);
             for piece in &self.pieces {
-                pieces.piece(piece);
+                sink.piece(piece);
             }
-            self.error.clone().map_or_else(|| Ok(ModelEnd::complete("saved-reply")), Err)
+            let outcome = self.error.as_ref().map_or_else(|| "ok".to_owned(), ToString::to_string);
+            sink.attempt(Attempt::new(DecodeMode::Replay, outcome, Duration::ZERO));
+            self.error.clone().map_or_else(|| Ok(ModelEnd::complete("saved-reply", DecodeMode::Replay)), Err)
         })
     }
 }

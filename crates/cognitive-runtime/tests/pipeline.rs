@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{
-    ModelCall, ModelEnd, NullSink, PieceSink, PortFuture, Provider, ProviderError,
+    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
 use cognitive_contract::{Enforcement, Envelope, Failure, Module};
 use cognitive_library::{Folder, load};
@@ -190,10 +190,10 @@ fn prompt_007_012_man_013_compat_015_the_model_is_told_the_rules() {
         fn ask<'a>(
             &'a self,
             call: &'a ModelCall,
-            _: &'a mut dyn PieceSink,
+            _: &'a mut dyn CallSink,
         ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
             *self.0.lock().unwrap() = Some(call.clone());
-            Box::pin(async { Ok(ModelEnd::complete("m")) })
+            Box::pin(async { Ok(ModelEnd::complete("m", DecodeMode::Prompt)) })
         }
     }
     let ear = Arc::new(Ear(std::sync::Mutex::new(None)));
@@ -217,10 +217,10 @@ fn gen_008_nothing_of_one_run_reaches_the_next() {
         fn ask<'a>(
             &'a self,
             call: &'a ModelCall,
-            _: &'a mut dyn PieceSink,
+            _: &'a mut dyn CallSink,
         ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
             self.0.lock().unwrap().push(format!("{}{}", call.instructions, call.input));
-            Box::pin(async { Ok(ModelEnd::complete("m")) })
+            Box::pin(async { Ok(ModelEnd::complete("m", DecodeMode::Prompt)) })
         }
     }
     let memory = Arc::new(Memory(std::sync::Mutex::new(Vec::new())));
@@ -242,7 +242,7 @@ fn pipe_011_err_015_a_panic_becomes_an_envelope_without_its_text() {
         fn ask<'a>(
             &'a self,
             _: &'a ModelCall,
-            _: &'a mut dyn PieceSink,
+            _: &'a mut dyn CallSink,
         ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
             Box::pin(async { panic!("sk-secret") })
         }

@@ -2,7 +2,9 @@
 //! Passes every piece on as it arrives. Interprets nothing of it.
 
 use cognitive_contract::manifest::Tier;
-use cognitive_contract::ports::{Event, EventSink, ModelCall, ModelEnd, PieceSink, Provider, ProviderError};
+use cognitive_contract::ports::{
+    Attempt, CallSink, Event, EventSink, ModelCall, ModelEnd, Provider, ProviderError,
+};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::json;
 
@@ -15,6 +17,8 @@ pub struct Reply {
     pub text: String,
     /// How it ended.
     pub end: ModelEnd,
+    /// Every try, good or bad.
+    pub attempts: Vec<Attempt>,
     /// `provider/model`.
     pub model: String,
 }
@@ -28,13 +32,13 @@ pub async fn ask(
 ) -> Result<Reply, Failure> {
     let temperature = temperature(module.manifest.tier);
     let call = ModelCall::new(prompt.instructions.clone(), prompt.input.clone(), temperature);
-    let mut gathered = Gathered { text: String::new(), sink };
+    let mut gathered = Gathered { text: String::new(), attempts: Vec::new(), sink };
     let outcome = provider.ask(&call, &mut gathered).await;
-    let text = gathered.text;
+    let Gathered { text, attempts, .. } = gathered;
     match outcome {
         Ok(end) => {
             let model = format!("{}/{}", provider.name(), end.model);
-            Ok(Reply { text, end, model })
+            Ok(Reply { text, end, attempts, model })
         }
         Err(error) => Err(failure(&error, module, &text)),
     }
@@ -51,13 +55,18 @@ fn temperature(tier: Tier) -> f64 {
 
 struct Gathered<'a> {
     text: String,
+    attempts: Vec<Attempt>,
     sink: &'a mut dyn EventSink,
 }
 
-impl PieceSink for Gathered<'_> {
+impl CallSink for Gathered<'_> {
     fn piece(&mut self, text: &str) {
         self.text.push_str(text);
         self.sink.event(Event::Text(text));
+    }
+
+    fn attempt(&mut self, attempt: Attempt) {
+        self.attempts.push(attempt);
     }
 }
 
@@ -66,6 +75,8 @@ fn failure(error: &ProviderError, module: &Module, text: &str) -> Failure {
     let failure = match error {
         ProviderError::Unavailable(_) => Failure::new(ErrorCode::ProviderUnavailable, message)
             .suggest("Check that the provider is reachable and configured"),
+        ProviderError::Misconfigured(_) => Failure::new(ErrorCode::ProviderUnavailable, message)
+            .suggest("Check the key and the name of the model; `cogn doctor` shows what is configured"),
         ProviderError::RateLimited { retry_after } => {
             let seconds = retry_after.map_or(30, |wait| wait.as_secs());
             Failure::new(ErrorCode::RateLimited, message)
