@@ -124,7 +124,7 @@ fn env_010_every_failing_run_prints_a_failure_envelope() {
         .write("thrower/schema.json", r#"{"input": {"required": ["q"]}, "data": {}}"#);
     place.write("broken/module.yaml", "tier: fast\n");
     for (args, code) in [
-        (["run", "no-such-module", "--input", "{}"], "E4006"),
+        (["run", "no-such-module", "--input", "{"], "E4006"),
         (["run", "text-classifier", "--input", "{"], "E1000"),
         (["run", "text-classifier", "--input", "[]"], "E1001"),
         (["run", "text-classifier", "--input", "{}"], "E1001"),
@@ -253,6 +253,11 @@ fn check_with_a_module_judges_the_data_too() {
     let output = place.run(&["check", "e.json", "--module", "summarizer"]);
     assert_eq!(output.code, 1);
     assert!(output.out.contains("required member `summary` is missing"), "{}", output.out);
+    let log = "{\"ok\":true,\"streaming\":true,\"session_id\":\"s\",\"meta\":{\"confidence\":null,\"risk\":\"low\",\"explain\":\"\"}}\n{\"final\":true,\"meta\":{\"confidence\":1,\"risk\":\"low\",\"explain\":\"\"},\"data\":{\"rationale\":\"r\"}}\n";
+    assert_eq!(place.run_with(&["check"], log).code, 0);
+    let output = place.run_with(&["check", "--module", "summarizer"], log);
+    assert_eq!(output.code, 1);
+    assert!(output.out.contains("`/1/data/summary`"), "{}", output.out);
 }
 
 #[test]

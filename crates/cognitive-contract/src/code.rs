@@ -1,5 +1,5 @@
 //! The published error codes: number, name, aliases, who is to blame, and what the envelope says by default.
-//! Knows no causes. A stage has its own error type and maps each variant to one code of this list.
+//! Knows no causes: whoever fails picks one code of this list and says the rest in words.
 
 use std::fmt;
 
@@ -192,6 +192,17 @@ impl ErrorCode {
         self.entry().blame
     }
 
+    /// The words that open `meta.explain` of an error with this code, unless somebody else is to blame.
+    #[must_use]
+    pub fn opening(self) -> &'static str {
+        match self {
+            Self::ModuleNotFound => "Module not found",
+            Self::PermissionDenied => "Not permitted",
+            Self::ContextOverflow => "Input does not fit the model",
+            _ => self.blame().opening(),
+        }
+    }
+
     /// The risk that the runtime writes into an envelope of its own with this code.
     #[must_use]
     pub fn risk(self) -> Risk {
@@ -233,6 +244,13 @@ impl ErrorCode {
 #[must_use]
 pub fn canonical(text: &str) -> &str {
     ErrorCode::find(text).map_or(text, |code| code.number())
+}
+
+/// Whether a code belongs to modules: E5000 to E9999.
+#[must_use]
+pub fn is_module_code(text: &str) -> bool {
+    let number = text.strip_prefix('E').filter(|digits| digits.len() == 4);
+    number.and_then(|digits| digits.parse::<u32>().ok()).is_some_and(|number| number >= 5_000)
 }
 
 impl fmt::Display for ErrorCode {
@@ -279,6 +297,12 @@ mod tests {
             assert_eq!(canonical(alias), number);
         }
         assert_eq!(canonical("whatever"), "whatever");
+    }
+
+    #[test]
+    fn err_013_module_codes_have_their_own_range() {
+        assert!(is_module_code("E5000") && is_module_code("E9999"));
+        assert!(!is_module_code("E4999") && !is_module_code("E10000") && !is_module_code("5001"));
     }
 
     #[test]

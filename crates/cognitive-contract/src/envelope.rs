@@ -93,9 +93,8 @@ impl Envelope {
         if found.is_empty() { Self::from_checked(value).ok_or_else(broken) } else { Err(found) }
     }
 
-    /// Takes JSON apart that was checked before, by [`check`] or by a module's own law. `None` when it was not.
-    #[must_use]
-    pub fn from_checked(value: Value) -> Option<Self> {
+    /// Takes JSON apart that was checked before, by [`check`] or by a module's own law.
+    pub(crate) fn from_checked(value: Value) -> Option<Self> {
         let Value::Object(mut members) = value else { return None };
         let ok = members.shift_remove("ok")?.as_bool()?;
         let meta = Meta::from_checked(into_object(members.shift_remove("meta")?)?)?;
@@ -153,12 +152,9 @@ impl Envelope {
     /// Puts a member beside the payload: `usage`, `_emitted_context`, and on failures `session_id`, `streaming`.
     /// Other names are refused, since the envelope is a closed object.
     pub fn set_beside(&mut self, name: &str, value: Value) -> bool {
-        let allowed = match self.outcome {
-            Outcome::Success { .. } => matches!(name, "usage" | "_emitted_context"),
-            Outcome::Failure { .. } => {
-                matches!(name, "usage" | "_emitted_context" | "streaming" | "session_id")
-            }
-        };
+        let members: &[&str] = if self.ok() { &SUCCESS_MEMBERS } else { &FAILURE_MEMBERS };
+        let is_payload = ["ok", "meta", "data", "error", "partial_data"].contains(&name);
+        let allowed = members.contains(&name) && !is_payload;
         if allowed {
             self.beside.insert(name.to_owned(), value);
         }
@@ -219,11 +215,18 @@ pub struct Strictness<'a> {
     pub insights: overflow::Limit,
     /// Whether `rationale` may be an object (modules of format v1 and v0).
     pub rationale_object: bool,
+    /// Whether a failure may hand over what exists of the result.
+    pub partial_allowed: bool,
 }
 
 impl Default for Strictness<'_> {
     fn default() -> Self {
-        Self { risk: RiskForm::Words, insights: overflow::Limit::WIDEST, rationale_object: false }
+        Self {
+            risk: RiskForm::Words,
+            insights: overflow::Limit::WIDEST,
+            rationale_object: false,
+            partial_allowed: true,
+        }
     }
 }
 
@@ -236,7 +239,7 @@ pub fn check(value: &Value, strictness: Strictness<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     match members.get("ok") {
         Some(Value::Bool(true)) => check_success(members, strictness, &mut found),
-        Some(Value::Bool(false)) => check_failure(members, &mut found),
+        Some(Value::Bool(false)) => check_failure(members, strictness, &mut found),
         Some(_) => found.push(contract("/ok", "type", "expected `true` or `false`")),
         None => found.push(contract("/ok", "required", "required member `ok` is missing")),
     }
@@ -284,7 +287,7 @@ fn check_rationale(value: Option<&Value>, strictness: Strictness<'_>, found: &mu
     found.push(Violation::new("/data/rationale", ErrorCode::MissingRationale, rule, message));
 }
 
-fn check_failure(members: &Map<String, Value>, found: &mut Vec<Violation>) {
+fn check_failure(members: &Map<String, Value>, strictness: Strictness<'_>, found: &mut Vec<Violation>) {
     if members.contains_key("data") {
         found.push(contract("/data", "closed", "a failure has no `data`; use `partial_data`"));
     }
@@ -294,10 +297,30 @@ fn check_failure(members: &Map<String, Value>, found: &mut Vec<Violation>) {
         Some(_) => found.push(contract("/error", "type", "expected an object")),
         None => found.push(contract("/error", "required", "required member `error` is missing")),
     }
-    if !matches!(members.get("partial_data"), None | Some(Value::Object(_) | Value::Null)) {
-        found.push(contract("/partial_data", "type", "expected an object"));
+    match members.get("partial_data") {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(_)) if strictness.partial_allowed => {}
+        Some(Value::Object(_)) => {
+            found.push(contract("/partial_data", "closed", "this module allows no partial data"))
+        }
+        Some(_) => found.push(contract("/partial_data", "type", "expected an object")),
+    }
+    for (name, holds, message) in STREAM_MEMBERS {
+        if members.get(name).is_some_and(|value| !holds(value)) {
+            found.push(contract(&pointer("", name), "type", message));
+        }
     }
 }
+
+/// What a failure that came from a stream carries besides.
+const STREAM_MEMBERS: [OptionalMember; 2] = [
+    ("streaming", |value| value == &Value::Bool(true), "expected `true`"),
+    (
+        "session_id",
+        |value| value.as_str().is_some_and(|id| !id.is_empty()),
+        "expected a string that is not empty",
+    ),
+];
 
 fn check_error(error: &Map<String, Value>, found: &mut Vec<Violation>) {
     for name in ["code", "message"] {
@@ -341,6 +364,25 @@ fn check_beside(members: &Map<String, Value>, found: &mut Vec<Violation>) {
         if members.get(name).is_some_and(|value| !value.is_object()) {
             found.push(contract(&pointer("", name), "type", "expected an object"));
         }
+    }
+    if let Some(Value::Object(usage)) = members.get("usage") {
+        check_usage(usage, found);
+    }
+}
+
+fn check_usage(usage: &Map<String, Value>, found: &mut Vec<Violation>) {
+    let names = ["input_tokens", "output_tokens", "total_tokens"];
+    for name in names {
+        if usage.get(name).is_some_and(|value| !value.is_u64()) {
+            found.push(contract(&pointer("/usage", name), "type", "expected a whole number, 0 or more"));
+        }
+    }
+    let [input, output, total] = names.map(|name| usage.get(name).and_then(Value::as_u64));
+    if let (Some(input), Some(output), Some(total)) = (input, output, total)
+        && input.checked_add(output) != Some(total)
+    {
+        let message = "expected the sum of `input_tokens` and `output_tokens`";
+        found.push(contract("/usage/total_tokens", "sum", message));
     }
 }
 

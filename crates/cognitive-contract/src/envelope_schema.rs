@@ -44,7 +44,17 @@ fn member(name: &str, ok: bool) -> Value {
         "meta" | "data" | "error" => json!({ "$ref": format!("#/definitions/{name}") }),
         "partial_data" => json!({ "type": ["object", "null"], "description": "What exists of the result." }),
         "_emitted_context" => json!({ "type": "object", "description": "Context for later runs, by type." }),
-        "usage" => json!({ "type": "object", "description": "Tokens that the run cost." }),
+        "usage" => {
+            let tokens = json!({ "type": "integer", "minimum": 0 });
+            json!({
+                "type": "object", "description": "Tokens that the run cost.",
+                "properties": { "input_tokens": tokens, "output_tokens": tokens, "total_tokens": tokens },
+            })
+        }
+        "streaming" => json!({ "const": true, "description": "The failure came from a stream." }),
+        "session_id" => {
+            json!({ "type": "string", "minLength": 1, "description": "The stream that it came from." })
+        }
         _ => json!({}),
     }
 }
@@ -129,7 +139,7 @@ mod tests {
                 "meta": { "confidence": 0.5, "risk": "low", "explain": "e", "trace_id": "t", "latency_ms": 1,
                           "processing_time_ms": 2, "media_processed": [], "warnings": [] },
                 "data": { "rationale": "r", "extensions": { "insights": [{ "text": "t", "suggested_mapping": "m" }] } },
-                "usage": {}, "_emitted_context": {},
+                "usage": { "input_tokens": 1 }, "_emitted_context": {},
             }),
             json!({
                 "ok": false, "meta": { "confidence": 0, "risk": "high", "explain": "e" },

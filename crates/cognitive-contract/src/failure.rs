@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::code::{Blame, DefaultConfidence, ErrorCode};
 use crate::envelope::{Envelope, ErrorBody};
-use crate::meta::{Confidence, Meta, Risk, Warning};
+use crate::meta::{Confidence, Meta, Risk};
 use crate::violation::{Violation, summarise};
 
 /// Why a run failed. Turns into exactly one failure envelope.
@@ -25,7 +25,6 @@ struct Parts {
     suggestion: Option<String>,
     details: Map<String, Value>,
     partial_data: Option<Map<String, Value>>,
-    warnings: Vec<Warning>,
 }
 
 impl Failure {
@@ -40,13 +39,15 @@ impl Failure {
             suggestion: None,
             details: Map::new(),
             partial_data: None,
-            warnings: Vec::new(),
         }))
     }
 
     /// A failure that lists every broken rule in `error.details.violations`.
     pub fn of_violations(code: ErrorCode, violations: &[Violation]) -> Self {
-        Self::new(code, summarise(violations)).with_detail("violations", json!(violations))
+        // What gave the code comes first: the message must not talk about something else.
+        let mut violations: Vec<&Violation> = violations.iter().collect();
+        violations.sort_by_key(|each| each.code != code);
+        Self::new(code, summarise(&violations)).with_detail("violations", json!(violations))
     }
 
     /// A module folder that cannot be loaded: E4000 with `details.kind = "module_invalid"`.
@@ -89,12 +90,6 @@ impl Failure {
         self
     }
 
-    /// Carries notices that were gathered before the run failed.
-    pub fn with_warnings(mut self, warnings: Vec<Warning>) -> Self {
-        self.0.warnings.extend(warnings);
-        self
-    }
-
     /// The published code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
@@ -117,11 +112,10 @@ impl Failure {
     #[must_use]
     pub fn into_envelope(self) -> Envelope {
         let parts = *self.0;
-        let explain = format!("{}: {}", parts.blame.opening(), parts.message);
-        let mut meta = Meta::new(parts.confidence, parts.risk, &explain);
-        for warning in &parts.warnings {
-            meta.warn(warning);
-        }
+        let own = parts.blame == parts.code.blame();
+        let opening = if own { parts.code.opening() } else { parts.blame.opening() };
+        let explain = format!("{opening}: {}", parts.message);
+        let meta = Meta::new(parts.confidence, parts.risk, &explain);
         let mut error = ErrorBody::new(parts.code.number(), &parts.message);
         error.set("recoverable", Value::Bool(parts.code.recoverable()));
         if let Some(suggestion) = parts.suggestion {
@@ -181,9 +175,20 @@ mod tests {
     }
 
     #[test]
+    fn over_002_the_message_is_about_the_code() {
+        let missing = Violation::new("/data/a", ErrorCode::SchemaValidationFailed, "required", "is missing");
+        let many =
+            Violation::new("/data/extensions/insights", ErrorCode::OverflowLimit, "overflow", "too many");
+        let failure = Failure::of_violations(ErrorCode::OverflowLimit, &[missing, many]);
+        assert!(failure.message().starts_with("`/data/extensions/insights`"), "{}", failure.message());
+    }
+
+    #[test]
     fn meta_006_explain_names_the_side_that_failed() {
-        let openings: Vec<&str> = ErrorCode::all().map(|code| code.blame().opening()).collect();
-        assert!(openings.iter().all(|opening| !opening.is_empty()));
+        let model = envelope(Failure::new(ErrorCode::ParseError, "m"));
+        assert_eq!(model["meta"]["explain"], "Model answer rejected: m");
+        let provider = envelope(Failure::new(ErrorCode::RateLimited, "m"));
+        assert_eq!(provider["meta"]["explain"], "Provider failed: m");
         assert!(
             envelope(Failure::module_invalid("m"))["meta"]["explain"].as_str().unwrap().starts_with("Module")
         );

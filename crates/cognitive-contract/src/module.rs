@@ -1,13 +1,16 @@
 //! A loaded module: manifest, compiled contract, prompt. Judges answers by the module's own law.
 //! Comes from `cognitive-library` whatever the format on disk was; nothing here knows files.
 
+use std::sync::{Arc, OnceLock};
+
 use serde_json::{Map, Value};
 
-use crate::code::{ErrorCode, canonical};
-use crate::envelope::{self, Strictness};
+use crate::code::ErrorCode;
+use crate::envelope::{self, Envelope, Strictness};
 use crate::failure::Failure;
 use crate::format::Format;
-use crate::manifest::{EnumStrategy, Manifest};
+use crate::lower::{Lowered, Target, lower};
+use crate::manifest::{EnumStrategy, Manifest, RiskRule};
 use crate::meta::{RiskForm, Warning};
 use crate::schema::{Contract, Section, Side};
 use crate::violation::Violation;
@@ -26,7 +29,24 @@ pub struct Module {
     pub format: Format,
     /// Notices about the module itself, such as its age.
     pub warnings: Vec<Warning>,
+    /// What exactly was loaded.
+    pub digest: Digest,
+    explains_envelope: bool,
+    lowered: LoweredCache,
 }
+
+/// SHA-256 of what was loaded, in lower-case hex, for receipts. Empty for a module that came from no files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Digest {
+    /// Of all files that were read, with their names.
+    pub module: String,
+    /// Of `schema.json`.
+    pub schema: String,
+}
+
+/// The contract in the words of each target, made when it is first asked for.
+#[derive(Debug, Default)]
+struct LoweredCache([OnceLock<Arc<Lowered>>; 5]);
 
 /// Whether schemas are enforced. The envelope contract always is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,16 +63,47 @@ impl Module {
     #[must_use]
     pub fn new(manifest: Manifest, contract: Contract, prompt: String, format: Format) -> Self {
         let deprecation = format.deprecation().map(|message| Warning::new("DEPRECATED", message));
-        Self { manifest, contract, prompt, format, warnings: deprecation.into_iter().collect() }
+        let custom_risk = (manifest.meta.risk_rule == RiskRule::CustomFunction).then(|| {
+            let message =
+                "`meta.risk_rule: custom_function` has no declared form; the model's own risk is used";
+            Warning::new("MANIFEST", message)
+        });
+        Self {
+            manifest,
+            contract,
+            explains_envelope: explains_envelope(&prompt),
+            prompt,
+            format,
+            warnings: deprecation.into_iter().chain(custom_risk).collect(),
+            digest: Digest::default(),
+            lowered: LoweredCache::default(),
+        }
+    }
+
+    /// The contract in the words of a target; made once per module.
+    #[must_use]
+    pub fn lowered(&self, target: Target) -> Arc<Lowered> {
+        let slot = match target {
+            Target::OpenAi => 0,
+            Target::Anthropic => 1,
+            Target::Gemini => 2,
+            Target::Ollama => 3,
+            Target::Grammar => 4,
+        };
+        match self.lowered.0.get(slot) {
+            Some(cell) => Arc::clone(cell.get_or_init(|| Arc::new(lower(self, target)))),
+            None => Arc::new(lower(self, target)),
+        }
     }
 
     /// Whether an input may be sent to the model: E1001 with every violation, or nothing.
     #[must_use]
     pub fn input_failure(&self, input: &Value) -> Option<Failure> {
-        let mut found = self.contract.input().violations(input, Side::Input);
-        if !input.is_object() {
-            found = vec![Violation::new("", ErrorCode::TypeMismatch, "type", "expected an object")];
-        }
+        let found = if input.is_object() {
+            self.contract.input().violations(input, Side::Input)
+        } else {
+            vec![Violation::new("", ErrorCode::TypeMismatch, "type", "expected an object")]
+        };
         (!found.is_empty()).then(|| {
             let name = &self.manifest.name;
             Failure::of_violations(ErrorCode::InvalidInput, &found)
@@ -77,6 +128,23 @@ impl Module {
             }
         }
         found
+    }
+
+    /// Reads a finished envelope of this module, or gives it back with everything that is wrong.
+    pub fn accept(
+        &self,
+        value: Value,
+        enforcement: Enforcement,
+    ) -> Result<Envelope, (Value, Vec<Violation>)> {
+        let mut found = self.envelope_violations(&value, enforcement);
+        if found.is_empty() && enforcement == Enforcement::Full {
+            found = self.rule_violations(&value);
+        }
+        if !found.is_empty() {
+            return Err((value, found));
+        }
+        let unread = || Violation::new("", ErrorCode::SchemaValidationFailed, "type", "expected an envelope");
+        Envelope::from_checked(value).ok_or_else(|| (Value::Null, vec![unread()]))
     }
 
     /// What the schemas admit and the module's other rules do not: custom values under strict enums.
@@ -132,7 +200,14 @@ impl Module {
             risk: if open { RiskForm::WordsOrCustom { tag } } else { RiskForm::Words },
             insights: self.manifest.overflow.limit(),
             rationale_object: self.format <= Format::V1,
+            partial_allowed: self.manifest.failure.partial_allowed,
         }
+    }
+
+    /// Whether the module's own prompt tells the model about the envelope.
+    #[must_use]
+    pub fn explains_envelope(&self) -> bool {
+        self.explains_envelope
     }
 
     /// The payload that a failed run may hand over: the model's own, unrepaired.
@@ -141,11 +216,26 @@ impl Module {
         if !self.manifest.failure.partial_allowed {
             return None;
         }
-        match original.get("data").or_else(|| original.get("partial_data")) {
+        match original.get("data") {
             Some(Value::Object(data)) => Some(data.clone()),
             _ => Some(original.clone()),
         }
     }
+}
+
+/// Whether a text tells a model about the envelope: by its name, or by its members. Whole words count, so that
+/// "metadata" and "look" do not.
+#[must_use]
+pub fn explains_envelope(prompt: &str) -> bool {
+    let lower = prompt.to_lowercase();
+    let mut words = lower.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let (mut meta, mut data, mut outcome) = (false, false, false);
+    words.any(|word| {
+        meta |= word == "meta";
+        data |= word == "data";
+        outcome |= word == "ok" || word == "explain";
+        word == "envelope" || word == "envelopes" || (meta && data && outcome)
+    })
 }
 
 fn judge(section: &Section, value: &Value, prefix: &str) -> impl Iterator<Item = Violation> {
@@ -158,9 +248,7 @@ fn judge_error(section: &Section, error: &Value) -> Vec<Violation> {
     if found.is_empty() {
         return found;
     }
-    let Some(code) =
-        error.get("code").and_then(Value::as_str).and_then(|text| ErrorCode::find(canonical(text)))
-    else {
+    let Some(code) = error.get("code").and_then(Value::as_str).and_then(ErrorCode::find) else {
         return found;
     };
     let spellings = [code.number(), code.name()].into_iter().chain(code.aliases().iter().copied());
@@ -310,6 +398,13 @@ mod tests {
         let original = original.as_object().unwrap();
         assert_eq!(simple(json!({})).partial_data(original).unwrap()["a"], 1);
         assert!(simple(json!({ "failure": { "partial_allowed": false } })).partial_data(original).is_none());
+    }
+
+    #[test]
+    fn val_012_whole_words_explain_the_envelope() {
+        assert!(explains_envelope("Answer in the Envelope."));
+        assert!(explains_envelope("`meta` first, then `data`; `ok` is true"));
+        assert!(!explains_envelope("Extract the metadata of the book, look at the data, explained."));
     }
 
     #[test]

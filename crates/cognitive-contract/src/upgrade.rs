@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::manifest::RiskRule;
-use crate::meta::{EXPLAIN_LIMIT, Risk};
+use crate::meta::{Confidence, EXPLAIN_LIMIT, Risk};
 use crate::risk;
 use crate::text;
 
@@ -25,14 +25,22 @@ pub fn wrap(reply: Map<String, Value>) -> Map<String, Value> {
     if is_current(&reply) {
         return reply;
     }
-    if reply.get("ok") == Some(&Value::Bool(false)) && reply.get("error").is_some() {
+    // A failure stays a failure, also one without an `error`: validation says what is missing.
+    if reply.get("ok") == Some(&Value::Bool(false)) {
         return wrap_failure(reply);
     }
+    // Data and an error at once is a contradiction, which is not ours to settle.
+    let contradicts = reply.get("error").is_some_and(|error| !error.is_null());
+    let is_envelope = reply.get("data").is_some_and(Value::is_object);
+    if contradicts && is_envelope {
+        return reply;
+    }
+    let stated = reply.get("meta").and_then(Value::as_object).filter(|_| is_envelope).cloned();
     let payload = match reply.get("data") {
         Some(Value::Object(data)) => data.clone(),
         _ => reply,
     };
-    wrap_payload(payload)
+    wrap_payload(payload, stated)
 }
 
 fn wrap_failure(mut reply: Map<String, Value>) -> Map<String, Value> {
@@ -50,16 +58,17 @@ fn wrap_failure(mut reply: Map<String, Value>) -> Map<String, Value> {
     wrapped
 }
 
-fn wrap_payload(payload: Map<String, Value>) -> Map<String, Value> {
+/// Makes a control plane from the payload; what the model stated in a `meta` of its own stays.
+fn wrap_payload(payload: Map<String, Value>, stated: Option<Map<String, Value>>) -> Map<String, Value> {
     let risk = risk::aggregate(&payload, RiskRule::MaxChangesRisk).unwrap_or(Risk::Medium);
-    let meta = json!({
-        "confidence": payload.get("confidence").cloned().unwrap_or_else(|| json!(0.5)),
-        "risk": risk.word(),
-        "explain": explain_of(&payload),
-    });
+    let confidence = payload.get("confidence").cloned();
+    let mut meta = stated.unwrap_or_default();
+    meta.entry("confidence").or_insert_with(|| confidence.unwrap_or_else(|| json!(Confidence::DEFAULT)));
+    meta.entry("risk").or_insert_with(|| json!(risk.word()));
+    meta.entry("explain").or_insert_with(|| json!(explain_of(&payload)));
     let mut wrapped = Map::new();
     wrapped.insert("ok".to_owned(), Value::Bool(true));
-    wrapped.insert("meta".to_owned(), meta);
+    wrapped.insert("meta".to_owned(), Value::Object(meta));
     wrapped.insert("data".to_owned(), Value::Object(payload));
     wrapped
 }
@@ -118,6 +127,20 @@ mod tests {
                 "error": { "code": "X", "message": "m" }, "partial_data": { "a": 1 },
             })
         );
+    }
+
+    #[test]
+    fn compat_008_no_shape_turns_a_failure_into_a_success() {
+        for reply in [
+            json!({ "ok": false, "data": { "rationale": "refused", "confidence": 0.95 } }),
+            json!({ "ok": false, "rationale": "refused" }),
+            json!({ "ok": true, "data": { "rationale": "r" }, "error": { "code": "X", "message": "m" } }),
+        ] {
+            let value = wrapped(reply.clone());
+            assert!(value["ok"] == false || value.get("error").is_some(), "{reply} became {value}");
+        }
+        let stated = wrapped(json!({ "meta": { "risk": "high" }, "data": { "rationale": "r" } }));
+        assert_eq!(stated["meta"], json!({ "risk": "high", "confidence": 0.5, "explain": "r" }));
     }
 
     #[test]

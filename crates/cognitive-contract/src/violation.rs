@@ -62,9 +62,9 @@ pub(crate) type OptionalMember = (&'static str, fn(&Value) -> bool, &'static str
 
 /// The first few violations as one sentence for `error.message`.
 #[must_use]
-pub fn summarise(violations: &[Violation]) -> String {
+pub fn summarise(violations: &[&Violation]) -> String {
     const SHOWN: usize = 3;
-    let mut parts: Vec<String> = violations.iter().take(SHOWN).map(Violation::summary).collect();
+    let mut parts: Vec<String> = violations.iter().take(SHOWN).map(|each| each.summary()).collect();
     if violations.len() > SHOWN {
         parts.push(format!("and {} more", violations.len() - SHOWN));
     }

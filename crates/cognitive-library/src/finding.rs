@@ -113,6 +113,11 @@ impl Sources {
         self.0.get(file).map(String::as_str)
     }
 
+    /// All files with their texts, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(file, text)| (file.as_str(), text.as_str()))
+    }
+
     /// Where a finding points to, if its file has a text.
     #[must_use]
     pub fn locate(&self, finding: &Finding) -> Option<Location> {

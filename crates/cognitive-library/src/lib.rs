@@ -3,7 +3,7 @@
 //! The door to the file system. Every format that ever existed — v2.5, v2.2, v2.1, v1, v0 — becomes one
 //! [`Module`](cognitive_contract::Module) here, and nothing past this crate knows which it was.
 //!
-//! - [`find`] looks a name up; [`load`](mod@load) turns a folder into a module.
+//! - [`find`] looks a name up; [`load`](mod@load) turns a folder into a module; [`shelf`] keeps it while its files stay.
 //! - [`validate`](mod@validate) says everything that an author should know, with the place in the file.
 //! - [`migrate`](mod@migrate) and [`init`] write folders, each as a whole or not at all.
 //!
@@ -18,6 +18,7 @@ pub mod init;
 pub mod json;
 pub mod load;
 pub mod migrate;
+pub mod shelf;
 pub mod validate;
 pub mod yaml;
 
@@ -25,4 +26,5 @@ pub use find::{Found, Library, Origin};
 pub use finding::{Finding, Severity};
 pub use folder::Folder;
 pub use load::{LoadError, load};
+pub use shelf::Shelf;
 pub use validate::{Mode, Report, validate};

@@ -1,10 +1,13 @@
 //! From a folder to a [`Module`]: read, judge the manifest, compile the contract.
 //! Loading is tolerant of what is missing and has a default; `validate` is where authors hear about that.
 
+use cognitive_contract::module::Digest;
+use cognitive_contract::schema::SCHEMA_FILE;
 use cognitive_contract::{Contract, Failure, Manifest, Module};
+use sha2::{Digest as _, Sha256};
 
 use crate::finding::{At, Finding};
-use crate::folder::Folder;
+use crate::folder::{Folder, safe_relative};
 use crate::formats::{self, Parts};
 
 /// Why a folder is not a usable module.
@@ -54,6 +57,7 @@ pub fn load(folder: &Folder) -> Result<Module, LoadError> {
 
 /// Puts the parts of a folder together, or says everything that is wrong with them.
 pub(crate) fn assemble(parts: Parts, folder_name: &str) -> Result<Module, Vec<Finding>> {
+    let digest = digest(&parts);
     let mut findings = parts.findings;
     let manifest = if parts.manifest.is_null() && !findings.is_empty() {
         None
@@ -66,6 +70,9 @@ pub(crate) fn assemble(parts: Parts, folder_name: &str) -> Result<Module, Vec<Fi
             })
             .ok()
     };
+    if let Some(manifest) = &manifest {
+        findings.extend(wandering_paths(manifest, parts.manifest_file));
+    }
     let contract = manifest.as_ref().filter(|_| findings.is_empty()).and_then(|manifest| {
         Contract::compile(&parts.schemas, &manifest.layout())
             .map_err(|problems| findings.extend(problems.into_iter().map(schema_finding)))
@@ -77,10 +84,48 @@ pub(crate) fn assemble(parts: Parts, folder_name: &str) -> Result<Module, Vec<Fi
             if manifest.name.is_empty() {
                 folder_name.clone_into(&mut manifest.name);
             }
-            Ok(Module::new(manifest, contract, parts.prompt, parts.format))
+            let mut module = Module::new(manifest, contract, parts.prompt, parts.format);
+            module.digest = digest;
+            Ok(module)
         }
         _ => Err(findings),
     }
+}
+
+/// Paths in the manifest that lead out of the module. `io` is looked at where the files are read.
+fn wandering_paths(manifest: &Manifest, file: &str) -> Vec<Finding> {
+    let tests = manifest.tests.iter().enumerate().flat_map(|(index, test)| {
+        [&test.input, &test.expected].map(|path| (format!("/tests/{index}"), path.clone()))
+    });
+    let accepts = manifest.context.accepts.iter().map(|entry| &entry.schema).enumerate();
+    let accepts = accepts.map(|(index, schema)| (format!("/context/accepts/{index}/schema"), schema.clone()));
+    let emits = manifest.context.emits.iter().map(|entry| &entry.schema).enumerate();
+    let emits = emits.map(|(index, schema)| (format!("/context/emits/{index}/schema"), schema.clone()));
+    let schemas = accepts.chain(emits).filter_map(|(place, schema)| Some((place, schema?)));
+    tests
+        .chain(schemas)
+        .filter(|(_, path)| safe_relative(path).is_none())
+        .map(|(place, path)| {
+            let message = format!("points out of the module: `{path}`");
+            Finding::error(file, At::Value(place), "manifest/path", message)
+        })
+        .collect()
+}
+
+/// What exactly was read: every text with its name, and `schema.json` on its own.
+fn digest(parts: &Parts) -> Digest {
+    let mut all = Sha256::new();
+    for (name, text) in parts.sources.iter() {
+        // Lengths keep two files from being read as one.
+        all.update(format!("{} {name} {} ", name.len(), text.len()));
+        all.update(text);
+    }
+    let schema = parts.sources.get(SCHEMA_FILE).unwrap_or_default();
+    Digest { module: hex(&all.finalize()), schema: hex(&Sha256::digest(schema)) }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn manifest_finding(file: &str, violation: cognitive_contract::Violation) -> Finding {

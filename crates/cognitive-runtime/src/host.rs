@@ -2,12 +2,13 @@
 //! Builds no provider itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cognitive_contract::policy::Caller;
-use cognitive_contract::ports::Provider;
+use cognitive_contract::ports::{AuditLog, Provider};
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{Enforcement, Failure, Module};
-use cognitive_library::Library;
+use cognitive_library::{Library, Shelf};
 use serde_json::Value;
 
 /// The surroundings of all runs of a process. Safe to share between runs.
@@ -18,6 +19,10 @@ pub struct Host {
     pub provider: Arc<dyn Provider>,
     /// The operator's thresholds.
     pub gate: Gate,
+    /// Who keeps the books.
+    pub audit: Option<Arc<dyn AuditLog>>,
+    /// Whether records carry input and envelope.
+    pub audit_payloads: bool,
 }
 
 /// Finds and loads modules by name.
@@ -32,11 +37,17 @@ impl ModuleSource for Library {
     }
 }
 
+impl ModuleSource for Shelf {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        Self::module(self, name)
+    }
+}
+
 impl Host {
     /// A host with the usual thresholds.
     #[must_use]
     pub fn new(modules: Arc<dyn ModuleSource>, provider: Arc<dyn Provider>) -> Self {
-        Self { modules, provider, gate: Gate::default() }
+        Self { modules, provider, gate: Gate::default(), audit: None, audit_payloads: false }
     }
 }
 
@@ -53,9 +64,12 @@ pub struct RunRequest {
 
 /// What the caller sends.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum RunInput {
     /// An object for the input schema.
     Json(Value),
+    /// JSON that nobody has parsed yet; what is wrong with it is found in the order of the run.
+    Raw(String),
     /// Free text (`--args`), which no schema judges.
     Text(String),
 }
@@ -71,11 +85,31 @@ pub struct RunOptions {
     pub trace_id: Option<String>,
     /// Take no liberties with the model's syntax in any tier.
     pub strict_parse: bool,
+    /// How often the model is asked again after an answer that breaks the contract. Each costs another call.
+    pub reask: u32,
+    /// Put the receipt into `meta.provenance`.
+    pub receipt: bool,
+    /// The time for each call.
+    pub timeout: Duration,
+    /// The same seed gives the same text where the provider can do that.
+    pub seed: Option<u64>,
+    /// The longest answer, in tokens.
+    pub max_output_tokens: Option<u64>,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self { caller: Caller::User, enforcement: Enforcement::Full, trace_id: None, strict_parse: false }
+        Self {
+            caller: Caller::User,
+            enforcement: Enforcement::Full,
+            trace_id: None,
+            strict_parse: false,
+            reask: 0,
+            receipt: false,
+            timeout: Duration::from_secs(60),
+            seed: None,
+            max_output_tokens: None,
+        }
     }
 }
 

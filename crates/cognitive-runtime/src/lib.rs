@@ -9,7 +9,8 @@
 
 pub mod host;
 mod panics;
-pub mod pipeline;
+mod pipeline;
+pub mod receipt;
 pub mod replay;
 pub mod run;
 pub mod stages;

@@ -97,11 +97,11 @@ fn read(args: &CheckArgs) -> Result<(String, String), String> {
 /// Finds out what the text is and what is wrong with it. The error is a syntax error.
 pub fn judge(text: &str, module: Option<&Module>) -> Result<(Kind, Vec<Violation>), Finding> {
     match strict_json::parse(text) {
-        Ok(Value::Array(chunks)) => Ok((Kind::Log, stream::check_log(&chunks))),
+        Ok(Value::Array(chunks)) => Ok((Kind::Log, log_violations(&chunks, module))),
         Ok(value) if is_chunk(&value) => Ok((Kind::Chunk, stream::check_chunk(&value))),
         Ok(value) => Ok((Kind::Envelope, envelope_violations(&value, module))),
         Err(error) => match lines(text) {
-            Some(chunks) => Ok((Kind::Log, stream::check_log(&chunks))),
+            Some(chunks) => Ok((Kind::Log, log_violations(&chunks, module))),
             None => {
                 let message = format!("not JSON: {}", error.message);
                 Err(Finding::error("", At::Offset(error.offset), "check/syntax", message))
@@ -128,6 +128,15 @@ fn is_chunk(value: &Value) -> bool {
         || has("final")
         || short_error
         || (has("streaming") && value.get("ok") == Some(&Value::Bool(true)))
+}
+
+/// A legal log is also judged by the module: its last chunk carries the whole answer.
+fn log_violations(chunks: &[Value], module: Option<&Module>) -> Vec<Violation> {
+    let found = stream::check_log(chunks);
+    let (Some(module), true) = (module, found.is_empty()) else { return found };
+    let answer = serde_json::to_value(stream::assemble(chunks.iter().cloned())).unwrap_or_default();
+    let last = format!("/{}", chunks.len().saturating_sub(1));
+    envelope_violations(&answer, Some(module)).into_iter().map(|each| each.below(&last)).collect()
 }
 
 fn envelope_violations(value: &Value, module: Option<&Module>) -> Vec<Violation> {

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use clap::ValueEnum;
-use cognitive_contract::code::Blame;
 use cognitive_contract::ports::NullSink;
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure};
-use cognitive_library::{Library, json};
+use cognitive_library::Library;
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, Replay, RunOptions, RunRequest};
 
@@ -87,22 +86,13 @@ fn prepare(args: &RunArgs, library: &Library) -> Result<(Host, RunRequest), Fail
     };
     let input = match (&args.args, &args.input) {
         (Some(text), _) => RunInput::Text(text.clone()),
-        (None, Some(text)) => RunInput::Json(parse_input(text)?),
-        (None, None) => RunInput::Json(parse_input(&read_text(args.file.as_deref())?)?),
+        (None, Some(text)) => RunInput::Raw(text.clone()),
+        (None, None) => RunInput::Raw(read_text(args.file.as_deref())?),
     };
     let enforcement = if args.no_validate { Enforcement::EnvelopeOnly } else { Enforcement::Full };
     let options = RunOptions { enforcement, strict_parse: args.strict_parse, ..RunOptions::default() };
     let request = RunRequest { module: args.module.clone(), input, options };
     Ok((Host::new(Arc::new(library.clone()), Arc::new(provider)), request))
-}
-
-fn parse_input(text: &str) -> Result<serde_json::Value, Failure> {
-    json::parse(text.trim_start_matches('\u{feff}')).map_err(|error| {
-        Failure::new(ErrorCode::ParseError, format!("the input is not JSON: {}", error.message))
-            .blaming(Blame::Caller)
-            .with_detail("source", serde_json::json!("caller"))
-            .suggest("Pass an object such as `--input '{\"text\": \"…\"}'`, or free text with `--args`")
-    })
 }
 
 fn read_text(path: Option<&Path>) -> Result<String, Failure> {

@@ -205,14 +205,51 @@ pub struct Constraints {
     pub require_rationale: bool,
 }
 
+/// Fields that say what a module is called and for.
+const LABELS: [&str; 3] = ["name", "version", "responsibility"];
+
+/// Labels become text, as YAML may have read `1.0` as a number; whole numbers written as `5.0` become whole.
+fn normalise(manifest: &mut Value) {
+    for label in LABELS {
+        if let Some(field) = manifest.get_mut(label)
+            && !field.is_string()
+            && !field.is_null()
+        {
+            *field = Value::String(field.to_string());
+        }
+    }
+    make_whole(manifest);
+}
+
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e15);
+            if let Some(whole) = whole.and_then(|float| format!("{float:.0}").parse::<i64>().ok()) {
+                *value = Value::from(whole);
+            }
+        }
+        Value::Object(members) => members.values_mut().for_each(make_whole),
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        _ => {}
+    }
+}
+
 impl Manifest {
     /// Reads a manifest that was parsed from YAML or front matter. All violations come at once.
+    ///
+    /// A badly written name, version or responsibility keeps nobody from running the module: these are for people,
+    /// and `validate` judges them by [`violations`].
     pub fn from_value(value: &Value, format: Format) -> Result<Self, Vec<Violation>> {
-        let found = violations(value);
+        let is_label =
+            |violation: &Violation| LABELS.iter().any(|label| violation.path == format!("/{label}"));
+        let found: Vec<Violation> = violations(value).into_iter().filter(|each| !is_label(each)).collect();
         if !found.is_empty() {
             return Err(found);
         }
-        let file: ManifestFile = serde_json::from_value(value.clone()).map_err(|error| {
+        let mut readable = value.clone();
+        normalise(&mut readable);
+        let file: ManifestFile = serde_json::from_value(readable).map_err(|error| {
             vec![Violation::new("", crate::code::ErrorCode::InternalError, "type", error.to_string())]
         })?;
         Ok(defaults::resolve(file, format))

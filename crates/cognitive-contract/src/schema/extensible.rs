@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-use super::SchemaFiles;
 use crate::meta::CUSTOM_LIMIT;
 
 /// What becomes of the custom branch.
@@ -15,69 +14,85 @@ pub(super) enum Custom {
     Removed,
 }
 
-/// Whether any file uses the pattern.
-pub(super) fn occurs(files: &SchemaFiles, tag: &str) -> bool {
-    fn within(node: &Value, tag: &str) -> bool {
-        match node {
-            Value::Object(members) => {
-                pattern_branches(node).is_some_and(|branches| is_pattern(branches, tag))
-                    || members.values().any(|each| within(each, tag))
-            }
-            Value::Array(items) => items.iter().any(|each| within(each, tag)),
-            _ => false,
-        }
-    }
-    files.values().any(|root| within(root, tag))
+/// Applies `custom` to every occurrence of the pattern in a document, and says whether there was one.
+pub(super) fn rewrite(root: &mut Value, tag: &str, custom: Custom) -> bool {
+    // Branches may be references; they are followed in the document as it was.
+    let written = root.clone();
+    Rewriter { written: &written, tag, custom }.below(root)
 }
 
-/// Applies `custom` to every occurrence of the pattern below `node`.
-pub(super) fn rewrite(node: &mut Value, tag: &str, custom: Custom) {
-    if let Value::Object(members) = node {
-        for keyword in ["oneOf", "anyOf"] {
-            if let Some(Value::Array(branches)) = members.get_mut(keyword)
-                && is_pattern(branches, tag)
-            {
-                match custom {
-                    Custom::Bounded => branches.iter_mut().for_each(|branch| bound(branch, tag)),
-                    Custom::Removed => branches.retain(|branch| !is_custom_branch(branch, tag)),
+struct Rewriter<'a> {
+    written: &'a Value,
+    tag: &'a str,
+    custom: Custom,
+}
+
+impl Rewriter<'_> {
+    fn below(&self, node: &mut Value) -> bool {
+        let mut found = false;
+        match node {
+            Value::Object(members) => {
+                for keyword in ["oneOf", "anyOf"] {
+                    if let Some(Value::Array(branches)) = members.get_mut(keyword)
+                        && self.is_pattern(branches)
+                    {
+                        found = true;
+                        self.apply(branches);
+                    }
+                }
+                for each in members.values_mut() {
+                    found |= self.below(each);
+                }
+            }
+            Value::Array(items) => {
+                for each in items {
+                    found |= self.below(each);
+                }
+            }
+            _ => {}
+        }
+        found
+    }
+
+    fn apply(&self, branches: &mut Vec<Value>) {
+        match self.custom {
+            Custom::Removed => branches.retain(|branch| !self.is_custom_branch(branch)),
+            Custom::Bounded => {
+                for branch in branches.iter_mut().filter(|branch| self.is_custom_branch(branch)) {
+                    let mut bounded = self.followed(branch).clone();
+                    bound(&mut bounded, self.tag);
+                    *branch = bounded;
                 }
             }
         }
-        for each in members.values_mut() {
-            rewrite(each, tag, custom);
-        }
-    } else if let Value::Array(items) = node {
-        for each in items {
-            rewrite(each, tag, custom);
-        }
     }
-}
 
-fn pattern_branches(node: &Value) -> Option<&Vec<Value>> {
-    node.get("oneOf").or_else(|| node.get("anyOf"))?.as_array()
-}
+    fn is_pattern(&self, branches: &[Value]) -> bool {
+        let is_list = |branch: &Value| self.followed(branch).get("enum").is_some_and(Value::is_array);
+        branches.iter().any(is_list) && branches.iter().any(|branch| self.is_custom_branch(branch))
+    }
 
-fn is_pattern(branches: &[Value], tag: &str) -> bool {
-    branches.iter().any(|branch| branch.get("enum").is_some_and(Value::is_array))
-        && branches.iter().any(|branch| is_custom_branch(branch, tag))
-}
+    /// An object with a member for the custom value, whether or not the author remembered to require it.
+    fn is_custom_branch(&self, branch: &Value) -> bool {
+        self.followed(branch).get("properties").and_then(|properties| properties.get(self.tag)).is_some()
+    }
 
-fn is_custom_branch(branch: &Value, tag: &str) -> bool {
-    let requires = |name: &str| {
-        let required = branch.get("required").and_then(Value::as_array);
-        required.is_some_and(|names| names.iter().any(|each| each == name))
-    };
-    branch.get("properties").and_then(|properties| properties.get(tag)).is_some() && requires(tag)
+    /// What a branch is, one local reference further.
+    fn followed<'b>(&'b self, branch: &'b Value) -> &'b Value {
+        let reference = branch.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
+        reference.and_then(|pointer| self.written.pointer(pointer)).unwrap_or(branch)
+    }
 }
 
 fn bound(branch: &mut Value, tag: &str) {
-    if !is_custom_branch(branch, tag) {
-        return;
-    }
-    if let Some(Value::Array(required)) = branch.get_mut("required")
-        && !required.iter().any(|each| each == "reason")
-    {
-        required.push(json!("reason"));
+    let Value::Object(branch) = branch else { return };
+    branch.entry("type").or_insert_with(|| json!("object"));
+    if let Value::Array(required) = branch.entry("required").or_insert_with(|| json!([])) {
+        for name in [tag, "reason"] {
+            if !required.iter().any(|each| each == name) {
+                required.push(json!(name));
+            }
+        }
     }
     let Some(Value::Object(properties)) = branch.get_mut("properties") else { return };
     if let Some(Value::Object(name)) = properties.get_mut(tag) {

@@ -16,7 +16,7 @@ use crate::violation::Violation;
 
 pub use describe::Side;
 pub(crate) use describe::all_of as violations_of;
-pub use refs::file_of_ref;
+pub use refs::{DATA_KEYWORDS, file_of_ref};
 
 /// The main contract file of a module.
 pub const SCHEMA_FILE: &str = "schema.json";
@@ -65,10 +65,22 @@ impl SectionRef {
     }
 }
 
+/// Whether a value satisfies a schema that stands alone. A schema that does not compile accepts nothing.
+/// Compiles on every call: for the rare question, not for the hot path.
+#[must_use]
+pub fn accepts(schema: &Value, value: &Value) -> bool {
+    let validator = jsonschema::options()
+        .with_draft(Draft::Draft7)
+        .should_validate_formats(false)
+        .offline()
+        .build(schema);
+    validator.is_ok_and(|validator| validator.is_valid(value))
+}
+
 /// Which section stands where, and how enums are read. Comes from the manifest.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// Explicit `io` entries.
+    /// Explicit `io.input`.
     pub input: Option<SectionRef>,
     /// Explicit `io.data`.
     pub data: Option<SectionRef>,
@@ -146,16 +158,16 @@ impl Contract {
         let places = Places::find(files, layout, &mut problems);
         let Some(places) = places.filter(|_| problems.is_empty()) else { return Err(problems) };
 
-        let prepared = prepare(files, &layout.unknown_tag, extensible::Custom::Bounded);
+        let (prepared, _) = prepare(files, &layout.unknown_tag, extensible::Custom::Bounded);
         let compiler = Compiler::new(prepared)?;
         let section = |place: &SectionRef| compiler.section(place, files);
         let optional = |place: &Option<SectionRef>| place.as_ref().map(section).transpose();
         let closed_data = match layout.enums {
-            EnumStrategy::Strict if extensible::occurs(files, &layout.unknown_tag) => {
-                let closed = prepare(files, &layout.unknown_tag, extensible::Custom::Removed);
-                Some(Compiler::new(closed)?.section(&places.data, files)?)
+            EnumStrategy::Extensible => None,
+            EnumStrategy::Strict => {
+                let (closed, found) = prepare(files, &layout.unknown_tag, extensible::Custom::Removed);
+                found.then(|| Compiler::new(closed)?.section(&places.data, files)).transpose()?
             }
-            EnumStrategy::Strict | EnumStrategy::Extensible => None,
         };
         Ok(Self {
             input: section(&places.input)?,
@@ -217,31 +229,39 @@ impl Places {
             problems.push(SchemaProblem::new(SCHEMA_FILE, "", "expected a JSON object"));
             return None;
         };
-        let mut required = |explicit: &Option<SectionRef>, names: &[&str]| {
-            let place = explicit.clone().filter(|place| exists(files, place)).or_else(|| first(root, names));
-            if place.is_none() {
-                let message = format!("section `{}` is missing", names.join("` or `"));
-                problems.push(SchemaProblem::new(SCHEMA_FILE, "", message));
-            }
-            place
-        };
         let data_names = if layout.prefer_output { ["output", "data"] } else { ["data", "output"] };
-        let input = required(&layout.input, &["input"]);
-        let data = required(&layout.data, &data_names);
-        let mut optional = |explicit: &Option<SectionRef>, name: &str| match explicit {
+        let mut place = |explicit: &Option<SectionRef>, names: &[&str]| match explicit {
             Some(place) if exists(files, place) => Some(place.clone()),
             // `io` may name the usual place of a section that the author left out on purpose.
-            Some(place) if *place != SectionRef::in_schema_file(name) => {
+            Some(place) if !is_usual_place(place, names) => {
+                let name = names.first().copied().unwrap_or_default();
                 let message = format!("`io.{name}` points to nothing: `{}#{}`", place.file, place.pointer);
                 problems.push(SchemaProblem::new(&place.file, "", message));
                 None
             }
-            _ => first(root, &[name]),
+            _ => first(root, names),
         };
-        let meta = optional(&layout.meta, "meta");
-        let error = optional(&layout.error, "error");
+        let input = place(&layout.input, &["input"]);
+        let data = place(&layout.data, &data_names);
+        let meta = place(&layout.meta, &["meta"]);
+        let error = place(&layout.error, &["error"]);
+        for (section, explicit, names) in
+            [(&input, &layout.input, &["input"][..]), (&data, &layout.data, &data_names[..])]
+        {
+            let reported =
+                explicit.as_ref().is_some_and(|place| !exists(files, place) && !is_usual_place(place, names));
+            if section.is_none() && !reported {
+                let message = format!("section `{}` is missing", names.join("` or `"));
+                problems.push(SchemaProblem::new(SCHEMA_FILE, "", message));
+            }
+        }
         Some(Self { input: input?, data: data?, meta, error })
     }
+}
+
+/// Whether a place is the usual one of a section with one of these names.
+fn is_usual_place(place: &SectionRef, names: &[&str]) -> bool {
+    names.iter().any(|name| *place == SectionRef::in_schema_file(name))
 }
 
 fn exists(files: &SchemaFiles, place: &SectionRef) -> bool {
@@ -252,9 +272,11 @@ fn first(root: &Map<String, Value>, names: &[&str]) -> Option<SectionRef> {
     names.iter().find(|name| root.contains_key(**name)).map(|name| SectionRef::in_schema_file(name))
 }
 
-/// The files as the validator gets them: labels removed, custom enum branches brought to one form.
-fn prepare(files: &SchemaFiles, tag: &str, custom: extensible::Custom) -> SchemaFiles {
+/// The files as the validator gets them: labels removed, custom enum branches brought to one form. Also says whether
+/// there are such branches.
+fn prepare(files: &SchemaFiles, tag: &str, custom: extensible::Custom) -> (SchemaFiles, bool) {
     let mut prepared = files.clone();
+    let mut found = false;
     for root in prepared.values_mut() {
         // `$schema` is a label and `$id` an identifier: neither may choose a dialect or move `#/$defs`.
         if let Value::Object(members) = root {
@@ -264,9 +286,9 @@ fn prepare(files: &SchemaFiles, tag: &str, custom: extensible::Custom) -> Schema
                 section.shift_remove("$schema");
             }
         }
-        extensible::rewrite(root, tag, custom);
+        found |= extensible::rewrite(root, tag, custom);
     }
-    prepared
+    (prepared, found)
 }
 
 struct Compiler {

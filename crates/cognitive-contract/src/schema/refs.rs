@@ -9,7 +9,7 @@ use super::{SchemaFiles, SchemaProblem};
 use crate::text::pointer;
 
 /// Keywords whose value is plain data, in which `$ref` means nothing.
-const DATA_KEYWORDS: [&str; 4] = ["enum", "const", "default", "examples"];
+pub const DATA_KEYWORDS: [&str; 4] = ["enum", "const", "default", "examples"];
 
 /// The module-relative file that a `$ref` in `from` names; `None` for a place in the same file.
 /// The error says why a reference is not allowed.

@@ -87,9 +87,54 @@ fn man_009_io_chooses_where_a_section_lives() {
     let layout = Layout { data: Some(SectionRef::parse("./schema.json#/payload")), ..Layout::default() };
     let contract = Contract::compile(&files(schema), &layout).unwrap();
     assert!(!contract.data().accepts(&json!({})));
-    let other = Layout { meta: Some(SectionRef::parse("./schema.json#/nowhere")), ..Layout::default() };
-    let problems = Contract::compile(&files(json!({ "input": {}, "data": {} })), &other).unwrap_err();
-    assert!(problems[0].message.contains("`io.meta` points to nothing"), "{problems:?}");
+}
+
+#[test]
+fn man_009_io_that_points_to_nothing_is_said_for_every_section() {
+    for name in ["input", "data", "meta", "error"] {
+        let nowhere = Some(SectionRef::parse("./schema.json#/nowhere"));
+        let mut layout = Layout::default();
+        match name {
+            "input" => layout.input = nowhere,
+            "data" => layout.data = nowhere,
+            "meta" => layout.meta = nowhere,
+            _ => layout.error = nowhere,
+        }
+        let problems = Contract::compile(&files(json!({ "input": {}, "data": {} })), &layout).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(problems[0].message, format!("`io.{name}` points to nothing: `schema.json#/nowhere`"));
+    }
+}
+
+#[test]
+fn enum_001_003_the_pattern_is_recognised_through_references() {
+    let schema = json!({
+        "input": {}, "data": { "properties": { "k": { "oneOf": [{ "$ref": "#/$defs/kinds" }, { "$ref": "#/$defs/own" }] } } },
+        "$defs": {
+            "kinds": { "type": "string", "enum": ["a"] },
+            "own": { "type": "object", "properties": { "custom": { "type": "string" } } },
+        },
+    });
+    let compiled =
+        |enums| Contract::compile(&files(schema.clone()), &Layout { enums, ..Layout::default() }).unwrap();
+    let open = compiled(EnumStrategy::Extensible);
+    assert!(open.data().accepts(&json!({ "k": { "custom": "c", "reason": "r" } })));
+    assert!(!open.data().accepts(&json!({ "k": { "custom": "", "reason": "r" } })));
+    assert!(!open.data().accepts(&json!({ "k": { "custom": "c" } })));
+    let strict = compiled(EnumStrategy::Strict);
+    assert_eq!(strict.refused_custom_values(&json!({ "k": { "custom": "c", "reason": "r" } })).len(), 1);
+}
+
+#[test]
+fn enum_001_the_pattern_is_found_beside_an_unrelated_one_of() {
+    let custom =
+        json!({ "type": "object", "required": ["custom"], "properties": { "custom": { "type": "string" } } });
+    let data = json!({ "properties": { "kind": { "oneOf": [{}], "anyOf": [{ "type": "string", "enum": ["a"] }, custom] } } });
+    let layout = Layout { enums: EnumStrategy::Strict, ..Layout::default() };
+    let contract = Contract::compile(&files(json!({ "input": {}, "data": data })), &layout).unwrap();
+    let value = json!({ "kind": { "custom": "c", "reason": "r" } });
+    assert!(contract.data().accepts(&value));
+    assert_eq!(contract.refused_custom_values(&value).len(), 1);
 }
 
 #[test]

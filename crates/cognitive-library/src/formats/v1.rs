@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use cognitive_contract::Format;
-use cognitive_contract::schema::SCHEMA_FILE;
 
 use super::Parts;
+use super::v2::read_schemas;
 use crate::finding::{At, Finding};
 use crate::folder::{Folder, TEXT_LIMIT};
 use crate::yaml::{self, YamlError};
@@ -67,9 +67,7 @@ pub(super) fn read(folder: &Folder) -> Parts {
             }
         }
     }
-    if let Some(schema) = parts.schema(folder, SCHEMA_FILE) {
-        parts.schemas.insert(SCHEMA_FILE.to_owned(), schema);
-    }
+    read_schemas(&mut parts, folder);
     parts
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use cognitive_contract::Format;
-use cognitive_contract::schema::{SCHEMA_FILE, SectionRef, file_of_ref};
+use cognitive_contract::schema::{DATA_KEYWORDS, SCHEMA_FILE, SectionRef, file_of_ref};
 
 use super::Parts;
 use crate::finding::{At, Finding};
@@ -36,7 +36,7 @@ pub(super) fn read(folder: &Folder) -> Parts {
 }
 
 /// Reads `schema.json` and, from there and from `io`, every file that is named.
-fn read_schemas(parts: &mut Parts, folder: &Folder) {
+pub(super) fn read_schemas(parts: &mut Parts, folder: &Folder) {
     let mut wanted = VecDeque::from([SCHEMA_FILE.to_owned()]);
     for (name, place) in parts.manifest.get("io").and_then(Value::as_object).cloned().into_iter().flatten() {
         let Some(place) = place.as_str() else { continue };
@@ -73,7 +73,8 @@ fn named_files(node: &Value, from: &str, wanted: &mut VecDeque<String>) {
             {
                 wanted.push_back(file);
             }
-            for child in members.values() {
+            // Examples and defaults are data; a `$ref` in them means nothing.
+            for (_, child) in members.iter().filter(|(name, _)| !DATA_KEYWORDS.contains(&name.as_str())) {
                 named_files(child, from, wanted);
             }
         }

@@ -45,6 +45,7 @@ use serde_json::{Map, Value};
 use crate::finding::{At, Finding};
 use crate::folder::{Folder, ReadError, TEXT_LIMIT};
 use crate::formats::{self, Parts};
+use crate::validate::labels;
 use crate::{json, load};
 
 pub use apply::{Applied, ApplyOptions, Backup, apply};
@@ -147,7 +148,7 @@ impl Old {
         let files = [manifest_file, PROMPT].into_iter().chain(schemas.keys().map(String::as_str));
         let text = |file: &str| Some((file.to_owned(), parts.sources.get(file)?.to_owned()));
         let texts = files.filter_map(text).collect();
-        let module = load::assemble(parts, folder_name).map_err(with_version_hint)?;
+        let module = load::assemble(parts, folder_name)?;
         let old = Self { written, manifest_file, schemas, texts, module };
         let findings = old.unnamed();
         if findings.is_empty() { Ok(old) } else { Err(findings) }
@@ -222,50 +223,20 @@ impl Old {
         }
     }
 
-    /// What names the module has to be there: nobody but the author can say it.
+    /// What names the module has to be there and well written: nobody but the author can say it. A missing name is
+    /// taken from the folder, which may be called anything.
     fn unnamed(&self) -> Vec<Finding> {
-        let manifest = &self.module.manifest;
-        let mut findings = Vec::new();
-        let mut missing = |key: &str, hint: &str| {
-            let at = At::Value(format!("/{key}"));
-            let message = format!("required field is missing: `{key}`");
-            findings.push(Finding::error(self.manifest_file, at, "manifest/required", message).hint(hint));
-        };
-        if !is_module_name(&manifest.name) {
-            missing("name", "Add `name: my-module` (lower-case letters, digits, hyphens)");
+        let mut named = self.written.clone();
+        if !named.get("name").is_some_and(Value::is_string) {
+            named.insert("name".to_owned(), Value::String(self.module.manifest.name.clone()));
         }
-        if manifest.version.is_empty() {
-            missing("version", VERSION_HINT);
-        }
-        if manifest.responsibility.trim().is_empty() {
-            missing("responsibility", "Add one sentence: `responsibility: …`");
-        }
-        findings
+        labels(&Value::Object(named), self.manifest_file)
     }
 
     fn unwritable(&self) -> Finding {
         let message = "holds a value that cannot be written down again as it is";
         Finding::error(self.manifest_file, At::File, "migrate/manifest", message)
     }
-}
-
-const VERSION_HINT: &str = "Write three numbers as text, such as `version: \"1.0.0\"`";
-
-/// A version that is no text is the fault that most old modules have; what it means is not ours to guess.
-fn with_version_hint(findings: Vec<Finding>) -> Vec<Finding> {
-    let is_version = |finding: &Finding| finding.at == At::Value("/version".to_owned());
-    findings
-        .into_iter()
-        .map(|finding| if is_version(&finding) { finding.hint(VERSION_HINT) } else { finding })
-        .collect()
-}
-
-/// A missing name is taken from the folder, which may be called anything.
-fn is_module_name(name: &str) -> bool {
-    let allowed = |each: u8| each.is_ascii_lowercase() || each.is_ascii_digit() || each == b'-';
-    name.len() <= 64
-        && name.starts_with(|first: char| first.is_ascii_lowercase())
-        && name.bytes().all(allowed)
 }
 
 /// JSON with the indentation that the old text has.

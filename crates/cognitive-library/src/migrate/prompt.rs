@@ -1,6 +1,7 @@
 //! The envelope section of `prompt.md`. Appends to the author's text and changes none of it.
 
 use cognitive_contract::manifest::Overflow;
+use cognitive_contract::module::explains_envelope;
 use serde_json::Value;
 
 /// What the explanation of the envelope is about.
@@ -37,16 +38,6 @@ pub(super) fn gap(text: &str) -> &'static str {
 /// The line break that a text uses.
 pub(super) fn newline(text: &str) -> &'static str {
     if text.contains("\r\n") { "\r\n" } else { "\n" }
-}
-
-/// Whether a prompt tells the model about the envelope. Whole words count, so that "metadata" and "look" do not
-/// pass for `meta`, `data` and `ok`: one explanation too many does no harm, one too few does.
-fn explains_envelope(prompt: &str) -> bool {
-    let prompt = prompt.to_lowercase();
-    let says = |word: &str| {
-        prompt.split(|each: char| !each.is_alphanumeric() && each != '_').any(|each| each == word)
-    };
-    prompt.contains("envelope") || (says("meta") && says("data") && (says("ok") || says("explain")))
 }
 
 fn section(contract: &Contract<'_>) -> String {

@@ -12,6 +12,9 @@ use crate::json;
 pub(super) fn check(subject: &Subject<'_>, module: &Module, sources: &mut Sources) -> Vec<Finding> {
     let mut found = Vec::new();
     declared_tests(subject, &mut found);
+    for file in expected_files(subject, module) {
+        let _only_syntax = read_json(subject, &file, sources, &mut found);
+    }
     for file in input_files(subject, module) {
         if let Some(input) = read_json(subject, &file, sources, &mut found) {
             for violation in module.contract.input().violations(&input, Side::Input) {
@@ -39,13 +42,36 @@ fn declared_tests(subject: &Subject<'_>, found: &mut Vec<Finding>) {
             continue;
         };
         for path in [input.trim(), expected.trim()] {
-            if safe_relative(path).is_none() {
-                found.push(fault(format!("points out of the module: `{path}`")));
-            } else if subject.folder.read(path, JSON_LIMIT) == Err(ReadError::Missing) {
-                found.push(fault(format!("no such file: `{path}`")));
+            // A path that leads out of the module has been reported by loading.
+            match subject.folder.read(path, JSON_LIMIT) {
+                Err(ReadError::Missing) => {
+                    let message = format!("no such file: `{path}`");
+                    let place = place.clone();
+                    found.push(Finding::warning(subject.manifest_file, place, "tests/missing", message));
+                }
+                Err(ReadError::Refused(reason)) if safe_relative(path).is_some() => {
+                    found.push(fault(format!("`{path}` {reason}")));
+                }
+                _ => {}
             }
         }
     }
+}
+
+/// Expectations that tests declare or that lie in `tests/` by name.
+fn expected_files(subject: &Subject<'_>, module: &Module) -> Vec<String> {
+    let declared = module.manifest.tests.iter().map(|test| test.expected.clone());
+    let in_tests = subject.folder.names_in("tests").into_iter();
+    let in_tests =
+        in_tests.filter(|name| name.ends_with(".expected.json")).map(|name| format!("tests/{name}"));
+    sorted(declared.chain(in_tests))
+}
+
+fn sorted(files: impl Iterator<Item = String>) -> Vec<String> {
+    let mut files: Vec<String> = files.filter(|file| safe_relative(file).is_some()).collect();
+    files.sort();
+    files.dedup();
+    files
 }
 
 /// Inputs that tests declare or that lie in `tests/` by name; v1 kept its inputs in `examples/`.
@@ -56,11 +82,7 @@ fn input_files(subject: &Subject<'_>, module: &Module) -> Vec<String> {
     let in_examples = subject.folder.names_in("examples").into_iter();
     let in_examples =
         in_examples.filter(|name| is_input_example(name)).map(|name| format!("examples/{name}"));
-    let mut files: Vec<String> = declared.chain(in_tests).chain(in_examples).collect();
-    files.sort();
-    files.dedup();
-    files.retain(|file| safe_relative(file).is_some());
-    files
+    sorted(declared.chain(in_tests).chain(in_examples))
 }
 
 fn is_input_example(name: &str) -> bool {

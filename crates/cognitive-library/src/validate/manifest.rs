@@ -1,12 +1,14 @@
 //! What `module.yaml` (or the front matter of older formats) should say.
 
 use cognitive_contract::Format;
-use cognitive_contract::manifest::{RiskRule, known_keys, unknown_keys};
+use cognitive_contract::code::is_module_code;
+use cognitive_contract::manifest::{RiskRule, known_keys, unknown_keys, violations};
 use serde_json::Value;
 
 use super::Subject;
 use crate::finding::{At, Finding};
 use crate::folder::safe_relative;
+use crate::load::manifest_finding;
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -32,18 +34,39 @@ fn at(key: &str) -> At {
     At::Value(format!("/{key}"))
 }
 
+const LABELS: [(&str, &str); 3] = [
+    ("name", "Add `name: my-module` (lower-case letters, digits, hyphens)"),
+    ("version", "Write three numbers as text, such as `version: \"1.0.0\"`"),
+    ("responsibility", "Add one sentence: `responsibility: …`"),
+];
+
+/// What a module is called and for: missing or badly written. Loading does not mind; people do.
+pub(crate) fn labels(written: &Value, file: &str) -> Vec<Finding> {
+    let violations = violations(written);
+    let mut found = Vec::new();
+    for (key, hint) in LABELS {
+        let empty = match written.get(key) {
+            None | Some(Value::Null) => true,
+            Some(Value::String(text)) => text.trim().is_empty(),
+            Some(_) => false,
+        };
+        let broken = violations.iter().find(|violation| violation.path == format!("/{key}"));
+        let finding = match broken {
+            _ if empty => {
+                let message = format!("required field is missing: `{key}`");
+                Finding::error(file, at(key), "manifest/required", message)
+            }
+            Some(violation) => manifest_finding(file, violation.clone()),
+            None => continue,
+        };
+        found.push(finding.hint(hint));
+    }
+    found
+}
+
 fn identity(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     let file = subject.manifest_file;
-    for (key, hint) in [
-        ("name", "Add `name: my-module` (lower-case letters, digits, hyphens)"),
-        ("version", "Add `version: \"1.0.0\"`"),
-        ("responsibility", "Add one sentence: `responsibility: …`"),
-    ] {
-        if missing(subject, key) {
-            let message = format!("required field is missing: `{key}`");
-            found.push(Finding::error(file, at(key), "manifest/required", message).hint(hint));
-        }
-    }
+    found.extend(labels(&subject.written, file));
     if missing(subject, "excludes") {
         let message = "`excludes` is missing or empty: nothing says what the module must not do";
         let finding = match subject.format {
@@ -134,8 +157,7 @@ fn codes(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     let Some(Value::Object(codes)) = subject.written.get("error_codes") else { return };
     let file = subject.manifest_file;
     for code in codes.keys() {
-        let number = code.strip_prefix('E').and_then(|digits| digits.parse::<u32>().ok());
-        if !number.is_some_and(|number| (5_000..10_000).contains(&number)) {
+        if !is_module_code(code) {
             let message = format!("a module's own codes are E5000 to E9999, found: `{code}`");
             let place = At::Value(format!("/error_codes/{code}"));
             found.push(Finding::warning(file, place, "manifest/error-codes", message));
@@ -163,15 +185,11 @@ fn context_files(subject: &Subject<'_>, found: &mut Vec<Finding>) {
         for (index, entry) in entries.into_iter().flatten().enumerate() {
             let Some(path) = entry.get("schema").and_then(Value::as_str) else { continue };
             let place = At::Value(format!("/context/{list}/{index}/schema"));
-            let problem = if safe_relative(path).is_none() {
-                Some(format!("points out of the module: `{path}`"))
-            } else {
-                let read = subject.folder.read(path, crate::folder::JSON_LIMIT);
-                match read.map_err(|_| ()).and_then(|text| crate::json::parse(&text).map_err(|_| ())) {
-                    Ok(_) => None,
-                    Err(()) => Some(format!("no readable JSON Schema at: `{path}`")),
-                }
-            };
+            // A path that leads out of the module has been reported by loading.
+            let read = subject.folder.read(path, crate::folder::JSON_LIMIT);
+            let is_json = read.is_ok_and(|text| crate::json::parse(&text).is_ok());
+            let readable = is_json || safe_relative(path).is_none();
+            let problem = (!readable).then(|| format!("no readable JSON Schema at: `{path}`"));
             if let Some(message) = problem {
                 found.push(Finding::error(subject.manifest_file, place, "manifest/context-schema", message));
             }

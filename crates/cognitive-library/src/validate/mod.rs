@@ -5,7 +5,7 @@ mod examples;
 mod manifest;
 mod schema;
 
-pub use schema::explains_envelope;
+pub(crate) use manifest::labels;
 
 use cognitive_contract::schema::{SCHEMA_FILE, SchemaFiles};
 use cognitive_contract::{Format, Manifest, Module};

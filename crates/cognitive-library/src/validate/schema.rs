@@ -3,6 +3,7 @@
 use cognitive_contract::Format;
 use cognitive_contract::manifest::{SchemaAlias, SchemaStrictness};
 use cognitive_contract::meta::EXPLAIN_LIMIT;
+use cognitive_contract::module::explains_envelope;
 use cognitive_contract::schema::SectionRef;
 use serde_json::Value;
 
@@ -114,6 +115,14 @@ fn rationale(subject: &Subject<'_>, found: &mut Vec<Finding>) {
             finding.hint("Add `\"rationale\": {\"type\": \"string\", \"minLength\": 1}` to its properties"),
         );
     }
+    let takes_text = |kind: &Value| {
+        kind == "string" || kind.as_array().is_some_and(|kinds| kinds.iter().any(|each| each == "string"))
+    };
+    if data.schema.pointer("/properties/rationale/type").is_some_and(|kind| !takes_text(kind)) {
+        let message = "`rationale` has to be a string; no answer could satisfy both contracts";
+        let place = data.at("/properties/rationale/type");
+        found.push(subject.stricter(&data.file, place, "schema/rationale", message));
+    }
     if !requires(data.schema, "rationale") {
         let message = "the data section does not require `rationale`, which every success must have";
         let finding = subject.stricter(&data.file, data.at("/required"), "schema/rationale", message);
@@ -156,14 +165,6 @@ fn prompt(subject: &Subject<'_>, found: &mut Vec<Finding>) {
         let finding = Finding::error("prompt.md", At::File, "prompt/envelope", message);
         found.push(finding.hint("Say what goes into `meta` (confidence, risk, explain) and into `data`"));
     }
-}
-
-/// Whether a prompt tells the model about the envelope.
-#[must_use]
-pub fn explains_envelope(prompt: &str) -> bool {
-    let prompt = prompt.to_lowercase();
-    let says = |word: &str| prompt.contains(word);
-    says("envelope") || (says("meta") && says("data") && (says("ok") || says("explain")))
 }
 
 fn repeated_members(sources: &Sources, found: &mut Vec<Finding>) {

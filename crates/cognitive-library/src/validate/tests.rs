@@ -209,13 +209,25 @@ fn fmt_011_a_folder_of_another_name_is_a_warning() {
 fn val_002_fmt_002_tests_are_optional_but_must_fit() {
     let (mut manifest, schema, prompt) = good();
     manifest["tests"] =
-        json!(["tests/a.input.json -> tests/a.expected.json", "no arrow", "../x -> tests/a.expected.json"]);
-    let files =
-        [("tests/a.input.json", "{\"p\": 1}"), ("tests/a.expected.json", "{}"), ("tests/b.input.json", "{")];
+        json!(["tests/a.input.json -> tests/a.expected.json", "no arrow", "tests/x -> tests/y"]);
+    let files = [
+        ("tests/a.input.json", "{\"p\": 1}"),
+        ("tests/a.expected.json", "not json"),
+        ("tests/b.input.json", "{"),
+    ];
     assert_eq!(
         check(&manifest, &schema, prompt, &files, Mode::Standard),
-        ["Error tests/entry", "Error tests/entry", "Error tests/input", "Error tests/syntax"]
+        [
+            "Error tests/entry",
+            "Error tests/syntax",
+            "Error tests/input",
+            "Error tests/syntax",
+            "Warning tests/missing",
+            "Warning tests/missing"
+        ]
     );
+    manifest["tests"] = json!(["../x -> tests/a.expected.json"]);
+    assert_eq!(check(&manifest, &schema, prompt, &[], Mode::Standard), ["Error manifest/path"]);
 }
 
 #[test]
@@ -224,10 +236,7 @@ fn sec_022_context_schemas_stay_inside() {
         manifest["context"] = json!({ "accepts": [{ "type": "a", "schema": "../../secret.json" }, { "type": "b", "schema": "no.json" }] });
         manifest["io"] = json!({ "input": "../../x.json#/a" });
     });
-    assert_eq!(
-        found,
-        ["Error manifest/io", "Error manifest/context-schema", "Error manifest/context-schema"]
-    );
+    assert_eq!(found, ["Error manifest/io", "Error manifest/path", "Error manifest/context-schema"]);
 }
 
 #[test]

@@ -3,12 +3,15 @@
 
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::ports::{
-    Attempt, CallSink, Event, EventSink, ModelCall, ModelEnd, Provider, ProviderError,
+    Attempt, CallSink, DecodeMode, Event, EventSink, ModelCall, ModelEnd, Provider, ProviderError,
 };
-use cognitive_contract::{ErrorCode, Failure, Module};
-use serde_json::json;
+use cognitive_contract::{ErrorCode, Failure, Module, schema};
+use serde_json::{Value, json};
 
+use super::output::Answer;
 use super::prompt::Prompt;
+use crate::host::RunOptions;
+use crate::receipt::Receipt;
 
 /// What the model said.
 #[derive(Debug, Clone)]
@@ -17,31 +20,47 @@ pub struct Reply {
     pub text: String,
     /// How it ended.
     pub end: ModelEnd,
-    /// Every try, good or bad.
-    pub attempts: Vec<Attempt>,
     /// `provider/model`.
     pub model: String,
 }
 
-/// Asks the model once.
+/// Asks the model once. Attempts go into the receipt, also when none of them worked.
 pub async fn ask(
     provider: &dyn Provider,
     module: &Module,
     prompt: &Prompt,
+    options: &RunOptions,
     sink: &mut dyn EventSink,
+    receipt: &mut Receipt,
 ) -> Result<Reply, Failure> {
-    let temperature = temperature(module.manifest.tier);
-    let call = ModelCall::new(prompt.instructions.clone(), prompt.input.clone(), temperature);
-    let mut gathered = Gathered { text: String::new(), attempts: Vec::new(), sink };
+    let mut call =
+        ModelCall::new(prompt.instructions.clone(), prompt.input.clone(), temperature(module.manifest.tier));
+    call.seed = options.seed;
+    call.timeout = options.timeout;
+    call.max_output_tokens = options.max_output_tokens;
+    call.schema = provider.target().map(|target| module.lowered(target));
+    let mut gathered = Gathered { text: String::new(), sink, receipt };
     let outcome = provider.ask(&call, &mut gathered).await;
-    let Gathered { text, attempts, .. } = gathered;
-    match outcome {
-        Ok(end) => {
-            let model = format!("{}/{}", provider.name(), end.model);
-            Ok(Reply { text, end, attempts, model })
-        }
-        Err(error) => Err(failure(&error, module, &text)),
+    let Gathered { text, receipt, .. } = gathered;
+    let end = outcome.map_err(|error| failure(&error, module, &text))?;
+    if let (Some(lowered), DecodeMode::NativeSchema | DecodeMode::Grammar) = (&call.schema, end.decode) {
+        receipt.constraints_lost.clone_from(&lowered.losses);
     }
+    let model = format!("{}/{}", provider.name(), end.model);
+    Ok(Reply { text, end, model })
+}
+
+/// Whether a service that was given a schema answered as if it had not been: the answer breaks the contract, and
+/// also breaks the very schema that was sent.
+#[must_use]
+pub fn schema_ignored(provider: &dyn Provider, module: &Module, reply: &Reply, answer: &Answer) -> bool {
+    let clean = answer.outcome.is_ok() && answer.repairs.is_empty() && answer.liberties.is_empty();
+    if clean || reply.end.decode != DecodeMode::NativeSchema {
+        return false;
+    }
+    let Some(target) = provider.target() else { return false };
+    let written: Option<Value> = serde_json::from_str(&reply.text).ok();
+    written.is_none_or(|value| !schema::accepts(&module.lowered(target).schema, &value))
 }
 
 /// How freely the model may speak. Exec is deterministic; exploration is not.
@@ -55,8 +74,8 @@ fn temperature(tier: Tier) -> f64 {
 
 struct Gathered<'a> {
     text: String,
-    attempts: Vec<Attempt>,
     sink: &'a mut dyn EventSink,
+    receipt: &'a mut Receipt,
 }
 
 impl CallSink for Gathered<'_> {
@@ -66,7 +85,7 @@ impl CallSink for Gathered<'_> {
     }
 
     fn attempt(&mut self, attempt: Attempt) {
-        self.attempts.push(attempt);
+        self.receipt.attempts.push(attempt);
     }
 }
 

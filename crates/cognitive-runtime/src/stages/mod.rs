@@ -5,4 +5,5 @@ pub mod input;
 pub mod output;
 pub mod parse;
 pub mod prompt;
+pub mod requirements;
 pub mod seal;

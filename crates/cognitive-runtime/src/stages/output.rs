@@ -5,123 +5,164 @@
 use cognitive_contract::module::output_code;
 use cognitive_contract::repair::{self, Repair};
 use cognitive_contract::tier::Gate;
+use cognitive_contract::meta::{self, RiskForm};
 use cognitive_contract::{
     Confidence, Enforcement, Envelope, ErrorCode, Failure, Module, Violation, Warning, risk, upgrade,
 };
 use serde_json::{Map, Value};
 
-use super::parse::Draft;
+use super::parse::{Draft, Liberty};
 
 /// What the runtime alone says about a run; a model's word on these is not kept.
-const OWNED_BY_RUNTIME: [&str; 6] =
-    ["trace_id", "model", "latency_ms", "processing_time_ms", "media_processed", "warnings"];
+const OWNED_BY_RUNTIME: [&str; 7] =
+    ["trace_id", "model", "latency_ms", "processing_time_ms", "media_processed", "warnings", "provenance"];
 
 /// A judged answer: an envelope, and what was done to get there.
 #[derive(Debug)]
 pub struct Answer {
     /// Success, a failure of the model's own, or a failure that we found.
     pub outcome: Result<Envelope, Failure>,
+    /// Liberties taken with the model's syntax.
+    pub liberties: Vec<Liberty>,
     /// What repair changed.
     pub repairs: Vec<Repair>,
     /// Notices for `meta.warnings`.
     pub warnings: Vec<Warning>,
 }
 
+impl Answer {
+    /// A text in which no object was found.
+    #[must_use]
+    pub fn unreadable(failure: Failure) -> Self {
+        Self { outcome: Err(failure), liberties: Vec::new(), repairs: Vec::new(), warnings: Vec::new() }
+    }
+}
+
 /// Judges an answer.
 #[must_use]
 pub fn judge(module: &Module, draft: Draft, enforcement: Enforcement, gate: Gate) -> Answer {
-    let Draft { object: original, mut warnings } = draft;
-    let mut repairs = Vec::new();
-    let outcome = settle(module, &original, enforcement, &mut repairs, &mut warnings)
-        .and_then(|envelope| pass_gate(module, gate, envelope, &original, &mut warnings));
-    Answer { outcome, repairs, warnings }
+    let mut judge =
+        Judge { module, enforcement, original: None, repairs: Vec::new(), warnings: Vec::new() };
+    let outcome = judge.settle(draft.object).and_then(|envelope| judge.pass_gate(gate, envelope));
+    Answer { outcome, liberties: draft.liberties, repairs: judge.repairs, warnings: judge.warnings }
 }
 
-fn settle(
-    module: &Module,
-    original: &Map<String, Value>,
-    enforcement: Enforcement,
-    repairs: &mut Vec<Repair>,
-    warnings: &mut Vec<Warning>,
-) -> Result<Envelope, Failure> {
-    let mut reply = current_shape(module, original, warnings)?;
-    let mut found = module.envelope_violations(&reply, enforcement);
-    let overflows = |found: &[Violation]| found.iter().any(|each| each.code == ErrorCode::OverflowLimit);
-    // Too many insights cannot be repaired, and their code comes before all others.
-    if !found.is_empty() && !overflows(&found) {
-        if let Value::Object(members) = &mut reply {
-            *repairs = repair::repair(members, &found, module.manifest.meta.risk_rule);
-        }
-        if !repairs.is_empty() {
-            found = module.envelope_violations(&reply, enforcement);
-        }
-    }
-    if found.is_empty() && enforcement == Enforcement::Full {
-        found = module.rule_violations(&reply);
-    }
-    if !found.is_empty() {
-        return Err(refused(module, original, &found));
-    }
-    Envelope::from_checked(reply).ok_or_else(|| refused(module, original, &[]))
-}
-
-/// Brings the answer into the shape `{ok, meta, …}` where the module lets older shapes through.
-fn current_shape(
-    module: &Module,
-    original: &Map<String, Value>,
-    warnings: &mut Vec<Warning>,
-) -> Result<Value, Failure> {
-    let mut reply = original.clone();
+/// Takes out what the runtime will say itself where the model's word has the wrong type, and the marks of a stream.
+/// A well-formed value stays until the module's own schema has seen it.
+fn drop_nonsense(reply: &mut Map<String, Value>) {
     if let Some(Value::Object(meta)) = reply.get_mut("meta") {
+        let found = meta::check(meta, RiskForm::Words);
         for member in OWNED_BY_RUNTIME {
-            meta.shift_remove(member);
+            if found.iter().any(|violation| violation.path.strip_prefix('/') == Some(member)) {
+                meta.shift_remove(member);
+            }
         }
     }
-    // A current envelope that only lacks `meta` is repaired; what has another shape is wrapped.
-    if module.manifest.compat.wraps() && !upgrade::is_current(&reply) {
-        require_promises(module, &reply)?;
-        reply = upgrade::wrap(reply);
-        warnings.push(Warning::new("DEPRECATED", "the model answered in the v2.1 format; it was wrapped"));
-    }
-    Ok(Value::Object(reply))
+    reply.shift_remove("streaming");
+    reply.shift_remove("session_id");
 }
 
-/// v1 modules could promise a confidence of their own; a made-up 0.5 would break that promise silently.
-fn require_promises(module: &Module, reply: &Map<String, Value>) -> Result<(), Failure> {
-    let payload = reply.get("data").and_then(Value::as_object).unwrap_or(reply);
-    let is_failure = reply.get("ok") == Some(&Value::Bool(false));
-    let confidence = payload.get("confidence").and_then(Value::as_f64).and_then(Confidence::new);
-    if module.manifest.constraints.require_confidence && !is_failure && confidence.is_none() {
-        let path = if reply.contains_key("data") { "/data/confidence" } else { "/confidence" };
-        let message = "the module promises a confidence from 0 to 1";
-        let violation =
-            Violation::new(path, ErrorCode::SchemaValidationFailed, "require_confidence", message);
-        return Err(refused(module, reply, &[violation]));
-    }
-    Ok(())
+struct Judge<'a> {
+    module: &'a Module,
+    enforcement: Enforcement,
+    /// The answer as the model wrote it, kept from the first change on. A clean answer is never copied.
+    original: Option<Map<String, Value>>,
+    repairs: Vec<Repair>,
+    warnings: Vec<Warning>,
 }
 
-fn refused(module: &Module, original: &Map<String, Value>, found: &[Violation]) -> Failure {
-    Failure::of_violations(output_code(found), found)
-        .with_partial(module.partial_data(original))
-        .suggest("Run it again, or see `error.details.violations` for what the model got wrong")
-}
+impl Judge<'_> {
+    fn settle(&mut self, reply: Map<String, Value>) -> Result<Envelope, Failure> {
+        let reply = Value::Object(self.current_shape(reply)?);
+        let (mut reply, mut found) = match self.module.accept(reply, self.enforcement) {
+            Ok(envelope) => return Ok(envelope),
+            Err(refused) => refused,
+        };
+        if self.repair(&mut reply, &found) {
+            (reply, found) = match self.module.accept(reply, self.enforcement) {
+                Ok(envelope) => return Ok(envelope),
+                Err(refused) => refused,
+            };
+        }
+        Err(self.refused(&reply, &found))
+    }
 
-fn pass_gate(
-    module: &Module,
-    gate: Gate,
-    mut envelope: Envelope,
-    original: &Map<String, Value>,
-    warnings: &mut Vec<Warning>,
-) -> Result<Envelope, Failure> {
-    if let Some(data) = envelope.data() {
-        let settled = risk::settle(&envelope.meta().risk, data, module.manifest.meta.risk_rule);
-        envelope.meta_mut().risk = settled;
+    /// Brings the answer into the shape `{ok, meta, …}` where the module lets older shapes through.
+    fn current_shape(&mut self, mut reply: Map<String, Value>) -> Result<Map<String, Value>, Failure> {
+        drop_nonsense(&mut reply);
+        self.require_promises(&reply)?;
+        if !self.module.manifest.compat.wraps() || upgrade::is_current(&reply) {
+            return Ok(reply);
+        }
+        self.original = Some(reply.clone());
+        self.warnings.push(Warning::new("DEPRECATED", "the model answered in the v2.1 format; it was wrapped"));
+        Ok(upgrade::wrap(reply))
     }
-    let tier = module.manifest.tier;
-    if let Some(refusal) = gate.refusal(tier, &envelope) {
-        return Err(refusal.with_partial(module.partial_data(original)));
+
+    /// v1 modules could promise a confidence and a rationale; a made-up 0.5 would break that promise silently.
+    fn require_promises(&self, reply: &Map<String, Value>) -> Result<(), Failure> {
+        let promises = self.module.manifest.constraints;
+        if reply.get("ok") == Some(&Value::Bool(false)) {
+            return Ok(());
+        }
+        let payload = reply.get("data").and_then(Value::as_object).unwrap_or(reply);
+        let stated = reply.get("meta").and_then(|meta| meta.get("confidence")).or_else(|| payload.get("confidence"));
+        let confident = stated.and_then(Value::as_f64).and_then(Confidence::new).is_some();
+        let reasoned = match payload.get("rationale") {
+            Some(Value::String(text)) => !text.trim().is_empty(),
+            Some(Value::Object(members)) => !members.is_empty(),
+            _ => false,
+        };
+        let broken = if promises.require_confidence && !confident {
+            ("confidence", "the module promises a confidence from 0 to 1")
+        } else if promises.require_rationale && !reasoned {
+            ("rationale", "the module promises a rationale")
+        } else {
+            return Ok(());
+        };
+        let prefix = if reply.contains_key("data") { "/data" } else { "" };
+        let (path, code) = (format!("{prefix}/{}", broken.0), ErrorCode::SchemaValidationFailed);
+        Err(self.refused(&Value::Object(reply.clone()), &[Violation::new(path, code, "promise", broken.1)]))
     }
-    warnings.extend(gate.warning(tier, &envelope));
-    Ok(envelope)
+
+    /// Repairs once, if there is something to repair. Too many insights cannot be repaired, and their code comes
+    /// before all others.
+    fn repair(&mut self, reply: &mut Value, found: &[Violation]) -> bool {
+        let overflows = found.iter().any(|each| each.code == ErrorCode::OverflowLimit);
+        let Value::Object(members) = reply else { return false };
+        if overflows {
+            return false;
+        }
+        self.original.get_or_insert_with(|| members.clone());
+        self.repairs = repair::repair(members, found, self.module.manifest.meta.risk_rule);
+        !self.repairs.is_empty()
+    }
+
+    fn refused(&self, reply: &Value, found: &[Violation]) -> Failure {
+        Failure::of_violations(output_code(found), found)
+            .with_partial(self.partial(reply.as_object()))
+            .suggest("Run it again, or see `error.details.violations` for what the model got wrong")
+    }
+
+    fn partial(&self, reply: Option<&Map<String, Value>>) -> Option<Map<String, Value>> {
+        self.module.partial_data(self.original.as_ref().or(reply)?)
+    }
+
+    fn pass_gate(&mut self, gate: Gate, mut envelope: Envelope) -> Result<Envelope, Failure> {
+        for member in OWNED_BY_RUNTIME {
+            envelope.meta_mut().extra.shift_remove(member);
+        }
+        if let Some(data) = envelope.data() {
+            let settled = risk::settle(&envelope.meta().risk, data, self.module.manifest.meta.risk_rule);
+            envelope.meta_mut().risk = settled;
+        }
+        let tier = self.module.manifest.tier;
+        if let Some(refusal) = gate.refusal(tier, &envelope) {
+            let allowed = self.module.manifest.failure.partial_allowed;
+            let partial = self.partial(None).or_else(|| envelope.into_data().filter(|_| allowed));
+            return Err(refusal.with_partial(partial));
+        }
+        self.warnings.extend(gate.warning(tier, &envelope));
+        Ok(envelope)
+    }
 }

@@ -23,7 +23,24 @@ pub struct Draft {
     /// The object.
     pub object: Map<String, Value>,
     /// The liberties that were taken.
-    pub warnings: Vec<Warning>,
+    pub liberties: Vec<Liberty>,
+}
+
+/// Something forgiven in the model's syntax.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Liberty {
+    /// Byte offset in the reply.
+    pub at: usize,
+    /// What was forgiven.
+    pub what: String,
+}
+
+impl Liberty {
+    /// The liberty as a notice for `meta.warnings`.
+    #[must_use]
+    pub fn warning(&self) -> Warning {
+        Warning::new("REPAIRED", self.what.clone())
+    }
 }
 
 /// Finds the object.
@@ -33,15 +50,15 @@ pub fn extract(module: &Module, reply: &Reply, strict_parse: bool) -> Result<Dra
     }
     let strict = strict_parse || module.manifest.tier == Tier::Exec;
     let text = reply.text.trim_start_matches('\u{feff}').trim();
-    let mut warnings = Vec::new();
-    match find(text, strict, &mut warnings) {
-        Some(Value::Object(object)) => Ok(Draft { object, warnings }),
+    let mut liberties = Vec::new();
+    match find(text, strict, &mut liberties) {
+        Some(Value::Object(object)) => Ok(Draft { object, liberties }),
         Some(_) => Err(not_an_object(module, text)),
         None => Err(unreadable(module, reply, text)),
     }
 }
 
-fn find(text: &str, strict: bool, warnings: &mut Vec<Warning>) -> Option<Value> {
+fn find(text: &str, strict: bool, liberties: &mut Vec<Liberty>) -> Option<Value> {
     if let Some(whole) = parse(text) {
         return Some(whole);
     }
@@ -54,7 +71,7 @@ fn find(text: &str, strict: bool, warnings: &mut Vec<Warning>) -> Option<Value> 
         Some(found) => (found, "the answer was taken out of a code fence"),
         None => (best(objects(visible))?, "the answer was taken out of the text around it"),
     };
-    warnings.push(Warning::new("REPAIRED", how));
+    liberties.push(Liberty { at: 0, what: how.to_owned() });
     Some(found)
 }
 

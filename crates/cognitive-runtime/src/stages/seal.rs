@@ -1,23 +1,30 @@
 //! Stage 6: add what only the runtime knows. Comes after validation, so that a closed meta schema cannot object.
 
-use cognitive_contract::{Envelope, Failure, Module};
+use cognitive_contract::{Envelope, Failure, Module, Warning, repair};
 use serde_json::Value;
 
-use super::call::Reply;
 use super::output::Answer;
+use super::parse::Liberty;
+use crate::receipt::Receipt;
 
 /// Turns a judged answer into the envelope that the caller gets.
 #[must_use]
-pub fn seal(module: &Module, answer: Answer, reply: &Reply) -> Envelope {
+pub fn seal(module: &Module, answer: Answer, receipt: &Receipt, show_receipt: bool) -> Envelope {
     let mut envelope = answer.outcome.unwrap_or_else(Failure::into_envelope);
-    let repairs = answer.repairs.iter().map(cognitive_contract::repair::Repair::warning);
-    let warnings: Vec<_> = module.warnings.iter().cloned().chain(answer.warnings).chain(repairs).collect();
+    let liberties = answer.liberties.iter().map(Liberty::warning);
+    let repairs = answer.repairs.iter().map(repair::Repair::warning);
+    let warnings: Vec<Warning> =
+        module.warnings.iter().cloned().chain(answer.warnings).chain(liberties).chain(repairs).collect();
+    let meta = envelope.meta_mut();
     for warning in &warnings {
-        envelope.meta_mut().warn(warning);
+        meta.warn(warning);
     }
-    envelope.meta_mut().extra.insert("model".to_owned(), Value::String(reply.model.clone()));
-    if let Some(usage) = reply.end.usage {
-        envelope.set_beside("usage", usage.to_value());
+    if let Some(model) = &receipt.model {
+        meta.extra.insert("model".to_owned(), Value::String(model.clone()));
+    }
+    if show_receipt {
+        let receipt = serde_json::to_value(receipt).unwrap_or_default();
+        meta.extra.insert("provenance".to_owned(), receipt);
     }
     envelope
 }

@@ -171,6 +171,6 @@ fn a_missing_name_is_that_of_the_folder_and_nothing_else_is_invented() {
         ]),
     );
     assert!(
-        matches!(plan(&odd), Err(MigrateError::Invalid { findings, .. }) if findings[0].rule == "manifest/required")
+        matches!(plan(&odd), Err(MigrateError::Invalid { findings, .. }) if findings[0].at == At::Value("/name".to_owned()))
     );
 }

@@ -1,0 +1,106 @@
+//! How an answer was obtained: who wrote it, bound by what, in how many attempts, and everything that was changed.
+//! Filled in along the run, also when the run fails; kept in the audit and, on request, in `meta.provenance`.
+
+use cognitive_contract::lower::Loss;
+use cognitive_contract::ports::{Attempt, DecodeMode, Usage};
+use cognitive_contract::repair::Repair;
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::stages::call::Reply;
+use crate::stages::parse::Liberty;
+
+/// The books of one run.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct Receipt {
+    /// `provider/model`, as the server named it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How the answer was bound to the contract while it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decode: Option<DecodeMode>,
+    /// Whether the service was given a schema and answered as if it had not been.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub schema_ignored: bool,
+    /// Constraints that the provider could not be told; they were enforced afterwards.
+    pub constraints_lost: Vec<Loss>,
+    /// Liberties taken with the model's syntax.
+    pub liberties: Vec<Liberty>,
+    /// Changes to the answer, each with what stood there before.
+    pub repairs: Vec<Repair>,
+    /// Every try at the provider.
+    pub attempts: Vec<Attempt>,
+    /// How often the model was asked again after a broken answer.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reasked: u32,
+    /// What exactly went in and came out.
+    pub sha256: Hashes,
+    /// Tokens of all calls together.
+    #[serde(skip)]
+    pub usage: Option<Usage>,
+}
+
+/// SHA-256 in lower-case hex; empty where there was nothing to hash.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(default)]
+pub struct Hashes {
+    /// All files of the module.
+    pub module: String,
+    /// Its `schema.json`.
+    pub schema: String,
+    /// The prompt as it was sent.
+    pub prompt: String,
+    /// The input in canonical form.
+    pub input: String,
+    /// The model's text as it came.
+    pub reply: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Receipt {
+    /// Takes note of a reply.
+    pub(crate) fn replied(&mut self, reply: &Reply) {
+        self.model = Some(reply.model.clone());
+        self.decode = Some(reply.end.decode);
+        self.sha256.reply = sha256(&[reply.text.as_bytes()]);
+        if let Some(usage) = reply.end.usage {
+            self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        }
+    }
+}
+
+/// The hash of some bytes, one after the other.
+pub(crate) fn sha256(parts: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part);
+    }
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(*DIGITS.get(usize::from(nibble)).unwrap_or(&b'0'));
+    hash.finalize().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// The hash of a value that does not depend on the order of its members.
+pub(crate) fn canonical_sha256(value: &Value) -> String {
+    let text = serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| value.to_string().into_bytes());
+    sha256(&[&text])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn hashes_are_the_published_ones_and_ignore_member_order() {
+        assert_eq!(sha256(&[b"a", b"bc"]), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(canonical_sha256(&json!({ "b": 1.0, "a": [] })), canonical_sha256(&json!({ "a": [], "b": 1 })));
+    }
+}
