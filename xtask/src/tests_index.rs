@@ -66,7 +66,9 @@ fn tests(text: &str) -> Vec<(&str, &str)> {
         let Some(body) = text.get(comment_above(text, *start)..end) else { continue };
         let name = text.get(*start..end).and_then(|rest| rest.split_once("fn ")).map(|(_, rest)| rest);
         let name = name.and_then(|rest| rest.split(['(', '<']).next());
-        let is_name = |name: &&str| !name.is_empty() && name.chars().all(|each| each.is_ascii_alphanumeric() || each == '_');
+        let is_name = |name: &&str| {
+            !name.is_empty() && name.chars().all(|each| each.is_ascii_alphanumeric() || each == '_')
+        };
         found.extend(name.filter(is_name).map(|name| (name, body)));
     }
     found

@@ -51,13 +51,11 @@ fn maps_name_only_what_exists() {
 }
 
 /// What each crate may depend on within the workspace. Nothing else is allowed.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 4] = [
     ("cognitive-contract", &[]),
     ("cognitive-library", &["cognitive-contract"]),
-    ("cognitive-net", &["cognitive-contract"]),
     ("cognitive-runtime", &["cognitive-contract", "cognitive-library"]),
-    ("cognitive-store", &["cognitive-contract"]),
-    ("cogn", &["cognitive-contract", "cognitive-library", "cognitive-runtime", "cognitive-store"]),
+    ("cogn", &["cognitive-contract", "cognitive-library", "cognitive-runtime"]),
 ];
 
 /// Crates that would open a door in a crate that has none.

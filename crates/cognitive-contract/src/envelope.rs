@@ -301,7 +301,7 @@ fn check_failure(members: &Map<String, Value>, strictness: Strictness<'_>, found
         None | Some(Value::Null) => {}
         Some(Value::Object(_)) if strictness.partial_allowed => {}
         Some(Value::Object(_)) => {
-            found.push(contract("/partial_data", "closed", "this module allows no partial data"))
+            found.push(contract("/partial_data", "closed", "this module allows no partial data"));
         }
         Some(_) => found.push(contract("/partial_data", "type", "expected an object")),
     }

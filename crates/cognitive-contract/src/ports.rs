@@ -75,7 +75,7 @@ impl ModelCall {
             temperature,
             seed: None,
             max_output_tokens: None,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_mins(1),
             schema: None,
         }
     }

@@ -1,4 +1,4 @@
-//! Small text rules that several laws share: lengths in Unicode code points, JSON pointers.
+//! Small text rules that several laws share: lengths in Unicode code points, JSON pointers, hexadecimal digits.
 //! Normalises nothing: user text stays as it is.
 
 /// The first `limit` code points of `text`. Never splits a character, adds no ellipsis.
@@ -20,6 +20,13 @@ pub fn fits(text: &str, limit: usize) -> bool {
 #[must_use]
 pub fn pointer(parent: &str, token: &str) -> String {
     format!("{parent}/{}", token.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Bytes as lower-case hexadecimal digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use cognitive_contract::module::Digest;
 use cognitive_contract::schema::SCHEMA_FILE;
+use cognitive_contract::text::hex;
 use cognitive_contract::{Contract, Failure, Manifest, Module};
 use sha2::{Digest as _, Sha256};
 
@@ -122,10 +123,6 @@ fn digest(parts: &Parts) -> Digest {
     }
     let schema = parts.sources.get(SCHEMA_FILE).unwrap_or_default();
     Digest { module: hex(&all.finalize()), schema: hex(&Sha256::digest(schema)) }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn manifest_finding(file: &str, violation: cognitive_contract::Violation) -> Finding {

@@ -106,7 +106,7 @@ impl Default for RunOptions {
             strict_parse: false,
             reask: 0,
             receipt: false,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_mins(1),
             seed: None,
             max_output_tokens: None,
         }

@@ -4,6 +4,7 @@
 use cognitive_contract::lower::Loss;
 use cognitive_contract::ports::{Attempt, DecodeMode, Usage};
 use cognitive_contract::repair::Repair;
+use cognitive_contract::text::hex;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -81,9 +82,7 @@ pub(crate) fn sha256(parts: &[&[u8]]) -> String {
     for part in parts {
         hash.update(part);
     }
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(*DIGITS.get(usize::from(nibble)).unwrap_or(&b'0'));
-    hash.finalize().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    hex(&hash.finalize())
 }
 
 /// The hash of a value that does not depend on the order of its members.
@@ -100,7 +99,13 @@ mod tests {
 
     #[test]
     fn hashes_are_the_published_ones_and_ignore_member_order() {
-        assert_eq!(sha256(&[b"a", b"bc"]), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        assert_eq!(canonical_sha256(&json!({ "b": 1.0, "a": [] })), canonical_sha256(&json!({ "a": [], "b": 1 })));
+        assert_eq!(
+            sha256(&[b"a", b"bc"]),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(
+            canonical_sha256(&json!({ "b": 1.0, "a": [] })),
+            canonical_sha256(&json!({ "a": [], "b": 1 }))
+        );
     }
 }

@@ -2,10 +2,10 @@
 //! settle the risk, pass the tier's gate. (E2001, E3001, E3003–E3006)
 //! All law comes from `cognitive-contract`; this file only fixes the order.
 
+use cognitive_contract::meta::{self, RiskForm};
 use cognitive_contract::module::output_code;
 use cognitive_contract::repair::{self, Repair};
 use cognitive_contract::tier::Gate;
-use cognitive_contract::meta::{self, RiskForm};
 use cognitive_contract::{
     Confidence, Enforcement, Envelope, ErrorCode, Failure, Module, Violation, Warning, risk, upgrade,
 };
@@ -41,8 +41,7 @@ impl Answer {
 /// Judges an answer.
 #[must_use]
 pub fn judge(module: &Module, draft: Draft, enforcement: Enforcement, gate: Gate) -> Answer {
-    let mut judge =
-        Judge { module, enforcement, original: None, repairs: Vec::new(), warnings: Vec::new() };
+    let mut judge = Judge { module, enforcement, original: None, repairs: Vec::new(), warnings: Vec::new() };
     let outcome = judge.settle(draft.object).and_then(|envelope| judge.pass_gate(gate, envelope));
     Answer { outcome, liberties: draft.liberties, repairs: judge.repairs, warnings: judge.warnings }
 }
@@ -95,7 +94,8 @@ impl Judge<'_> {
             return Ok(reply);
         }
         self.original = Some(reply.clone());
-        self.warnings.push(Warning::new("DEPRECATED", "the model answered in the v2.1 format; it was wrapped"));
+        self.warnings
+            .push(Warning::new("DEPRECATED", "the model answered in the v2.1 format; it was wrapped"));
         Ok(upgrade::wrap(reply))
     }
 
@@ -106,7 +106,8 @@ impl Judge<'_> {
             return Ok(());
         }
         let payload = reply.get("data").and_then(Value::as_object).unwrap_or(reply);
-        let stated = reply.get("meta").and_then(|meta| meta.get("confidence")).or_else(|| payload.get("confidence"));
+        let stated =
+            reply.get("meta").and_then(|meta| meta.get("confidence")).or_else(|| payload.get("confidence"));
         let confident = stated.and_then(Value::as_f64).and_then(Confidence::new).is_some();
         let reasoned = match payload.get("rationale") {
             Some(Value::String(text)) => !text.trim().is_empty(),

@@ -9,13 +9,16 @@ use serde_json::json;
 pub fn check(module: &Module, provider: &dyn Provider) -> Result<Vec<Warning>, Failure> {
     let requirements = &module.manifest.runtime_requirements;
     if requirements.structured_output && !provider.structured_output() {
-        let message = format!("provider `{}` cannot answer in JSON, which the module requires", provider.name());
+        let message =
+            format!("provider `{}` cannot answer in JSON, which the module requires", provider.name());
         return Err(Failure::new(ErrorCode::ProviderUnavailable, message)
             .with_detail("missing", json!(["structured_output"]))
             .suggest("Choose another provider with `--provider`"));
     }
     let missing = requirements.preferred_capabilities.iter().filter(|wanted| !has(provider, wanted));
-    Ok(missing.map(|wanted| Warning::new("CAPABILITY", format!("the provider does not offer: `{wanted}`"))).collect())
+    Ok(missing
+        .map(|wanted| Warning::new("CAPABILITY", format!("the provider does not offer: `{wanted}`")))
+        .collect())
 }
 
 fn has(provider: &dyn Provider, wanted: &str) -> bool {
