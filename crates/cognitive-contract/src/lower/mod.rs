@@ -1,10 +1,38 @@
 //! The module's envelope contract in the words of a target: what a provider's structured output or a grammar can be
-//! bound to, and everything that got lost on the way.
+//! bound to, and everything that got lost on the way. Judges nothing: what a dialect cannot say is missing from the
+//! hint only, and validation goes on using the contract itself (D-05).
+//!
+//! Three steps, one file each. `envelope` writes the whole envelope of a module as one schema; `normal` brings it to a
+//! plain form that needs no other file (no `$ref` except to recursive types, no `allOf`, no keyword that no target
+//! knows); `emit` says that form in the dialect of a target.
+//!
+//! Members stand in this order for every target: `ok`, then `data` with its `rationale` first (or `error`), then
+//! `_emitted_context`, then `meta`. A model writes from left to right, so it has done the work before it says how
+//! sure it is of it.
+
+mod bounds;
+mod dialect;
+mod emit;
+mod envelope;
+mod follow;
+mod leaf;
+mod merge;
+mod normal;
+mod object;
+mod pattern;
+mod stand_in;
+mod union;
+mod values;
+
+use std::fmt::Display;
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::module::Module;
+use dialect::Dialect;
+
+pub use stand_in::drop_stand_ins;
 
 /// What a contract is lowered to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -13,14 +41,31 @@ use crate::module::Module;
 pub enum Target {
     /// OpenAI and compatible services, `json_schema` with `strict`.
     OpenAi,
-    /// Anthropic structured output.
+    /// Anthropic structured output, `output_config.format`.
     Anthropic,
-    /// Gemini `responseSchema`.
+    /// Gemini `responseJsonSchema`. (The older `responseSchema` knows neither `null` nor closed objects.)
     Gemini,
     /// Ollama `format`.
     Ollama,
     /// The grammar of the embedded model.
     Grammar,
+}
+
+impl Target {
+    /// All targets.
+    pub const ALL: [Self; 5] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::Ollama, Self::Grammar];
+
+    /// The name on command lines and in JSON.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+            Self::Grammar => "grammar",
+        }
+    }
 }
 
 /// A constraint that the target cannot say. Validation still enforces it.
@@ -30,7 +75,9 @@ pub struct Loss {
     pub path: String,
     /// The keyword, such as `maxLength`.
     pub keyword: String,
-    /// What became of it.
+    /// What became of it. The first word is `dropped` (gone), `weakened` (less is asked of the model), `tightened`
+    /// (more is asked: not everything that the contract accepts can be answered) or `refused` (the service is known
+    /// not to take a schema of this size).
     pub what: String,
 }
 
@@ -45,8 +92,68 @@ pub struct Lowered {
     pub losses: Vec<Loss>,
 }
 
-/// Lowers the envelope contract of a module.
+/// Lowers the envelope contract of a module. The same module always gives the same result, and a bounded one.
+///
+/// ```
+/// use cognitive_contract::lower::{Target, lower};
+/// use cognitive_contract::schema::{Contract, SCHEMA_FILE, SchemaFiles};
+/// use cognitive_contract::{Format, Manifest, Module};
+/// use serde_json::json;
+///
+/// let manifest = Manifest::from_value(&json!({ "name": "greeter" }), Format::V22).unwrap();
+/// let schema = json!({
+///     "input": {},
+///     "data": { "type": "object", "properties": { "greeting": { "type": "string", "maxLength": 80 } } },
+/// });
+/// let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
+/// let contract = Contract::compile(&files, &manifest.layout()).unwrap();
+/// let module = Module::new(manifest, contract, String::new(), Format::V22);
+///
+/// let lowered = lower(&module, Target::Anthropic);
+/// let lost = lowered.losses.iter().find(|loss| loss.path.ends_with("/greeting")).unwrap();
+/// assert_eq!((lost.keyword.as_str(), lost.what.as_str()), ("maxLength", "dropped"));
+/// ```
 #[must_use]
 pub fn lower(module: &Module, target: Target) -> Lowered {
-    Lowered { target, schema: module.contract.root().clone(), losses: Vec::new() }
+    let dialect = Dialect::of(target);
+    let mut losses = Losses::default();
+    let envelope = envelope::write(module, dialect.recursion, &mut losses);
+    let schema = emit::envelope(&envelope, dialect, &mut losses);
+    Lowered { target, schema, losses: losses.0 }
 }
+
+/// The envelope contract of a module as one Draft-07 schema that needs no other file: what [`Loss::path`] points into.
+/// (Targets without recursive types get those unrolled first, so there the paths go deeper.)
+#[must_use]
+pub fn envelope_schema(module: &Module) -> Value {
+    envelope::write(module, dialect::Recursion::Defs, &mut Losses::default())
+}
+
+/// The list that grows on the way.
+#[derive(Debug, Default)]
+struct Losses(Vec<Loss>);
+
+impl Losses {
+    fn dropped(&mut self, path: &str, keyword: &str) {
+        self.note(path, keyword, "dropped".to_owned());
+    }
+
+    fn weakened(&mut self, path: &str, keyword: &str, how: impl Display) {
+        self.note(path, keyword, format!("weakened: {how}"));
+    }
+
+    fn tightened(&mut self, path: &str, keyword: &str, how: impl Display) {
+        self.note(path, keyword, format!("tightened: {how}"));
+    }
+
+    fn refused(&mut self, keyword: &str, why: impl Display) {
+        self.note("", keyword, format!("refused: {why}"));
+    }
+
+    fn note(&mut self, path: &str, keyword: &str, what: String) {
+        self.0.push(Loss { path: path.to_owned(), keyword: keyword.to_owned(), what });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! The plain form said in the dialect of a target. Adds no rule of its own except what the dialect demands, and notes
+//! whatever it changes on the way.
+
+use serde_json::{Map, Value, json};
+
+use super::Losses;
+use super::bounds;
+use super::dialect::{Anything, Dialect, Objects, Optional, Shape, Size};
+use super::merge::{types_of, union_of, values_of};
+use super::union::{self, nullable};
+use crate::text::pointer;
+
+/// Says a whole envelope.
+pub(super) fn envelope(envelope: &Value, dialect: &'static Dialect, losses: &mut Losses) -> Value {
+    let mut emit = Emit { dialect, losses, absent: 0, enum_values: 0 };
+    let mut schema = match dialect.envelope {
+        Shape::OneObject => emit.one_object(envelope),
+        Shape::TwoObjects => emit.two_objects(envelope),
+    };
+    if dialect.size == Size::Bounded {
+        // Compact JSON has more tokens that follow from the grammar alone, and those need no model.
+        schema.insert("x-guidance".to_owned(), json!({ "whitespace_flexible": false }));
+    }
+    if let Some(Value::Object(defs)) = envelope.get("$defs") {
+        let said = defs.iter().map(|(name, def)| {
+            let path = pointer("/$defs", name);
+            (name.clone(), emit.schema(def, &path, 1).unwrap_or_else(|| json!({ "type": "null" })))
+        });
+        let said: Map<String, Value> = said.collect();
+        schema.insert("$defs".to_owned(), Value::Object(said));
+    }
+    let schema = Value::Object(schema);
+    emit.check_limits(&schema);
+    schema
+}
+
+/// The walk over one envelope.
+pub(super) struct Emit<'a> {
+    pub dialect: &'static Dialect,
+    pub losses: &'a mut Losses,
+    /// How many members may be absent so far.
+    pub absent: usize,
+    /// How many values are listed so far.
+    pub enum_values: usize,
+}
+
+impl Emit<'_> {
+    /// All members in one object; those of the other outcome are null.
+    fn one_object(&mut self, envelope: &Value) -> Map<String, Value> {
+        let how = "`data` and `error` may be null or not, whatever `ok` says";
+        self.losses.weakened("", "oneOf", how);
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        for (name, schema) in members(envelope) {
+            let said = self
+                .schema(schema, &pointer("/properties", name), 2)
+                .unwrap_or_else(|| json!({ "type": "null" }));
+            let (said, is_required) = match name.as_str() {
+                "data" | "error" => (nullable(said), true),
+                "_emitted_context" => self.optional(said, &pointer("/properties", name)),
+                _ => (said, true),
+            };
+            if is_required {
+                required.push(json!(name));
+            }
+            properties.insert(name.clone(), said);
+        }
+        self.object_of(properties, required)
+    }
+
+    /// A choice of two objects, told apart by `ok`.
+    fn two_objects(&mut self, envelope: &Value) -> Map<String, Value> {
+        let mut said = Map::new();
+        for (name, schema) in members(envelope) {
+            let schema = self
+                .schema(schema, &pointer("/properties", name), 2)
+                .unwrap_or_else(|| json!({ "type": "null" }));
+            said.insert(name.clone(), schema);
+        }
+        let branch = |ok: bool, others: &[&str], required: &[&str]| {
+            let mut properties = Map::new();
+            properties.insert("ok".to_owned(), json!({ "type": "boolean", "const": ok }));
+            for name in others {
+                if let Some(schema) = said.get(*name) {
+                    properties.insert((*name).to_owned(), schema.clone());
+                }
+            }
+            let required = required.iter().map(|name| json!(name)).collect();
+            Value::Object(self.object_of(properties, required))
+        };
+        let success = branch(true, &["data", "_emitted_context", "meta"], &["ok", "data", "meta"]);
+        let failure = branch(false, &["error", "meta"], &["ok", "error", "meta"]);
+        Map::from_iter([("anyOf".to_owned(), json!([success, failure]))])
+    }
+
+    fn object_of(&self, properties: Map<String, Value>, required: Vec<Value>) -> Map<String, Value> {
+        let mut object = Map::new();
+        object.insert("type".to_owned(), json!("object"));
+        if self.dialect.has("propertyOrdering") {
+            let order: Vec<&String> = properties.keys().collect();
+            object.insert("propertyOrdering".to_owned(), json!(order));
+        }
+        object.insert("properties".to_owned(), Value::Object(properties));
+        object.insert("required".to_owned(), Value::Array(required));
+        object.insert("additionalProperties".to_owned(), json!(false));
+        object
+    }
+
+    /// Says one schema; `None` if no value fits it.
+    pub(super) fn schema(&mut self, node: &Value, path: &str, level: usize) -> Option<Value> {
+        let node = match node {
+            Value::Object(node) => node,
+            Value::Bool(false) => return None,
+            _ => return Some(self.anything(path)),
+        };
+        if let Some(reference) = node.get("$ref") {
+            // Nothing may stand beside a reference, not even a description.
+            return Some(json!({ "$ref": reference }));
+        }
+        let said = match (union_of(node), values_of(node)) {
+            (Some((keyword, branches)), _) => self.choice(keyword, branches, path, level),
+            (None, Some(values)) => self.values(values, node, path, level),
+            (None, None) => self.typed(node, path, level),
+        };
+        said.map(|said| self.described(said, node.get("description")))
+    }
+
+    fn described(&self, mut said: Value, description: Option<&Value>) -> Value {
+        if let (Value::Object(members), Some(description), true) =
+            (&mut said, description, self.dialect.has("description"))
+        {
+            let behind_type = usize::from(members.contains_key("type"));
+            members.shift_insert(behind_type, "description".to_owned(), description.clone());
+        }
+        said
+    }
+
+    fn choice(&mut self, keyword: &str, branches: &[Value], path: &str, level: usize) -> Option<Value> {
+        if keyword == "oneOf" && !union::is_disjoint(branches) {
+            self.losses.weakened(path, "oneOf", "at least one branch instead of exactly one");
+        }
+        let at = pointer(path, keyword);
+        let said: Vec<Value> = branches
+            .iter()
+            .enumerate()
+            .filter_map(|(index, branch)| self.schema(branch, &pointer(&at, &index.to_string()), level))
+            .collect();
+        union::any_of(said)
+    }
+
+    /// A node with types, or with keywords from which the type follows.
+    fn typed(&mut self, node: &Map<String, Value>, path: &str, level: usize) -> Option<Value> {
+        let types = types_of(node).unwrap_or_else(|| self.guessed_types(node, path));
+        if types.is_empty() {
+            return Some(self.anything(path));
+        }
+        let is_number = types.iter().any(|name| name == "number");
+        let mut said = Vec::new();
+        for name in types.iter().filter(|name| *name != "null" && !(is_number && *name == "integer")) {
+            said.extend(self.single(name, node, path, level).map(Value::Object));
+        }
+        let has_null = types.iter().any(|name| name == "null");
+        match union::any_of(said) {
+            Some(said) if has_null => Some(nullable(said)),
+            None if has_null => Some(json!({ "type": "null" })),
+            said => said,
+        }
+    }
+
+    fn guessed_types(&mut self, node: &Map<String, Value>, path: &str) -> Vec<String> {
+        let has = |keywords: &[&str]| keywords.iter().any(|keyword| node.contains_key(*keyword));
+        let guesses = [
+            ("object", has(&["properties", "required", "additionalProperties"])),
+            ("array", has(&["items", "minItems", "maxItems"])),
+            ("string", has(&["minLength", "maxLength", "pattern", "format"])),
+            ("number", has(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"])),
+        ];
+        let types: Vec<String> =
+            guesses.iter().filter(|(_, holds)| *holds).map(|(name, _)| (*name).to_owned()).collect();
+        if !types.is_empty() {
+            let how = format!("`{}`, because the other keywords are about that", types.join("` or `"));
+            self.losses.tightened(path, "type", how);
+        }
+        types
+    }
+
+    pub(super) fn single(
+        &mut self,
+        name: &str,
+        node: &Map<String, Value>,
+        path: &str,
+        level: usize,
+    ) -> Option<Map<String, Value>> {
+        match name {
+            "string" => Some(self.string(node, path)),
+            "integer" | "number" => Some(self.number(name, node, path)),
+            "array" => self.array(node, path, level),
+            "object" => self.object(node, path, level),
+            _ => Some(typed(name)),
+        }
+    }
+
+    /// A place where anything may stand.
+    pub(super) fn anything(&mut self, path: &str) -> Value {
+        if self.dialect.anything == Anything::AllTypes {
+            return json!({ "type": ["object", "array", "string", "number", "boolean", "null"] });
+        }
+        self.losses.tightened(path, "type", "a plain value; a list or an object would need a schema");
+        let nothing = Map::new();
+        let said = vec![
+            Value::Object(self.string(&nothing, path)),
+            Value::Object(self.number("number", &nothing, path)),
+        ];
+        union::any_of([said, vec![json!({ "type": "boolean" }), json!({ "type": "null" })]].concat())
+            .unwrap_or(Value::Bool(true))
+    }
+
+    /// A member that may be absent, and whether it has to be there as null instead.
+    pub(super) fn optional(&mut self, said: Value, path: &str) -> (Value, bool) {
+        let as_null = match self.dialect.optional {
+            Optional::Absent => false,
+            Optional::AbsentUpTo(most) => self.absent >= most,
+            Optional::Null => true,
+        };
+        if !as_null {
+            self.absent += 1;
+            return (said, false);
+        }
+        self.losses.weakened(path, "required", "`null` stands for a member that is absent");
+        (nullable(said), true)
+    }
+
+    /// Whether objects lose the members that nobody described.
+    pub(super) fn closes(&self) -> bool {
+        self.dialect.objects != Objects::Open
+    }
+
+    fn check_limits(&mut self, schema: &Value) {
+        let found = bounds::measure(schema);
+        let limits = self.dialect.limits;
+        let counts = [
+            ("properties", found.properties, limits.properties),
+            ("anyOf", found.unions, limits.unions),
+            ("enum", found.characters, limits.characters),
+        ];
+        for (keyword, count, most) in counts {
+            if count > most {
+                self.losses.refused(keyword, format!("{count} of them, and the service takes {most}"));
+            }
+        }
+    }
+}
+
+fn members(envelope: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    envelope.get("properties").and_then(Value::as_object).into_iter().flatten()
+}
+
+pub(super) fn typed(name: &str) -> Map<String, Value> {
+    Map::from_iter([("type".to_owned(), json!(name))])
+}

@@ -1,0 +1,176 @@
+//! Strings and numbers: which of their rules a target can be bound to.
+
+use serde_json::{Map, Number, Value, json};
+
+use super::bounds;
+use super::dialect::{Numbers, Size, Strings};
+use super::emit::{Emit, typed};
+
+impl Emit<'_> {
+    pub(super) fn string(&mut self, node: &Map<String, Value>, path: &str) -> Map<String, Value> {
+        let mut said = typed("string");
+        if let Some(Value::String(pattern)) = node.get("pattern") {
+            let is_taken = self.dialect.patterns.accept(pattern);
+            self.keep("pattern", node, &mut said, is_taken, path);
+        }
+        if let Some(Value::String(format)) = node.get("format") {
+            let is_taken = self.dialect.formats.contains(&format.as_str()) && self.still_counts(&said);
+            self.keep("format", node, &mut said, is_taken, path);
+        }
+        let lengths_count = self.still_counts(&said);
+        let least = node.get("minLength").and_then(Value::as_u64).unwrap_or(0);
+        if least > 0 {
+            let is_taken = lengths_count && least <= self.dialect.most_length;
+            self.keep("minLength", node, &mut said, is_taken, path);
+        }
+        if let Some(most) = node.get("maxLength").and_then(Value::as_u64) {
+            let is_taken = lengths_count && most <= self.dialect.most_length;
+            self.keep("maxLength", node, &mut said, is_taken, path);
+        } else if self.dialect.size == Size::Bounded {
+            let most = bounds::most_characters(path).max(least);
+            self.losses.tightened(path, "maxLength", format!("at most {most} characters"));
+            said.insert("maxLength".to_owned(), json!(most));
+        }
+        said
+    }
+
+    /// Whether a further rule about a string would count.
+    fn still_counts(&self, said: &Map<String, Value>) -> bool {
+        let has_rule = said.contains_key("pattern") || said.contains_key("format");
+        self.dialect.strings == Strings::AllRules || !has_rule
+    }
+
+    /// Copies a keyword or notes it as dropped.
+    fn keep(
+        &mut self,
+        keyword: &str,
+        node: &Map<String, Value>,
+        said: &mut Map<String, Value>,
+        is_taken: bool,
+        path: &str,
+    ) {
+        match node.get(keyword) {
+            Some(value) if is_taken && self.dialect.has(keyword) => {
+                said.insert(keyword.to_owned(), value.clone());
+            }
+            Some(_) => self.losses.dropped(path, keyword),
+            None => {}
+        }
+    }
+
+    pub(super) fn number(&mut self, name: &str, node: &Map<String, Value>, path: &str) -> Map<String, Value> {
+        let mut said = typed(name);
+        let has_ranges = name == "integer" || self.dialect.numbers == Numbers::AllRanges;
+        for (inclusive, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+            match name {
+                "integer" => self.integer_bound(inclusive, exclusive, node, &mut said, path),
+                _ => self.number_bound(inclusive, exclusive, node, &mut said, has_ranges, path),
+            }
+        }
+        self.keep("multipleOf", node, &mut said, has_ranges, path);
+        if self.dialect.size == Size::Bounded {
+            self.bound_number(name, &mut said, path);
+        }
+        said
+    }
+
+    /// A bound of integers, said inclusively whichever way it was written; that is exact.
+    fn integer_bound(
+        &mut self,
+        inclusive: &str,
+        exclusive: &str,
+        node: &Map<String, Value>,
+        said: &mut Map<String, Value>,
+        path: &str,
+    ) {
+        let is_least = inclusive == "minimum";
+        let from = |keyword: &str, step: f64| {
+            let number = node.get(keyword)?.as_f64()?;
+            let rounded = if is_least { number.ceil() } else { number.floor() };
+            // An exclusive bound moves by one, unless rounding has moved it already.
+            whole(if rounded.total_cmp(&number).is_eq() { rounded + step } else { rounded })
+        };
+        let step = if is_least { 1.0 } else { -1.0 };
+        let bounds = [from(inclusive, 0.0), from(exclusive, step)].into_iter().flatten();
+        let bound = if is_least { bounds.max() } else { bounds.min() };
+        let is_written = node.contains_key(inclusive) || node.contains_key(exclusive);
+        match bound {
+            Some(bound) if self.dialect.has(inclusive) => {
+                said.insert(inclusive.to_owned(), json!(bound));
+            }
+            _ if is_written => {
+                for keyword in [inclusive, exclusive] {
+                    self.keep(keyword, node, said, false, path);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn number_bound(
+        &mut self,
+        inclusive: &str,
+        exclusive: &str,
+        node: &Map<String, Value>,
+        said: &mut Map<String, Value>,
+        has_ranges: bool,
+        path: &str,
+    ) {
+        self.keep(inclusive, node, said, has_ranges, path);
+        let sayable = has_ranges && self.dialect.has(inclusive) && !self.dialect.has(exclusive);
+        match node.get(exclusive) {
+            Some(bound) if sayable && !said.contains_key(inclusive) => {
+                self.losses.weakened(
+                    path,
+                    exclusive,
+                    format!("the bound itself is allowed, as `{inclusive}`"),
+                );
+                said.insert(inclusive.to_owned(), bound.clone());
+            }
+            _ => self.keep(exclusive, node, said, has_ranges, path),
+        }
+    }
+
+    /// Takes the endlessness out of a number: a range has no exponents, and a step caps the decimals.
+    fn bound_number(&mut self, name: &str, said: &mut Map<String, Value>, path: &str) {
+        let most = if name == "integer" { bounds::LARGEST_INTEGER } else { bounds::LARGEST_NUMBER };
+        let (least, most) = (json!(-most), json!(most));
+        for (inclusive, exclusive, bound) in
+            [("minimum", "exclusiveMinimum", least), ("maximum", "exclusiveMaximum", most)]
+        {
+            if said.contains_key(inclusive) || said.contains_key(exclusive) {
+                continue;
+            }
+            let opposite = if inclusive == "minimum" {
+                ["maximum", "exclusiveMaximum"]
+            } else {
+                ["minimum", "exclusiveMinimum"]
+            };
+            let written = opposite.into_iter().find_map(|keyword| said.get(keyword)).and_then(Value::as_f64);
+            let bound = bounds::beyond(bound, written, inclusive);
+            self.losses.tightened(path, inclusive, format!("{bound}"));
+            said.insert(inclusive.to_owned(), bound);
+        }
+        if name == "number" && !said.contains_key("multipleOf") && bounds::is_wide(said) {
+            let step = Number::from_f64(bounds::STEP).map_or(Value::Null, Value::Number);
+            self.losses.tightened(path, "multipleOf", format!("{step}, that is two decimals"));
+            said.insert("multipleOf".to_owned(), step);
+        }
+    }
+}
+
+/// A float without fraction as an integer, if it is one exactly.
+fn whole(number: f64) -> Option<i64> {
+    (number.abs() < 9_007_199_254_740_992.0).then(|| format!("{number:.0}").parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn d_05_whole_numbers_are_exact_or_none() {
+        assert_eq!((whole(-3.0), whole(0.0), whole(1e300)), (Some(-3), Some(0), None));
+        assert_eq!(whole(f64::NAN), None);
+    }
+}

@@ -1,0 +1,325 @@
+//! Two schemas of one value as one schema. Where that cannot be said in plain keywords, the first stays and the second
+//! is noted as lost: the result may accept more than both together, never less.
+
+use serde_json::{Map, Value, json};
+
+use super::Losses;
+use super::normal::MOST_NODES;
+use crate::text::pointer;
+
+/// The keywords of a choice.
+pub(super) const UNIONS: [&str; 2] = ["anyOf", "oneOf"];
+
+/// Joins `b` to `a`. Both are in plain form: a boolean, a reference, a pure choice, or an object of plain keywords.
+pub(super) fn merge(a: Value, b: Value, path: &str, losses: &mut Losses) -> Value {
+    match (a, b) {
+        (Value::Bool(false), _) | (_, Value::Bool(false)) => Value::Bool(false),
+        (Value::Object(a), Value::Object(b)) => objects(a, b, path, losses),
+        (Value::Object(only), _) | (_, Value::Object(only)) => Value::Object(only),
+        _ => Value::Bool(true),
+    }
+}
+
+/// The keyword and the branches of a pure choice.
+pub(super) fn union_of(node: &Map<String, Value>) -> Option<(&'static str, &Vec<Value>)> {
+    UNIONS.into_iter().find_map(|keyword| Some((keyword, node.get(keyword)?.as_array()?)))
+}
+
+/// Whether a node says nothing but how it is to be read.
+fn is_free(node: &Map<String, Value>) -> bool {
+    node.keys().all(|keyword| keyword == "description")
+}
+
+fn described(mut node: Map<String, Value>, description: Option<Value>) -> Value {
+    if let Some(description) = description {
+        node.insert("description".to_owned(), description);
+    }
+    Value::Object(node)
+}
+
+fn objects(a: Map<String, Value>, mut b: Map<String, Value>, path: &str, losses: &mut Losses) -> Value {
+    let description = a.get("description").or_else(|| b.get("description")).cloned();
+    if is_free(&a) {
+        return described(b, description);
+    }
+    if is_free(&b) || a == b {
+        return described(a, description);
+    }
+    for (reference, other) in [(&a, &b), (&b, &a)] {
+        if reference.contains_key("$ref") {
+            losses.weakened(path, "$ref", "a recursive type cannot be joined with further rules");
+            return described(other.clone(), description);
+        }
+    }
+    b.shift_remove("description");
+    match (union_of(&a), union_of(&b)) {
+        (Some(_), Some((lost, _))) => {
+            losses.dropped(path, lost);
+            described(a, description)
+        }
+        (Some((keyword, branches)), None) => {
+            let joined = distribute(keyword, branches, &b, path, losses, |branch, plain| (branch, plain));
+            described(joined.unwrap_or(a), description)
+        }
+        (None, Some((keyword, branches))) => {
+            let mut plain = a.clone();
+            plain.shift_remove("description");
+            let joined = distribute(keyword, branches, &plain, path, losses, |branch, plain| (plain, branch));
+            described(joined.unwrap_or(a), description)
+        }
+        (None, None) => keywords(a, b, path, losses),
+    }
+}
+
+/// A choice and a plain schema: the plain one goes into every branch. `None` if that would grow without measure.
+fn distribute(
+    keyword: &str,
+    branches: &[Value],
+    plain: &Map<String, Value>,
+    path: &str,
+    losses: &mut Losses,
+    in_order: impl Fn(Value, Value) -> (Value, Value),
+) -> Option<Map<String, Value>> {
+    let plain = Value::Object(plain.clone());
+    let leaves: usize = branches.iter().map(leaves).sum();
+    if leaves.saturating_mul(size(&plain)) > MOST_NODES {
+        losses.weakened(path, keyword, "too many branches to join with further rules");
+        return None;
+    }
+    let at = pointer(path, keyword);
+    let joined: Vec<Value> = branches
+        .iter()
+        .enumerate()
+        .map(|(index, branch)| {
+            let (first, second) = in_order(branch.clone(), plain.clone());
+            merge(first, second, &pointer(&at, &index.to_string()), losses)
+        })
+        .collect();
+    Some(Map::from_iter([(keyword.to_owned(), Value::Array(joined))]))
+}
+
+fn leaves(node: &Value) -> usize {
+    let union = node.as_object().and_then(union_of);
+    union.map_or(1, |(_, branches)| branches.iter().map(leaves).sum())
+}
+
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => 1 + members.values().map(size).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+fn keywords(mut a: Map<String, Value>, b: Map<String, Value>, path: &str, losses: &mut Losses) -> Value {
+    if !join_members(&mut a, &b, path, losses) {
+        return Value::Bool(false);
+    }
+    for (keyword, value) in b {
+        if matches!(keyword.as_str(), "type" | "enum" | "const" | "properties" | "additionalProperties") {
+            continue;
+        }
+        let joined = match a.shift_remove(&keyword) {
+            None => value,
+            Some(first) => join(first, value, &keyword, path, losses),
+        };
+        a.insert(keyword, joined);
+    }
+    Value::Object(a)
+}
+
+/// Joins types, values and members; `false` if nothing is left.
+fn join_members(a: &mut Map<String, Value>, b: &Map<String, Value>, path: &str, losses: &mut Losses) -> bool {
+    match (types_of(a), types_of(b)) {
+        (_, None) => {}
+        (None, Some(types)) => put_types(a, types),
+        (Some(first), Some(second)) => {
+            let common = common_types(&first, &second);
+            if common.is_empty() {
+                return false;
+            }
+            put_types(a, common);
+        }
+    }
+    match (values_of(a), values_of(b)) {
+        (_, None) => {}
+        (None, Some(values)) => put_values(a, values),
+        (Some(first), Some(second)) => {
+            let common: Vec<Value> = first.into_iter().filter(|value| second.contains(value)).collect();
+            if common.is_empty() {
+                return false;
+            }
+            put_values(a, common);
+        }
+    }
+    join_properties(a, b, path, losses);
+    true
+}
+
+fn join(first: Value, second: Value, keyword: &str, path: &str, losses: &mut Losses) -> Value {
+    let larger = |a: &Value, b: &Value| a.as_f64() >= b.as_f64();
+    match keyword {
+        "minimum" | "exclusiveMinimum" | "minLength" | "minItems" => {
+            if larger(&first, &second) {
+                first
+            } else {
+                second
+            }
+        }
+        "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" => {
+            if larger(&first, &second) {
+                second
+            } else {
+                first
+            }
+        }
+        "items" => merge(first, second, &pointer(path, "items"), losses),
+        "required" => match (first, second) {
+            (Value::Array(mut names), Value::Array(more)) => {
+                let new: Vec<Value> = more.into_iter().filter(|name| !names.contains(name)).collect();
+                names.extend(new);
+                Value::Array(names)
+            }
+            (first, _) => first,
+        },
+        _ => {
+            if first != second {
+                losses.dropped(path, keyword);
+            }
+            first
+        }
+    }
+}
+
+fn join_properties(a: &mut Map<String, Value>, b: &Map<String, Value>, path: &str, losses: &mut Losses) {
+    let touches = |node: &Map<String, Value>| {
+        node.contains_key("properties") || node.contains_key("additionalProperties")
+    };
+    if !touches(b) {
+        return;
+    }
+    let listed = |node: &Map<String, Value>| {
+        node.get("properties").and_then(Value::as_object).cloned().unwrap_or_default()
+    };
+    let others =
+        |node: &Map<String, Value>| node.get("additionalProperties").cloned().unwrap_or(Value::Bool(true));
+    let (first, second) = (listed(a), listed(b));
+    let (first_others, second_others) = (others(a), others(b));
+    let mut joined = Map::new();
+    let at = pointer(path, "properties");
+    for (name, schema) in &first {
+        let also = second.get(name).unwrap_or(&second_others).clone();
+        joined.insert(name.clone(), merge(schema.clone(), also, &pointer(&at, name), losses));
+    }
+    for (name, schema) in second.iter().filter(|(name, _)| !first.contains_key(*name)) {
+        let also = merge(first_others.clone(), schema.clone(), &pointer(&at, name), losses);
+        joined.insert(name.clone(), also);
+    }
+    if !joined.is_empty() {
+        a.insert("properties".to_owned(), Value::Object(joined));
+    }
+    match merge(first_others, second_others, &pointer(path, "additionalProperties"), losses) {
+        Value::Bool(true) => {
+            a.shift_remove("additionalProperties");
+        }
+        others => {
+            a.insert("additionalProperties".to_owned(), others);
+        }
+    }
+}
+
+/// The declared types; `None` if any type goes.
+pub(super) fn types_of(node: &Map<String, Value>) -> Option<Vec<String>> {
+    match node.get("type")? {
+        Value::String(one) => Some(vec![one.clone()]),
+        Value::Array(many) => Some(many.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
+        _ => None,
+    }
+}
+
+fn common_types(first: &[String], second: &[String]) -> Vec<String> {
+    let has = |types: &[String], name: &str| types.iter().any(|each| each == name);
+    let mut common: Vec<String> = first.iter().filter(|name| has(second, name)).cloned().collect();
+    // Every integer is a number, so the two have integers in common.
+    let mixed =
+        (has(first, "integer") && has(second, "number")) || (has(first, "number") && has(second, "integer"));
+    if mixed && !has(&common, "integer") && !has(&common, "number") {
+        common.push("integer".to_owned());
+    }
+    common
+}
+
+fn put_types(node: &mut Map<String, Value>, types: Vec<String>) {
+    let value = if let [one] = types.as_slice() { json!(one) } else { json!(types) };
+    node.insert("type".to_owned(), value);
+}
+
+/// The values that are allowed; `None` if there is no list.
+pub(super) fn values_of(node: &Map<String, Value>) -> Option<Vec<Value>> {
+    match (node.get("enum").and_then(Value::as_array), node.get("const")) {
+        (Some(list), Some(one)) => Some(list.iter().filter(|value| *value == one).cloned().collect()),
+        (Some(list), None) => Some(list.clone()),
+        (None, Some(one)) => Some(vec![one.clone()]),
+        (None, None) => None,
+    }
+}
+
+fn put_values(node: &mut Map<String, Value>, values: Vec<Value>) {
+    node.shift_remove("const");
+    node.insert("enum".to_owned(), Value::Array(values));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(a: Value, b: Value) -> (Value, usize) {
+        let mut losses = Losses::default();
+        let value = merge(a, b, "", &mut losses);
+        (value, losses.0.len())
+    }
+
+    #[test]
+    fn d_05_plain_keywords_join_exactly() {
+        let a = json!({ "type": "object", "properties": { "a": { "type": "number", "minimum": 0 } }, "required": ["a"] });
+        let b = json!({ "properties": { "a": { "type": "integer", "minimum": 5, "maximum": 9 }, "b": true }, "required": ["b"] });
+        let expected = json!({
+            "properties": { "a": { "type": "integer", "minimum": 5, "maximum": 9 }, "b": true },
+            "required": ["a", "b"], "type": "object",
+        });
+        assert_eq!(merged(a, b), (expected, 0));
+        assert_eq!(merged(json!({ "enum": [1, 2] }), json!({ "const": 2 })).0, json!({ "enum": [2] }));
+        assert_eq!(merged(json!({ "maxLength": 9 }), json!({ "maxLength": 3 })).0, json!({ "maxLength": 3 }));
+    }
+
+    #[test]
+    fn d_05_contradictions_leave_nothing() {
+        assert_eq!(merged(json!({ "type": "string" }), json!({ "type": "object" })).0, json!(false));
+        assert_eq!(merged(json!({ "enum": ["a"] }), json!({ "enum": ["b"] })).0, json!(false));
+        let closed = json!({ "additionalProperties": false, "properties": { "a": true } });
+        let (value, _) = merged(closed, json!({ "properties": { "b": true } }));
+        assert_eq!(value["properties"], json!({ "a": true, "b": false }));
+    }
+
+    #[test]
+    fn d_05_a_choice_takes_further_rules_into_its_branches() {
+        let choice = json!({ "oneOf": [{ "required": ["a"] }, { "type": "string" }], "description": "d" });
+        let (value, lost) = merged(json!({ "type": "object" }), choice);
+        assert_eq!(
+            value,
+            json!({ "oneOf": [{ "required": ["a"], "type": "object" }, false], "description": "d" })
+        );
+        assert_eq!(lost, 0);
+    }
+
+    #[test]
+    fn d_05_what_cannot_be_joined_is_noted() {
+        assert_eq!(
+            merged(json!({ "pattern": "a" }), json!({ "pattern": "b" })),
+            (json!({ "pattern": "a" }), 1)
+        );
+        let choice = |name: &str| json!({ "anyOf": [{ "const": name }] });
+        assert_eq!(merged(choice("a"), choice("b")).1, 1);
+        assert_eq!(merged(json!({ "$ref": "#/$defs/a" }), json!({ "type": "object" })).1, 1);
+    }
+}

@@ -1,0 +1,89 @@
+//! The embedded model's grammar: everything in it ends.
+
+use super::*;
+
+#[test]
+fn d_05_what_is_unbounded_gets_a_bound_and_a_note() {
+    let (said, losses) = lowered_member(json!({ "type": "string" }), Target::Grammar);
+    assert_eq!(said, json!({ "type": "string", "maxLength": 200 }));
+    assert_eq!(losses, ["maxLength tightened: at most 200 characters"]);
+    let (said, losses) =
+        lowered_member(json!({ "type": "array", "items": { "type": "boolean" } }), Target::Grammar);
+    assert_eq!(said, json!({ "type": "array", "items": { "type": "boolean" }, "maxItems": 8 }));
+    assert_eq!(losses, ["maxItems tightened: at most 8 items"]);
+    let (said, losses) = lowered_member(json!({ "type": "integer", "minimum": 0 }), Target::Grammar);
+    assert_eq!(said, json!({ "type": "integer", "minimum": 0, "maximum": 999_999_999 }));
+    assert_eq!(losses, ["maximum tightened: 999999999"]);
+    let (said, _) = lowered_member(json!({ "type": "number" }), Target::Grammar);
+    assert_eq!(
+        said,
+        json!({ "type": "number", "minimum": -1_000_000, "maximum": 1_000_000, "multipleOf": 0.01 })
+    );
+}
+
+#[test]
+fn d_05_bounds_never_contradict_the_author() {
+    let (said, _) = lowered_member(json!({ "type": "string", "minLength": 900 }), Target::Grammar);
+    assert_eq!(said, json!({ "type": "string", "minLength": 900, "maxLength": 900 }));
+    let (said, _) =
+        lowered_member(json!({ "type": "array", "items": { "const": 1 }, "minItems": 20 }), Target::Grammar);
+    assert_eq!(said["maxItems"], json!(20));
+    let (said, _) =
+        lowered_member(json!({ "type": "integer", "minimum": 5_000_000_000_i64 }), Target::Grammar);
+    assert_eq!(said["maximum"], json!(5_999_999_999_i64));
+    let (said, losses) =
+        lowered_member(json!({ "type": "number", "minimum": 0, "maximum": 0.01 }), Target::Grammar);
+    assert_eq!((said.get("multipleOf"), losses.len()), (None, 0));
+}
+
+#[test]
+fn d_05_rationale_is_the_longest_text_and_confidence_has_two_decimals() {
+    let lowered = lower(&with_member(json!({ "type": "boolean" })), Target::Grammar);
+    assert_eq!(data_of(&lowered)["properties"]["rationale"]["maxLength"], json!(400));
+    let confidence = &lowered.schema["anyOf"][0]["properties"]["meta"]["properties"]["confidence"];
+    assert_eq!(confidence, &json!({ "type": "number", "minimum": 0, "maximum": 1, "multipleOf": 0.01 }));
+    assert_eq!(lowered.schema["x-guidance"], json!({ "whitespace_flexible": false }));
+}
+
+#[test]
+fn d_05_objects_are_closed_and_anything_is_a_plain_value() {
+    let (said, losses) =
+        lowered_member(json!({ "type": "object", "properties": { "a": { "const": 1 } } }), Target::Grammar);
+    assert_eq!(said["additionalProperties"], json!(false));
+    assert_eq!(losses, ["additionalProperties tightened: only the members that are described"]);
+    let (said, losses) = lowered_member(json!({}), Target::Grammar);
+    assert_eq!(said["anyOf"].as_array().unwrap().len(), 4);
+    assert!(losses.iter().all(|loss| loss.contains("tightened")), "{losses:?}");
+}
+
+/// Nothing in a grammar may go on for ever: strings, lists and maps have a limit, numbers a range.
+#[test]
+fn d_05_every_part_of_a_grammar_is_bounded() {
+    let x = json!({ "type": "object", "properties": {
+        "a": { "type": "string", "format": "uri" }, "b": {}, "c": { "type": "array" },
+        "d": { "type": "object", "additionalProperties": { "type": "string" } }, "e": { "type": ["number", "null"] },
+    } });
+    let lowered = lower(&with_member(x), Target::Grammar);
+    check(&lowered);
+    every_schema(&lowered.schema, &mut |node| {
+        let has = |keyword: &str| node.contains_key(keyword);
+        if has("enum") || has("const") {
+            return;
+        }
+        let types = match node.get("type") {
+            Some(Value::Array(names)) => names.clone(),
+            Some(name) => vec![name.clone()],
+            None => vec![],
+        };
+        for name in types {
+            let bounded = match name.as_str().unwrap() {
+                "string" => has("maxLength"),
+                "array" => has("maxItems"),
+                "number" | "integer" => has("minimum") && has("maximum"),
+                "object" => node["additionalProperties"] == json!(false) || has("maxProperties"),
+                _ => true,
+            };
+            assert!(bounded, "{node:?}");
+        }
+    });
+}

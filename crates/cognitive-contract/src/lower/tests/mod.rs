@@ -1,0 +1,148 @@
+//! Lowering, rule by rule, on every bundled module, and on schemas that nobody would write.
+
+mod bundled;
+mod generated;
+mod grammar;
+mod rules;
+mod shape;
+
+use serde_json::{Map, Value, json};
+
+use super::dialect::{Dialect, Shape};
+use super::*;
+use crate::format::Format;
+use crate::manifest::Manifest;
+use crate::schema::{Contract, SCHEMA_FILE, SchemaFiles};
+
+fn module(manifest: Value, schema: Value) -> Module {
+    let manifest = Manifest::from_value(&manifest, Format::V22).unwrap();
+    let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
+    let contract = Contract::compile(&files, &manifest.layout()).unwrap();
+    Module::new(manifest, contract, String::new(), Format::V22)
+}
+
+/// A module whose data has one further member, `x`.
+fn with_member(x: Value) -> Module {
+    let data = json!({
+        "type": "object", "required": ["rationale", "x"], "additionalProperties": false,
+        "properties": { "rationale": { "type": "string" }, "x": x },
+    });
+    module(json!({}), json!({ "input": {}, "data": data }))
+}
+
+/// The payload of a lowered envelope, without the `null` that some targets add.
+fn data_of(lowered: &Lowered) -> Value {
+    let schema = &lowered.schema;
+    match Dialect::of(lowered.target).envelope {
+        Shape::TwoObjects => schema.pointer("/anyOf/0/properties/data").unwrap().clone(),
+        Shape::OneObject => {
+            let data = schema.pointer("/properties/data").unwrap();
+            let Some(branches) = data.get("anyOf").and_then(Value::as_array) else { return data.clone() };
+            let rest: Vec<Value> =
+                branches.iter().filter(|branch| **branch != json!({ "type": "null" })).cloned().collect();
+            if let [one] = rest.as_slice() { one.clone() } else { json!({ "anyOf": rest }) }
+        }
+    }
+}
+
+/// What becomes of `x`, and what is said about it.
+fn lowered_member(x: Value, target: Target) -> (Value, Vec<String>) {
+    let lowered = lower(&with_member(x), target);
+    let path = "/properties/data/properties/x";
+    let losses = lowered.losses.iter().filter_map(|loss| {
+        let below = loss.path.strip_prefix(path)?;
+        Some(format!("{below} {} {}", loss.keyword, loss.what).trim().to_owned())
+    });
+    let losses = losses.collect();
+    (data_of(&lowered).pointer("/properties/x").cloned().unwrap_or(Value::Null), losses)
+}
+
+/// Compiles as Draft-07. Formats are a hint in contracts, so they are none here.
+fn validator(schema: &Value) -> jsonschema::Validator {
+    jsonschema::options()
+        .with_draft(jsonschema::Draft::Draft7)
+        .should_validate_formats(false)
+        .offline()
+        .build(schema)
+        .unwrap()
+}
+
+/// Calls `each` for every schema within a schema.
+fn every_schema<'a>(schema: &'a Value, each: &mut impl FnMut(&'a Map<String, Value>)) {
+    let Value::Object(members) = schema else { return };
+    each(members);
+    for (keyword, value) in members {
+        match (keyword.as_str(), value) {
+            ("properties" | "$defs", Value::Object(named)) => {
+                for schema in named.values() {
+                    every_schema(schema, each);
+                }
+            }
+            ("anyOf" | "oneOf" | "allOf", Value::Array(list)) => {
+                for schema in list {
+                    every_schema(schema, each);
+                }
+            }
+            ("items" | "additionalProperties", schema) => every_schema(schema, each),
+            _ => {}
+        }
+    }
+}
+
+/// What has to hold of any lowered schema, whatever the module.
+fn check(lowered: &Lowered) {
+    let target = lowered.target;
+    let schema = &lowered.schema;
+    let errors: Vec<String> =
+        jsonschema::draft7::meta::validator().iter_errors(schema).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{target:?} is no Draft-07 schema: {errors:?}\n{schema:#}");
+    let dialect = Dialect::of(target);
+    every_schema(schema, &mut |node| {
+        for keyword in node.keys() {
+            assert!(dialect.has(keyword), "{target:?} does not know `{keyword}`: {schema:#}");
+        }
+    });
+    for loss in &lowered.losses {
+        let first = loss.what.split(':').next().unwrap();
+        assert!(["dropped", "weakened", "tightened", "refused"].contains(&first), "{loss:?}");
+        assert!(loss.path.is_empty() || loss.path.starts_with('/'), "{loss:?}");
+    }
+    validator(schema);
+}
+
+/// Fills in the nulls that a lowered schema asks for, as a bound model would.
+fn with_nulls(schema: &Value, defs: &Value, value: &Value) -> Value {
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+        return with_nulls(defs.pointer(name.trim_start_matches('#')).unwrap(), defs, value);
+    }
+    if let Some(branches) = schema.get("anyOf").and_then(Value::as_array) {
+        let mut filled = branches.iter().map(|branch| (branch, with_nulls(branch, defs, value)));
+        let fits = |branch: &Value, value: &Value| {
+            let mut branch = branch.clone();
+            branch["$defs"] = defs.get("$defs").cloned().unwrap_or(json!({}));
+            validator(&branch).is_valid(value)
+        };
+        return filled.find(|(branch, value)| fits(branch, value)).map_or(value.clone(), |(_, value)| value);
+    }
+    match value {
+        Value::Object(members) => {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            let mut filled: Map<String, Value> = members
+                .iter()
+                .map(|(name, member)| {
+                    let below = properties.and_then(|known| known.get(name));
+                    (name.clone(), below.map_or(member.clone(), |schema| with_nulls(schema, defs, member)))
+                })
+                .collect();
+            for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
+                filled.entry(name.as_str().unwrap()).or_insert(Value::Null);
+            }
+            Value::Object(filled)
+        }
+        Value::Array(items) => {
+            let below = schema.get("items").unwrap_or(&Value::Bool(true));
+            items.iter().map(|item| with_nulls(below, defs, item)).collect()
+        }
+        _ => value.clone(),
+    }
+}

@@ -1,0 +1,162 @@
+//! Choices: whether branches exclude each other, and how a choice or a `null` is written.
+
+use serde_json::{Map, Value, json};
+
+use super::merge::{types_of, values_of};
+
+/// More branches than this are not compared with each other.
+const MOST_COMPARED: usize = 64;
+
+/// Whether no value can fit two of the branches, as far as types, listed values and tags show.
+pub(super) fn is_disjoint(branches: &[Value]) -> bool {
+    branches.len() <= MOST_COMPARED
+        && branches
+            .iter()
+            .enumerate()
+            .all(|(index, branch)| branches.iter().skip(index + 1).all(|other| exclude(branch, other)))
+}
+
+fn exclude(a: &Value, b: &Value) -> bool {
+    let (a, b) = match (a, b) {
+        (Value::Object(a), Value::Object(b)) => (a, b),
+        (Value::Bool(false), _) | (_, Value::Bool(false)) => return true,
+        _ => return false,
+    };
+    if let (Some(first), Some(second)) = (types_of(a), types_of(b)) {
+        let same =
+            |x: &str, y: &str| x == y || matches!((x, y), ("integer", "number") | ("number", "integer"));
+        if !first.iter().any(|x| second.iter().any(|y| same(x, y))) {
+            return true;
+        }
+    }
+    have_other_values(a, b) || have_other_tags(a, b)
+}
+
+fn have_other_values(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
+    match (values_of(a), values_of(b)) {
+        (Some(first), Some(second)) => !first.iter().any(|value| second.contains(value)),
+        _ => false,
+    }
+}
+
+/// Whether both are objects with the same required member, and its values differ.
+fn have_other_tags(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
+    let is_object = |node: &Map<String, Value>| node.get("type").is_some_and(|name| name == "object");
+    let requires = |node: &Map<String, Value>, name: &str| {
+        let required = node.get("required").and_then(Value::as_array);
+        required.is_some_and(|names| names.iter().any(|each| each == name))
+    };
+    let member = |node: &Map<String, Value>, name: &str| {
+        node.get("properties").and_then(|properties| properties.get(name)).and_then(Value::as_object).cloned()
+    };
+    let names = a.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    is_object(a) && is_object(b) && names.into_iter().any(|name| {
+        requires(a, name)
+            && requires(b, name)
+            && matches!((member(a, name), member(b, name)), (Some(x), Some(y)) if have_other_values(&x, &y))
+    })
+}
+
+/// A choice among what was said; `None` if nothing was.
+pub(super) fn any_of(mut said: Vec<Value>) -> Option<Value> {
+    if said.iter().all(is_bare_type) && said.len() > 1 {
+        let mut names: Vec<Value> = Vec::new();
+        for name in said.iter().filter_map(|each| each.get("type")) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        return match names.as_slice() {
+            [one] => Some(json!({ "type": one })),
+            _ => Some(json!({ "type": names })),
+        };
+    }
+    match said.len() {
+        0 => None,
+        1 => said.pop(),
+        _ => Some(json!({ "anyOf": said })),
+    }
+}
+
+fn is_bare_type(said: &Value) -> bool {
+    let is_scalar =
+        |name: &Value| matches!(name.as_str(), Some("string" | "number" | "integer" | "boolean" | "null"));
+    said.as_object().is_some_and(|members| members.len() == 1) && said.get("type").is_some_and(is_scalar)
+}
+
+/// The same, or null.
+pub(super) fn nullable(said: Value) -> Value {
+    let Value::Object(mut members) = said else { return said };
+    let is_listed = members.contains_key("enum") || members.contains_key("const");
+    match members.get_mut("type") {
+        Some(Value::String(name)) if name == "null" => {}
+        Some(Value::String(name)) if !is_listed && !matches!(name.as_str(), "object" | "array") => {
+            let both = json!([name, "null"]);
+            members.insert("type".to_owned(), both);
+        }
+        Some(Value::Array(names)) => {
+            if !names.iter().any(|name| name == "null") {
+                names.push(json!("null"));
+            }
+        }
+        _ => return choice_with_null(members),
+    }
+    Value::Object(members)
+}
+
+fn choice_with_null(mut members: Map<String, Value>) -> Value {
+    let nothing = json!({ "type": "null" });
+    if let Some(Value::Array(branches)) = members.get_mut("anyOf") {
+        if !branches.contains(&nothing) {
+            branches.push(nothing);
+        }
+        return Value::Object(members);
+    }
+    let description = members.shift_remove("description");
+    let mut choice = Map::from_iter([("anyOf".to_owned(), json!([members, nothing]))]);
+    if let Some(description) = description {
+        choice.shift_insert(0, "description".to_owned(), description);
+    }
+    Value::Object(choice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn d_05_branches_exclude_each_other_by_type_value_or_tag() {
+        let tagged = |tag: &str| json!({ "type": "object", "required": ["t"], "properties": { "t": { "const": tag } } });
+        assert!(is_disjoint(&[json!({ "type": "string" }), json!({ "type": "object" })]));
+        assert!(is_disjoint(&[json!({ "enum": ["a"] }), json!({ "const": "b" }), json!(false)]));
+        assert!(is_disjoint(&[tagged("a"), tagged("b")]));
+        assert!(!is_disjoint(&[tagged("a"), tagged("a")]));
+        assert!(!is_disjoint(&[json!({ "type": "integer" }), json!({ "type": "number" })]));
+        assert!(!is_disjoint(&[json!({ "minimum": 1 }), json!({ "maximum": 0 })]));
+    }
+
+    #[test]
+    fn d_05_null_joins_a_type_or_becomes_a_branch() {
+        assert_eq!(
+            nullable(json!({ "type": "string", "pattern": "a" })),
+            json!({ "type": ["string", "null"], "pattern": "a" })
+        );
+        assert_eq!(nullable(json!({ "type": ["string", "null"] })), json!({ "type": ["string", "null"] }));
+        let listed = json!({ "type": "string", "enum": ["a"], "description": "d" });
+        let expected =
+            json!({ "description": "d", "anyOf": [{ "type": "string", "enum": ["a"] }, { "type": "null" }] });
+        assert_eq!(nullable(listed), expected);
+        assert_eq!(nullable(expected.clone()), expected);
+        assert_eq!(nullable(json!({ "$ref": "#/$defs/a" }))["anyOf"][1], json!({ "type": "null" }));
+    }
+
+    #[test]
+    fn d_05_bare_types_are_a_list() {
+        assert_eq!(
+            any_of(vec![json!({ "type": "string" }), json!({ "type": "null" })]),
+            Some(json!({ "type": ["string", "null"] }))
+        );
+        assert_eq!(any_of(vec![json!({ "type": "string" })]), Some(json!({ "type": "string" })));
+        assert_eq!(any_of(Vec::new()), None);
+    }
+}
