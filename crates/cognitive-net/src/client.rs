@@ -1,0 +1,139 @@
+//! The HTTP client that all providers share the making of: TLS with ring and the roots of the system, HTTP/1.1, five
+//! seconds to connect, no decompression, no cookies, and bodies with a limit.
+//! Follows no redirect that would carry a key to another place.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use cognitive_contract::ports::ProviderError;
+use reqwest::redirect::{Action, Attempt, Policy};
+use reqwest::{Client, ClientBuilder, Response, StatusCode, Url};
+use rustls::crypto::ring;
+
+use crate::config::Proxies;
+
+/// The time for a connection, of every try.
+const CONNECT: Duration = Duration::from_secs(5);
+/// The longest answer. The longest that any model gives is a hundredth of this.
+pub(crate) const LONGEST_BODY: usize = 16 * 1024 * 1024;
+/// How much of an error is read; what matters stands at its beginning.
+const LONGEST_ERROR: usize = 64 * 1024;
+/// Redirects within the same place, such as to a path with a slash at its end.
+const REDIRECTS: usize = 3;
+
+/// Makes a client for the service at this address.
+pub(crate) fn client(base: &Url, proxies: Proxies) -> Result<Client, ProviderError> {
+    install_tls();
+    // Reading the root certificates of the system takes longer than all the rest, and a model on this machine needs none.
+    let plain = base.scheme() == "http" && proxies == Proxies::None;
+    let built = if plain { rootless(proxies) } else { builder(proxies).build() };
+    // A machine without any can be used all the same; TLS will fail, and say so.
+    built
+        .or_else(|_| rootless(proxies))
+        .map_err(|_| ProviderError::Misconfigured("the HTTP client cannot be set up".to_owned()))
+}
+
+/// A client that trusts nobody.
+fn rootless(proxies: Proxies) -> Result<Client, reqwest::Error> {
+    builder(proxies).tls_certs_only([]).build()
+}
+
+fn builder(proxies: Proxies) -> ClientBuilder {
+    let builder = Client::builder()
+        .user_agent(concat!("cogn/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT)
+        .tcp_keepalive(Duration::from_secs(30))
+        .redirect(Policy::custom(redirect))
+        // Tries are counted and reported; none may happen behind our back.
+        .retry(reqwest::retry::never());
+    match proxies {
+        Proxies::OfTheMachine => builder,
+        Proxies::None => builder.no_proxy(),
+    }
+}
+
+/// The process has one TLS provider. Somebody else may have chosen it already; then that one serves as well.
+fn install_tls() {
+    static DONE: OnceLock<()> = OnceLock::new();
+    DONE.get_or_init(|| {
+        let _already_chosen = ring::default_provider().install_default();
+    });
+}
+
+/// Only to the same place, and only where the method and the body stay the same.
+fn redirect(attempt: Attempt<'_>) -> Action {
+    let kept = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    let same = attempt.previous().last().is_some_and(|from| same_place(from, attempt.url()));
+    if kept && same && attempt.previous().len() <= REDIRECTS { attempt.follow() } else { attempt.stop() }
+}
+
+fn same_place(from: &Url, to: &Url) -> bool {
+    from.origin() == to.origin()
+}
+
+/// Why a body was not read to its end.
+#[derive(Debug)]
+pub(crate) enum BodyError {
+    /// The connection broke.
+    Lost(reqwest::Error),
+    /// It is longer than allowed.
+    TooLong,
+}
+
+/// A body that is read piece by piece, up to a limit.
+#[derive(Debug)]
+pub(crate) struct Body {
+    response: Response,
+    left: usize,
+}
+
+impl Body {
+    pub(crate) fn new(response: Response) -> Self {
+        Self { response, left: LONGEST_BODY }
+    }
+
+    /// Puts the next piece into `piece`; `false` if there is none.
+    pub(crate) async fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool, BodyError> {
+        piece.clear();
+        let Some(bytes) = self.response.chunk().await.map_err(BodyError::Lost)? else { return Ok(false) };
+        self.left = self.left.checked_sub(bytes.len()).ok_or(BodyError::TooLong)?;
+        piece.extend_from_slice(&bytes);
+        Ok(true)
+    }
+}
+
+/// The beginning of an error's body. A body that breaks off or never ends still says what it said.
+pub(crate) async fn beginning(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(bytes)) = response.chunk().await {
+        body.extend_from_slice(&bytes);
+        if body.len() >= LONGEST_ERROR {
+            body.truncate(LONGEST_ERROR);
+            break;
+        }
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_scheme_host_and_port() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        assert!(same_place(&url("https://a/x"), &url("https://a:443/y")));
+        for other in ["http://a/x", "https://b/x", "https://a:444/x", "https://a.b/x"] {
+            assert!(!same_place(&url("https://a/x"), &url(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn clients_can_be_made_more_than_once() {
+        for base in ["http://a", "https://a"] {
+            let base = Url::parse(base).unwrap();
+            assert!(client(&base, Proxies::None).is_ok());
+            assert!(client(&base, Proxies::OfTheMachine).is_ok());
+        }
+    }
+}

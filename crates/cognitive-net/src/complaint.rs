@@ -1,0 +1,305 @@
+//! What a service says when it goes wrong, read from the many shapes that error bodies have, and what its words mean.
+//! Reads only the members that are meant for people and the codes beside them: never the request that some services
+//! send back with their error.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A complaint of a service.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    /// What it says, as it says it: not yet fit to be shown.
+    pub(crate) text: String,
+    /// Text, codes and names of parameters in small letters, to be searched.
+    pub(crate) words: String,
+    /// The HTTP status that the body names, for complaints that come with status 200.
+    pub(crate) status: Option<u16>,
+    /// How long to wait, where the body says so.
+    pub(crate) wait: Option<Duration>,
+}
+
+impl Complaint {
+    /// Reads the body of an answer with an error status. A body that is not JSON has nothing to say: it is a page of
+    /// some gateway, and the status tells enough.
+    pub(crate) fn of_body(body: &[u8]) -> Self {
+        let value: Value = serde_json::from_slice(body).unwrap_or_default();
+        let value = value.get(0).unwrap_or(&value);
+        ["error", "message", "detail", "base_resp", "errors"]
+            .iter()
+            .find_map(|name| Self::of_member(value, name))
+            .unwrap_or_default()
+    }
+
+    /// Reads a frame of an answer with a good status; `None` if it is no complaint.
+    pub(crate) fn of_frame(frame: &Value) -> Option<Self> {
+        let failed =
+            frame.pointer("/base_resp/status_code").and_then(Value::as_i64).is_some_and(|code| code != 0);
+        if failed {
+            return Self::of_member(frame, "base_resp");
+        }
+        let object = frame.get("object").or_else(|| frame.get("type"));
+        if object.and_then(Value::as_str) == Some("error") && frame.get("error").is_none() {
+            return Self::of_member(frame, "message");
+        }
+        Self::of_member(frame, "error")
+    }
+
+    fn of_member(value: &Value, name: &str) -> Option<Self> {
+        let inner = value.get(name).filter(|inner| !inner.is_null() && *inner != &Value::Bool(false))?;
+        let mut found = Self::default();
+        found.gather(inner);
+        if !inner.is_object() {
+            found.gather_codes(value);
+        }
+        found.words = found.words.to_lowercase();
+        Some(found)
+    }
+
+    /// Walks through texts, and objects and lists of them.
+    fn gather(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => {
+                // Gateways like to put the JSON of the service behind them into a string.
+                match serde_json::from_str::<Value>(text) {
+                    Ok(inner @ (Value::Object(_) | Value::Array(_))) => self.gather(&inner),
+                    _ => self.say(text),
+                }
+            }
+            Value::Array(list) => list.iter().take(8).for_each(|item| self.gather(item)),
+            Value::Object(object) => {
+                for name in ["error", "message", "msg", "status_msg", "detail"] {
+                    object.get(name).into_iter().for_each(|inner| self.gather(inner));
+                }
+                self.gather_codes(value);
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        if !self.text.contains(text) {
+            let gap = if self.text.is_empty() { "" } else { "; " };
+            self.text.push_str(gap);
+            self.text.push_str(text);
+        }
+        self.note(text);
+    }
+
+    fn note(&mut self, word: &str) {
+        self.words.push_str(word);
+        self.words.push('\n');
+    }
+
+    /// Codes and names beside a text: they are searched, not shown.
+    fn gather_codes(&mut self, value: &Value) {
+        for name in ["type", "code", "status", "param", "status_code", "reason"] {
+            match value.get(name) {
+                Some(Value::String(word)) => self.note(word),
+                Some(Value::Number(number)) => {
+                    self.status = self.status.or(number.as_u64().and_then(status_of_code));
+                    self.note(&number.to_string());
+                }
+                _ => {}
+            }
+        }
+        for place in value.get("loc").and_then(Value::as_array).into_iter().flatten() {
+            self.note(place.as_str().unwrap_or_default());
+        }
+        for detail in value.get("details").and_then(Value::as_array).into_iter().flatten() {
+            self.note(detail.get("reason").and_then(Value::as_str).unwrap_or_default());
+            let delay = detail.get("retryDelay").and_then(Value::as_str).and_then(seconds);
+            self.wait = self.wait.or(delay);
+        }
+    }
+
+    /// Whether any of these stands in it.
+    pub(crate) fn mentions(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.words.contains(word))
+    }
+
+    /// Whether the prompt does not fit the model.
+    pub(crate) fn is_overflow(&self) -> bool {
+        // A schema can be too long as well; that is no matter of the prompt.
+        let size = self.mentions(&["token", "length"]) && !self.mentions(&["schema"]);
+        let counted = size && self.mentions(&["exceed", "too long", "too large"]);
+        self.mentions(OVERFLOW) || (counted && self.mentions(&["context", "prompt", "input"]))
+    }
+
+    /// Whether the account, the key or the name of the model is wrong; waiting would not help.
+    pub(crate) fn is_configuration(&self) -> bool {
+        self.mentions(CONFIGURATION)
+    }
+
+    /// Whether there is no money left. A limit of requests is often called a quota too, so only plain words count.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.wait.is_none()
+            && self.mentions(&["insufficient_quota", "insufficient balance", "credit balance"])
+    }
+
+    /// Whether a guard of the service stopped the prompt.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.mentions(&[
+            "content_filter",
+            "content_policy_violation",
+            "data_inspection_failed",
+            "datainspectionfailed",
+        ])
+    }
+}
+
+/// The HTTP status behind a numeric code: most services repeat theirs, `MiniMax` has numbers of its own.
+fn status_of_code(code: u64) -> Option<u16> {
+    match code {
+        400..=599 => u16::try_from(code).ok(),
+        1002 | 1039 => Some(429),
+        1004 | 2049 => Some(401),
+        1008 => Some(402),
+        2013 => Some(400),
+        _ => None,
+    }
+}
+
+/// `23s` or `1.5s`, as Google writes durations.
+fn seconds(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// How services say that the prompt is too long. Found in the answers of each, not in any standard.
+const OVERFLOW: &[&str] = &[
+    "context_length_exceeded",
+    "context length",
+    "context window",
+    "context size",
+    "maximum context",
+    "exceed_context_size",
+    "prompt is too long",
+    "input is too long",
+    "string_above_max_length",
+    "exceeds the maximum number of tokens",
+    "exceeded model token limit",
+    "range of input length",
+    "reduce the length",
+    "request too large",
+    "request_too_large",
+];
+
+/// How services say that the configuration is wrong where the status does not.
+const CONFIGURATION: &[&str] = &[
+    "api_key_invalid",
+    "api key not valid",
+    "invalid_api_key",
+    "invalid api key",
+    "invalid_authentication",
+    "authentication_error",
+    "unauthenticated",
+    "permission_error",
+    "permission_denied",
+    "account_deactivated",
+    "insufficient_quota",
+    "insufficient balance",
+    "credit balance is too low",
+    "billing",
+    "model_not_found",
+    "not_found_error",
+    "model does not exist",
+    "model not exist",
+    "unknown model",
+    "invalid model",
+    "is not a valid model",
+    "user location",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(body: &str) -> Complaint {
+        Complaint::of_body(body.as_bytes())
+    }
+
+    #[test]
+    fn every_shape_is_read() {
+        for (body, text) in [
+            (r#"{"error":{"message":"m","type":"t","code":null,"param":"p"}}"#, "m"),
+            (r#"{"type":"error","error":{"type":"overloaded_error","message":"m"}}"#, "m"),
+            (r#"[{"error":{"code":400,"message":"m","status":"INVALID_ARGUMENT"}}]"#, "m"),
+            (r#"{"error":"m"}"#, "m"),
+            (r#"{"object":"error","message":"m","type":"invalid"}"#, "m"),
+            (
+                r#"{"detail":[{"type":"extra_forbidden","loc":["body","seed"],"msg":"m","input":"PROMPT"}]}"#,
+                "m",
+            ),
+            (r#"{"object":"error","message":{"detail":[{"msg":"m","loc":["body","x"]}]}}"#, "m"),
+            (r#"{"base_resp":{"status_code":1004,"status_msg":"m"}}"#, "m"),
+            (r#"{"error":{"message":"{\"error\":{\"message\":\"m\",\"code\":400}}"}}"#, "m"),
+            (r#"{"message":"m","errors":[{"message":"n"}]}"#, "m"),
+            ("<html>Bad gateway</html>", ""),
+            ("", ""),
+            ("{}", ""),
+            ("null", ""),
+        ] {
+            let found = of(body);
+            assert_eq!(found.text, text, "{body}");
+            assert!(!found.words.contains("PROMPT") && !found.text.contains("PROMPT"));
+        }
+    }
+
+    #[test]
+    fn codes_and_names_are_searched_but_not_shown() {
+        let found = of(r#"{"error":{"message":"No","code":"Unsupported_Value","param":"temperature"}}"#);
+        assert_eq!(found.text, "No");
+        assert!(found.mentions(&["temperature"]) && found.mentions(&["unsupported_value"]));
+    }
+
+    #[test]
+    fn google_says_how_long_to_wait() {
+        let found = of(r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"m",
+            "details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"23.5s"}]}}"#);
+        assert_eq!(found.wait, Some(Duration::from_millis(23_500)));
+        assert_eq!(found.status, Some(429));
+    }
+
+    #[test]
+    fn too_long_prompts_in_the_words_of_each_service() {
+        for text in [
+            "This model's maximum context length is 8192 tokens. However, you requested 8203 tokens",
+            "prompt is too long: 210000 tokens > 200000 maximum",
+            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+            "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).",
+            "Range of input length should be [1, 129024]",
+            "Invalid request: Your request exceeded model token limit: 8192",
+            "Prompt contains 65673 tokens, too large for model with 32768 maximum context length",
+            "the request exceeds the available context size, try increasing it",
+            "You passed 1015 input tokens. However, the model's context length is only 1024 tokens",
+            "the input length exceeds the context length",
+            "Trying to keep the first 111490 tokens when context the overflows. the model is loaded with context length",
+        ] {
+            let body = serde_json::json!({ "error": { "message": text } }).to_string();
+            assert!(of(&body).is_overflow(), "{text}");
+        }
+        for text in [
+            "max_tokens: 9000 > 8192, which is the maximum",
+            "Rate limit exceeded",
+            "Bad token",
+            "Invalid schema for response_format: In context=('a'), the total length of names exceeds 15000",
+        ] {
+            let body = serde_json::json!({ "error": { "message": text } }).to_string();
+            assert!(!of(&body).is_overflow(), "{text}");
+        }
+    }
+
+    #[test]
+    fn frames_complain_only_when_they_do() {
+        let frame =
+            |text: &str| Complaint::of_frame(&serde_json::from_str(text).unwrap()).map(|found| found.text);
+        assert_eq!(frame(r#"{"choices":[],"error":null}"#), None);
+        assert_eq!(frame(r#"{"message":{"content":"hi"},"done":false}"#), None);
+        assert_eq!(frame(r#"{"choices":[],"base_resp":{"status_code":0,"status_msg":""}}"#), None);
+        assert_eq!(frame(r#"{"base_resp":{"status_code":2013,"status_msg":"bad"}}"#).as_deref(), Some("bad"));
+        assert_eq!(frame(r#"{"type":"error","error":{"message":"m"}}"#).as_deref(), Some("m"));
+        assert_eq!(frame(r#"{"object":"error","message":"m","code":400}"#).as_deref(), Some("m"));
+        assert_eq!(frame(r#"{"error":"m"}"#).as_deref(), Some("m"));
+    }
+}

@@ -1,0 +1,346 @@
+//! From a configuration to a provider. Checks what can be checked without asking: the key is there, the address is one,
+//! a model is named. Everything is handed in; nothing is looked up.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use cognitive_contract::ports::{Provider, ProviderError};
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+
+use crate::client::client;
+use crate::kind::Kind;
+use crate::llm::Wire;
+use crate::llm::anthropic::{self, Anthropic};
+use crate::llm::compatible::dialect;
+use crate::llm::gemini::Gemini;
+use crate::llm::ollama::{self, Ollama};
+use crate::llm::openai::{Dialect, OpenAi};
+use crate::llm::remote::Remote;
+use crate::llm::terms::Memory;
+use crate::redact::Redactor;
+use crate::retry::{Pause, RealPause};
+use crate::secret::Secret;
+
+/// Which model to ask, where, and as whom.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ProviderConfig {
+    /// The kind of provider.
+    pub kind: Kind,
+    /// The model, if not the usual one.
+    pub model: Option<String>,
+    /// The key.
+    pub key: Option<Secret>,
+    /// The address, if not the usual one. For [`Kind::Ollama`] a host is enough.
+    pub base_url: Option<String>,
+    /// Whether proxies are used.
+    pub proxies: Proxies,
+    /// How waiting between tries is done.
+    pub pause: Arc<dyn Pause>,
+}
+
+/// Whether requests may go through a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Proxies {
+    /// As this machine is set up: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
+    #[default]
+    OfTheMachine,
+    /// Straight to the service.
+    None,
+}
+
+impl ProviderConfig {
+    /// A provider of this kind with its usual model and address, and without a key.
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            model: None,
+            key: None,
+            base_url: None,
+            proxies: Proxies::default(),
+            pause: Arc::new(RealPause),
+        }
+    }
+
+    /// Names the model.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Adds the key.
+    #[must_use]
+    pub fn with_key(mut self, key: Option<Secret>) -> Self {
+        self.key = key;
+        self
+    }
+
+    /// Names the address.
+    #[must_use]
+    pub fn with_base_url(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = Some(base_url.into());
+        self
+    }
+
+    /// Says whether proxies are used.
+    #[must_use]
+    pub fn with_proxies(mut self, proxies: Proxies) -> Self {
+        self.proxies = proxies;
+        self
+    }
+
+    /// Says how waiting is done.
+    #[must_use]
+    pub fn with_pause(mut self, pause: Arc<dyn Pause>) -> Self {
+        self.pause = pause;
+        self
+    }
+}
+
+/// Shows no key, also not one in the address.
+impl fmt::Debug for ProviderConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let redactor = Redactor::new(self.key.as_ref(), None);
+        f.debug_struct("ProviderConfig")
+            .field("kind", &self.kind)
+            .field("model", &self.model)
+            .field("key", &self.key)
+            .field("base_url", &self.base_url.as_deref().map(|base| redactor.clean(base)))
+            .field("proxies", &self.proxies)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds a provider. Fails with [`ProviderError::Misconfigured`] if something is missing or cannot be meant; asks nobody.
+pub fn provider(config: ProviderConfig) -> Result<Arc<dyn Provider>, ProviderError> {
+    Ok(Arc::new(remote(&config)?))
+}
+
+/// The same, with its inside visible to the rest of the crate.
+pub(crate) fn remote(config: &ProviderConfig) -> Result<Remote, ProviderError> {
+    let base = base(config)?;
+    let wire = wire(config, &base)?;
+    Ok(Remote {
+        name: config.kind.name(),
+        memory: Memory::new(wire.ladder(), wire.target(), wire.without()),
+        wire,
+        client: client(&base, proxies(config, &base))?,
+        redactor: Redactor::new(config.key.as_ref(), Some(&base)),
+        pause: Arc::clone(&config.pause),
+    })
+}
+
+/// A model on this machine is never asked through a proxy: the proxy would look for it on its own.
+fn proxies(config: &ProviderConfig, base: &Url) -> Proxies {
+    let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    if here { Proxies::None } else { config.proxies }
+}
+
+fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderError> {
+    let model = model(config)?;
+    let headers = headers(config)?;
+    Ok(match (config.kind, dialect(config.kind)) {
+        (Kind::Anthropic, _) => {
+            let base = without_end(base, "/v1");
+            let mut models = join(&base, "/v1/models");
+            models.query_pairs_mut().append_pair("limit", "1000");
+            Box::new(Anthropic { model, messages: join(&base, "/v1/messages"), models, headers })
+        }
+        (Kind::Gemini, _) => {
+            let base = without_end(base, "/v1beta");
+            let model = model.strip_prefix("models/").unwrap_or(&model).to_owned();
+            let mut generate = join(&base, &format!("/v1beta/models/{model}:streamGenerateContent"));
+            generate.query_pairs_mut().append_pair("alt", "sse");
+            let mut models = join(&base, "/v1beta/models");
+            models.query_pairs_mut().append_pair("pageSize", "1000");
+            Box::new(Gemini { model, generate, models, headers })
+        }
+        (_, Some(dialect)) => Box::new(chat_completions(dialect, model, base, headers)),
+        // What has no dialect and is none of the above.
+        (_, None) => {
+            let base = without_end(base, "/api");
+            Box::new(Ollama {
+                model,
+                chat: join(&base, "/api/chat"),
+                tags: join(&base, "/api/tags"),
+                headers,
+            })
+        }
+    })
+}
+
+fn chat_completions(dialect: Dialect, model: String, base: &Url, headers: HeaderMap) -> OpenAi {
+    // Some people paste the whole address.
+    let base = without_end(base, "/chat/completions");
+    let (chat, models) = (join(&base, "/chat/completions"), join(&base, "/models"));
+    OpenAi { dialect, model, chat, models, headers }
+}
+
+fn model(config: &ProviderConfig) -> Result<String, ProviderError> {
+    let named = config.model.as_deref().map(str::trim).filter(|model| !model.is_empty());
+    let model = named.or(config.kind.default_model());
+    model
+        .map(str::to_owned)
+        .ok_or_else(|| misconfigured(config, "serves models of its owner's choice: name one"))
+}
+
+fn base(config: &ProviderConfig) -> Result<Url, ProviderError> {
+    let given = config.base_url.as_deref().map(str::trim).filter(|base| !base.is_empty());
+    let Some(text) = given.or(config.kind.default_base_url()) else {
+        let text = format!("has no usual address: set `{}`", config.kind.base_url_variable());
+        return Err(misconfigured(config, &text));
+    };
+    let text = if config.kind == Kind::Ollama { ollama::base_of_host(text) } else { text.to_owned() };
+    // The address may hold a password, so it is not repeated.
+    let url = Url::parse(&text).map_err(|_| misconfigured(config, "has an address that is no URL"))?;
+    let usable = matches!(url.scheme(), "http" | "https") && url.has_host();
+    usable
+        .then_some(url)
+        .ok_or_else(|| misconfigured(config, "has an address that is not `http://` or `https://`"))
+}
+
+/// What goes with every request. The key is marked, so that nothing prints it.
+fn headers(config: &ProviderConfig) -> Result<HeaderMap, ProviderError> {
+    let mut headers = HeaderMap::new();
+    let (name, prefix) = match config.kind {
+        Kind::Anthropic => {
+            headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+            (HeaderName::from_static("x-api-key"), "")
+        }
+        Kind::Gemini => (HeaderName::from_static("x-goog-api-key"), ""),
+        _ => (AUTHORIZATION, "Bearer "),
+    };
+    let Some(key) = &config.key else {
+        return if config.kind.needs_key() { Err(no_key(config)) } else { Ok(headers) };
+    };
+    let value = HeaderValue::from_str(&format!("{prefix}{}", key.reveal()));
+    let mut value = value.map_err(|_| misconfigured(config, "has a key that no header can carry"))?;
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Ok(headers)
+}
+
+fn no_key(config: &ProviderConfig) -> ProviderError {
+    let variable = config.kind.key_variable().unwrap_or_default();
+    misconfigured(config, &format!("needs a key: set `{variable}`"))
+}
+
+fn misconfigured(config: &ProviderConfig, why: &str) -> ProviderError {
+    ProviderError::Misconfigured(format!("{} {why}", config.kind))
+}
+
+/// Adds to the path and keeps the query, which some gateways need.
+fn join(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
+    url
+}
+
+/// The address without an end that is added again.
+fn without_end(base: &Url, end: &str) -> Url {
+    let mut url = base.clone();
+    let path = base.path().trim_end_matches('/');
+    url.set_path(path.strip_suffix(end).unwrap_or(path));
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(kind: Kind, base: Option<&str>, model: &str) -> Result<Remote, ProviderError> {
+        let config = ProviderConfig::new(kind).with_model(model).with_key(Secret::new("k3y-of-ours"));
+        remote(&ProviderConfig { base_url: base.map(str::to_owned), ..config })
+    }
+
+    #[test]
+    fn addresses_in_every_form_that_people_use() {
+        for (kind, base, expected) in [
+            (Kind::OpenAi, None, "https://api.openai.com/v1/chat/completions"),
+            (Kind::OpenAi, Some("http://h/v1/"), "http://h/v1/chat/completions"),
+            (Kind::Vllm, Some("http://h/v1/chat/completions"), "http://h/v1/chat/completions"),
+            (
+                Kind::Compatible,
+                Some("https://h/x?api-version=2"),
+                "https://h/x/chat/completions?api-version=2",
+            ),
+            (Kind::Anthropic, None, "https://api.anthropic.com/v1/messages"),
+            (Kind::Anthropic, Some("https://h/claude/v1"), "https://h/claude/v1/messages"),
+            (
+                Kind::Gemini,
+                Some("https://h/v1beta/"),
+                "https://h/v1beta/models/m:streamGenerateContent?alt=sse",
+            ),
+            (Kind::Ollama, Some("gpu"), "http://gpu:11434/api/chat"),
+            (Kind::Ollama, Some("http://gpu:1/api"), "http://gpu:1/api/chat"),
+        ] {
+            let remote = built(kind, base, "m").unwrap();
+            assert_eq!(remote.wire.address().as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn a_model_of_google_may_be_named_either_way() {
+        let remote = built(Kind::Gemini, None, "models/gemini x").unwrap();
+        assert!(remote.wire.address().path().ends_with("/v1beta/models/gemini%20x:streamGenerateContent"));
+    }
+
+    #[test]
+    fn a_model_on_this_machine_needs_no_proxy() {
+        for (base, expected) in [
+            ("http://localhost:1", Proxies::None),
+            ("http://127.0.0.2:1", Proxies::None),
+            ("http://[::1]:1", Proxies::None),
+            ("http://gpu.local", Proxies::OfTheMachine),
+            ("https://10.0.0.1", Proxies::OfTheMachine),
+        ] {
+            let url = Url::parse(base).unwrap();
+            assert_eq!(proxies(&ProviderConfig::new(Kind::Ollama), &url), expected, "{base}");
+        }
+    }
+
+    fn complaint(config: ProviderConfig) -> String {
+        provider(config).err().unwrap().to_string()
+    }
+
+    // S-07: a named provider without credentials is an error, never a silent switch.
+    #[test]
+    fn what_is_missing_is_said_with_its_remedy() {
+        let new = ProviderConfig::new;
+        for (config, text) in [
+            (new(Kind::OpenAi), "openai needs a key: set `OPENAI_API_KEY`"),
+            (new(Kind::Compatible).with_model("m"), "compatible has no usual address: set `LLM_BASE_URL`"),
+            (new(Kind::Vllm), "vllm serves models of its owner's choice: name one"),
+            (new(Kind::Vllm).with_base_url("nonsense"), "vllm has an address that is no URL"),
+            (
+                new(Kind::Vllm).with_base_url("ftp://h").with_model("m"),
+                "vllm has an address that is not `http://` or `https://`",
+            ),
+            (new(Kind::OpenAi).with_key(Secret::new("a\nb")), "openai has a key that no header can carry"),
+        ] {
+            assert_eq!(complaint(config), format!("provider refused the request: {text}"));
+        }
+        assert!(provider(new(Kind::Ollama)).is_ok());
+    }
+
+    // ERR-015: neither a configuration nor a header shows the key.
+    #[test]
+    fn err_015_a_configuration_shows_no_key() {
+        for kind in Kind::all() {
+            let config = ProviderConfig::new(kind)
+                .with_model("m")
+                .with_key(Secret::new("k3y-of-ours"))
+                .with_base_url("https://me:pa55word@h/v1?key=qu3ry");
+            let remote = remote(&config).unwrap();
+            let shown = format!("{config:?} {:?}", remote.wire.headers());
+            for secret in ["k3y-of-ours", "pa55word", "qu3ry"] {
+                assert!(!shown.contains(secret), "{shown}");
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! One failed try: which error the caller gets, and whether another try makes sense. Every text is cleaned here, so that
+//! none can leave with a key or a prompt in it.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use cognitive_contract::ports::{ModelCall, ProviderError};
+
+use crate::complaint::Complaint;
+use crate::redact::{Redactor, quotes};
+use crate::retry::Again;
+
+/// A try that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// What the caller gets if this was the last try.
+    pub(crate) error: ProviderError,
+    /// Whether the same request may work later.
+    pub(crate) again: Again,
+    /// What the service does not like; the request may work with less.
+    pub(crate) complaint: Option<Complaint>,
+}
+
+impl Fault {
+    pub(crate) fn new(error: ProviderError, again: Again) -> Self {
+        Self { error, again, complaint: None }
+    }
+
+    /// The answer broke off in the middle: to the caller that is what happened, whatever the reason.
+    pub(crate) fn after_text(self) -> ProviderError {
+        match self.error {
+            ProviderError::Unavailable(why)
+            | ProviderError::Misconfigured(why)
+            | ProviderError::ContextOverflow(why)
+            | ProviderError::Unexpected(why) => ProviderError::Interrupted(why),
+            error @ ProviderError::RateLimited { .. } => ProviderError::Interrupted(error.to_string()),
+            error => error,
+        }
+    }
+}
+
+/// Words failures for one provider and one call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reporter<'a> {
+    /// The provider's name.
+    pub(crate) name: &'a str,
+    pub(crate) redactor: &'a Redactor,
+    /// The call whose prompt must not be repeated; none for a probe.
+    pub(crate) call: Option<&'a ModelCall>,
+}
+
+impl Reporter<'_> {
+    /// An answer with an error status.
+    pub(crate) fn status(&self, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Fault {
+        let complaint = Complaint::of_body(body);
+        let wait = retry_after.or(complaint.wait);
+        let text = match self.quote(&complaint) {
+            Some(text) => format!("{} answered {status}: {text}", self.name),
+            None => format!("{} answered {status}", self.name),
+        };
+        let (error, again) = by_status(status, &complaint, wait, text);
+        Fault { error, again, complaint: Some(complaint) }
+    }
+
+    /// An error within an answer that began well.
+    pub(crate) fn frame(&self, complaint: Complaint) -> Fault {
+        let text = match self.quote(&complaint) {
+            Some(text) => format!("{} reported: {text}", self.name),
+            None => format!("{} reported an error", self.name),
+        };
+        let status = complaint.status.unwrap_or_else(|| status_of(&complaint));
+        let (error, again) = by_status(status, &complaint, complaint.wait, text);
+        Fault { error, again, complaint: Some(complaint) }
+    }
+
+    /// A request that got no answer, or whose answer broke off while it was read.
+    pub(crate) fn transport(&self, error: &reqwest::Error) -> Fault {
+        let why = self.redactor.clean(&deepest(error));
+        let name = self.name;
+        if error.is_builder() || error.is_redirect() {
+            return Fault::new(
+                ProviderError::Misconfigured(format!("{name} cannot be asked: {why}")),
+                Again::Never,
+            );
+        }
+        if error.is_body() || error.is_decode() {
+            return self.interrupted(&format!("the connection was lost: {why}"), Again::Later);
+        }
+        if is_tls(error) {
+            let text = format!("{name} cannot be reached safely: {why}");
+            return Fault::new(ProviderError::Unavailable(text), Again::Never);
+        }
+        let text = if error.is_timeout() {
+            format!("{name} cannot be reached: no connection in time")
+        } else if error.is_connect() {
+            format!("{name} cannot be reached: {why}")
+        } else {
+            format!("{name} gave no answer: {why}")
+        };
+        Fault::new(ProviderError::Unavailable(text), Again::Later)
+    }
+
+    /// An answer that ended too early.
+    pub(crate) fn interrupted(&self, why: &str, again: Again) -> Fault {
+        Fault::new(ProviderError::Interrupted(format!("{}: {why}", self.name)), again)
+    }
+
+    /// An answer that is no answer, such as the page of a gateway.
+    pub(crate) fn unreadable(&self, why: &str) -> Fault {
+        let text = format!("{} answered with {why}; is the address right?", self.name);
+        Fault::new(ProviderError::Unavailable(text), Again::Never)
+    }
+
+    /// What the service says, if it may be shown.
+    pub(crate) fn quote(&self, complaint: &Complaint) -> Option<String> {
+        let text = self.redactor.clean(&complaint.text);
+        let repeats =
+            self.call.is_some_and(|call| quotes(&text, &call.input) || quotes(&text, &call.instructions));
+        (!text.is_empty() && !repeats).then_some(text)
+    }
+}
+
+/// What an HTTP status means. (PIPE-010)
+fn by_status(
+    status: u16,
+    complaint: &Complaint,
+    wait: Option<Duration>,
+    text: String,
+) -> (ProviderError, Again) {
+    let again = wait.map_or(Again::Later, Again::After);
+    match status {
+        // An exhausted account also answers 429, but waiting does not fill it.
+        429 if complaint.is_exhausted() => (ProviderError::Misconfigured(text), Again::Never),
+        429 => (ProviderError::RateLimited { retry_after: wait }, again),
+        401 | 403 => (ProviderError::Misconfigured(text), Again::Never),
+        _ if complaint.is_overflow() => (ProviderError::ContextOverflow(text), Again::Never),
+        413 => (ProviderError::ContextOverflow(text), Again::Never),
+        408 | 409 | 425 | 500..=599 => (ProviderError::Unavailable(text), again),
+        // A redirect that is not followed, an unpaid bill, a wrong path or model.
+        300..=399 | 402 | 404 | 405 | 410 => (ProviderError::Misconfigured(text), Again::Never),
+        _ if complaint.is_configuration() => (ProviderError::Misconfigured(text), Again::Never),
+        _ => (ProviderError::Unexpected(text), Again::Never),
+    }
+}
+
+/// The status that an error within an answer would have had.
+fn status_of(complaint: &Complaint) -> u16 {
+    let tables: [(u16, &[&str]); 4] = [
+        (429, &["rate_limit", "rate limit", "resource_exhausted", "too many requests"]),
+        (401, &["authentication_error", "permission_error", "invalid api key"]),
+        (503, &["overloaded", "unavailable", "server_error", "api_error", "internal", "timeout"]),
+        (400, &["invalid_request", "invalid_argument", "invalid params", "unsupported", "not supported"]),
+    ];
+    let found = tables.into_iter().find(|(_, words)| complaint.mentions(words));
+    // An error that nobody can place is the service's own.
+    found.map_or(500, |(status, _)| status)
+}
+
+/// The innermost cause: the outer ones only repeat that a request was made, and name its address.
+fn deepest(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// Whether TLS itself failed: a wrong certificate, or no TLS on the other side. Trying again does not help.
+fn is_tls(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<rustls::Error>() {
+            return true;
+        }
+        // An I/O error hides the error it was made from: its source is the source of that one.
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        cause = wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source());
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+
+    fn fault(status: u16, body: &str) -> Fault {
+        let redactor = Redactor::new(Secret::new("k3y-of-ours").as_ref(), None);
+        let call = ModelCall::new(
+            "Do it.".to_owned(),
+            "Patient Zero lives at 12 Long Road, Smalltown".to_owned(),
+            0.0,
+        );
+        Reporter { name: "svc", redactor: &redactor, call: Some(&call) }.status(status, None, body.as_bytes())
+    }
+
+    fn said(text: &str) -> String {
+        serde_json::json!({ "error": { "message": text } }).to_string()
+    }
+
+    // PIPE-010: which status becomes which error.
+    #[test]
+    fn pipe_010_statuses() {
+        use ProviderError as E;
+        let m = |status: u16| format!("svc answered {status}: m");
+        for (status, error, again) in [
+            (301, E::Misconfigured(m(301)), Again::Never),
+            (400, E::Unexpected(m(400)), Again::Never),
+            (401, E::Misconfigured(m(401)), Again::Never),
+            (402, E::Misconfigured(m(402)), Again::Never),
+            (403, E::Misconfigured(m(403)), Again::Never),
+            (404, E::Misconfigured(m(404)), Again::Never),
+            (408, E::Unavailable(m(408)), Again::Later),
+            (409, E::Unavailable(m(409)), Again::Later),
+            (413, E::ContextOverflow(m(413)), Again::Never),
+            (422, E::Unexpected(m(422)), Again::Never),
+            (425, E::Unavailable(m(425)), Again::Later),
+            (429, E::RateLimited { retry_after: None }, Again::Later),
+            (500, E::Unavailable(m(500)), Again::Later),
+            (503, E::Unavailable(m(503)), Again::Later),
+            (529, E::Unavailable(m(529)), Again::Later),
+        ] {
+            let found = fault(status, &said("m"));
+            assert_eq!((found.error, found.again), (error, again), "{status}");
+        }
+    }
+
+    #[test]
+    fn words_say_more_than_the_status() {
+        for (status, text, expected) in [
+            (400, "prompt is too long: 5 tokens > 4 maximum", "the prompt does not fit"),
+            (500, "Context size has been exceeded", "the prompt does not fit"),
+            (400, "API key not valid. Please pass a valid API key.", "provider refused the request"),
+            (400, "Your credit balance is too low to access the API", "provider refused the request"),
+            (429, "insufficient_quota: check your plan and billing details", "provider refused the request"),
+            (429, "exceeds the rate limit of 5 input tokens per minute", "rate limit"),
+            (
+                429,
+                "You exceeded your current quota, please check your plan and billing details.",
+                "rate limit",
+            ),
+        ] {
+            let found = fault(status, &said(text));
+            assert!(found.error.to_string().starts_with(expected), "{status} {text}: {}", found.error);
+        }
+    }
+
+    // ERR-015: neither the key nor the prompt is repeated.
+    #[test]
+    fn err_015_what_the_service_quotes_stays_here() {
+        let key = fault(401, &said("bad key k3y-of-ours")).error.to_string();
+        assert_eq!(key, "provider refused the request: svc answered 401: bad key [redacted]");
+        let prompt = said("cannot parse 'Patient Zero lives at 12 Long Road, Smalltown'");
+        assert_eq!(fault(400, &prompt).error, ProviderError::Unexpected("svc answered 400".to_owned()));
+    }
+
+    #[test]
+    fn errors_within_an_answer_are_placed_by_their_words() {
+        let redactor = Redactor::new(None, None);
+        let reporter = Reporter { name: "svc", redactor: &redactor, call: None };
+        let place = |text: &str| {
+            let frame = serde_json::from_str(text).unwrap();
+            reporter.frame(Complaint::of_frame(&frame).unwrap())
+        };
+        let overloaded =
+            place(r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#);
+        assert_eq!(overloaded.again, Again::Later);
+        assert_eq!(overloaded.error, ProviderError::Unavailable("svc reported: Overloaded".to_owned()));
+        assert_eq!(
+            overloaded.after_text(),
+            ProviderError::Interrupted("svc reported: Overloaded".to_owned())
+        );
+        let limited = place(r#"{"error":{"code":429,"message":"slow down"}}"#);
+        assert_eq!(limited.error, ProviderError::RateLimited { retry_after: None });
+        let key = place(r#"{"base_resp":{"status_code":1004,"status_msg":"login fail"}}"#);
+        assert_eq!(key.error, ProviderError::Misconfigured("svc reported: login fail".to_owned()));
+        let full = place(r#"{"error":"Context size has been exceeded."}"#);
+        assert!(matches!(full.error, ProviderError::ContextOverflow(_)));
+    }
+}

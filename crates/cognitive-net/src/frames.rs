@@ -1,0 +1,145 @@
+//! The body of an answer as frames of JSON text: server-sent events, JSON lines, or one document, whatever the service
+//! chose to send. Looks at the content type first and at the first byte where that says nothing.
+//! Refuses pages for people: HTML is never an answer of a model.
+
+use crate::sse::{Lines, Sse, TooLong};
+
+/// The largest event. Services cut their answers into words, so this is generous.
+const LONGEST_EVENT: usize = 4 * 1024 * 1024;
+
+/// How a service was asked to send its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Server-sent events.
+    Events,
+    /// JSON lines.
+    Lines,
+}
+
+/// Why a body cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// It is a page, not data.
+    Page,
+    /// One event is larger than allowed.
+    TooLong,
+}
+
+impl From<TooLong> for Unreadable {
+    fn from(_: TooLong) -> Self {
+        Self::TooLong
+    }
+}
+
+/// A decoder for one body.
+#[derive(Debug)]
+pub(crate) enum Frames {
+    /// Server-sent events.
+    Events(Sse),
+    /// JSON lines.
+    Lines(Lines),
+    /// One document: the service ignored that it was asked to stream.
+    Whole(Vec<u8>),
+    /// Nothing but white space so far.
+    Undecided(Shape),
+}
+
+impl Frames {
+    /// A decoder for a body with this content type.
+    pub(crate) fn new(content_type: &str, asked: Shape) -> Result<Self, Unreadable> {
+        let kind = content_type.to_ascii_lowercase();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        if kind.contains("html") {
+            return Err(Unreadable::Page);
+        }
+        Ok(match (kind, asked) {
+            ("text/event-stream", _) => Self::Events(Sse::new(LONGEST_EVENT)),
+            ("application/x-ndjson" | "application/jsonl", _) => Self::Lines(Lines::new(LONGEST_EVENT)),
+            ("application/json", Shape::Lines) => Self::Whole(Vec::new()),
+            _ => Self::Undecided(asked),
+        })
+    }
+
+    /// Takes the next bytes and adds the frames that they complete.
+    pub(crate) fn push(&mut self, bytes: &[u8], frames: &mut Vec<String>) -> Result<(), Unreadable> {
+        match self {
+            Self::Events(decoder) => Ok(decoder.push(bytes, frames)?),
+            Self::Lines(decoder) => Ok(decoder.push(bytes, frames)?),
+            Self::Whole(document) => {
+                document.extend_from_slice(bytes);
+                Ok(())
+            }
+            Self::Undecided(asked) => {
+                // White space before the first byte means nothing in any of the forms.
+                let Some(first) = first_byte(bytes) else { return Ok(()) };
+                *self = decide(first, *asked)?;
+                self.push(bytes, frames)
+            }
+        }
+    }
+
+    /// The bytes are over; adds what is only complete now.
+    pub(crate) fn finish(&mut self, frames: &mut Vec<String>) {
+        match self {
+            Self::Events(_) | Self::Undecided(_) => {}
+            Self::Lines(decoder) => decoder.finish(frames),
+            Self::Whole(document) => frames.push(String::from_utf8_lossy(document).into_owned()),
+        }
+    }
+}
+
+/// The first byte that is neither white space nor part of a byte-order mark.
+fn first_byte(bytes: &[u8]) -> Option<u8> {
+    let mut bytes = bytes.iter().copied();
+    bytes.find(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xEF | 0xBB | 0xBF))
+}
+
+fn decide(first: u8, asked: Shape) -> Result<Frames, Unreadable> {
+    match (first, asked) {
+        (b'<', _) => Err(Unreadable::Page),
+        (b'{' | b'[', Shape::Events) => Ok(Frames::Whole(Vec::new())),
+        (_, Shape::Events) => Ok(Frames::Events(Sse::new(LONGEST_EVENT))),
+        (_, Shape::Lines) => Ok(Frames::Lines(Lines::new(LONGEST_EVENT))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(content_type: &str, asked: Shape, pieces: &[&str]) -> Result<Vec<String>, Unreadable> {
+        let mut decoder = Frames::new(content_type, asked)?;
+        let mut frames = Vec::new();
+        for piece in pieces {
+            decoder.push(piece.as_bytes(), &mut frames)?;
+        }
+        decoder.finish(&mut frames);
+        Ok(frames)
+    }
+
+    #[test]
+    fn the_content_type_decides_or_else_the_first_byte() {
+        let sse = "data: {}\n\n";
+        for (content_type, asked, pieces, expected) in [
+            ("text/event-stream; charset=utf-8", Shape::Events, vec![sse], vec!["{}"]),
+            ("Text/Event-Stream", Shape::Lines, vec![sse], vec!["{}"]),
+            ("application/json", Shape::Events, vec!["{\"a\":", "\n1}"], vec!["{\"a\":\n1}"]),
+            ("application/json", Shape::Events, vec![sse], vec!["{}"]),
+            ("", Shape::Events, vec![" \n", "\n", sse], vec!["{}"]),
+            ("", Shape::Events, vec!["[{}]"], vec!["[{}]"]),
+            ("application/x-ndjson", Shape::Lines, vec!["{}\n{", "}\n"], vec!["{}", "{}"]),
+            ("text/plain", Shape::Lines, vec!["{}\n{}"], vec!["{}", "{}"]),
+            ("application/json", Shape::Lines, vec!["{\n", "}"], vec!["{\n}"]),
+            ("", Shape::Events, vec![""], vec![]),
+        ] {
+            assert_eq!(read(content_type, asked, &pieces).unwrap(), expected, "{content_type} {pieces:?}");
+        }
+    }
+
+    #[test]
+    fn pages_are_no_answers() {
+        assert_eq!(read("text/html", Shape::Events, &["{}"]), Err(Unreadable::Page));
+        assert_eq!(read("", Shape::Events, &["\n  <!doctype html>"]), Err(Unreadable::Page));
+        assert_eq!(read("application/json", Shape::Events, &["<html>"]), Err(Unreadable::Page));
+    }
+}

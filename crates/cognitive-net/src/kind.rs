@@ -1,0 +1,268 @@
+//! Which services can be asked, and the facts about each: names, usual models and addresses, and the names of the
+//! environment variables that the caller looks into. Reads none of them itself.
+
+use std::fmt;
+
+/// A kind of provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Kind {
+    /// OpenAI.
+    OpenAi,
+    /// Anthropic.
+    Anthropic,
+    /// Google Gemini.
+    Gemini,
+    /// An Ollama server.
+    Ollama,
+    /// `DeepSeek`.
+    DeepSeek,
+    /// Qwen, on Alibaba's `DashScope`.
+    Qwen,
+    /// Moonshot's Kimi.
+    Moonshot,
+    /// `MiniMax`.
+    MiniMax,
+    /// Mistral.
+    Mistral,
+    /// Groq.
+    Groq,
+    /// `OpenRouter`.
+    OpenRouter,
+    /// The server of llama.cpp.
+    LlamaCpp,
+    /// A vLLM server.
+    Vllm,
+    /// LM Studio.
+    LmStudio,
+    /// Any service with OpenAI's chat completions, at an address of its own.
+    Compatible,
+}
+
+/// What is known of a kind.
+struct Facts {
+    name: &'static str,
+    also: &'static [&'static str],
+    model: Option<&'static str>,
+    base: Option<&'static str>,
+    base_variable: &'static str,
+    key_variable: Option<&'static str>,
+    needs_key: bool,
+}
+
+impl Kind {
+    /// Every kind, the order being that in which credentials are looked for.
+    pub fn all() -> impl Iterator<Item = Self> {
+        use Kind as K;
+        [
+            K::OpenAi,
+            K::Anthropic,
+            K::Gemini,
+            K::Ollama,
+            K::DeepSeek,
+            K::Qwen,
+            K::Moonshot,
+            K::MiniMax,
+            K::Mistral,
+            K::Groq,
+            K::OpenRouter,
+            K::LlamaCpp,
+            K::Vllm,
+            K::LmStudio,
+            K::Compatible,
+        ]
+        .into_iter()
+    }
+
+    /// The kind with this name, in any spelling that people use.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let plain = |text: &str| -> String {
+            text.chars()
+                .filter(char::is_ascii_alphanumeric)
+                .map(|letter| letter.to_ascii_lowercase())
+                .collect()
+        };
+        let name = plain(name);
+        Self::all().find(|kind| {
+            let facts = kind.facts();
+            plain(facts.name) == name || facts.also.contains(&name.as_str())
+        })
+    }
+
+    /// Its name, which is also the part before the slash in `meta.model`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// The model that is asked unless another is named; none where only the owner of the server knows.
+    #[must_use]
+    pub fn default_model(self) -> Option<&'static str> {
+        self.facts().model
+    }
+
+    /// Where it usually is; none for a service that only its user knows.
+    #[must_use]
+    pub fn default_base_url(self) -> Option<&'static str> {
+        self.facts().base
+    }
+
+    /// The environment variable that holds another address.
+    #[must_use]
+    pub fn base_url_variable(self) -> &'static str {
+        self.facts().base_variable
+    }
+
+    /// The environment variable that holds its key.
+    #[must_use]
+    pub fn key_variable(self) -> Option<&'static str> {
+        self.facts().key_variable
+    }
+
+    /// Whether it answers nobody without a key.
+    #[must_use]
+    pub fn needs_key(self) -> bool {
+        self.facts().needs_key
+    }
+
+    fn facts(self) -> Facts {
+        match self {
+            Self::OpenAi => cloud("openai", "gpt-5.4-mini", "https://api.openai.com/v1", OPENAI),
+            Self::Anthropic => Facts {
+                also: &["claude"],
+                ..cloud("anthropic", "claude-sonnet-5", "https://api.anthropic.com", ANTHROPIC)
+            },
+            Self::Gemini => Facts {
+                also: &["google"],
+                ..cloud("gemini", "gemini-flash-latest", "https://generativelanguage.googleapis.com", GEMINI)
+            },
+            Self::Ollama => OLLAMA,
+            Self::DeepSeek => cloud("deepseek", "deepseek-flash", "https://api.deepseek.com", DEEPSEEK),
+            Self::Qwen => Facts {
+                also: &["dashscope"],
+                ..cloud("qwen", "qwen-plus", "https://dashscope.aliyuncs.com/compatible-mode/v1", DASHSCOPE)
+            },
+            Self::Moonshot => Facts {
+                also: &["kimi"],
+                ..cloud("moonshot", "kimi-k2.6", "https://api.moonshot.ai/v1", MOONSHOT)
+            },
+            Self::MiniMax => cloud("minimax", "MiniMax-M3", "https://api.minimax.io/v1", MINIMAX),
+            Self::Mistral => cloud("mistral", "mistral-small-latest", "https://api.mistral.ai/v1", MISTRAL),
+            Self::Groq => cloud("groq", "openai/gpt-oss-20b", "https://api.groq.com/openai/v1", GROQ),
+            Self::OpenRouter => {
+                cloud("openrouter", "openrouter/auto", "https://openrouter.ai/api/v1", OPENROUTER)
+            }
+            // It serves one model and ignores the name.
+            Self::LlamaCpp => Facts {
+                model: Some("default"),
+                ..local("llama-cpp", "http://127.0.0.1:8080/v1", ("LLAMACPP_API_KEY", "LLAMACPP_BASE_URL"))
+            },
+            Self::Vllm => local("vllm", "http://127.0.0.1:8000/v1", ("VLLM_API_KEY", "VLLM_BASE_URL")),
+            Self::LmStudio => {
+                local("lm-studio", "http://127.0.0.1:1234/v1", ("LMSTUDIO_API_KEY", "LMSTUDIO_BASE_URL"))
+            }
+            Self::Compatible => Facts {
+                also: &["openaicompatible", "custom"],
+                base: None,
+                ..local("compatible", "", ("LLM_API_KEY", "LLM_BASE_URL"))
+            },
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The variables of a service: for its key, and for another address.
+type Variables = (&'static str, &'static str);
+
+const OPENAI: Variables = ("OPENAI_API_KEY", "OPENAI_BASE_URL");
+const ANTHROPIC: Variables = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL");
+const GEMINI: Variables = ("GEMINI_API_KEY", "GEMINI_BASE_URL");
+const DEEPSEEK: Variables = ("DEEPSEEK_API_KEY", "DEEPSEEK_BASE_URL");
+const DASHSCOPE: Variables = ("DASHSCOPE_API_KEY", "DASHSCOPE_BASE_URL");
+const MOONSHOT: Variables = ("MOONSHOT_API_KEY", "MOONSHOT_BASE_URL");
+const MINIMAX: Variables = ("MINIMAX_API_KEY", "MINIMAX_BASE_URL");
+const MISTRAL: Variables = ("MISTRAL_API_KEY", "MISTRAL_BASE_URL");
+const GROQ: Variables = ("GROQ_API_KEY", "GROQ_BASE_URL");
+const OPENROUTER: Variables = ("OPENROUTER_API_KEY", "OPENROUTER_BASE_URL");
+
+const OLLAMA: Facts = Facts {
+    name: "ollama",
+    also: &[],
+    model: Some("llama3.2"),
+    base: Some("http://127.0.0.1:11434"),
+    base_variable: "OLLAMA_HOST",
+    key_variable: None,
+    needs_key: false,
+};
+
+/// A service that is paid for.
+fn cloud(name: &'static str, model: &'static str, base: &'static str, variables: Variables) -> Facts {
+    let (key, base_variable) = variables;
+    Facts {
+        name,
+        also: &[],
+        model: Some(model),
+        base: Some(base),
+        base_variable,
+        key_variable: Some(key),
+        needs_key: true,
+    }
+}
+
+/// A server of one's own: it may want a key, and only its owner knows its models.
+fn local(name: &'static str, base: &'static str, variables: Variables) -> Facts {
+    Facts { model: None, needs_key: false, ..cloud(name, "", base, variables) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    // CLI-005: the names that the documentation gives, and the variables behind them.
+    #[test]
+    fn cli_005_names_and_variables() {
+        for (name, kind, key, base) in [
+            ("openai", Kind::OpenAi, Some("OPENAI_API_KEY"), "OPENAI_BASE_URL"),
+            ("anthropic", Kind::Anthropic, Some("ANTHROPIC_API_KEY"), "ANTHROPIC_BASE_URL"),
+            ("minimax", Kind::MiniMax, Some("MINIMAX_API_KEY"), "MINIMAX_BASE_URL"),
+            ("gemini", Kind::Gemini, Some("GEMINI_API_KEY"), "GEMINI_BASE_URL"),
+            ("ollama", Kind::Ollama, None, "OLLAMA_HOST"),
+        ] {
+            assert_eq!(Kind::parse(name), Some(kind));
+            assert_eq!((kind.key_variable(), kind.base_url_variable()), (key, base));
+        }
+    }
+
+    #[test]
+    fn spellings() {
+        for (name, kind) in [
+            ("OpenAI", Kind::OpenAi),
+            (" claude ", Kind::Anthropic),
+            ("llama.cpp", Kind::LlamaCpp),
+            ("LM Studio", Kind::LmStudio),
+            ("lmstudio", Kind::LmStudio),
+            ("openai-compatible", Kind::Compatible),
+            ("Kimi", Kind::Moonshot),
+        ] {
+            assert_eq!(Kind::parse(name), Some(kind), "{name}");
+        }
+        assert_eq!(Kind::parse("stub"), None);
+        assert_eq!(Kind::parse(""), None);
+    }
+
+    #[test]
+    fn every_kind_is_found_by_its_own_name_and_no_other_is() {
+        let names: BTreeSet<&str> = Kind::all().map(Kind::name).collect();
+        assert_eq!(names.len(), Kind::all().count());
+        assert!(Kind::all().all(|kind| Kind::parse(kind.name()) == Some(kind)));
+        assert!(Kind::all().all(|kind| !kind.needs_key() || kind.default_model().is_some()));
+    }
+}

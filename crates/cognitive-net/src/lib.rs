@@ -1,0 +1,44 @@
+//! Outbound HTTP: the model providers behind one port.
+//!
+//! [`provider`] turns a [`ProviderConfig`] into a [`Provider`](cognitive_contract::ports::Provider). Whatever the service,
+//! the same holds: it is always asked to stream; it is bound to the lowered contract where it can be, and what it refuses
+//! is tried with less and remembered; what is transient is tried again, twice at most and never after the first piece of
+//! text; the whole call ends within its time; and an answer counts only if the service said that it is complete.
+//!
+//! Read the modules in this order: `kind` and `config` (what can be asked), `llm` (one file per service, and
+//! `llm::remote`, the one loop that all of them share), `complaint` and `fault` (what a service or the network says
+//! when it goes wrong), `retry`, `client`, `frames` and `sse` (the wire), `secret` and `redact`, `probe`.
+//!
+//! ```
+//! use cognitive_net::{Kind, ProviderConfig, Secret, provider};
+//!
+//! let config = ProviderConfig::new(Kind::parse("OpenAI").unwrap()).with_key(Secret::new("sk-not-a-real-key"));
+//! assert!(!format!("{config:?}").contains("not-a-real-key"));
+//! assert_eq!(provider(config).unwrap().name(), "openai");
+//!
+//! let error = provider(ProviderConfig::new(Kind::Anthropic)).err().unwrap();
+//! assert!(error.to_string().ends_with("anthropic needs a key: set `ANTHROPIC_API_KEY`"));
+//! ```
+//!
+//! This crate is the only one that opens a connection to the outside. It reads no environment variable — keys and
+//! addresses are handed in; only the proxies of the machine are taken from where every program finds them — prints
+//! nothing, knows no envelope and no prompt, and passes schemas through as they come. No text that leaves it carries a key.
+
+mod client;
+mod complaint;
+mod config;
+mod fault;
+mod frames;
+mod kind;
+mod llm;
+mod probe;
+mod redact;
+mod retry;
+mod secret;
+mod sse;
+
+pub use config::{ProviderConfig, Proxies, provider};
+pub use kind::Kind;
+pub use probe::{Probe, probe};
+pub use retry::{Pause, RealPause};
+pub use secret::Secret;

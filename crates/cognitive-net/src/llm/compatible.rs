@@ -1,0 +1,43 @@
+//! Where the services that speak OpenAI's chat completions differ from each other. Only what their documentation or
+//! their error messages say; everything else is found out by asking (see `terms`).
+
+use crate::kind::Kind;
+use crate::llm::openai::{Dialect, EVERYTHING, OPENAI};
+use crate::llm::terms::{Bind, Extra};
+
+/// The dialect of a kind; `None` for those that speak something else.
+pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
+    match kind {
+        Kind::Anthropic | Kind::Gemini | Kind::Ollama => None,
+        Kind::OpenAi => Some(OPENAI),
+        // JSON mode only: a schema is answered with 400, or is taken and ignored.
+        Kind::DeepSeek | Kind::Qwen | Kind::Moonshot => Some(Dialect { ladder: NO_SCHEMA, ..USUAL }),
+        // Documents no `response_format` at all, and mixes thoughts into the text unless told to keep them apart.
+        Kind::MiniMax => Some(Dialect { ladder: ONLY_PROMPT, switches: &["reasoning_split"], ..USUAL }),
+        // Refuses members that it does not know, counts tokens without being asked, and has its own word for the seed.
+        Kind::Mistral => Some(Dialect { without: &[Extra::StreamUsage], seed: "random_seed", ..USUAL }),
+        // Knows schemas, but no JSON mode.
+        Kind::LmStudio => Some(Dialect { ladder: NO_JSON_MODE, ..USUAL }),
+        Kind::Groq | Kind::OpenRouter | Kind::LlamaCpp | Kind::Vllm | Kind::Compatible => Some(USUAL),
+    }
+}
+
+/// What most of them take. The limit of tokens has its old name: all of them know it, few know the new one.
+const USUAL: Dialect = Dialect { ladder: EVERYTHING, without: &[], seed: "seed", switches: &[] };
+
+const NO_SCHEMA: &[Bind] = &[Bind::Json, Bind::Prompt];
+const NO_JSON_MODE: &[Bind] = &[Bind::Schema, Bind::Prompt];
+const ONLY_PROMPT: &[Bind] = &[Bind::Prompt];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ladder_ends_at_the_prompt_and_only_goes_down() {
+        for dialect in Kind::all().filter_map(dialect) {
+            assert_eq!(dialect.ladder.last(), Some(&Bind::Prompt));
+            assert!(dialect.ladder.is_sorted());
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The model providers: what a service is asked and how its answer is read, one file per service; `remote` is the loop
+//! that all of them share. An adapter only translates. It opens no connection, waits for nothing and remembers nothing.
+
+pub(crate) mod anthropic;
+pub(crate) mod compatible;
+pub(crate) mod gemini;
+pub(crate) mod ollama;
+pub(crate) mod openai;
+pub(crate) mod remote;
+pub(crate) mod terms;
+
+use cognitive_contract::lower::Target;
+use cognitive_contract::ports::{Finish, ModelCall, Usage};
+use reqwest::Url;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+use crate::complaint::Complaint;
+use crate::frames::Shape;
+use crate::llm::terms::{Bind, Extra, Terms};
+
+/// What is said of a model that does not say why it refuses.
+pub(crate) const REFUSED: &str = "the model refused to answer";
+
+/// One service's way of being asked.
+pub(crate) trait Wire: Send + Sync {
+    /// What an answer can be bound to.
+    fn target(&self) -> Option<Target>;
+
+    /// The bindings that it takes, the tightest first.
+    fn ladder(&self) -> &'static [Bind];
+
+    /// What it is never sent: it is known not to take it, or has no such thing.
+    fn without(&self) -> &'static [Extra];
+
+    /// The model that is asked.
+    fn model(&self) -> &str;
+
+    /// How it sends answers.
+    fn shape(&self) -> Shape;
+
+    /// Where calls go.
+    fn address(&self) -> &Url;
+
+    /// What goes with every request; the key is marked as not to be shown.
+    fn headers(&self) -> &HeaderMap;
+
+    /// The request for a call. The schema is there exactly if the terms bind to one.
+    fn body(&self, call: &ModelCall, terms: &Terms, schema: Option<&Value>) -> Value;
+
+    /// Reads one frame of an answer, or a whole answer: services that ignore the wish for a stream send the same
+    /// members in one piece. Text goes to `text`.
+    fn read(&self, frame: &Value, reading: &mut Reading, text: &mut dyn FnMut(&str))
+    -> Result<(), Complaint>;
+
+    /// Where it lists its models.
+    fn list(&self) -> &Url;
+
+    /// The names in such a list.
+    fn names(&self, list: &Value) -> Vec<String>;
+}
+
+/// What is known of an answer besides its text.
+#[derive(Debug, Default)]
+pub(crate) struct Reading {
+    /// The model as the service names it.
+    pub(crate) model: Option<String>,
+    /// Why it ended; without this the answer is not complete.
+    pub(crate) finish: Option<Finish>,
+    /// What the model says instead of an answer.
+    pub(crate) refusal: String,
+    /// Tokens.
+    pub(crate) usage: Option<Usage>,
+    /// The service said that nothing more will come.
+    pub(crate) closed: bool,
+}
+
+impl Reading {
+    /// Whether the service said that the answer is complete.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.closed || self.finish.is_some()
+    }
+
+    /// Notes the model's name.
+    pub(crate) fn name_model(&mut self, name: Option<&Value>) {
+        let name = name.and_then(Value::as_str).filter(|name| !name.is_empty());
+        self.model = name.map(str::to_owned).or_else(|| self.model.take());
+    }
+
+    /// Why it ended. A refusal in words says more than the code for one.
+    pub(crate) fn finish(&self) -> Finish {
+        match (&self.finish, self.refusal.is_empty()) {
+            (_, false) => Finish::Refused(self.refusal.clone()),
+            (Some(finish), true) => finish.clone(),
+            (None, true) => Finish::Complete,
+        }
+    }
+}
+
+/// A text member.
+pub(crate) fn text_of<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer).and_then(Value::as_str)
+}
+
+/// A count, zero if it is missing.
+pub(crate) fn count(value: &Value, name: &str) -> u64 {
+    value.get(name).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// The texts at `member` in the list at `list`.
+pub(crate) fn names_in(value: &Value, list: &str, member: &str) -> Vec<String> {
+    let items = value.get(list).and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(|item| item.get(member).and_then(Value::as_str)).map(str::to_owned).collect()
+}

@@ -1,0 +1,279 @@
+//! The one loop behind every provider: ask, read, give in to what the service cannot do, wait, ask again, report.
+//! Knows HTTP and time, but no service. Nothing here outlives the future: dropping it closes the connection.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use cognitive_contract::lower::Target;
+use cognitive_contract::ports::{
+    Attempt, CallSink, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, Response};
+use serde_json::Value;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::client::{Body, BodyError, LONGEST_BODY, beginning};
+use crate::complaint::Complaint;
+use crate::fault::{Fault, Reporter};
+use crate::frames::{Frames, Unreadable};
+use crate::llm::terms::{Bind, Memory, Terms};
+use crate::llm::{Reading, Wire};
+use crate::redact::Redactor;
+use crate::retry::{Again, Pause, retry_after, wait};
+
+/// A stream that is silent for so long is dead. (S-04)
+const SILENCE: Duration = Duration::from_mins(1);
+/// After the last text only a count of tokens can come.
+const AFTERTHOUGHT: Duration = Duration::from_secs(2);
+/// After the closing mark nothing can come; but a body read to its end leaves a connection that can be used again.
+const FAREWELL: Duration = Duration::from_millis(100);
+/// There are fewer things to give in to than this.
+const CONCESSIONS: usize = 8;
+
+/// A model behind HTTP.
+pub(crate) struct Remote {
+    pub(crate) name: &'static str,
+    pub(crate) wire: Box<dyn Wire>,
+    pub(crate) client: Client,
+    pub(crate) memory: Memory,
+    pub(crate) redactor: Redactor,
+    pub(crate) pause: Arc<dyn Pause>,
+}
+
+impl Provider for Remote {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn target(&self) -> Option<Target> {
+        self.wire.target()
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        Box::pin(self.tries(call, sink))
+    }
+}
+
+/// What a try leaves behind, whether or not it was cut short.
+struct Feed<'a> {
+    sink: &'a mut dyn CallSink,
+    begun: bool,
+    status: Option<u16>,
+}
+
+impl Feed<'_> {
+    fn text(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.begun = true;
+            self.sink.piece(text);
+        }
+    }
+}
+
+impl Remote {
+    /// Try after try, within the time of the call.
+    async fn tries(&self, call: &ModelCall, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
+        let deadline = deadline(call.timeout);
+        let mut terms = self.memory.terms(call);
+        let mut feed = Feed { sink, begun: false, status: None };
+        let (mut retries, mut concessions) = (0, 0);
+        loop {
+            let started = Instant::now();
+            feed.status = None;
+            let outcome = timeout_at(deadline, self.one_try(call, &terms, &mut feed)).await;
+            let outcome = outcome.unwrap_or_else(|_| Err(Fault::new(ProviderError::Timeout, Again::Never)));
+            report(&mut feed, terms.bind, started, &outcome);
+            let fault = match outcome {
+                Ok(end) => {
+                    if concessions > 0 {
+                        self.memory.remember(&terms, call);
+                    }
+                    return Ok(end);
+                }
+                Err(fault) if feed.begun => return Err(fault.after_text()),
+                Err(fault) => fault,
+            };
+            if let Some(less) = self.less(&terms, &fault, call).filter(|_| concessions < CONCESSIONS) {
+                terms = less;
+                concessions += 1;
+                continue;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Some(time) = wait(fault.again, retries, left, self.pause.jitter()) else {
+                return Err(fault.error);
+            };
+            self.pause.sleep(time).await;
+            retries += 1;
+        }
+    }
+
+    /// The terms to try next, if it was the terms that the service did not like.
+    fn less(&self, terms: &Terms, fault: &Fault, call: &ModelCall) -> Option<Terms> {
+        let about_the_request = match fault.error {
+            ProviderError::Unexpected(_) => true,
+            // Some servers answer 500 to a schema that they cannot turn into a grammar.
+            ProviderError::Unavailable(_) => {
+                fault.complaint.as_ref().is_some_and(|complaint| complaint.mentions(&["grammar", "schema"]))
+            }
+            _ => false,
+        };
+        let complaint = fault.complaint.as_ref().filter(|_| about_the_request)?;
+        self.memory.concede(terms, complaint, call)
+    }
+
+    async fn one_try(&self, call: &ModelCall, terms: &Terms, feed: &mut Feed<'_>) -> Result<ModelEnd, Fault> {
+        let reporter = Reporter { name: self.name, redactor: &self.redactor, call: Some(call) };
+        let response = self.send(call, terms).await.map_err(|error| reporter.transport(&error))?;
+        let status = response.status();
+        feed.status = Some(status.as_u16());
+        if !status.is_success() {
+            return self.refused_or_failed(response, terms, reporter).await;
+        }
+        let reading = self.read(response, feed, reporter).await?;
+        if !reading.is_finished() {
+            return Err(reporter.interrupted("it ended without its closing mark", Again::Later));
+        }
+        Ok(self.end(&reading, terms.bind))
+    }
+
+    async fn send(&self, call: &ModelCall, terms: &Terms) -> Result<Response, reqwest::Error> {
+        let schema = self.memory.schema(call).filter(|_| terms.bind == Bind::Schema);
+        let body = self.wire.body(call, terms, schema.map(|schema| &schema.schema));
+        let request = self.client.post(self.wire.address().clone()).headers(self.wire.headers().clone());
+        request.header(CONTENT_TYPE, "application/json").body(body.to_string()).send().await
+    }
+
+    /// An answer with an error status. A guard that stops a prompt is no failure: it is the service's answer. (S-09)
+    async fn refused_or_failed(
+        &self,
+        response: Response,
+        terms: &Terms,
+        reporter: Reporter<'_>,
+    ) -> Result<ModelEnd, Fault> {
+        let status = response.status().as_u16();
+        let asked = retry_after(response.headers(), SystemTime::now());
+        let body = beginning(response).await;
+        let fault = reporter.status(status, asked, &body);
+        let refusal = fault.complaint.as_ref().filter(|complaint| status == 400 && complaint.is_refusal());
+        let Some(complaint) = refusal else { return Err(fault) };
+        let why = reporter.quote(complaint).unwrap_or_else(|| "the prompt was blocked".to_owned());
+        let reading = Reading { finish: Some(Finish::Refused(why)), ..Reading::default() };
+        Ok(self.end(&reading, terms.bind))
+    }
+
+    /// Reads an answer until the service says that it is over, or until there is no more.
+    async fn read(
+        &self,
+        response: Response,
+        feed: &mut Feed<'_>,
+        reporter: Reporter<'_>,
+    ) -> Result<Reading, Fault> {
+        let content_type = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let content_type = content_type.unwrap_or_default().to_owned();
+        let unreadable = |why| unreadable(why, reporter);
+        let mut frames = Frames::new(&content_type, self.wire.shape()).map_err(unreadable)?;
+        let (mut body, mut reading) = (Body::new(response), Reading::default());
+        let (mut piece, mut complete) = (Vec::new(), Vec::new());
+        loop {
+            let more = match timeout(patience(&reading), body.next(&mut piece)).await {
+                Ok(Ok(more)) => more,
+                // What was announced as complete stays complete, however the connection ends.
+                Ok(Err(_)) | Err(_) if reading.is_finished() => return Ok(reading),
+                Ok(Err(error)) => return Err(broken(error, reporter)),
+                Err(_) => return Err(Fault::new(ProviderError::Timeout, Again::Never)),
+            };
+            if reading.closed {
+                return Ok(reading);
+            }
+            if more {
+                frames.push(&piece, &mut complete).map_err(unreadable)?;
+            } else {
+                frames.finish(&mut complete);
+            }
+            for frame in complete.drain(..) {
+                self.frame(&frame, &mut reading, feed, reporter)?;
+            }
+            if !more {
+                return Ok(reading);
+            }
+        }
+    }
+
+    fn frame(
+        &self,
+        frame: &str,
+        reading: &mut Reading,
+        feed: &mut Feed<'_>,
+        reporter: Reporter<'_>,
+    ) -> Result<(), Fault> {
+        if frame.trim() == "[DONE]" {
+            reading.closed = true;
+        }
+        if reading.closed {
+            return Ok(());
+        }
+        let value: Value =
+            serde_json::from_str(frame).map_err(|_| reporter.unreadable("something that is not JSON"))?;
+        // A whole answer may be a list of what would have been frames.
+        let values = if let Value::Array(values) = value { values } else { vec![value] };
+        for value in values {
+            let complaint = match Complaint::of_frame(&value) {
+                Some(complaint) => Err(complaint),
+                None => self.wire.read(&value, reading, &mut |text| feed.text(text)),
+            };
+            complaint.map_err(|complaint| reporter.frame(complaint))?;
+        }
+        Ok(())
+    }
+
+    fn end(&self, reading: &Reading, bind: Bind) -> ModelEnd {
+        let model = reading.model.as_deref().unwrap_or_else(|| self.wire.model());
+        let mut end = ModelEnd::complete(model, bind.decode());
+        end.finish = reading.finish();
+        end.usage = reading.usage;
+        end
+    }
+}
+
+fn deadline(time: Duration) -> Instant {
+    // A time that no clock can show is no limit; a day is none either.
+    let now = Instant::now();
+    now.checked_add(time).unwrap_or_else(|| now + Duration::from_hours(24))
+}
+
+fn patience(reading: &Reading) -> Duration {
+    if reading.closed {
+        FAREWELL
+    } else if reading.is_finished() {
+        AFTERTHOUGHT
+    } else {
+        SILENCE
+    }
+}
+
+fn report(feed: &mut Feed<'_>, bind: Bind, started: Instant, outcome: &Result<ModelEnd, Fault>) {
+    let text = outcome.as_ref().map_or_else(|fault| fault.error.to_string(), |_| "ok".to_owned());
+    let mut attempt = Attempt::new(bind.decode(), text, started.elapsed());
+    attempt.status = feed.status;
+    feed.sink.attempt(attempt);
+}
+
+fn broken(error: BodyError, reporter: Reporter<'_>) -> Fault {
+    match error {
+        BodyError::Lost(error) => reporter.transport(&error),
+        BodyError::TooLong => reporter
+            .interrupted(&format!("it is longer than {} MiB", LONGEST_BODY / 1024 / 1024), Again::Never),
+    }
+}
+
+fn unreadable(why: Unreadable, reporter: Reporter<'_>) -> Fault {
+    match why {
+        Unreadable::Page => reporter.unreadable("a web page"),
+        Unreadable::TooLong => reporter.interrupted("one event of it is too large", Again::Never),
+    }
+}

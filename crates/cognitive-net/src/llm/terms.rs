@@ -1,0 +1,363 @@
+//! What a service is asked for, and what it turned out not to take: the binding to the contract, a temperature, a seed.
+//! A request that the service refuses for one of these is made again with less; what works is remembered for the next.
+//! Never gives up anything that the service did not complain about.
+
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cognitive_contract::lower::{Lowered, Target};
+use cognitive_contract::ports::{DecodeMode, ModelCall};
+
+use crate::complaint::Complaint;
+
+/// How the answer is bound to the contract, the tightest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Bind {
+    /// The service enforces the lowered schema.
+    Schema,
+    /// The service promises JSON.
+    Json,
+    /// Only the prompt asks for it.
+    Prompt,
+}
+
+impl Bind {
+    pub(crate) fn decode(self) -> DecodeMode {
+        match self {
+            Self::Schema => DecodeMode::NativeSchema,
+            Self::Json => DecodeMode::JsonMode,
+            Self::Prompt => DecodeMode::Prompt,
+        }
+    }
+}
+
+/// What can be left out of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Extra {
+    /// How freely the model speaks.
+    Temperature,
+    /// The seed.
+    Seed,
+    /// The wish for a count of tokens at the end of a stream.
+    StreamUsage,
+    /// The name `max_tokens` for the limit in chat completions. Without it the newer name is used.
+    OldTokenName,
+    /// Any limit in chat completions.
+    TokenLimit,
+}
+
+/// The terms of one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// The binding.
+    pub(crate) bind: Bind,
+    /// The bindings that were refused on the way here.
+    refused: BTreeSet<Bind>,
+    /// Whether it was this one schema that was refused, and another might not be.
+    schema_is_to_blame: bool,
+    without: BTreeSet<Extra>,
+}
+
+impl Terms {
+    /// Whether this may be sent.
+    pub(crate) fn keeps(&self, extra: Extra) -> bool {
+        !self.without.contains(&extra)
+    }
+
+    /// The terms that this complaint asks for; `None` if giving in would not help.
+    pub(crate) fn concede(&self, complaint: &Complaint, ladder: &[Bind], sent: &ModelCall) -> Option<Self> {
+        let mut next = self.clone();
+        for extra in NAMED {
+            let was_sent = self.keeps(*extra) && extra.is_sent(self, sent);
+            if was_sent && extra.names().iter().any(|name| names(&complaint.words, name)) {
+                next.without.insert(*extra);
+                return Some(next);
+            }
+        }
+        let about_format = complaint.mentions(FORMAT);
+        if !about_format && !complaint.mentions(UNSUPPORTED) {
+            return None;
+        }
+        if self.bind == Bind::Schema && complaint.mentions(THIS_SCHEMA) {
+            next.schema_is_to_blame = true;
+        } else {
+            next.refused.insert(self.bind);
+        }
+        next.bind = ladder.iter().copied().find(|bind| *bind > self.bind && !self.refused.contains(bind))?;
+        Some(next)
+    }
+}
+
+/// In the order in which they are given up.
+const NAMED: &[Extra] =
+    &[Extra::Temperature, Extra::Seed, Extra::StreamUsage, Extra::OldTokenName, Extra::TokenLimit];
+
+impl Extra {
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Temperature => &["temperature"],
+            Self::Seed => &["seed", "random_seed"],
+            Self::StreamUsage => &["stream_options", "include_usage"],
+            Self::OldTokenName => &["max_tokens"],
+            Self::TokenLimit => &["max_completion_tokens"],
+        }
+    }
+
+    /// Whether a request on these terms carried it.
+    fn is_sent(self, terms: &Terms, call: &ModelCall) -> bool {
+        match self {
+            Self::Temperature | Self::StreamUsage => true,
+            Self::Seed => call.seed.is_some(),
+            Self::OldTokenName => call.max_output_tokens.is_some(),
+            Self::TokenLimit => call.max_output_tokens.is_some() && !terms.keeps(Self::OldTokenName),
+        }
+    }
+}
+
+/// How a binding is called by the services.
+const FORMAT: &[&str] = &[
+    "response_format",
+    "responseformat",
+    "json_schema",
+    "json_object",
+    "jsonschema",
+    "output_config",
+    "output_format",
+    "output format",
+    "response_json_schema",
+    "response_schema",
+    "responseschema",
+    "response_mime_type",
+    "responsemimetype",
+    "response mime type",
+    "structured output",
+    "json mode",
+    "json schema",
+    "grammar",
+    "schema",
+    "invalid format",
+];
+
+/// How services say that they do not know something without saying what.
+const UNSUPPORTED: &[&str] = &[
+    "unsupported",
+    "not supported",
+    "does not support",
+    "unknown name",
+    "unknown field",
+    "extra inputs",
+    "unrecognized",
+];
+
+/// How services say that this schema is the trouble, and another might not be.
+const THIS_SCHEMA: &[&str] = &[
+    "invalid schema",
+    "invalid_json_schema",
+    "invalid json schema",
+    "format.schema",
+    "compiled grammar",
+    "parse grammar",
+    "too complex",
+    "too many states",
+    "too large",
+];
+
+/// Whether a name stands in a text on its own, so that `seed` is not found in `unseeded`.
+fn names(words: &str, name: &str) -> bool {
+    let part_of_a_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    words.match_indices(name).any(|(start, _)| {
+        let before = words.get(..start).and_then(|before| before.chars().next_back());
+        let after = words.get(start + name.len()..).and_then(|after| after.chars().next());
+        !before.is_some_and(part_of_a_name) && !after.is_some_and(part_of_a_name)
+    })
+}
+
+/// What a service is known to take. One per provider, shared by all its calls.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    ladder: &'static [Bind],
+    target: Option<Target>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    refused: BTreeSet<Bind>,
+    without: BTreeSet<Extra>,
+    /// Hashes of schemas that the service cannot take, while it takes others.
+    bad_schemas: HashSet<u64>,
+}
+
+impl Memory {
+    /// Nothing is known but what the service says of itself.
+    pub(crate) fn new(ladder: &'static [Bind], target: Option<Target>, without: &[Extra]) -> Self {
+        let without = without.iter().copied().collect();
+        let known = Known { refused: BTreeSet::new(), without, bad_schemas: HashSet::new() };
+        Self { ladder, target, known: Mutex::new(known) }
+    }
+
+    /// The terms for a call: the tightest binding that is not known to fail.
+    pub(crate) fn terms(&self, call: &ModelCall) -> Terms {
+        let schema = self.schema(call);
+        let known = self.lock();
+        let fits = |bind: Bind| match (bind, schema) {
+            (Bind::Schema, None) => false,
+            (Bind::Schema, Some(schema)) => !known.bad_schemas.contains(&hash(schema)),
+            (Bind::Json | Bind::Prompt, _) => true,
+        };
+        let bind = self.ladder.iter().copied().find(|bind| !known.refused.contains(bind) && fits(*bind));
+        Terms {
+            bind: bind.unwrap_or(Bind::Prompt),
+            refused: known.refused.clone(),
+            schema_is_to_blame: false,
+            without: known.without.clone(),
+        }
+    }
+
+    /// The schema of a call, if it was lowered for this service.
+    pub(crate) fn schema<'a>(&self, call: &'a ModelCall) -> Option<&'a Lowered> {
+        call.schema.as_deref().filter(|schema| Some(schema.target) == self.target)
+    }
+
+    /// What to ask for instead.
+    pub(crate) fn concede(&self, terms: &Terms, complaint: &Complaint, call: &ModelCall) -> Option<Terms> {
+        terms.concede(complaint, self.ladder, call)
+    }
+
+    /// A request on these terms worked, after one on other terms did not.
+    pub(crate) fn remember(&self, terms: &Terms, call: &ModelCall) {
+        let bad = self.schema(call).filter(|_| terms.schema_is_to_blame).map(hash);
+        let mut known = self.lock();
+        known.without.extend(&terms.without);
+        known.refused.extend(&terms.refused);
+        known.bad_schemas.extend(bad);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Whoever panicked while holding it has at worst remembered less.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn hash(schema: &Lowered) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(schema.schema.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const ALL: &[Bind] = &[Bind::Schema, Bind::Json, Bind::Prompt];
+
+    fn call(schema: Option<Value>) -> ModelCall {
+        let mut call = ModelCall::new(String::new(), String::new(), 0.0);
+        let lowered = |schema| Arc::new(Lowered { target: Target::OpenAi, schema, losses: Vec::new() });
+        call.schema = schema.map(lowered);
+        call.seed = Some(1);
+        call.max_output_tokens = Some(9);
+        call
+    }
+
+    fn memory() -> Memory {
+        Memory::new(ALL, Some(Target::OpenAi), &[])
+    }
+
+    fn complaint(text: &str) -> Complaint {
+        Complaint::of_body(json!({ "error": { "message": text } }).to_string().as_bytes())
+    }
+
+    /// What is asked for after each of these complaints.
+    fn after(complaints: &[&str]) -> Option<Terms> {
+        let (memory, call) = (memory(), call(Some(json!({}))));
+        let first = Some(memory.terms(&call));
+        complaints.iter().fold(first, |terms, text| memory.concede(&terms?, &complaint(text), &call))
+    }
+
+    #[test]
+    fn bindings_are_loosened_step_by_step() {
+        let refusals = [
+            "'response_format' of type 'json_schema' is not supported with this model",
+            "This response_format type is unavailable now",
+        ];
+        assert_eq!(after(&refusals[..0]).unwrap().bind, Bind::Schema);
+        assert_eq!(after(&refusals[..1]).unwrap().bind, Bind::Json);
+        assert_eq!(after(&refusals).unwrap().bind, Bind::Prompt);
+        assert_eq!(after(&[refusals[0], refusals[1], refusals[1]]), None);
+    }
+
+    #[test]
+    fn only_what_was_named_is_given_up() {
+        for (text, extra) in [
+            ("Unsupported value: 'temperature' does not support 0 with this model.", Extra::Temperature),
+            ("`temperature` is deprecated for this model.", Extra::Temperature),
+            ("seed: Extra inputs are not permitted", Extra::Seed),
+            ("Unknown field: stream_options", Extra::StreamUsage),
+            (
+                "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+                Extra::OldTokenName,
+            ),
+        ] {
+            let terms = after(&[text]).unwrap();
+            assert_eq!(terms.without, BTreeSet::from([extra]), "{text}");
+            assert_eq!(terms.bind, Bind::Schema);
+        }
+        assert_eq!(after(&["You must not exceed the unseeded limit"]), None);
+        assert_eq!(after(&["The model refuses to load"]), None);
+    }
+
+    #[test]
+    fn the_limit_itself_goes_last() {
+        let both = after(&["max_tokens is not supported", "max_completion_tokens is not supported"]).unwrap();
+        assert!(!both.keeps(Extra::OldTokenName) && !both.keeps(Extra::TokenLimit));
+    }
+
+    #[test]
+    fn what_works_is_remembered() {
+        let memory = memory();
+        let with = call(Some(json!({ "type": "object" })));
+        let terms = memory.terms(&with);
+        let terms = memory.concede(&terms, &complaint("json_schema is not supported"), &with).unwrap();
+        let terms = memory.concede(&terms, &complaint("temperature is not supported"), &with).unwrap();
+        assert_eq!(memory.terms(&with).bind, Bind::Schema, "not before it worked");
+        memory.remember(&terms, &with);
+        assert_eq!(memory.terms(&with).bind, Bind::Json);
+        assert!(!memory.terms(&with).keeps(Extra::Temperature));
+    }
+
+    #[test]
+    fn one_bad_schema_does_not_spoil_the_others() {
+        let memory = memory();
+        let (bad, good) = (call(Some(json!({ "a": 1 }))), call(Some(json!({ "b": 1 }))));
+        let complaint = complaint("Invalid schema for response_format 'answer': 'oneOf' is not permitted");
+        let terms = memory.concede(&memory.terms(&bad), &complaint, &bad).unwrap();
+        memory.remember(&terms, &bad);
+        assert_eq!(memory.terms(&bad).bind, Bind::Json);
+        assert_eq!(memory.terms(&good).bind, Bind::Schema);
+    }
+
+    // LM Studio takes schemas, but no plain JSON mode.
+    #[test]
+    fn a_service_without_json_mode_may_still_take_schemas() {
+        let memory = memory();
+        let (with, plain) = (call(Some(json!({}))), call(None));
+        let complaint = complaint("'response_format.type' must be 'json_schema' or 'text'");
+        let terms = memory.concede(&memory.terms(&plain), &complaint, &plain).unwrap();
+        memory.remember(&terms, &plain);
+        assert_eq!(memory.terms(&plain).bind, Bind::Prompt);
+        assert_eq!(memory.terms(&with).bind, Bind::Schema);
+    }
+
+    #[test]
+    fn a_schema_for_somebody_else_is_no_schema() {
+        let mut other = call(Some(json!({})));
+        other.schema =
+            Some(Arc::new(Lowered { target: Target::Gemini, schema: json!({}), losses: Vec::new() }));
+        assert_eq!(memory().terms(&other).bind, Bind::Json);
+        assert_eq!(memory().terms(&call(None)).bind, Bind::Json);
+    }
+}

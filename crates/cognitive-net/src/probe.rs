@@ -1,0 +1,62 @@
+//! A look at a service without asking its model anything: does it answer, does it accept the key, does it know the
+//! model. One request, three seconds, no retry.
+
+use std::time::{Duration, SystemTime};
+
+use cognitive_contract::ports::ProviderError;
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use crate::client::{Body, BodyError, beginning};
+use crate::config::{ProviderConfig, remote};
+use crate::fault::Reporter;
+use crate::llm::remote::Remote;
+use crate::retry::retry_after;
+
+/// The time for the whole look.
+const TIME: Duration = Duration::from_secs(3);
+
+/// What a look at a service showed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Probe {
+    /// The model that would be asked.
+    pub model: String,
+    /// Whether the service lists it. Some services know more models than they list.
+    pub model_is_listed: bool,
+    /// The models that it lists.
+    pub models: Vec<String>,
+    /// How long it took.
+    pub latency: Duration,
+}
+
+/// Looks whether a service answers. Fails as a call would fail, and with [`ProviderError::Timeout`] after three seconds.
+pub async fn probe(config: &ProviderConfig) -> Result<Probe, ProviderError> {
+    let remote = remote(config)?;
+    let started = Instant::now();
+    let list = timeout(TIME, list(&remote)).await.unwrap_or(Err(ProviderError::Timeout))?;
+    let models = remote.wire.names(&list);
+    let model = remote.wire.model().to_owned();
+    Ok(Probe { model_is_listed: models.contains(&model), model, models, latency: started.elapsed() })
+}
+
+async fn list(remote: &Remote) -> Result<Value, ProviderError> {
+    let reporter = Reporter { name: remote.name, redactor: &remote.redactor, call: None };
+    let request = remote.client.get(remote.wire.list().clone()).headers(remote.wire.headers().clone());
+    let response = request.send().await.map_err(|error| reporter.transport(&error).error)?;
+    let status = response.status();
+    if !status.is_success() {
+        let asked = retry_after(response.headers(), SystemTime::now());
+        return Err(reporter.status(status.as_u16(), asked, &beginning(response).await).error);
+    }
+    let (mut body, mut piece, mut text) = (Body::new(response), Vec::new(), Vec::new());
+    loop {
+        match body.next(&mut piece).await {
+            Ok(true) => text.extend_from_slice(&piece),
+            Ok(false) => break,
+            Err(BodyError::Lost(error)) => return Err(reporter.transport(&error).error),
+            Err(BodyError::TooLong) => return Err(reporter.unreadable("far too much").error),
+        }
+    }
+    serde_json::from_slice(&text).map_err(|_| reporter.unreadable("something that is not JSON").error)
+}

@@ -1,0 +1,126 @@
+//! Recorded answers: the same text, finish, model and count of tokens, however the bytes are cut.
+
+use cognitive_contract::ports::{DecodeMode, Finish, Usage};
+use cognitive_net::Kind;
+
+use crate::support::{TEXT, play, recorded, run};
+
+/// What a recording should say.
+struct Expected {
+    text: &'static str,
+    finish: Finish,
+    model: &'static str,
+    output_tokens: u64,
+}
+
+fn whole(model: &'static str) -> Expected {
+    Expected { text: TEXT, finish: Finish::Complete, model, output_tokens: 17 }
+}
+
+/// Plays a recording in pieces of one byte, of seven, and in one piece.
+fn check(kind: Kind, name: &str, expected: &Expected) {
+    for cut in [1, 7, usize::MAX] {
+        let (outcome, _) = run(play(kind, vec![recorded(name).cut(cut).act()]));
+        let end = outcome.ok();
+        assert_eq!(outcome.heard.text, expected.text, "{name} in pieces of {cut}");
+        assert_eq!(end.finish, expected.finish, "{name}");
+        assert_eq!(end.model, expected.model, "{name}");
+        let usage = Usage { input_tokens: 211, output_tokens: expected.output_tokens };
+        assert_eq!(end.usage, Some(usage), "{name}");
+        assert_eq!(outcome.statuses(), [Some(200)], "{name}");
+        assert_eq!(outcome.heard.attempts[0].outcome, "ok");
+    }
+}
+
+#[test]
+fn openai_streams_and_whole_answers() {
+    for name in ["openai/stream", "openai/whole"] {
+        check(Kind::OpenAi, name, &whole("gpt-5.4-mini-2026-03-17"));
+    }
+}
+
+#[test]
+fn anthropic_streams_and_whole_answers() {
+    for name in ["anthropic/stream", "anthropic/whole"] {
+        check(Kind::Anthropic, name, &whole("claude-sonnet-5"));
+    }
+}
+
+#[test]
+fn gemini_streams_and_whole_answers() {
+    for name in ["gemini/stream", "gemini/whole"] {
+        check(Kind::Gemini, name, &whole("gemini-3.5-flash"));
+    }
+}
+
+#[test]
+fn ollama_streams_and_whole_answers() {
+    for name in ["ollama/stream", "ollama/whole"] {
+        check(Kind::Ollama, name, &whole("llama3.2"));
+    }
+}
+
+#[test]
+fn compatible_services_with_their_habits() {
+    check(Kind::DeepSeek, "compatible/deepseek-stream", &whole("deepseek-flash"));
+    check(Kind::Groq, "compatible/groq-stream", &whole("m-1"));
+}
+
+// PIPE-010: an answer that the limit of tokens cut off is told from one that ended.
+#[test]
+fn pipe_010_answers_cut_off_by_the_limit() {
+    for (kind, name, text) in [
+        (Kind::OpenAi, "openai/length", r#"{"ok": true, "word": "na"#),
+        (Kind::Anthropic, "anthropic/max-tokens", r#"{"ok": true, "word": "na"#),
+        (Kind::Gemini, "gemini/max-tokens", r#"{"ok": true, "word": "na"#),
+        (Kind::Ollama, "ollama/length", r#"{"ok": true, "word": "na"#),
+    ] {
+        let (outcome, _) = run(play(kind, vec![recorded(name).act()]));
+        assert_eq!((outcome.heard.text.as_str(), &outcome.ok().finish), (text, &Finish::CutOff), "{name}");
+    }
+}
+
+// S-09: what the service flags as a refusal comes back as one, with its text.
+#[test]
+fn refusals_with_their_reasons() {
+    for (kind, name, why) in [
+        (Kind::OpenAi, "openai/refusal", "I cannot help with that."),
+        (Kind::OpenAi, "openai/filtered", "the content filter stopped the answer"),
+        (
+            Kind::OpenAi,
+            "openai/error-guard",
+            "The response was filtered due to the prompt triggering the content management policy.",
+        ),
+        (
+            Kind::Anthropic,
+            "anthropic/refusal",
+            "This request was declined because it could enable cyber harm.",
+        ),
+        (Kind::Gemini, "gemini/safety", "the answer was stopped: SAFETY"),
+        (Kind::Gemini, "gemini/blocked-prompt", "the prompt was blocked: PROHIBITED_CONTENT"),
+    ] {
+        let (outcome, _) = run(play(kind, vec![recorded(name).act()]));
+        assert_eq!(outcome.ok().finish, Finish::Refused(why.to_owned()), "{name}");
+        assert_eq!(outcome.heard.attempts.len(), 1);
+    }
+}
+
+#[test]
+fn a_reason_to_finish_is_a_closing_mark_too() {
+    let (outcome, _) = run(play(Kind::OpenAi, vec![recorded("openai/no-done").act()]));
+    assert_eq!((outcome.heard.text.as_str(), &outcome.ok().finish), (TEXT, &Finish::Complete));
+    assert_eq!(outcome.ok().usage, None);
+}
+
+#[test]
+fn the_binding_is_reported() {
+    let cases = [
+        (Kind::OpenAi, "openai/stream", DecodeMode::NativeSchema),
+        (Kind::DeepSeek, "compatible/deepseek-stream", DecodeMode::JsonMode),
+        (Kind::MiniMax, "compatible/groq-stream", DecodeMode::Prompt),
+    ];
+    for (kind, name, decode) in cases {
+        let (outcome, _) = run(play(kind, vec![recorded(name).act()]));
+        assert_eq!((outcome.ok().decode, outcome.heard.attempts[0].decode), (decode, decode), "{kind}");
+    }
+}

@@ -1,0 +1,253 @@
+//! The network at its worst: each fault becomes the right error, in bounded time and with a bounded number of tries.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cognitive_contract::ports::ProviderError;
+use cognitive_net::{Kind, provider};
+use tokio::net::TcpListener;
+
+use crate::support::{
+    Act, KEY, NoPause, Outcome, Reply, Server, TEXT, Then, ask, call, config, play, recorded, run,
+};
+
+/// Plays a script against OpenAI and shows how long was waited between tries, in milliseconds.
+fn waits(script: Vec<Act>) -> (Outcome, Vec<u128>) {
+    run(async {
+        let server = Server::start(script).await;
+        let pause = Arc::new(NoPause::default());
+        let provider = provider(config(Kind::OpenAi, &server.url).with_pause(pause.clone())).unwrap();
+        let outcome = ask(provider.as_ref(), &call(provider.target())).await;
+        (outcome, pause.waits())
+    })
+}
+
+/// Plays a script with little time.
+fn hurried(script: Vec<Act>, milliseconds: u64) -> Outcome {
+    run(async {
+        let server = Server::start(script).await;
+        let provider = provider(config(Kind::OpenAi, &server.url)).unwrap();
+        let mut call = call(provider.target());
+        call.timeout = Duration::from_millis(milliseconds);
+        let started = Instant::now();
+        let outcome = ask(provider.as_ref(), &call).await;
+        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        outcome
+    })
+}
+
+fn good() -> Act {
+    recorded("openai/stream").act()
+}
+
+fn unavailable(outcome: &Outcome) -> &str {
+    match outcome.error() {
+        ProviderError::Unavailable(why) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn interrupted(outcome: &Outcome) -> &str {
+    match outcome.error() {
+        ProviderError::Interrupted(why) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn connection_refused() {
+    let outcome = run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let provider = provider(config(Kind::OpenAi, &url)).unwrap();
+        ask(provider.as_ref(), &call(None)).await
+    });
+    assert!(unavailable(&outcome).starts_with("openai cannot be reached: "), "{}", unavailable(&outcome));
+    assert_eq!(outcome.statuses(), [None, None, None]);
+}
+
+#[test]
+fn reset_before_the_head() {
+    let (outcome, waits) = waits(vec![Act::Reset, Act::Reset, Act::Reset]);
+    assert!(unavailable(&outcome).starts_with("openai gave no answer"));
+    assert_eq!(outcome.statuses(), [None, None, None]);
+    assert_eq!(waits, [500, 1_000]);
+}
+
+// PIPE-009: once broken, then fine.
+#[test]
+fn pipe_009_a_transient_failure_is_tried_again() {
+    for first in [Act::Reset, recorded("openai/error-500").act(), recorded("openai/error-503").act()] {
+        let (outcome, waits) = waits(vec![first, good()]);
+        outcome.ok();
+        assert_eq!(outcome.heard.text, TEXT);
+        assert_eq!(outcome.heard.attempts.len(), 2);
+        assert_eq!(waits, [500]);
+    }
+}
+
+#[test]
+fn reset_in_the_middle_of_the_text() {
+    let (outcome, waits) = waits(vec![recorded("openai/truncated").then(Then::Reset).act(), good()]);
+    assert!(interrupted(&outcome).starts_with("openai: the connection was lost"));
+    assert_eq!(outcome.heard.text, r#"{"ok": true, "word": "naïve "#);
+    assert_eq!((outcome.statuses(), waits), (vec![Some(200)], vec![]));
+}
+
+#[test]
+fn reset_before_the_first_text() {
+    let cut = recorded("openai/truncated-before-text");
+    for then in [Then::Reset, Then::End] {
+        let (outcome, _) = waits(vec![cut.clone().then(then).act(), good()]);
+        outcome.ok();
+        assert_eq!(outcome.heard.attempts.len(), 2);
+    }
+    let (outcome, _) = waits(vec![cut.clone().act(), cut.clone().act(), cut.act()]);
+    assert_eq!(interrupted(&outcome), "openai: it ended without its closing mark");
+    assert_eq!(outcome.heard.attempts.len(), 3);
+}
+
+#[test]
+fn a_reset_after_the_closing_mark_is_no_fault() {
+    let (outcome, _) = waits(vec![recorded("openai/stream").then(Then::Reset).act()]);
+    outcome.ok();
+    assert_eq!(outcome.heard.text, TEXT);
+}
+
+#[test]
+fn nothing_comes() {
+    let silent = recorded("openai/truncated-before-text").then(Then::Stall).act();
+    let halfway = recorded("openai/truncated").then(Then::Stall).act();
+    // Time enough for the beginning of an answer, also on a busy machine.
+    for (act, status, time) in [(Act::Stall, None, 50), (silent, Some(200), 250), (halfway, Some(200), 250)] {
+        let outcome = hurried(vec![act], time);
+        assert_eq!(outcome.error(), &ProviderError::Timeout);
+        assert_eq!(outcome.statuses(), [status], "every try is reported, also the last");
+    }
+}
+
+#[test]
+fn a_finished_answer_does_not_wait_for_the_connection() {
+    run(async {
+        let server = Server::start(vec![recorded("openai/stream").then(Then::Stall).act()]).await;
+        let provider = provider(config(Kind::OpenAi, &server.url)).unwrap();
+        let started = Instant::now();
+        ask(provider.as_ref(), &call(None)).await.ok();
+        assert!(started.elapsed() < Duration::from_secs(1));
+        assert!(server.client_left().await);
+    });
+}
+
+#[test]
+fn too_many_requests() {
+    let limited = || Reply::new("429 Too Many Requests", "content-type: application/json", "{}");
+    let (outcome, times) = waits(vec![limited().act(), limited().act(), limited().act()]);
+    assert_eq!(outcome.error(), &ProviderError::RateLimited { retry_after: None });
+    assert_eq!((outcome.statuses(), times), (vec![Some(429); 3], vec![500, 1_000]));
+
+    let asks = |seconds: u64| limited().header(&format!("retry-after: {seconds}")).act();
+    let (outcome, times) = waits(vec![asks(3), recorded("openai/error-429-limit").act(), good()]);
+    outcome.ok();
+    assert_eq!(times, [3_000, 1_200], "what the service asks for");
+
+    let (outcome, times) = waits(vec![asks(31)]);
+    let told = ProviderError::RateLimited { retry_after: Some(Duration::from_secs(31)) };
+    assert_eq!((outcome.error(), times), (&told, vec![]), "too long to wait for");
+
+    let (outcome, times) = waits(vec![asks(6)]);
+    let told = ProviderError::RateLimited { retry_after: Some(Duration::from_secs(6)) };
+    assert_eq!((outcome.error(), times), (&told, vec![]), "no time left for an answer after it");
+}
+
+#[test]
+fn each_service_says_in_its_way_how_long_to_wait() {
+    for (kind, name, seconds) in
+        [(Kind::Anthropic, "anthropic/error-429", 11), (Kind::Gemini, "gemini/error-429", 9)]
+    {
+        let (outcome, _) = run(play(kind, vec![recorded(name).act()]));
+        let told = ProviderError::RateLimited { retry_after: Some(Duration::from_secs(seconds)) };
+        assert_eq!(outcome.error(), &told, "{name}");
+    }
+}
+
+#[test]
+fn always_broken() {
+    let (outcome, waits) = waits(vec![recorded("openai/error-503").act(); 3]);
+    assert_eq!(unavailable(&outcome), "openai answered 503");
+    assert_eq!((outcome.statuses(), waits), (vec![Some(503); 3], vec![500, 1_000]));
+}
+
+#[test]
+fn no_tls_where_tls_is_expected() {
+    let outcome = run(async {
+        let server = Server::start(vec![Act::Raw(b"HTTP/1.1 400 Bad Request\r\n\r\n")]).await;
+        let url = server.url.replace("http://", "https://");
+        let provider = provider(config(Kind::OpenAi, &url)).unwrap();
+        ask(provider.as_ref(), &call(None)).await
+    });
+    assert!(unavailable(&outcome).starts_with("openai cannot be reached safely: "));
+    assert_eq!(outcome.heard.attempts.len(), 1, "it will not get safer");
+}
+
+#[test]
+fn pages_and_gibberish_are_no_answers() {
+    for (name, text) in [
+        ("openai/page", "openai answered with a web page; is the address right?"),
+        ("openai/not-json", "openai answered with something that is not JSON; is the address right?"),
+    ] {
+        let (outcome, _) = waits(vec![recorded(name).act()]);
+        assert_eq!(unavailable(&outcome), text);
+        assert_eq!(outcome.heard.attempts.len(), 1);
+    }
+}
+
+#[test]
+fn an_endless_body_is_cut() {
+    let endless = |body: &str| {
+        let reply = Reply::new("200 OK", "content-type: text/event-stream", body);
+        waits(vec![reply.then(Then::Repeat).act()]).0
+    };
+    let comments = endless(&format!(": {}\n\n", "x".repeat(60_000)));
+    assert_eq!(interrupted(&comments), "openai: it is longer than 16 MiB");
+    let event = endless(&format!("data: {}", "x".repeat(60_000)));
+    assert_eq!(interrupted(&event), "openai: one event of it is too large");
+    assert_eq!((comments.heard.attempts.len(), event.heard.attempts.len()), (1, 1));
+}
+
+#[test]
+fn an_endless_error_says_what_it_said() {
+    let body = format!(r#"{{"error":{{"message":"{}"}}}}"#, "x".repeat(60_000));
+    let reply = Reply::new("404 Not Found", "content-type: application/json", &body);
+    let (outcome, _) = waits(vec![reply.then(Then::Repeat).act()]);
+    assert!(matches!(outcome.error(), ProviderError::Misconfigured(_)), "{:?}", outcome.error());
+}
+
+// ERR-015: a key never follows a redirect to another place.
+#[test]
+fn err_015_redirects_elsewhere_are_not_followed() {
+    for status in ["301 Moved", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
+        run(async {
+            let other = Server::start(vec![good()]).await;
+            let location = format!("location: {}/v1/chat/completions?token={KEY}", other.url);
+            let here = Server::start(vec![Reply::new(status, &location, "").act()]).await;
+            let provider = provider(config(Kind::OpenAi, &here.url)).unwrap();
+            let outcome = ask(provider.as_ref(), &call(None)).await;
+            assert!(matches!(outcome.error(), ProviderError::Misconfigured(_)), "{status}");
+            assert_eq!(other.connections(), 0, "{status}");
+        });
+    }
+}
+
+#[test]
+fn redirects_within_the_same_place_are_followed() {
+    run(async {
+        let moved = Reply::new("308 Permanent Redirect", "location: /v2/chat/completions", "").act();
+        let server = Server::start(vec![moved, good()]).await;
+        let provider = provider(config(Kind::OpenAi, &server.url)).unwrap();
+        ask(provider.as_ref(), &call(None)).await.ok();
+        let lines: Vec<String> = server.seen().iter().map(|request| request.line.clone()).collect();
+        assert_eq!(lines, ["POST /v1/chat/completions HTTP/1.1", "POST /v2/chat/completions HTTP/1.1"]);
+        assert_eq!(server.seen()[0].body, server.seen()[1].body);
+    });
+}

@@ -1,0 +1,100 @@
+//! Connections from their beginning to their end, and looks at a service that ask no model.
+
+use std::time::Duration;
+
+use cognitive_contract::ports::ProviderError;
+use cognitive_net::{Kind, Secret, probe, provider};
+use tokio::time::timeout;
+
+use crate::support::{Act, Heard, KEY, Reply, Server, TEXT, Then, ask, at, call, config, recorded, run};
+
+// A caller that goes away must not leave a model running: local servers stop only when the connection is gone.
+#[test]
+fn dropping_the_call_closes_the_connection() {
+    let halfway = recorded("openai/truncated").then(Then::Stall).act();
+    for act in [halfway, Act::Stall] {
+        run(async {
+            let server = Server::start(vec![act]).await;
+            let provider = at(Kind::OpenAi, &server);
+            let (call, mut heard) = (call(None), Heard::default());
+            let asked = timeout(Duration::from_millis(150), provider.ask(&call, &mut heard)).await;
+            assert!(asked.is_err(), "it should still have been running");
+            assert!(server.client_left().await, "the server saw no end of the connection");
+        });
+    }
+}
+
+#[test]
+fn a_connection_is_used_again() {
+    run(async {
+        let server = Server::start(vec![recorded("openai/stream").act(); 3]).await;
+        let provider = at(Kind::OpenAi, &server);
+        for _ in 0..3 {
+            assert_eq!(ask(provider.as_ref(), &call(None)).await.heard.text, TEXT);
+        }
+        assert_eq!(server.connections(), 1);
+    });
+}
+
+#[test]
+fn calls_at_the_same_time_do_not_disturb_each_other() {
+    run(async {
+        let server = Server::start(vec![recorded("openai/stream").cut(50).act(); 8]).await;
+        let provider = at(Kind::OpenAi, &server);
+        let tasks: Vec<_> = (0..8)
+            .map(|_| {
+                let provider = provider.clone();
+                tokio::spawn(async move { ask(provider.as_ref(), &call(None)).await.heard.text })
+            })
+            .collect();
+        for task in tasks {
+            assert_eq!(task.await.unwrap(), TEXT);
+        }
+    });
+}
+
+#[test]
+fn a_look_at_each_service() {
+    for (kind, path, listed) in [
+        (Kind::OpenAi, "GET /v1/models HTTP/1.1", "gpt-5.4"),
+        (Kind::Anthropic, "GET /v1/models?limit=1000 HTTP/1.1", "claude-sonnet-5"),
+        (Kind::Gemini, "GET /v1beta/models?pageSize=1000 HTTP/1.1", "gemini-flash-latest"),
+        (Kind::Ollama, "GET /api/tags HTTP/1.1", "qwen3:4b"),
+    ] {
+        run(async {
+            let server = Server::start(vec![recorded(&format!("{kind}/models")).act()]).await;
+            let found = probe(&config(kind, &server.url)).await.unwrap();
+            assert_eq!(server.seen()[0].line, path);
+            assert!(server.seen()[0].headers.contains(KEY));
+            assert!(found.models.contains(&listed.to_owned()), "{:?}", found.models);
+            assert!(found.model_is_listed, "{kind}: {}", found.model);
+        });
+    }
+}
+
+#[test]
+fn a_look_that_fails_says_why() {
+    run(async {
+        let script = vec![
+            recorded("openai/error-401").act(),
+            recorded("openai/page").act(),
+            Reply::new("200 OK", "content-type: application/json", r#"{"data":[]}"#).act(),
+        ];
+        let server = Server::start(script).await;
+        let config = config(Kind::OpenAi, &server.url);
+        assert!(matches!(probe(&config).await, Err(ProviderError::Misconfigured(_))));
+        assert!(matches!(probe(&config).await, Err(ProviderError::Unavailable(_))));
+        let found = probe(&config).await.unwrap();
+        assert!(!found.model_is_listed && found.models.is_empty());
+        assert_eq!(server.seen().len(), 3, "no look is taken twice");
+    });
+}
+
+#[test]
+fn a_provider_says_who_it_is() {
+    let config = config(Kind::Moonshot, "http://127.0.0.1:9").with_key(Secret::new("k"));
+    let provider = provider(config).unwrap();
+    assert_eq!((provider.name(), provider.target()), ("moonshot", None));
+    assert!(provider.structured_output());
+    assert_eq!(provider.capabilities(), ["json_mode"]);
+}

@@ -1,0 +1,17 @@
+//! Providers against real sockets: each test starts its own small server on 127.0.0.1 that answers from a script.
+//! No test needs a key, a clock or a network, and none waits for more than a fraction of a second.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in a test, a panic is the report"
+)]
+
+mod answers;
+mod concessions;
+mod errors;
+mod faults;
+mod lifetime;
+mod requests;
+mod support;

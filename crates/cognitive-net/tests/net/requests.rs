@@ -1,0 +1,165 @@
+//! What the services are sent: where, with which key in which place, and with the schema where each wants it.
+
+use cognitive_net::Kind;
+use serde_json::{Value, json};
+
+use crate::support::{KEY, Request, ask, at, call, play, recorded, run, schema};
+use crate::support::{Server, config};
+
+/// The request that a call makes.
+fn request(kind: Kind, recording: &str) -> Request {
+    let (outcome, server) = run(play(kind, vec![recorded(recording).act()]));
+    outcome.ok();
+    server.seen().remove(0)
+}
+
+// D-05: the lowered schema, in the place where OpenAI looks for it.
+#[test]
+fn openai_is_asked() {
+    let request = request(Kind::OpenAi, "openai/stream");
+    assert_eq!(request.line, "POST /v1/chat/completions HTTP/1.1");
+    assert!(request.headers.contains(&format!("authorization: bearer {KEY}")));
+    assert!(request.headers.contains("content-type: application/json"));
+    assert!(request.headers.contains("user-agent: cogn/"));
+    let expected = json!({
+        "model": "gpt-5.4-mini",
+        "messages": [
+            { "role": "system", "content": "Judge the code. Answer in JSON." },
+            { "role": "user", "content": "let x = 1;" },
+        ],
+        "stream": true,
+        "stream_options": { "include_usage": true },
+        "temperature": 0.2,
+        "seed": 7,
+        "max_completion_tokens": 900,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": { "name": "answer", "strict": true, "schema": schema() },
+        },
+    });
+    assert_eq!(request.json(), expected);
+}
+
+#[test]
+fn anthropic_is_asked() {
+    let request = request(Kind::Anthropic, "anthropic/stream");
+    assert_eq!(request.line, "POST /v1/messages HTTP/1.1");
+    assert!(request.headers.contains(&format!("x-api-key: {KEY}")));
+    assert!(request.headers.contains("anthropic-version: 2023-06-01"));
+    let expected = json!({
+        "model": "claude-sonnet-5",
+        "max_tokens": 900,
+        "system": "Judge the code. Answer in JSON.",
+        "messages": [{ "role": "user", "content": "let x = 1;" }],
+        "stream": true,
+        "temperature": 0.2,
+        "output_config": { "format": { "type": "json_schema", "schema": schema() } },
+    });
+    assert_eq!(request.json(), expected);
+}
+
+#[test]
+fn gemini_is_asked() {
+    let request = request(Kind::Gemini, "gemini/stream");
+    assert_eq!(
+        request.line,
+        "POST /v1beta/models/gemini-flash-latest:streamGenerateContent?alt=sse HTTP/1.1"
+    );
+    assert!(request.headers.contains(&format!("x-goog-api-key: {KEY}")));
+    let expected = json!({
+        "systemInstruction": { "parts": [{ "text": "Judge the code. Answer in JSON." }] },
+        "contents": [{ "role": "user", "parts": [{ "text": "let x = 1;" }] }],
+        "generationConfig": {
+            "temperature": 0.2,
+            "seed": 7,
+            "maxOutputTokens": 900,
+            "responseMimeType": "application/json",
+            "responseJsonSchema": schema(),
+        },
+    });
+    assert_eq!(request.json(), expected);
+}
+
+#[test]
+fn ollama_is_asked() {
+    let request = request(Kind::Ollama, "ollama/stream");
+    assert_eq!(request.line, "POST /api/chat HTTP/1.1");
+    let expected = json!({
+        "model": "llama3.2",
+        "messages": [
+            { "role": "system", "content": "Judge the code. Answer in JSON." },
+            { "role": "user", "content": "let x = 1;" },
+        ],
+        "stream": true,
+        "truncate": false,
+        "shift": false,
+        "options": { "temperature": 0.2, "seed": 7, "num_predict": 900 },
+        "format": schema(),
+    });
+    assert_eq!(request.json(), expected);
+}
+
+#[test]
+fn compatible_services_are_asked_in_their_dialect() {
+    let asked = |kind| request(kind, "compatible/groq-stream").json();
+    let has = |body: &Value, name: &str| body.get(name).cloned();
+    let mistral = asked(Kind::Mistral);
+    assert_eq!(has(&mistral, "random_seed"), Some(json!(7)));
+    assert_eq!((has(&mistral, "seed"), has(&mistral, "stream_options")), (None, None));
+    assert_eq!(has(&mistral, "max_tokens"), Some(json!(900)));
+    let minimax = asked(Kind::MiniMax);
+    assert_eq!(has(&minimax, "response_format"), None);
+    assert_eq!(has(&minimax, "reasoning_split"), Some(json!(true)));
+    let deepseek = asked(Kind::DeepSeek);
+    assert_eq!(has(&deepseek, "response_format"), Some(json!({ "type": "json_object" })));
+    let vllm = asked(Kind::Vllm);
+    assert_eq!(vllm.pointer("/response_format/json_schema/schema"), Some(&schema()));
+}
+
+// PIPE-009: without a schema, JSON mode where it exists.
+#[test]
+fn pipe_009_json_mode_is_used_without_a_schema() {
+    let body = |kind, recording| {
+        run(async move {
+            let server = Server::start(vec![recorded(recording).act()]).await;
+            let mut call = call(None);
+            (call.seed, call.max_output_tokens) = (None, None);
+            ask(at(kind, &server).as_ref(), &call).await.ok();
+            server.seen()[0].json()
+        })
+    };
+    let openai = body(Kind::OpenAi, "openai/stream");
+    assert_eq!(openai["response_format"], json!({ "type": "json_object" }));
+    assert!(openai.get("seed").is_none() && openai.get("max_completion_tokens").is_none());
+    let gemini = body(Kind::Gemini, "gemini/stream");
+    let expected = json!({ "temperature": 0.2, "responseMimeType": "application/json" });
+    assert_eq!(gemini["generationConfig"], expected);
+    assert_eq!(body(Kind::Ollama, "ollama/stream")["format"], "json");
+    let anthropic = body(Kind::Anthropic, "anthropic/stream");
+    assert_eq!((anthropic.get("output_config"), &anthropic["max_tokens"]), (None, &json!(16_384)));
+}
+
+// ERR-015: the key travels in one header, and nowhere else.
+#[test]
+fn err_015_no_key_in_an_address_or_a_body() {
+    for (kind, recording) in [
+        (Kind::OpenAi, "openai/stream"),
+        (Kind::Anthropic, "anthropic/stream"),
+        (Kind::Gemini, "gemini/stream"),
+        (Kind::Ollama, "ollama/stream"),
+    ] {
+        let request = request(kind, recording);
+        assert!(!request.line.contains(KEY) && !request.body.contains(KEY), "{kind}");
+        assert_eq!(request.headers.matches(KEY).count(), 1, "{kind}");
+    }
+}
+
+#[test]
+fn a_server_of_ones_own_needs_no_key() {
+    run(async {
+        let server = Server::start(vec![recorded("ollama/stream").act()]).await;
+        let config = config(Kind::Ollama, &server.url).with_key(None);
+        ask(cognitive_net::provider(config).unwrap().as_ref(), &call(None)).await.ok();
+        assert!(!server.seen()[0].headers.contains("authorization"));
+    });
+}
