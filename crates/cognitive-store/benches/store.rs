@@ -1,0 +1,97 @@
+//! What opening the store, keeping a record and asking questions cost.
+//! Baseline, in the same run: creating an empty file, and appending a line of the same length to a plain file.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
+
+use std::fs::{self, OpenOptions};
+use std::hint::black_box;
+use std::io::Write;
+use std::time::SystemTime;
+
+use cognitive_contract::Envelope;
+use cognitive_contract::ports::{AuditLog, AuditRecord};
+use cognitive_store::{Filter, Options, Retention, Store};
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use serde_json::json;
+
+fn record(number: usize) -> AuditRecord {
+    let answer = json!({
+        "ok": true,
+        "meta": { "confidence": 0.9, "risk": "low", "explain": "Done" },
+        "data": { "rationale": "It was easy." }
+    });
+    let envelope = Envelope::from_value(answer).unwrap();
+    let trace = format!("{number:08x}-0000-4000-8000-000000000000");
+    let mut record = AuditRecord::new(SystemTime::now(), &trace, "code-reviewer", &envelope);
+    "openai/gpt-5".clone_into(&mut record.model);
+    record.receipt = json!({ "attempts": [{ "outcome": "ok", "elapsed_ms": 812 }], "sha256": { "input": "a".repeat(64),
+        "prompt": "b".repeat(64), "reply": "c".repeat(64), "module": "d".repeat(64), "schema": "e".repeat(64) } });
+    record
+}
+
+fn bench(criterion: &mut Criterion) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    let options =
+        Options { retention: Retention { records: 20_000, ..Retention::default() }, ..Options::default() };
+    let store = Store::open_with(&path, options).unwrap();
+    for number in 0..20_000 {
+        store.record(&record(number)).unwrap();
+    }
+    drop(store);
+
+    let mut group = criterion.benchmark_group("store");
+    group.sample_size(20);
+    group.bench_function("baseline: create and remove an empty file", |bencher| {
+        let file = dir.path().join("empty");
+        bencher.iter(|| {
+            fs::write(&file, "").unwrap();
+            fs::remove_file(&file).unwrap();
+        });
+    });
+    group.bench_function("open a new store", |bencher| {
+        bencher.iter_batched(
+            || tempfile::tempdir().unwrap(),
+            |dir| (Store::open(&dir.path().join("new.db")).unwrap(), dir),
+            BatchSize::PerIteration,
+        );
+    });
+    group.bench_function("open, 20,000 records there, and close", |bencher| {
+        bencher.iter(|| drop(Store::open(black_box(&path)).unwrap()));
+    });
+    group.bench_function("open, keep one record, close: what one `cogn run` pays", |bencher| {
+        bencher.iter(|| Store::open_with(&path, options).unwrap().record(&record(1)).unwrap());
+    });
+
+    let mut plain = OpenOptions::new().append(true).create(true).open(dir.path().join("plain")).unwrap();
+    let line = [b'x'; 800];
+    group.bench_function("baseline: append a line to a file", |bencher| {
+        bencher.iter(|| plain.write_all(black_box(&line)).unwrap());
+    });
+    let store = Store::open_with(&path, options).unwrap();
+    let mut number = 20_000;
+    group.bench_function("keep a record and remove the oldest", |bencher| {
+        bencher.iter(|| {
+            number += 1;
+            store.record(&record(number)).unwrap();
+        });
+    });
+    group.bench_function("list the newest 20 of 20,000", |bencher| {
+        let filter = Filter { limit: Some(20), ..Filter::default() };
+        bencher.iter(|| store.list(&filter).unwrap());
+    });
+    group.bench_function("list those of a module that does not exist", |bencher| {
+        let filter = Filter { module: Some("none".to_owned()), ..Filter::default() };
+        bencher.iter(|| store.list(&filter).unwrap());
+    });
+    group.bench_function("find one by its trace id", |bencher| {
+        bencher.iter(|| store.find("00004e0").unwrap());
+    });
+    group.bench_function("sum up 20,000 records", |bencher| {
+        bencher.iter(|| store.stats(&Filter::default()).unwrap());
+    });
+    group.finish();
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

@@ -1,0 +1,124 @@
+//! A record as it comes back, and the JSON object that stands for it outside.
+
+use cognitive_contract::ports::Usage;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+/// The columns of a row, in the order in which [`Row::read`] takes them.
+pub(crate) const COLUMNS: &str = "id, ts, event, trace_id, module, version, ok, code, model, confidence, risk, \
+     latency_ms, input_tokens, output_tokens, receipt, payload";
+
+/// One record. As JSON it has the members of the audit format: `ts`, `event`, `trace_id`, `session_id`, `module`,
+/// `version`, `outcome` (`ok` or `error`), `code`, `sizes`, `input_hash`; then `model`, `confidence`, `risk`,
+/// `latency_ms`, `usage` and `receipt`. They are always there, as null if unknown. Only `payload` is not, unless the
+/// record has one.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Row {
+    /// Counts up with every record; the later of two has the higher one.
+    pub id: i64,
+    /// When the run ended, as of RFC 3339 in UTC.
+    pub ts: String,
+    /// What happened, such as `run`.
+    pub event: String,
+    /// The id that envelope and logs share.
+    pub trace_id: String,
+    /// The module as it was asked for.
+    pub module: String,
+    /// The module's version; empty if it was not found.
+    pub version: String,
+    /// Whether the run succeeded.
+    pub ok: bool,
+    /// The error code of a failure.
+    pub code: Option<String>,
+    /// `provider/model`; empty if no model was asked.
+    pub model: String,
+    /// How sure the answer was.
+    pub confidence: f64,
+    /// How risky it was.
+    pub risk: String,
+    /// How long the run took.
+    pub latency_ms: f64,
+    /// Tokens, if known.
+    pub usage: Option<Usage>,
+    /// How the answer was obtained.
+    pub receipt: Value,
+    /// Input and envelope, if they were to be kept.
+    pub payload: Option<Value>,
+}
+
+impl Row {
+    pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let usage = tokens(row, 12)?.zip(tokens(row, 13)?);
+        Ok(Self {
+            id: row.get(0)?,
+            ts: row.get(1)?,
+            event: row.get(2)?,
+            trace_id: row.get(3)?,
+            module: row.get(4)?,
+            version: row.get(5)?,
+            ok: row.get(6)?,
+            code: row.get(7)?,
+            model: row.get(8)?,
+            confidence: row.get(9)?,
+            risk: row.get(10)?,
+            latency_ms: row.get(11)?,
+            usage: usage.map(|(input_tokens, output_tokens)| Usage { input_tokens, output_tokens }),
+            receipt: value(row.get(14)?),
+            payload: row.get::<_, Option<String>>(15)?.map(value),
+        })
+    }
+
+    /// The record as a JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let text = |text: &str| if text.is_empty() { Value::Null } else { Value::from(text) };
+        let from_receipt = |name: &str| self.receipt.get(name).cloned().unwrap_or_default();
+        let hash = self.receipt.pointer("/sha256/input").and_then(Value::as_str).unwrap_or_default();
+        let mut object: Map<String, Value> = [
+            ("ts", Value::from(self.ts.as_str())),
+            ("event", Value::from(self.event.as_str())),
+            ("trace_id", Value::from(self.trace_id.as_str())),
+            ("session_id", from_receipt("session_id")),
+            ("module", Value::from(self.module.as_str())),
+            ("version", text(&self.version)),
+            ("outcome", Value::from(self.outcome())),
+            ("code", self.code.as_deref().map_or(Value::Null, Value::from)),
+            ("sizes", from_receipt("sizes")),
+            ("input_hash", text(hash)),
+            ("model", text(&self.model)),
+            ("confidence", Value::from(self.confidence)),
+            ("risk", text(&self.risk)),
+            ("latency_ms", Value::from(self.latency_ms)),
+            ("usage", self.usage.map_or(Value::Null, Usage::to_value)),
+            ("receipt", self.receipt.clone()),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+        if let Some(payload) = &self.payload {
+            object.insert("payload".to_owned(), payload.clone());
+        }
+        Value::Object(object)
+    }
+
+    fn outcome(&self) -> &'static str {
+        if self.ok { "ok" } else { "error" }
+    }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+/// A number of tokens, if there is one. `SQLite` has no unsigned integers.
+pub(crate) fn tokens(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(column)?.and_then(|number| u64::try_from(number).ok()))
+}
+
+/// Text that somebody made unreadable by hand is still shown.
+fn value(text: String) -> Value {
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}

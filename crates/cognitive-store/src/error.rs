@@ -1,0 +1,134 @@
+//! Why the store could not do something, in words for people. Decides nothing: whether a run goes on without its
+//! record is the caller's business.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{error, fmt, io};
+
+use rusqlite::ErrorCode;
+
+/// What went wrong, and with which file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreError {
+    path: PathBuf,
+    problem: Problem,
+}
+
+/// What can be wrong with a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Something else stands at the path, such as a directory, a symbolic link or a FIFO.
+    NotAFile(&'static str),
+    /// The file or its folder cannot be created, opened or made private.
+    Inaccessible(String),
+    /// A newer program has been here; this one could only do harm.
+    Newer {
+        /// The version of the file.
+        found: i64,
+        /// The newest version that this program knows.
+        known: i64,
+    },
+    /// It is a database, but not one of ours.
+    Foreign,
+    /// Others held the lock for as long as we were willing to wait.
+    Busy(Duration),
+    /// Nothing can be written.
+    ReadOnly,
+    /// There is no room left.
+    Full,
+    /// It is no database, or a broken one.
+    Damaged(String),
+    /// Whatever else the database says.
+    Failed(String),
+}
+
+impl StoreError {
+    pub(crate) fn new(path: &Path, problem: Problem) -> Self {
+        Self { path: path.to_owned(), problem }
+    }
+
+    /// The file it is about.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is wrong with it.
+    #[must_use]
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// What can be done about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self.problem {
+            Problem::NotAFile(_) | Problem::Foreign => Some("Choose another path for the store"),
+            Problem::Inaccessible(_) | Problem::ReadOnly => {
+                Some("Check owner and rights of the file and its folder")
+            }
+            Problem::Newer { .. } => Some("Update this program"),
+            Problem::Busy(_) => Some("Try again, or find the process that keeps the file locked"),
+            Problem::Full => Some("Make room on the disk"),
+            Problem::Damaged(_) => Some("Move the file away; a new one is created with the next run"),
+            Problem::Failed(_) => None,
+        }
+    }
+}
+
+impl Problem {
+    /// Reads what `SQLite` says. `patience` is how long it was allowed to wait.
+    pub(crate) fn of(error: &rusqlite::Error, patience: Duration) -> Self {
+        match error.sqlite_error_code() {
+            Some(
+                ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed,
+            ) => Self::Busy(patience),
+            Some(ErrorCode::ReadOnly) => Self::ReadOnly,
+            Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(error.to_string()),
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                Self::Inaccessible(error.to_string())
+            }
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
+            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly,
+            _ => Self::Inaccessible(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAFile(what) => write!(f, "it is {what}, not a regular file"),
+            Self::Inaccessible(why) => write!(f, "it cannot be opened: {why}"),
+            Self::Newer { found, known } => {
+                write!(f, "a newer version of this program wrote it (schema {found}, known are 1 to {known})")
+            }
+            Self::Foreign => f.write_str("it is the database of another program"),
+            Self::Busy(patience) => {
+                write!(f, "others kept it locked for {:.1} s", patience.as_secs_f64())
+            }
+            Self::ReadOnly => f.write_str("it cannot be written"),
+            Self::Full => f.write_str("there is no room left"),
+            Self::Damaged(why) => write!(f, "it is damaged or no database: {why}"),
+            Self::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "store `{}`: {}", self.path.display(), self.problem)
+    }
+}
+
+impl error::Error for StoreError {}

@@ -1,0 +1,51 @@
+//! The database of the runtime: one `SQLite` file that remembers what was run and how it went.
+//!
+//! [`Store::open`] gives a [`Store`], which keeps audit records ([`AuditLog`](cognitive_contract::ports::AuditLog))
+//! and answers questions about them. Several threads and several processes may use one file at once: `SQLite` locks it,
+//! and the write-ahead log lets readers read while someone writes.
+//!
+//! What holds, whatever happens:
+//!
+//! * The file, its log and its index are readable by their owner only, from the first moment they exist.
+//! * A record that was acknowledged survives the death of the process. When the power goes, the newest records of the
+//!   last moments may be missing, but the file is whole: `synchronous=NORMAL` buys tens of thousands of records a
+//!   second for that.
+//! * Nothing waits longer than [`Options::patience`]; a full disk, a lock, damage and missing rights are
+//!   [`StoreError`]s that say so.
+//! * The books do not grow for ever, see [`Retention`].
+//!
+//! This crate owns the door to the database and no other. It prints nothing, reads no environment, asks no clock about
+//! records: a record brings its time. Network file systems are not supported, because their locks cannot be trusted.
+//!
+//! ```
+//! use std::time::SystemTime;
+//!
+//! use cognitive_contract::Envelope;
+//! use cognitive_contract::ports::{AuditLog, AuditRecord};
+//! use cognitive_store::{Filter, Store};
+//!
+//! let answer = serde_json::json!({
+//!     "ok": true,
+//!     "meta": { "confidence": 0.9, "risk": "low", "explain": "Done" },
+//!     "data": { "rationale": "It was easy." }
+//! });
+//! let envelope = Envelope::from_value(answer).unwrap();
+//!
+//! let store = Store::in_memory().unwrap();
+//! store.record(&AuditRecord::new(SystemTime::now(), "trace-1", "greeter", &envelope)).unwrap();
+//! let rows = store.list(&Filter { module: Some("greeter".to_owned()), ..Filter::default() }).unwrap();
+//! assert_eq!(rows[0].trace_id, "trace-1");
+//! ```
+
+mod audit;
+mod error;
+mod gate;
+mod place;
+mod schema;
+mod store;
+mod time;
+
+pub use audit::{Figures, Filter, ModuleFigures, Row, Stats};
+pub use error::{Problem, StoreError};
+pub use store::{Options, Retention, Store};
+pub use time::since;

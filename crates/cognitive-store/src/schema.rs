@@ -1,0 +1,88 @@
+//! The tables, as a list of steps that each file has gone through up to its `user_version`.
+//! A step that was released is never changed; the next idea is a new step. Refuses files of other programs and of
+//! newer versions of this one: writing into either could only do harm.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::error::Problem;
+
+/// `cogn` in ASCII, so that `file` and others can tell whose database it is.
+const APPLICATION_ID: i64 = 0x636f_676e;
+
+/// Step n brings a file from version n to n + 1.
+const STEPS: [&str; 1] = [
+    // `position` is where a record begins in the stream of all records ever kept, in bytes, and ids have no gaps. So the
+    // first and the last row tell how many records there are and how much they hold, without counting.
+    "CREATE TABLE audit (
+        id INTEGER PRIMARY KEY,
+        position INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        ts TEXT NOT NULL,
+        event TEXT NOT NULL,
+        trace_id TEXT NOT NULL,
+        module TEXT NOT NULL,
+        version TEXT NOT NULL,
+        ok INTEGER NOT NULL CHECK (ok IN (0, 1)),
+        code TEXT,
+        model TEXT NOT NULL,
+        confidence REAL NOT NULL,
+        risk TEXT NOT NULL,
+        latency_ms REAL NOT NULL,
+        input_tokens INTEGER,
+        output_tokens INTEGER,
+        receipt TEXT NOT NULL,
+        payload TEXT
+    ) STRICT;
+    CREATE INDEX audit_trace_id ON audit (trace_id);",
+];
+
+/// The newest version that this program knows.
+#[expect(clippy::cast_possible_wrap, reason = "there are never 2^63 steps")]
+pub(crate) const KNOWN: i64 = STEPS.len() as i64;
+
+/// Why a file cannot be brought up to date.
+#[derive(Debug)]
+pub(crate) enum Stale {
+    Refused(Problem),
+    Sqlite(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Stale {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+/// Goes through the steps that a file of this version has not seen.
+pub(crate) fn bring_up(connection: &mut Connection, version: i64) -> Result<(), Stale> {
+    if version == KNOWN {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it while we waited for the lock.
+    let version = inspect(&transaction)?;
+    let seen = usize::try_from(version).unwrap_or(usize::MAX);
+    for step in STEPS.iter().skip(seen) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", KNOWN)?;
+    Ok(transaction.commit()?)
+}
+
+/// The version of a file that is ours, or is still empty. Changes nothing.
+pub(crate) fn inspect(connection: &Connection) -> Result<i64, Stale> {
+    // One statement, hence one moment: another process may be busy creating the tables.
+    let (version, owner, empty): (i64, i64, bool) = connection.query_row(
+        "SELECT user_version, application_id, NOT EXISTS (SELECT 1 FROM sqlite_schema)
+         FROM pragma_user_version, pragma_application_id",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    let ours = owner == APPLICATION_ID || (owner == 0 && version == 0 && empty);
+    match version {
+        _ if !ours => Err(Stale::Refused(Problem::Foreign)),
+        0..=KNOWN => Ok(version),
+        found => Err(Stale::Refused(Problem::Newer { found, known: KNOWN })),
+    }
+}

@@ -1,0 +1,153 @@
+//! This test binary as another process: `child(job, path)` starts it again, and there `as_a_child` does the job.
+//! Jobs wait for a line on stdin before they begin, and report line by line on stdout.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use cognitive_contract::ports::AuditLog;
+use cognitive_store::{Filter, Options, Retention, Store};
+use serde_json::json;
+
+use crate::common::good;
+
+const JOB: &str = "COGNITIVE_STORE_TEST_JOB";
+const PATH: &str = "COGNITIVE_STORE_TEST_PATH";
+/// Tells our lines from those of the test harness.
+const MARK: &str = "child: ";
+
+/// Another process with a job to do.
+pub struct Helper {
+    child: Child,
+    lines: io::Lines<BufReader<ChildStdout>>,
+}
+
+/// Starts a process that will do a job with the store at a path.
+pub fn child(job: &str, path: &Path) -> Helper {
+    start(&mut Command::new(env::current_exe().unwrap()), job, path)
+}
+
+/// The same with a program of one's own, which has to run this binary in the end.
+pub fn start(command: &mut Command, job: &str, path: &Path) -> Helper {
+    let mut child = command
+        .args(["--exact", "child::as_a_child", "--nocapture", "--test-threads=1"])
+        .env(JOB, job)
+        .env(PATH, path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    Helper { child, lines }
+}
+
+impl Helper {
+    /// Lets it begin.
+    pub fn go(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    }
+
+    /// The next thing it reports; `None` when it is gone.
+    pub fn report(&mut self) -> Option<String> {
+        // The harness writes on the same line before the first of ours, and a killed process may leave half a line.
+        self.lines.by_ref().map_while(Result::ok).find_map(|line| {
+            line.split_once(MARK).and_then(|(_, rest)| rest.strip_suffix('.')).map(str::to_owned)
+        })
+    }
+
+    /// Kills it with SIGKILL and gives what it had still reported.
+    pub fn kill(mut self) -> Vec<String> {
+        self.child.kill().unwrap();
+        self.rest()
+    }
+
+    /// Waits for its end and gives everything it reports until then.
+    pub fn rest(&mut self) -> Vec<String> {
+        let mut reports = Vec::new();
+        while let Some(report) = self.report() {
+            reports.push(report);
+        }
+        self.child.wait().unwrap();
+        reports
+    }
+}
+
+fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{MARK}{line}.").unwrap();
+    out.flush().unwrap();
+}
+
+#[test]
+fn as_a_child() {
+    let (Some(job), Some(path)) = (env::var_os(JOB), env::var_os(PATH)) else { return };
+    say("ready");
+    io::stdin().lock().read_line(&mut String::new()).unwrap();
+    do_job(&job, Path::new(&path));
+}
+
+fn do_job(job: &OsStr, path: &Path) {
+    let job = job.to_str().unwrap();
+    match job.split_once(' ').unwrap_or((job, "")) {
+        ("write", name) => write(name, path, 500),
+        ("write-for-ever", name) => write(name, path, usize::MAX),
+        ("try", _) => say(&attempt(path)),
+        ("read", _) => say(&read(path)),
+        ("fill", _) => fill(path),
+        (other, _) => say(&format!("unknown job {other}")),
+    }
+}
+
+/// Writes records, each acknowledged after it is kept. Small limits, so that old ones are removed as well.
+fn write(name: &str, path: &Path, count: usize) {
+    let retention = Retention { records: 2_000, ..Retention::default() };
+    let store = Store::open_with(path, Options { retention, ..Options::default() }).unwrap();
+    for number in 0..count {
+        let mut record = good(&format!("{name}-{number}"), "m");
+        record.payload = Some(json!("x".repeat(number * 97 % 9_000)));
+        store.record(&record).unwrap();
+        say(&record.trace_id);
+    }
+}
+
+/// Opens the store and writes once; says how that went.
+fn attempt(path: &Path) -> String {
+    match Store::open(path) {
+        Err(error) => format!("open: {error}"),
+        Ok(store) => match store.record(&good("t", "m")) {
+            Err(error) => format!("record: {error}"),
+            Ok(()) => "kept".to_owned(),
+        },
+    }
+}
+
+fn read(path: &Path) -> String {
+    match Store::open_existing(path) {
+        Err(error) => format!("open: {error}"),
+        Ok(None) => "nothing there".to_owned(),
+        Ok(Some(store)) => match store.list(&Filter::default()) {
+            Err(error) => format!("list: {error}"),
+            Ok(rows) => format!("{} rows", rows.len()),
+        },
+    }
+}
+
+/// Writes until it does not work any more, and looks at what is there.
+fn fill(path: &Path) {
+    let store = Store::open(path).unwrap();
+    let mut record = good("t", "m");
+    record.payload = Some(json!("x".repeat(5_000)));
+    let mut kept = 0;
+    let error = loop {
+        match store.record(&record) {
+            Ok(()) => kept += 1,
+            Err(error) => break error,
+        }
+    };
+    say(&error);
+    say(&kept.to_string());
+    say(&store.list(&Filter::default()).unwrap().len().to_string());
+}

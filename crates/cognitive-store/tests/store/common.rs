@@ -1,0 +1,46 @@
+//! Records and places for the tests of this crate.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use cognitive_contract::Envelope;
+use cognitive_contract::ports::AuditRecord;
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A folder that is gone after the test, and the path of a store in it that is not there yet.
+pub fn place() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cognitive.db");
+    (dir, path)
+}
+
+/// 2026-01-02 03:04:05 UTC, and some seconds.
+pub fn at(seconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045 + seconds)
+}
+
+/// A run that succeeded.
+pub fn good(trace_id: &str, module: &str) -> AuditRecord {
+    let answer = json!({
+        "ok": true,
+        "meta": { "confidence": 0.75, "risk": "low", "explain": "Done" },
+        "data": { "rationale": "It was easy." }
+    });
+    AuditRecord::new(at(0), trace_id, module, &Envelope::from_value(answer).unwrap())
+}
+
+/// A run that failed.
+pub fn bad(trace_id: &str, module: &str, code: &str) -> AuditRecord {
+    let answer = json!({
+        "ok": false,
+        "meta": { "confidence": 0.0, "risk": "high", "explain": "Failed" },
+        "error": { "code": code, "message": "no" }
+    });
+    AuditRecord::new(at(0), trace_id, module, &Envelope::from_value(answer).unwrap())
+}
+
+/// `-wal` and `-shm`.
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", path.display()))
+}

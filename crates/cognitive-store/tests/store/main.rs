@@ -1,0 +1,11 @@
+//! The store on a real file system, under good and bad conditions. One binary, so that `SQLite` is linked once.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+mod audit;
+mod child;
+mod common;
+mod file;
+mod processes;
+mod trouble;
