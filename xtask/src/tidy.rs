@@ -51,11 +51,16 @@ fn maps_name_only_what_exists() {
 }
 
 /// What each crate may depend on within the workspace. Nothing else is allowed.
-const ARROWS: [(&str, &[&str]); 4] = [
+const ARROWS: [(&str, &[&str]); 6] = [
     ("cognitive-contract", &[]),
     ("cognitive-library", &["cognitive-contract"]),
+    ("cognitive-net", &["cognitive-contract"]),
     ("cognitive-runtime", &["cognitive-contract", "cognitive-library"]),
-    ("cogn", &["cognitive-contract", "cognitive-library", "cognitive-runtime"]),
+    ("cognitive-store", &["cognitive-contract"]),
+    (
+        "cogn",
+        &["cognitive-contract", "cognitive-library", "cognitive-net", "cognitive-runtime", "cognitive-store"],
+    ),
 ];
 
 /// Crates that would open a door in a crate that has none.

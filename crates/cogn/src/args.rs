@@ -27,6 +27,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a module and print its envelope
     Run(commands::run::RunArgs),
+    /// Show exactly what the model would get
+    Prompt(commands::prompt::PromptArgs),
+    /// Show the contract as a provider would be bound to it, and what gets lost
+    Lower(commands::lower::LowerArgs),
     /// List the modules that can be run by name
     List(commands::list::ListArgs),
     /// Show what a module takes, gives and may do
@@ -43,8 +47,74 @@ pub(crate) enum Command {
     Explain(commands::explain::ExplainArgs),
     /// Print the JSON Schema of module.yaml or of the envelope
     Schema(commands::schema::SchemaArgs),
+    /// Run the golden tests of modules
+    Test(commands::test::TestArgs),
+    /// Look into the books: which runs were made, and how
+    Audit(commands::audit::AuditArgs),
+    /// Show what is configured, what is found and what can be reached
+    Doctor(commands::doctor::DoctorArgs),
     /// Run conformance vectors against this runtime
     Conformance(commands::conformance::ConformanceArgs),
     /// Print a completion script for a shell
     Completions(commands::completions::CompletionsArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    /// What follows `cogn` in back quotes and after a prompt, as far as it can be typed.
+    fn commands(page: &str) -> Vec<Vec<String>> {
+        let quoted = page
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|text| text.starts_with("cogn ") && !text.contains('\n'));
+        let typed =
+            page.lines().filter_map(|line| line.strip_prefix("$ ")).filter(|line| line.starts_with("cogn "));
+        quoted.chain(typed).map(words).collect()
+    }
+
+    /// Words as a shell splits them, up to a comment, a pipe or an ellipsis.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for letter in line.chars() {
+            match (letter, quote) {
+                ('#' | '|' | '>' | '…', None) => break,
+                ('\'' | '"', None) => quote = Some(letter),
+                (letter, Some(open)) if letter == open => quote = None,
+                (' ', None) => words.push(String::new()),
+                (letter, _) => words.last_mut().unwrap().push(letter),
+            }
+        }
+        words.retain(|word| !word.is_empty() && !word.starts_with('['));
+        words
+    }
+
+    #[test]
+    fn every_command_in_the_documents_exists() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        let mut checked = 0;
+        for page in ["README.md", "CONTRIBUTING.md", "docs/errors.md"] {
+            let text = std::fs::read_to_string(format!("{root}/{page}")).unwrap();
+            for command in commands(&text) {
+                let refused = Cli::try_parse_from(&command).err().map(|error| error.kind());
+                // A command may be mentioned without what it needs; it may not have options that do not exist.
+                let fine = matches!(
+                    refused,
+                    None | Some(
+                        ErrorKind::MissingRequiredArgument
+                            | ErrorKind::DisplayHelp
+                            | ErrorKind::DisplayVersion
+                    )
+                );
+                assert!(fine, "{page} tells people to type {command:?}: {refused:?}");
+                checked += 1;
+            }
+        }
+        assert!(checked > 40, "{checked}");
+    }
 }

@@ -4,6 +4,8 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use cognitive_library::finding::Sources;
 use cognitive_library::{Finding, Severity};
 
+use crate::printer::{BAD, DOUBT, NOTE};
+
 /// Draws a finding about a file of a module.
 pub(crate) fn in_folder(finding: &Finding, sources: &Sources, folder: &str) -> String {
     let path = format!("{}/{}", folder.trim_end_matches('/'), finding.file);
@@ -33,5 +35,6 @@ fn draw(finding: &Finding, sources: &Sources, path: &str) -> String {
     if let Some(hint) = &finding.hint {
         group = group.element(Level::HELP.message(hint.as_str()));
     }
-    Renderer::styled().render(&[group])
+    // The same colours as everywhere else.
+    Renderer::styled().error(BAD).warning(DOUBT).help(NOTE).note(NOTE).render(&[group])
 }

@@ -8,18 +8,23 @@
 
 mod args;
 pub mod commands;
+pub mod config;
 pub mod conformance;
 mod draw;
 pub mod env_vars;
+pub mod golden;
 pub mod printer;
+pub mod settings;
+mod view;
 mod wiring;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::{Cli, Command};
-use printer::Printer;
+use printer::{Exit, Printer};
 
 /// Parses the command line, runs the command and says how it ended: 0 good, 1 bad, 2 not understood.
 #[must_use]
@@ -34,6 +39,8 @@ pub fn main() -> ExitCode {
     let printer = Printer;
     let exit = match &cli.command {
         Command::Run(args) => commands::run::run(args, &wiring::library(), &printer),
+        Command::Prompt(args) => commands::prompt::prompt(args, &wiring::library(), &printer),
+        Command::Lower(args) => commands::lower::lower(args, &wiring::library(), &printer),
         Command::List(args) => commands::list::list(args, &wiring::library(), &printer),
         Command::Info(args) => commands::info::info(args, &wiring::library(), &printer),
         Command::Validate(args) => commands::validate::validate(args, &wiring::library(), &printer),
@@ -42,8 +49,30 @@ pub fn main() -> ExitCode {
         Command::Migrate(args) => commands::migrate::migrate(args, &wiring::library(), &printer),
         Command::Explain(args) => commands::explain::explain(args, &printer),
         Command::Schema(args) => commands::schema::schema(args, &printer),
+        Command::Test(args) => commands::test::test(args, &wiring::library(), &printer),
+        Command::Audit(args) => books(|path| commands::audit::audit(args, path, &printer), &printer),
+        Command::Doctor(args) => commands::doctor::doctor(args, &wiring::library(), &printer),
         Command::Conformance(args) => commands::conformance::conformance(args, &printer),
         Command::Completions(args) => commands::completions::completions(args, &printer),
     };
     exit.into()
+}
+
+/// Hands the store's path to a command, or says why there is none.
+fn books(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
+    let path = wiring::config().map(|config| settings::store_path(&config, &wiring::environment));
+    match path {
+        Ok(Some(path)) => command(&path),
+        Ok(None) => {
+            printer.error(
+                "the books are switched off",
+                Some("Set `audit: {enabled: true}` in `cognitive.yaml`"),
+            );
+            Exit::Bad
+        }
+        Err(failure) => {
+            printer.error(failure.message(), failure.suggestion());
+            Exit::Bad
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The only place that writes to the terminal. Data goes to stdout, everything else to stderr.
 //! Colour is decided here once: a terminal gets it, a pipe does not, `NO_COLOR` switches it off.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -29,6 +30,8 @@ pub enum Exit {
     Bad,
     /// 2: the command was not understood.
     Usage,
+    /// 130: the user pressed Ctrl-C.
+    Cancelled,
 }
 
 impl From<Exit> for ExitCode {
@@ -37,6 +40,7 @@ impl From<Exit> for ExitCode {
             Exit::Good => Self::SUCCESS,
             Exit::Bad => Self::from(1),
             Exit::Usage => Self::from(2),
+            Exit::Cancelled => Self::from(130),
         }
     }
 }
@@ -48,19 +52,24 @@ pub struct Printer;
 impl Printer {
     /// A line of data.
     pub fn out(&self, line: impl AsRef<str>) {
-        let _gone_reader_is_fine = writeln!(anstream::stdout().lock(), "{}", line.as_ref());
+        let _gone_reader_is_fine = writeln!(anstream::stdout().lock(), "{}", harmless(line.as_ref()));
     }
 
     /// A line for people: progress, notices, errors.
     pub fn err(&self, line: impl AsRef<str>) {
-        let _gone_reader_is_fine = writeln!(anstream::stderr().lock(), "{}", line.as_ref());
+        let _gone_reader_is_fine = writeln!(anstream::stderr().lock(), "{}", harmless(line.as_ref()));
     }
 
-    /// JSON as data, pretty in a terminal.
+    /// JSON as data, indented.
     pub fn json(&self, value: &impl serde::Serialize) {
         let text =
             serde_json::to_string_pretty(value).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
-        self.out(text);
+        self.json_text(&text);
+    }
+
+    /// JSON text as data. Characters that could act on a terminal are written as escapes, which mean the same.
+    pub fn json_text(&self, text: &str) {
+        let _gone_reader_is_fine = writeln!(anstream::stdout().lock(), "{}", escaped(text));
     }
 
     /// What went wrong and what to do about it.
@@ -81,6 +90,54 @@ impl Printer {
     pub fn for_people(&self) -> bool {
         io::IsTerminal::is_terminal(&io::stderr())
     }
+}
+
+/// Whether a character can do more to a terminal than be shown: controls, and marks that reverse the reading order.
+fn acts(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A line in which the only escape sequences are colours: text of strangers cannot move the cursor or set a title.
+fn harmless(line: &str) -> Cow<'_, str> {
+    if !line.contains(acts) {
+        return Cow::Borrowed(line);
+    }
+    let mut safe = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(letter) = rest.chars().next() {
+        let colour = colour_length(rest);
+        if let Some(sequence) = rest.get(..colour).filter(|sequence| !sequence.is_empty()) {
+            safe.push_str(sequence);
+            rest = rest.get(colour..).unwrap_or_default();
+            continue;
+        }
+        match letter {
+            '\n' | '\t' => safe.push(letter),
+            letter if acts(letter) => safe.push('\u{fffd}'),
+            letter => safe.push(letter),
+        }
+        rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+    }
+    Cow::Owned(safe)
+}
+
+/// How long the colour sequence at the start of a text is; 0 if there is none.
+fn colour_length(text: &str) -> usize {
+    let Some(body) = text.strip_prefix("\u{1b}[") else { return 0 };
+    let digits = body.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
+    if body.as_bytes().get(digits) == Some(&b'm') { 2 + digits + 1 } else { 0 }
+}
+
+/// JSON text with every acting character as `\uXXXX`. They occur only inside strings, where the escape means the same.
+fn escaped(text: &str) -> Cow<'_, str> {
+    let acting = |letter: char| acts(letter) && !matches!(letter, '\n' | '\r' | '\t');
+    if !text.contains(acting) {
+        return Cow::Borrowed(text);
+    }
+    let write = |letter: char| {
+        if acting(letter) { format!("\\u{:04x}", u32::from(letter)) } else { letter.to_string() }
+    };
+    Cow::Owned(text.chars().map(write).collect())
 }
 
 /// Columns side by side; the last one is not padded. Widths are in characters.
@@ -105,4 +162,25 @@ pub fn table(rows: &[Vec<String>]) -> Vec<String> {
 /// Characters that take up room: escape sequences do not.
 fn visible(text: &str) -> usize {
     anstream::adapter::strip_str(text).to_string().chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_cannot_act_on_the_terminal() {
+        let colour = format!("{BAD}error{BAD:#}");
+        assert_eq!(harmless(&colour), colour);
+        let attack = "a\u{1b}]0;title\u{7}b\u{1b}[2Jc\u{9b}d\u{202e}e\u{8}";
+        assert!(!harmless(attack).contains(acts), "{:?}", harmless(attack));
+    }
+
+    #[test]
+    fn escapes_in_json_mean_the_same() {
+        let value = serde_json::json!({ "a": "\u{9b}\u{202e}\u{7f}é" });
+        let text = escaped(&value.to_string()).into_owned();
+        assert!(!text.contains(acts));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
 }

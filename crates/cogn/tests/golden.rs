@@ -1,4 +1,5 @@
 //! The golden tests of the bundled modules: each saved reply through the whole pipeline, compared with what is expected.
+//! And the other way round: expectations that are deliberately wrong, each of which has to be noticed at its place.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,122 +8,207 @@
     reason = "in a test, a panic is the report"
 )]
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::collections::BTreeMap;
+use std::time::Instant;
 
+use cogn::golden::{self, Options, Report, Status, Subject};
 use cognitive_contract::Envelope;
-use cognitive_contract::ports::NullSink;
-use cognitive_library::Library;
-use cognitive_runtime::{Host, Replay, RunRequest, run};
+use cognitive_library::{Folder, Library};
 use serde_json::{Value, json};
 
-fn cases() -> Vec<(String, PathBuf)> {
-    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules");
-    let mut cases = Vec::new();
-    for module in fs::read_dir(modules).unwrap() {
-        let module = module.unwrap();
-        for file in fs::read_dir(module.path().join("tests")).unwrap() {
-            let path = file.unwrap().path();
-            if let Some(case) = path.to_str().unwrap().strip_suffix(".input.json") {
-                cases.push((module.file_name().into_string().unwrap(), PathBuf::from(case)));
-            }
-        }
-    }
-    cases.sort();
-    cases
+/// What comes with the program, and nothing that is installed on this machine.
+fn bundled() -> Vec<Subject> {
+    let found = Library::default().list().into_iter();
+    found.map(|found| Subject { name: found.name, folder: found.folder, asked: true }).collect()
 }
 
-fn read(case: &Path, ending: &str) -> String {
-    let path = PathBuf::from(format!("{}.{ending}", case.display()));
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+fn run(subjects: &[Subject]) -> Report {
+    golden::run_recorded(subjects, &Options { coverage: true, ..Options::default() }).unwrap()
 }
 
-fn answer(module: &str, input: Value, reply: String) -> Value {
-    let host = Host::new(Arc::new(Library::default()), Arc::new(Replay::text(reply)));
-    let mut sink = NullSink;
-    let mut future = std::pin::pin!(run(&host, RunRequest::new(module, input), &mut sink));
-    let Poll::Ready(envelope) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
-        panic!("a saved reply waited for something");
-    };
-    serde_json::to_value(envelope).unwrap()
-}
-
-/// What an envelope lacks of what is expected.
-fn mismatches(envelope: &Value, expected: &Value) -> Vec<String> {
-    let data = envelope.get("data").or_else(|| envelope.get("partial_data")).cloned().unwrap_or(Value::Null);
-    let mut wrong = Vec::new();
-    for (name, wanted) in expected.as_object().unwrap() {
-        match name.as_str() {
-            "ok" if envelope["ok"] == *wanted => {}
-            "confidence" if envelope["meta"]["confidence"] == *wanted => {}
-            "error" => {
-                let members = wanted.as_object().unwrap().iter();
-                let differ = members.filter(|(key, value)| envelope["error"][*key] != **value);
-                wrong.extend(differ.map(|(key, _)| format!("error.{key}")));
-            }
-            "_validate" => wrong.extend(rules(envelope, &data, wanted)),
-            "_contains" => wrong.extend(contained(&data, wanted)),
-            other if data[other] == *wanted => {}
-            other => wrong.push(other.to_owned()),
-        }
-    }
-    wrong
-}
-
-fn rules(envelope: &Value, data: &Value, wanted: &Value) -> Vec<String> {
-    let confidence = envelope["meta"]["confidence"].as_f64().unwrap();
-    let text = data.to_string();
-    let words = |value: &Value| -> Vec<String> {
-        value.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect()
-    };
-    let holds = |rule: &str, value: &Value| match rule {
-        "required" => words(value).iter().all(|name| data.get(name).is_some()),
-        "confidence_min" => confidence >= value.as_f64().unwrap(),
-        "confidence_max" => confidence <= value.as_f64().unwrap(),
-        "rationale_min_length" => {
-            data["rationale"].as_str().unwrap().chars().count() as u64 >= value.as_u64().unwrap()
-        }
-        "contains" => words(value).iter().all(|word| text.contains(word)),
-        "not_contains" => !words(value).iter().any(|word| text.contains(word)),
-        other => panic!("unknown rule {other}"),
-    };
-    let rules = wanted.as_object().unwrap().iter();
-    rules.filter(|(rule, value)| !holds(rule, value)).map(|(rule, _)| format!("_validate.{rule}")).collect()
-}
-
-fn contained(data: &Value, wanted: &Value) -> Vec<String> {
-    let holds = |path: &str, words: &Value| {
-        let place =
-            data.pointer(&format!("/{}", path.replace('.', "/"))).and_then(Value::as_str).unwrap_or_default();
-        words.as_array().unwrap().iter().all(|word| place.contains(word.as_str().unwrap()))
-    };
-    let paths = wanted.as_object().unwrap().iter();
-    paths.filter(|(path, words)| !holds(path, words)).map(|(path, _)| format!("_contains.{path}")).collect()
-}
-
-// GEN-002: v2.2 modules run unchanged and answer with a plain v2.2 envelope.
+// GEN-002: v2.2 modules run unchanged and answer with a plain v2.2 envelope. TEST-007: without a network.
 #[test]
 fn gen_002_every_saved_reply_gives_what_is_expected() {
-    let cases = cases();
-    assert!(cases.len() >= 33, "every module has golden tests, found {}", cases.len());
-    for (module, case) in cases {
-        let input: Value = serde_json::from_str(&read(&case, "input.json")).unwrap();
-        let expected: Value = serde_json::from_str(&read(&case, "expected.json")).unwrap();
-        let envelope = answer(&module, input, read(&case, "reply.txt"));
-        let wrong = mismatches(&envelope, &expected);
-        assert!(wrong.is_empty(), "{}: {wrong:?} in {envelope:#}", case.display());
-        assert!(Envelope::from_value(envelope).is_ok(), "{}", case.display());
+    let started = Instant::now();
+    let report = run(&bundled());
+    let elapsed = started.elapsed();
+    assert_eq!(report.modules.len(), 11);
+    assert!(report.tally().passed >= 36, "every module has golden tests: {:?}", report.tally());
+    for module in &report.modules {
+        assert!(module.cases.len() >= 3, "{}", module.name);
+        for case in &module.cases {
+            assert_eq!(case.status, Status::Passed, "{} {}: {:#?}", module.name, case.name, case.envelope);
+            assert!(Envelope::from_value(case.envelope.clone().unwrap()).is_ok(), "{}", case.name);
+        }
+        let coverage = module.coverage.as_ref().unwrap();
+        assert!((30..=100).contains(&coverage.percent()), "{}: {coverage:#?}", module.name);
+    }
+    assert!(report.holds());
+    assert!(elapsed.as_secs() < 5, "replaying takes no time worth waiting for: {elapsed:?}");
+}
+
+/// An answer of a bundled module, and a case of it whose expectation is replaced.
+fn with_expectation(module: &str, case: &str, expected: &Value) -> golden::CaseResult {
+    let folder = Library::default().find(module).unwrap().folder;
+    let Folder::Memory { files, .. } = &folder else { panic!("bundled modules are in memory") };
+    let wanted = |path: &str| !path.starts_with("tests/") || path.starts_with(&format!("tests/{case}."));
+    let mut files: BTreeMap<String, Vec<u8>> = files
+        .iter()
+        .filter(|(path, _)| wanted(path))
+        .map(|(path, bytes)| (path.clone(), bytes.clone()))
+        .collect();
+    files.insert(format!("tests/{case}.expected.json"), expected.to_string().into_bytes());
+    let manifest = String::from_utf8(files["module.yaml"].clone()).unwrap();
+    let manifest: String = manifest
+        .lines()
+        .filter(|line| !line.contains("->"))
+        .fold(String::new(), |text, line| text + line + "\n");
+    files.insert("module.yaml".to_owned(), manifest.replace("\ntests:\n", "\n").into_bytes());
+    let subject = Subject { name: module.to_owned(), folder: Folder::memory(module, files), asked: true };
+    let report = run(&[subject]);
+    assert_eq!(report.modules[0].cases.len(), 1, "{:?}", report.modules[0].trouble);
+    report.modules[0].cases[0].clone()
+}
+
+#[test]
+fn test_002_003_a_wrong_expectation_is_noticed_at_its_place() {
+    let review = ("code-reviewer", "sql-injection");
+    let refusal = ("code-reviewer", "not-code");
+    for ((module, case), expected, path) in [
+        (review, json!({ "ok": false }), "ok"),
+        (review, json!({ "verdict": "approve" }), "data.verdict"),
+        (review, json!({ "issues": [] }), "data.issues"),
+        (review, json!({ "confidence": 0.123 }), "meta.confidence"),
+        (review, json!({ "risk": "none" }), "meta.risk"),
+        (review, json!({ "explain": "other" }), "meta.explain"),
+        (review, json!({ "error": { "code": "E1004" } }), "error"),
+        (review, json!({ "no_such_member": 1 }), "data.no_such_member"),
+        (review, json!({ "ok": true, "data": { "issues": [{ "type": "testing" }] } }), "data.issues"),
+        (review, json!({ "ok": true, "meta": { "risk": "none" } }), "meta.risk"),
+        (
+            review,
+            json!({ "_contains": { "issues.0.description": ["buffer overflow"] } }),
+            "data.issues[0].description",
+        ),
+        (review, json!({ "_contains": { "issues.99.description": ["SQL"] } }), "data.issues[99].description"),
+        (review, json!({ "_validate": { "required": ["performance"] } }), "data.performance"),
+        (review, json!({ "_validate": { "confidence_min": 1 } }), "meta.confidence"),
+        (review, json!({ "_validate": { "confidence_max": 0 } }), "meta.confidence"),
+        (review, json!({ "_validate": { "rationale_min_length": 100_000 } }), "data.rationale"),
+        (review, json!({ "_validate": { "contains": ["zebra"] } }), "data"),
+        (review, json!({ "_validate": { "not_contains": ["SQL"] } }), "data"),
+        (review, json!({ "_validate": { "risk_max": "none" } }), "meta.risk"),
+        (review, json!({ "$validate": { "data.verdict": { "const": "approve" } } }), "data.verdict"),
+        (review, json!({ "summary": { "$validate": { "maxLength": 1 } } }), "data.summary"),
+        (refusal, json!({ "ok": true }), "ok"),
+        (refusal, json!({ "error": { "code": "E1001" } }), "error.code"),
+        (refusal, json!({ "error": { "code": "E1004", "message": "other" } }), "error.message"),
+        (refusal, json!({ "verdict": "approve" }), "data.verdict"),
+    ] {
+        let result = with_expectation(module, case, &expected);
+        let Status::Failed(differences) = &result.status else { panic!("{expected}: {result:#?}") };
+        assert_eq!(differences[0].path, path, "{expected}: {differences:?}");
     }
 }
 
 #[test]
-fn a_golden_test_notices_a_change() {
-    let reply = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"r","summary":"short"}}"#;
-    let envelope =
-        answer("summarizer", json!({ "text": "A long text that is to be shortened." }), reply.into());
-    assert_eq!(mismatches(&envelope, &json!({ "summary": "short", "ok": true })), [""; 0], "{envelope}");
-    let other = json!({ "summary": "long", "_contains": { "summary": ["x"] }, "_validate": { "confidence_min": 0.95 } });
-    assert_eq!(mismatches(&envelope, &other), ["summary", "_contains.summary", "_validate.confidence_min"]);
+fn the_same_expectations_set_right_are_met() {
+    for (case, expected) in [
+        ("sql-injection", json!({ "ok": true, "data": { "verdict": "request_changes" }, "meta": {} })),
+        (
+            "sql-injection",
+            json!({ "$validate": { "data": { "required": ["issues"] }, "ok": { "const": true } } }),
+        ),
+        ("sql-injection", json!({ "_validate": { "risk": ["medium", "high"], "risk_max": "high" } })),
+        ("not-code", json!({ "ok": false, "error": { "code": "UNSUPPORTED_LANGUAGE" } })),
+        ("not-code", json!({ "$validate": { "error.code": { "enum": ["UNSUPPORTED_VALUE"] } } })),
+    ] {
+        let result = with_expectation("code-reviewer", case, &expected);
+        assert_eq!(result.status, Status::Passed, "{expected}");
+    }
+}
+
+#[test]
+fn an_expectation_that_cannot_fail_breaks_its_case() {
+    for expected in [
+        json!({}),
+        json!({ "$example": { "ok": true } }),
+        json!({ "ok": true, "_validate": { "confidence_least": 0.5 } }),
+        json!({ "ok": true, "$validate": { "data": { "required": ["issues"], "confidence_min": 0.5 } } }),
+    ] {
+        let result = with_expectation("code-reviewer", "sql-injection", &expected);
+        assert!(matches!(&result.status, Status::Broken(why) if why.contains("expected.json")), "{result:?}");
+    }
+}
+
+#[test]
+fn the_report_for_build_servers_is_well_formed() {
+    let mut subjects = bundled();
+    let wild = Folder::memory(
+        "wild \u{1b}<&\">",
+        BTreeMap::from([("module.yaml".to_owned(), b"tier: \"]]>\"".to_vec())]),
+    );
+    subjects.push(Subject { name: wild.name(), folder: wild, asked: false });
+    let xml = golden::to_junit(&run(&subjects));
+    assert_eq!(xml.matches("<testcase ").count(), 37);
+    check_balanced(&xml);
+}
+
+/// Every tag that opens closes, in order; no quote or bracket stands where it would end something.
+fn check_balanced(xml: &str) {
+    let mut open = Vec::new();
+    let body = xml.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").unwrap();
+    for tag in body.split('<').skip(1) {
+        let (tag, text) = tag.split_once('>').unwrap();
+        assert!(!text.contains('>'), "{text}");
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        match tag.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop().as_deref(), Some(name)),
+            None if tag.ends_with('/') => {}
+            None => open.push(tag.split(' ').next().unwrap().to_owned()),
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    assert!(xml.chars().all(|each| !each.is_control() || each == '\n'));
+}
+
+#[test]
+fn test_005_coverage_of_a_tiny_module_is_exact() {
+    let schema = json!({
+        "input": {},
+        "data": {
+            "properties": {
+                "rationale": { "type": "string" },
+                "verdict": { "enum": ["yes", "no"] },
+                "notes": { "items": { "$ref": "#/$defs/note" } },
+            },
+        },
+        "$defs": { "note": { "properties": { "text": {}, "kind": { "oneOf": [{ "const": "a" }, { "const": "b" }] } } } },
+    });
+    let reply = json!({
+        "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
+        "data": { "rationale": "r", "verdict": "yes", "notes": [{ "text": "t" }, { "kind": "b" }] },
+    });
+    let files = [
+        ("module.yaml", "name: tiny\n".to_owned()),
+        ("prompt.md", "p".to_owned()),
+        ("schema.json", schema.to_string()),
+        ("tests/a.input.json", "{}".to_owned()),
+        ("tests/a.expected.json", r#"{"verdict": "yes"}"#.to_owned()),
+        ("tests/a.reply.txt", reply.to_string()),
+    ];
+    let files = files.map(|(path, text)| (path.to_owned(), text.into_bytes()));
+    let subject =
+        Subject { name: "tiny".to_owned(), folder: Folder::memory("tiny", files.into()), asked: true };
+    let report = run(&[subject]);
+    assert!(report.holds(), "{report:#?}");
+    assert_eq!(
+        report.to_value()["modules"][0]["coverage"],
+        json!({
+            "percent": 70,
+            "fields": { "total": 5, "exercised": 5, "missing": [] },
+            "values": { "total": 4, "exercised": 2, "missing": ["verdict = \"no\"", "notes[].kind = \"a\""] },
+            "failure": false,
+        })
+    );
 }

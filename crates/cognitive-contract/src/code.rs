@@ -22,6 +22,7 @@ pub enum Layer {
 
 /// Who has to act on an error. `explain` of every error the runtime makes starts with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Blame {
     /// The request is wrong; sending it again unchanged is pointless.
     Caller,

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use crate::code::ErrorCode;
 use crate::meta::{self, Meta, RiskForm};
 use crate::overflow;
-use crate::text::pointer;
-use crate::violation::{OptionalMember, Violation};
+use crate::text::{self, pointer};
+use crate::violation::{MOST, OptionalMember, Violation};
 
 /// Members that a success may have.
 pub const SUCCESS_MEMBERS: [&str; 5] = ["ok", "meta", "data", "_emitted_context", "usage"];
@@ -351,11 +351,11 @@ fn check_closed(
     reported: &[&str],
     found: &mut Vec<Violation>,
 ) {
-    for name in members.keys().map(String::as_str) {
-        if !allowed.contains(&name) && !reported.contains(&name) {
-            let message = format!("an envelope has no member `{name}`");
-            found.push(contract(&pointer("", name), "closed", message));
-        }
+    let unknown =
+        members.keys().filter(|name| !allowed.contains(&name.as_str()) && !reported.contains(&name.as_str()));
+    for name in unknown.take(MOST) {
+        let message = format!("an envelope has no member `{}`", text::cut(name, 80));
+        found.push(contract(&pointer("", name), "closed", message));
     }
 }
 

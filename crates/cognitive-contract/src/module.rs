@@ -1,6 +1,7 @@
 //! A loaded module: manifest, compiled contract, prompt. Judges answers by the module's own law.
 //! Comes from `cognitive-library` whatever the format on disk was; nothing here knows files.
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
@@ -13,7 +14,7 @@ use crate::lower::{Lowered, Target, lower};
 use crate::manifest::{EnumStrategy, Manifest, RiskRule};
 use crate::meta::{RiskForm, Warning};
 use crate::schema::{Contract, Section, Side};
-use crate::violation::Violation;
+use crate::violation::{MOST, Violation};
 
 /// A module, ready to run.
 #[derive(Debug)]
@@ -118,15 +119,16 @@ impl Module {
             Enforcement::Full => self.schema_violations(value),
             Enforcement::EnvelopeOnly => Vec::new(),
         };
-        for violation in envelope::check(value, self.strictness()) {
-            // The module's own schema has often said the same; one complaint per place is enough.
-            if !found
-                .iter()
-                .any(|known| known.path == violation.path && known.code != ErrorCode::OverflowLimit)
-            {
-                found.push(violation);
-            }
-        }
+        // The module's own schema has often said the same; one complaint per place is enough. Too many insights are
+        // said whatever else is wrong there, because they decide the code.
+        let said: HashSet<(String, bool)> = found.iter().map(place).collect();
+        let further = envelope::check(value, self.strictness()).into_iter();
+        let is_new = |violation: &Violation| {
+            let (path, overflow) = place(violation);
+            !said.contains(&(path.clone(), true)) && (overflow || !said.contains(&(path, false)))
+        };
+        found.extend(further.filter(is_new));
+        found.truncate(MOST);
         found
     }
 
@@ -236,6 +238,11 @@ pub fn explains_envelope(prompt: &str) -> bool {
         outcome |= word == "ok" || word == "explain";
         word == "envelope" || word == "envelopes" || (meta && data && outcome)
     })
+}
+
+/// Where a violation stands, and whether it is about too many insights.
+fn place(violation: &Violation) -> (String, bool) {
+    (violation.path.clone(), violation.code == ErrorCode::OverflowLimit)
 }
 
 fn judge(section: &Section, value: &Value, prefix: &str) -> impl Iterator<Item = Violation> {

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
-use crate::violation::Violation;
+use crate::violation::{MOST, Violation};
 
 const INSIGHTS: &str = "/data/extensions/insights";
 
@@ -43,7 +43,7 @@ pub fn check(data: &Map<String, Value>, limit: Limit) -> Vec<Violation> {
         let message = format!("expected at most {} insights, found {}", limit.max_items, insights.len());
         found.push(too_many(&message));
     }
-    for (index, insight) in insights.iter().enumerate() {
+    for (index, insight) in insights.iter().enumerate().take(MOST) {
         check_insight(index, insight, limit.mapping_required, &mut found);
     }
     found

@@ -7,6 +7,7 @@ use crate::manifest::{Allow, Manifest, ToolPolicy};
 
 /// What a tool touches. A policy that denies the class denies the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Class {
     /// Reaches the network.
     Network,
@@ -94,6 +95,7 @@ fn policy(manifest: &Manifest, class: Class) -> Allow {
 
 /// Who asks for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Caller {
     /// A person or program: command line, HTTP, WebSocket, library.
     User,

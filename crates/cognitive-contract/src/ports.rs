@@ -166,6 +166,7 @@ impl ModelEnd {
 
 /// Why there is no more text.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Finish {
     /// The model was done.
     Complete,

@@ -78,19 +78,16 @@ pub fn repair(reply: &mut Map<String, Value>, found: &[Violation], rule: RiskRul
 fn drop_members(reply: &mut Map<String, Value>, ok: bool, repairs: &mut Vec<Repair>) {
     let allowed: &[&str] = if ok { &SUCCESS_MEMBERS } else { &FAILURE_MEMBERS };
     let belongs_elsewhere = ["data", "error", "partial_data"];
-    let doomed: Vec<String> = reply
-        .iter()
-        .filter(|(name, value)| {
-            let known = allowed.contains(&name.as_str());
-            // A null `error` beside data says "none". A real one is a contradiction, which is not ours to settle.
-            !known && (!belongs_elsewhere.contains(&name.as_str()) || value.is_null())
-        })
-        .map(|(name, _)| name.clone())
-        .collect();
-    for name in doomed {
-        let before = reply.shift_remove(&name);
-        repairs.push(Repair { path: pointer("", &name), rule: Rule::Dropped, before, after: None });
-    }
+    reply.retain(|name, value| {
+        let known = allowed.contains(&name.as_str());
+        // A null `error` beside data says "none". A real one is a contradiction, which is not ours to settle.
+        let dropped = !known && (!belongs_elsewhere.contains(&name.as_str()) || value.is_null());
+        if dropped {
+            let (path, before) = (pointer("", name), Some(value.take()));
+            repairs.push(Repair { path, rule: Rule::Dropped, before, after: None });
+        }
+        !dropped
+    });
 }
 
 fn fill_meta(reply: &mut Map<String, Value>, ok: bool, rule: RiskRule, repairs: &mut Vec<Repair>) {

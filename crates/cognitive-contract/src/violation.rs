@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::code::ErrorCode;
 
+/// More findings than this help nobody, and a hostile value could make millions.
+pub const MOST: usize = 100;
+
 /// A rule that a value breaks.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]

@@ -12,6 +12,7 @@ use crate::{bundled, formats};
 /// Where a module was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Origin {
     /// Named by its path.
     Path,
@@ -42,6 +43,20 @@ pub struct Found {
     pub folder: Folder,
 }
 
+impl Origin {
+    /// The word that people read.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Project => "project",
+            Self::User => "user",
+            Self::Extra => "extra",
+            Self::Bundled => "bundled",
+        }
+    }
+}
+
 impl Library {
     /// The usual places: `project` is the working directory, `home` the user's, `extra` what the environment adds.
     #[must_use]
@@ -55,7 +70,7 @@ impl Library {
         Self { places }
     }
 
-    /// Where `install` puts modules and `migrate` finds them.
+    /// The places, in the order of search.
     #[must_use]
     pub fn places(&self) -> &[(Origin, PathBuf)] {
         &self.places

@@ -1,17 +1,22 @@
 //! A module folder, on disk or in memory, and the only way to read a file of it.
 //! Refuses what could hurt: files outside the folder (also through links), anything that is not a regular file,
-//! files above a limit, text that is not UTF-8.
+//! files above a limit, many files that are above a limit together, text that is not UTF-8. Never waits for a pipe.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::fs::OFlags;
 
 /// The largest manifest or prompt.
 pub const TEXT_LIMIT: u64 = 1 << 20;
 /// The largest schema or test file.
 pub const JSON_LIMIT: u64 = 8 << 20;
+/// The most that all files of one kind may have together: those of the contract, those of the tests.
+pub const TOTAL_LIMIT: u64 = 16 << 20;
 
 /// Where the files of a module are.
 #[derive(Debug, Clone)]
@@ -34,6 +39,49 @@ pub enum ReadError {
     Missing,
     /// It is there, but not to be read; the text says why.
     Refused(String),
+}
+
+/// How much may be read: of each file, and of all files that are read with the same budget.
+#[derive(Debug, Clone)]
+pub struct Budget {
+    each: u64,
+    total: u64,
+    left: u64,
+    spent: bool,
+}
+
+impl Budget {
+    /// A budget of which nothing is used.
+    #[must_use]
+    pub const fn new(each: u64, total: u64) -> Self {
+        Self { each, total, left: total, spent: false }
+    }
+
+    /// Whether a file was refused because of the files before it. There is no point in reading on then.
+    #[must_use]
+    pub const fn is_spent(&self) -> bool {
+        self.spent
+    }
+
+    fn check(&mut self, size: u64) -> Result<(), ReadError> {
+        if size > self.each {
+            return Err(refused(&format!("is larger than the limit of {} MiB", self.each >> 20)));
+        }
+        if size > self.left {
+            self.spent = true;
+            let total = self.total >> 20;
+            return Err(refused(&format!(
+                "is not read: with the files before it, it is larger than the limit of {total} MiB in total"
+            )));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, size: u64) -> Result<(), ReadError> {
+        self.check(size)?;
+        self.left = self.left.saturating_sub(size);
+        Ok(())
+    }
 }
 
 impl Folder {
@@ -104,11 +152,14 @@ impl Folder {
         stamp
     }
 
-    /// Names of the files in a sub-folder, sorted; empty if there is no such folder.
+    /// Names of the files in a sub-folder, sorted; empty if there is no such folder inside this one.
     #[must_use]
     pub fn names_in(&self, sub: &str) -> Vec<String> {
         let mut names = match self {
-            Self::Disk(path) => Self::Disk(path.join(sub)).names(),
+            Self::Disk(root) => {
+                let path = safe_relative(sub).and_then(|inside| locate(root, &inside).ok());
+                path.map(|path| Self::Disk(path).names()).unwrap_or_default()
+            }
             Self::Memory { files, .. } => {
                 let prefix = format!("{sub}/");
                 files.keys().filter_map(|path| path.strip_prefix(&prefix)).map(str::to_owned).collect()
@@ -120,13 +171,17 @@ impl Folder {
 
     /// Reads a text file. `path` is relative to the folder and stays inside it. A leading BOM is not part of the text.
     pub fn read(&self, path: &str, limit: u64) -> Result<String, ReadError> {
-        let inside = safe_relative(path).ok_or_else(|| refused("leaves the module"))?;
+        self.read_within(path, &mut Budget::new(limit, limit))
+    }
+
+    /// Reads a text file that has to fit into what is left of a budget.
+    pub fn read_within(&self, path: &str, budget: &mut Budget) -> Result<String, ReadError> {
+        let inside = relative(path)?;
         let bytes = match self {
-            Self::Disk(root) => read_disk(root, &inside, limit)?,
+            Self::Disk(root) => read_disk(root, &inside, budget)?,
             Self::Memory { files, .. } => {
-                let bytes =
-                    files.get(&inside.to_string_lossy().replace('\\', "/")).ok_or(ReadError::Missing)?;
-                check_size(bytes.len() as u64, limit)?;
+                let bytes = in_memory(files, &inside)?;
+                budget.take(bytes.len() as u64)?;
                 bytes.clone()
             }
         };
@@ -135,6 +190,24 @@ impl Folder {
         })?;
         Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
     }
+
+    /// Whether a file is there and may be read, without reading it: what is in it can still be wrong.
+    pub fn check(&self, path: &str, limit: u64) -> Result<(), ReadError> {
+        let inside = relative(path)?;
+        let size = match self {
+            Self::Disk(root) => size_of_regular(&locate(root, &inside)?)?,
+            Self::Memory { files, .. } => in_memory(files, &inside)?.len() as u64,
+        };
+        Budget::new(limit, limit).check(size)
+    }
+}
+
+fn relative(path: &str) -> Result<PathBuf, ReadError> {
+    safe_relative(path).ok_or_else(|| refused("leaves the module"))
+}
+
+fn in_memory<'a>(files: &'a BTreeMap<String, Vec<u8>>, inside: &Path) -> Result<&'a Vec<u8>, ReadError> {
+    files.get(&inside.to_string_lossy().replace('\\', "/")).ok_or(ReadError::Missing)
 }
 
 fn refused(reason: &str) -> ReadError {
@@ -160,36 +233,49 @@ pub fn safe_relative(path: &str) -> Option<PathBuf> {
     Some(safe)
 }
 
-fn read_disk(root: &Path, inside: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
-    let io_error = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => ReadError::Missing,
+fn io_error(error: io::Error) -> ReadError {
+    match error.kind() {
+        io::ErrorKind::NotFound => ReadError::Missing,
         _ => refused(&format!("cannot be read: {error}")),
-    };
-    // The folder itself may be a link; what is in it may not lead out again.
+    }
+}
+
+/// The real path of what is in a folder. The folder itself may be a link; what is in it may not lead out again.
+fn locate(root: &Path, inside: &Path) -> Result<PathBuf, ReadError> {
     let root = root.canonicalize().map_err(io_error)?;
     let path = root.join(inside).canonicalize().map_err(io_error)?;
     if !path.starts_with(&root) {
         return Err(refused("leads out of the module through a link"));
     }
-    // Looked at before it is opened: opening a pipe would wait for a writer for ever.
-    let regular =
-        |meta: &fs::Metadata| meta.is_file().then_some(()).ok_or_else(|| refused("is not a regular file"));
-    let before = fs::metadata(&path).map_err(io_error)?;
-    regular(&before)?;
-    check_size(before.len(), limit)?;
-    let file = fs::File::open(&path).map_err(io_error)?;
-    regular(&file.metadata().map_err(io_error)?)?;
+    Ok(path)
+}
+
+fn size_of_regular(path: &Path) -> Result<u64, ReadError> {
+    let meta = fs::metadata(path).map_err(io_error)?;
+    if meta.is_file() { Ok(meta.len()) } else { Err(refused("is not a regular file")) }
+}
+
+fn read_disk(root: &Path, inside: &Path, budget: &mut Budget) -> Result<Vec<u8>, ReadError> {
+    let path = locate(root, inside)?;
+    // Looked at before it is opened: opening a device can set things off, and most refusals are found here.
+    budget.check(size_of_regular(&path)?)?;
+    let file = open_regular(&path).map_err(io_error)?;
     let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(io_error)?;
-    check_size(bytes.len() as u64, limit)?;
+    let most = budget.each.min(budget.left);
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(io_error)?;
+    budget.take(bytes.len() as u64)?;
     Ok(bytes)
 }
 
-fn check_size(size: u64, limit: u64) -> Result<(), ReadError> {
-    if size > limit {
-        return Err(refused(&format!("is larger than the limit of {} MiB", limit >> 20)));
+/// Opens a regular file, given by its real path, for reading. Whoever can write to the folder can put a pipe or a
+/// link in the place of a file at any moment: a pipe is not waited for, a link is not followed, both are errors.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    Ok(())
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -237,5 +323,53 @@ mod tests {
         assert_eq!(reason(&folder, "latin"), "is not UTF-8 text (byte 3)");
         assert_eq!(reason(&folder, "big"), "is larger than the limit of 1 MiB");
         assert_eq!(folder.read("none", TEXT_LIMIT), Err(ReadError::Missing));
+    }
+
+    #[test]
+    fn sec_022_a_folder_that_lies_elsewhere_is_not_listed() {
+        let dir = tempfile::tempdir().unwrap();
+        let module = dir.path().join("m");
+        fs::create_dir_all(module.join("cases")).unwrap();
+        fs::create_dir(dir.path().join("private")).unwrap();
+        fs::write(dir.path().join("private/a.input.json"), "{}").unwrap();
+        fs::write(module.join("cases/b.input.json"), "{}").unwrap();
+        std::os::unix::fs::symlink("../private", module.join("tests")).unwrap();
+        std::os::unix::fs::symlink("cases", module.join("examples")).unwrap();
+        let folder = Folder::Disk(module);
+        assert_eq!(folder.names_in("tests"), [""; 0]);
+        assert_eq!(folder.names_in("../private"), [""; 0]);
+        assert_eq!(folder.names_in("examples"), ["b.input.json"]);
+    }
+
+    #[test]
+    fn a_pipe_or_a_link_in_the_place_of_a_file_is_neither_waited_for_nor_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (pipe, link, file) = (dir.path().join("pipe"), dir.path().join("link"), dir.path().join("file"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        fs::write(&file, "x").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(open_regular(&file).is_ok());
+        assert_eq!(open_regular(&pipe).unwrap_err().to_string(), "not a regular file");
+        assert!(open_regular(&link).is_err());
+        assert!(open_regular(dir.path()).is_err());
+        assert_eq!(
+            Folder::Disk(dir.path().to_owned()).check("pipe", 9),
+            Err(refused("is not a regular file"))
+        );
+    }
+
+    #[test]
+    fn files_share_a_budget_and_looking_at_one_costs_nothing() {
+        let files = BTreeMap::from(["a", "b", "c"].map(|name| (name.to_owned(), vec![b' '; 6 << 20])));
+        let folder = Folder::memory("m", files);
+        let mut budget = Budget::new(JSON_LIMIT, TOTAL_LIMIT);
+        assert!(folder.read_within("a", &mut budget).is_ok() && folder.read_within("b", &mut budget).is_ok());
+        assert_eq!(folder.check("c", JSON_LIMIT), Ok(()));
+        assert!(!budget.is_spent());
+        let refusal = folder.read_within("c", &mut budget);
+        assert!(matches!(refusal, Err(ReadError::Refused(reason)) if reason.contains("16 MiB in total")));
+        assert!(budget.is_spent());
+        assert_eq!(folder.check("c", TEXT_LIMIT), Err(refused("is larger than the limit of 1 MiB")));
+        assert_eq!(folder.check("d", TEXT_LIMIT), Err(ReadError::Missing));
     }
 }

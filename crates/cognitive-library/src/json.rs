@@ -1,12 +1,20 @@
-//! JSON files: strict parsing with a depth limit, and where each value stands.
-//! Refuses what RFC 8259 refuses, nesting beyond what any schema needs, and repeated member names.
+//! JSON files: strict parsing with a depth limit, paths, and (in `places`) where each value stands.
+//! Refuses what RFC 8259 refuses, nesting beyond what any schema needs, and member names without end.
 
-use std::collections::{HashMap, HashSet};
-use std::ops::Range;
+mod places;
+
+use std::borrow::Cow;
 
 use serde_json::Value;
 
-use cognitive_contract::text::pointer;
+use crate::finding::quoted;
+
+pub use places::{JsonIndex, index};
+
+/// The longest member name in a file of a module. A name stands in every path below it.
+pub const NAME_LIMIT: usize = 1 << 10;
+/// The longest path that is written down; a longer one ends at a parent.
+const PLACE_LIMIT: usize = 4 << 10;
 
 /// What is wrong with a JSON text, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +34,29 @@ pub fn parse(text: &str) -> Result<Value, JsonError> {
     })
 }
 
+/// Parses a file of a module: also refuses member names that are too long. The message says it all.
+pub fn parse_file(text: &str) -> Result<Value, JsonError> {
+    let not_json = |error: JsonError| JsonError { message: format!("not JSON: {}", error.message), ..error };
+    let value = parse(text).map_err(not_json)?;
+    match long_name(&value) {
+        None => Ok(value),
+        Some(name) => {
+            let message = format!("a member name is longer than {NAME_LIMIT} bytes: {}", quoted(name));
+            Err(JsonError { message, offset: text.find(name).unwrap_or(0) })
+        }
+    }
+}
+
+fn long_name(value: &Value) -> Option<&str> {
+    match value {
+        Value::Object(members) => members.iter().find_map(|(name, child)| {
+            if name.len() > NAME_LIMIT { Some(name.as_str()) } else { long_name(child) }
+        }),
+        Value::Array(items) => items.iter().find_map(long_name),
+        _ => None,
+    }
+}
+
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     let mut offset = (start + column.saturating_sub(1)).min(text.len());
@@ -35,120 +66,44 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
     offset
 }
 
-/// JSON pointer → byte range of the value, and the pointers of members whose name was given twice.
-#[derive(Debug, Default)]
-pub struct JsonIndex {
-    /// Byte range of each value.
-    pub spans: HashMap<String, Range<usize>>,
-    /// Members that occur more than once in their object; the last one counts.
-    pub repeated: Vec<String>,
+/// One step of a path.
+#[derive(Debug, Clone)]
+pub enum Step<'a> {
+    /// To a member, by its name.
+    Member(Cow<'a, str>),
+    /// To an item, by its position.
+    Item(usize),
 }
 
-/// Finds where each value of a valid JSON text stands. Of an invalid text it finds what comes before the fault.
+/// The JSON pointer of a path. A path of more than 4 KiB ends at the last step that fits.
 #[must_use]
-pub fn index(text: &str) -> JsonIndex {
-    let mut scanner = Scanner { text, at: 0, index: JsonIndex::default() };
-    scanner.value("", 0);
-    scanner.index
+pub fn pointer_of(path: &[Step<'_>]) -> String {
+    let mut place = String::new();
+    for step in path {
+        let token = match step {
+            Step::Member(name) if name.len() > PLACE_LIMIT => break,
+            Step::Member(name) => name.replace('~', "~0").replace('/', "~1"),
+            Step::Item(position) => position.to_string(),
+        };
+        if place.len() + token.len() >= PLACE_LIMIT {
+            break;
+        }
+        place.push('/');
+        place.push_str(&token);
+    }
+    place
 }
 
-struct Scanner<'a> {
-    text: &'a str,
-    at: usize,
-    index: JsonIndex,
-}
-
-impl Scanner<'_> {
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn skip_space(&mut self) {
-        while self.peek().is_some_and(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
+/// The steps of a JSON pointer, unescaped; `None` if the text is no pointer.
+pub(crate) fn tokens(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>> {
+    let inner = if pointer.is_empty() { None } else { Some(pointer.strip_prefix('/')?) };
+    Some(inner.into_iter().flat_map(|inner| inner.split('/')).map(|token| {
+        if token.contains('~') {
+            Cow::Owned(token.replace("~1", "/").replace("~0", "~"))
+        } else {
+            Cow::Borrowed(token)
         }
-    }
-
-    fn value(&mut self, place: &str, depth: usize) -> Option<()> {
-        self.skip_space();
-        let start = self.at;
-        match self.peek()? {
-            b'{' if depth < 200 => self.object(place, depth)?,
-            b'[' if depth < 200 => self.array(place, depth)?,
-            b'{' | b'[' => return None,
-            b'"' => {
-                self.string()?;
-            }
-            _ => {
-                while self
-                    .peek()
-                    .is_some_and(|byte| !matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'))
-                {
-                    self.at += 1;
-                }
-            }
-        }
-        self.index.spans.insert(place.to_owned(), start..self.at);
-        Some(())
-    }
-
-    fn object(&mut self, place: &str, depth: usize) -> Option<()> {
-        let mut names = HashSet::new();
-        self.at += 1;
-        loop {
-            self.skip_space();
-            match self.peek()? {
-                b'}' => break,
-                b',' => self.at += 1,
-                b'"' => {
-                    let name = self.string()?;
-                    let member = pointer(place, &name);
-                    self.skip_space();
-                    (self.peek()? == b':').then_some(())?;
-                    self.at += 1;
-                    self.value(&member, depth + 1)?;
-                    if !names.insert(name) {
-                        self.index.repeated.push(member);
-                    }
-                }
-                _ => return None,
-            }
-        }
-        self.at += 1;
-        Some(())
-    }
-
-    fn array(&mut self, place: &str, depth: usize) -> Option<()> {
-        let mut position = 0_usize;
-        self.at += 1;
-        loop {
-            self.skip_space();
-            match self.peek()? {
-                b']' => break,
-                b',' => self.at += 1,
-                _ => {
-                    self.value(&format!("{place}/{position}"), depth + 1)?;
-                    position += 1;
-                }
-            }
-        }
-        self.at += 1;
-        Some(())
-    }
-
-    fn string(&mut self) -> Option<String> {
-        let start = self.at;
-        self.at += 1;
-        loop {
-            match self.peek()? {
-                b'"' => break,
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
-            }
-        }
-        self.at += 1;
-        serde_json::from_str(self.text.get(start..self.at)?).ok()
-    }
+    }))
 }
 
 #[cfg(test)]
@@ -170,25 +125,14 @@ mod tests {
     #[test]
     fn depth_ends_in_an_error() {
         assert!(parse(&"[".repeat(10_000)).unwrap_err().message.contains("recursion limit"));
-        assert!(index(&"[".repeat(10_000)).spans.is_empty());
     }
 
     #[test]
-    fn places_are_byte_ranges_and_repeats_are_seen() {
-        let text = r#"{"a": [1, {"b\n/": "é"}], "a": true, "n": -1.5e3 }"#;
-        let index = index(text);
-        assert_eq!(&text[index.spans["/a/1/b\n~1"].clone()], "\"é\"");
-        assert_eq!(&text[index.spans["/a"].clone()], "true");
-        assert_eq!(&text[index.spans["/n"].clone()], "-1.5e3");
-        assert_eq!(index.repeated, ["/a"]);
-    }
-
-    #[test]
-    fn the_index_knows_exactly_the_places_of_the_parsed_value() {
-        let text = r#"{"x":{"y":[[],{}]},"z":"\"}","w":null}"#;
-        let value = parse(text).unwrap();
-        for (place, span) in index(text).spans {
-            assert_eq!(&parse(&text[span]).unwrap(), value.pointer(&place).unwrap());
-        }
+    fn a_name_without_end_is_refused_and_not_repeated() {
+        let name = "n".repeat(100_000);
+        let error = parse_file(&format!(r#"[{{"{name}": 1}}]"#)).unwrap_err();
+        assert!(error.message.len() < 400 && error.offset == 3, "{error:?}");
+        assert!(parse_file(&format!(r#"{{"{}": 1}}"#, "n".repeat(NAME_LIMIT))).is_ok());
+        assert_eq!(parse_file("{").unwrap_err().message, "not JSON: EOF while parsing an object");
     }
 }

@@ -13,6 +13,7 @@ use crate::formats::{self, Parts};
 
 /// Why a folder is not a usable module.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum LoadError {
     /// There is no module file in it.
     NotAModule {

@@ -1,7 +1,7 @@
 //! YAML with a budget: the safe subset that manifests need, and where each value stands.
 //! Refuses billions of aliases, endless nesting, duplicate keys, several documents and non-finite numbers.
+//! Its messages are one short line, however long the text is that they are about.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -9,7 +9,11 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use serde_json::Value;
 use serde_saphyr::{Location, Options, Spanned};
 
-use cognitive_contract::text::pointer;
+use crate::finding::printable;
+use crate::json::tokens;
+
+/// The longest reason. The parser quotes whole scalars.
+const MESSAGE_LIMIT: usize = 200;
 
 /// What is wrong with a YAML text, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +46,20 @@ fn options() -> Options {
 /// Parses a manifest or front matter.
 pub fn parse(text: &str) -> Result<Value, YamlError> {
     serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
-        let message = error.without_snippet().to_string();
-        let first = message.lines().next().unwrap_or_default().to_owned();
-        YamlError { message: first, offset: error.location().and_then(|at| offset(&at, text)) }
+        let message = words(&error.without_snippet().to_string());
+        YamlError { message, offset: error.location().and_then(|at| offset(&at, text)) }
     })
+}
+
+/// The parser's reason without its place, which is shown otherwise, and without advice about its own options.
+fn words(reason: &str) -> String {
+    let first = reason.lines().next().unwrap_or_default();
+    let first = first.split(" at line ").next().unwrap_or(first);
+    let first = first.split(", set ").next().unwrap_or(first);
+    // The start of a reason names its kind; what follows can be a text of the author's.
+    let first = printable(first, MESSAGE_LIMIT);
+    let limit = first.contains("budget") || first.contains("limit");
+    if limit { format!("the YAML is too large, too deep or expands too far: {first}") } else { first }
 }
 
 /// Writes a value as YAML, for files that people will read.
@@ -62,35 +76,71 @@ fn offset(location: &Location, text: &str) -> Option<usize> {
     })
 }
 
-/// JSON pointer → byte range of the value, for every value of the text. Empty if the text does not parse.
-#[must_use]
-pub fn spans(text: &str) -> HashMap<String, Range<usize>> {
-    let mut index = HashMap::new();
-    if let Ok(root) = serde_saphyr::from_str_with_options::<Spanned<Node>>(text, options()) {
-        collect(&root, "", text, &mut index);
-    }
-    index
+/// Where each value of a text stands. Keeps the shape of the text and each name once; a path is walked, not stored.
+#[derive(Debug, Default)]
+pub struct YamlIndex(Option<Place>);
+
+#[derive(Debug)]
+struct Place {
+    span: Option<Range<usize>>,
+    inside: Inside,
 }
 
-fn collect(node: &Spanned<Node>, at: &str, text: &str, index: &mut HashMap<String, Range<usize>>) {
-    if let Some(start) = offset(&node.referenced, text) {
+#[derive(Debug)]
+enum Inside {
+    Nothing,
+    List(Vec<Place>),
+    Map(Vec<(String, Place)>),
+}
+
+impl YamlIndex {
+    /// Byte range of the value at a JSON pointer.
+    #[must_use]
+    pub fn get(&self, pointer: &str) -> Option<&Range<usize>> {
+        self.nearest(pointer).filter(|(_, exact)| *exact).map(|(span, _)| span)
+    }
+
+    /// Byte range of the value at a JSON pointer, or of its nearest parent; and whether it is the value itself.
+    #[must_use]
+    pub fn nearest(&self, pointer: &str) -> Option<(&Range<usize>, bool)> {
+        let mut place = self.0.as_ref()?;
+        let mut known = place.span.as_ref().map(|span| (span, true));
+        for token in tokens(pointer)? {
+            let inside = match &place.inside {
+                Inside::Nothing => None,
+                Inside::List(items) => token.parse::<usize>().ok().and_then(|at| items.get(at)),
+                Inside::Map(members) => members.iter().find(|(name, _)| *name == token).map(|(_, one)| one),
+            };
+            let parent = known.map(|(span, _)| (span, false));
+            let Some(inside) = inside else { return parent };
+            place = inside;
+            known = place.span.as_ref().map(|span| (span, true)).or(parent);
+        }
+        known
+    }
+}
+
+/// Finds where each value of the text stands. Nothing is found if the text does not parse.
+#[must_use]
+pub fn spans(text: &str) -> YamlIndex {
+    let root = serde_saphyr::from_str_with_options::<Spanned<Node>>(text, options()).ok();
+    YamlIndex(root.map(|root| placed(root, text)))
+}
+
+fn placed(node: Spanned<Node>, text: &str) -> Place {
+    let span = offset(&node.referenced, text).map(|start| {
         let length = node.referenced.span().byte_len().and_then(|length| usize::try_from(length).ok());
         let end = start.saturating_add(length.unwrap_or(0)).min(text.len());
-        index.insert(at.to_owned(), start..end.max(start));
-    }
-    match &node.value {
-        Node::Scalar => {}
-        Node::List(items) => {
-            for (position, item) in items.iter().enumerate() {
-                collect(item, &format!("{at}/{position}"), text, index);
-            }
-        }
+        start..end.max(start)
+    });
+    let inside = match node.value {
+        Node::Scalar => Inside::Nothing,
+        Node::List(items) => Inside::List(items.into_iter().map(|item| placed(item, text)).collect()),
         Node::Map(members) => {
-            for (name, member) in members {
-                collect(member, &pointer(at, name), text, index);
-            }
+            Inside::Map(members.into_iter().map(|(name, member)| (name, placed(member, text))).collect())
         }
-    }
+    };
+    Place { span, inside }
 }
 
 /// The shape of a document without its scalars; only places are of interest.
@@ -201,12 +251,43 @@ mod tests {
     }
 
     #[test]
+    fn reasons_are_about_the_text_and_not_about_the_parser() {
+        let error = parse("a: 1\na: 2\n").unwrap_err();
+        assert_eq!((error.message.as_str(), error.offset), ("duplicate mapping key: a", Some(5)));
+    }
+
+    #[test]
     fn places_are_byte_ranges_of_values() {
         let text = "name: é-module\nlist:\n  - a\n  - {k: long word}\n";
         let spans = spans(text);
-        let shown = |at: &str| text.get(spans[at].clone()).unwrap();
+        let shown = |at: &str| text.get(spans.get(at).unwrap().clone()).unwrap();
         assert_eq!(shown("/name"), "é-module");
         assert_eq!(shown("/list/0"), "a");
         assert_eq!(shown("/list/1/k"), "long word");
+    }
+
+    #[test]
+    fn a_missing_value_is_at_its_nearest_parent_and_long_names_are_no_matter() {
+        let name = "n".repeat(10_000);
+        let text = format!("list: [a, b]\n? {name}\n: {{k: {{v: 1}}}}\n");
+        let spans = spans(&text);
+        let shown = |at: &str| spans.nearest(at).map(|(span, exact)| (&text[span.clone()], exact));
+        assert_eq!(shown(&format!("/{name}/k/v")), Some(("1", true)));
+        assert_eq!(shown("/list/1/x/y"), Some(("b", false)));
+        assert_eq!(shown("list"), None);
+        assert!(spans.get("/list/2").is_none());
+        assert!(spans.nearest("/list/2").is_some());
+        assert!(super::spans("a: [").nearest("").is_none());
+    }
+
+    #[test]
+    fn reasons_do_not_repeat_what_they_are_about() {
+        for text in
+            [format!("a: {}\n", "9".repeat(90_000)), format!("? {0}\n: 1\n? {0}\n: 2\n", "k".repeat(90_000))]
+        {
+            let message = parse(&text).map_or_else(|error| error.message, |value| value.to_string());
+            assert!(message.chars().count() < 300, "{}", message.len());
+        }
+        assert!(!parse("\"\\e[2J\": 1\n\"\\e[2J\": 2\n").unwrap_err().message.contains('\u{1b}'));
     }
 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{AuditLog, Provider};
 use cognitive_contract::tier::Gate;
-use cognitive_contract::{Enforcement, Failure, Module};
+use cognitive_contract::{Enforcement, Failure, Module, Warning};
 use cognitive_library::{Library, Shelf};
 use serde_json::Value;
 
 /// The surroundings of all runs of a process. Safe to share between runs.
+#[non_exhaustive]
 pub struct Host {
     /// Where modules come from.
     pub modules: Arc<dyn ModuleSource>,
@@ -76,6 +77,7 @@ pub enum RunInput {
 
 /// How a run is to be done.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RunOptions {
     /// Who asks.
     pub caller: Caller,
@@ -95,6 +97,8 @@ pub struct RunOptions {
     pub seed: Option<u64>,
     /// The longest answer, in tokens.
     pub max_output_tokens: Option<u64>,
+    /// Notices of the surface for `meta.warnings`.
+    pub warnings: Vec<Warning>,
 }
 
 impl Default for RunOptions {
@@ -109,6 +113,7 @@ impl Default for RunOptions {
             timeout: Duration::from_mins(1),
             seed: None,
             max_output_tokens: None,
+            warnings: Vec::new(),
         }
     }
 }

@@ -10,11 +10,13 @@
 pub mod host;
 mod panics;
 mod pipeline;
+pub mod preview;
 pub mod receipt;
 pub mod replay;
 pub mod run;
 pub mod stages;
 
 pub use host::{Host, RunOptions, RunRequest};
+pub use preview::{Preview, preview};
 pub use replay::Replay;
 pub use run::run;

@@ -56,7 +56,10 @@ async fn ask_once(
     receipt.replied(&reply);
     sink.event(Event::Stage("check"));
     let answer = match parse::extract(module, &reply, request.options.strict_parse) {
-        Ok(draft) => output::judge(module, draft, request.options.enforcement, host.gate),
+        Ok(mut draft) => {
+            call::undo_stand_ins(host.provider.as_ref(), module, &reply, &mut draft.object);
+            output::judge(module, draft, request.options.enforcement, host.gate)
+        }
         Err(failure) => Answer::unreadable(failure),
     };
     receipt.schema_ignored = call::schema_ignored(host.provider.as_ref(), module, &reply, &answer);

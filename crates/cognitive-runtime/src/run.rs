@@ -30,6 +30,9 @@ pub async fn run(host: &Host, request: RunRequest, sink: &mut dyn EventSink) -> 
     if let Some(usage) = books.receipt.usage {
         envelope.set_beside("usage", usage.to_value());
     }
+    for warning in &request.options.warnings {
+        envelope.meta_mut().warn(warning);
+    }
     let extra = &mut envelope.meta_mut().extra;
     extra.insert("trace_id".to_owned(), Value::String(trace_id.clone()));
     extra.insert("latency_ms".to_owned(), json!(latency_ms));

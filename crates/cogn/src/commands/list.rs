@@ -4,6 +4,7 @@
 use std::num::NonZeroUsize;
 use std::thread;
 
+use cognitive_contract::text::cut;
 use cognitive_library::{Found, Library, Origin, formats};
 use serde::Serialize;
 use serde_json::Value;
@@ -85,14 +86,9 @@ fn read(found: &Found) -> Row {
 }
 
 fn cells(row: &Row) -> Vec<String> {
-    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-    let origin = match row.origin {
-        Origin::Path => "path",
-        Origin::Project => "project",
-        Origin::User => "user",
-        Origin::Extra => "extra",
-        Origin::Bundled => "bundled",
-    };
+    // One endless field must not push the others off the screen.
+    let text = |value: &Option<String>| value.as_deref().map_or("-", |value| cut(value, 200)).to_owned();
+    let origin = row.origin.word();
     let what = if row.valid { text(&row.responsibility) } else { format!("{BAD}broken{BAD:#}") };
     vec![
         format!("{NOTE}{}{NOTE:#}", row.name),

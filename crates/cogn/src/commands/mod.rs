@@ -1,16 +1,22 @@
 //! One file per command: its options, and one function that does it and says how it ended.
 //! No rule about modules or envelopes lives here.
 
+pub mod audit;
 pub mod check;
 pub mod completions;
 pub mod conformance;
+pub mod doctor;
 pub mod explain;
+pub mod given;
 pub mod info;
 pub mod init;
 pub mod list;
+pub mod lower;
 pub mod migrate;
+pub mod prompt;
 pub mod run;
 pub mod schema;
+pub mod test;
 pub mod validate;
 
 use cognitive_contract::Failure;

@@ -1,122 +1,180 @@
 //! `cogn run MODULE`: input in, one envelope on stdout.
 
 use std::fs;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
-use clap::ValueEnum;
-use cognitive_contract::ports::NullSink;
-use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure};
-use cognitive_library::Library;
-use cognitive_runtime::host::RunInput;
+use cognitive_contract::ports::{Event, EventSink, NullSink, Provider};
+use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Warning};
+use cognitive_library::{Library, Shelf};
 use cognitive_runtime::{Host, Replay, RunOptions, RunRequest};
 
+use super::given::{InputArgs, read_text};
 use crate::printer::{Exit, Printer};
+use crate::settings::{Choice, ProviderArgs, Settings};
+use crate::{view, wiring};
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
     /// Name of an installed module, or path of a folder
     module: String,
-    /// File with the JSON input; `-` or nothing reads stdin
-    file: Option<PathBuf>,
-    /// The JSON input itself
-    #[arg(long, short, value_name = "JSON", conflicts_with_all = ["file", "args"])]
-    input: Option<String>,
-    /// Free text instead of JSON; no input schema judges it
-    #[arg(long, short, value_name = "TEXT", conflicts_with = "file")]
-    args: Option<String>,
-    /// Who answers
-    #[arg(long, value_enum)]
-    provider: Option<ProviderName>,
-    /// For `--provider replay`: the file with the saved reply, `-` for stdin
-    #[arg(long, value_name = "FILE", required_if_eq("provider", "replay"))]
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    provider: ProviderArgs,
+    /// File with a saved reply for `--provider replay`; `-` reads stdin
+    #[arg(long, value_name = "FILE")]
     reply: Option<PathBuf>,
     /// Do not enforce the module's schemas; the envelope contract still holds
     #[arg(long)]
     no_validate: bool,
-    /// Take no liberties with the model's syntax
-    #[arg(long)]
-    strict_parse: bool,
     /// Indent the envelope
     #[arg(long)]
     pretty: bool,
-    /// Write the envelope to a file instead of stdout
+    /// Show a card for people instead of JSON
+    #[arg(long, conflicts_with = "pretty")]
+    view: bool,
+    /// Also write the envelope to a file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ProviderName {
-    /// A saved model reply, fed through the whole pipeline
-    Replay,
-}
-
-/// Runs and prints the envelope; the exit code says whether it is a success.
+/// Runs and prints the envelope; the exit code says whether it is a success, 130 that it was cancelled.
 pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
-    let envelope = match prepare(args, library) {
-        Ok((host, request)) => finish(cognitive_runtime::run(&host, request, &mut NullSink)),
-        Err(failure) => failure.into_envelope(),
+    let (envelope, cancelled) = match prepare(args, library) {
+        Ok((host, request)) => execute(&host, request, printer),
+        Err(failure) => (failure.into_envelope(), false),
     };
-    let exit = if envelope.ok() { Exit::Good } else { Exit::Bad };
     let text =
         if args.pretty { serde_json::to_string_pretty(&envelope) } else { serde_json::to_string(&envelope) };
-    let text = text.unwrap_or_else(|error| format!("{{\"ok\":false,\"error\":\"{error}\"}}"));
-    match &args.output {
-        None => printer.out(text),
-        Some(path) => {
-            if let Err(error) = fs::write(path, text + "\n") {
-                printer.error(&format!("cannot write `{}`: {error}", path.display()), None);
-                return Exit::Bad;
-            }
+    let text = text.unwrap_or_default();
+    if args.view {
+        for line in view::card(&args.module, &envelope) {
+            printer.out(line);
         }
+    } else {
+        printer.json_text(&text);
     }
-    exit
+    let written =
+        args.output.as_ref().map(|path| fs::write(path, text + "\n").map_err(|error| (path, error)));
+    if let Some(Err((path, error))) = written {
+        printer
+            .error(&format!("cannot write `{}`: {error}", path.display()), Some("The envelope is on stdout"));
+        return Exit::Bad;
+    }
+    match (cancelled, envelope.ok()) {
+        (true, _) => Exit::Cancelled,
+        (false, true) => Exit::Good,
+        (false, false) => Exit::Bad,
+    }
 }
 
 fn prepare(args: &RunArgs, library: &Library) -> Result<(Host, RunRequest), Failure> {
-    let provider = match args.provider {
-        Some(ProviderName::Replay) => Replay::text(read_text(args.reply.as_deref())?),
-        None => {
-            let failure = Failure::new(ErrorCode::ProviderUnavailable, "no provider is configured");
-            return Err(failure.suggest("Replay a saved reply: `--provider replay --reply FILE`"));
+    let mut wanted = args.provider.clone();
+    // A saved reply that was named is what the user wants replayed.
+    if args.reply.is_some() && wanted.provider.is_none() {
+        wanted.provider = Some("replay".to_owned());
+    }
+    let settings = Settings::resolve(&wanted, &wiring::config()?, &wiring::environment, &args.module)?;
+    let provider: Arc<dyn Provider> = match (&settings.provider, &args.reply) {
+        (Choice::Replay, Some(path)) => {
+            if path.as_os_str() == "-" && args.input.reads_stdin() {
+                let failure =
+                    Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
+                return Err(failure.suggest("Put one of them into a file"));
+            }
+            Arc::new(Replay::text(read_text(Some(path))?))
         }
+        (Choice::Replay, None) => {
+            let failure = Failure::new(ErrorCode::ProviderUnavailable, "there is no reply to replay");
+            return Err(failure.suggest("Name the file with `--reply FILE`"));
+        }
+        _ => wiring::provider(&settings)?,
     };
-    let input = match (&args.args, &args.input) {
-        (Some(text), _) => RunInput::Text(text.clone()),
-        (None, Some(text)) => RunInput::Raw(text.clone()),
-        (None, None) => RunInput::Raw(read_text(args.file.as_deref())?),
-    };
-    let enforcement = if args.no_validate { Enforcement::EnvelopeOnly } else { Enforcement::Full };
-    let options = RunOptions { enforcement, strict_parse: args.strict_parse, ..RunOptions::default() };
-    let request = RunRequest { module: args.module.clone(), input, options };
-    Ok((Host::new(Arc::new(library.clone()), Arc::new(provider)), request))
+    let mut host = Host::new(Arc::new(Shelf::new(library.clone())), provider);
+    host.gate = settings.gate;
+    host.audit_payloads = settings.audit_payloads;
+    let mut request = RunRequest::new(&args.module, serde_json::Value::Null);
+    request.input = args.input.gather()?;
+    request.options = options(args, &settings);
+    match wiring::audit(&settings) {
+        Ok(audit) => host.audit = audit,
+        Err(reason) => {
+            request
+                .options
+                .warnings
+                .push(Warning::new("AUDIT", format!("the run is not recorded: {reason}")));
+        }
+    }
+    Ok((host, request))
 }
 
-fn read_text(path: Option<&Path>) -> Result<String, Failure> {
-    let path = path.filter(|path| path.as_os_str() != "-");
-    let read = match path {
-        Some(path) => fs::read_to_string(path),
-        None => {
-            let mut text = String::new();
-            io::stdin().read_to_string(&mut text).map(|_| text)
-        }
+fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
+    let mut options = RunOptions::default();
+    options.enforcement = if args.no_validate { Enforcement::EnvelopeOnly } else { Enforcement::Full };
+    options.strict_parse = settings.strict_parse;
+    options.reask = settings.reask;
+    options.receipt = settings.receipt;
+    options.timeout = settings.timeout;
+    options.seed = settings.seed;
+    options
+}
+
+/// Runs to the end or to the first Ctrl-C; dropping the run closes its connection.
+fn execute(host: &Host, request: RunRequest, printer: &Printer) -> (Envelope, bool) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Ok(runtime) = runtime else {
+        let failure =
+            Failure::new(ErrorCode::InternalError, "the system gives no threads or files to run with");
+        return (failure.into_envelope(), false);
     };
-    read.map_err(|error| {
-        let name = path.map_or_else(|| "stdin".to_owned(), |path| path.display().to_string());
-        Failure::new(ErrorCode::InvalidReference, format!("cannot read `{name}`: {error}"))
+    runtime.block_on(async {
+        let mut progress = Progress::new(printer);
+        let mut silent = NullSink;
+        let sink: &mut dyn EventSink = match &mut progress {
+            Some(progress) => progress,
+            None => &mut silent,
+        };
+        tokio::select! {
+            envelope = cognitive_runtime::run(host, request, sink) => (envelope, false),
+            _ = tokio::signal::ctrl_c() => {
+                let failure = Failure::new(ErrorCode::StreamInterrupted, "the run was cancelled by the user");
+                (failure.suggest("Run it again").into_envelope(), true)
+            }
+        }
     })
 }
 
-/// A saved reply never waits, so one poll is the whole run.
-fn finish(run: impl Future<Output = Envelope>) -> Envelope {
-    let mut run = std::pin::pin!(run);
-    match run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(envelope) => envelope,
-        Poll::Pending => {
-            Failure::new(ErrorCode::InternalError, "the provider waits for nothing").into_envelope()
+/// A spinner with stage and elapsed time, on a terminal only.
+struct Progress(indicatif::ProgressBar);
+
+impl Progress {
+    fn new(printer: &Printer) -> Option<Self> {
+        printer.for_people().then(|| {
+            let style = indicatif::ProgressStyle::with_template("{spinner} {msg} {elapsed}");
+            let bar = indicatif::ProgressBar::new_spinner();
+            if let Ok(style) = style {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(std::time::Duration::from_millis(100));
+            Self(bar)
+        })
+    }
+}
+
+impl EventSink for Progress {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Stage(stage) => self.0.set_message(stage),
+            Event::Finished(_) => self.0.finish_and_clear(),
+            _ => {}
         }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }

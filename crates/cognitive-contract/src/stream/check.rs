@@ -1,5 +1,6 @@
 //! Is a list of chunks what a producer may send? Judges the order; `shape.rs` judges each chunk on its own.
 //! Strict on purpose: a reader tolerates disorder and repeats (`assemble.rs`), a producer has no excuse for them.
+//! Stops where a log is hopeless: nobody reads more than a hundred violations, and a hostile log could make millions.
 
 use std::collections::HashSet;
 
@@ -9,6 +10,9 @@ use super::chunk::ChunkKind;
 use super::shape::{check_chunk, recognise};
 use crate::code::ErrorCode;
 use crate::violation::Violation;
+
+/// The most violations of one log that are listed.
+const MOST: usize = 100;
 
 /// A chunk with its place in the log and what it is meant to be, if it is anything.
 struct Entry<'a> {
@@ -35,22 +39,36 @@ impl Entry<'_> {
     }
 }
 
-/// Finds everything that is wrong with the complete log of one stream. An empty list means that it is legal.
-/// Paths start with the index of the chunk: `/3/chunk/seq`.
+/// Finds what is wrong with the complete log of one stream: everything, or the first hundred violations.
+/// An empty list means that it is legal. Paths start with the index of the chunk: `/3/chunk/seq`.
 #[must_use]
 pub fn check_log(chunks: &[Value]) -> Vec<Violation> {
     let number = |(index, chunk)| Entry { index, chunk, kind: recognise(chunk).ok() };
     let entries: Vec<Entry<'_>> = chunks.iter().enumerate().map(number).collect();
     let mut found = Vec::new();
-    for entry in &entries {
-        let prefix = format!("/{}", entry.index);
-        found.extend(check_chunk(entry.chunk).into_iter().map(|each| each.below(&prefix)));
+    for check in [check_shapes, check_opening, check_session, check_numbers, check_end] {
+        // A check that stops half way has found something, so the list is never empty by mistake.
+        check(&entries, &mut found);
+        if is_full(&found) {
+            break;
+        }
     }
-    check_opening(&entries, &mut found);
-    check_session(&entries, &mut found);
-    check_numbers(&entries, &mut found);
-    check_end(&entries, &mut found);
+    found.truncate(MOST);
     found
+}
+
+fn is_full(found: &[Violation]) -> bool {
+    found.len() >= MOST
+}
+
+fn check_shapes(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
+    for entry in entries {
+        if is_full(found) {
+            return;
+        }
+        let prefix = format!("/{}", entry.index);
+        found.extend(check_chunk(entry.chunk).into_iter().take(MOST).map(|each| each.below(&prefix)));
+    }
 }
 
 /// A stream opens with a meta chunk, or is one error chunk when the run failed before it began. Either names the
@@ -73,9 +91,14 @@ fn check_opening(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
 }
 
 fn check_session(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
-    let named = |entry: &Entry<'_>| entry.chunk.get("session_id").and_then(Value::as_str).map(str::to_owned);
+    fn named<'a>(entry: &Entry<'a>) -> Option<&'a str> {
+        entry.chunk.get("session_id").and_then(Value::as_str)
+    }
     let Some(session) = entries.first().and_then(named) else { return };
     for entry in entries {
+        if is_full(found) {
+            return;
+        }
         if named(entry).is_some_and(|name| name != session) {
             found.push(entry.broken("/session_id", "session", "expected the session of the first chunk"));
         }
@@ -87,6 +110,9 @@ fn check_session(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
 fn check_numbers(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
     let mut seen = HashSet::new();
     for entry in entries {
+        if is_full(found) {
+            return;
+        }
         if entry.seq().is_some_and(|seq| !seen.insert(seq)) {
             found.push(entry.broken("/chunk/seq", "unique", "expected a number that was not used before"));
         }
@@ -118,7 +144,7 @@ fn check_end(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
         found.push(Violation::new(place, ErrorCode::SchemaValidationFailed, "terminal", message));
         return;
     };
-    for entry in entries.iter().skip(end.saturating_add(1)) {
+    for entry in entries.iter().skip(end.saturating_add(1)).take(MOST) {
         found.push(entry.broken("", "terminal", "expected nothing after the chunk that ends the stream"));
     }
 }
@@ -220,5 +246,23 @@ mod tests {
             rules(&[opening(), json!({ "chunk": { "type": "delta" } }), torn]),
             ["/1/chunk/seq required", "/1/chunk/delta required", "/2/data required"]
         );
+    }
+
+    #[test]
+    fn a_hopeless_log_is_not_listed_to_its_end() {
+        let mut other = opening();
+        other["session_id"] = json!("t");
+        let after = |first: Value, rest: Value| [vec![first], vec![rest; 1_000]].concat();
+        for log in [
+            after(opening(), json!(0)),
+            after(last(), json!({})),
+            after(opening(), delta(1)),
+            after(opening(), other),
+        ] {
+            assert_eq!(check_log(&log).len(), MOST);
+        }
+        let mut few = after(opening(), delta(1));
+        few.truncate(50);
+        assert_eq!(check_log(&few).len(), 49);
     }
 }

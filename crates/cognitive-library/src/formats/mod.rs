@@ -1,4 +1,5 @@
 //! Every historic format, turned into one shape. Past this folder nobody knows what a module looked like on disk.
+//! Refuses contract files that are too large together, and member names without end.
 
 mod v0;
 mod v1;
@@ -9,8 +10,8 @@ use serde_json::Value;
 use cognitive_contract::Format;
 use cognitive_contract::schema::SchemaFiles;
 
-use crate::finding::{At, Finding, Sources};
-use crate::folder::{Folder, JSON_LIMIT, ReadError, TEXT_LIMIT};
+use crate::finding::{At, Finding, Sources, quoted};
+use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TEXT_LIMIT, TOTAL_LIMIT};
 use crate::json;
 
 pub use v1::{front_matter, front_matter_text};
@@ -32,6 +33,8 @@ pub struct Parts {
     pub sources: Sources,
     /// What keeps the module from being loaded.
     pub findings: Vec<Finding>,
+    /// What the files of the contract may still have.
+    contract: Budget,
 }
 
 /// Reads a folder in whatever format it has; `None` if it is no module.
@@ -70,23 +73,28 @@ impl Parts {
             prompt: String::new(),
             sources: Sources::default(),
             findings: Vec::new(),
+            contract: Budget::new(JSON_LIMIT, TOTAL_LIMIT),
         }
     }
 
     /// Reads a required text file; what goes wrong becomes a finding.
-    fn text(&mut self, folder: &Folder, file: &str, limit: u64) -> Option<String> {
-        match folder.read(file, limit) {
+    fn text(&mut self, folder: &Folder, file: &str) -> Option<String> {
+        self.keep(file, folder.read(file, TEXT_LIMIT))
+    }
+
+    fn keep(&mut self, file: &str, read: Result<String, ReadError>) -> Option<String> {
+        match read {
             Ok(text) => {
                 self.sources.insert(file, text.clone());
                 Some(text)
             }
             Err(ReadError::Missing) => {
-                let finding = Finding::error(file, At::File, "files/missing", format!("`{file}` is missing"));
-                self.findings.push(finding);
+                let message = format!("{} is missing", quoted(file));
+                self.findings.push(Finding::error(file, At::File, "files/missing", message));
                 None
             }
             Err(ReadError::Refused(reason)) => {
-                let message = format!("`{file}` {reason}");
+                let message = format!("{} {reason}", quoted(file));
                 self.findings.push(Finding::error(file, At::File, "files/unreadable", message));
                 None
             }
@@ -94,17 +102,18 @@ impl Parts {
     }
 
     fn prompt_text(&mut self, folder: &Folder, file: &str) {
-        self.prompt = self.text(folder, file, TEXT_LIMIT).unwrap_or_default();
+        self.prompt = self.text(folder, file).unwrap_or_default();
     }
 
     /// Reads a JSON file of the contract.
     fn schema(&mut self, folder: &Folder, file: &str) -> Option<Value> {
-        let text = self.text(folder, file, JSON_LIMIT)?;
-        match json::parse(&text) {
+        let read = folder.read_within(file, &mut self.contract);
+        let text = self.keep(file, read)?;
+        match json::parse_file(&text) {
             Ok(value) => Some(value),
             Err(error) => {
-                let message = format!("not JSON: {}", error.message);
-                self.findings.push(Finding::error(file, At::Offset(error.offset), "schema/syntax", message));
+                let at = At::Offset(error.offset);
+                self.findings.push(Finding::error(file, at, "schema/syntax", error.message));
                 None
             }
         }

@@ -15,7 +15,7 @@ const CONSTRAINTS: &str = "constraints.yaml";
 
 pub(super) fn read(folder: &Folder) -> Parts {
     let mut parts = Parts::new(Format::V0, MANIFEST);
-    if let Some(text) = parts.text(folder, MANIFEST, TEXT_LIMIT) {
+    if let Some(text) = parts.text(folder, MANIFEST) {
         match front_matter(&text) {
             Ok((manifest, _)) => parts.manifest = manifest,
             Err(error) => {

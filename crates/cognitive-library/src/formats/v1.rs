@@ -9,7 +9,7 @@ use cognitive_contract::Format;
 use super::Parts;
 use super::v2::read_schemas;
 use crate::finding::{At, Finding};
-use crate::folder::{Folder, TEXT_LIMIT};
+use crate::folder::Folder;
 use crate::yaml::{self, YamlError};
 
 const MANIFEST: &str = "MODULE.md";
@@ -55,7 +55,7 @@ pub fn front_matter(text: &str) -> Result<(Value, &str), YamlError> {
 
 pub(super) fn read(folder: &Folder) -> Parts {
     let mut parts = Parts::new(Format::V1, MANIFEST);
-    if let Some(text) = parts.text(folder, MANIFEST, TEXT_LIMIT) {
+    if let Some(text) = parts.text(folder, MANIFEST) {
         match front_matter(&text) {
             Ok((manifest, body)) => {
                 parts.manifest = manifest;

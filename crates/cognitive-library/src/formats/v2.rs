@@ -1,15 +1,17 @@
 //! v2.x: `module.yaml`, `prompt.md`, `schema.json`, and the further schema files that these name.
+//! No file is tried twice, however often it is named, and not many files are tried at all.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use serde_json::Value;
 
 use cognitive_contract::Format;
 use cognitive_contract::schema::{DATA_KEYWORDS, SCHEMA_FILE, SectionRef, file_of_ref};
+use cognitive_contract::text::pointer;
 
 use super::Parts;
-use crate::finding::{At, Finding};
-use crate::folder::{Folder, TEXT_LIMIT, safe_relative};
+use crate::finding::{At, Finding, quoted};
+use crate::folder::{Folder, safe_relative};
 use crate::yaml;
 
 const MANIFEST: &str = "module.yaml";
@@ -18,7 +20,7 @@ const MOST_FILES: usize = 32;
 
 pub(super) fn read(folder: &Folder) -> Parts {
     let mut parts = Parts::new(Format::V21, MANIFEST);
-    if let Some(text) = parts.text(folder, MANIFEST, TEXT_LIMIT) {
+    if let Some(text) = parts.text(folder, MANIFEST) {
         match yaml::parse(&text) {
             Ok(manifest) => {
                 parts.format = Format::of_manifest(&manifest);
@@ -37,52 +39,136 @@ pub(super) fn read(folder: &Folder) -> Parts {
 
 /// Reads `schema.json` and, from there and from `io`, every file that is named.
 pub(super) fn read_schemas(parts: &mut Parts, folder: &Folder) {
-    let mut wanted = VecDeque::from([SCHEMA_FILE.to_owned()]);
-    for (name, place) in parts.manifest.get("io").and_then(Value::as_object).cloned().into_iter().flatten() {
+    let mut wanted = Wanted::default();
+    wanted.add(SCHEMA_FILE.to_owned());
+    for (name, place) in parts.manifest.get("io").and_then(Value::as_object).into_iter().flatten() {
         let Some(place) = place.as_str() else { continue };
         let file = SectionRef::parse(place).file;
         if let Some(path) = safe_relative(&file) {
-            wanted.push_back(path.to_string_lossy().into_owned());
+            wanted.add(path.to_string_lossy().into_owned());
         } else {
-            let at = At::Value(format!("/io/{name}"));
-            let message = format!("points out of the module: `{place}`");
+            let at = At::Value(pointer("/io", name));
+            let message = format!("points out of the module: {}", quoted(place));
             parts.findings.push(Finding::error(MANIFEST, at, "manifest/io", message));
         }
     }
-    while let Some(file) = wanted.pop_front() {
-        if parts.schemas.contains_key(&file) {
+    while let Some(file) = wanted.next.pop_front() {
+        let Some(schema) = parts.schema(folder, &file) else {
+            // What is too large together has been said once; the files that follow do not make it smaller.
+            if parts.contract.is_spent() {
+                return;
+            }
             continue;
-        }
-        if parts.schemas.len() >= MOST_FILES {
-            let message = format!("the contract is spread over more than {MOST_FILES} files");
-            parts.findings.push(Finding::error(SCHEMA_FILE, At::File, "schema/files", message));
-            return;
-        }
-        let Some(schema) = parts.schema(folder, &file) else { continue };
-        named_files(&schema, &file, &mut wanted);
+        };
+        wanted.add_named(&schema, &file);
         parts.schemas.insert(file, schema);
+    }
+    if wanted.too_many {
+        let message = format!("the contract is spread over more than {MOST_FILES} files");
+        parts.findings.push(Finding::error(SCHEMA_FILE, At::File, "schema/files", message));
     }
 }
 
-/// The files that `$ref`s name. References that are not allowed are reported when the contract is compiled.
-fn named_files(node: &Value, from: &str, wanted: &mut VecDeque<String>) {
+/// The files to read. Each is listed once, also if reading it fails.
+#[derive(Default)]
+struct Wanted {
+    next: VecDeque<String>,
+    seen: HashSet<String>,
+    too_many: bool,
+}
+
+impl Wanted {
+    fn add(&mut self, file: String) {
+        if self.seen.contains(&file) {
+            return;
+        }
+        if self.seen.len() >= MOST_FILES {
+            self.too_many = true;
+            return;
+        }
+        self.seen.insert(file.clone());
+        self.next.push_back(file);
+    }
+
+    /// The files that `$ref`s name. References that are not allowed are reported when the contract is compiled.
+    fn add_named(&mut self, schema: &Value, from: &str) {
+        let mut known = HashSet::new();
+        named_files(schema, &mut |name| {
+            if known.insert(name)
+                && let Ok(Some(file)) = file_of_ref(name, from)
+            {
+                self.add(file);
+            }
+        });
+    }
+}
+
+/// What each `$ref` says before the `#`.
+fn named_files<'a>(node: &'a Value, visit: &mut impl FnMut(&'a str)) {
     match node {
         Value::Object(members) => {
-            if let Some(reference) = members.get("$ref").and_then(Value::as_str)
-                && let Ok(Some(file)) = file_of_ref(reference, from)
-            {
-                wanted.push_back(file);
+            if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
+                visit(reference.split_once('#').map_or(reference, |(file, _)| file));
             }
             // Examples and defaults are data; a `$ref` in them means nothing.
             for (_, child) in members.iter().filter(|(name, _)| !DATA_KEYWORDS.contains(&name.as_str())) {
-                named_files(child, from, wanted);
+                named_files(child, visit);
             }
         }
         Value::Array(items) => {
             for child in items {
-                named_files(child, from, wanted);
+                named_files(child, visit);
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn read_with(manifest: &str, files: impl IntoIterator<Item = (String, String)>) -> Parts {
+        let fixed = [("module.yaml", manifest), ("prompt.md", "p")];
+        let fixed = fixed.map(|(file, text)| (file.to_owned(), text.to_owned()));
+        let files = fixed.into_iter().chain(files).map(|(file, text)| (file, text.into_bytes()));
+        read(&Folder::memory("m", files.collect::<BTreeMap<_, _>>()))
+    }
+
+    fn rules(parts: &Parts) -> Vec<String> {
+        parts.findings.iter().map(|each| format!("{} {}", each.file, each.rule)).collect()
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_tried_once() {
+        let schema = r#"{"a": [{"$ref": "b.json#/x"}, {"$ref": "./b.json#/y"}, {"$ref": "c.json"}], "d": {"$ref": "b.json"}}"#;
+        let again = r#"[{"$ref": "c.json"}, {"$ref": "schema.json#/a"}]"#;
+        let files = [("schema.json", schema), ("c.json", "{"), ("again.json", again)];
+        let parts = read_with(
+            "io: {input: 'b.json#/x', data: './b.json', meta: again.json}",
+            files.map(|(file, text)| (file.to_owned(), text.to_owned())),
+        );
+        assert_eq!(rules(&parts), ["b.json files/missing", "c.json schema/syntax"]);
+    }
+
+    #[test]
+    fn files_that_are_missing_count_too() {
+        let refs: Vec<String> = (0..100).map(|number| format!(r#"{{"$ref": "{number}.json"}}"#)).collect();
+        let parts = read_with("a: 1", [("schema.json".to_owned(), format!("[{}]", refs.join(",")))]);
+        assert_eq!(parts.findings.len(), MOST_FILES);
+        assert_eq!(rules(&parts).last().unwrap(), "schema.json schema/files");
+    }
+
+    #[test]
+    fn the_files_of_a_contract_are_limited_together() {
+        let refs: Vec<String> = (0..12).map(|number| format!(r#"{{"$ref": "{number}.json"}}"#)).collect();
+        let large = format!("\"{}\"", "x".repeat(7 << 20));
+        let schema = ("schema.json".to_owned(), format!("[{}]", refs.join(",")));
+        let files = (0..12).map(|number| (format!("{number}.json"), large.clone())).chain([schema]);
+        let parts = read_with("a: 1", files);
+        assert_eq!(rules(&parts), ["2.json files/unreadable"]);
+        assert_eq!(parts.schemas.len(), 3);
     }
 }

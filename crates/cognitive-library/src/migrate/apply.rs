@@ -92,6 +92,7 @@ fn stage(module: &Path, plan: &Plan) -> Result<PathBuf, MigrateError> {
         return Err(MigrateError::Unsupported { path: module.to_owned(), reason });
     };
     unchanged(module, plan)?;
+    tree::measure(module)?;
     let mut prefix = OsString::from(".");
     prefix.push(name);
     prefix.push(".migrating-");
@@ -266,6 +267,17 @@ mod tests {
             matches!(unchanged(&module, &plan), Err(MigrateError::Changed { file }) if file == "prompt.md")
         );
         discard(&staged);
+        assert_eq!(names(dir.path()), ["m"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_too_large_is_refused_before_anything_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (module, plan) = module(dir.path());
+        fs::File::create(module.join("holes")).unwrap().set_len(3 << 30).unwrap();
+        let swap: Swap = |_, _, _| panic!("it was copied");
+        let error = apply_by(swap, &module, &plan, OPTIONS).unwrap_err();
+        assert!(matches!(error, MigrateError::Unsupported { path, .. } if path.ends_with("m/holes")));
         assert_eq!(names(dir.path()), ["m"]);
     }
 

@@ -1,16 +1,56 @@
 //! Copies and removes folder trees. Files, folders and links are copied, with their permissions and times;
-//! anything else is refused. Links are copied as links and never followed.
+//! anything else is refused, and so is a tree too large to be a module. Links are copied as links and never followed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 
 use super::error::MigrateError;
+use crate::folder::open_regular;
+
+/// The most that is copied. Counted as a reader would see it: a file of holes becomes a full one in the copy.
+const MOST_BYTES: u64 = 256 << 20;
+/// The most files, folders and links that are copied.
+const MOST_ENTRIES: usize = 10_000;
 
 /// New content for some files of a tree, by their path in it.
 pub(super) type Content<'a> = BTreeMap<PathBuf, &'a str>;
+
+/// Refuses a tree that is too large to be copied. Writes nothing.
+pub(super) fn measure(tree: &Path) -> Result<(), MigrateError> {
+    measure_by(tree, MOST_BYTES, MOST_ENTRIES)
+}
+
+fn measure_by(tree: &Path, most_bytes: u64, most_entries: usize) -> Result<(), MigrateError> {
+    let refused = |path: &Path, reason| Err(MigrateError::Unsupported { path: path.to_owned(), reason });
+    let (mut bytes, mut entries) = (0_u64, 0_usize);
+    let mut largest = (0, tree.to_owned());
+    let mut folders = vec![tree.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).map_err(MigrateError::io("read", &folder))? {
+            let path = entry.map_err(MigrateError::io("read", &folder))?.path();
+            let meta = fs::symlink_metadata(&path).map_err(MigrateError::io("read", &path))?;
+            entries += 1;
+            if entries > most_entries {
+                return refused(&folder, "the module holds more than 10,000 files, some of them here");
+            }
+            if meta.is_dir() {
+                folders.push(path);
+            } else if meta.is_file() {
+                bytes = bytes.saturating_add(meta.len());
+                if meta.len() >= largest.0 {
+                    largest = (meta.len(), path);
+                }
+            }
+            if bytes > most_bytes {
+                return refused(&largest.1, "the module holds more than 256 MiB, much of it here");
+            }
+        }
+    }
+    Ok(())
+}
 
 /// Copies the tree `from` into the empty folder `to`, with new content for some files, and has all of it on disk
 /// before it returns. A file of `content` that is not in the tree is created.
@@ -65,9 +105,12 @@ fn copy_entry(from: &Path, to: &Path, content: Option<&str>) -> Result<(), Migra
 }
 
 fn copy_file(from: &Path, to: &Path, like: &Metadata) -> io::Result<()> {
-    let mut source = File::open(from)?;
+    let source = open_regular(from)?;
     let mut target = create(to)?;
-    io::copy(&mut source, &mut target)?;
+    // No more than was measured: a file that grows while it is copied could fill the disk.
+    if io::copy(&mut source.take(like.len().saturating_add(1)), &mut target)? > like.len() {
+        return Err(io::Error::other("it grew while it was copied"));
+    }
     dress(&target, to, like)?;
     target.set_modified(like.modified()?)?;
     target.sync_all()
@@ -163,5 +206,37 @@ mod tests {
         remove(&to).unwrap();
         remove(&from).unwrap();
         assert!(!to.exists() && !from.exists());
+    }
+
+    #[test]
+    fn a_tree_is_measured_as_a_reader_sees_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (tree, inner) = (dir.path(), dir.path().join("inner"));
+        fs::create_dir(&inner).unwrap();
+        File::create(inner.join("holes")).unwrap().set_len(3 << 30).unwrap();
+        symlink("/", inner.join("link")).unwrap();
+        let reason = |result: Result<(), MigrateError>| result.unwrap_err().to_string();
+        let shown = format!("more than 256 MiB, much of it here: `{}`", inner.join("holes").display());
+        assert!(reason(measure(tree)).contains(&shown));
+        File::create(inner.join("holes")).unwrap();
+        measure(tree).unwrap();
+        measure_by(tree, 0, 3).unwrap();
+        assert!(reason(measure_by(tree, 0, 2)).contains("more than 10,000 files"));
+    }
+
+    #[test]
+    fn what_takes_the_place_of_a_file_is_neither_waited_for_nor_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("file"), "text").unwrap();
+        let like = fs::symlink_metadata(path("file")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
+        symlink("file", path("link")).unwrap();
+        fs::write(path("longer"), "text and more").unwrap();
+        for name in ["pipe", "link", "longer"] {
+            assert!(copy_file(&path(name), &path(&format!("copy of {name}")), &like).is_err(), "{name}");
+        }
+        copy_file(&path("file"), &path("copy"), &like).unwrap();
+        assert_eq!(fs::read_to_string(path("copy")).unwrap(), "text");
     }
 }

@@ -1,24 +1,27 @@
 //! What `module.yaml` (or the front matter of older formats) should say.
+//! No file that it names is read twice, and no list is searched for each entry of another.
+
+use std::collections::{HashMap, HashSet};
 
 use cognitive_contract::Format;
 use cognitive_contract::code::is_module_code;
 use cognitive_contract::manifest::{RiskRule, known_keys, unknown_keys, violations};
+use cognitive_contract::text::pointer;
 use serde_json::Value;
 
 use super::Subject;
-use crate::finding::{At, Finding};
-use crate::folder::safe_relative;
+use crate::finding::{At, Finding, Findings, quoted};
+use crate::folder::{Budget, JSON_LIMIT, TOTAL_LIMIT, safe_relative};
+use crate::json;
 use crate::load::manifest_finding;
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let mut found = Vec::new();
-    identity(subject, &mut found);
-    format_age(subject, &mut found);
-    tier_and_blocks(subject, &mut found);
-    keys(subject, &mut found);
-    codes(subject, &mut found);
-    context_files(subject, &mut found);
-    found
+pub(super) fn check(subject: &Subject<'_>, found: &mut Findings) {
+    identity(subject, found);
+    format_age(subject, found);
+    tier_and_blocks(subject, found);
+    keys(subject, found);
+    codes(subject, found);
+    context_files(subject, found);
 }
 
 fn missing(subject: &Subject<'_>, key: &str) -> bool {
@@ -31,7 +34,7 @@ fn missing(subject: &Subject<'_>, key: &str) -> bool {
 }
 
 fn at(key: &str) -> At {
-    At::Value(format!("/{key}"))
+    At::Value(pointer("", key))
 }
 
 const LABELS: [(&str, &str); 3] = [
@@ -64,9 +67,9 @@ pub(crate) fn labels(written: &Value, file: &str) -> Vec<Finding> {
     found
 }
 
-fn identity(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+fn identity(subject: &Subject<'_>, found: &mut Findings) {
     let file = subject.manifest_file;
-    found.extend(labels(&subject.written, file));
+    found.extend(labels(subject.written, file));
     if missing(subject, "excludes") {
         let message = "`excludes` is missing or empty: nothing says what the module must not do";
         let finding = match subject.format {
@@ -78,15 +81,16 @@ fn identity(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     let name = subject.written.get("name").and_then(Value::as_str).unwrap_or_default();
     let folder = subject.folder.name();
     if !name.is_empty() && !folder.is_empty() && subject.folder.path().is_some() && name != folder {
-        let message = format!("`name` is `{name}`, but the folder is called `{folder}`");
+        let folder = quoted(&folder);
+        let message = format!("`name` is {}, but the folder is called {folder}", quoted(name));
         found.push(
             Finding::warning(file, at("name"), "manifest/name", message)
-                .hint(format!("The folder counts: the module runs as `{folder}`")),
+                .hint(format!("The folder counts: the module runs as {folder}")),
         );
     }
 }
 
-fn format_age(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+fn format_age(subject: &Subject<'_>, found: &mut Findings) {
     let file = subject.manifest_file;
     let Some(deprecation) = subject.format.deprecation() else { return };
     if subject.format <= Format::V1 && subject.strict() {
@@ -98,7 +102,7 @@ fn format_age(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     }
 }
 
-fn tier_and_blocks(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+fn tier_and_blocks(subject: &Subject<'_>, found: &mut Findings) {
     if subject.format <= Format::V1 {
         return;
     }
@@ -133,9 +137,9 @@ fn tier_and_blocks(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     }
 }
 
-fn keys(subject: &Subject<'_>, found: &mut Vec<Finding>) {
-    for key in unknown_keys(&subject.written) {
-        let message = format!("unknown key, kept and ignored: `{key}`");
+fn keys(subject: &Subject<'_>, found: &mut Findings) {
+    for key in unknown_keys(subject.written) {
+        let message = format!("unknown key, kept and ignored: {}", quoted(key));
         let finding = Finding::warning(subject.manifest_file, at(key), "manifest/unknown-key", message);
         let near = known_keys().find(|known| key.eq_ignore_ascii_case(known) || near_miss(key, known));
         found.push(match near {
@@ -153,44 +157,41 @@ fn near_miss(a: &str, b: &str) -> bool {
     long.len() - short.len() <= 1 && short.len() > 2 && same_start + same_end + 1 >= long.len()
 }
 
-fn codes(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+fn codes(subject: &Subject<'_>, found: &mut Findings) {
     let Some(Value::Object(codes)) = subject.written.get("error_codes") else { return };
     let file = subject.manifest_file;
     for code in codes.keys() {
         if !is_module_code(code) {
-            let message = format!("a module's own codes are E5000 to E9999, found: `{code}`");
-            let place = At::Value(format!("/error_codes/{code}"));
+            let message = format!("a module's own codes are E5000 to E9999, found: {}", quoted(code));
+            let place = At::Value(pointer("/error_codes", code));
             found.push(Finding::warning(file, place, "manifest/error-codes", message));
         }
     }
-    let listed = subject.root.pointer("/error/properties/code/enum").and_then(Value::as_array);
-    if let Some(listed) = listed {
-        for code in codes.keys().filter(|code| !listed.iter().any(|each| each == code.as_str())) {
-            let message = format!(
-                "`error_codes` declares `{code}`, which `#/error/properties/code/enum` does not list"
-            );
-            found.push(Finding::warning(
-                "schema.json",
-                At::Value("/error/properties/code/enum".into()),
-                "schema/error-codes",
-                message,
-            ));
-        }
+    let list = "/error/properties/code/enum";
+    let Some(Value::Array(listed)) = subject.root.pointer(list) else { return };
+    let listed: HashSet<&str> = listed.iter().filter_map(Value::as_str).collect();
+    for code in codes.keys().filter(|code| !listed.contains(code.as_str())) {
+        let message = format!("`error_codes` declares {}, which `#{list}` does not list", quoted(code));
+        found.push(Finding::warning("schema.json", At::Value(list.into()), "schema/error-codes", message));
     }
 }
 
-fn context_files(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+fn context_files(subject: &Subject<'_>, found: &mut Findings) {
+    let mut budget = Budget::new(JSON_LIMIT, TOTAL_LIMIT);
+    let mut known = HashMap::new();
     for list in ["accepts", "emits"] {
         let entries = subject.written.pointer(&format!("/context/{list}")).and_then(Value::as_array);
         for (index, entry) in entries.into_iter().flatten().enumerate() {
             let Some(path) = entry.get("schema").and_then(Value::as_str) else { continue };
-            let place = At::Value(format!("/context/{list}/{index}/schema"));
             // A path that leads out of the module has been reported by loading.
-            let read = subject.folder.read(path, crate::folder::JSON_LIMIT);
-            let is_json = read.is_ok_and(|text| crate::json::parse(&text).is_ok());
-            let readable = is_json || safe_relative(path).is_none();
-            let problem = (!readable).then(|| format!("no readable JSON Schema at: `{path}`"));
-            if let Some(message) = problem {
+            let Some(inside) = safe_relative(path) else { continue };
+            let is_json = *known.entry(inside).or_insert_with(|| {
+                let read = subject.folder.read_within(path, &mut budget);
+                read.is_ok_and(|text| json::parse_file(&text).is_ok())
+            });
+            if !is_json {
+                let place = At::Value(format!("/context/{list}/{index}/schema"));
+                let message = format!("no readable JSON Schema at: {}", quoted(path));
                 found.push(Finding::error(subject.manifest_file, place, "manifest/context-schema", message));
             }
         }

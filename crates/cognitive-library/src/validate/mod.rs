@@ -1,5 +1,6 @@
 //! Everything that an author should know about a module folder, all at once, each with its place in the file.
 //! Standard mode asks for a usable module; strict mode (`--v22`) for a complete v2.2 contract. Changes nothing.
+//! Says at most 200 things: who has to mend a module starts with the first of them.
 
 mod examples;
 mod manifest;
@@ -7,11 +8,13 @@ mod schema;
 
 pub(crate) use manifest::labels;
 
+use examples::Examples;
+
 use cognitive_contract::schema::{SCHEMA_FILE, SchemaFiles};
 use cognitive_contract::{Format, Manifest, Module};
 use serde_json::Value;
 
-use crate::finding::{At, Finding, Severity, Sources};
+use crate::finding::{At, Finding, Findings, Severity, Sources};
 use crate::folder::Folder;
 use crate::formats::{self, Parts};
 use crate::load;
@@ -37,7 +40,7 @@ pub struct Report {
     pub format: Option<Format>,
     /// What was asked for.
     pub mode: Mode,
-    /// Errors first, then warnings; each list in the order of the files.
+    /// Errors first, then warnings; each list in the order of the files. The last one counts what was left out.
     pub findings: Vec<Finding>,
     /// The texts that the findings point into.
     pub sources: Sources,
@@ -64,14 +67,14 @@ struct Subject<'a> {
     format: Format,
     manifest_file: &'static str,
     /// The manifest as written.
-    written: Value,
+    written: &'a Value,
     /// The manifest with defaults; `None` if it is not valid.
     effective: Option<Manifest>,
-    prompt: String,
+    prompt: &'a str,
     /// `schema.json` as written; null if it is not JSON.
-    root: Value,
+    root: &'a Value,
     /// All files of the contract.
-    schemas: SchemaFiles,
+    schemas: &'a SchemaFiles,
 }
 
 impl Subject<'_> {
@@ -106,49 +109,45 @@ pub fn validate(folder: &Folder, mode: Mode) -> Report {
     report.format = Some(parts.format);
     report.sources = parts.sources.clone();
     report.findings = findings(folder, mode, parts, &mut report.sources);
-    report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     report
 }
 
 fn findings(folder: &Folder, mode: Mode, parts: Parts, sources: &mut Sources) -> Vec<Finding> {
+    let manifest_file = parts.manifest_file;
+    let tests = parts.manifest.get("tests").cloned();
+    // Contracts can be large: they are looked at where they are, before loading takes them.
+    let checked = checked(folder, mode, &parts, sources);
+    let mut found = Findings::default();
+    // Loading and the single checks can see the same fault; what loading says comes first and is what is kept.
+    let module: Option<Module> =
+        load::assemble(parts, &folder.name()).map_err(|load_findings| found.extend(load_findings)).ok();
+    found.append(checked);
+    if let Some(module) = &module {
+        Examples::new(folder, module, manifest_file, sources, &mut found).check(tests.as_ref());
+    }
+    found.finish(manifest_file)
+}
+
+fn checked(folder: &Folder, mode: Mode, parts: &Parts, sources: &Sources) -> Findings {
     let subject = Subject {
         mode,
         folder,
         format: parts.format,
         manifest_file: parts.manifest_file,
-        written: parts.manifest.clone(),
+        written: &parts.manifest,
         effective: Manifest::from_value(&parts.manifest, parts.format).ok(),
-        prompt: parts.prompt.clone(),
-        root: parts.schemas.get(SCHEMA_FILE).cloned().unwrap_or(Value::Null),
-        schemas: parts.schemas.clone(),
+        prompt: &parts.prompt,
+        root: parts.schemas.get(SCHEMA_FILE).unwrap_or(&Value::Null),
+        schemas: &parts.schemas,
     };
-    let mut found = Vec::new();
-    let module: Option<Module> =
-        load::assemble(parts, &folder.name()).map_err(|load_findings| found.extend(load_findings)).ok();
+    let mut found = Findings::default();
     if subject.written.is_object() {
-        found.extend(manifest::check(&subject));
+        manifest::check(&subject, &mut found);
     }
     if subject.root.is_object() {
-        found.extend(schema::check(&subject, sources));
+        schema::check(&subject, sources, &mut found);
     }
-    if let Some(module) = &module {
-        found.extend(examples::check(&subject, module, sources));
-    }
-    drop_echoes(found)
-}
-
-/// Loading and the single checks can see the same fault; it is said once, in the first wording.
-fn drop_echoes(found: Vec<Finding>) -> Vec<Finding> {
-    let mut kept: Vec<Finding> = Vec::with_capacity(found.len());
-    for finding in found {
-        let known = kept.iter().any(|other| {
-            other.file == finding.file && other.at == finding.at && other.message == finding.message
-        });
-        if !known {
-            kept.push(finding);
-        }
-    }
-    kept
+    found
 }
 
 #[cfg(test)]

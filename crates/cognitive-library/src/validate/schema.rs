@@ -1,30 +1,31 @@
 //! What `schema.json` and `prompt.md` should say.
+//! Paths are kept as steps, and written down only where there is something to say.
+
+use std::collections::HashSet;
 
 use cognitive_contract::Format;
 use cognitive_contract::manifest::{SchemaAlias, SchemaStrictness};
 use cognitive_contract::meta::EXPLAIN_LIMIT;
 use cognitive_contract::module::explains_envelope;
 use cognitive_contract::schema::SectionRef;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Subject;
-use crate::finding::{At, Finding, Sources};
-use crate::json;
+use crate::finding::{At, Finding, Findings, Severity, Sources, quoted};
+use crate::json::{Step, pointer_of};
 
 const FILE: &str = "schema.json";
 
-pub(super) fn check(subject: &Subject<'_>, sources: &Sources) -> Vec<Finding> {
-    let mut found = Vec::new();
-    repeated_members(sources, &mut found);
-    ignored_beside_ref(&subject.root, "", &mut found);
+pub(super) fn check(subject: &Subject<'_>, sources: &Sources, found: &mut Findings) {
+    repeated_members(sources, found);
+    ignored_beside_ref(subject.root, &mut Vec::new(), found);
     if subject.format >= Format::V21 {
-        meta_section(subject, &mut found);
-        rationale(subject, &mut found);
-        extensions(subject, &mut found);
-        optional_members(subject, &mut found);
-        prompt(subject, &mut found);
+        meta_section(subject, found);
+        rationale(subject, found);
+        extensions(subject, found);
+        optional_members(subject, found);
+        prompt(subject, found);
     }
-    found
 }
 
 /// A section of the contract and where it stands.
@@ -72,7 +73,7 @@ fn requires(schema: &Value, name: &str) -> bool {
     required.is_some_and(|names| names.iter().any(|each| each == name))
 }
 
-fn meta_section(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+fn meta_section(subject: &Subject<'_>, found: &mut Findings) {
     if !subject.strict() {
         return;
     }
@@ -106,7 +107,7 @@ fn meta_section(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     }
 }
 
-fn rationale(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+fn rationale(subject: &Subject<'_>, found: &mut Findings) {
     let Some(data) = section(subject, &data_names(subject)) else { return };
     if data.schema.pointer("/properties/rationale").is_none() {
         let message = "the data section does not declare `rationale`, which every success must have";
@@ -130,7 +131,7 @@ fn rationale(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     }
 }
 
-fn extensions(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+fn extensions(subject: &Subject<'_>, found: &mut Findings) {
     let enabled = subject.effective.as_ref().is_some_and(|manifest| manifest.overflow.enabled);
     if enabled && subject.root.pointer("/$defs/extensions").is_none() {
         let message = "overflow is enabled, but `$defs.extensions` is missing: insights are not described";
@@ -140,7 +141,7 @@ fn extensions(subject: &Subject<'_>, found: &mut Vec<Finding>) {
     }
 }
 
-fn optional_members(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+fn optional_members(subject: &Subject<'_>, found: &mut Findings) {
     let high = subject
         .effective
         .as_ref()
@@ -149,53 +150,72 @@ fn optional_members(subject: &Subject<'_>, found: &mut Vec<Finding>) {
         return;
     };
     let Some(Value::Object(properties)) = data.schema.get("properties") else { return };
-    for name in properties.keys().filter(|name| *name != "extensions" && !requires(data.schema, name)) {
-        let message = format!("strictness is high, but `{name}` may be left out");
+    let required = data.schema.get("required").and_then(Value::as_array);
+    let required: HashSet<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+    for name in properties.keys().filter(|name| *name != "extensions" && !required.contains(name.as_str())) {
+        let message = format!("strictness is high, but {} may be left out", quoted(name));
         let place = data.at(&cognitive_contract::text::pointer("/properties", name));
         found.push(Finding::warning(&data.file, place, "schema/optional", message));
     }
 }
 
-fn prompt(subject: &Subject<'_>, found: &mut Vec<Finding>) {
+fn prompt(subject: &Subject<'_>, found: &mut Findings) {
     if !subject.strict() {
         return;
     }
-    if !explains_envelope(&subject.prompt) {
+    if !explains_envelope(subject.prompt) {
         let message = "the prompt does not explain the envelope";
         let finding = Finding::error("prompt.md", At::File, "prompt/envelope", message);
         found.push(finding.hint("Say what goes into `meta` (confidence, risk, explain) and into `data`"));
     }
 }
 
-fn repeated_members(sources: &Sources, found: &mut Vec<Finding>) {
-    let Some(text) = sources.get(FILE) else { return };
-    for pointer in json::index(text).repeated {
+fn repeated_members(sources: &Sources, found: &mut Findings) {
+    for pointer in sources.repeated(FILE) {
         let message = "this member is written twice; only the last one counts";
-        found.push(Finding::warning(FILE, At::Value(pointer), "schema/repeated", message));
+        found.push(Finding::warning(FILE, At::Value(pointer.clone()), "schema/repeated", message));
     }
 }
 
 /// In Draft-07 whatever stands beside `$ref` is ignored, which surprises most authors.
-fn ignored_beside_ref(node: &Value, at: &str, found: &mut Vec<Finding>) {
+fn ignored_beside_ref<'a>(node: &'a Value, path: &mut Vec<Step<'a>>, found: &mut Findings) {
     match node {
         Value::Object(members) => {
-            let is_ref = members.get("$ref").is_some_and(Value::is_string);
-            let notes = ["$ref", "description", "title", "$comment", "examples", "default"];
-            for name in members.keys().filter(|name| is_ref && !notes.contains(&name.as_str())) {
-                let message = format!("`{name}` beside `$ref` is ignored");
-                let pointer = cognitive_contract::text::pointer(at, name);
-                let finding = Finding::warning(FILE, At::Value(pointer), "schema/beside-ref", message);
-                found.push(finding.hint("Put both into `allOf`"));
+            if members.get("$ref").is_some_and(Value::is_string) {
+                beside_ref(members, path, found);
             }
             for (name, child) in members {
-                ignored_beside_ref(child, &cognitive_contract::text::pointer(at, name), found);
+                ignored_below(Step::Member(name.into()), child, path, found);
             }
         }
         Value::Array(items) => {
-            for (index, child) in items.iter().enumerate() {
-                ignored_beside_ref(child, &format!("{at}/{index}"), found);
+            for (position, child) in items.iter().enumerate() {
+                ignored_below(Step::Item(position), child, path, found);
             }
         }
         _ => {}
+    }
+}
+
+fn ignored_below<'a>(step: Step<'a>, child: &'a Value, path: &mut Vec<Step<'a>>, found: &mut Findings) {
+    if child.is_object() || child.is_array() {
+        path.push(step);
+        ignored_beside_ref(child, path, found);
+        path.pop();
+    }
+}
+
+/// What may stand beside `$ref` without surprising anybody.
+const NOTES: [&str; 6] = ["$ref", "description", "title", "$comment", "examples", "default"];
+
+fn beside_ref<'a>(members: &'a Map<String, Value>, path: &mut Vec<Step<'a>>, found: &mut Findings) {
+    for name in members.keys().filter(|name| !NOTES.contains(&name.as_str())) {
+        found.push_with(Severity::Warning, || {
+            path.push(Step::Member(name.into()));
+            let place = At::Value(pointer_of(path));
+            path.pop();
+            let message = format!("{} beside `$ref` is ignored", quoted(name));
+            Finding::warning(FILE, place, "schema/beside-ref", message).hint("Put both into `allOf`")
+        });
     }
 }

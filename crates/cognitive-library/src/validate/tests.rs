@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod hostile;
+
 fn good() -> (Value, Value, &'static str) {
     let manifest = json!({
         "name": "m", "version": "1.0.0", "responsibility": "r", "tier": "decision", "excludes": ["x"],

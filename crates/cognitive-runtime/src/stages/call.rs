@@ -1,12 +1,13 @@
 //! Stage 3: ask the model and gather its text. (E2002, E2010, E4000–E4003)
 //! Passes every piece on as it arrives. Interprets nothing of it.
 
+use cognitive_contract::lower::{Target, drop_stand_ins};
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Event, EventSink, ModelCall, ModelEnd, Provider, ProviderError,
 };
 use cognitive_contract::{ErrorCode, Failure, Module, schema};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::output::Answer;
 use super::prompt::Prompt;
@@ -48,6 +49,20 @@ pub async fn ask(
     }
     let model = format!("{}/{}", provider.name(), end.model);
     Ok(Reply { text, end, model })
+}
+
+/// Takes out the nulls that a lowered contract made the model write in place of optional members. They are ours, not the
+/// model's, so nobody needs to hear of them.
+pub fn undo_stand_ins(
+    provider: &dyn Provider,
+    module: &Module,
+    reply: &Reply,
+    object: &mut Map<String, Value>,
+) {
+    let nullable = matches!(provider.target(), Some(Target::OpenAi | Target::Anthropic));
+    if nullable && reply.end.decode == DecodeMode::NativeSchema {
+        drop_stand_ins(module, object);
+    }
 }
 
 /// Whether a service that was given a schema answered as if it had not been: the answer breaks the contract, and

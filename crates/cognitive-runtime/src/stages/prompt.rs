@@ -48,7 +48,7 @@ pub fn build(module: &Module, input: &ValidInput) -> Result<Prompt, Failure> {
         input: input.value(),
         schema: module.contract.data().schema(),
     };
-    let rendered = render(&module.prompt, &values);
+    let rendered = render(&module.prompt, &values).ok_or_else(endless)?;
     let mut instructions = rendered.text;
     instructions.push_str(&limits(module));
     if !module.explains_envelope() {
@@ -79,9 +79,19 @@ pub struct Rendered {
     pub used_input: bool,
 }
 
-/// Replaces the placeholders of a template, in one pass.
+/// The longest prompt that is built, in bytes. No model reads more, and a template that repeats a large value would
+/// otherwise fill the memory before anybody counts tokens.
+const LONGEST: usize = 8 << 20;
+
+fn endless() -> Failure {
+    let message = format!("the prompt would be longer than {} MiB", LONGEST >> 20);
+    Failure::new(ErrorCode::InputTooLarge, message)
+        .suggest("Send less input, or place it only once in `prompt.md`")
+}
+
+/// Replaces the placeholders of a template, in one pass; `None` if the text would have no end.
 #[must_use]
-pub fn render(template: &str, values: &Values<'_>) -> Rendered {
+pub fn render(template: &str, values: &Values<'_>) -> Option<Rendered> {
     let words: Vec<&str> = values.arguments.unwrap_or_default().split_whitespace().collect();
     let mut rendered = Rendered { text: String::with_capacity(template.len()), used_input: false };
     let mut rest = template;
@@ -93,6 +103,9 @@ pub fn render(template: &str, values: &Values<'_>) -> Rendered {
                 let placed = tail.get(..length).unwrap_or_default();
                 rendered.used_input |= !matches!(placed, "$SCHEMA" | "$MEDIA_INPUTS");
                 rendered.text.push_str(&value);
+                if rendered.text.len() > LONGEST {
+                    return None;
+                }
                 tail.get(length..).unwrap_or_default()
             }
             None => {
@@ -102,16 +115,16 @@ pub fn render(template: &str, values: &Values<'_>) -> Rendered {
         };
     }
     rendered.text.push_str(rest);
-    rendered
+    Some(rendered)
 }
 
 /// The placeholder at the start of `text`: how long it is and what it stands for. Longest names first.
 fn placeholder(text: &str, values: &Values<'_>, words: &[&str]) -> Option<(usize, String)> {
     if let Some(rest) = text.strip_prefix("$ARGUMENTS[")
-        && let Some((index, _)) = rest.split_once(']')
-        && let Ok(index) = index.parse::<usize>()
+        && let Some(digits) = rest.bytes().take(8).position(|byte| byte == b']')
+        && let Some(Ok(index)) = rest.get(..digits).map(str::parse::<usize>)
     {
-        let length = "$ARGUMENTS[".len() + rest.find(']').unwrap_or(0) + 1;
+        let length = "$ARGUMENTS[".len() + digits + 1;
         return Some((length, words.get(index).copied().unwrap_or_default().to_owned()));
     }
     let named: [(&str, &dyn Fn() -> String); 4] = [
@@ -214,7 +227,9 @@ mod tests {
 
     fn text(template: &str, arguments: Option<&str>) -> String {
         let input = json!({ "k": "v", "_context": { "secret": 1 } });
-        render(template, &Values { arguments, input: &input, schema: &json!({ "type": "object" }) }).text
+        render(template, &Values { arguments, input: &input, schema: &json!({ "type": "object" }) })
+            .unwrap()
+            .text
     }
 
     #[test]
@@ -229,6 +244,14 @@ mod tests {
     fn prompt_005_sec_023_inserted_text_is_never_read_again() {
         assert_eq!(text("$ARGUMENTS", Some("$INPUT {{x}} @call:y $0")), "$INPUT {{x}} @call:y $0");
         assert_eq!(text("$INPUT_FILE $INPUTS $ $$", None), "$INPUT_FILE $INPUTS $ $$");
+    }
+
+    #[test]
+    fn a_template_cannot_fill_the_memory() {
+        let input = json!({ "text": "x".repeat(100_000) });
+        let values = Values { arguments: None, input: &input, schema: &Value::Null };
+        assert_eq!(render(&"$INPUT ".repeat(100_000), &values), None);
+        assert!(render(&"$ARGUMENTS[".repeat(100_000), &values).is_some());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Stage 6: add what only the runtime knows. Comes after validation, so that a closed meta schema cannot object.
 
+use cognitive_contract::violation::MOST;
 use cognitive_contract::{Envelope, Failure, Module, Warning, repair};
 use serde_json::Value;
 
@@ -13,8 +14,13 @@ pub fn seal(module: &Module, answer: Answer, receipt: &Receipt, show_receipt: bo
     let mut envelope = answer.outcome.unwrap_or_else(Failure::into_envelope);
     let liberties = answer.liberties.iter().map(Liberty::warning);
     let repairs = answer.repairs.iter().map(repair::Repair::warning);
-    let warnings: Vec<Warning> =
+    let mut warnings: Vec<Warning> =
         module.warnings.iter().cloned().chain(answer.warnings).chain(liberties).chain(repairs).collect();
+    if warnings.len() > MOST {
+        let more = warnings.len() - MOST;
+        warnings.truncate(MOST);
+        warnings.push(Warning::new("REPAIRED", format!("and {more} more")));
+    }
     let meta = envelope.meta_mut();
     for warning in &warnings {
         meta.warn(warning);

@@ -116,7 +116,8 @@ pub(super) fn render_prompt(given: Given<'_>) -> Outcome {
     let arguments = given.get("args").map(|_| given.text("args")).transpose()?;
     let input = given.get("input").unwrap_or(&Value::Null);
     let values = Values { arguments, input, schema: &Value::Null };
-    Ok(json!({ "text": render(given.text("template")?, &values).text }))
+    let rendered = render(given.text("template")?, &values);
+    Ok(json!({ "text": rendered.map(|rendered| rendered.text) }))
 }
 
 #[cfg(test)]

@@ -1,0 +1,167 @@
+//! `cogn doctor`: what is configured, what is found, what can be reached. Never shows a key.
+
+use std::path::PathBuf;
+
+use cognitive_library::{Library, Mode, validate};
+use cognitive_net::{Kind, ProviderConfig, Secret};
+use cognitive_store::Store;
+use serde::Serialize;
+
+use super::fail;
+use crate::config::Config;
+use crate::printer::{BAD, Exit, FAINT, GOOD, HEAD, Printer, table};
+use crate::settings::{Choice, ProviderArgs, Settings, store_path};
+use crate::wiring;
+
+/// Options of `doctor`.
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// Also ask the configured providers whether they answer
+    #[arg(long)]
+    live: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known of a provider.
+#[derive(Debug, Serialize)]
+struct ProviderState {
+    name: &'static str,
+    configured: bool,
+    /// The variable that holds the key, never the key.
+    key: Option<&'static str>,
+    address: Option<String>,
+    live: Option<bool>,
+    says: Option<String>,
+}
+
+/// What is known of the store.
+#[derive(Debug, Serialize)]
+struct StoreState {
+    path: Option<PathBuf>,
+    ok: Option<bool>,
+    says: String,
+}
+
+/// All of it.
+#[derive(Debug, Serialize)]
+struct Health {
+    version: &'static str,
+    chosen_provider: Option<&'static str>,
+    providers: Vec<ProviderState>,
+    modules: usize,
+    broken_modules: Vec<String>,
+    store: StoreState,
+}
+
+impl Health {
+    fn good(&self) -> bool {
+        let reached = self.providers.iter().all(|provider| provider.live != Some(false));
+        self.broken_modules.is_empty() && self.store.ok != Some(false) && reached
+    }
+}
+
+/// Reports; the exit code is bad if something that is configured does not work.
+pub fn doctor(args: &DoctorArgs, library: &Library, printer: &Printer) -> Exit {
+    let decided = wiring::config().and_then(|config| {
+        let settings = Settings::resolve(&ProviderArgs::default(), &config, &wiring::environment, "")?;
+        Ok((config, settings))
+    });
+    let (config, settings) = match decided {
+        Ok(decided) => decided,
+        Err(failure) => return fail(&failure, printer),
+    };
+    let (modules, broken_modules) = modules(library);
+    let health = Health {
+        version: env!("CARGO_PKG_VERSION"),
+        chosen_provider: match &settings.provider {
+            Choice::Service { kind, .. } => Some(kind.name()),
+            Choice::Replay => Some("replay"),
+            Choice::Nobody => None,
+        },
+        providers: Kind::all().map(|kind| provider(kind, args.live)).collect(),
+        modules,
+        broken_modules,
+        store: store(&config),
+    };
+    if args.json {
+        printer.json(&health);
+    } else {
+        show(&health, printer);
+    }
+    if health.good() { Exit::Good } else { Exit::Bad }
+}
+
+fn provider(kind: Kind, live: bool) -> ProviderState {
+    let key = kind.key_variable().and_then(wiring::environment).and_then(Secret::new);
+    let address = wiring::environment(kind.base_url_variable());
+    let configured = key.is_some() || (!kind.needs_key() && address.is_some());
+    let reached = (live && configured).then(|| reach(kind, key, address.clone()));
+    ProviderState {
+        name: kind.name(),
+        configured,
+        key: kind.key_variable(),
+        address: address.or_else(|| kind.default_base_url().map(str::to_owned)),
+        live: reached.as_ref().map(Result::is_ok),
+        says: reached.and_then(Result::err),
+    }
+}
+
+/// Asks a service for its models; the error says why it did not answer, without the key.
+fn reach(kind: Kind, key: Option<Secret>, address: Option<String>) -> Result<(), String> {
+    let mut config = ProviderConfig::new(kind).with_key(key);
+    config.base_url = address;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    runtime.block_on(cognitive_net::probe(&config)).map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn modules(library: &Library) -> (usize, Vec<String>) {
+    let found = library.list();
+    let broken = found.iter().filter(|found| !validate(&found.folder, Mode::Standard).valid());
+    let broken = broken.map(|found| found.name.clone()).collect();
+    (found.len(), broken)
+}
+
+fn store(config: &Config) -> StoreState {
+    let path = store_path(config, &wiring::environment);
+    let (ok, says) = match path.as_deref().map(Store::open_existing) {
+        None => (None, "the books are switched off".to_owned()),
+        Some(Ok(Some(_))) => (Some(true), "in use".to_owned()),
+        Some(Ok(None)) => (None, "no runs recorded yet".to_owned()),
+        Some(Err(error)) => (Some(false), error.to_string()),
+    };
+    StoreState { path, ok, says }
+}
+
+fn show(health: &Health, printer: &Printer) {
+    let store = &health.store;
+    let path = store.path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
+    let broken = if health.broken_modules.is_empty() {
+        String::new()
+    } else {
+        format!(", {BAD}broken{BAD:#}: {}", health.broken_modules.join(", "))
+    };
+    printer.out(format!("{HEAD}cogn {}{HEAD:#}", health.version));
+    printer.out(format!("provider  {}", health.chosen_provider.unwrap_or("none is configured")));
+    printer.out(format!("modules   {}{broken}", health.modules));
+    printer.out(format!("store     {path} ({})\n", store.says));
+    let heads = ["PROVIDER", "STATE", "KEY", "ADDRESS"].map(|head| format!("{HEAD}{head}{HEAD:#}"));
+    let mut rows = vec![heads.to_vec()];
+    rows.extend(health.providers.iter().map(|provider| {
+        let state = match (provider.configured, provider.live) {
+            (_, Some(true)) => format!("{GOOD}answers{GOOD:#}"),
+            (_, Some(false)) => {
+                format!("{BAD}{}{BAD:#}", provider.says.as_deref().unwrap_or("does not answer"))
+            }
+            (true, None) => format!("{GOOD}configured{GOOD:#}"),
+            (false, None) => format!("{FAINT}not configured{FAINT:#}"),
+        };
+        let text = |value: Option<&str>| value.unwrap_or("-").to_owned();
+        vec![provider.name.to_owned(), state, text(provider.key), text(provider.address.as_deref())]
+    }));
+    for line in table(&rows) {
+        printer.out(line);
+    }
+}

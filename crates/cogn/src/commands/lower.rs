@@ -1,0 +1,114 @@
+//! `cogn lower MODULE`: the contract as a provider or the embedded model is bound to it, and what got lost.
+//! Judges nothing; what is lost here is still validated in every answer.
+
+use clap::ValueEnum;
+use cognitive_contract::lower::{Loss, Lowered, Target, lower as lowered};
+use cognitive_library::{Library, LoadError, load};
+
+use super::fail;
+use crate::printer::{DOUBT, Exit, FAINT, HEAD, NOTE, Printer, table};
+
+/// Options of `lower`.
+#[derive(Debug, clap::Args)]
+pub struct LowerArgs {
+    /// Name of an installed module, or path of a folder
+    module: String,
+    /// Whose dialect to say it in
+    #[arg(long, value_enum, value_name = "TARGET")]
+    target: Dialect,
+    /// Print JSON: the schema together with the losses
+    #[arg(long)]
+    json: bool,
+}
+
+/// Who can be bound to a contract.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Dialect {
+    /// OpenAI and compatible services: `json_schema` with `strict`
+    Openai,
+    /// Anthropic: `output_config.format`
+    Anthropic,
+    /// Gemini: `responseJsonSchema`
+    Gemini,
+    /// Ollama: `format`
+    Ollama,
+    /// The embedded model's own grammar
+    Grammar,
+}
+
+impl From<Dialect> for Target {
+    fn from(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Openai => Self::OpenAi,
+            Dialect::Anthropic => Self::Anthropic,
+            Dialect::Gemini => Self::Gemini,
+            Dialect::Ollama => Self::Ollama,
+            Dialect::Grammar => Self::Grammar,
+        }
+    }
+}
+
+/// Prints the schema on stdout, ready to be sent, and the losses on stderr.
+pub fn lower(args: &LowerArgs, library: &Library, printer: &Printer) -> Exit {
+    let found = match library.find(&args.module) {
+        Ok(found) => found,
+        Err(failure) => return fail(&failure, printer),
+    };
+    let module = match load(&found.folder).map_err(LoadError::into_failure) {
+        Ok(module) => module,
+        Err(failure) => return fail(&failure, printer),
+    };
+    let lowered = lowered(&module, args.target.into());
+    if args.json {
+        printer.json(&lowered);
+        return Exit::Good;
+    }
+    printer.json(&lowered.schema);
+    show_losses(&lowered, printer);
+    Exit::Good
+}
+
+fn show_losses(lowered: &Lowered, printer: &Printer) {
+    let target = lowered.target.word();
+    if lowered.losses.is_empty() {
+        printer.err(format!("{HEAD}{target}{HEAD:#} can say all of this contract"));
+        return;
+    }
+    let count = lowered.losses.len();
+    let places = if count == 1 { "one place".to_owned() } else { format!("{count} places") };
+    printer.err(format!(
+        "{HEAD}{target}{HEAD:#} cannot say this contract in {places}; answers are still validated in full"
+    ));
+    let rows: Vec<Vec<String>> = lowered.losses.iter().map(row).collect();
+    for line in table(&rows) {
+        printer.err(format!("  {line}"));
+    }
+}
+
+fn row(loss: &Loss) -> Vec<String> {
+    let path = if loss.path.is_empty() { "/" } else { &loss.path };
+    let style = if loss.what.starts_with("refused") { DOUBT } else { FAINT };
+    vec![format!("{NOTE}{path}{NOTE:#}"), loss.keyword.clone(), format!("{style}{}{style:#}", loss.what)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn d_05_words_on_the_command_line_are_those_of_the_json() {
+        for dialect in Dialect::value_variants() {
+            let typed = dialect.to_possible_value().unwrap();
+            let target = Target::from(*dialect);
+            assert_eq!(typed.get_name(), target.word());
+            assert_eq!(serde_json::to_value(target).unwrap(), target.word());
+        }
+        assert_eq!(Dialect::value_variants().len(), Target::ALL.len());
+    }
+
+    #[test]
+    fn d_05_a_loss_at_the_top_has_a_path_to_show() {
+        let loss = Loss { path: String::new(), keyword: "oneOf".to_owned(), what: "weakened: x".to_owned() };
+        assert!(row(&loss)[0].contains('/'));
+    }
+}

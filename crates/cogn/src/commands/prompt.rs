@@ -1,0 +1,51 @@
+//! `cogn prompt MODULE`: exactly what the model would get, without asking it.
+
+use cognitive_contract::Enforcement;
+use cognitive_library::Library;
+use serde_json::json;
+
+use super::fail;
+use super::given::InputArgs;
+use crate::printer::{Exit, FAINT, HEAD, Printer};
+
+/// Options of `prompt`.
+#[derive(Debug, clap::Args)]
+pub struct PromptArgs {
+    /// Name of an installed module, or path of a folder
+    module: String,
+    #[command(flatten)]
+    input: InputArgs,
+    /// Do not enforce the input schema
+    #[arg(long)]
+    no_validate: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the prompt.
+pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
+    let enforcement = if args.no_validate { Enforcement::EnvelopeOnly } else { Enforcement::Full };
+    let built = library.load(&args.module).and_then(|module| {
+        let given = args.input.gather()?;
+        cognitive_runtime::preview(&module, &given, enforcement)
+    });
+    let preview = match built {
+        Ok(preview) => preview,
+        Err(failure) => return fail(&failure, printer),
+    };
+    if args.json {
+        printer.json(&json!({
+            "instructions": preview.instructions,
+            "input": preview.input,
+            "estimated_tokens": preview.estimated_tokens,
+        }));
+        return Exit::Good;
+    }
+    printer.err(format!("{HEAD}instructions{HEAD:#}"));
+    printer.out(preview.instructions.trim_end());
+    printer.err(format!("\n{HEAD}input{HEAD:#}"));
+    printer.out(preview.input.trim_end());
+    printer.err(format!("\n{FAINT}about {} tokens{FAINT:#}", preview.estimated_tokens));
+    Exit::Good
+}

@@ -1,0 +1,217 @@
+//! Runs cases: with the reply that was recorded, with a model, or with a model whose reply is recorded.
+//! Asks a model only if one was handed in for that. Loads each module once.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use cognitive_contract::policy::{Caller, invocation_refusal};
+use cognitive_contract::ports::{NullSink, Provider};
+use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_library::{Folder, formats, load};
+use cognitive_runtime::host::{ModuleSource, RunInput};
+use cognitive_runtime::{Host, RunOptions, RunRequest};
+use serde_json::Value;
+
+use super::case::{Case, Script, cases};
+use super::coverage::Coverage;
+use super::file;
+use super::report::{CaseResult, ModuleReport, Report, Status, Trouble};
+use super::witness::{Seen, Witness};
+
+/// A module to test.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// The name to show.
+    pub name: String,
+    /// Its files.
+    pub folder: Folder,
+    /// Whether somebody asked for this module; then it is a failure if it has no tests.
+    pub asked: bool,
+}
+
+/// Where replies come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Source {
+    /// From the files beside the cases.
+    #[default]
+    Recorded,
+    /// From a model.
+    Live,
+    /// From a model, and then kept beside the cases.
+    Record,
+}
+
+/// How cases are run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Where replies come from.
+    pub source: Source,
+    /// Whether to say what the passing cases exercise.
+    pub coverage: bool,
+    /// How each run is to be done, such as its time limit.
+    pub run: RunOptions,
+}
+
+/// Where the replies of a case come from.
+#[derive(Clone)]
+pub enum Answers {
+    /// From the file beside the case.
+    Recorded,
+    /// From a model.
+    Live(Arc<dyn Provider>),
+    /// From a model, and then kept beside the case.
+    Record(Arc<dyn Provider>),
+}
+
+impl Answers {
+    /// A source with the provider it needs: E4001 if there is none.
+    pub fn new(source: Source, provider: Option<Arc<dyn Provider>>) -> Result<Self, Failure> {
+        let provider = provider.ok_or_else(|| {
+            Failure::new(ErrorCode::ProviderUnavailable, "no provider is configured")
+                .suggest("Leave out `--live` and `--record` to replay the recorded replies")
+        });
+        match source {
+            Source::Recorded => Ok(Self::Recorded),
+            Source::Live => provider.map(Self::Live),
+            Source::Record => provider.map(Self::Record),
+        }
+    }
+}
+
+/// Runs the cases of all modules, one after the other.
+pub async fn run(
+    subjects: &[Subject],
+    options: &Options,
+    provider: Option<Arc<dyn Provider>>,
+) -> Result<Report, Failure> {
+    let answers = Answers::new(options.source, provider)?;
+    let mut report = Report::default();
+    for subject in subjects {
+        report.modules.push(run_module(subject, options, &answers).await);
+    }
+    Ok(report)
+}
+
+/// The same with recorded replies, for callers that cannot wait.
+pub fn run_recorded(subjects: &[Subject], options: &Options) -> Result<Report, Failure> {
+    let options = Options { source: Source::Recorded, ..options.clone() };
+    finish(run(subjects, &options, None)).unwrap_or_else(|| {
+        Err(Failure::new(ErrorCode::InternalError, "a recorded reply waited for something"))
+    })
+}
+
+/// A recorded reply never waits, so one poll is the whole run.
+fn finish<T>(run: impl Future<Output = T>) -> Option<T> {
+    match std::pin::pin!(run).as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    }
+}
+
+async fn run_module(subject: &Subject, options: &Options, answers: &Answers) -> ModuleReport {
+    let Subject { name, folder, asked } = subject;
+    let module = match load(folder) {
+        Ok(module) => Arc::new(module),
+        Err(error) => return ModuleReport::unusable(name, folder.display(), &error.into_failure()),
+    };
+    let mut report = ModuleReport::new(name, folder.display());
+    for case in cases(folder) {
+        report.cases.push(run_case(&module, folder, &case, answers, &options.run).await);
+    }
+    if report.cases.is_empty() {
+        report.trouble = Some(if *asked { Trouble::NoTestsAsked } else { Trouble::NoTests });
+    }
+    if options.coverage {
+        let files = formats::read(folder).map(|parts| parts.schemas).unwrap_or_default();
+        let passing = report.cases.iter().filter(|case| case.passed());
+        let envelopes: Vec<&Value> = passing.filter_map(|case| case.envelope.as_ref()).collect();
+        report.coverage = Some(Coverage::measure(&module, &files, &envelopes));
+    }
+    report
+}
+
+/// Runs one case. Never fails: what goes wrong is in the result.
+pub async fn run_case(
+    module: &Arc<Module>,
+    folder: &Folder,
+    case: &Case,
+    answers: &Answers,
+    options: &RunOptions,
+) -> CaseResult {
+    let started = Instant::now();
+    let mut result = match case.read(folder) {
+        Ok(script) => judge(module, folder, case, script, answers, options).await,
+        Err(why) => CaseResult::new(&case.name, Status::Broken(why)),
+    };
+    result.elapsed = started.elapsed();
+    result
+}
+
+async fn judge(
+    module: &Arc<Module>,
+    folder: &Folder,
+    case: &Case,
+    script: Script,
+    answers: &Answers,
+    options: &RunOptions,
+) -> CaseResult {
+    let Script { input, expectation, reply } = script;
+    let silent = reply.is_none();
+    let witness = Arc::new(match answers {
+        Answers::Recorded => Witness::of_reply(reply),
+        Answers::Live(provider) | Answers::Record(provider) => Witness::new(Arc::clone(provider)),
+    });
+    let envelope = answer(module, input, Arc::clone(&witness), options).await;
+    let differences = expectation.differences(&envelope);
+    let judged = if differences.is_empty() { Status::Passed } else { Status::Failed(differences) };
+    let mut recorded = false;
+    let status = match (answers, witness.seen()) {
+        // An input that is refused before any model is asked needs no reply.
+        (Answers::Recorded, Seen::Unfinished) if silent => Status::NotRecorded,
+        (Answers::Record(_), Seen::Reply(text)) => match file::write_in(folder, &case.reply, &text) {
+            Ok(()) => {
+                recorded = true;
+                judged
+            }
+            Err(why) => Status::Broken(format!("the reply was not recorded: {why}")),
+        },
+        (Answers::Record(_), Seen::Unfinished) => {
+            Status::Broken("the reply was not recorded: it did not come to its end".to_owned())
+        }
+        (Answers::Recorded | Answers::Live(_), _) | (Answers::Record(_), Seen::Nothing) => judged,
+    };
+    let mut result = CaseResult::new(&case.name, status);
+    result.recorded = recorded;
+    result.envelope = Some(envelope);
+    result
+}
+
+async fn answer(module: &Arc<Module>, input: Value, provider: Arc<Witness>, options: &RunOptions) -> Value {
+    let host = Host::new(Arc::new(Loaded(Arc::clone(module))), provider);
+    let mut options = options.clone();
+    // A case is about the module, not about who may run it.
+    if invocation_refusal(&module.manifest, Caller::User).is_some() {
+        options.caller = Caller::Agent;
+    }
+    let request = RunRequest { module: module.manifest.name.clone(), input: RunInput::Json(input), options };
+    let envelope = cognitive_runtime::run(&host, request, &mut NullSink).await;
+    serde_json::to_value(envelope).unwrap_or_default()
+}
+
+/// A library of one module, which is loaded already. One reply answers for one module, so there are no others.
+struct Loaded(Arc<Module>);
+
+impl ModuleSource for Loaded {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        if name == self.0.manifest.name {
+            return Ok(Arc::clone(&self.0));
+        }
+        let message = format!("a golden test runs one module, not also: `{name}`");
+        Err(Failure::new(ErrorCode::ModuleNotFound, message))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! A provider that asks another one and remembers the reply, so that it can be kept beside the case.
+//! Changes nothing on the way in either direction.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cognitive_contract::lower::Target;
+use cognitive_contract::ports::{
+    Attempt, CallSink, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+};
+use cognitive_runtime::Replay;
+
+/// What was seen of the calls of one run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// The model was not asked.
+    #[default]
+    Nothing,
+    /// It was asked, and its last answer did not come to its natural end.
+    Unfinished,
+    /// Its last answer.
+    Reply(String),
+}
+
+/// The provider of one run.
+pub(super) struct Witness {
+    inner: Arc<dyn Provider>,
+    seen: Mutex<Seen>,
+}
+
+impl Witness {
+    /// Watches a provider.
+    pub(super) fn new(inner: Arc<dyn Provider>) -> Self {
+        Self { inner, seen: Mutex::new(Seen::Nothing) }
+    }
+
+    /// Answers with a saved reply; without one it has nothing to say.
+    pub(super) fn of_reply(reply: Option<String>) -> Self {
+        let silence = || {
+            let error = ProviderError::Unavailable("no reply is recorded".to_owned());
+            Replay::pieces(Vec::new(), Some(error))
+        };
+        Self::new(Arc::new(reply.map_or_else(silence, Replay::text)))
+    }
+
+    /// What was seen so far.
+    pub(super) fn seen(&self) -> Seen {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, seen: Seen) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+    }
+}
+
+impl Provider for Witness {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn target(&self) -> Option<Target> {
+        self.inner.target()
+    }
+
+    fn structured_output(&self) -> bool {
+        self.inner.structured_output()
+    }
+
+    fn capabilities(&self) -> &[&str] {
+        self.inner.capabilities()
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        Box::pin(async move {
+            self.note(Seen::Unfinished);
+            let mut ear = Ear { text: String::new(), sink };
+            let end = self.inner.ask(call, &mut ear).await;
+            // A replay always comes to its natural end, so only such an answer is worth keeping.
+            if end.as_ref().is_ok_and(|end| end.finish == Finish::Complete) {
+                self.note(Seen::Reply(ear.text));
+            }
+            end
+        })
+    }
+}
+
+struct Ear<'a> {
+    text: String,
+    sink: &'a mut dyn CallSink,
+}
+
+impl CallSink for Ear<'_> {
+    fn piece(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.sink.piece(text);
+    }
+
+    fn attempt(&mut self, attempt: Attempt) {
+        self.sink.attempt(attempt);
+    }
+}

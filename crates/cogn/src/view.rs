@@ -1,0 +1,59 @@
+//! An envelope as a card for people: what came out, how sure, how risky, why.
+
+use cognitive_contract::{Envelope, Outcome, Risk};
+use serde_json::Value;
+
+use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, NOTE};
+
+/// The card, line by line.
+pub(crate) fn card(module: &str, envelope: &Envelope) -> Vec<String> {
+    let meta = envelope.meta();
+    let risk = match meta.risk.level() {
+        Risk::None | Risk::Low => GOOD,
+        Risk::Medium => DOUBT,
+        Risk::High => BAD,
+    };
+    let word = meta.risk.level().word();
+    let percent = meta.confidence.get() * 100.0;
+    let mut lines = vec![
+        format!("{HEAD}{module}{HEAD:#}  {risk} risk {word} {risk:#}  confidence {percent:.0} %"),
+        meta.explain().to_owned(),
+    ];
+    match envelope.outcome() {
+        Outcome::Success { data } => {
+            for (name, value) in data.iter().filter(|(name, _)| *name != "rationale" && *name != "extensions")
+            {
+                lines.push(format!("\n{NOTE}{name}{NOTE:#}"));
+                lines.extend(indented(value));
+            }
+            if let Some(rationale) = data.get("rationale") {
+                lines.push(format!("\n{FAINT}rationale{FAINT:#}"));
+                lines.extend(indented(rationale));
+            }
+            let insights = data.get("extensions").and_then(|extensions| extensions.get("insights"));
+            for insight in insights.and_then(Value::as_array).into_iter().flatten() {
+                let text = insight.get("text").and_then(Value::as_str).unwrap_or_default();
+                lines.push(format!("\n{DOUBT}insight{DOUBT:#} {text}"));
+            }
+        }
+        Outcome::Failure { error, .. } => {
+            lines.push(format!("\n{BAD}{}{BAD:#} {}", error.code(), error.message()));
+            if let Some(hint) = error.members().get("suggestion").and_then(Value::as_str) {
+                lines.push(format!("{NOTE}hint{NOTE:#}: {hint}"));
+            }
+        }
+    }
+    for warning in meta.extra.get("warnings").and_then(Value::as_array).into_iter().flatten() {
+        let message = warning.get("message").and_then(Value::as_str).unwrap_or_default();
+        lines.push(format!("{FAINT}note: {message}{FAINT:#}"));
+    }
+    lines
+}
+
+fn indented(value: &Value) -> Vec<String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => serde_json::to_string_pretty(other).unwrap_or_default(),
+    };
+    text.lines().map(|line| format!("  {line}")).collect()
+}

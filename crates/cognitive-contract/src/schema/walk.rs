@@ -1,0 +1,98 @@
+//! The one way through contract files: every object that can be a schema, together with its place.
+//! Makes no text on the way. A pointer is written only where something is reported, so that long names cost nothing.
+
+use serde_json::Value;
+
+use super::refs::DATA_KEYWORDS;
+use super::{SchemaFiles, SchemaProblem};
+use crate::text;
+
+/// Keywords whose value maps chosen names to schemas.
+pub(super) const NAME_MAPS: [&str; 5] =
+    ["properties", "patternProperties", "$defs", "definitions", "dependencies"];
+
+/// Whether the member names of an object are keywords or names that the author chose.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    Keywords,
+    Chosen,
+}
+
+impl Names {
+    /// What the names in the value of `member` are; `None` where that value is plain data.
+    pub(super) fn below(self, member: &str) -> Option<Self> {
+        match self {
+            Self::Chosen => Some(Self::Keywords),
+            Self::Keywords if DATA_KEYWORDS.contains(&member) => None,
+            Self::Keywords if NAME_MAPS.contains(&member) => Some(Self::Chosen),
+            Self::Keywords => Some(Self::Keywords),
+        }
+    }
+}
+
+/// One step into a JSON value.
+#[derive(Clone, Copy)]
+pub(super) enum Step<'a> {
+    Name(&'a str),
+    Index(usize),
+}
+
+/// The JSON pointer that these steps make.
+pub(super) fn pointer<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> String {
+    steps.into_iter().fold(String::new(), |at, step| match step {
+        Step::Name(name) => text::pointer(&at, name),
+        Step::Index(index) => format!("{at}/{index}"),
+    })
+}
+
+/// Calls `each` for every object that can be a schema, with the steps that lead to it.
+pub(super) fn visit<'a>(root: &'a Value, each: &mut dyn FnMut(&'a Value, &[Step<'a>])) {
+    below(root, Names::Keywords, &mut Vec::new(), each);
+}
+
+fn below<'a>(
+    node: &'a Value,
+    names: Names,
+    steps: &mut Vec<Step<'a>>,
+    each: &mut dyn FnMut(&'a Value, &[Step<'a>]),
+) {
+    match node {
+        Value::Object(members) => {
+            if names == Names::Keywords {
+                each(node, steps);
+            }
+            for (name, child) in members.iter().filter(|(_, child)| is_container(child)) {
+                let Some(names) = names.below(name) else { continue };
+                steps.push(Step::Name(name));
+                below(child, names, steps, each);
+                steps.pop();
+            }
+        }
+        Value::Array(items) => {
+            for (index, child) in items.iter().enumerate().filter(|(_, child)| is_container(child)) {
+                steps.push(Step::Index(index));
+                below(child, Names::Keywords, steps, each);
+                steps.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_container(value: &Value) -> bool {
+    value.is_object() || value.is_array()
+}
+
+/// A problem with a schema that [`visit`] has shown before. Searches for its place, which only a refusal has to pay for.
+pub(super) fn problem_at(files: &SchemaFiles, schema: &Value, message: impl Into<String>) -> SchemaProblem {
+    let mut found = None;
+    for (file, root) in files {
+        visit(root, &mut |node, steps| {
+            if std::ptr::eq(node, schema) {
+                found = Some((file.as_str(), pointer(steps.iter().copied())));
+            }
+        });
+    }
+    let (file, pointer) = found.unwrap_or_default();
+    SchemaProblem::new(file, pointer, message)
+}

@@ -1,0 +1,302 @@
+//! Where each value of a JSON text stands. Refuses nothing: the parser does that; a fault ends the scan.
+//! Paths are written down only where somebody asks: a long name over many values must not be copied for each of them.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::{Step, pointer_of, tokens};
+
+/// Values beyond these are not told apart: they are shown at a parent.
+const MOST_VALUES: usize = 250_000;
+/// More repeated members than these help nobody.
+const MOST_REPEATED: usize = 200;
+/// Beyond what the parser takes.
+const DEEPEST: usize = 200;
+
+/// Where each value of a text stands, and the pointers of members whose name was given twice.
+#[derive(Debug, Default)]
+pub struct JsonIndex {
+    root: Option<Node>,
+    /// The children of one value stand side by side: items in their order, members by name.
+    nodes: Vec<Node>,
+    /// Members that occur more than once in their object; the last one counts.
+    pub repeated: Vec<String>,
+}
+
+/// A value, by ranges alone: of the text, and of the nodes that are in it.
+#[derive(Debug)]
+struct Node {
+    span: Range<usize>,
+    /// The name with its quotes; empty for items.
+    name: Range<usize>,
+    children: Range<usize>,
+}
+
+impl JsonIndex {
+    /// Byte range of the value at a JSON pointer, or of its nearest parent if it is not there; and whether it is the
+    /// value itself. `text` is the one that was indexed.
+    #[must_use]
+    pub fn nearest(&self, text: &str, pointer: &str) -> Option<(Range<usize>, bool)> {
+        let mut node = self.root.as_ref()?;
+        for token in tokens(pointer)? {
+            match self.child(text, node, &token) {
+                Some(child) => node = child,
+                None => return Some((node.span.clone(), false)),
+            }
+        }
+        Some((node.span.clone(), true))
+    }
+
+    fn child(&self, text: &str, parent: &Node, token: &str) -> Option<&Node> {
+        let children = self.nodes.get(parent.children.clone())?;
+        if text.as_bytes().get(parent.span.start) == Some(&b'[') {
+            return children.get(token.parse::<usize>().ok()?);
+        }
+        let behind = children.partition_point(|child| *name_at(text, &child.name) <= *token);
+        children.get(behind.checked_sub(1)?).filter(|child| name_at(text, &child.name) == token)
+    }
+}
+
+/// A member name as it is meant; only names with escapes are copied.
+fn name_at<'a>(text: &'a str, range: &Range<usize>) -> Cow<'a, str> {
+    let quoted = text.get(range.clone()).unwrap_or_default();
+    let plain = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default();
+    if plain.contains('\\') {
+        serde_json::from_str(quoted).map_or(Cow::Borrowed(plain), Cow::Owned)
+    } else {
+        Cow::Borrowed(plain)
+    }
+}
+
+/// Finds where each value of a valid JSON text stands. Of an invalid text it finds what comes before the fault, of a
+/// text with more than 250,000 values the first ones.
+#[must_use]
+pub fn index(text: &str) -> JsonIndex {
+    let mut scanner = Scanner { text, at: 0, seen: 0, path: Vec::new(), index: JsonIndex::default() };
+    scanner.index.root = scanner.value(0..0);
+    scanner.index
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    seen: usize,
+    path: Vec<Step<'a>>,
+    index: JsonIndex,
+}
+
+impl Scanner<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip(&mut self, unwanted: impl Fn(u8) -> bool) {
+        while self.peek().is_some_and(&unwanted) {
+            self.at += 1;
+        }
+    }
+
+    /// After a fault nothing is left to read, so that everything which is open ends.
+    fn stop<T>(&mut self) -> Option<T> {
+        self.at = self.text.len();
+        None
+    }
+
+    fn value(&mut self, name: Range<usize>) -> Option<Node> {
+        self.skip(is_space);
+        self.seen += 1;
+        let start = self.at;
+        let children = match self.peek()? {
+            _ if self.seen > MOST_VALUES || self.path.len() > DEEPEST => return self.stop(),
+            b'{' => self.members(),
+            b'[' => self.items(),
+            b'"' => {
+                self.string();
+                0..0
+            }
+            _ => {
+                self.skip(|byte| !is_space(byte) && !matches!(byte, b',' | b'}' | b']'));
+                0..0
+            }
+        };
+        Some(Node { span: start..self.at, name, children })
+    }
+
+    fn members(&mut self) -> Range<usize> {
+        let text = self.text;
+        let mut members = Vec::new();
+        self.at += 1;
+        while let Some(member) = self.member() {
+            members.push(member);
+        }
+        // By name, to find them again; equal names keep their order, so the last one of them counts.
+        members.sort_by_cached_key(|member| name_at(text, &member.name));
+        self.report_repeated(&members);
+        self.keep(members)
+    }
+
+    /// The next member; `None` at the end of the object.
+    fn member(&mut self) -> Option<Node> {
+        self.skip(|byte| is_space(byte) || byte == b',');
+        match self.peek()? {
+            b'"' => {}
+            b'}' => {
+                self.at += 1;
+                return None;
+            }
+            _ => return self.stop(),
+        }
+        let name = self.string();
+        self.skip(is_space);
+        if self.peek() != Some(b':') {
+            return self.stop();
+        }
+        self.at += 1;
+        self.path.push(Step::Member(name_at(self.text, &name)));
+        let member = self.value(name);
+        self.path.pop();
+        member
+    }
+
+    fn items(&mut self) -> Range<usize> {
+        let mut items = Vec::new();
+        self.at += 1;
+        loop {
+            self.skip(|byte| is_space(byte) || byte == b',');
+            if matches!(self.peek(), None | Some(b']')) {
+                break;
+            }
+            self.path.push(Step::Item(items.len()));
+            let before = self.at;
+            let item = self.value(0..0);
+            self.path.pop();
+            // A stray bracket is a value of no length, and would be one for ever.
+            match item.filter(|_| self.at > before) {
+                Some(item) => items.push(item),
+                None => {
+                    self.stop::<()>();
+                }
+            }
+        }
+        self.at = self.text.len().min(self.at + 1);
+        self.keep(items)
+    }
+
+    fn keep(&mut self, children: Vec<Node>) -> Range<usize> {
+        let first = self.index.nodes.len();
+        self.index.nodes.extend(children);
+        first..self.index.nodes.len()
+    }
+
+    fn report_repeated(&mut self, sorted: &[Node]) {
+        let mut repeated: Vec<&Node> = sorted
+            .iter()
+            .zip(sorted.iter().skip(1))
+            .filter(|(one, next)| name_at(self.text, &one.name) == name_at(self.text, &next.name))
+            .map(|(_, next)| next)
+            .collect();
+        repeated.sort_by_key(|member| member.span.start);
+        for member in repeated.into_iter().take(MOST_REPEATED.saturating_sub(self.index.repeated.len())) {
+            self.path.push(Step::Member(name_at(self.text, &member.name)));
+            let place = pointer_of(&self.path);
+            self.path.pop();
+            self.index.repeated.push(place);
+        }
+    }
+
+    /// Steps over a string; returns where it stands, with its quotes.
+    fn string(&mut self) -> Range<usize> {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            match self.peek() {
+                Some(b'\\') => self.at += 2,
+                Some(b'"') | None => break,
+                Some(_) => self.at += 1,
+            }
+        }
+        self.at = self.text.len().min(self.at + 1);
+        start..self.at
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::json::parse;
+
+    #[test]
+    fn depth_ends_the_scan() {
+        assert!(index(&"[".repeat(10_000)).nodes.len() <= DEEPEST + 1);
+        assert!(index(&"{\"a\":".repeat(10_000)).nodes.len() <= DEEPEST + 1);
+    }
+
+    #[test]
+    fn places_are_byte_ranges_and_repeats_are_seen() {
+        let text = r#"{"a": [1, {"b\n/": "é"}], "z": 0, "a": [2, {"b\n/": "è"}], "n": -1.5e3 }"#;
+        let index = index(text);
+        let shown = |at: &str| index.nearest(text, at).map(|(span, exact)| (&text[span], exact));
+        assert_eq!(shown("/a/1/b\n~1"), Some(("\"è\"", true)));
+        assert_eq!(shown("/a/0"), Some(("2", true)));
+        assert_eq!(shown("/n"), Some(("-1.5e3", true)));
+        assert_eq!(shown("/a/0/x/y"), Some(("2", false)));
+        assert_eq!(shown(""), Some((text, true)));
+        assert_eq!(shown("a"), None);
+        assert_eq!(index.repeated, ["/a"]);
+    }
+
+    #[test]
+    fn the_index_knows_every_place_of_the_parsed_value() {
+        fn check<'a>(text: &str, index: &JsonIndex, value: &'a Value, path: &mut Vec<Step<'a>>) {
+            let (span, exact) = index.nearest(text, &pointer_of(path)).unwrap();
+            assert!(exact);
+            assert_eq!(&parse(&text[span]).unwrap(), value);
+            let members = value.as_object().into_iter().flatten();
+            let members = members.map(|(name, child)| (Step::Member(name.as_str().into()), child));
+            let items = value.as_array().into_iter().flatten().enumerate();
+            for (step, child) in members.chain(items.map(|(at, child)| (Step::Item(at), child))) {
+                path.push(step);
+                check(text, index, child, path);
+                path.pop();
+            }
+        }
+        let text = r#"{"x":{"y":[[],{}]},"z":"\"}","w":null,"":[{"~/\u0061": 1}, "\\"]}"#;
+        check(text, &index(text), &parse(text).unwrap(), &mut Vec::new());
+    }
+
+    #[test]
+    fn faults_end_the_scan_and_keep_what_came_before() {
+        for text in ["", "[", "[}", "{]", "[1 }", "{\"a", "{\"a\\", "{\"a\":", "{\"a\" 1}", "[\"\\"] {
+            let index = index(text);
+            assert!(index.nearest(text, "/a/0").is_none_or(|(span, _)| text.get(span).is_some()), "{text}");
+        }
+        let text = r#"{"a": [1, 2], "b": {"c": 3 ! "#;
+        let (span, exact) = index(text).nearest(text, "/b/c").unwrap();
+        assert_eq!((&text[span], exact), ("3", true));
+    }
+
+    #[test]
+    fn a_long_name_is_written_down_once_at_most() {
+        let name = "n".repeat(100_000);
+        let text =
+            format!(r#"{{"a": {{"{name}": {{"k": [{}0], "r": 0, "r": 1}}}}, "a": 1}}"#, "0,".repeat(999));
+        let found = index(&text);
+        // The path of `r` would be longer than any that is shown; its nearest parent stands for it.
+        assert_eq!(found.repeated, ["/a", "/a"]);
+        assert_eq!(found.nodes.len(), 2 + 1 + 3 + 1000);
+    }
+
+    #[test]
+    fn what_is_indexed_and_listed_has_an_end() {
+        let many = format!("[{}0]", "0,".repeat(MOST_VALUES));
+        assert!(index(&many).nodes.len() < MOST_VALUES);
+        let repeated = format!("{{{}\"a\":0}}", "\"a\":0,".repeat(1_000));
+        assert_eq!(index(&repeated).repeated.len(), MOST_REPEATED);
+    }
+}

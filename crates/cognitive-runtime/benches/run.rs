@@ -1,0 +1,91 @@
+//! What a run costs besides the model: input, prompt, parsing, judging, hashing, sealing.
+//! Baseline, in the same run: bare `serde_json` parse plus bare `jsonschema` validation of the same 4 KB reply.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a benchmark may panic")]
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use cognitive_contract::ports::NullSink;
+use cognitive_contract::{Envelope, Failure, Module};
+use cognitive_library::{Folder, load};
+use cognitive_runtime::host::ModuleSource;
+use cognitive_runtime::{Host, Replay, RunRequest, run};
+use criterion::{Criterion, criterion_group, criterion_main};
+use serde_json::{Value, json};
+
+struct One(Arc<Module>);
+
+impl ModuleSource for One {
+    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+fn schema() -> Value {
+    json!({
+        "input": { "type": "object", "required": ["code"], "properties": { "code": { "type": "string" } } },
+        "data": {
+            "type": "object", "required": ["rationale", "changes"],
+            "properties": {
+                "rationale": { "type": "string", "minLength": 1 },
+                "changes": { "type": "array", "items": {
+                    "type": "object", "required": ["type", "description", "risk"],
+                    "properties": {
+                        "type": { "enum": ["remove_redundancy", "simplify_logic", "other"] },
+                        "description": { "type": "string" },
+                        "risk": { "enum": ["none", "low", "medium", "high"] },
+                    },
+                } },
+            },
+        },
+    })
+}
+
+fn reply() -> String {
+    let sentence = "The branch was folded into one expression, because both arms returned the same value.";
+    let changes: Vec<Value> = (0..26)
+        .map(
+            |n| json!({ "type": "simplify_logic", "description": format!("{n}: {sentence}"), "risk": "low" }),
+        )
+        .collect();
+    let data = json!({ "rationale": "Each change keeps the behaviour. ".repeat(10), "changes": changes });
+    json!({ "ok": true, "meta": { "confidence": 0.91, "risk": "low", "explain": "Local changes." }, "data": data }).to_string()
+}
+
+fn once(host: &Host) -> Envelope {
+    let request = RunRequest::new("m", json!({ "code": "if a { b } else { b }" }));
+    let mut sink = NullSink;
+    let mut future = std::pin::pin!(run(host, request, &mut sink));
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(envelope) => envelope,
+        Poll::Pending => panic!("a saved reply waited for something"),
+    }
+}
+
+fn bench(criterion: &mut Criterion) {
+    let files = BTreeMap::from([
+        ("module.yaml".to_owned(), b"name: m\nversion: 1.0.0\ntier: decision\n".to_vec()),
+        ("schema.json".to_owned(), schema().to_string().into_bytes()),
+        ("prompt.md".to_owned(), b"Simplify the code. Answer in the envelope.".to_vec()),
+    ]);
+    let module = Arc::new(load(&Folder::memory("m", files)).unwrap());
+    let reply = reply();
+    assert!((3_500..5_500).contains(&reply.len()), "{} bytes", reply.len());
+    let host = Host::new(Arc::new(One(Arc::clone(&module))), Arc::new(Replay::text(reply.clone())));
+    assert!(once(&host).ok());
+    let mut group = criterion.benchmark_group("run with a 4 KB reply");
+    group.bench_function("baseline: bare parse and bare validation", |bencher| {
+        bencher.iter(|| {
+            let value: Value = serde_json::from_str(black_box(&reply)).unwrap();
+            module.contract.data().accepts(&value["data"])
+        });
+    });
+    group.bench_function("a whole run, model not counted", |bencher| bencher.iter(|| once(black_box(&host))));
+    group.finish();
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

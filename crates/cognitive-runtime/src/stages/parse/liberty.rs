@@ -1,0 +1,114 @@
+//! What the reader forgave: one entry per place, with its byte offset, so that a person can go and look.
+//! Forgives nothing itself; `reader.rs`, `outline.rs` and `mod.rs` do, and each has to say so here.
+
+use cognitive_contract::Warning;
+use serde::Serialize;
+
+/// How many liberties of one kind get a notice of their own. A reply written in single quotes throughout would
+/// otherwise bury every other notice; the complete list stays in [`Draft::liberties`](super::Draft).
+const SHOWN_PER_RULE: usize = 5;
+
+/// One place where the reply was read as meant, not as RFC 8259 wants it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Liberty {
+    /// Byte offset in the reply.
+    pub at: usize,
+    /// What kind of liberty it was.
+    pub rule: LibertyRule,
+    /// What was done, in words.
+    pub what: String,
+}
+
+/// The liberties that may be taken (D-01, S-11). There are no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LibertyRule {
+    /// A byte order mark was skipped.
+    Bom,
+    /// What stands in `<think>` was left out.
+    Thinking,
+    /// The object was taken out of a code fence.
+    Fence,
+    /// The object was taken out of the text around it.
+    Prose,
+    /// Other objects in the reply were not the answer.
+    PassedOver,
+    /// A comma before a closing bracket was skipped.
+    TrailingComma,
+    /// Two members on two lines were read without a comma between them.
+    MissingComma,
+    /// A comment was skipped.
+    Comment,
+    /// Quotes other than `"` were read as such, or `\'` as an apostrophe.
+    Quotes,
+    /// A name was read without quotes.
+    BareName,
+    /// `True`, `False` or `None` was read as in Python.
+    PythonLiteral,
+    /// A line break or tab stood in a string as it is.
+    RawBreak,
+    /// A name stood twice in one object; the last value counts.
+    RepeatedName,
+}
+
+impl Liberty {
+    pub(super) fn new(at: usize, rule: LibertyRule, what: impl Into<String>) -> Self {
+        Self { at, rule, what: what.into() }
+    }
+
+    /// The liberty as a notice for `meta.warnings`.
+    #[must_use]
+    pub fn warning(&self) -> Warning {
+        Warning::new("REPAIRED", format!("{}, at byte {}", self.what, self.at))
+    }
+
+    /// Notices for all of them: each its own, up to five of a kind; further ones of that kind are only counted.
+    #[must_use]
+    pub fn warnings(liberties: &[Self]) -> Vec<Warning> {
+        let mut kinds: Vec<(&Self, usize)> = Vec::new();
+        let mut warnings = Vec::new();
+        for liberty in liberties {
+            match kinds.iter_mut().find(|(first, _)| first.rule == liberty.rule) {
+                Some((_, more)) if *more + 1 >= SHOWN_PER_RULE => {
+                    *more += 1;
+                    continue;
+                }
+                Some((_, more)) => *more += 1,
+                None => kinds.push((liberty, 0)),
+            }
+            warnings.push(liberty.warning());
+        }
+        let uncounted = kinds.into_iter().filter(|(_, more)| *more >= SHOWN_PER_RULE);
+        warnings.extend(uncounted.map(|(first, more)| {
+            let rest = more + 1 - SHOWN_PER_RULE;
+            Warning::new("REPAIRED", format!("{}, in {rest} more places", first.what))
+        }));
+        warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn d_01_each_liberty_is_a_notice_with_words_and_place() {
+        let liberty = Liberty::new(7, LibertyRule::TrailingComma, "a trailing comma was skipped");
+        assert_eq!(liberty.warning(), Warning::new("REPAIRED", "a trailing comma was skipped, at byte 7"));
+        assert_eq!(serde_json::to_value(&liberty).unwrap()["rule"], json!("trailing_comma"));
+    }
+
+    #[test]
+    fn many_of_a_kind_do_not_bury_the_others() {
+        let mut liberties: Vec<_> =
+            (0..9).map(|at| Liberty::new(at, LibertyRule::Quotes, "quotes")).collect();
+        liberties.push(Liberty::new(9, LibertyRule::Comment, "a comment"));
+        let messages: Vec<_> =
+            Liberty::warnings(&liberties).into_iter().map(|warning| warning.message).collect();
+        assert_eq!(messages.len(), 7);
+        assert_eq!(messages[5..], ["a comment, at byte 9", "quotes, in 4 more places"]);
+    }
+}

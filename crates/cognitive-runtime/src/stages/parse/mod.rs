@@ -1,0 +1,251 @@
+//! Stage 4: find the one JSON object in the model's text. (E1000, E2003, E2004, E3001)
+//!
+//! Lenient syntax, strict meaning (D-01). The whole text as RFC 8259 has it is tried first, and for `exec` or
+//! `strict_parse` only the content of a fence besides. Other tiers go on: `outline.rs` lists the objects in the text,
+//! `reader.rs` reads each of them with the liberties that have one reading, `choose.rs` says which one is the answer.
+//!
+//! Never completes what was cut off, never accepts `NaN`, never merges two objects, never takes a part of something
+//! broken, and keeps no liberty to itself: each is in [`Draft::liberties`] with its place.
+
+mod choose;
+mod fence;
+mod liberty;
+mod outline;
+mod reader;
+mod skip;
+mod strict;
+#[cfg(test)]
+mod tests;
+mod thinking;
+mod token;
+
+use cognitive_contract::code::Blame;
+use cognitive_contract::manifest::Tier;
+use cognitive_contract::ports::Finish;
+use cognitive_contract::{ErrorCode, Failure, Module, Violation, Warning, text};
+use serde_json::{Map, Value, json};
+
+pub use self::liberty::{Liberty, LibertyRule};
+
+use self::choose::Chosen;
+use self::outline::Outline;
+use self::strict::{Fault, Strict};
+use super::call::Reply;
+
+/// Nesting beyond this is no answer but an attack or an accident.
+const DEEPEST: usize = 100;
+/// How much of an unreadable text goes into `partial_data`, in characters.
+const RAW_LIMIT: usize = 2_000;
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// The object that the model wrote, as it wrote it. Only [`extract`] makes one.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// The object.
+    pub object: Map<String, Value>,
+    /// The liberties that were taken to read it, in the order of the text.
+    pub liberties: Vec<Liberty>,
+}
+
+impl Draft {
+    /// Notices for `meta.warnings`: one for each liberty, except that more than five of a kind are counted together.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Warning> {
+        Liberty::warnings(&self.liberties)
+    }
+}
+
+/// Finds the object. Fails with E1000 for text that holds none, E2003 if the token limit is to blame, E2004 if the
+/// model refused, and E3001 for JSON that is not an object.
+pub fn extract(module: &Module, reply: &Reply, strict_parse: bool) -> Result<Draft, Failure> {
+    if let Finish::Refused(reason) = &reply.end.finish {
+        return Err(refused(module, &reply.text, reason));
+    }
+    let manner =
+        if strict_parse || module.manifest.tier == Tier::Exec { Manner::Strict } else { Manner::Lenient };
+    find(&reply.text, manner, &reply.end.finish).map_err(|why| failure(module, reply, why))
+}
+
+/// How much is forgiven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// Nothing: the whole text, or the content of a fence (PIPE-004).
+    Strict,
+    /// What has one reading.
+    Lenient,
+}
+
+/// Why no object was found, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Unreadable {
+    reason: Reason,
+    at: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// There is no text, or nothing but thinking.
+    Empty,
+    /// There is text, but no object.
+    NotJson,
+    /// It ends within an object, or within thinking.
+    Truncated,
+    /// It is nested beyond [`DEEPEST`].
+    TooDeep,
+    /// There are two answers.
+    Ambiguous,
+    /// It is JSON, but a list or a scalar.
+    NotAnObject,
+}
+
+fn find(text: &str, manner: Manner, finish: &Finish) -> Result<Draft, Unreadable> {
+    let (start, end) = bounds(text);
+    let body = text.get(start..end).unwrap_or_default();
+    if body.is_empty() {
+        return Err(Unreadable { reason: Reason::Empty, at: None });
+    }
+    let whole = match strict::parse(body) {
+        Ok(whole) => object(whole, text, start).map(|(object, liberties)| Draft { object, liberties }),
+        Err(fault) if manner == Manner::Strict => in_fence(text, unreadable(fault, start, end)),
+        Err(_) => in_text(text.get(..end).unwrap_or(text), start, finish),
+    };
+    whole.map(|mut draft| {
+        draft.liberties.extend(byte_order_mark(text, start));
+        // The same places are named by several steps; people read them from top to bottom.
+        draft.liberties.sort_by_key(|liberty| liberty.at);
+        draft
+    })
+}
+
+/// Start and end of the text without white space and byte order marks around it (PIPE-004).
+fn bounds(text: &str) -> (usize, usize) {
+    let is_blank = |c: char| c.is_whitespace() || c == BYTE_ORDER_MARK;
+    let body = text.trim_start_matches(is_blank);
+    let start = text.len() - body.len();
+    (start, start + body.trim_end_matches(is_blank).len())
+}
+
+fn byte_order_mark(text: &str, start: usize) -> Option<Liberty> {
+    let at = text.get(..start)?.find(BYTE_ORDER_MARK)?;
+    Some(Liberty::new(at, LibertyRule::Bom, "a byte order mark was skipped"))
+}
+
+/// The object that was read strictly from `text` at `start`. Repeated names are rare, so their places are looked up
+/// only then, by reading once more.
+fn object(read: Strict, text: &str, start: usize) -> Result<(Map<String, Value>, Vec<Liberty>), Unreadable> {
+    let Value::Object(object) = read.value else {
+        return Err(Unreadable { reason: Reason::NotAnObject, at: None });
+    };
+    let repeats = if read.repeats { reader::read(text, start).ok() } else { None };
+    Ok((object, repeats.map(|read| read.liberties).unwrap_or_default()))
+}
+
+fn unreadable(fault: Fault, start: usize, end: usize) -> Unreadable {
+    let (reason, at) = match fault {
+        Fault::Syntax { at } => (Reason::NotJson, Some(start + at)),
+        Fault::End => (Reason::Truncated, Some(end)),
+        Fault::TooDeep => (Reason::TooDeep, None),
+    };
+    Unreadable { reason, at }
+}
+
+/// The content of the first fence, strictly. A second fence with another object makes two answers of it.
+fn in_fence(text: &str, otherwise: Unreadable) -> Result<Draft, Unreadable> {
+    let mut blocks = fence::blocks(text).into_iter();
+    let Some((from, to)) = blocks.next() else { return Err(otherwise) };
+    let content = |(from, to): (usize, usize)| text.get(from..to).unwrap_or_default();
+    let read = strict::parse(content((from, to))).map_err(|fault| unreadable(fault, from, to))?;
+    let is_other = |block: &(usize, usize)| {
+        strict::parse(content(*block)).is_ok_and(|other| other.value.is_object() && other.value != read.value)
+    };
+    if let Some((at, _)) = blocks.find(is_other) {
+        return Err(Unreadable { reason: Reason::Ambiguous, at: Some(at) });
+    }
+    let open = text.get(from..).map_or(from, |rest| text.len() - rest.trim_start().len());
+    let (object, mut liberties) = object(read, text, open)?;
+    liberties.push(Liberty::new(from, LibertyRule::Fence, "the answer was taken out of a code fence"));
+    Ok(Draft { object, liberties })
+}
+
+/// The answer among all that stands in the text.
+fn in_text(text: &str, start: usize, finish: &Finish) -> Result<Draft, Unreadable> {
+    let mut outline = outline::outline(text, start);
+    let Chosen { candidate, passed_over } = choose::choose(text, &mut outline, finish)?;
+    let mut liberties = candidate.liberties;
+    liberties.extend(surroundings(&outline, candidate.fence, passed_over));
+    Ok(Draft { object: candidate.object, liberties })
+}
+
+/// What was left out around the answer.
+fn surroundings(
+    outline: &Outline,
+    fence: Option<usize>,
+    passed_over: Option<(usize, usize)>,
+) -> impl Iterator<Item = Liberty> {
+    let places = [
+        (outline.thinking, LibertyRule::Thinking, "the model's thinking was left out"),
+        (fence, LibertyRule::Fence, "the answer was taken out of a code fence"),
+        (outline.prose, LibertyRule::Prose, "the answer was taken out of the text around it"),
+    ];
+    let places = places.into_iter().filter_map(|(at, rule, what)| Some(Liberty::new(at?, rule, what)));
+    let passed_over = passed_over.map(|(at, count)| {
+        let objects =
+            if count == 1 { "another object was".to_owned() } else { format!("{count} other objects were") };
+        Liberty::new(at, LibertyRule::PassedOver, format!("{objects} not taken for the answer"))
+    });
+    places.chain(passed_over)
+}
+
+/// Text that is no object, as `partial_data`.
+pub(super) fn raw(text: &str) -> Map<String, Value> {
+    let mut partial = Map::new();
+    partial.insert("raw".to_owned(), Value::from(text::cut(text, RAW_LIMIT)));
+    partial
+}
+
+fn partial(module: &Module, text: &str) -> Option<Map<String, Value>> {
+    let (start, end) = bounds(text);
+    (module.manifest.failure.partial_allowed && start < end).then(|| raw(text))
+}
+
+fn refused(module: &Module, text: &str, reason: &str) -> Failure {
+    let reason = if reason.trim().is_empty() { "the model refused to answer" } else { reason };
+    Failure::new(ErrorCode::NoActionPossible, text::cut(reason, RAW_LIMIT))
+        .with_detail("source", json!("model"))
+        .with_partial(partial(module, text))
+}
+
+fn failure(module: &Module, reply: &Reply, why: Unreadable) -> Failure {
+    let (word, message) = match why.reason {
+        Reason::NotAnObject => return not_an_object(module, &reply.text),
+        Reason::Empty => ("empty", "the model answered with nothing"),
+        Reason::NotJson => ("not_json", "the model's answer is not JSON"),
+        Reason::Truncated => ("truncated", "the model's answer breaks off"),
+        Reason::TooDeep => ("too_deep", "the model's answer is nested too deep"),
+        Reason::Ambiguous => ("ambiguous", "the model gave two different answers"),
+    };
+    let (code, message) = if reply.end.finish == Finish::CutOff {
+        (ErrorCode::TokenLimit, "the model's answer was cut off by the token limit")
+    } else {
+        (ErrorCode::ParseError, message)
+    };
+    let failure = Failure::new(code, message)
+        .blaming(Blame::Model)
+        .with_detail("source", json!("model"))
+        .with_detail("reason", json!(word))
+        .with_partial(partial(module, &reply.text))
+        .suggest("Run it again, or use a provider with native structured output");
+    match why.at {
+        Some(at) => failure.with_detail("offset", json!(at)),
+        None => failure,
+    }
+}
+
+fn not_an_object(module: &Module, text: &str) -> Failure {
+    let code = ErrorCode::SchemaValidationFailed;
+    let violation = Violation::new("", code, "type", "expected an object");
+    Failure::new(code, "the model answered with JSON that is not an object")
+        .with_detail("violations", json!([violation]))
+        .with_partial(partial(module, text))
+        .suggest("Run it again, or use a provider with native structured output")
+}

@@ -1,0 +1,285 @@
+//! Goes once through a reply that is not JSON as a whole and lists the objects in it, with where each stands and what
+//! leads up to it. Leaves out thinking. Judges nothing: `choose.rs` does.
+//!
+//! Three rules keep it from being fooled. An object is read from its first brace, so fences, tags and braces inside
+//! its strings are text. What was meant to be an object and is broken is skipped whole: no part of it can become the
+//! answer. And a closing tag inside something broken voids all that came before it.
+//!
+//! Linear: what was read is never read again, and what turns out to be prose ends within its first name.
+
+use serde_json::{Map, Value};
+
+use super::fence::SHORTEST;
+use super::liberty::Liberty;
+use super::reader::{self, Read, Stop, Why};
+use super::thinking::{self, Span, Tag};
+use super::{skip, strict};
+
+/// What is in a reply.
+#[derive(Debug, Default)]
+pub(super) struct Outline {
+    /// The objects, in the order of the text.
+    pub(super) found: Vec<Candidate>,
+    /// The last thing that was meant to be an object and is none; one that looks like an envelope before others.
+    pub(super) broken: Option<Broken>,
+    /// Whether there is JSON that is not an object, in a fence or with objects in it.
+    pub(super) other: bool,
+    /// Where thinking was left out.
+    pub(super) thinking: Option<usize>,
+    /// Whether the text ends within thinking.
+    pub(super) still_thinking: bool,
+    /// Where the first text stands that is none of all this.
+    pub(super) prose: Option<usize>,
+}
+
+impl Outline {
+    fn note(&mut self, broken: Broken) {
+        let weighs = broken.enveloped || (broken.begun && broken.why == Why::End);
+        if weighs || !self.broken.is_some_and(|known| known.enveloped) {
+            self.broken = Some(broken);
+        }
+    }
+}
+
+/// An object that could be the answer.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) object: Map<String, Value>,
+    pub(super) at: usize,
+    pub(super) end: usize,
+    pub(super) liberties: Vec<Liberty>,
+    /// Where the fence opens in which it stands.
+    pub(super) fence: Option<usize>,
+    /// Start and end of the text that leads up to it.
+    pub(super) lead: (usize, usize),
+}
+
+impl Candidate {
+    /// Whether it looks like an envelope: `ok` is true or false, and something stands beside it.
+    pub(super) fn is_envelope(&self) -> bool {
+        let has = |name: &str| self.object.contains_key(name);
+        self.object.get("ok").is_some_and(Value::is_boolean) && (has("data") || has("error") || has("meta"))
+    }
+}
+
+/// Something that was meant to be an object.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Broken {
+    /// Where it opens.
+    pub(super) open: usize,
+    /// Where it went wrong.
+    pub(super) at: usize,
+    pub(super) why: Why,
+    /// See [`Stop::begun`]; only at the end of the text this can be false.
+    pub(super) begun: bool,
+    /// See [`Stop::enveloped`].
+    pub(super) enveloped: bool,
+}
+
+/// Lists what is in `text` from `start` on.
+pub(super) fn outline(text: &str, start: usize) -> Outline {
+    let mut scan = Scan::new(text, start);
+    while let Some(byte) = text.as_bytes().get(scan.at).copied() {
+        match byte {
+            b'{' | b'[' => scan.value(byte),
+            b'<' => scan.tag(),
+            b'`' | b'~' => scan.mark(byte),
+            _ => scan.prose(byte),
+        }
+    }
+    scan.outline
+}
+
+struct Scan<'a> {
+    text: &'a str,
+    start: usize,
+    at: usize,
+    /// The end of the last object, thought or broken thing.
+    behind: usize,
+    fence: Option<Fence>,
+    /// No closing tag follows any more, so there is no use in looking for one.
+    no_more_closing: bool,
+    outline: Outline,
+}
+
+#[derive(Clone, Copy)]
+struct Fence {
+    at: usize,
+    mark: (u8, usize),
+    body: usize,
+    /// Whether an object was found or broken in it.
+    used: bool,
+}
+
+impl<'a> Scan<'a> {
+    fn new(text: &'a str, start: usize) -> Self {
+        let outline = Outline::default();
+        Self { text, start, at: start, behind: start, fence: None, no_more_closing: false, outline }
+    }
+
+    fn prose(&mut self, byte: u8) {
+        if !byte.is_ascii_whitespace() {
+            self.outline.prose.get_or_insert(self.at);
+        }
+        self.at += 1;
+    }
+
+    fn value(&mut self, byte: u8) {
+        // Lists are read so that their items are not mistaken for answers, but not every bracket in prose opens one.
+        if byte == b'[' && !self.opens_list() {
+            return self.prose(byte);
+        }
+        match reader::read(self.text, self.at) {
+            Ok(read) => self.take(read),
+            Err(stop) if stop.begun || (byte == b'{' && stop.why == Why::End) => self.give_up(&stop),
+            Err(stop) => {
+                self.outline.prose.get_or_insert(self.at);
+                // No object was begun in the list, so there is none to lose.
+                self.at = if byte == b'[' { stop.token.max(self.at + 1) } else { stop.resume };
+            }
+        }
+    }
+
+    fn opens_list(&self) -> bool {
+        let rest = self.text.get(self.at + 1..).unwrap_or_default().trim_start();
+        rest.starts_with(|c: char| matches!(c, '{' | '[' | '"' | '-') || c.is_ascii_digit())
+    }
+
+    fn take(&mut self, read: Read) {
+        let Read { value, end, liberties, begun } = read;
+        let Value::Object(object) = value else {
+            // `[1]` in prose is a footnote; with objects in it, it is an answer of the wrong type.
+            self.outline.other |= begun;
+            self.outline.prose.get_or_insert(self.at);
+            return if begun { self.leave(end) } else { self.at = end };
+        };
+        let fence = self.fence.map(|fence| fence.at);
+        let lead_end = fence.filter(|at| *at >= self.behind).unwrap_or(self.at);
+        let candidate =
+            Candidate { object, at: self.at, end, liberties, fence, lead: (self.behind, lead_end) };
+        if candidate.is_envelope() || !self.follows_name() {
+            self.outline.found.push(candidate);
+        } else {
+            // `"data": {…}` without the brace that belongs before it: the rest of something broken.
+            let at = self.at;
+            self.outline.note(Broken { open: at, at, why: Why::Syntax, begun: true, enveloped: false });
+            self.outline.prose.get_or_insert(at);
+        }
+        self.leave(end);
+    }
+
+    fn follows_name(&self) -> bool {
+        let before = self.text.get(self.behind..self.at).unwrap_or_default().trim_end();
+        before.strip_suffix(':').is_some_and(|name| name.trim_end().ends_with('"'))
+    }
+
+    fn give_up(&mut self, stop: &Stop) {
+        let end = skip::end_of_broken(self.text, stop, self.fence.map(|fence| fence.mark));
+        let Stop { why, at, begun, enveloped, .. } = *stop;
+        let broken = Broken { open: self.at, at, why, begun, enveloped };
+        self.outline.prose.get_or_insert(self.at);
+        match self.closing_tag_within(end) {
+            Some(behind) => self.forget(behind),
+            None => self.leave(end),
+        }
+        self.outline.note(broken);
+    }
+
+    /// Whether what is broken has a closing tag in it; then the offset behind the last one in the whole text. A reply
+    /// that starts with a brace did not start with thinking, so there a tag is part of some string.
+    fn closing_tag_within(&self, end: usize) -> Option<usize> {
+        if self.at == self.start {
+            return None;
+        }
+        let broken = self.text.get(..end).unwrap_or(self.text);
+        thinking::last_close(broken, self.at).and_then(|_| thinking::last_close(self.text, self.at))
+    }
+
+    fn leave(&mut self, end: usize) {
+        self.at = end;
+        self.behind = end;
+        if let Some(fence) = &mut self.fence {
+            fence.used = true;
+        }
+    }
+
+    /// All up to an offset was thinking.
+    fn forget(&mut self, behind: usize) {
+        let start = self.start;
+        let no_more_closing = self.no_more_closing;
+        *self = Self { at: behind, behind, no_more_closing, ..Self::new(self.text, start) };
+        self.outline.thinking = Some(start);
+    }
+
+    fn tag(&mut self) {
+        match thinking::tag(self.text, self.at) {
+            None => self.prose(b'<'),
+            Some((Tag::Close, end)) => self.forget(end),
+            Some((Tag::Open, _)) => self.think(),
+        }
+    }
+
+    fn think(&mut self) {
+        let span = if self.no_more_closing { Span::Unclosed } else { thinking::span(self.text, self.at) };
+        match span {
+            Span::Closed(end) => {
+                self.outline.thinking.get_or_insert(self.at);
+                self.at = end;
+                self.behind = end;
+            }
+            // A model that never came to its answer. In the middle of a line the tag is only talked about.
+            Span::Unclosed if self.starts_line() => {
+                self.outline.thinking.get_or_insert(self.at);
+                self.outline.still_thinking = true;
+                self.at = self.text.len();
+            }
+            Span::Unclosed => {
+                self.no_more_closing = true;
+                self.prose(b'<');
+            }
+        }
+    }
+
+    fn starts_line(&self) -> bool {
+        let before = self.text.get(self.start..self.at).unwrap_or_default();
+        let before = before.trim_end_matches([' ', '\t']);
+        before.is_empty() || before.ends_with(['\n', '\r'])
+    }
+
+    fn mark(&mut self, mark: u8) {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let length = rest.iter().take_while(|byte| **byte == mark).count();
+        // Outside of objects three backticks are a fence wherever they stand. `~~~` also underlines and decorates.
+        if length < SHORTEST || (mark == b'~' && !self.starts_line()) {
+            self.outline.prose.get_or_insert(self.at);
+            self.at += length;
+            return;
+        }
+        let behind = self.at + length;
+        match self.fence {
+            None => {
+                let body = behind + language(rest.get(length..).unwrap_or_default());
+                self.fence = Some(Fence { at: self.at, mark: (mark, length), body, used: false });
+                self.at = body;
+            }
+            Some(fence) => {
+                if fence.mark.0 == mark && fence.mark.1 <= length {
+                    self.close_fence(fence);
+                }
+                self.at = behind;
+            }
+        }
+    }
+
+    fn close_fence(&mut self, fence: Fence) {
+        self.fence = None;
+        let body = self.text.get(fence.body..self.at).unwrap_or_default();
+        self.outline.other |= !fence.used && strict::parse(body).is_ok();
+    }
+}
+
+/// Bytes of the word behind an opening fence, such as `json`.
+fn language(rest: &[u8]) -> usize {
+    let is_word = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'+' | b'-' | b'.');
+    rest.iter().take_while(is_word).count()
+}
