@@ -54,11 +54,13 @@ impl Reader<'_> {
             self.white_space();
             let Some(length) = comment_length(self.rest()) else { return Ok(()) };
             self.liberty(self.at, LibertyRule::Comment, "a comment was skipped");
-            let Some(length) = length else {
-                self.at = self.text.len();
-                return Err(Why::End);
-            };
-            self.at += length;
+            match length {
+                Ok(length) => self.at += length,
+                Err(endless) => {
+                    self.at = self.text.len();
+                    return Err(endless);
+                }
+            }
             if !self.begun {
                 self.resume = self.at;
             }
@@ -280,14 +282,17 @@ impl Reader<'_> {
     }
 }
 
-/// Bytes of the comment with which a text starts, if it does; the inner `None` is one that never ends. Outside of
+/// Bytes of the comment with which a text starts, if it does; the error is one that never ends. Outside of
 /// strings `//` and `/*` can mean nothing else. `#urgent` may be a value that lost its quotes, `# urgent` is none.
-fn comment_length(text: &[u8]) -> Option<Option<usize>> {
+fn comment_length(text: &[u8]) -> Option<Result<usize, Why>> {
     match text {
-        [b'/', b'*', rest @ ..] => Some(rest.windows(2).position(|pair| pair == b"*/").map(|at| at + 4)),
+        [b'/', b'*', rest @ ..] => {
+            let end = rest.windows(2).position(|pair| pair == b"*/");
+            Some(end.map(|at| at + 4).ok_or(Why::End))
+        }
         [b'/', b'/', ..] | [b'#', b' ' | b'\t' | b'\r' | b'\n' | b'#', ..] => {
             let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
-            Some(Some(text.iter().position(is_end).unwrap_or(text.len())))
+            Some(Ok(text.iter().position(is_end).unwrap_or(text.len())))
         }
         _ => None,
     }
