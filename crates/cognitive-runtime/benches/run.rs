@@ -65,13 +65,17 @@ fn once(host: &Host) -> Envelope {
     }
 }
 
-fn bench(criterion: &mut Criterion) {
+fn module() -> Arc<Module> {
     let files = BTreeMap::from([
         ("module.yaml".to_owned(), b"name: m\nversion: 1.0.0\ntier: decision\n".to_vec()),
         ("schema.json".to_owned(), schema().to_string().into_bytes()),
         ("prompt.md".to_owned(), b"Simplify the code. Answer in the envelope.".to_vec()),
     ]);
-    let module = Arc::new(load(&Folder::memory("m", files)).unwrap());
+    Arc::new(load(&Folder::memory("m", files)).unwrap())
+}
+
+fn bench(criterion: &mut Criterion) {
+    let module = module();
     let reply = reply();
     assert!((3_500..5_500).contains(&reply.len()), "{} bytes", reply.len());
     let host = Host::new(Arc::new(One(Arc::clone(&module))), Arc::new(Replay::text(reply.clone())));
@@ -87,5 +91,32 @@ fn bench(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, bench);
+/// Ten times the text costs about ten times the time, clean or broken.
+fn linear(criterion: &mut Criterion) {
+    let envelope = |size: usize| {
+        let rationale = "word ".repeat(size / 5);
+        let data = json!({ "rationale": rationale, "changes": [] });
+        json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": data })
+            .to_string()
+    };
+    let mut group = criterion.benchmark_group("linear in the reply");
+    group.sample_size(20);
+    let module = module();
+    for size in [40_000, 400_000] {
+        let clean = envelope(size);
+        let slip = clean.replacen("\"changes\":[]", "\"changes\":[],", 1);
+        let cut = clean.get(..clean.len() - 40).unwrap_or_default().to_owned();
+        for (name, text) in
+            [("clean", clean), ("a trailing comma", slip), ("cut off", cut), ("braces", "{".repeat(size))]
+        {
+            let host = Host::new(Arc::new(One(Arc::clone(&module))), Arc::new(Replay::text(text)));
+            group.bench_function(format!("{name}, {} KB", size / 1_000), |bencher| {
+                bencher.iter(|| once(&host));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bench, linear);
 criterion_main!(benches);

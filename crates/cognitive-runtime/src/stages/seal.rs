@@ -12,7 +12,7 @@ use crate::receipt::Receipt;
 #[must_use]
 pub fn seal(module: &Module, answer: Answer, receipt: &Receipt, show_receipt: bool) -> Envelope {
     let mut envelope = answer.outcome.unwrap_or_else(Failure::into_envelope);
-    let liberties = answer.liberties.iter().map(Liberty::warning);
+    let liberties = Liberty::warnings(&answer.liberties);
     let repairs = answer.repairs.iter().map(repair::Repair::warning);
     let mut warnings: Vec<Warning> =
         module.warnings.iter().cloned().chain(answer.warnings).chain(liberties).chain(repairs).collect();

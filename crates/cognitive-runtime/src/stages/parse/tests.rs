@@ -118,7 +118,7 @@ fn d_01_gen_007_what_has_two_readings_or_none_is_refused() {
         "{\"a\": 1\n'b': 2}",
         r#"{"a" 1}"#,
         r#"{"a": "say "hi""}"#,
-        r#"{'a': 'it's'}"#,
+        "{'a': 'it's'}",
         "{“a”: “say “hi” now”}",
         r#"{"a": b}"#,
         r#"{"a": `b`}"#,
@@ -222,7 +222,7 @@ fn d_01_two_answers_are_none() {
     }
     refuse(&format!("```\n{ENVELOPE}\n```\n```\n{OTHER}\n```"), Reason::Ambiguous);
     refuse(&format!("{ENVELOPE} Answer: {}", &OTHER[..30]), Reason::Truncated);
-    refuse(&format!("{ENVELOPE} Answer: {}", OTHER.replace('1', "NaN").replace('2', "NaN")), Reason::NotJson);
+    refuse(&format!("{ENVELOPE} Answer: {}", OTHER.replace('2', "NaN")), Reason::NotJson);
     refuse("{\"ok\": true, \"data\": NaN} and {\"x\": 1}", Reason::NotJson);
     refuse(&format!("{ENVELOPE} {{\"ok\": true, \"data\": NaN}} {{\"x\": ...}}"), Reason::NotJson);
     refuse("{\"ok\": true, \"data\": {\"x\": 1} \"more\": {\"ok\": true, \"data\": {}}}", Reason::NotJson);
