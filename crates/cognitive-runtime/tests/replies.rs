@@ -16,9 +16,7 @@ mod harness;
 mod sloppy;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use cognitive_contract::Module;
 use cognitive_contract::ports::Finish;
 use harness::{How, META, answer, good, module, other};
 use serde::Deserialize;
