@@ -1,7 +1,9 @@
 //! Findings as people like them: the source line, what was expected below it, and a hint.
 
+use std::ops::Range;
+
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use cognitive_library::finding::Sources;
+use cognitive_library::finding::{Location, Sources};
 use cognitive_library::{Finding, Severity};
 
 use crate::printer::{BAD, DOUBT, NOTE};
@@ -27,8 +29,9 @@ fn draw(finding: &Finding, sources: &Sources, path: &str) -> String {
     let place = sources.locate(finding).zip(sources.get(&finding.file));
     let mut group = match &place {
         Some((location, text)) => {
-            let span = AnnotationKind::Primary.span(location.range.clone());
-            title.element(Snippet::source(*text).path(path).annotation(span))
+            let window = Window::around(text, location);
+            let span = AnnotationKind::Primary.span(window.range);
+            title.element(Snippet::source(window.text).line_start(window.line).path(path).annotation(span))
         }
         None => Group::with_title(title).element(Level::NOTE.message(format!("in {path}"))),
     };
@@ -37,4 +40,34 @@ fn draw(finding: &Finding, sources: &Sources, path: &str) -> String {
     }
     // The same colours as everywhere else.
     Renderer::styled().error(BAD).warning(DOUBT).help(NOTE).note(NOTE).render(&[group])
+}
+
+/// The part of a text that is worth drawing. A file of many megabytes is not handed to the renderer for every finding.
+struct Window<'a> {
+    text: &'a str,
+    line: usize,
+    range: Range<usize>,
+}
+
+impl<'a> Window<'a> {
+    /// How far a window reaches to either side, in bytes.
+    const REACH: usize = 2_000;
+
+    fn around(text: &'a str, location: &Location) -> Self {
+        let (from, to) = (location.range.start, location.range.end);
+        let line_start = text.get(..from).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+        let start = boundary(text, line_start.max(from.saturating_sub(Self::REACH)));
+        let line_end = text.get(to..).and_then(|after| after.find('\n')).map_or(text.len(), |at| to + at);
+        let end = boundary(text, line_end.min(to.saturating_add(Self::REACH)));
+        let range = from - start..to.min(end).saturating_sub(start).max(from - start);
+        Self { text: text.get(start..end).unwrap_or_default(), line: location.line, range }
+    }
+}
+
+/// The nearest place at or before an offset where a character begins.
+fn boundary(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }
