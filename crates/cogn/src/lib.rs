@@ -12,6 +12,7 @@ pub mod config;
 pub mod conformance;
 mod draw;
 pub mod env_vars;
+mod equal;
 pub mod golden;
 pub mod printer;
 pub mod settings;

@@ -1,43 +1,17 @@
 //! JSON values as expectations compare them and as people read them: numbers by value, long texts cut around the
 //! place where they differ, and nothing in them that a terminal would obey.
 
-use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use cognitive_contract::text;
-use serde_json::{Number, Value};
+use serde_json::Value;
+
+pub(super) use crate::equal::same;
 
 /// How much of a value is shown.
 const SHOWN: usize = 160;
 /// How much is shown before the first difference of two long texts.
 const BEFORE: usize = 40;
-
-/// Deep equality in which `1` is `1.0`. The order of members plays no part.
-pub(super) fn same(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => same_number(left, right),
-        (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
-        }
-        (Value::Object(left), Value::Object(right)) => {
-            let is_in_right =
-                |(name, value): (&String, &Value)| right.get(name).is_some_and(|other| same(value, other));
-            left.len() == right.len() && left.iter().all(is_in_right)
-        }
-        _ => left == right,
-    }
-}
-
-/// Whole numbers are compared as such: two large ones can be the same float and yet differ.
-fn same_number(left: &Number, right: &Number) -> bool {
-    match (left.as_i128(), right.as_i128()) {
-        (Some(left), Some(right)) => left == right,
-        _ => match (left.as_f64(), right.as_f64()) {
-            (Some(left), Some(right)) => left.partial_cmp(&right) == Some(Ordering::Equal),
-            _ => false,
-        },
-    }
-}
 
 /// The start of a value, for a message.
 pub(super) fn shown(value: &Value) -> String {
