@@ -32,6 +32,9 @@ pub struct ProviderArgs {
     /// The same seed gives the same text where the provider can do that
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
+    /// The longest answer, in tokens
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u64>,
     /// Put the receipt of the run into meta.provenance
     #[arg(long)]
     pub receipt: bool,
@@ -69,6 +72,8 @@ pub struct Settings {
     pub reask: u32,
     /// The seed.
     pub seed: Option<u64>,
+    /// The longest answer, in tokens.
+    pub max_tokens: Option<u64>,
     /// Whether the receipt is shown.
     pub receipt: bool,
     /// Whether the parser takes no liberties.
@@ -108,6 +113,7 @@ impl Settings {
             timeout: Duration::from_secs(args.timeout.or(config.timeout_seconds).unwrap_or(60).max(1)),
             reask: args.reask.or(of_module.reask).or(config.reask).unwrap_or(0),
             seed: args.seed,
+            max_tokens: args.max_tokens,
             receipt: args.receipt || of_module.receipt.or(config.receipt).unwrap_or(false),
             strict_parse: args.strict_parse || config.strict_parse.unwrap_or(false),
             gate,

@@ -118,6 +118,7 @@ fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
     options.receipt = settings.receipt;
     options.timeout = settings.timeout;
     options.seed = settings.seed;
+    options.max_output_tokens = settings.max_tokens;
     options
 }
 

@@ -88,6 +88,7 @@ fn run(args: &TestArgs, subjects: &[Subject], mut options: Options) -> Result<Re
     let settings = Settings::resolve(&args.provider, &wiring::config()?, &wiring::environment, "")?;
     options.run.timeout = settings.timeout;
     options.run.seed = settings.seed;
+    options.run.max_output_tokens = settings.max_tokens;
     options.run.reask = settings.reask;
     let provider = wiring::provider(&settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
