@@ -1,20 +1,30 @@
 //! The validator's findings in our own words: where, which rule, what was expected; never the value itself.
 //! Owns the wording so that messages stay the same when the validator library changes.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
-use super::{SchemaProblem, SectionRef};
+use super::limits::DEEPEST;
+use super::metered::Stop;
 use crate::code::ErrorCode;
-use crate::text::pointer;
-use crate::violation::Violation;
+use crate::text::{cut, fits, pointer};
+use crate::violation::{MOST, Violation};
 
-/// More findings than this help nobody, and a hostile value could make millions.
-const MOST: usize = 100;
+/// How many forms inside forms are looked into for the nearest one. Values that deep are hostile.
+const DEEPEST_FORM: usize = 32;
+
+/// Characters of a literal, a name or a pattern that a message quotes. A literal may be a whole document.
+const LONGEST_LITERAL: usize = 80;
+const LONGEST_PATTERN: usize = 200;
+
+/// Options that repair gets to see where several closed lists meet.
+const MOST_OPTIONS: usize = 2_000;
 
 /// Which side of a run a value comes from; it decides the specific code of a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,108 +35,135 @@ pub enum Side {
     Output,
 }
 
-/// Everything that `value` breaks. The validator's yes-or-no path runs first: most values are valid.
+/// Everything that `value` breaks in a schema of our own. The validator's yes-or-no path runs first: most values are
+/// valid.
 pub(crate) fn all_of(validator: &Validator, value: &Value, side: Side) -> Vec<Violation> {
-    let mut found = Vec::new();
     if validator.is_valid(value) {
-        return found;
+        return Vec::new();
     }
-    for error in validator.iter_errors(value) {
-        push(&error, side, &mut found);
-        if found.len() >= MOST {
+    findings(validator.iter_errors(value), side, |_| true)
+}
+
+/// The validator's errors in our words, without those that are not to be believed.
+pub(super) fn findings<'e>(
+    errors: impl Iterator<Item = ValidationError<'e>>,
+    side: Side,
+    is_certain: fn(&ValidationError<'_>) -> bool,
+) -> Vec<Violation> {
+    let mut telling = Telling { side, is_certain, found: Vec::new() };
+    for error in errors {
+        telling.push(&error, 0);
+        if telling.found.len() >= MOST {
             break;
         }
     }
-    drop_echoes(&mut found);
-    found
+    drop_echoes(&mut telling.found);
+    telling.found
 }
 
-/// A value of the wrong type is outside its closed list too. The list says more, so the type is not said as well.
+/// Why nothing more can be said about a value.
+pub(super) fn stopped(stop: Stop, side: Side) -> Violation {
+    let message = match stop {
+        Stop::Work => "takes too long to check against the contract".to_owned(),
+        Stop::Findings => "breaks the contract in more ways than can be listed".to_owned(),
+        Stop::Depth => format!("nests deeper than {DEEPEST} levels"),
+    };
+    let code = match side {
+        Side::Input => ErrorCode::InvalidInput,
+        Side::Output => ErrorCode::SchemaValidationFailed,
+    };
+    Violation::new("", code, "schema", message)
+}
+
+/// A value of the wrong type is outside its closed list too. The list says more, so the type is not said as well. What
+/// two schemas say in the same words is said once.
 fn drop_echoes(found: &mut Vec<Violation>) {
-    let listed: Vec<String> =
+    let listed: HashSet<String> =
         found.iter().filter(|each| each.rule == "enum").map(|each| each.path.clone()).collect();
     found.retain(|each| each.rule != "type" || !listed.contains(&each.path));
+    let mut said = HashSet::new();
+    found.retain(|each| said.insert((each.path.clone(), each.message.clone())));
 }
 
-/// What makes a section itself not a Draft-07 schema.
-pub(super) fn schema_problems(schema: &Value, place: &SectionRef) -> Vec<SchemaProblem> {
-    let meta_schema = jsonschema::draft7::meta::validator();
-    let mut problems = Vec::new();
-    for error in meta_schema.iter_errors(schema).take(MOST) {
-        // `$schema` is a label, whatever it says.
-        if error.instance_path().as_str() == "/$schema" {
-            continue;
-        }
-        let at = format!("{}{}", place.pointer, error.instance_path());
-        let message = format!("not a Draft-07 schema: {}", words(error.kind()));
-        problems.push(SchemaProblem { file: place.file.clone(), pointer: at, message });
-    }
-    problems
-}
-
-fn push(error: &ValidationError<'_>, side: Side, found: &mut Vec<Violation>) {
-    match error.kind() {
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
-            push_nearest(error, context, side, found);
-        }
-        Kind::AdditionalProperties { unexpected } => {
-            for name in unexpected {
-                let message = format!("no member `{name}` is expected here");
-                found.push(violation(error, Some(name), side, message));
-            }
-        }
-        Kind::Required { property } => {
-            let name = property.as_str().unwrap_or_default();
-            let message = format!("required member `{name}` is missing");
-            found.push(violation(error, Some(name), side, message));
-        }
-        kind => found.push(violation(error, None, side, words(kind))),
-    }
-}
-
-/// Of several branches that all fail, the one that came closest says most: one that recognised the kind of value,
-/// then the one that read furthest into it, then the one with the fewest complaints.
-fn push_nearest(
-    error: &ValidationError<'_>,
-    branches: &[Vec<ValidationError<'static>>],
+struct Telling {
     side: Side,
-    found: &mut Vec<Violation>,
-) {
-    let here = error.instance_path().to_string();
-    let nearest = branches.iter().min_by_key(|branch| {
-        let depth = branch.iter().map(|each| each.instance_path().as_str().len()).max();
-        (branch.iter().any(|each| is_other_kind(each, &here)), Reverse(depth), branch.len())
-    });
-    let mut nested = Vec::new();
-    for each in nearest.into_iter().flatten() {
-        push(each, side, &mut nested);
-    }
-    let options: Vec<Value> = branches.iter().flatten().filter_map(enum_at(&here)).flatten().collect();
-    if nested.is_empty() {
-        nested.push(violation(error, None, side, "matches none of the allowed forms".to_owned()));
-    }
-    if let Some(first) = nested.first_mut().filter(|first| first.path == here && !options.is_empty()) {
-        first.options = Some(Arc::new(Value::Array(options)));
-    }
-    found.append(&mut nested);
+    is_certain: fn(&ValidationError<'_>) -> bool,
+    found: Vec<Violation>,
 }
+
+impl Telling {
+    fn push(&mut self, error: &ValidationError<'_>, forms: usize) {
+        if !(self.is_certain)(error) {
+            return;
+        }
+        match error.kind() {
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } if forms < DEEPEST_FORM => {
+                self.push_nearest(error, context, forms + 1);
+            }
+            Kind::AdditionalProperties { unexpected } => {
+                for name in unexpected.iter().take(MOST) {
+                    let message = format!("no member `{}` is expected here", shown(name, LONGEST_LITERAL));
+                    self.found.push(violation(error, Some(name), self.side, message));
+                }
+            }
+            Kind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                let message = format!("required member `{}` is missing", shown(name, LONGEST_LITERAL));
+                self.found.push(violation(error, Some(name), self.side, message));
+            }
+            kind => self.found.push(violation(error, None, self.side, words(kind))),
+        }
+    }
+
+    /// Of several branches that all fail, the one that came closest says most: one that recognised the kind of value,
+    /// then the one that read furthest into it, then the one with the fewest complaints.
+    fn push_nearest(
+        &mut self,
+        error: &ValidationError<'_>,
+        branches: &[Vec<ValidationError<'static>>],
+        forms: usize,
+    ) {
+        let here = error.instance_path().as_str();
+        let is_certain =
+            |branch: &&Vec<ValidationError<'static>>| branch.iter().all(|each| (self.is_certain)(each));
+        let nearest = branches.iter().filter(is_certain).min_by_key(|branch| {
+            let depth = branch.iter().map(|each| each.instance_path().as_str().len()).max();
+            (branch.iter().any(|each| is_other_kind(each, here, forms)), Reverse(depth), branch.len())
+        });
+        let start = self.found.len();
+        for each in nearest.into_iter().flatten() {
+            self.push(each, forms);
+        }
+        if self.found.len() == start {
+            self.found.push(violation(error, None, self.side, NO_FORM.to_owned()));
+        }
+        let options = branches.iter().flatten().filter_map(enum_at(here)).flatten();
+        let options: Vec<Value> = options.take(MOST_OPTIONS).cloned().collect();
+        let first = self.found.get_mut(start);
+        if let Some(first) = first.filter(|first| first.path == here && !options.is_empty()) {
+            first.options = Some(Arc::new(Value::Array(options)));
+        }
+    }
+}
+
+const NO_FORM: &str = "matches none of the allowed forms";
 
 /// Whether an error says "this is another kind of thing": a wrong type right here, or a wrong tag such as
 /// `"type": "url"`.
-fn is_other_kind(error: &ValidationError<'_>, here: &str) -> bool {
+fn is_other_kind(error: &ValidationError<'_>, here: &str, forms: usize) -> bool {
     match error.kind() {
         Kind::Constant { .. } => true,
         Kind::Type { .. } => error.instance_path().as_str() == here,
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
-            context.iter().all(|branch| branch.iter().any(|each| is_other_kind(each, here)))
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } if forms < DEEPEST_FORM => {
+            context.iter().all(|branch| branch.iter().any(|each| is_other_kind(each, here, forms + 1)))
         }
         _ => false,
     }
 }
 
-fn enum_at(here: &str) -> impl Fn(&ValidationError<'static>) -> Option<Vec<Value>> {
+fn enum_at<'e>(here: &str) -> impl Fn(&'e ValidationError<'static>) -> Option<&'e Vec<Value>> {
     move |error| match error.kind() {
-        Kind::Enum { options } if error.instance_path().to_string() == here => options.as_array().cloned(),
+        Kind::Enum { options } if error.instance_path().as_str() == here => options.as_array(),
         _ => None,
     }
 }
@@ -188,7 +225,7 @@ fn rule(kind: &Kind) -> &'static str {
 fn words(kind: &Kind) -> String {
     match kind {
         Kind::AdditionalItems { limit } => format!("expected no more than {limit} items"),
-        Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => "matches none of the allowed forms".to_owned(),
+        Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => NO_FORM.to_owned(),
         Kind::BacktrackLimitExceeded { .. } => "the pattern takes too long on this value".to_owned(),
         Kind::Constant { expected_value } => format!("expected {}", literal(expected_value)),
         Kind::Contains => "expected an item that the list does not contain".to_owned(),
@@ -207,7 +244,9 @@ fn words(kind: &Kind) -> String {
         Kind::MultipleOf { multiple_of } => format!("expected a multiple of {multiple_of}"),
         Kind::Not { .. } => "matches a form that is excluded".to_owned(),
         Kind::OneOfMultipleValid { .. } => "matches more than one of the allowed forms".to_owned(),
-        Kind::Pattern { pattern } => format!("expected text that matches `{pattern}`"),
+        Kind::Pattern { pattern } => {
+            format!("expected text that matches `{}`", shown(pattern, LONGEST_PATTERN))
+        }
         Kind::PropertyNames { .. } => "a member has a name that is not allowed".to_owned(),
         Kind::Type { kind } => format!("expected {}", type_words(kind)),
         Kind::UniqueItems => "expected items that differ from each other".to_owned(),
@@ -238,7 +277,12 @@ fn literals(options: &Value) -> String {
 
 fn literal(value: &Value) -> String {
     match value {
-        Value::String(text) => format!("`{text}`"),
-        other => format!("`{other}`"),
+        Value::String(text) => format!("`{}`", shown(text, LONGEST_LITERAL)),
+        other => format!("`{}`", shown(&other.to_string(), LONGEST_LITERAL)),
     }
+}
+
+/// As much of a text as a message can hold.
+fn shown(text: &str, limit: usize) -> Cow<'_, str> {
+    if fits(text, limit) { text.into() } else { format!("{}…", cut(text, limit)).into() }
 }

@@ -1,8 +1,10 @@
 //! The extensible-enum pattern: `oneOf [string enum, {custom, reason}]`.
-//! Brings the custom branch to its lawful bounds, or takes it away for strict modules. Changes nothing else.
+//! Brings the custom branch to its lawful bounds, or takes it away for strict modules. Changes nothing else, and copies
+//! nothing that a branch refers to.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::walk::Names;
 use crate::meta::CUSTOM_LIMIT;
 
 /// What becomes of the custom branch.
@@ -15,10 +17,9 @@ pub(super) enum Custom {
 }
 
 /// Applies `custom` to every occurrence of the pattern in a document, and says whether there was one.
-pub(super) fn rewrite(root: &mut Value, tag: &str, custom: Custom) -> bool {
-    // Branches may be references; they are followed in the document as it was.
-    let written = root.clone();
-    Rewriter { written: &written, tag, custom }.below(root)
+/// Branches may be references; they are followed in the document as it was `written`.
+pub(super) fn rewrite(root: &mut Value, written: &Value, tag: &str, custom: Custom) -> bool {
+    Rewriter { written, tag, custom }.below(root, Names::Keywords)
 }
 
 struct Rewriter<'a> {
@@ -28,28 +29,36 @@ struct Rewriter<'a> {
 }
 
 impl Rewriter<'_> {
-    fn below(&self, node: &mut Value) -> bool {
+    fn below(&self, node: &mut Value, names: Names) -> bool {
         let mut found = false;
         match node {
             Value::Object(members) => {
-                for keyword in ["oneOf", "anyOf"] {
-                    if let Some(Value::Array(branches)) = members.get_mut(keyword)
-                        && self.is_pattern(branches)
-                    {
-                        found = true;
-                        self.apply(branches);
-                    }
+                if names == Names::Keywords {
+                    found |= self.schema(members);
                 }
-                for each in members.values_mut() {
-                    found |= self.below(each);
+                for (name, each) in members.iter_mut() {
+                    found |= names.below(name).is_some_and(|names| self.below(each, names));
                 }
             }
             Value::Array(items) => {
                 for each in items {
-                    found |= self.below(each);
+                    found |= self.below(each, Names::Keywords);
                 }
             }
             _ => {}
+        }
+        found
+    }
+
+    fn schema(&self, schema: &mut Map<String, Value>) -> bool {
+        let mut found = false;
+        for keyword in ["oneOf", "anyOf"] {
+            if let Some(Value::Array(branches)) = schema.get_mut(keyword)
+                && self.is_pattern(branches)
+            {
+                found = true;
+                self.apply(branches);
+            }
         }
         found
     }
@@ -59,9 +68,12 @@ impl Rewriter<'_> {
             Custom::Removed => branches.retain(|branch| !self.is_custom_branch(branch)),
             Custom::Bounded => {
                 for branch in branches.iter_mut().filter(|branch| self.is_custom_branch(branch)) {
-                    let mut bounded = self.followed(branch).clone();
-                    bound(&mut bounded, self.tag);
-                    *branch = bounded;
+                    match self.target(branch) {
+                        Some(target) => {
+                            *branch = json!({ "allOf": [branch.take(), bounds(target, self.tag)] });
+                        }
+                        None => bound(branch, self.tag),
+                    }
                 }
             }
         }
@@ -79,11 +91,17 @@ impl Rewriter<'_> {
 
     /// What a branch is, one local reference further.
     fn followed<'b>(&'b self, branch: &'b Value) -> &'b Value {
-        let reference = branch.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
-        reference.and_then(|pointer| self.written.pointer(pointer)).unwrap_or(branch)
+        self.target(branch).unwrap_or(branch)
+    }
+
+    /// Where a branch that is a local reference leads.
+    fn target(&self, branch: &Value) -> Option<&Value> {
+        let reference = branch.get("$ref").and_then(Value::as_str)?;
+        self.written.pointer(reference.strip_prefix('#')?)
     }
 }
 
+/// Adds to a custom branch what the author forgot.
 fn bound(branch: &mut Value, tag: &str) {
     let Value::Object(branch) = branch else { return };
     branch.entry("type").or_insert_with(|| json!("object"));
@@ -103,4 +121,21 @@ fn bound(branch: &mut Value, tag: &str) {
         name.insert("maxLength".to_owned(), json!(most));
     }
     properties.entry("reason").or_insert_with(|| json!({ "type": "string" }));
+}
+
+/// What the author forgot in a custom branch that stands elsewhere, as a schema beside it. A copy of the branch would
+/// do as well, but it may be large, it may be referred to often, and it may contain itself.
+fn bounds(branch: &Value, tag: &str) -> Value {
+    // What the author did say about types is all that the bounds depend on.
+    let outline = |schema: &Value| -> Map<String, Value> {
+        schema.get("type").map(|kind| ("type".to_owned(), kind.clone())).into_iter().collect()
+    };
+    let properties = branch.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let properties = properties.filter(|(name, _)| [tag, "reason"].contains(&name.as_str()));
+    let properties = properties.map(|(name, schema)| (name.clone(), Value::Object(outline(schema))));
+    let mut bounds = outline(branch);
+    bounds.insert("properties".to_owned(), Value::Object(properties.collect()));
+    let mut bounds = Value::Object(bounds);
+    bound(&mut bounds, tag);
+    bounds
 }

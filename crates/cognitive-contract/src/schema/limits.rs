@@ -118,7 +118,9 @@ mod tests {
     fn refused(schema: Value) -> String {
         let files = SchemaFiles::from([("schema.json".to_owned(), schema)]);
         let found = problems(&files);
-        found.into_iter().map(|each| format!("{} {}", each.pointer, each.message)).collect()
+        let lines: Vec<String> =
+            found.into_iter().map(|each| format!("{} {}", each.pointer, each.message)).collect();
+        lines.concat()
     }
 
     #[test]

@@ -1,18 +1,36 @@
 //! `schema.json` compiled once per module: the four sections as ready validators.
 //! Fetches nothing. `$ref` reaches the module's own files, which the caller hands in, and nothing else.
 
+mod check;
+mod compile;
 mod describe;
 mod extensible;
+mod graph;
+mod judges;
+mod keywords;
+mod limits;
+mod metered;
+mod patterns;
+mod prepare;
+mod recursion;
 mod refs;
+mod stack;
+mod walk;
 
 use std::collections::BTreeMap;
 
-use jsonschema::{Draft, PatternOptions, Registry, Validator};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::manifest::EnumStrategy;
 use crate::text::pointer;
 use crate::violation::Violation;
+
+use check::Checker;
+use compile::Compiler;
+use graph::Graph;
+use judges::Order;
+use patterns::Effort;
+use prepare::prepare;
 
 pub use describe::Side;
 pub(crate) use describe::all_of as violations_of;
@@ -69,12 +87,11 @@ impl SectionRef {
 /// Compiles on every call: for the rare question, not for the hot path.
 #[must_use]
 pub fn accepts(schema: &Value, value: &Value) -> bool {
-    let validator = jsonschema::options()
-        .with_draft(Draft::Draft7)
-        .should_validate_formats(false)
-        .offline()
-        .build(schema);
-    validator.is_ok_and(|validator| validator.is_valid(value))
+    let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
+    // What its patterns cost is not looked at, so that it counts as much.
+    let compiler = Compiler::new(files, Effort::Heavy);
+    let root = SectionRef { file: SCHEMA_FILE.to_owned(), pointer: String::new() };
+    compiler.is_ok_and(|compiler| compiler.checker(&root).is_ok_and(|checker| checker.accepts(value)))
 }
 
 /// Which section stands where, and how enums are read. Comes from the manifest.
@@ -116,7 +133,7 @@ pub struct Section {
     /// Where it stands.
     pub place: SectionRef,
     schema: Value,
-    validator: Validator,
+    checker: Checker,
 }
 
 impl Section {
@@ -129,13 +146,13 @@ impl Section {
     /// Whether a value satisfies the section. The fast path: it collects nothing.
     #[must_use]
     pub fn accepts(&self, value: &Value) -> bool {
-        self.validator.is_valid(value)
+        self.checker.accepts(value)
     }
 
     /// Everything that a value breaks. Paths are relative to the value.
     #[must_use]
     pub fn violations(&self, value: &Value, side: Side) -> Vec<Violation> {
-        describe::all_of(&self.validator, value, side)
+        self.checker.violations(value, side)
     }
 }
 
@@ -154,19 +171,24 @@ pub struct Contract {
 impl Contract {
     /// Compiles the sections, or says everything that is wrong with the files.
     pub fn compile(files: &SchemaFiles, layout: &Layout) -> Result<Self, Vec<SchemaProblem>> {
-        let mut problems = refs::problems(files);
+        let mut problems = limits::problems(files);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        problems.extend(refs::problems(files));
         let places = Places::find(files, layout, &mut problems);
         let Some(places) = places.filter(|_| problems.is_empty()) else { return Err(problems) };
+        let effort = effort(files, &places).map_err(|problem| vec![problem])?;
 
         let (prepared, _) = prepare(files, &layout.unknown_tag, extensible::Custom::Bounded);
-        let compiler = Compiler::new(prepared)?;
+        let compiler = Compiler::new(prepared, effort)?;
         let section = |place: &SectionRef| compiler.section(place, files);
         let optional = |place: &Option<SectionRef>| place.as_ref().map(section).transpose();
         let closed_data = match layout.enums {
             EnumStrategy::Extensible => None,
             EnumStrategy::Strict => {
                 let (closed, found) = prepare(files, &layout.unknown_tag, extensible::Custom::Removed);
-                found.then(|| Compiler::new(closed)?.section(&places.data, files)).transpose()?
+                found.then(|| Compiler::new(closed, effort)?.section(&places.data, files)).transpose()?
             }
         };
         Ok(Self {
@@ -216,6 +238,24 @@ impl Contract {
     }
 }
 
+/// What the patterns of the files cost, if the files are such that no value can hold up the validator.
+fn effort(files: &SchemaFiles, places: &Places) -> Result<Effort, SchemaProblem> {
+    let graph = Graph::read(files)?;
+    if let Some(place) =
+        places.all().find(|place| find(files, place).is_some_and(|schema| !graph.holds(schema)))
+    {
+        return Err(SchemaProblem::new(&place.file, &place.pointer, "a section has to be a schema"));
+    }
+    let measured = || {
+        let effort = keywords::check(&graph)?;
+        let order = Order::find(&graph)?;
+        recursion::check(&graph, &order)?;
+        stack::check(&graph, &order)?;
+        Ok(effort)
+    };
+    measured().map_err(|trouble| graph.problem(files, trouble))
+}
+
 struct Places {
     input: SectionRef,
     data: SectionRef,
@@ -224,6 +264,10 @@ struct Places {
 }
 
 impl Places {
+    fn all(&self) -> impl Iterator<Item = &SectionRef> {
+        [&self.input, &self.data].into_iter().chain(&self.meta).chain(&self.error)
+    }
+
     fn find(files: &SchemaFiles, layout: &Layout, problems: &mut Vec<SchemaProblem>) -> Option<Self> {
         let Some(Value::Object(root)) = files.get(SCHEMA_FILE) else {
             problems.push(SchemaProblem::new(SCHEMA_FILE, "", "expected a JSON object"));
@@ -265,74 +309,22 @@ fn is_usual_place(place: &SectionRef, names: &[&str]) -> bool {
 }
 
 fn exists(files: &SchemaFiles, place: &SectionRef) -> bool {
-    files.get(&place.file).and_then(|root| root.pointer(&place.pointer)).is_some()
+    find(files, place).is_some()
+}
+
+fn find<'a>(files: &'a SchemaFiles, place: &SectionRef) -> Option<&'a Value> {
+    files.get(&place.file).and_then(|root| root.pointer(&place.pointer))
 }
 
 fn first(root: &Map<String, Value>, names: &[&str]) -> Option<SectionRef> {
     names.iter().find(|name| root.contains_key(**name)).map(|name| SectionRef::in_schema_file(name))
 }
 
-/// The files as the validator gets them: labels removed, custom enum branches brought to one form. Also says whether
-/// there are such branches.
-fn prepare(files: &SchemaFiles, tag: &str, custom: extensible::Custom) -> (SchemaFiles, bool) {
-    let mut prepared = files.clone();
-    let mut found = false;
-    for root in prepared.values_mut() {
-        // `$schema` is a label and `$id` an identifier: neither may choose a dialect or move `#/$defs`.
-        if let Value::Object(members) = root {
-            members.shift_remove("$id");
-            members.shift_remove("$schema");
-            for section in members.values_mut().filter_map(Value::as_object_mut) {
-                section.shift_remove("$schema");
-            }
-        }
-        found |= extensible::rewrite(root, tag, custom);
-    }
-    (prepared, found)
-}
-
-struct Compiler {
-    registry: Registry<'static>,
-}
-
-/// The base address of module files inside the validator. No scheme that anything could fetch.
-const BASE: &str = "module:///";
-
-impl Compiler {
-    fn new(files: SchemaFiles) -> Result<Self, Vec<SchemaProblem>> {
-        let refused = |message: String| vec![SchemaProblem::new(SCHEMA_FILE, "", message)];
-        let mut builder = Registry::new().draft(Draft::Draft7);
-        for (file, root) in files {
-            builder =
-                builder.add(format!("{BASE}{file}"), root).map_err(|error| refused(error.to_string()))?;
-        }
-        let registry = builder.prepare().map_err(|error| refused(error.to_string()))?;
-        Ok(Self { registry })
-    }
-
-    fn section(&self, place: &SectionRef, files: &SchemaFiles) -> Result<Section, Vec<SchemaProblem>> {
-        let schema = files.get(&place.file).and_then(|root| root.pointer(&place.pointer));
-        let schema = schema.cloned().unwrap_or(Value::Bool(true));
-        let problems = describe::schema_problems(&schema, place);
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        let entry = json!({ "$ref": format!("{BASE}{}#{}", place.file, place.pointer) });
-        let validator = jsonschema::options()
-            .with_draft(Draft::Draft7)
-            .with_registry(&self.registry)
-            .with_base_uri(BASE)
-            .should_validate_formats(false)
-            .without_content_encoding_support("base64")
-            .without_content_media_type_support("application/json")
-            // A module author's pattern may be slow; it must not be able to hang a run.
-            .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(100_000))
-            .offline()
-            .build(&entry)
-            .map_err(|error| vec![SchemaProblem::new(&place.file, &place.pointer, error.to_string())])?;
-        Ok(Section { place: place.clone(), schema, validator })
-    }
-}
-
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod hostile;
+
+#[cfg(test)]
+mod hostile_values;

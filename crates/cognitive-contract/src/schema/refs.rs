@@ -1,12 +1,15 @@
-//! What `$ref` may point to: places inside the module's own files. Finds links that leave the module, that
-//! point to nothing, and circles that would never end. Reads no file: all of them are handed in.
-
-use std::collections::{HashMap, HashSet};
+//! What `$ref` may point to: places inside the module's own files. Finds links that leave the module or
+//! point to nothing, and refuses more of them than can be compiled. Reads no file: all of them are handed in.
 
 use serde_json::Value;
 
+use super::walk::{self, Step, visit};
 use super::{SchemaFiles, SchemaProblem};
-use crate::text::pointer;
+use crate::text::{cut, fits};
+use crate::violation::MOST;
+
+/// Characters of a reference that a message quotes.
+const SHOWN: usize = 80;
 
 /// Keywords whose value is plain data, in which `$ref` means nothing.
 pub const DATA_KEYWORDS: [&str; 4] = ["enum", "const", "default", "examples"];
@@ -22,11 +25,11 @@ pub fn file_of_ref(reference: &str, from: &str) -> Result<Option<String>, String
         scheme.chars().all(|each| each.is_ascii_alphanumeric() || "+-.".contains(each))
     });
     if has_scheme || file.starts_with("//") {
-        return Err(format!("`$ref` is never fetched: `{reference}`"));
+        return Err(format!("`$ref` is never fetched: `{}`", cut(reference, SHOWN)));
     }
     let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    let leaves = || format!("`$ref` leaves the module: `{reference}`");
+    let leaves = || format!("`$ref` leaves the module: `{}`", cut(reference, SHOWN));
     if file.starts_with('/') || file.contains('\\') {
         return Err(leaves());
     }
@@ -42,75 +45,56 @@ pub fn file_of_ref(reference: &str, from: &str) -> Result<Option<String>, String
     Ok(Some(parts.join("/")))
 }
 
-/// Every reference that cannot be followed, and every circle of references that consumes nothing.
+/// References in one module. The validator compiles their targets one after another and looks back at all before;
+/// an honest module has a few dozen.
+const MOST_REFERENCES: usize = 2_000;
+
+/// Characters of one reference: deeper than any schema is nested, and short enough to be quoted.
+const LONGEST_REFERENCE: usize = 1_000;
+
+/// Every reference that cannot be followed.
 pub(super) fn problems(files: &SchemaFiles) -> Vec<SchemaProblem> {
     let mut problems = Vec::new();
+    let mut references = 0;
     for (file, root) in files {
-        visit(root, "", Names::Keywords, &mut |node, at| {
-            if let Some(reference) = node.get("$ref").and_then(Value::as_str)
-                && let Err(message) = target(files, file, reference)
-            {
-                problems.push(SchemaProblem::new(file, pointer(at, "$ref"), message));
-            }
+        visit(root, &mut |node, steps| {
+            let Some(reference) = node.get("$ref").and_then(Value::as_str) else { return };
+            references += 1;
+            let message = match target(files, file, reference) {
+                _ if references == MOST_REFERENCES + 1 => {
+                    format!("the module holds more than {MOST_REFERENCES} references")
+                }
+                Err(message) if problems.len() < MOST => message,
+                _ => return,
+            };
+            let at = walk::pointer(steps.iter().copied().chain([Step::Name("$ref")]));
+            problems.push(SchemaProblem::new(file, at, message));
         });
-    }
-    if problems.is_empty() {
-        find_circles(files, &mut problems);
     }
     problems
 }
 
-/// Whether the member names of an object are keywords or names that the author chose.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Names {
-    Keywords,
-    Chosen,
-}
-
-/// Keywords whose value maps chosen names to schemas.
-const NAME_MAPS: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependencies"];
-
-/// Calls `each` for every object that can be a schema, with its pointer.
-fn visit<'a>(node: &'a Value, at: &str, names: Names, each: &mut impl FnMut(&'a Value, &str)) {
-    match node {
-        Value::Object(members) => {
-            if names == Names::Keywords {
-                each(node, at);
-            }
-            for (name, child) in members {
-                let is_keyword = names == Names::Keywords;
-                if is_keyword && DATA_KEYWORDS.contains(&name.as_str()) {
-                    continue;
-                }
-                let chosen = is_keyword && NAME_MAPS.contains(&name.as_str());
-                visit(child, &pointer(at, name), if chosen { Names::Chosen } else { Names::Keywords }, each);
-            }
-        }
-        Value::Array(items) => {
-            for (index, child) in items.iter().enumerate() {
-                visit(child, &format!("{at}/{index}"), Names::Keywords, each);
-            }
-        }
-        _ => {}
+/// What a reference leads to, if it leads anywhere.
+pub(super) fn target<'a>(files: &'a SchemaFiles, from: &str, reference: &str) -> Result<&'a Value, String> {
+    let shown = cut(reference, SHOWN);
+    if !fits(reference, LONGEST_REFERENCE) {
+        return Err(format!("`$ref` has more than {LONGEST_REFERENCE} characters: `{shown}…`"));
     }
-}
-
-/// The file and pointer that a reference leads to, if it leads anywhere.
-fn target(files: &SchemaFiles, from: &str, reference: &str) -> Result<(String, String), String> {
     let file = file_of_ref(reference, from)?.unwrap_or_else(|| from.to_owned());
+    if file.contains('%') {
+        // The validator may read it as another file than this check.
+        return Err(format!("`$ref` names a file by codes: `{shown}`"));
+    }
     let fragment = reference.split_once('#').map_or("", |(_, fragment)| fragment);
     let Some(root) = files.get(&file) else {
-        return Err(format!("`$ref` names a file that is not in the module: `{file}`"));
+        return Err(format!("`$ref` names a file that is not in the module: `{}`", cut(&file, SHOWN)));
     };
     if fragment.is_empty() || fragment.starts_with('/') {
-        let decoded = percent_decoded(fragment);
-        return match root.pointer(&decoded) {
-            Some(_) => Ok((file, decoded)),
-            None => Err(format!("`$ref` points to nothing: `{reference}`")),
-        };
+        let schema = root.pointer(&percent_decoded(fragment));
+        return schema.ok_or_else(|| format!("`$ref` points to nothing: `{shown}`"));
     }
     // An anchor (`"$id": "#name"`) is legal Draft-07 but no module needs one, and it hides circles.
-    Err(format!("`$ref` has to be a JSON pointer: `{reference}`"))
+    Err(format!("`$ref` has to be a JSON pointer: `{shown}`"))
 }
 
 fn percent_decoded(fragment: &str) -> String {
@@ -118,11 +102,10 @@ fn percent_decoded(fragment: &str) -> String {
     let mut rest = fragment.as_bytes();
     while let [first, tail @ ..] = rest {
         let code = match tail {
-            [high, low, ..] if *first == b'%' => {
-                std::str::from_utf8(&[*high, *low]).ok().and_then(|hex| u8::from_str_radix(hex, 16).ok())
-            }
+            [high, low, ..] if *first == b'%' => hex(*high).zip(hex(*low)),
             _ => None,
         };
+        let code = code.map(|(high, low)| high * 16 + low);
         bytes.push(code.unwrap_or(*first));
         rest = match (code, tail) {
             (Some(_), [_, _, after @ ..]) => after,
@@ -132,75 +115,9 @@ fn percent_decoded(fragment: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Keywords that judge the same value again instead of a part of it. A circle through these never ends.
-const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-const SAME_VALUE: [&str; 4] = ["not", "if", "then", "else"];
-
-/// How many schemas may judge one value through references. Honest modules stay below a hundred; a few lines of
-/// `allOf` that double at each step reach billions.
-const MOST_JUDGES: u64 = 10_000;
-
-fn find_circles(files: &SchemaFiles, problems: &mut Vec<SchemaProblem>) {
-    let mut walk = Walk { files, open: HashSet::new(), judges: HashMap::new() };
-    for (file, root) in files {
-        visit(root, "", Names::Keywords, &mut |node, at| {
-            if !problems.is_empty() || !node.get("$ref").is_some_and(Value::is_string) {
-                return;
-            }
-            let message = match walk.judges(file.clone(), at.to_owned()) {
-                None => "`$ref` leads back to itself without reading any further into the value",
-                Some(judges) if judges > MOST_JUDGES => "`$ref` fans out into too many schemas",
-                Some(_) => return,
-            };
-            problems.push(SchemaProblem::new(file, pointer(at, "$ref"), message));
-        });
-    }
-}
-
-struct Walk<'a> {
-    files: &'a SchemaFiles,
-    open: HashSet<(String, String)>,
-    judges: HashMap<(String, String), u64>,
-}
-
-impl Walk<'_> {
-    /// How many schemas judge a value that the schema at this place judges; `None` if they never end.
-    fn judges(&mut self, file: String, at: String) -> Option<u64> {
-        let place = (file, at);
-        if let Some(known) = self.judges.get(&place) {
-            return Some(*known);
-        }
-        // A chain this long is as good as endless, and the walk itself must not exhaust the stack.
-        if self.open.len() > 500 || !self.open.insert(place.clone()) {
-            return None;
-        }
-        let mut judges = 1_u64;
-        for (file, at) in self.neighbours(&place.0, &place.1) {
-            judges = judges.saturating_add(self.judges(file, at)?);
-        }
-        self.open.remove(&place);
-        self.judges.insert(place, judges);
-        Some(judges)
-    }
-
-    fn neighbours(&self, file: &str, at: &str) -> Vec<(String, String)> {
-        let Some(Value::Object(members)) = self.files.get(file).and_then(|root| root.pointer(at)) else {
-            return Vec::new();
-        };
-        if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
-            return target(self.files, file, reference).into_iter().collect();
-        }
-        let mut places = Vec::new();
-        for keyword in SAME_VALUE.iter().filter(|keyword| members.contains_key(**keyword)) {
-            places.push((file.to_owned(), pointer(at, keyword)));
-        }
-        for keyword in SAME_VALUE_LISTS {
-            let branches = members.get(keyword).and_then(Value::as_array).map_or(0, Vec::len);
-            let list = pointer(at, keyword);
-            places.extend((0..branches).map(|index| (file.to_owned(), format!("{list}/{index}"))));
-        }
-        places
-    }
+/// The value of a hexadecimal digit, and of nothing else: the validator has to read the same place as this check.
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
 #[cfg(test)]
@@ -236,32 +153,26 @@ mod tests {
     }
 
     #[test]
-    fn circles_that_consume_nothing_are_refused_and_recursive_types_are_not() {
-        for circle in [
-            json!({ "input": { "$ref": "#/input" } }),
-            json!({ "input": { "$ref": "#/a" }, "a": { "allOf": [{ "$ref": "#/input" }] } }),
-            json!({ "input": { "not": { "$ref": "#/input" } } }),
-        ] {
-            assert_eq!(messages(circle).len(), 1);
-        }
-        let tree = json!({ "data": { "properties": { "kids": { "items": { "$ref": "#/data" } } } } });
-        assert!(messages(tree).is_empty());
-    }
-
-    #[test]
-    fn a_schema_that_doubles_at_every_step_is_refused() {
-        let mut schema = json!({ "d30": {} });
-        for step in 0..30 {
-            let next = json!({ "$ref": format!("#/d{}", step + 1) });
-            schema[format!("d{step}")] = json!({ "allOf": [next, next] });
-        }
-        assert_eq!(messages(schema), ["/d0/allOf/0/$ref `$ref` fans out into too many schemas"]);
-    }
-
-    #[test]
     fn a_property_may_be_called_like_a_keyword() {
         let found = messages(json!({ "input": { "properties": { "default": { "$ref": "#/no" } } } }));
         assert_eq!(found, ["/input/properties/default/$ref `$ref` points to nothing: `#/no`"]);
+    }
+
+    #[test]
+    fn only_hexadecimal_digits_stand_for_a_byte() {
+        assert_eq!(percent_decoded("/a%2Fb%25"), "/a/b%");
+        assert_eq!(percent_decoded("/%+1/%"), "/%+1/%");
+    }
+
+    #[test]
+    fn too_many_or_too_long_references_are_refused() {
+        let many: Vec<Value> = (0..=MOST_REFERENCES).map(|_| json!({ "$ref": "#/a" })).collect();
+        let found = messages(json!({ "a": {}, "many": many }));
+        assert_eq!(found, ["/many/2000/$ref the module holds more than 2000 references"]);
+        let long = format!("#/{}", "x".repeat(5_000));
+        let found = messages(json!({ "a": { "$ref": long } }));
+        assert!(found[0].starts_with("/a/$ref `$ref` has more than 1000 characters: `#/xxx"), "{found:?}");
+        assert!(found[0].len() < 200);
     }
 
     #[test]

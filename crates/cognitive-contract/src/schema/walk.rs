@@ -22,10 +22,9 @@ impl Names {
     /// What the names in the value of `member` are; `None` where that value is plain data.
     pub(super) fn below(self, member: &str) -> Option<Self> {
         match self {
-            Self::Chosen => Some(Self::Keywords),
             Self::Keywords if DATA_KEYWORDS.contains(&member) => None,
             Self::Keywords if NAME_MAPS.contains(&member) => Some(Self::Chosen),
-            Self::Keywords => Some(Self::Keywords),
+            Self::Chosen | Self::Keywords => Some(Self::Keywords),
         }
     }
 }

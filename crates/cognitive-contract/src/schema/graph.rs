@@ -1,0 +1,217 @@
+//! Which schema sends a value, or a part of it, to which other schema. The limits on time and stack are read off here.
+//! Understands Draft-07 the way the validator does. Refuses references to places that are no schemas.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::walk::{problem_at, visit};
+use super::{SchemaFiles, SchemaProblem, refs};
+
+/// A schema, by its number. A schema has a lower number than the schemas written inside it.
+pub(super) type Id = usize;
+
+/// How a value gets from one schema to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Way<'a> {
+    /// The same value, by `$ref`.
+    Reference,
+    /// The same value, as one branch of `oneOf`.
+    OneOf,
+    /// The same value, as one branch of `anyOf`.
+    AnyOf,
+    /// The same value, by `allOf`, `not`, `if`, `then`, `else` or `dependencies`.
+    Also,
+    /// The value of a certain member.
+    Member(&'a str),
+    /// The value of any member (`patternProperties`: which ones is not looked at).
+    AnyMember,
+    /// The value of a member that the same schema does not name.
+    RestMembers,
+    /// The name of a member.
+    Name,
+    /// A certain item.
+    Item(usize),
+    /// Any item.
+    AnyItem,
+    /// An item that the same schema does not number.
+    RestItems,
+}
+
+impl Way<'_> {
+    /// Whether the next schema judges the same value, not a part of it.
+    pub(super) fn stays(self) -> bool {
+        matches!(self, Self::Reference | Self::OneOf | Self::AnyOf | Self::Also)
+    }
+}
+
+/// A way from one schema to another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Edge<'a> {
+    pub(super) way: Way<'a>,
+    pub(super) to: Id,
+}
+
+/// Why a schema is refused.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub(super) at: Id,
+    pub(super) message: String,
+}
+
+impl Trouble {
+    pub(super) fn new(at: Id, message: impl Into<String>) -> Self {
+        Self { at, message: message.into() }
+    }
+}
+
+/// All schemas of a module and the ways between them.
+pub(super) struct Graph<'a> {
+    schemas: Vec<&'a Value>,
+    ids: HashMap<*const Value, Id>,
+    edges: Vec<Vec<Edge<'a>>>,
+}
+
+impl<'a> Graph<'a> {
+    /// Reads the files, whose references all have to lead somewhere.
+    pub(super) fn read(files: &'a SchemaFiles) -> Result<Self, SchemaProblem> {
+        let mut reader = Reader { files, owners: Vec::new(), schemas: Vec::new(), ids: HashMap::new() };
+        for (file, root) in files {
+            visit(root, &mut |schema, _| reader.enter(file, schema));
+        }
+        let edges = reader.edges()?;
+        Ok(Self { schemas: reader.schemas, ids: reader.ids, edges })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.schemas.len()
+    }
+
+    /// Every schema that is an object, with its members.
+    pub(super) fn schemas(&self) -> impl Iterator<Item = (Id, &'a Map<String, Value>)> {
+        self.schemas.iter().enumerate().filter_map(|(id, schema)| schema.as_object().map(|map| (id, map)))
+    }
+
+    /// Whether a place can be read as a schema. Anything can but objects in plain data, and maps of names.
+    pub(super) fn holds(&self, schema: &Value) -> bool {
+        !schema.is_object() || self.ids.contains_key(&std::ptr::from_ref(schema))
+    }
+
+    /// A schema as it is written.
+    pub(super) fn schema(&self, id: Id) -> Option<&'a Value> {
+        self.schemas.get(id).copied()
+    }
+
+    /// Where a value goes from here.
+    pub(super) fn edges(&self, from: Id) -> &[Edge<'a>] {
+        self.edges.get(from).map_or(&[], Vec::as_slice)
+    }
+
+    /// The schemas that judge the same value.
+    pub(super) fn same_value(&self, from: Id) -> impl Iterator<Item = Id> {
+        self.edges(from).iter().filter(|edge| edge.way.stays()).map(|edge| edge.to)
+    }
+
+    /// Says a trouble with its place in the files.
+    pub(super) fn problem(&self, files: &SchemaFiles, trouble: Trouble) -> SchemaProblem {
+        let schema = self.schema(trouble.at).unwrap_or(&Value::Null);
+        problem_at(files, schema, trouble.message)
+    }
+}
+
+struct Reader<'a> {
+    files: &'a SchemaFiles,
+    owners: Vec<&'a str>,
+    schemas: Vec<&'a Value>,
+    /// By address: a place has one, however it is reached.
+    ids: HashMap<*const Value, Id>,
+}
+
+impl<'a> Reader<'a> {
+    fn enter(&mut self, file: &'a str, schema: &'a Value) {
+        self.ids.insert(std::ptr::from_ref(schema), self.schemas.len());
+        self.schemas.push(schema);
+        self.owners.push(file);
+    }
+
+    fn edges(&self) -> Result<Vec<Vec<Edge<'a>>>, SchemaProblem> {
+        let files_and_schemas = self.owners.iter().zip(&self.schemas);
+        files_and_schemas
+            .map(|(file, schema)| match schema.get("$ref").and_then(Value::as_str) {
+                // Draft-07 does not read what stands beside `$ref`.
+                Some(reference) => self.reference(file, schema, reference),
+                None => Ok(self.inner(schema)),
+            })
+            .collect()
+    }
+
+    fn reference(
+        &self,
+        file: &str,
+        schema: &'a Value,
+        reference: &str,
+    ) -> Result<Vec<Edge<'a>>, SchemaProblem> {
+        let target = refs::target(self.files, file, reference)
+            .map_err(|message| problem_at(self.files, schema, message))?;
+        match (self.ids.get(&std::ptr::from_ref(target)), target) {
+            (Some(to), _) => Ok(vec![Edge { way: Way::Reference, to: *to }]),
+            (None, Value::Bool(_)) => Ok(Vec::new()),
+            // Inside plain data, or a map of names: the validator would read it as a schema, and nothing here has.
+            (None, _) => {
+                let message = format!("`$ref` points to something that is no schema: `{reference}`");
+                Err(problem_at(self.files, schema, message))
+            }
+        }
+    }
+
+    fn inner(&self, schema: &'a Value) -> Vec<Edge<'a>> {
+        let mut edges = Vec::new();
+        let mut push = |way, child: &'a Value| {
+            edges.extend(self.ids.get(&std::ptr::from_ref(child)).map(|to| Edge { way, to: *to }));
+        };
+        for (keyword, value) in schema.as_object().into_iter().flatten() {
+            match (keyword.as_str(), value) {
+                ("oneOf", Value::Array(list)) => list.iter().for_each(|each| push(Way::OneOf, each)),
+                ("anyOf", Value::Array(list)) => list.iter().for_each(|each| push(Way::AnyOf, each)),
+                ("allOf", Value::Array(list)) => list.iter().for_each(|each| push(Way::Also, each)),
+                ("not" | "if" | "then" | "else", each) => push(Way::Also, each),
+                ("dependencies", Value::Object(map)) => map.values().for_each(|each| push(Way::Also, each)),
+                ("properties", Value::Object(map)) => {
+                    map.iter().for_each(|(name, each)| push(Way::Member(name), each));
+                }
+                ("patternProperties", Value::Object(map)) => {
+                    map.values().for_each(|each| push(Way::AnyMember, each));
+                }
+                ("additionalProperties", each) => push(Way::RestMembers, each),
+                ("propertyNames", each) => push(Way::Name, each),
+                ("items", Value::Array(list)) => {
+                    list.iter().enumerate().for_each(|(index, each)| push(Way::Item(index), each));
+                }
+                ("items" | "contains", each) => push(Way::AnyItem, each),
+                ("additionalItems", each) => push(Way::RestItems, each),
+                _ => {}
+            }
+        }
+        edges
+    }
+}
+
+/// One value for each schema.
+#[derive(Clone)]
+pub(super) struct PerSchema<T>(Vec<T>);
+
+impl<T: Copy + Default + PartialEq> PerSchema<T> {
+    pub(super) fn new(graph: &Graph<'_>) -> Self {
+        Self(vec![T::default(); graph.len()])
+    }
+
+    pub(super) fn at(&self, id: Id) -> T {
+        self.0.get(id).copied().unwrap_or_default()
+    }
+
+    pub(super) fn set(&mut self, id: Id, value: T) {
+        if let Some(slot) = self.0.get_mut(id) {
+            *slot = value;
+        }
+    }
+}

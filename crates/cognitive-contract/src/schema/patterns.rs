@@ -1,0 +1,381 @@
+//! What a pattern costs, judged by its characters alone. Compiles none.
+//!
+//! Most patterns are matched by an automaton, in one pass. It stays small unless many positions follow something that
+//! repeats without end: `[01]*1[01]{3000}2` has three thousand of them, and every character of the text then costs
+//! three thousand steps. Look-around and back-references are matched by trying, which can take far longer; only
+//! look-aheads right after `^` are as cheap as the rest.
+
+/// Characters of one pattern.
+const LONGEST: usize = 2_000;
+
+/// Positions after an endless repetition up to which the automaton stays small whatever the text.
+const FEW_POSITIONS: u64 = 12;
+
+/// Such positions beyond which the text is kept short.
+const MANY_POSITIONS: u64 = 200;
+
+/// Positions times characters for a pattern with many positions: about fifty milliseconds.
+const MOST_POSITION_STEPS: u64 = 2_000_000;
+
+/// Positions of a pattern that is matched by trying.
+const MOST_TRIED_POSITIONS: u64 = 24;
+
+/// Characters of the text that is matched by trying.
+const LONGEST_TRIED_TEXT: u64 = 500;
+
+/// A repetition up to a number beyond this counts as endless.
+const LARGE_COUNT: u64 = 100;
+
+/// What matching a pattern costs for each character of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum Effort {
+    /// One look at a small table.
+    #[default]
+    Light,
+    /// A step for every position, if the author wants it so.
+    Heavy,
+    /// Trying out, as often as the validator lets it.
+    Tried,
+}
+
+/// A pattern, weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Weight {
+    pub(super) effort: Effort,
+    /// Characters beyond which no text is matched; `None` where any length will do.
+    pub(super) longest_text: Option<u64>,
+    /// States of the automaton, roughly.
+    pub(super) states: u64,
+}
+
+/// Weighs a pattern, or says why it is refused.
+pub(super) fn weigh(pattern: &str) -> Result<Weight, String> {
+    if !crate::text::fits(pattern, LONGEST) {
+        return Err(format!("the pattern has more than {LONGEST} characters"));
+    }
+    let scan = Scan::of(pattern)?;
+    let Sum { positions, hazard, states, .. } = scan.whole;
+    let (effort, longest_text) = if scan.is_tried {
+        if positions > MOST_TRIED_POSITIONS {
+            return Err("a pattern with look-around or a back-reference has to be shorter, unless it only \
+                        looks ahead, right after `^`"
+                .to_owned());
+        }
+        (Effort::Tried, Some(LONGEST_TRIED_TEXT))
+    } else {
+        let effort = if hazard > FEW_POSITIONS { Effort::Heavy } else { Effort::Light };
+        (effort, (hazard > MANY_POSITIONS).then(|| MOST_POSITION_STEPS / hazard))
+    };
+    Ok(Weight { effort, longest_text, states })
+}
+
+/// What part of a pattern adds up to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    /// Characters and classes, repetitions multiplied out.
+    positions: u64,
+    /// Positions inside or after an endless repetition.
+    hazard: u64,
+    states: u64,
+    /// Whether something in it repeats without end.
+    is_endless: bool,
+}
+
+impl Sum {
+    fn atom(states: u64) -> Self {
+        Self { positions: 1, states, ..Self::default() }
+    }
+
+    /// `next` after this. Once something repeats without end, every position counts.
+    fn then(self, next: Self) -> Self {
+        let hazard = if self.is_endless { next.positions } else { next.hazard };
+        Self {
+            positions: self.positions.saturating_add(next.positions),
+            hazard: self.hazard.saturating_add(hazard),
+            states: self.states.saturating_add(next.states),
+            is_endless: self.is_endless || next.is_endless,
+        }
+    }
+
+    fn repeated(self, count: Count) -> Self {
+        let is_endless = count.is_endless || count.most > LARGE_COUNT;
+        let positions = self.positions.saturating_mul(count.most);
+        Self {
+            positions,
+            hazard: if is_endless { positions } else { self.hazard.saturating_mul(count.most) },
+            states: self.states.saturating_mul(count.most),
+            is_endless: is_endless || self.is_endless,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Count {
+    most: u64,
+    is_endless: bool,
+}
+
+/// A group that is still open.
+#[derive(Default)]
+struct Group {
+    before: Sum,
+    looks: bool,
+    /// Whether it looks ahead right after `^`, where that costs no more than anything else.
+    leads: bool,
+}
+
+struct Scan<'a> {
+    rest: &'a str,
+    /// What has been read in the innermost group, without its last part.
+    whole: Sum,
+    /// The last part, which a repetition would repeat.
+    last: Sum,
+    groups: Vec<Group>,
+    /// Whether nothing but `^` and look-aheads has been read.
+    is_leading: bool,
+    last_looks: bool,
+    is_tried: bool,
+}
+
+impl<'a> Scan<'a> {
+    fn of(pattern: &'a str) -> Result<Self, String> {
+        // Without `^`, a match may begin anywhere: something endless stands before it.
+        let anchored = pattern.strip_prefix('^').filter(|rest| !has_open_alternative(rest));
+        let whole = Sum { is_endless: anchored.is_none(), ..Sum::default() };
+        let mut scan = Self {
+            rest: anchored.unwrap_or(pattern),
+            whole,
+            last: Sum::default(),
+            groups: Vec::new(),
+            is_leading: anchored.is_some(),
+            last_looks: false,
+            is_tried: false,
+        };
+        while let Some(character) = scan.next() {
+            scan.read(character)?;
+        }
+        scan.settle();
+        Ok(scan)
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let mut characters = self.rest.chars();
+        let next = characters.next();
+        self.rest = characters.as_str();
+        next
+    }
+
+    fn skip(&mut self, prefix: &str) -> bool {
+        let rest = self.rest.strip_prefix(prefix);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    fn settle(&mut self) {
+        self.whole = self.whole.then(std::mem::take(&mut self.last));
+    }
+
+    fn push(&mut self, part: Sum) {
+        self.settle();
+        self.last = part;
+        self.last_looks = false;
+        self.is_leading = false;
+    }
+
+    fn read(&mut self, character: char) -> Result<(), String> {
+        match character {
+            '(' => return self.open(),
+            ')' => self.close(),
+            '[' => self.class(),
+            '\\' => self.escape(),
+            '*' | '+' => self.repeat(Count { most: 1, is_endless: true }),
+            '?' => self.repeat(Count { most: 1, is_endless: false }),
+            '{' => match self.count() {
+                Some(count) => self.repeat(count),
+                None => self.push(Sum::atom(1)),
+            },
+            '|' | '^' | '$' => self.push(Sum::default()),
+            '.' => self.push(Sum::atom(WIDE)),
+            other => self.push(Sum::atom(if other.is_ascii() { 1 } else { 4 })),
+        }
+        Ok(())
+    }
+
+    fn open(&mut self) -> Result<(), String> {
+        let ahead = self.skip("?=") || self.skip("?!");
+        let looks = ahead || self.skip("?<=") || self.skip("?<!");
+        if looks && self.groups.iter().any(|group| group.looks) {
+            return Err("a pattern may not look around inside a look-around".to_owned());
+        }
+        let leads = ahead && self.is_leading && self.groups.is_empty();
+        // `(?>` and `(?(` are matched by trying as well.
+        self.is_tried |= (looks && !leads) || self.rest.starts_with("?>") || self.rest.starts_with("?(");
+        for plain in ["?:", "?"] {
+            if self.skip(plain) {
+                break;
+            }
+        }
+        self.settle();
+        let before = std::mem::take(&mut self.whole);
+        self.whole.is_endless = before.is_endless && !leads;
+        self.groups.push(Group { before, looks, leads });
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.settle();
+        let Some(Group { before, looks, leads }) = self.groups.pop() else { return };
+        let mut inner = std::mem::replace(&mut self.whole, before);
+        if leads {
+            // It is matched on its own, and the rest begins where it began.
+            inner.is_endless = false;
+        }
+        self.last = inner;
+        self.last_looks = looks;
+        self.is_leading = leads;
+    }
+
+    fn class(&mut self) {
+        let mut states = if self.skip("^") { WIDE } else { 1 };
+        // A `]` that comes first would stand for itself in some dialects; here it ends the class.
+        while let Some(character) = self.next() {
+            match character {
+                ']' => break,
+                '\\' => states = states.max(self.escaped_states()),
+                other if !other.is_ascii() => states = states.max(WIDE),
+                _ => {}
+            }
+        }
+        self.push(Sum::atom(states));
+    }
+
+    fn escape(&mut self) {
+        let is_back_reference = self.rest.starts_with(|next: char| matches!(next, '1'..='9' | 'k' | 'g'));
+        self.is_tried |= is_back_reference || self.rest.starts_with(['K', 'G']);
+        let states = self.escaped_states();
+        self.push(if states == 0 { Sum::default() } else { Sum::atom(states) });
+    }
+
+    /// Reads what follows a backslash.
+    fn escaped_states(&mut self) -> u64 {
+        match self.next() {
+            Some('p' | 'P') => {
+                if self.skip("{") {
+                    while self.next().is_some_and(|next| next != '}') {}
+                }
+                UNICODE
+            }
+            Some('D' | 'W' | 'S' | 'u' | 'x') => WIDE,
+            Some('b' | 'B') | None => 0,
+            Some(_) => 1,
+        }
+    }
+
+    fn repeat(&mut self, count: Count) {
+        self.last = self.last.repeated(count);
+        // `a++` gives nothing back, and a look-around that repeats: both are matched by trying.
+        self.is_tried |= self.last_looks || self.skip("+");
+        self.skip("?");
+        self.is_leading = false;
+    }
+
+    /// Reads `n}`, `n,}` or `n,m}`. A brace that is none of these stands for itself.
+    fn count(&mut self) -> Option<Count> {
+        let (inner, rest) = self.rest.split_once('}')?;
+        let (least, most) = inner.split_once(',').unwrap_or((inner, inner));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(least) || !(most.is_empty() || is_number(most)) {
+            return None;
+        }
+        self.rest = rest;
+        let number = |text: &str| text.parse::<u64>().unwrap_or(u64::MAX).max(1);
+        let is_endless = most.is_empty();
+        Some(Count { most: number(if is_endless { least } else { most }), is_endless })
+    }
+}
+
+/// Whether a pattern has a `|` outside all groups: its `^` then speaks for the first alternative only.
+fn has_open_alternative(pattern: &str) -> bool {
+    let (mut depth, mut in_class, mut is_escaped) = (0_i64, false, false);
+    pattern.chars().any(|character| {
+        if std::mem::take(&mut is_escaped) {
+            return false;
+        }
+        match character {
+            '\\' => is_escaped = true,
+            '[' => in_class = true,
+            ']' => in_class = false,
+            '(' if !in_class => depth += 1,
+            ')' if !in_class => depth -= 1,
+            '|' if !in_class => return depth == 0,
+            _ => {}
+        }
+        false
+    })
+}
+
+/// States for "any character" and other classes beyond ASCII, which are spelled out byte by byte.
+const WIDE: u64 = 10;
+
+/// States for a class such as `\p{L}`.
+const UNICODE: u64 = 300;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effort(pattern: &str) -> (Effort, Option<u64>) {
+        let weight = weigh(pattern).unwrap();
+        (weight.effort, weight.longest_text)
+    }
+
+    #[test]
+    fn ordinary_patterns_are_light_and_take_any_text() {
+        for pattern in [
+            r"\S",
+            r"^\s*\S",
+            "^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$",
+            "^(image|audio|video)/[a-z0-9.+-]+$",
+            "^data:image/(png|jpeg);base64,[A-Za-z0-9+/=]+$",
+            "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+            "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+            r"^[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[a-z]{2,}$",
+            r"^https?://\S+$",
+            r"^(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[A-Za-z\d@$!%*?&]{8,64}$",
+            r"^(?!.*--)[a-z-]+$",
+            "",
+            "a{x}",
+        ] {
+            assert_eq!(effort(pattern), (Effort::Light, None), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn positions_after_an_endless_repetition_make_a_pattern_heavy() {
+        assert_eq!(effort("[01]*1[01]{30}2"), (Effort::Heavy, None));
+        assert_eq!(effort("^(?:[01]*1[01]{3000}2|[01]*1[01]{2900}3)"), (Effort::Heavy, Some(338)));
+        assert_eq!(effort("^[01]{0,5000}1[01]{30}2"), (Effort::Heavy, Some(397)));
+        assert_eq!(effort("1[01]{30}2"), (Effort::Heavy, None));
+        assert_eq!(effort("^a|1[01]{30}2"), (Effort::Heavy, None));
+        assert_eq!(effort("((((a{99}){99}){99}){99}){99}").1, Some(0));
+    }
+
+    #[test]
+    fn look_around_and_back_references_are_tried_on_short_texts_only() {
+        for pattern in [
+            "^(a+)+(?=b)$",
+            "^(?:(?!foo).)*$",
+            r#"^(["']).*\1$"#,
+            r"(?<!\d)\d{4}(?!\d)",
+            "(?=.*a)b",
+            "^(?=a)*b",
+            "^(?>a*)b",
+            "a++",
+        ] {
+            assert_eq!(effort(pattern), (Effort::Tried, Some(LONGEST_TRIED_TEXT)), "{pattern}");
+        }
+        assert!(weigh("^(?:a(?=(?:a(?=[^c]*))*))*$").unwrap_err().contains("inside a look-around"));
+        assert!(weigh(r"(a*)\1(?:[ab]*a[ab]{200}c)?b").unwrap_err().contains("has to be shorter"));
+        assert!(weigh(&"a".repeat(LONGEST + 1)).is_err());
+    }
+}

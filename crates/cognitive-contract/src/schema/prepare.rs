@@ -1,0 +1,60 @@
+//! The files as the validator gets them. Their places stay the same; what could mislead the validator is taken out,
+//! and what could hold it up is fenced in. The files as written are left alone.
+
+use serde_json::{Map, Value, json};
+
+use super::walk::Names;
+use super::{SchemaFiles, extensible, patterns};
+
+/// Copies the files: labels removed, costly patterns kept from long texts, custom enum branches brought to one form.
+/// Also says whether there are such branches.
+pub(super) fn prepare(files: &SchemaFiles, tag: &str, custom: extensible::Custom) -> (SchemaFiles, bool) {
+    let mut prepared = files.clone();
+    let mut found = false;
+    for (root, written) in prepared.values_mut().zip(files.values()) {
+        clean(root, Names::Keywords);
+        found |= extensible::rewrite(root, written, tag, custom);
+    }
+    (prepared, found)
+}
+
+fn clean(node: &mut Value, names: Names) {
+    match node {
+        Value::Object(members) => {
+            remove_labels(members);
+            for (name, child) in members.iter_mut() {
+                if let Some(names) = names.below(name) {
+                    clean(child, names);
+                }
+            }
+            if names == Names::Keywords {
+                fence(members);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, Names::Keywords)),
+        _ => {}
+    }
+}
+
+/// `$schema` is a label and `$id` an identifier: neither may choose a dialect, or move what `#/$defs` means. A member
+/// of these names that is a schema stays.
+fn remove_labels(members: &mut Map<String, Value>) {
+    for label in ["$id", "$schema"] {
+        if members.get(label).is_some_and(Value::is_string) {
+            members.shift_remove(label);
+        }
+    }
+}
+
+/// Has a costly pattern judge only texts that are short enough for it. Longer ones fail by their length.
+fn fence(schema: &mut Map<String, Value>) {
+    let pattern = schema.get("pattern").and_then(Value::as_str);
+    let longest = pattern.and_then(|pattern| patterns::weigh(pattern).ok()?.longest_text);
+    let Some(longest) = longest else { return };
+    let Some(pattern) = schema.shift_remove("pattern") else { return };
+    let length = json!({ "maxLength": longest });
+    let matched = json!({ "if": length, "then": { "pattern": pattern } });
+    if let Value::Array(also) = schema.entry("allOf").or_insert_with(|| json!([])) {
+        also.extend([length, matched]);
+    }
+}

@@ -1,0 +1,298 @@
+//! How the work grows with the depth of a value.
+//!
+//! The rule, in plain words: a schema may contain itself, but not twice in the same place. A tree whose `children` are
+//! trees is fine, and so are `left` and `right`: each child is judged once. Two branches of one `oneOf` that both lead
+//! back through the same member are not: each child would be judged twice, each grandchild four times, and a value
+//! thirty levels deep a billion times. Where nothing leads back, branches multiply only as far as the schemas nest,
+//! and the product has a limit.
+//!
+//! Members that `patternProperties` names count as every member, since patterns are not compared with names.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::graph::{Graph, Id, PerSchema, Trouble, Way};
+use super::judges::{MOST_JUDGES, Order};
+use super::limits::DEEPEST;
+
+/// Steps that looking for the growth itself may take. An honest module needs a few hundred.
+const MOST_STEPS: usize = 2_000_000;
+
+/// That a schema sends part of its value to another, `times` over.
+struct Sent<'a> {
+    by: Id,
+    way: Way<'a>,
+    to: Id,
+    times: i64,
+}
+
+/// Finds a schema whose work grows too fast with the depth of the value.
+pub(super) fn check(graph: &Graph<'_>, order: &Order) -> Result<(), Trouble> {
+    let mut reader = Reader { graph, order, steps: 0 };
+    let sent = reader.all()?;
+    let groups = Groups::find(graph, &sent);
+    let mut growth = Growth {
+        order,
+        rests: reader.rests(),
+        sent: &sent,
+        groups: &groups,
+        judges: PerSchema::new(graph),
+        heights: PerSchema::new(graph),
+    };
+    groups.members.iter().enumerate().try_for_each(|(group, members)| growth.measure(group, members))
+}
+
+/// Where each schema sends the members and the items that it does not name.
+struct Rests {
+    members: PerSchema<Option<Id>>,
+    items: PerSchema<Option<Id>>,
+}
+
+/// What every schema that stands at the head of a value sends on. References are followed to their end.
+type AllSent<'a> = BTreeMap<Id, Vec<Sent<'a>>>;
+
+struct Reader<'g, 'a> {
+    graph: &'g Graph<'a>,
+    order: &'g Order,
+    steps: usize,
+}
+
+impl<'a> Reader<'_, 'a> {
+    fn all(&mut self) -> Result<AllSent<'a>, Trouble> {
+        let mut is_asked = PerSchema::new(self.graph);
+        let mut heads = PerSchema::new(self.graph);
+        for edge in (0..self.graph.len()).flat_map(|id| self.graph.edges(id)) {
+            if edge.way.stays() {
+                is_asked.set(edge.to, true);
+            } else {
+                heads.set(self.end_of(edge.to), true);
+            }
+        }
+        // A section, or a definition that nothing uses.
+        for id in (0..self.graph.len()).filter(|id| !is_asked.at(*id)) {
+            heads.set(self.end_of(id), true);
+        }
+        let heads = (0..self.graph.len()).filter(|id| heads.at(*id));
+        heads.map(|id| Ok((id, self.sent_by(id)?))).collect()
+    }
+
+    fn rests(&self) -> Rests {
+        let mut rests = Rests { members: PerSchema::new(self.graph), items: PerSchema::new(self.graph) };
+        for (id, edge) in
+            (0..self.graph.len()).flat_map(|id| self.graph.edges(id).iter().map(move |edge| (id, edge)))
+        {
+            match edge.way {
+                Way::RestMembers => rests.members.set(id, Some(self.end_of(edge.to))),
+                Way::RestItems => rests.items.set(id, Some(self.end_of(edge.to))),
+                _ => {}
+            }
+        }
+        rests
+    }
+
+    /// The schema at the end of a chain of references. The order exists, so that the chain has an end.
+    fn end_of(&self, mut id: Id) -> Id {
+        while let [edge] = self.graph.edges(id)
+            && edge.way == Way::Reference
+        {
+            id = edge.to;
+        }
+        id
+    }
+
+    /// Goes through all schemas that judge the same value as `head`, each after all that ask it.
+    fn sent_by(&mut self, head: Id) -> Result<Vec<Sent<'a>>, Trouble> {
+        let mut sent = Vec::new();
+        let mut waiting = BTreeMap::from([(self.order.rank(head), 1)]);
+        while let Some((rank, times)) = waiting.pop_last() {
+            let Some(by) = self.order.ranked(rank) else { continue };
+            let edges = self.graph.edges(by);
+            self.steps += 1 + edges.len();
+            if self.steps > MOST_STEPS {
+                return Err(Trouble::new(head, "too many schemas are entangled here"));
+            }
+            for edge in edges {
+                if edge.way.stays() {
+                    *waiting.entry(self.order.rank(edge.to)).or_default() += times;
+                } else if edge.way != Way::Name {
+                    // A name has no parts, so that it ends there.
+                    sent.push(Sent { by, way: edge.way, to: self.end_of(edge.to), times });
+                }
+            }
+        }
+        Ok(sent)
+    }
+}
+
+/// Schemas that lead to each other, in an order in which each group comes after all that it leads to.
+struct Groups {
+    members: Vec<Vec<Id>>,
+    of: PerSchema<usize>,
+}
+
+impl Groups {
+    /// Tarjan's algorithm, with a list in place of the call stack.
+    fn find(graph: &Graph<'_>, sent: &AllSent<'_>) -> Self {
+        let mut search = Search {
+            sent,
+            next: 1,
+            numbers: PerSchema::new(graph),
+            lowest: PerSchema::new(graph),
+            open: Vec::new(),
+            is_open: PerSchema::new(graph),
+            groups: Self { members: Vec::new(), of: PerSchema::new(graph) },
+        };
+        for head in sent.keys() {
+            search.from(*head);
+        }
+        search.groups
+    }
+}
+
+struct Search<'s, 'a> {
+    sent: &'s AllSent<'a>,
+    next: usize,
+    /// When a schema was first met; zero before that.
+    numbers: PerSchema<usize>,
+    lowest: PerSchema<usize>,
+    open: Vec<Id>,
+    is_open: PerSchema<bool>,
+    groups: Groups,
+}
+
+impl Search<'_, '_> {
+    fn from(&mut self, head: Id) {
+        if self.numbers.at(head) != 0 {
+            return;
+        }
+        self.meet(head);
+        let mut path = vec![(head, 0)];
+        while let Some((id, done)) = path.pop() {
+            let next = self.sent.get(&id).and_then(|sent| sent.get(done)).map(|sent| sent.to);
+            match next {
+                Some(next) if self.numbers.at(next) == 0 => {
+                    self.meet(next);
+                    path.extend([(id, done), (next, 0)]);
+                }
+                Some(next) => {
+                    if self.is_open.at(next) {
+                        self.lower(id, self.lowest.at(next));
+                    }
+                    path.push((id, done + 1));
+                }
+                None => self.leave(id),
+            }
+        }
+    }
+
+    fn meet(&mut self, id: Id) {
+        self.numbers.set(id, self.next);
+        self.lowest.set(id, self.next);
+        self.next += 1;
+        self.open.push(id);
+        self.is_open.set(id, true);
+    }
+
+    fn lower(&mut self, id: Id, to: usize) {
+        self.lowest.set(id, self.lowest.at(id).min(to));
+    }
+
+    fn leave(&mut self, id: Id) {
+        if self.lowest.at(id) != self.numbers.at(id) {
+            return;
+        }
+        let mut members = Vec::new();
+        while let Some(member) = self.open.pop() {
+            self.is_open.set(member, false);
+            self.groups.of.set(member, self.groups.members.len());
+            members.push(member);
+            if member == id {
+                break;
+            }
+        }
+        self.groups.members.push(members);
+    }
+}
+
+struct Growth<'g, 'a> {
+    order: &'g Order,
+    rests: Rests,
+    sent: &'g AllSent<'a>,
+    groups: &'g Groups,
+    /// How many schemas judge any one value at or below a value that a schema judges.
+    judges: PerSchema<i64>,
+    /// How many levels below a value a schema still has something to say.
+    heights: PerSchema<usize>,
+}
+
+impl Growth<'_, '_> {
+    fn measure(&mut self, group: usize, members: &[Id]) -> Result<(), Trouble> {
+        let leads_back = members.iter().any(|id| self.sent_by(*id).any(|sent| self.is_in(sent.to, group)));
+        let (mut here, mut below) = (0, 0);
+        let mut height = 0;
+        for id in members {
+            if leads_back && self.busiest(*id, |to| i64::from(self.is_in(to, group))) > 1 {
+                let message = "more than one branch leads back here through the same member or item, so that the \
+                               work would multiply with every level of nesting";
+                return Err(Trouble::new(*id, message));
+            }
+            here = here.max(self.order.judges(*id));
+            below = below.max(self.busiest(*id, |to| self.load(to, group, leads_back)));
+            let heights = self.sent_by(*id).map(|sent| self.heights.at(sent.to) + 1);
+            height = heights.max().unwrap_or(0).max(height);
+        }
+        // What leads back judges a value once more for every level above it that sent something down.
+        let judges = if leads_back { here + below } else { here.max(below) };
+        if let Some(first) = members.first().filter(|_| judges > MOST_JUDGES) {
+            let message = format!("more than {MOST_JUDGES} schemas would judge one value below");
+            return Err(Trouble::new(*first, message));
+        }
+        for id in members {
+            self.judges.set(*id, judges);
+            self.heights.set(*id, if leads_back { DEEPEST } else { height.min(DEEPEST) });
+        }
+        Ok(())
+    }
+
+    fn sent_by(&self, id: Id) -> impl Iterator<Item = &Sent<'_>> {
+        self.sent.get(&id).into_iter().flatten()
+    }
+
+    fn is_in(&self, id: Id, group: usize) -> bool {
+        self.groups.of.at(id) == group
+    }
+
+    /// What a schema outside the group adds to one value. From a group that leads back, one arrives at every level
+    /// and stays as long as it has something to say.
+    fn load(&self, to: Id, group: usize, leads_back: bool) -> i64 {
+        if self.is_in(to, group) {
+            return 0;
+        }
+        let levels = if leads_back { (self.heights.at(to) + 1).min(DEEPEST) } else { 1 };
+        self.judges.at(to) * i64::try_from(levels).unwrap_or(i64::MAX)
+    }
+
+    /// The most that any one member or item gets, in whatever `load` measures.
+    fn busiest(&self, id: Id, load: impl Fn(Id) -> i64) -> i64 {
+        let (mut any_member, mut any_item) = (0, 0);
+        let mut certain: HashMap<Way<'_>, i64> = HashMap::new();
+        for Sent { by, way, to, times } in self.sent_by(id) {
+            let load_of = |to: Id| load(to) * times;
+            match way {
+                Way::AnyMember | Way::RestMembers => any_member += load_of(*to),
+                Way::AnyItem | Way::RestItems => any_item += load_of(*to),
+                certain_way => {
+                    // What a schema names does not go to its own rest as well.
+                    let rest =
+                        if matches!(way, Way::Item(_)) { &self.rests.items } else { &self.rests.members };
+                    let spared = rest.at(*by).map_or(0, load_of);
+                    *certain.entry(*certain_way).or_default() += load_of(*to) - spared;
+                }
+            }
+        }
+        let certain = certain.into_iter().map(|(way, more)| match way {
+            Way::Item(_) => any_item + more,
+            _ => any_member + more,
+        });
+        certain.max().unwrap_or(0).max(any_member).max(any_item)
+    }
+}

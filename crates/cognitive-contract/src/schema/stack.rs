@@ -1,0 +1,88 @@
+//! How much stack a schema can make the validator use, which calls itself at every step: while a value is judged, and
+//! while the schema is compiled. Refuses what would not fit, because running out of stack ends the process.
+
+use super::graph::{Edge, Graph, Id, PerSchema, Trouble, Way};
+use super::judges::Order;
+use super::limits::DEEPEST;
+
+/// Bytes that the validator may use. The threads of a server have 2 MiB, and others stand on the same stack.
+const MOST_STACK: u32 = 1_280 << 10;
+
+/// References that the validator follows on the stack while it compiles; it puts off the ones after that.
+const NESTED_REFERENCES: usize = 9;
+
+/// Finds a schema that would make the validator use too much stack.
+pub(super) fn check(graph: &Graph<'_>, order: &Order) -> Result<(), Trouble> {
+    let judging = "judging a deeply nested value would take too many steps from here";
+    longest(graph, order.ids().iter().copied(), DEEPEST, judging, |edge| Cost {
+        bytes: while_judging(edge.way),
+        counts: !edge.way.stays(),
+    })?;
+    // A schema has a lower number than what is written inside it, so that counting down goes from the inside out.
+    let compiling = "the schemas and the references between them nest too deeply here";
+    longest(graph, (0..graph.len()).rev(), NESTED_REFERENCES, compiling, |edge| Cost {
+        bytes: while_compiling(edge.way),
+        counts: edge.way == Way::Reference,
+    })
+}
+
+struct Cost {
+    bytes: u32,
+    /// Whether this is one of the steps of which there are only so many.
+    counts: bool,
+}
+
+/// The costliest path from each schema with at most `most` steps that count. `ids` has to name each schema after those
+/// that it reaches by steps that do not count.
+fn longest<'a>(
+    graph: &Graph<'a>,
+    ids: impl Iterator<Item = Id> + Clone,
+    most: usize,
+    message: &str,
+    cost: impl Fn(&Edge<'a>) -> Cost,
+) -> Result<(), Trouble> {
+    let mut before = PerSchema::new(graph);
+    for _ in 0..most {
+        let mut now: PerSchema<u32> = before.clone();
+        let mut is_longer = false;
+        for id in ids.clone() {
+            let onward = graph.edges(id).iter().map(|edge| {
+                let cost = cost(edge);
+                cost.bytes + if cost.counts { before.at(edge.to) } else { now.at(edge.to) }
+            });
+            let bytes = onward.max().unwrap_or(0);
+            if bytes > MOST_STACK {
+                return Err(Trouble::new(id, message));
+            }
+            is_longer |= bytes != before.at(id);
+            now.set(id, bytes);
+        }
+        before = now;
+        if !is_longer {
+            break;
+        }
+    }
+    Ok(())
+}
+
+// Measured in a debug build, where frames are about three times as large as in a release build, and rounded up.
+
+fn while_judging(way: Way<'_>) -> u32 {
+    match way {
+        Way::Reference => 1_200,
+        // A branch may get a schema of ours around it (see `extensible`).
+        Way::AnyOf => 1_500,
+        Way::Also => 800,
+        Way::OneOf | Way::Member(_) | Way::AnyMember | Way::RestMembers | Way::Name => 2_800,
+        Way::Item(_) | Way::AnyItem | Way::RestItems => 1_400,
+    }
+}
+
+fn while_compiling(way: Way<'_>) -> u32 {
+    match way {
+        Way::Reference => 8_000,
+        Way::OneOf | Way::AnyOf => 12_500,
+        Way::Member(_) | Way::AnyMember | Way::RestMembers => 11_500,
+        Way::Also | Way::Name | Way::Item(_) | Way::AnyItem | Way::RestItems => 6_000,
+    }
+}
