@@ -65,7 +65,7 @@ pub(super) fn findings<'e>(
 pub(super) fn stopped(stop: Stop, side: Side) -> Violation {
     let message = match stop {
         Stop::Work => "takes too long to check against the contract".to_owned(),
-        Stop::Findings => "breaks the contract in more ways than can be listed".to_owned(),
+        Stop::Findings => "breaks the contract, and it would take too long to say where".to_owned(),
         Stop::Depth => format!("nests deeper than {DEEPEST} levels"),
     };
     let code = match side {

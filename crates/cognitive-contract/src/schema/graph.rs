@@ -112,6 +112,20 @@ impl<'a> Graph<'a> {
         self.edges(from).iter().filter(|edge| edge.way.stays()).map(|edge| edge.to)
     }
 
+    /// The members that a schema requires to be a certain text, such as `"type": "row"`.
+    pub(super) fn tags(&self, id: Id) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let schema = self.schema(id);
+        let required = schema.and_then(|schema| schema.get("required")?.as_array()).into_iter().flatten();
+        required.filter_map(Value::as_str).filter_map(move |name| {
+            let member = schema?.get("properties")?.get(name)?;
+            let only = || match member.get("enum")?.as_array()?.as_slice() {
+                [only] => Some(only),
+                _ => None,
+            };
+            Some((name, member.get("const").or_else(only)?.as_str()?))
+        })
+    }
+
     /// Says a trouble with its place in the files.
     pub(super) fn problem(&self, files: &SchemaFiles, trouble: Trouble) -> SchemaProblem {
         let schema = self.schema(trouble.at).unwrap_or(&Value::Null);

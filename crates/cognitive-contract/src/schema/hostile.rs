@@ -208,6 +208,31 @@ fn honest_recursive_types_compile_and_judge_deep_values() {
 }
 
 #[test]
+fn alternatives_that_a_constant_tells_apart_may_both_go_on() {
+    let kind = |name: &str| {
+        json!({ "required": ["type"], "properties": {
+            "a": { "items": reference("data") }, "type": { "const": name }, "text": { "type": "string" } } })
+    };
+    for count in [2, 3] {
+        let kinds: Vec<Value> = ["row", "column", "grid"].into_iter().take(count).map(kind).collect();
+        let contract = with(json!({ "data": { "oneOf": kinds } })).unwrap();
+        let tree = |depth: usize, text: Value| {
+            (0..depth).fold(
+                json!({ "type": "row", "text": text }),
+                |inner, level| json!({ "type": if level % 2 == 0 { "row" } else { "column" }, "a": [inner] }),
+            )
+        };
+        assert!(contract.data().accepts(&tree(40, json!("x"))));
+        let found = contract.data().violations(&tree(3, json!(1)), Side::Output);
+        assert_eq!(found[0].summary(), "`/a/0/a/0/a/0/text`: expected string");
+        // Each level doubles what there is to say; the meter ends it.
+        assert!(!contract.data().violations(&tree(40, json!(1)), Side::Output).is_empty());
+    }
+    let same = json!({ "data": { "oneOf": [kind("row"), kind("row")] } });
+    assert!(refusal(same).ends_with(MULTIPLIES));
+}
+
+#[test]
 fn the_schema_of_schemas_is_an_honest_type() {
     let schema = || json!({ "$ref": "types.json#" });
     let list = json!({ "type": "array", "minItems": 1, "items": schema() });

@@ -198,9 +198,9 @@ impl<'a> Node<'a, Metered> for Seen<'a> {
 
     #[inline]
     fn as_string(&self) -> Option<Cow<'a, str>> {
-        let text = self.look().as_str()?;
-        let matched = self.meter.map_or(0, |meter| meter.character * (text.len() as u64 + 8) / 8);
-        self.goes_on(matched).then_some(Cow::Borrowed(text))
+        let character = self.meter.map_or(0, |meter| meter.character);
+        let length = self.value.as_str().map_or(0, str::len) as u64;
+        self.look_for(1 + (length + 8) * character / 8).as_str().map(Cow::Borrowed)
     }
 
     #[inline]
@@ -225,8 +225,8 @@ impl<'a> Node<'a, Metered> for Seen<'a> {
 
     #[inline]
     fn string_length(&self) -> Option<u64> {
-        let text = self.look().as_str()?;
-        plain(self.look_for(text.len() as u64 / 32)).string_length()
+        let length = self.value.as_str().map_or(0, str::len) as u64;
+        plain(self.look_for(1 + length / 32)).string_length()
     }
 
     fn equals_value(&self, expected: &Value) -> bool {

@@ -6,9 +6,11 @@
 //! thirty levels deep a billion times. Where nothing leads back, branches multiply only as far as the schemas nest,
 //! and the product has a limit.
 //!
-//! Members that `patternProperties` names count as every member, since patterns are not compared with names.
+//! Alternatives that a required constant tells apart, such as `"type": "row"` and `"type": "column"`, count as one: no
+//! value is both. Members that `patternProperties` names count as every member, since patterns are not compared with
+//! names.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::graph::{Graph, Id, PerSchema, Trouble, Way};
 use super::judges::{MOST_JUDGES, Order};
@@ -28,12 +30,12 @@ struct Sent<'a> {
 /// Finds a schema whose work grows too fast with the depth of the value.
 pub(super) fn check(graph: &Graph<'_>, order: &Order) -> Result<(), Trouble> {
     let mut reader = Reader { graph, order, steps: 0 };
-    let sent = reader.all()?;
-    let groups = Groups::find(graph, &sent);
+    let given = reader.all()?;
+    let groups = Groups::find(graph, &given);
     let mut growth = Growth {
         order,
         rests: reader.rests(),
-        sent: &sent,
+        given: &given,
         groups: &groups,
         judges: PerSchema::new(graph),
         heights: PerSchema::new(graph),
@@ -47,8 +49,17 @@ struct Rests {
     items: PerSchema<Option<Id>>,
 }
 
-/// What every schema that stands at the head of a value sends on. References are followed to their end.
-type AllSent<'a> = BTreeMap<Id, Vec<Sent<'a>>>;
+/// What a schema that stands at the head of a value sends on. References are followed to their end.
+struct Given<'a> {
+    /// In any case.
+    always: Vec<Sent<'a>>,
+    /// In one case or another.
+    cases: Vec<Vec<Sent<'a>>>,
+    /// Everywhere that it goes.
+    targets: Vec<Id>,
+}
+
+type AllGiven<'a> = BTreeMap<Id, Given<'a>>;
 
 struct Reader<'g, 'a> {
     graph: &'g Graph<'a>,
@@ -57,7 +68,7 @@ struct Reader<'g, 'a> {
 }
 
 impl<'a> Reader<'_, 'a> {
-    fn all(&mut self) -> Result<AllSent<'a>, Trouble> {
+    fn all(&mut self) -> Result<AllGiven<'a>, Trouble> {
         let mut is_asked = PerSchema::new(self.graph);
         let mut heads = PerSchema::new(self.graph);
         for edge in (0..self.graph.len()).flat_map(|id| self.graph.edges(id)) {
@@ -72,7 +83,7 @@ impl<'a> Reader<'_, 'a> {
             heads.set(self.end_of(id), true);
         }
         let heads = (0..self.graph.len()).filter(|id| heads.at(*id));
-        heads.map(|id| Ok((id, self.sent_by(id)?))).collect()
+        heads.map(|id| Ok((id, self.given_by(id)?))).collect()
     }
 
     fn rests(&self) -> Rests {
@@ -99,8 +110,31 @@ impl<'a> Reader<'_, 'a> {
         id
     }
 
-    /// Goes through all schemas that judge the same value as `head`, each after all that ask it.
-    fn sent_by(&mut self, head: Id) -> Result<Vec<Sent<'a>>, Trouble> {
+    fn given_by(&mut self, head: Id) -> Result<Given<'a>, Trouble> {
+        let cases = self.cases(head);
+        let always = self.sent_by(head, &cases)?;
+        let cases: Vec<Vec<Sent<'a>>> =
+            cases.into_iter().map(|case| self.sent_by(case, &HashSet::new())).collect::<Result<_, _>>()?;
+        let targets = always.iter().chain(cases.iter().flatten()).map(|sent| sent.to).collect();
+        Ok(Given { always, cases, targets })
+    }
+
+    /// The alternatives of a schema that a required constant tells apart.
+    fn cases(&self, head: Id) -> HashSet<Id> {
+        let alternatives = |way| self.graph.edges(head).iter().filter(move |edge| edge.way == way);
+        let way = if alternatives(Way::OneOf).next().is_some() { Way::OneOf } else { Way::AnyOf };
+        let tags = |id: Id| self.graph.tags(self.end_of(id));
+        let Some((tag, _)) = alternatives(way).find_map(|edge| tags(edge.to).next()) else {
+            return HashSet::new();
+        };
+        let mut said = HashSet::new();
+        let mut is_new =
+            |id: Id| tags(id).find(|(name, _)| *name == tag).is_some_and(|(_, text)| said.insert(text));
+        alternatives(way).map(|edge| edge.to).filter(|id| is_new(*id)).collect()
+    }
+
+    /// Goes through all schemas that judge the same value as `head`, each after all that ask it; but not into `apart`.
+    fn sent_by(&mut self, head: Id, apart: &HashSet<Id>) -> Result<Vec<Sent<'a>>, Trouble> {
         let mut sent = Vec::new();
         let mut waiting = BTreeMap::from([(self.order.rank(head), 1)]);
         while let Some((rank, times)) = waiting.pop_last() {
@@ -112,6 +146,9 @@ impl<'a> Reader<'_, 'a> {
             }
             for edge in edges {
                 if edge.way.stays() {
+                    if by == head && apart.contains(&edge.to) {
+                        continue;
+                    }
                     *waiting.entry(self.order.rank(edge.to)).or_default() += times;
                 } else if edge.way != Way::Name {
                     // A name has no parts, so that it ends there.
@@ -131,9 +168,9 @@ struct Groups {
 
 impl Groups {
     /// Tarjan's algorithm, with a list in place of the call stack.
-    fn find(graph: &Graph<'_>, sent: &AllSent<'_>) -> Self {
+    fn find(graph: &Graph<'_>, given: &AllGiven<'_>) -> Self {
         let mut search = Search {
-            sent,
+            given,
             next: 1,
             numbers: PerSchema::new(graph),
             lowest: PerSchema::new(graph),
@@ -141,7 +178,7 @@ impl Groups {
             is_open: PerSchema::new(graph),
             groups: Self { members: Vec::new(), of: PerSchema::new(graph) },
         };
-        for head in sent.keys() {
+        for head in given.keys() {
             search.from(*head);
         }
         search.groups
@@ -149,7 +186,7 @@ impl Groups {
 }
 
 struct Search<'s, 'a> {
-    sent: &'s AllSent<'a>,
+    given: &'s AllGiven<'a>,
     next: usize,
     /// When a schema was first met; zero before that.
     numbers: PerSchema<usize>,
@@ -167,7 +204,7 @@ impl Search<'_, '_> {
         self.meet(head);
         let mut path = vec![(head, 0)];
         while let Some((id, done)) = path.pop() {
-            let next = self.sent.get(&id).and_then(|sent| sent.get(done)).map(|sent| sent.to);
+            let next = self.given.get(&id).and_then(|given| given.targets.get(done)).copied();
             match next {
                 Some(next) if self.numbers.at(next) == 0 => {
                     self.meet(next);
@@ -216,7 +253,7 @@ impl Search<'_, '_> {
 struct Growth<'g, 'a> {
     order: &'g Order,
     rests: Rests,
-    sent: &'g AllSent<'a>,
+    given: &'g AllGiven<'a>,
     groups: &'g Groups,
     /// How many schemas judge any one value at or below a value that a schema judges.
     judges: PerSchema<i64>,
@@ -226,7 +263,7 @@ struct Growth<'g, 'a> {
 
 impl Growth<'_, '_> {
     fn measure(&mut self, group: usize, members: &[Id]) -> Result<(), Trouble> {
-        let leads_back = members.iter().any(|id| self.sent_by(*id).any(|sent| self.is_in(sent.to, group)));
+        let leads_back = members.iter().any(|id| self.targets(*id).any(|to| self.is_in(to, group)));
         let (mut here, mut below) = (0, 0);
         let mut height = 0;
         for id in members {
@@ -237,7 +274,7 @@ impl Growth<'_, '_> {
             }
             here = here.max(self.order.judges(*id));
             below = below.max(self.busiest(*id, |to| self.load(to, group, leads_back)));
-            let heights = self.sent_by(*id).map(|sent| self.heights.at(sent.to) + 1);
+            let heights = self.targets(*id).map(|to| self.heights.at(to) + 1);
             height = heights.max().unwrap_or(0).max(height);
         }
         // What leads back judges a value once more for every level above it that sent something down.
@@ -253,8 +290,8 @@ impl Growth<'_, '_> {
         Ok(())
     }
 
-    fn sent_by(&self, id: Id) -> impl Iterator<Item = &Sent<'_>> {
-        self.sent.get(&id).into_iter().flatten()
+    fn targets(&self, id: Id) -> impl Iterator<Item = Id> {
+        self.given.get(&id).into_iter().flat_map(|given| given.targets.iter().copied())
     }
 
     fn is_in(&self, id: Id, group: usize) -> bool {
@@ -273,9 +310,15 @@ impl Growth<'_, '_> {
 
     /// The most that any one member or item gets, in whatever `load` measures.
     fn busiest(&self, id: Id, load: impl Fn(Id) -> i64) -> i64 {
+        let Some(Given { always, cases, .. }) = self.given.get(&id) else { return 0 };
+        let in_cases = cases.iter().map(|case| self.busiest_of(always.iter().chain(case), &load));
+        in_cases.max().unwrap_or_else(|| self.busiest_of(always.iter(), &load))
+    }
+
+    fn busiest_of<'s>(&self, sent: impl Iterator<Item = &'s Sent<'s>>, load: impl Fn(Id) -> i64) -> i64 {
         let (mut any_member, mut any_item) = (0, 0);
         let mut certain: HashMap<Way<'_>, i64> = HashMap::new();
-        for Sent { by, way, to, times } in self.sent_by(id) {
+        for Sent { by, way, to, times } in sent {
             let load_of = |to: Id| load(to) * times;
             match way {
                 Way::AnyMember | Way::RestMembers => any_member += load_of(*to),
