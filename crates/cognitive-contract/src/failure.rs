@@ -57,6 +57,16 @@ impl Failure {
             .with_detail("kind", json!("module_invalid"))
     }
 
+    /// The same failure under a code that says more, such as E2011 for a lack of time in a stream.
+    pub fn recoded(mut self, code: ErrorCode) -> Self {
+        if self.0.blame == self.0.code.blame() {
+            self.0.blame = code.blame();
+        }
+        self.0.code = code;
+        self.0.risk = code.risk();
+        self
+    }
+
     /// Says whose fault it is where that differs from the code's default.
     pub fn blaming(mut self, blame: Blame) -> Self {
         self.0.blame = blame;

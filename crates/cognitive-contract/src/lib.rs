@@ -14,7 +14,9 @@
 //! 5. The laws about answers: [`overflow`] (insights), [`risk`] (aggregation), [`tier`] (the exec gate),
 //!    [`repair`] (form, never meaning), [`upgrade`] (old answers).
 //! 6. [`lower`] — the contract in the words of a provider, with a list of what got lost.
-//! 7. [`policy`] — tools and callers; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
+//! 7. [`context`] — what a run may know besides its input. [`policy`] — tools and callers; [`capabilities`] — what a runtime can do and what it does when asked for more;
+//!    [`compose`] — modules made of modules; [`equal`] — when two values are the same;
+//!    [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!
 //! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, prints nothing.
 //! What needs a door to the outside is handed in. It never panics on anything that a caller, a module author or a
@@ -55,6 +57,10 @@ pub mod risk;
 pub mod tier;
 pub mod upgrade;
 
+pub mod capabilities;
+pub mod compose;
+pub mod context;
+pub mod equal;
 pub mod lower;
 pub mod policy;
 pub mod stream;
@@ -62,12 +68,13 @@ pub mod stream;
 pub mod ports;
 pub mod text;
 
+pub use capabilities::Capabilities;
 pub use code::ErrorCode;
 pub use envelope::{Envelope, Outcome};
 pub use failure::Failure;
 pub use format::Format;
 pub use manifest::Manifest;
 pub use meta::{Confidence, Meta, Risk, Warning};
-pub use module::{Enforcement, Module};
+pub use module::{Enforcement, Module, WorkedExample};
 pub use schema::Contract;
 pub use violation::Violation;

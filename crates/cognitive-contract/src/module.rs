@@ -10,7 +10,7 @@ use crate::code::ErrorCode;
 use crate::envelope::{self, Envelope, Strictness};
 use crate::failure::Failure;
 use crate::format::Format;
-use crate::lower::{Lowered, Target, lower};
+use crate::lower::{Lowered, Target, in_order, lower};
 use crate::manifest::{EnumStrategy, Manifest, RiskRule};
 use crate::meta::{RiskForm, Warning};
 use crate::schema::{Contract, Section, Side};
@@ -26,6 +26,8 @@ pub struct Module {
     pub contract: Contract,
     /// What the model reads.
     pub prompt: String,
+    /// Worked examples, in the order in which the model reads them. The contract accepts each of them.
+    pub examples: Vec<WorkedExample>,
     /// The format of its folder.
     pub format: Format,
     /// Notices about the module itself, such as its age.
@@ -34,6 +36,17 @@ pub struct Module {
     pub digest: Digest,
     explains_envelope: bool,
     lowered: LoweredCache,
+}
+
+/// An input and the answer that a model should give to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkedExample {
+    /// What the author calls it.
+    pub name: String,
+    /// The input.
+    pub input: Value,
+    /// The whole envelope, its members in the order in which a model writes them.
+    pub answer: Value,
 }
 
 /// SHA-256 of what was loaded, in lower-case hex, for receipts. Empty for a module that came from no files.
@@ -74,6 +87,7 @@ impl Module {
             contract,
             explains_envelope: explains_envelope(&prompt),
             prompt,
+            examples: Vec::new(),
             format,
             warnings: deprecation.into_iter().chain(custom_risk).collect(),
             digest: Digest::default(),
@@ -105,11 +119,23 @@ impl Module {
         } else {
             vec![Violation::new("", ErrorCode::TypeMismatch, "type", "expected an object")]
         };
-        (!found.is_empty()).then(|| {
-            let name = &self.manifest.name;
-            Failure::of_violations(ErrorCode::InvalidInput, &found)
-                .suggest(format!("Run `cogn info {name}` to see what the module takes"))
-        })
+        (!found.is_empty()).then(|| self.refuse_input(&found))
+    }
+
+    /// The failure of an input that breaks the contract.
+    pub(crate) fn refuse_input(&self, found: &[Violation]) -> Failure {
+        let name = &self.manifest.name;
+        Failure::of_violations(ErrorCode::InvalidInput, found)
+            .suggest(format!("Run `cogn info {name}` to see what the module takes"))
+    }
+
+    /// Adds a worked example; the error is what the contract has against its answer.
+    /// Whether the input fits is for [`input_failure`](Self::input_failure) to say.
+    pub fn add_example(&mut self, name: &str, input: Value, answer: Value) -> Result<(), Vec<Violation>> {
+        let ordered = in_order(self, &answer);
+        self.accept(answer, Enforcement::Full).map_err(|(_, found)| found)?;
+        self.examples.push(WorkedExample { name: name.to_owned(), input, answer: ordered });
+        Ok(())
     }
 
     /// Everything that is wrong with a finished envelope of this module. No repair.

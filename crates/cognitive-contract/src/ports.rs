@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::context::{Access, ContextEntry, ContextFilter, Owner};
 use crate::envelope::Envelope;
 use crate::lower::{Lowered, Target};
 
@@ -51,6 +52,8 @@ pub trait Provider: Send + Sync {
 pub struct ModelCall {
     /// What to do and how to answer.
     pub instructions: String,
+    /// Worked examples, oldest first. Each is a turn of the conversation before the real input.
+    pub examples: Vec<Example>,
     /// What to do it with; data, never instructions.
     pub input: String,
     /// 0 is deterministic.
@@ -71,6 +74,7 @@ impl ModelCall {
     pub fn new(instructions: String, input: String, temperature: f64) -> Self {
         Self {
             instructions,
+            examples: Vec::new(),
             input,
             temperature,
             seed: None,
@@ -79,6 +83,15 @@ impl ModelCall {
             schema: None,
         }
     }
+}
+
+/// One worked example: what somebody sent and what the model should have said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Example {
+    /// The turn of the user, in the form of [`ModelCall::input`].
+    pub input: String,
+    /// The turn of the model: one whole envelope.
+    pub answer: String,
 }
 
 /// Receives what happens during a call.
@@ -154,13 +167,16 @@ pub struct ModelEnd {
     pub decode: DecodeMode,
     /// Tokens, if the service counted them.
     pub usage: Option<Usage>,
+    /// What `meta.confidence` was measured from, if the model did not make it up itself: `label_probability` or
+    /// `token_probability`.
+    pub confidence_from: Option<&'static str>,
 }
 
 impl ModelEnd {
     /// An answer that came to its natural end.
     #[must_use]
     pub fn complete(model: &str, decode: DecodeMode) -> Self {
-        Self { model: model.to_owned(), finish: Finish::Complete, decode, usage: None }
+        Self { model: model.to_owned(), finish: Finish::Complete, decode, usage: None, confidence_from: None }
     }
 }
 
@@ -274,6 +290,36 @@ impl EventSink for NullSink {
     fn event(&mut self, _: Event<'_>) {}
 }
 
+/// Someone who keeps context between requests. Nobody sees the context of another owner; what has expired at `now` is
+/// never given out and goes on access; the store is bounded, and the oldest goes first. Time is handed in.
+pub trait ContextStore: Send + Sync {
+    /// The entry with this key, if there is one that may still be used.
+    fn get(
+        &self,
+        owner: &Owner,
+        kind: &str,
+        key: &str,
+        now: SystemTime,
+    ) -> Result<Option<ContextEntry>, String>;
+
+    /// Keeps an entry in the place of one with the same owner, type and key. What is for the request only is not kept.
+    fn put(&self, owner: &Owner, entry: &ContextEntry, now: SystemTime) -> Result<(), String>;
+
+    /// The entries of an owner that the filter means, the newest first.
+    fn list(
+        &self,
+        owner: &Owner,
+        filter: ContextFilter<'_>,
+        now: SystemTime,
+    ) -> Result<Vec<ContextEntry>, String>;
+
+    /// Removes an entry; says whether there was one.
+    fn remove(&self, owner: &Owner, kind: &str, key: &str) -> Result<bool, String>;
+
+    /// Removes what has expired, of all owners, and says how much it was.
+    fn gc(&self, now: SystemTime) -> Result<u64, String>;
+}
+
 /// Someone who keeps the books. A record that cannot be kept never fails the run it is about.
 pub trait AuditLog: Send + Sync {
     /// Keeps a record; the error says why it could not.
@@ -286,7 +332,7 @@ pub trait AuditLog: Send + Sync {
 pub struct AuditRecord {
     /// When the run ended.
     pub at: SystemTime,
-    /// What happened: `run`.
+    /// What happened: `run`, `context_access`.
     pub event: &'static str,
     /// The id that envelope and logs share.
     pub trace_id: String,
@@ -332,6 +378,33 @@ impl AuditRecord {
             latency_ms: 0.0,
             usage: None,
             receipt: Value::Null,
+            payload: None,
+        }
+    }
+
+    /// A record of the context that a model got: types, sizes and a hash, no values.
+    #[must_use]
+    pub fn context_access(
+        at: SystemTime,
+        trace_id: &str,
+        module: &str,
+        access: &Access,
+        input_sha256: &str,
+    ) -> Self {
+        Self {
+            at,
+            event: "context_access",
+            trace_id: trace_id.to_owned(),
+            module: module.to_owned(),
+            version: String::new(),
+            ok: true,
+            code: None,
+            model: String::new(),
+            confidence: 0.0,
+            risk: String::new(),
+            latency_ms: 0.0,
+            usage: None,
+            receipt: serde_json::json!({ "sizes": access.sizes, "sha256": { "input": input_sha256 } }),
             payload: None,
         }
     }

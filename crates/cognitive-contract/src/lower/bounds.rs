@@ -39,13 +39,19 @@ pub(super) fn beyond(ours: Value, opposite: Option<f64>, keyword: &str) -> Value
 
 /// Whether the range of a number is wide enough for two decimals to leave a choice.
 pub(super) fn is_wide(said: &Map<String, Value>) -> bool {
+    range(said).is_none_or(|(least, most)| most - least >= 0.1)
+}
+
+/// A small part of a range.
+pub(super) fn small_step(said: &Map<String, Value>) -> f64 {
+    range(said).map_or(STEP, |(least, most)| (most - least).max(0.0) / 64.0)
+}
+
+fn range(said: &Map<String, Value>) -> Option<(f64, f64)> {
     let bound = |inclusive: &str, exclusive: &str| {
         said.get(inclusive).or_else(|| said.get(exclusive)).and_then(Value::as_f64)
     };
-    match (bound("minimum", "exclusiveMinimum"), bound("maximum", "exclusiveMaximum")) {
-        (Some(least), Some(most)) => most - least >= 0.1,
-        _ => true,
-    }
+    Some((bound("minimum", "exclusiveMinimum")?, bound("maximum", "exclusiveMaximum")?))
 }
 
 /// What services count.

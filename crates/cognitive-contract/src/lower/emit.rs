@@ -71,10 +71,12 @@ impl Emit<'_> {
     /// A choice of two objects, told apart by `ok`.
     fn two_objects(&mut self, envelope: &Value) -> Map<String, Value> {
         let mut said = Map::new();
+        let mut impossible = Vec::new();
         for (name, schema) in members(envelope) {
-            let schema = self
-                .schema(schema, &pointer("/properties", name), 2)
-                .unwrap_or_else(|| json!({ "type": "null" }));
+            let schema = self.schema(schema, &pointer("/properties", name), 2).unwrap_or_else(|| {
+                impossible.push(name.clone());
+                json!({ "type": "null" })
+            });
             said.insert(name.clone(), schema);
         }
         let branch = |ok: bool, others: &[&str], required: &[&str]| {
@@ -90,7 +92,15 @@ impl Emit<'_> {
         };
         let success = branch(true, &["data", "_emitted_context", "meta"], &["ok", "data", "meta"]);
         let failure = branch(false, &["error", "meta"], &["ok", "error", "meta"]);
-        Map::from_iter([("anyOf".to_owned(), json!([success, failure]))])
+        // A grammar must not lead to an answer that no contract accepts. A service may be asked for one.
+        let is_left =
+            |name: &str| self.dialect.size == Size::AsWritten || !impossible.iter().any(|each| each == name);
+        let outcomes: Vec<Value> = [("data", success), ("error", failure)]
+            .into_iter()
+            .filter(|(name, _)| is_left(name))
+            .map(|(_, branch)| branch)
+            .collect();
+        Map::from_iter([("anyOf".to_owned(), Value::Array(outcomes))])
     }
 
     fn object_of(&self, properties: Map<String, Value>, required: Vec<Value>) -> Map<String, Value> {

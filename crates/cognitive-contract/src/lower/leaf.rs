@@ -151,10 +151,31 @@ impl Emit<'_> {
             self.losses.tightened(path, inclusive, format!("{bound}"));
             said.insert(inclusive.to_owned(), bound);
         }
-        if name == "number" && !said.contains_key("multipleOf") && bounds::is_wide(said) {
-            let step = Number::from_f64(bounds::STEP).map_or(Value::Null, Value::Number);
-            self.losses.tightened(path, "multipleOf", format!("{step}, that is two decimals"));
-            said.insert("multipleOf".to_owned(), step);
+        if name == "number" && !said.contains_key("multipleOf") {
+            if bounds::is_wide(said) {
+                let step = Number::from_f64(bounds::STEP).map_or(Value::Null, Value::Number);
+                self.losses.tightened(path, "multipleOf", format!("{step}, that is two decimals"));
+                said.insert("multipleOf".to_owned(), step);
+            } else {
+                self.exclude_bounds(said, path);
+            }
+        }
+    }
+
+    /// Says the exclusive bounds of a narrow range inclusively, a little further in: the grammar engine lets the bound
+    /// itself through where there is no step.
+    fn exclude_bounds(&mut self, said: &mut Map<String, Value>, path: &str) {
+        let step = bounds::small_step(said);
+        for (exclusive, inclusive, direction) in
+            [("exclusiveMinimum", "minimum", 1.0), ("exclusiveMaximum", "maximum", -1.0)]
+        {
+            let moved =
+                said.get(exclusive).and_then(Value::as_f64).map(|bound| json!(bound + direction * step));
+            if let Some(moved) = moved {
+                self.losses.tightened(path, exclusive, format!("`{inclusive}` {moved}"));
+                said.shift_remove(exclusive);
+                said.insert(inclusive.to_owned(), moved);
+            }
         }
     }
 }

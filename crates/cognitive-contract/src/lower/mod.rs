@@ -19,6 +19,7 @@ mod leaf;
 mod merge;
 mod normal;
 mod object;
+mod order;
 mod pattern;
 mod stand_in;
 mod union;
@@ -32,6 +33,7 @@ use serde_json::Value;
 use crate::module::Module;
 use dialect::Dialect;
 
+pub use order::in_order;
 pub use stand_in::drop_stand_ins;
 
 /// What a contract is lowered to.

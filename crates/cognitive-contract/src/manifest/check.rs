@@ -7,8 +7,9 @@ use jsonschema::Validator;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use super::ManifestFile;
+use super::{CompositionFile, ManifestFile, make_whole};
 use crate::code::ErrorCode;
+use crate::compose;
 use crate::schema::{Side, violations_of};
 use crate::violation::Violation;
 
@@ -47,7 +48,19 @@ pub fn violations(manifest: &Value) -> Vec<Violation> {
         let message = "expected a map of fields such as `name` and `version`";
         return vec![Violation::new("", ErrorCode::InvalidInput, "type", message)];
     }
-    violations_of(validator, manifest, Side::Input)
+    let mut found = violations_of(validator, manifest, Side::Input);
+    if !found.iter().any(|violation| violation.path.starts_with("/composition")) {
+        found.extend(composition_violations(manifest));
+    }
+    found
+}
+
+/// Expressions and names of a composition; the schema has already judged its form.
+fn composition_violations(manifest: &Value) -> Vec<Violation> {
+    let Some(mut composition) = manifest.get("composition").cloned() else { return Vec::new() };
+    make_whole(&mut composition);
+    let file = serde_json::from_value::<Option<CompositionFile>>(composition).ok().flatten();
+    file.as_ref().map(compose::violations).unwrap_or_default()
 }
 
 /// The top-level keys that mean something.

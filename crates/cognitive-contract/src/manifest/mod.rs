@@ -259,7 +259,10 @@ impl Manifest {
     #[must_use]
     pub fn layout(&self) -> Layout {
         let place = |name: &str| self.io.get(name).map(|text| SectionRef::parse(text));
+        let accepted = self.context.accepts.iter().filter_map(|accept| accept.schema.as_deref());
+        let emitted = self.context.emits.iter().filter_map(|emit| emit.schema.as_deref());
         Layout {
+            context: accepted.chain(emitted).map(SectionRef::parse).collect(),
             input: place("input"),
             data: place("data"),
             meta: place("meta"),

@@ -3,6 +3,7 @@
 
 mod check;
 mod compile;
+mod context;
 mod describe;
 mod extensible;
 mod graph;
@@ -11,13 +12,15 @@ mod keywords;
 mod limits;
 mod metered;
 mod patterns;
+pub mod prefix;
 mod prepare;
 mod recursion;
 mod refs;
 mod stack;
 mod walk;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
@@ -27,9 +30,11 @@ use crate::violation::Violation;
 
 use check::Checker;
 use compile::Compiler;
+use context::ContextSchemas;
 use graph::Graph;
 use judges::Order;
 use patterns::Effort;
+use prefix::Plan;
 use prepare::prepare;
 
 pub use describe::Side;
@@ -105,6 +110,8 @@ pub struct Layout {
     pub meta: Option<SectionRef>,
     /// Explicit `io.error`.
     pub error: Option<SectionRef>,
+    /// The schemas of context, each where `accepts` or `emits` says.
+    pub context: Vec<SectionRef>,
     /// The section that wins when both `data` and `output` exist.
     pub prefer_output: bool,
     /// Whether custom enum values pass.
@@ -120,6 +127,7 @@ impl Default for Layout {
             data: None,
             meta: None,
             error: None,
+            context: Vec::new(),
             prefer_output: false,
             enums: EnumStrategy::Extensible,
             unknown_tag: "custom".to_owned(),
@@ -165,7 +173,9 @@ pub struct Contract {
     error: Option<Section>,
     /// The data section without its custom branches; there only if they exist and enums are strict.
     closed_data: Option<Section>,
+    context: ContextSchemas,
     root: Value,
+    plan: OnceLock<Plan>,
 }
 
 impl Contract {
@@ -197,7 +207,12 @@ impl Contract {
             meta: optional(&places.meta)?,
             error: optional(&places.error)?,
             closed_data,
+            context: ContextSchemas {
+                sections: places.context.iter().map(section).collect::<Result<_, _>>()?,
+                of_input: context::kinds_of(files, &places.input),
+            },
             root: files.get(SCHEMA_FILE).cloned().unwrap_or(Value::Null),
+            plan: OnceLock::new(),
         })
     }
 
@@ -225,10 +240,29 @@ impl Contract {
         self.error.as_ref()
     }
 
+    /// The schema of context that stands at a place, as the manifest writes it.
+    #[must_use]
+    pub fn context(&self, place: &str) -> Option<&Section> {
+        let place = SectionRef::parse(place);
+        self.context.sections.iter().find(|section| section.place == place)
+    }
+
+    /// The types of context that the input schema names below `_context`; `None` if it does not mention `_context`.
+    #[must_use]
+    pub fn context_kinds(&self) -> Option<&BTreeSet<String>> {
+        self.context.of_input.as_ref()
+    }
+
     /// The whole of `schema.json` as written.
     #[must_use]
     pub fn root(&self) -> &Value {
         &self.root
+    }
+
+    /// What can be said of the data before all of it is there; made when it is first asked for.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        self.plan.get_or_init(|| Plan::of_data(self))
     }
 
     /// Custom enum values in `data` that a strict module refuses although its schema would admit them.
@@ -261,11 +295,12 @@ struct Places {
     data: SectionRef,
     meta: Option<SectionRef>,
     error: Option<SectionRef>,
+    context: Vec<SectionRef>,
 }
 
 impl Places {
     fn all(&self) -> impl Iterator<Item = &SectionRef> {
-        [&self.input, &self.data].into_iter().chain(&self.meta).chain(&self.error)
+        [&self.input, &self.data].into_iter().chain(&self.meta).chain(&self.error).chain(&self.context)
     }
 
     fn find(files: &SchemaFiles, layout: &Layout, problems: &mut Vec<SchemaProblem>) -> Option<Self> {
@@ -299,7 +334,8 @@ impl Places {
                 problems.push(SchemaProblem::new(SCHEMA_FILE, "", message));
             }
         }
-        Some(Self { input: input?, data: data?, meta, error })
+        let context = context::places(files, layout, problems);
+        Some(Self { input: input?, data: data?, meta, error, context })
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::chunk::Chunk;
 use super::session::SessionId;
 use crate::envelope::Envelope;
-use crate::meta::{Confidence, Meta, Risk};
+use crate::meta::{self, Confidence, Meta, Risk, RiskForm};
 
 /// Turns the events of one run into the chunks of one stream.
 ///
@@ -65,6 +65,14 @@ impl ChunkWriter {
         }
         self.state = State::Open;
         Some(Chunk::opening(self.session_id.clone(), meta))
+    }
+
+    /// What the model says of its answer before the answer is complete. Gives nothing where that would be no legal
+    /// `meta`, before the session is open, and after its end.
+    #[must_use]
+    pub fn meta(&self, meta: Map<String, Value>) -> Option<Chunk> {
+        let legal = self.state == State::Open && meta::check(&meta, RiskForm::Words).is_empty();
+        legal.then(|| Chunk::Meta { session_id: self.session_id.clone(), meta, resume_from_seq: None })
     }
 
     /// More text for the field at a dotted path such as `data.rationale`. Text that waits for another field is
@@ -239,6 +247,21 @@ mod tests {
         assert_eq!(kinds(&writer(0).text("data.a", "x")), [ChunkKind::Meta, ChunkKind::Delta]);
         assert_eq!(kinds(&writer(0).progress(250, None, None)), [ChunkKind::Meta, ChunkKind::Progress]);
         assert_eq!(kinds(&writer(0).finish(success())), [ChunkKind::Meta, ChunkKind::Final]);
+    }
+
+    #[test]
+    fn stream_026_meta_may_be_said_on_the_way_if_it_is_legal() {
+        let said = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
+        let said = said.as_object().unwrap();
+        let mut writer = writer(0);
+        assert!(writer.meta(said.clone()).is_none(), "the session is not open");
+        let mut chunks = writer.progress(1, None, None);
+        chunks.extend(writer.meta(said.clone()));
+        chunks.extend(writer.meta(Map::new()));
+        chunks.extend(writer.finish(success()));
+        assert_eq!(kinds(&chunks)[2..], [ChunkKind::Meta, ChunkKind::Final]);
+        assert!(check_log(&wire(&chunks)).is_empty());
+        assert!(writer.meta(said.clone()).is_none(), "the stream is over");
     }
 
     #[test]

@@ -56,6 +56,24 @@ fn d_05_objects_are_closed_and_anything_is_a_plain_value() {
     assert!(losses.iter().all(|loss| loss.contains("tightened")), "{losses:?}");
 }
 
+#[test]
+fn d_05_an_outcome_that_cannot_be_is_not_offered() {
+    let x = json!({ "type": "integer", "enum": ["none of these"] });
+    let lowered = lower(&with_member(x), Target::Grammar);
+    let outcomes = lowered.schema["anyOf"].as_array().unwrap();
+    assert_eq!(outcomes.len(), 1, "{}", lowered.schema);
+    assert_eq!(outcomes[0]["properties"]["ok"]["const"], json!(false));
+}
+
+#[test]
+fn d_05_a_narrow_range_excludes_its_bounds_by_a_step() {
+    let x = json!({ "type": "number", "exclusiveMinimum": 20, "exclusiveMaximum": 20.064 });
+    let (said, losses) = lowered_member(x, Target::Grammar);
+    let (least, most) = (said["minimum"].as_f64().unwrap(), said["maximum"].as_f64().unwrap());
+    assert!(20.0 < least && least < most && most < 20.064, "{said}");
+    assert!(losses.iter().all(|loss| loss.contains("tightened")) && losses.len() == 2, "{losses:?}");
+}
+
 /// Nothing in a grammar may go on for ever: strings, lists and maps have a limit, numbers a range.
 #[test]
 fn d_05_every_part_of_a_grammar_is_bounded() {

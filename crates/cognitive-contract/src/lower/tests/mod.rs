@@ -3,6 +3,7 @@
 mod bundled;
 mod generated;
 mod grammar;
+mod order;
 mod rules;
 mod shape;
 
@@ -16,7 +17,8 @@ use crate::schema::{Contract, SCHEMA_FILE, SchemaFiles};
 
 fn module(manifest: Value, schema: Value) -> Module {
     let manifest = Manifest::from_value(&manifest, Format::V22).unwrap();
-    let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
+    let mut files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
+    files.extend(manifest.layout().context.into_iter().map(|place| (place.file, json!({}))));
     let contract = Contract::compile(&files, &manifest.layout()).unwrap();
     Module::new(manifest, contract, String::new(), Format::V22)
 }
@@ -34,7 +36,10 @@ fn with_member(x: Value) -> Module {
 fn data_of(lowered: &Lowered) -> Value {
     let schema = &lowered.schema;
     match Dialect::of(lowered.target).envelope {
-        Shape::TwoObjects => schema.pointer("/anyOf/0/properties/data").unwrap().clone(),
+        // Where no data can be, a grammar does not offer success.
+        Shape::TwoObjects => {
+            schema.pointer("/anyOf/0/properties/data").cloned().unwrap_or(Value::Bool(false))
+        }
         Shape::OneObject => {
             let data = schema.pointer("/properties/data").unwrap();
             let Some(branches) = data.get("anyOf").and_then(Value::as_array) else { return data.clone() };

@@ -1,0 +1,124 @@
+//! What a runtime can do, as it says to others (CAP-001), and what it does when it is asked for more (CAP-010, EXT-NEG).
+//! Says nothing about a provider: what one of them lacks shows when it is asked.
+
+use serde::{Deserialize, Serialize};
+
+use crate::code::ErrorCode;
+use crate::manifest::Mode;
+use crate::meta::Warning;
+
+/// The versions of the specification that modules and envelopes may follow. "2.1" by its compatibility mode.
+pub const SPEC_VERSIONS: [&str; 3] = ["2.5", "2.2", "2.1"];
+
+/// What a runtime can do. An operator may switch parts of it off.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Capabilities {
+    /// Whether answers can come in pieces.
+    pub streaming: bool,
+    /// Kinds of media in and out.
+    pub multimodal: Multimodal,
+    /// The largest media item.
+    pub max_media_size_mb: f64,
+    /// How streams can be carried: `sse`, `websocket`, `ndjson`.
+    pub supported_transports: Vec<String>,
+}
+
+/// Kinds of media: `image`, `audio`, `video`, `document`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Multimodal {
+    /// What a module can be given.
+    pub input: Vec<String>,
+    /// What a module can give.
+    pub output: Vec<String>,
+}
+
+impl Default for Capabilities {
+    /// Streams over every transport, and no media.
+    fn default() -> Self {
+        Self {
+            streaming: true,
+            multimodal: Multimodal::default(),
+            max_media_size_mb: 0.0,
+            supported_transports: ["sse", "websocket", "ndjson"].map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+/// How a caller wants the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// One envelope.
+    Sync,
+    /// Chunks.
+    Streaming,
+}
+
+/// What caller, module and runtime agree on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agreed {
+    /// Whether the answer comes in chunks.
+    pub streaming: bool,
+    /// Said when it is not what was asked for.
+    pub warning: Option<Warning>,
+}
+
+impl Capabilities {
+    /// Whether an answer is streamed (STREAM-021, CAP-010). Whoever asks for the other way gets the answer all the
+    /// same, with a warning. A caller who says nothing gets the module's own way; `both` is then sync.
+    #[must_use]
+    pub fn agree(&self, module: Mode, wanted: Option<Wanted>) -> Agreed {
+        let asked =
+            wanted.unwrap_or(if module == Mode::Streaming { Wanted::Streaming } else { Wanted::Sync });
+        let why = match (asked, module) {
+            (Wanted::Streaming, _) if !self.streaming => Some("this runtime does not stream"),
+            (Wanted::Streaming, Mode::Sync) => Some("the module does not stream"),
+            (Wanted::Sync, Mode::Streaming) => Some("the module streams; its stream was gathered"),
+            _ => None,
+        };
+        let warning = why.map(|why| {
+            Warning::new(ErrorCode::StreamingNotSupported.number(), format!("{why}; this is a sync answer"))
+        });
+        Agreed { streaming: asked == Wanted::Streaming && warning.is_none(), warning }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // EXT-NEG: the whole table.
+    #[test]
+    fn stream_021_ext_neg_who_gets_a_stream() {
+        use Wanted::{Streaming, Sync};
+        let table = [
+            (Mode::Both, Some(Streaming), true, false),
+            (Mode::Both, Some(Sync), false, false),
+            (Mode::Both, None, false, false),
+            (Mode::Streaming, Some(Streaming), true, false),
+            (Mode::Streaming, Some(Sync), false, true),
+            (Mode::Streaming, None, true, false),
+            (Mode::Sync, Some(Streaming), false, true),
+            (Mode::Sync, Some(Sync), false, false),
+            (Mode::Sync, None, false, false),
+        ];
+        for (module, wanted, streaming, warned) in table {
+            let agreed = Capabilities::default().agree(module, wanted);
+            assert_eq!(
+                (agreed.streaming, agreed.warning.is_some()),
+                (streaming, warned),
+                "{module:?} {wanted:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn cap_010_a_runtime_without_streams_answers_all_the_same_and_says_so() {
+        let none = Capabilities { streaming: false, ..Capabilities::default() };
+        let agreed = none.agree(Mode::Both, Some(Wanted::Streaming));
+        assert!(!agreed.streaming);
+        assert_eq!(agreed.warning.unwrap().code, "E4010");
+        assert_eq!(none.agree(Mode::Both, None).warning, None);
+    }
+}

@@ -1,0 +1,110 @@
+//! How several results become one. (COMP-050)
+//! A result that is null is one that is not there: it never erases another. Meaning is not looked at.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::manifest::Aggregate;
+
+type Function = dyn Fn(&[Value]) -> Value + Send + Sync;
+
+/// A function of the host for `aggregate: custom`: gets the sources in order, null where there is no result.
+#[derive(Clone)]
+pub struct CustomAggregate(Arc<Function>);
+
+impl CustomAggregate {
+    /// Wraps a function.
+    pub fn new(function: impl Fn(&[Value]) -> Value + Send + Sync + 'static) -> Self {
+        Self(Arc::new(function))
+    }
+}
+
+impl fmt::Debug for CustomAggregate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("CustomAggregate")
+    }
+}
+
+/// Makes one value of several, in source order; `None` only for `custom` without a function.
+#[must_use]
+pub fn aggregate(strategy: Aggregate, values: Vec<Value>, custom: Option<&CustomAggregate>) -> Option<Value> {
+    match strategy {
+        Aggregate::Merge => Some(merge(values)),
+        Aggregate::Array => Some(Value::Array(values)),
+        Aggregate::First => Some(values.into_iter().find(|value| !value.is_null()).unwrap_or(Value::Null)),
+        Aggregate::Custom => custom.map(|CustomAggregate(function)| function(&values)),
+    }
+}
+
+/// Objects are merged member by member at every depth; of anything else, lists included, the later one wins.
+#[must_use]
+pub fn merge(values: impl IntoIterator<Item = Value>) -> Value {
+    let present = values.into_iter().filter(|value| !value.is_null());
+    present.reduce(merge_two).unwrap_or(Value::Null)
+}
+
+fn merge_two(earlier: Value, later: Value) -> Value {
+    match (earlier, later) {
+        (Value::Object(mut earlier), Value::Object(later)) => {
+            merge_members(&mut earlier, later);
+            Value::Object(earlier)
+        }
+        (_, later) => later,
+    }
+}
+
+/// As deep as the shallower of the two, which the JSON reader bounds.
+fn merge_members(earlier: &mut Map<String, Value>, later: Map<String, Value>) {
+    for (name, value) in later {
+        match (earlier.get_mut(&name), value) {
+            (Some(Value::Object(old)), Value::Object(new)) => merge_members(old, new),
+            (_, value) => {
+                earlier.insert(name, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(strategy: Aggregate, values: Value) -> Value {
+        let Value::Array(values) = values else { panic!("no list") };
+        aggregate(strategy, values, None).unwrap()
+    }
+
+    #[test]
+    fn comp_050_merge_is_deep_later_wins_and_lists_are_replaced() {
+        let values = json!([
+            { "a": { "x": 1, "y": [1, 2] }, "b": 1, "c": { "d": 1 } },
+            { "a": { "y": [3], "z": { "q": 1 } }, "c": 2 },
+            { "a": { "z": { "r": 2 } }, "b": null },
+        ]);
+        let merged = json!({ "a": { "x": 1, "y": [3], "z": { "q": 1, "r": 2 } }, "b": null, "c": 2 });
+        assert_eq!(of(Aggregate::Merge, values), merged);
+    }
+
+    #[test]
+    fn comp_012_a_missing_result_erases_nothing() {
+        assert_eq!(of(Aggregate::Merge, json!([{ "a": 1 }, null])), json!({ "a": 1 }));
+        assert_eq!(of(Aggregate::First, json!([null, { "a": 1 }, { "b": 2 }])), json!({ "a": 1 }));
+        assert_eq!(of(Aggregate::Array, json!([{ "a": 1 }, null])), json!([{ "a": 1 }, null]));
+        for strategy in [Aggregate::Merge, Aggregate::First] {
+            assert_eq!(of(strategy, json!([null, null])), Value::Null);
+            assert_eq!(of(strategy, json!([])), Value::Null);
+        }
+    }
+
+    #[test]
+    fn comp_050_custom_needs_a_function() {
+        let values = vec![json!({ "n": 1 }), Value::Null, json!({ "n": 2 })];
+        assert_eq!(aggregate(Aggregate::Custom, values.clone(), None), None);
+        let count = CustomAggregate::new(|values| json!({ "count": values.len() }));
+        assert_eq!(aggregate(Aggregate::Custom, values, Some(&count)), Some(json!({ "count": 3 })));
+    }
+}

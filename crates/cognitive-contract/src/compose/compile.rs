@@ -1,0 +1,391 @@
+//! From the `composition` block of a manifest to a [`Plan`]. Everything that is wrong is told at once, each with its
+//! place in `module.yaml` and, within an expression, the characters. (COMP-001, COMP-034, COMP-042)
+//! Judges one module alone: whether the others exist, and circles through them, is for the graph to say.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
+use std::ops::Range;
+use std::time::Duration;
+
+use super::calls::Call;
+use super::cursor::Slip;
+use super::expr::Condition;
+use super::mapping::Mapping;
+use super::path::Path;
+use super::plan::{Answer, DEFAULT_TIMEOUT, Part, Plan, Source, Step, Target};
+use super::routing::Rule;
+use super::version::VersionRange;
+use crate::code::ErrorCode;
+use crate::manifest::{Aggregate, CompositionFile, Dependency, Flow, Names, Pattern, Route};
+use crate::text::pointer;
+use crate::violation::{MOST, Violation};
+
+/// Names that mean something else in a data flow.
+const RESERVED: [&str; 2] = ["input", "output"];
+
+/// A step from many sources to many targets is a connection of each with each, so a short manifest could ask for
+/// billions.
+const MOST_CONNECTIONS: usize = 100_000;
+
+/// Something about a composition, and where it stands in the manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fault {
+    /// JSON pointer into the manifest.
+    pub path: String,
+    /// The bytes of the text there, where it is about a part of it.
+    pub span: Option<Range<usize>>,
+    /// What kind of fault: `name`, `range`, `path`, `condition`, `flow` or `routing`.
+    pub rule: &'static str,
+    /// What was expected.
+    pub message: String,
+}
+
+impl Fault {
+    fn new(path: impl Into<String>, rule: &'static str, message: impl Into<String>) -> Self {
+        Self { path: path.into(), span: None, rule, message: message.into() }
+    }
+
+    fn of_slip(path: String, rule: &'static str, text: &str, slip: Slip) -> Self {
+        let before = text.get(..slip.span.start).unwrap_or(text);
+        let message = format!("{} (at character {})", slip.message, before.chars().count() + 1);
+        Self { path, span: Some(slip.span), rule, message }
+    }
+
+    /// The fault as a violation of the manifest: the module is not valid.
+    #[must_use]
+    pub fn into_violation(self) -> Violation {
+        Violation::new(self.path, ErrorCode::InternalError, self.rule, self.message)
+    }
+}
+
+/// A plan, and what its author should know about it although it can run.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Compiled {
+    /// The plan.
+    pub plan: Plan,
+    /// What is odd, but not wrong.
+    pub notes: Vec<Fault>,
+}
+
+impl Plan {
+    /// Compiles a composition. `calls` are those of the module's prompt: a part that is called there and that no step
+    /// leads to does not run by itself as well.
+    pub fn compile(file: &CompositionFile, calls: &[Call]) -> Result<Compiled, Vec<Fault>> {
+        let mut compiler = Compiler::default();
+        let mut parts = compiler.parts(file);
+        let steps = compiler.steps(file.dataflow.as_deref().unwrap_or_default());
+        let rules = compiler.rules(file.routing.as_deref().unwrap_or_default());
+        let pattern = file.pattern.unwrap_or(Pattern::Sequential);
+        compiler.pattern(pattern, &parts, &rules);
+        let connections = steps.iter().map(|step| step.from.len().saturating_mul(step.to.len()));
+        if connections.fold(0, usize::saturating_add) > MOST_CONNECTIONS {
+            let message =
+                format!("expected at most {MOST_CONNECTIONS} connections from a source to a target");
+            compiler.fault("/composition/dataflow", "flow", &message);
+            return Err(compiler.faults);
+        }
+        connect(&mut parts, &steps);
+        let sorted = sorted(&parts);
+        if sorted.len() < parts.len() {
+            let message = "expected steps that lead forward: these modules feed each other in a circle";
+            compiler.faults.push(Fault::new("/composition/dataflow", "flow", message));
+        }
+        if !compiler.faults.is_empty() {
+            compiler.faults.truncate(MOST);
+            return Err(compiler.faults);
+        }
+        let order = order(pattern, sorted, &parts, calls);
+        let answer = answer(pattern, &steps);
+        let timeout = file.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
+        let plan = Self { pattern, max_depth: file.max_depth, timeout, parts, steps, rules, order, answer };
+        Ok(Compiled { plan, notes: compiler.notes })
+    }
+
+    /// Where the manifest asks for a function of the host; without one the module is not valid. (COMP-050)
+    #[must_use]
+    pub fn custom_at(&self) -> Option<String> {
+        let place = self.steps.iter().position(|step| step.aggregate == Aggregate::Custom)?;
+        Some(format!("/composition/dataflow/{place}/aggregate"))
+    }
+}
+
+/// The parts that run by themselves.
+fn order(pattern: Pattern, sorted: Vec<usize>, parts: &[Part], calls: &[Call]) -> Vec<usize> {
+    if pattern == Pattern::Conditional {
+        return vec![0];
+    }
+    let called: HashSet<&str> = calls.iter().map(|call| call.module.as_str()).collect();
+    let is_called = |place: &usize| {
+        let unfed = parts.get(*place).filter(|part| part.fed_by.is_empty());
+        unfed.is_some_and(|part| called.contains(part.name.as_str()))
+    };
+    sorted.into_iter().filter(|place| !is_called(place)).collect()
+}
+
+fn answer(pattern: Pattern, steps: &[Step]) -> Answer {
+    match pattern {
+        _ if steps.iter().any(|step| step.to.contains(&Target::Output)) => Answer::Flow,
+        Pattern::Conditional => Answer::Chosen,
+        Pattern::Sequential | Pattern::Parallel => Answer::Prompt,
+    }
+}
+
+/// Everything that keeps a composition from being compiled, as violations of its manifest.
+#[must_use]
+pub fn violations(file: &CompositionFile) -> Vec<Violation> {
+    let faults = Plan::compile(file, &[]).err().unwrap_or_default();
+    faults.into_iter().map(Fault::into_violation).collect()
+}
+
+#[derive(Default)]
+struct Compiler<'a> {
+    places: HashMap<&'a str, usize>,
+    faults: Vec<Fault>,
+    notes: Vec<Fault>,
+}
+
+impl<'a> Compiler<'a> {
+    fn fault(&mut self, path: impl Into<String>, rule: &'static str, message: &str) {
+        self.faults.push(Fault::new(path, rule, message));
+    }
+
+    fn parts(&mut self, file: &'a CompositionFile) -> Vec<Part> {
+        let requires = file.requires.as_deref().unwrap_or_default();
+        let part = |(place, dependency)| self.part(place, dependency, file.fallback.as_deref());
+        requires.iter().enumerate().map(part).collect()
+    }
+
+    fn part(&mut self, place: usize, dependency: &'a Dependency, fallback: Option<&str>) -> Part {
+        let at = format!("/composition/requires/{place}");
+        let name = dependency.name.as_str();
+        if name.is_empty() || RESERVED.contains(&name) {
+            self.fault(
+                format!("{at}/name"),
+                "name",
+                "expected the name of a module, not `input` or `output`",
+            );
+        } else if self.places.insert(name, place).is_some() {
+            self.fault(format!("{at}/name"), "name", "expected a module that is not listed above");
+        }
+        if dependency.fallback.as_deref() == Some(name) {
+            self.fault(
+                format!("{at}/fallback"),
+                "name",
+                "expected another module than the one it stands in for",
+            );
+        }
+        let range = VersionRange::parse(dependency.version.as_deref().unwrap_or_default());
+        if range.is_none() {
+            let message = "expected a version range such as `1.2.3`, `>=1.2.3`, `^1.2.3`, `~1.2.3` or `*`";
+            self.fault(format!("{at}/version"), "range", message);
+        }
+        // A default for all does not stand in for itself.
+        let fallback = dependency.fallback.as_deref().or(fallback).filter(|fallback| *fallback != name);
+        Part {
+            name: name.to_owned(),
+            range: range.unwrap_or_default(),
+            optional: dependency.optional,
+            fallback: fallback.map(str::to_owned),
+            timeout: dependency.timeout_ms.map(Duration::from_millis),
+            fed_by: Vec::new(),
+            after: Vec::new(),
+        }
+    }
+
+    fn steps(&mut self, flows: &[Flow]) -> Vec<Step> {
+        flows.iter().enumerate().map(|(place, flow)| self.step(place, flow)).collect()
+    }
+
+    fn step(&mut self, place: usize, flow: &Flow) -> Step {
+        let at = format!("/composition/dataflow/{place}");
+        let from = self.names(&flow.from, &format!("{at}/from"), Self::source);
+        let to = self.names(&flow.to, &format!("{at}/to"), Self::target);
+        let mapping = flow.mapping.as_ref().and_then(|members| {
+            let at = format!("{at}/mapping");
+            let texts = members.iter().map(|(name, path)| (name.as_str(), path.as_str()));
+            let slips = match Mapping::parse(texts) {
+                Ok(mapping) => return Some(mapping),
+                Err(slips) => slips,
+            };
+            for (name, slip) in slips {
+                let text = members.get(name).map(String::as_str).unwrap_or_default();
+                self.faults.push(Fault::of_slip(pointer(&at, name), "path", text, slip));
+            }
+            None
+        });
+        let condition =
+            flow.condition.as_ref().and_then(|text| self.condition(text, format!("{at}/condition")));
+        if let Names::Many(names) = &flow.from
+            && names.len() > 1
+        {
+            self.note_strangers(&at, names, mapping.as_ref(), condition.as_ref());
+        }
+        Step { from, to, mapping, condition, aggregate: flow.aggregate.unwrap_or(Aggregate::Merge) }
+    }
+
+    /// Several sources are seen by name, so a path that begins with another name never leads anywhere.
+    fn note_strangers(
+        &mut self,
+        at: &str,
+        names: &[String],
+        mapping: Option<&Mapping>,
+        condition: Option<&Condition>,
+    ) {
+        let known: HashSet<&str> = names.iter().map(|name| module_of(name)).collect();
+        let is_stranger = |path: &Path| path.first_member().is_some_and(|first| !known.contains(first));
+        let message = "this path begins with none of the sources, so it is always missing";
+        for (name, path) in mapping.iter().flat_map(|mapping| mapping.paths()) {
+            if is_stranger(path) {
+                let place = pointer(&format!("{at}/mapping"), name);
+                self.notes.push(Fault::new(place, "path", message));
+            }
+        }
+        for (path, span) in condition.iter().flat_map(|condition| condition.paths()) {
+            if is_stranger(path) {
+                let note = Fault::new(format!("{at}/condition"), "condition", message);
+                self.notes.push(Fault { span: Some(span), ..note });
+            }
+        }
+    }
+
+    fn names<T>(
+        &mut self,
+        names: &Names,
+        at: &str,
+        read: fn(&mut Self, &str, String) -> Option<T>,
+    ) -> Vec<T> {
+        match names {
+            Names::One(name) => read(self, name, at.to_owned()).into_iter().collect(),
+            Names::Many(names) => {
+                if names.is_empty() {
+                    self.fault(at, "flow", "expected at least one name");
+                }
+                let each = |(place, name): (usize, &String)| read(self, name, format!("{at}/{place}"));
+                names.iter().enumerate().filter_map(each).collect()
+            }
+        }
+    }
+
+    fn source(&mut self, name: &str, at: String) -> Option<Source> {
+        if name == "input" {
+            return Some(Source::Input);
+        }
+        let place = self.places.get(module_of(name)).copied();
+        if place.is_none() {
+            self.fault(at, "flow", "expected `input`, or `<module>.output` of a module in `requires`");
+        }
+        place.map(Source::Part)
+    }
+
+    fn target(&mut self, name: &str, at: String) -> Option<Target> {
+        if name == "output" {
+            return Some(Target::Output);
+        }
+        let place = self.places.get(name).copied();
+        if place.is_none() {
+            self.fault(at, "flow", "expected `output`, or a module in `requires`");
+        }
+        place.map(Target::Part)
+    }
+
+    fn rules(&mut self, routes: &[Route]) -> Vec<Rule> {
+        routes.iter().enumerate().filter_map(|(place, route)| self.rule(place, route)).collect()
+    }
+
+    fn rule(&mut self, place: usize, route: &Route) -> Option<Rule> {
+        let at = format!("/composition/routing/{place}");
+        if route.next.as_deref().is_some_and(|next| !self.places.contains_key(next)) {
+            self.fault(format!("{at}/next"), "routing", "expected a module in `requires`, or `null`");
+        }
+        let condition = self.condition(&route.condition, format!("{at}/condition"))?;
+        for (path, span) in condition.paths() {
+            if path.first_member().is_some_and(|first| !self.places.contains_key(first)) {
+                let message = "this path begins with no module in `requires`, so it is always missing";
+                let note = Fault::new(format!("{at}/condition"), "condition", message);
+                self.notes.push(Fault { span: Some(span), ..note });
+            }
+        }
+        Some(Rule { condition, next: route.next.clone() })
+    }
+
+    fn condition(&mut self, text: &str, at: String) -> Option<Condition> {
+        let parsed = Condition::parse(text).map_err(|slip| Fault::of_slip(at, "condition", text, slip));
+        parsed.map_err(|fault| self.faults.push(fault)).ok()
+    }
+
+    fn pattern(&mut self, pattern: Pattern, parts: &[Part], rules: &[Rule]) {
+        let is_conditional = pattern == Pattern::Conditional;
+        if is_conditional && parts.is_empty() {
+            let message = "expected at least one module: the first one runs, then the rules are asked";
+            self.fault("/composition/requires", "routing", message);
+        } else if is_conditional && rules.is_empty() && self.faults.is_empty() {
+            let message = "without rules, only the first module runs";
+            self.notes.push(Fault::new("/composition/pattern", "routing", message));
+        } else if !is_conditional && !rules.is_empty() {
+            let message = "rules are asked only where `pattern` is `conditional`";
+            self.notes.push(Fault::new("/composition/routing", "routing", message));
+        }
+    }
+}
+
+/// `code-analyzer.output` and `code-analyzer` are the same source.
+fn module_of(source: &str) -> &str {
+    source.strip_suffix(".output").unwrap_or(source)
+}
+
+/// Notes at each part which steps lead to it and what must be finished before.
+fn connect(parts: &mut [Part], steps: &[Step]) {
+    let mut after: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); parts.len()];
+    for (place, step) in steps.iter().enumerate() {
+        let sources = step.from.iter().filter_map(|source| match source {
+            Source::Input => None,
+            Source::Part(part) => Some(*part),
+        });
+        let sources: Vec<usize> = sources.collect();
+        for target in &step.to {
+            let Target::Part(part) = target else { continue };
+            if let (Some(part), Some(after)) = (parts.get_mut(*part), after.get_mut(*part)) {
+                part.fed_by.push(place);
+                after.extend(sources.iter().copied());
+            }
+        }
+    }
+    for (part, after) in parts.iter_mut().zip(after) {
+        part.after = after.into_iter().collect();
+    }
+}
+
+/// The parts, each after all that feed it, otherwise in the order of the data flow. Parts in a circle are left out.
+fn sorted(parts: &[Part]) -> Vec<usize> {
+    let mut waiting: Vec<usize> = parts.iter().map(|part| part.after.len()).collect();
+    let mut feeds: Vec<Vec<usize>> = vec![Vec::new(); parts.len()];
+    for (place, part) in parts.iter().enumerate() {
+        for before in &part.after {
+            feeds.get_mut(*before).into_iter().for_each(|list| list.push(place));
+        }
+    }
+    let turn = |place: usize| {
+        let first_step = parts.get(place).and_then(|part| part.fed_by.first().copied());
+        Reverse((first_step.unwrap_or(0), place))
+    };
+    let ready = waiting.iter().enumerate().filter(|(_, count)| **count == 0);
+    let mut ready: BinaryHeap<_> = ready.map(|(place, _)| turn(place)).collect();
+    let mut order = Vec::with_capacity(parts.len());
+    while let Some(Reverse((_, place))) = ready.pop() {
+        order.push(place);
+        for next in feeds.get(place).into_iter().flatten() {
+            if let Some(count) = waiting.get_mut(*next) {
+                *count -= 1;
+                if *count == 0 {
+                    ready.push(turn(*next));
+                }
+            }
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests;

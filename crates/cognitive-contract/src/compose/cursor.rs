@@ -1,0 +1,170 @@
+//! Reads the small languages of composition from left to right: paths, conditions, calls.
+//! Never steps back over more than one token, so every reader above it is linear, and never splits a character.
+
+use std::ops::Range;
+
+use crate::text::fits;
+
+/// The longest expression, in characters. A longer one is a program, and programs do not belong into a manifest.
+pub const LONGEST_EXPRESSION: usize = 1_000;
+
+/// Where an expression is wrong, and what was expected there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Slip {
+    /// The bytes of the expression that are wrong; empty at its end.
+    pub span: Range<usize>,
+    /// What was expected, without what was found.
+    pub message: String,
+}
+
+impl Slip {
+    /// Something that was expected at `span`.
+    pub(super) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
+        Self { span, message: message.into() }
+    }
+}
+
+/// Refuses an expression that is too long to be one.
+pub(super) fn within_limit(text: &str) -> Result<(), Slip> {
+    if fits(text, LONGEST_EXPRESSION) {
+        return Ok(());
+    }
+    let message = format!("expected an expression of at most {LONGEST_EXPRESSION} characters");
+    Err(Slip::new(0..text.len(), message))
+}
+
+/// A letter of a name: names may contain `-` and `_`, in any script.
+pub(super) fn is_name(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '-' | '_')
+}
+
+/// A place in a text.
+#[derive(Debug, Clone)]
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// Starts at byte `at`, which must be the start of a character; anywhere else nothing is left to read.
+    pub(super) fn new(text: &'a str, at: usize) -> Self {
+        Self { text, at }
+    }
+
+    /// Where the next character starts.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    pub(super) fn bump(&mut self) -> Option<char> {
+        let letter = self.peek()?;
+        self.at += letter.len_utf8();
+        Some(letter)
+    }
+
+    /// Steps over `token` if it comes next.
+    pub(super) fn eat(&mut self, token: &str) -> bool {
+        let next = self.rest().starts_with(token);
+        if next {
+            self.at += token.len();
+        }
+        next
+    }
+
+    /// The same text, `length` bytes further on.
+    pub(super) fn skipping(mut self, length: usize) -> Self {
+        self.at += length;
+        self
+    }
+
+    pub(super) fn skip_space(&mut self) {
+        self.take_while(char::is_whitespace);
+    }
+
+    /// Steps over all letters that `holds` holds for.
+    pub(super) fn take_while(&mut self, holds: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let length = rest.find(|letter| !holds(letter)).unwrap_or(rest.len());
+        self.at += length;
+        rest.get(..length).unwrap_or_default()
+    }
+
+    /// What was expected instead of the next character.
+    pub(super) fn expected(&self, what: &str) -> Slip {
+        let length = self.peek().map_or(0, char::len_utf8);
+        Slip::new(self.at..self.at + length, format!("expected {what}"))
+    }
+
+    /// A text between `'` or `"`, in which a backslash goes before a quote, a backslash, `n`, `r` or `t`.
+    pub(super) fn quoted(&mut self) -> Result<String, Slip> {
+        let start = self.at;
+        let Some(quote @ ('\'' | '"')) = self.peek() else {
+            return Err(self.expected("a text between quotes"));
+        };
+        self.bump();
+        let mut text = String::new();
+        loop {
+            let letter_at = self.at;
+            match self.bump() {
+                None => return Err(Slip::new(start..self.at, format!("expected a closing {quote}"))),
+                Some(letter) if letter == quote => return Ok(text),
+                Some('\\') => {
+                    let escaped = self.bump().and_then(unescaped);
+                    let message = "expected one of `\\'`, `\\\"`, `\\\\`, `\\n`, `\\r`, `\\t`";
+                    text.push(escaped.ok_or_else(|| Slip::new(letter_at..self.at, message))?);
+                }
+                Some(letter) => text.push(letter),
+            }
+        }
+    }
+}
+
+fn unescaped(letter: char) -> Option<char> {
+    match letter {
+        'n' => Some('\n'),
+        'r' => Some('\r'),
+        't' => Some('\t'),
+        '\'' | '"' | '\\' => Some(letter),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quoted(text: &str) -> Result<String, Range<usize>> {
+        Cursor::new(text, 0).quoted().map_err(|slip| slip.span)
+    }
+
+    #[test]
+    fn quotes_end_where_they_began() {
+        assert_eq!(quoted("'a\"b' rest"), Ok("a\"b".to_owned()));
+        assert_eq!(quoted(r#""it\"s \\ \n""#), Ok("it\"s \\ \n".to_owned()));
+        assert_eq!(quoted("'日本"), Err(0..7));
+        assert_eq!(quoted(r"'a\q'"), Err(2..4));
+        assert_eq!(quoted("a"), Err(0..1));
+        assert_eq!(quoted(""), Err(0..0));
+    }
+
+    #[test]
+    fn s_24_an_expression_has_at_most_a_thousand_characters() {
+        assert!(within_limit(&"é".repeat(1_000)).is_ok());
+        assert!(within_limit(&"a".repeat(1_001)).is_err());
+    }
+
+    #[test]
+    fn a_place_within_a_character_reads_nothing() {
+        let mut cursor = Cursor::new("é", 1);
+        assert_eq!((cursor.peek(), cursor.bump(), cursor.take_while(|_| true)), (None, None, ""));
+    }
+}

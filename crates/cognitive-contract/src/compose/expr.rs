@@ -1,0 +1,222 @@
+//! Conditions such as `$.meta.confidence > 0.7 && exists($.data.changes)`: compiled once, asked often. (COMP-040)
+//! The language is total: every condition that compiles has an answer for every root. No coercion, no functions
+//! besides `exists`, no access to anything but the root. (COMP-041, COMP-042)
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::cursor::Slip;
+use super::parser;
+use super::path::{Path, Root};
+use crate::equal::{order, same};
+
+/// A compiled condition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    source: String,
+    tree: Node,
+}
+
+/// A part of a condition, and where it stands in the text.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    pub(super) span: Range<usize>,
+}
+
+/// What a part does.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind {
+    Literal(Value),
+    Path(Path),
+    Exists(Path),
+    Not(Box<Node>),
+    Compare(Box<Node>, Comparison, Box<Node>),
+    All(Vec<Node>),
+    Any(Vec<Node>),
+}
+
+/// The six comparisons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Condition {
+    /// Compiles a condition; a wrong one is told with its place.
+    pub fn parse(text: &str) -> Result<Self, Slip> {
+        Ok(Self { source: text.to_owned(), tree: parser::parse(text)? })
+    }
+
+    /// Whether it holds. A condition that is no comparison holds if its value is `true`, and nothing else is true.
+    #[must_use]
+    pub fn holds<'a>(&self, root: impl Into<Root<'a>>) -> bool {
+        self.tree.holds(root.into())
+    }
+
+    /// The condition as it was written.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Every path in it, with its place in the text.
+    #[must_use]
+    pub fn paths(&self) -> Vec<(&Path, Range<usize>)> {
+        let mut found = Vec::new();
+        let mut open = vec![&self.tree];
+        while let Some(node) = open.pop() {
+            match &node.kind {
+                Kind::Path(path) | Kind::Exists(path) => found.push((path, node.span.clone())),
+                Kind::Literal(_) => {}
+                Kind::Not(inner) => open.push(inner),
+                Kind::Compare(left, _, right) => open.extend([&**right, &**left]),
+                Kind::All(parts) | Kind::Any(parts) => open.extend(parts.iter().rev()),
+            }
+        }
+        found
+    }
+
+    #[cfg(test)]
+    pub(super) fn tree(&self) -> &Node {
+        &self.tree
+    }
+}
+
+impl Node {
+    fn holds(&self, root: Root<'_>) -> bool {
+        *self.value(root) == Value::Bool(true)
+    }
+
+    /// What is missing counts as null. As deep as the text nests, which the parser bounds.
+    fn value<'a>(&'a self, root: Root<'a>) -> Cow<'a, Value> {
+        let truth = match &self.kind {
+            Kind::Literal(value) => return Cow::Borrowed(value),
+            Kind::Path(path) => return path.find(root).unwrap_or(Cow::Owned(Value::Null)),
+            Kind::Exists(path) => path.exists(root),
+            Kind::Not(inner) => !inner.holds(root),
+            Kind::Compare(left, comparison, right) => comparison.holds(&left.value(root), &right.value(root)),
+            Kind::All(parts) => parts.iter().all(|part| part.holds(root)),
+            Kind::Any(parts) => parts.iter().any(|part| part.holds(root)),
+        };
+        Cow::Owned(Value::Bool(truth))
+    }
+}
+
+impl Comparison {
+    /// Two numbers and two texts have an order; anything else is only equal or not.
+    fn holds(self, left: &Value, right: &Value) -> bool {
+        let between = |accept: fn(Ordering) -> bool| order(left, right).is_some_and(accept);
+        match self {
+            Self::Equal => same(left, right),
+            Self::Unequal => !same(left, right),
+            Self::Less => between(Ordering::is_lt),
+            Self::LessOrEqual => between(Ordering::is_le),
+            Self::Greater => between(Ordering::is_gt),
+            Self::GreaterOrEqual => between(Ordering::is_ge),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn root() -> Value {
+        json!({
+            "meta": { "confidence": 0.8, "risk": "low" },
+            "data": { "flag": true, "off": false, "nil": null, "list": [1, 2], "word": "abc", "big": 9_007_199_254_740_993_u64 },
+            "a-b": { "c_d": 1 },
+        })
+    }
+
+    fn holds(text: &str) -> bool {
+        Condition::parse(text).unwrap_or_else(|slip| panic!("{text}: {slip:?}")).holds(&root())
+    }
+
+    #[test]
+    fn comp_040_operators_literals_and_precedence() {
+        for text in [
+            "$.meta.confidence > 0.7 && $.meta.risk == 'low'",
+            "$.meta.confidence>=8e-1&&$.meta.confidence<=0.80",
+            "$.data.list.length == 2 && $.data.word.length < 4",
+            "exists($.data.nil) && !exists($.data.none) && exists( $.a-b['c_d'] )",
+            "$.data.flag && !$.data.off",
+            // `!` binds tighter than a comparison, `&&` tighter than `||`.
+            "!$.data.off == true",
+            "$.data.flag || $.data.off && $.data.off",
+            "!(($.data.flag || $.data.off) && $.data.off)",
+            "$.data.word == \"abc\" && $.data.word < 'abd' && 'B' < 'a'",
+            "-1 < 0 && 1 == 1.0 && null == null && true != false",
+            "$.data.big > 9007199254740992 && $.data.big != 9007199254740992",
+            "!!$.data.flag",
+            " \n true\t",
+        ] {
+            assert!(holds(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn comp_041_no_coercion_and_missing_is_null() {
+        for text in [
+            "$.none == null",
+            "$.none == $.data.nil",
+            "$.none != 'x'",
+            "$.data.list != '1,2'",
+            "!$.none && !$.meta.risk && !$.data.list && !1",
+        ] {
+            assert!(holds(text), "{text}");
+        }
+        for text in [
+            "$.none > 0",
+            "$.none < 0",
+            "$.none >= null",
+            "null <= null",
+            "$.meta.risk > 1",
+            "'2' > 1",
+            "true > false",
+            "$.data.list >= $.data.list",
+            "1 == '1'",
+            "1 == true",
+            "$.data.nil == false",
+            "$.meta.risk",
+            "1",
+            "'true'",
+            "null",
+        ] {
+            assert!(!holds(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_come_in_the_order_of_the_text_with_their_places() {
+        let text = "exists($.a.x) && ($.b == $.c || !$['d'])";
+        let condition = Condition::parse(text).unwrap();
+        let paths = condition.paths();
+        let names: Vec<_> = paths.iter().filter_map(|(path, _)| path.first_member()).collect();
+        assert_eq!(names, ["a", "b", "c", "d"]);
+        assert_eq!(
+            paths.iter().map(|(_, span)| &text[span.clone()]).collect::<Vec<_>>(),
+            ["exists($.a.x)", "$.b", "$.c", "$['d']"]
+        );
+        assert_eq!(condition.source(), text);
+    }
+
+    #[test]
+    fn several_sources_are_asked_by_name() {
+        let check = json!({ "meta": { "confidence": 0.6 } });
+        let condition = Condition::parse("$.quick-check.meta.confidence > 0.5").unwrap();
+        assert!(condition.holds(Root::Named(&[("quick-check", &check)])));
+        assert!(!condition.holds(Root::Named(&[("other", &check)])));
+    }
+}

@@ -1,0 +1,271 @@
+//! From the text of a condition to its tree. Precedence: `!`, then comparison, then `&&`, then `||`. (COMP-040)
+//! Refuses what nests deeper than [`DEEPEST`] or is longer than an expression may be, so that neither parsing nor
+//! asking can exhaust the stack.
+
+use serde_json::{Number, Value};
+
+use super::cursor::{Cursor, Slip, within_limit};
+use super::expr::{Comparison, Kind, Node};
+use super::path::Path;
+
+/// How deep parentheses and `!` may nest.
+pub const DEEPEST: usize = 64;
+
+const VALUE: &str = "a value: a path such as `$.meta.risk`, a number, a text between quotes, `true`, `false`, `null` or `exists($.path)`";
+
+/// Longest first: `<=` must not be read as `<`.
+const COMPARISONS: [(&str, Comparison); 6] = [
+    ("==", Comparison::Equal),
+    ("!=", Comparison::Unequal),
+    ("<=", Comparison::LessOrEqual),
+    (">=", Comparison::GreaterOrEqual),
+    ("<", Comparison::Less),
+    (">", Comparison::Greater),
+];
+
+/// Parses a whole condition.
+pub(super) fn parse(text: &str) -> Result<Node, Slip> {
+    within_limit(text)?;
+    let mut parser = Parser { cursor: Cursor::new(text, 0), depth: 0 };
+    let tree = parser.any()?;
+    match parser.cursor.peek() {
+        None => Ok(tree),
+        Some(')') => Err(parser.cursor.expected("an opening `(` before this one")),
+        Some(_) => Err(parser.cursor.expected("`==`, `!=`, `<`, `<=`, `>`, `>=`, `&&`, `||` or the end")),
+    }
+}
+
+/// After every method the cursor stands at the next token, not at space.
+struct Parser<'a> {
+    cursor: Cursor<'a>,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn any(&mut self) -> Result<Node, Slip> {
+        self.chain("||", Self::all, Kind::Any)
+    }
+
+    fn all(&mut self) -> Result<Node, Slip> {
+        self.chain("&&", Self::comparison, Kind::All)
+    }
+
+    /// One part, or several with `operator` between them.
+    fn chain(
+        &mut self,
+        operator: &str,
+        part: fn(&mut Self) -> Result<Node, Slip>,
+        join: fn(Vec<Node>) -> Kind,
+    ) -> Result<Node, Slip> {
+        let first = part(self)?;
+        let start = first.span.start;
+        let mut parts = vec![first];
+        while self.eat(operator) {
+            parts.push(part(self)?);
+        }
+        let end = parts.last().map_or(start, |last| last.span.end);
+        match <[Node; 1]>::try_from(parts) {
+            Ok([only]) => Ok(only),
+            Err(parts) => Ok(Node { kind: join(parts), span: start..end }),
+        }
+    }
+
+    fn comparison(&mut self) -> Result<Node, Slip> {
+        let left = self.unary()?;
+        let Some(comparison) = self.operator()? else { return Ok(left) };
+        let right = self.unary()?;
+        let after = self.cursor.at();
+        if self.operator()?.is_some() {
+            let message = "expected `&&` or `||`: comparisons cannot be chained";
+            return Err(Slip::new(after..self.cursor.at(), message));
+        }
+        let span = left.span.start..right.span.end;
+        Ok(Node { kind: Kind::Compare(Box::new(left), comparison, Box::new(right)), span })
+    }
+
+    fn operator(&mut self) -> Result<Option<Comparison>, Slip> {
+        let found = COMPARISONS.iter().find(|(token, _)| self.eat(token));
+        if found.is_none() && self.cursor.peek() == Some('=') {
+            return Err(self.cursor.expected("`==`"));
+        }
+        Ok(found.map(|(_, comparison)| *comparison))
+    }
+
+    fn unary(&mut self) -> Result<Node, Slip> {
+        self.cursor.skip_space();
+        let start = self.cursor.at();
+        if !self.eat("!") {
+            return self.primary();
+        }
+        let inner = self.deeper(Self::unary)?;
+        let span = start..inner.span.end;
+        Ok(Node { kind: Kind::Not(Box::new(inner)), span })
+    }
+
+    fn primary(&mut self) -> Result<Node, Slip> {
+        let start = self.cursor.at();
+        let kind = match self.cursor.peek() {
+            Some('(') => return self.group(start),
+            Some('$') => Kind::Path(Path::read(&mut self.cursor)?),
+            Some('\'' | '"') => Kind::Literal(Value::String(self.cursor.quoted()?)),
+            Some('-' | '0'..='9') => Kind::Literal(Value::Number(self.number()?)),
+            Some(letter) if letter.is_alphabetic() || letter == '_' => self.word()?,
+            _ => return Err(self.cursor.expected(VALUE)),
+        };
+        let node = Node { kind, span: start..self.cursor.at() };
+        self.cursor.skip_space();
+        Ok(node)
+    }
+
+    fn group(&mut self, start: usize) -> Result<Node, Slip> {
+        self.cursor.bump();
+        let inner = self.deeper(Self::any)?;
+        let end = self.cursor.at();
+        if !self.eat(")") {
+            return Err(self.cursor.expected("a closing `)`"));
+        }
+        Ok(Node { kind: inner.kind, span: start..end + 1 })
+    }
+
+    fn number(&mut self) -> Result<Number, Slip> {
+        let start = self.cursor.at();
+        // The sign belongs to the number at its start and in its exponent.
+        let mut last = 'e';
+        let digits = self.cursor.rest().find(|letter: char| {
+            let sign = matches!(letter, '+' | '-') && matches!(last, 'e' | 'E');
+            let part = sign || letter.is_alphanumeric() || matches!(letter, '.' | '_');
+            last = letter;
+            !part
+        });
+        let length = digits.unwrap_or(self.cursor.rest().len());
+        let text = self.cursor.rest().get(..length).unwrap_or_default();
+        let number = serde_json::from_str(text);
+        self.cursor = self.cursor.clone().skipping(length);
+        number.map_err(|_| Slip::new(start..self.cursor.at(), "expected a number such as `1`, `-2` or `0.5`"))
+    }
+
+    fn word(&mut self) -> Result<Kind, Slip> {
+        let start = self.cursor.at();
+        let word = self.cursor.take_while(|letter| letter.is_alphanumeric() || letter == '_');
+        match word {
+            "true" => Ok(Kind::Literal(Value::Bool(true))),
+            "false" => Ok(Kind::Literal(Value::Bool(false))),
+            "null" => Ok(Kind::Literal(Value::Null)),
+            "exists" => self.exists(),
+            _ => Err(Slip::new(start..self.cursor.at(), format!("expected {VALUE}"))),
+        }
+    }
+
+    fn exists(&mut self) -> Result<Kind, Slip> {
+        self.cursor.skip_space();
+        if !self.eat("(") {
+            return Err(self.cursor.expected("`(` and a path after `exists`"));
+        }
+        let path = Path::read(&mut self.cursor)?;
+        self.cursor.skip_space();
+        // Not `eat`: the span of this part ends with the parenthesis, not after the space behind it.
+        if !self.cursor.eat(")") {
+            return Err(self.cursor.expected("a closing `)` after the path"));
+        }
+        Ok(Kind::Exists(path))
+    }
+
+    fn deeper(&mut self, part: fn(&mut Self) -> Result<Node, Slip>) -> Result<Node, Slip> {
+        if self.depth == DEEPEST {
+            return Err(self.cursor.expected(&format!("at most {DEEPEST} levels of `(` and `!`")));
+        }
+        self.depth += 1;
+        let node = part(self);
+        self.depth -= 1;
+        node
+    }
+
+    /// Steps over a token and the space behind it.
+    fn eat(&mut self, token: &str) -> bool {
+        let found = self.cursor.eat(token);
+        if found {
+            self.cursor.skip_space();
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slip(text: &str) -> (usize, String) {
+        let slip = parse(text).expect_err(text);
+        assert!(text.is_char_boundary(slip.span.start) && text.is_char_boundary(slip.span.end), "{text}");
+        (slip.span.start, slip.message)
+    }
+
+    #[test]
+    fn comp_042_a_wrong_condition_is_refused_with_its_place() {
+        for (text, start) in [
+            ("", 0),
+            ("   ", 3),
+            ("$.a >", 5),
+            ("&& $.a", 0),
+            ("$.a = 1", 4),
+            ("$.a === 1", 6),
+            ("$.a & $.b", 4),
+            ("$.a | $.b", 4),
+            ("$.a && ", 7),
+            ("($.a", 4),
+            ("$.a)", 3),
+            ("()", 1),
+            ("!", 1),
+            ("1 < 2 < 3", 6),
+            ("1 + 1", 2),
+            ("$.a * 2 > 1", 4),
+            ("exists()", 7),
+            ("exists", 6),
+            ("exists 1", 7),
+            ("exists('a')", 7),
+            ("exists($.a, $.b)", 10),
+            ("__import__('os')", 0),
+            ("$.a.matches('x')", 11),
+            ("contains($.a, 'x')", 0),
+            ("True", 0),
+            ("undefined", 0),
+            ("'open", 0),
+            ("01", 0),
+            (".5", 0),
+            ("1.", 0),
+            ("1e999", 0),
+            ("0x10", 0),
+            ("-$.a", 0),
+            ("--1", 0),
+            ("$.a == 'x' 'y'", 11),
+            ("$.é ≥ 1", 5),
+            ("[1] == [1]", 0),
+            ("// x", 0),
+        ] {
+            assert_eq!(slip(text).0, start, "{text}");
+        }
+        assert_eq!(slip("$.a = 1").1, "expected `==`");
+        assert!(slip("1 < 2 < 3").1.contains("cannot be chained"));
+    }
+
+    #[test]
+    fn depth_is_bounded_and_length_is_not_depth() {
+        let nested = |depth: usize| format!("{}true{}", "(".repeat(depth), ")".repeat(depth));
+        assert!(parse(&nested(DEEPEST)).is_ok());
+        assert!(parse(&nested(DEEPEST + 1)).is_err());
+        assert!(parse(&format!("{}true", "!".repeat(DEEPEST))).is_ok());
+        assert!(slip(&format!("{}true", "!".repeat(DEEPEST + 1))).1.contains("64 levels"));
+        assert!(parse(&"(".repeat(1_000)).is_err());
+        assert!(parse(&format!("true{}", "||true".repeat(166))).is_ok());
+        assert!(slip(&format!("true{}", " && true".repeat(200))).1.contains("1000 characters"));
+    }
+
+    #[test]
+    fn spans_cover_what_they_name() {
+        let text = " ( $.a == 1 ) && !exists( $.b ) ";
+        let Node { kind: Kind::All(parts), span } = parse(text).unwrap() else { panic!("no `&&`") };
+        assert_eq!(&text[span], "( $.a == 1 ) && !exists( $.b )");
+        let shown: Vec<&str> = parts.iter().map(|part| &text[part.span.clone()]).collect();
+        assert_eq!(shown, ["( $.a == 1 )", "!exists( $.b )"]);
+    }
+}

@@ -1,0 +1,240 @@
+//! A composition, ready to be executed: every expression compiled, every name resolved, the order decided.
+//! Says what flows where; runs nothing, loads nothing, waits for nothing.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::aggregate::{CustomAggregate, aggregate, merge};
+use super::calls::Call;
+use super::expr::Condition;
+use super::graph::{Need, Node};
+use super::mapping::Mapping;
+use super::path::Root;
+use super::routing::{Choice, Rule, route};
+use super::version::VersionRange;
+use crate::manifest::{Aggregate, Pattern};
+
+/// How long a composition may take where it does not say.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// A compiled `composition` block. Parts are named by their place in `parts`.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// How the parts run.
+    pub pattern: Pattern,
+    /// How deep modules may call modules, if the author says so.
+    pub max_depth: Option<u64>,
+    /// How long all of it may take.
+    pub timeout: Duration,
+    /// The modules, in the order of `requires`.
+    pub parts: Vec<Part>,
+    /// What flows, in the order of `dataflow`.
+    pub steps: Vec<Step>,
+    /// The rules of a conditional composition.
+    pub rules: Vec<Rule>,
+    /// The parts that run by themselves, each after all that feed it. A conditional composition has one; what a rule or
+    /// a call asks for is not among them.
+    pub order: Vec<usize>,
+    /// Where the answer comes from.
+    pub answer: Answer,
+}
+
+/// One module of a composition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Part {
+    /// Its name.
+    pub name: String,
+    /// Which versions will do.
+    pub range: VersionRange,
+    /// Whether the composition can do without it.
+    pub optional: bool,
+    /// What is used in its place.
+    pub fallback: Option<String>,
+    /// How long it may take, if the author says so.
+    pub timeout: Option<Duration>,
+    /// The steps that lead to it.
+    pub fed_by: Vec<usize>,
+    /// The parts that must be finished before it starts.
+    pub after: Vec<usize>,
+}
+
+/// A step of the data flow.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Step {
+    /// Where it takes from, in order.
+    pub from: Vec<Source>,
+    /// Where it leads.
+    pub to: Vec<Target>,
+    /// What is taken; without it, all.
+    pub mapping: Option<Mapping>,
+    /// When it is taken.
+    pub condition: Option<Condition>,
+    /// How several sources become one.
+    pub aggregate: Aggregate,
+}
+
+/// Where a step takes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The input of the composition.
+    Input,
+    /// The envelope of a part.
+    Part(usize),
+}
+
+/// Where a step leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// The input of a part.
+    Part(usize),
+    /// The answer of the composition.
+    Output,
+}
+
+/// Where the answer comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// From the steps to `output`, without a further model call.
+    Flow,
+    /// From the part that ran last: the first one, or the one that a rule chose.
+    Chosen,
+    /// From the module's own prompt, with the results of its parts.
+    Prompt,
+}
+
+/// What there is while a composition runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// The input of the composition.
+    pub input: &'a Value,
+    /// The envelope of each part by its place; `None` if it has not run, was skipped, or failed and is optional.
+    pub results: &'a [Option<Value>],
+    /// The host's function for `aggregate: custom`.
+    pub custom: Option<&'a CustomAggregate>,
+}
+
+impl<'a> Progress<'a> {
+    fn envelope(&self, part: usize) -> Option<&'a Value> {
+        self.results.get(part).and_then(Option::as_ref)
+    }
+}
+
+impl Plan {
+    /// The place of a part.
+    #[must_use]
+    pub fn part(&self, name: &str) -> Option<usize> {
+        self.parts.iter().position(|part| part.name == name)
+    }
+
+    /// The input of a part; `None` if no step to it is taken, so that it is skipped. A part that no step leads to gets
+    /// the input of the composition. Where several steps lead to it, later ones win. (COMP-033, COMP-043)
+    #[must_use]
+    pub fn input_of(&self, part: usize, progress: Progress<'_>) -> Option<Value> {
+        let fed_by = &self.parts.get(part)?.fed_by;
+        if fed_by.is_empty() {
+            return Some(progress.input.clone());
+        }
+        self.flow(fed_by.iter().copied(), progress)
+    }
+
+    /// The data of the answer, where steps lead to `output`; `None` if none of them is taken.
+    #[must_use]
+    pub fn output(&self, progress: Progress<'_>) -> Option<Value> {
+        let to_output = |(place, step): (usize, &Step)| step.to.contains(&Target::Output).then_some(place);
+        self.flow(self.steps.iter().enumerate().filter_map(to_output), progress)
+    }
+
+    /// What the rules say after the first part. They see every result by the name of its module. (COMP-031)
+    #[must_use]
+    pub fn route(&self, progress: Progress<'_>) -> Choice<'_> {
+        let parts = self.parts.iter().enumerate();
+        let members: Vec<(&str, &Value)> =
+            parts.filter_map(|(place, part)| Some((part.name.as_str(), progress.envelope(place)?))).collect();
+        route(&self.rules, Root::Named(&members))
+    }
+
+    /// What the graph has to know of a module that is composed like this and whose prompt has these calls.
+    #[must_use]
+    pub fn node(&self, version: &str, calls: &[Call]) -> Node {
+        let declared: HashMap<&str, &Part> =
+            self.parts.iter().map(|part| (part.name.as_str(), part)).collect();
+        let mut needs: Vec<Need> = self.parts.iter().map(Part::need).collect();
+        for call in calls {
+            let optional = call.options.optional;
+            match declared.get(call.module.as_str()) {
+                None => needs.push(Need { optional, ..Need::of(call.module.as_str()) }),
+                // What `requires` can do without, this call cannot.
+                Some(part) if part.optional && !optional => needs.push(Need { optional, ..part.need() }),
+                Some(_) => {}
+            }
+        }
+        Node { version: version.to_owned(), max_depth: self.max_depth, needs }
+    }
+
+    fn flow(&self, steps: impl Iterator<Item = usize>, progress: Progress<'_>) -> Option<Value> {
+        let steps = steps.filter_map(|place| self.steps.get(place));
+        let taken: Vec<Value> = steps.filter_map(|step| self.take(step, progress)).collect();
+        if taken.is_empty() { None } else { Some(merge(taken)) }
+    }
+
+    /// What a step carries; `None` if its condition does not hold or none of its sources has a result.
+    fn take(&self, step: &Step, progress: Progress<'_>) -> Option<Value> {
+        let sources: Vec<(&str, Option<&Value>)> =
+            step.from.iter().map(|source| self.source(*source, progress)).collect();
+        let present: Vec<(&str, &Value)> =
+            sources.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
+        let root = match (sources.as_slice(), present.as_slice()) {
+            (_, []) => return None,
+            ([_], [(_, only)]) => Root::Value(only),
+            (_, present) => Root::Named(present),
+        };
+        if step.condition.as_ref().is_some_and(|condition| !condition.holds(root)) {
+            return None;
+        }
+        if let Some(mapping) = &step.mapping {
+            return Some(Value::Object(mapping.apply(root)));
+        }
+        let data = |(source, (_, value)): (&Source, &(&str, Option<&Value>))| match (source, value) {
+            (_, None) => Value::Null,
+            (Source::Input, Some(input)) => (*input).clone(),
+            (Source::Part(_), Some(envelope)) => envelope.get("data").cloned().unwrap_or(Value::Null),
+        };
+        let values = step.from.iter().zip(&sources).map(data).collect();
+        match aggregate(step.aggregate, values, progress.custom)? {
+            Value::Null => None,
+            object @ Value::Object(_) => Some(object),
+            // Inputs and answers are objects. (COMP-051)
+            Value::Array(list) => Some(Value::Object(Map::from_iter([("results".to_owned(), list.into())]))),
+            other => Some(Value::Object(Map::from_iter([("value".to_owned(), other)]))),
+        }
+    }
+
+    fn source<'a>(&'a self, source: Source, progress: Progress<'a>) -> (&'a str, Option<&'a Value>) {
+        match source {
+            Source::Input => ("input", Some(progress.input)),
+            Source::Part(place) => {
+                let name = self.parts.get(place).map_or("", |part| part.name.as_str());
+                (name, progress.envelope(place))
+            }
+        }
+    }
+}
+
+impl Part {
+    fn need(&self) -> Need {
+        Need {
+            name: self.name.clone(),
+            range: self.range.clone(),
+            optional: self.optional,
+            fallback: self.fallback.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

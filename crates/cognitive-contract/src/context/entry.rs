@@ -1,0 +1,339 @@
+//! What is kept of context, for whom, how long, and which of several entries a module gets.
+//! Asks no clock: an age or a moment is handed in.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use super::key::Key;
+use crate::manifest::Accept;
+
+/// How long context may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ttl {
+    /// During the request that emitted it, its submodules included; never stored.
+    Request,
+    /// So many seconds after it was emitted. At exactly that age it is gone.
+    Seconds(u64),
+    /// Without end.
+    Forever,
+}
+
+impl Ttl {
+    /// Reads the notation of manifests: 0, seconds, or -1. `None` for other negative numbers.
+    #[must_use]
+    pub fn parse(seconds: i64) -> Option<Self> {
+        match seconds {
+            0 => Some(Self::Request),
+            -1 => Some(Self::Forever),
+            _ => u64::try_from(seconds).ok().map(Self::Seconds),
+        }
+    }
+
+    /// The notation of manifests.
+    #[must_use]
+    pub fn seconds(self) -> i64 {
+        match self {
+            Self::Request => 0,
+            Self::Seconds(seconds) => i64::try_from(seconds).unwrap_or(i64::MAX),
+            Self::Forever => -1,
+        }
+    }
+
+    /// Whether something of this age may be used outside of the request that emitted it.
+    #[must_use]
+    pub fn covers(self, age: Duration) -> bool {
+        match self {
+            Self::Request => false,
+            Self::Seconds(seconds) => age < Duration::from_secs(seconds),
+            Self::Forever => true,
+        }
+    }
+}
+
+/// Whether emitted context can be had: the emitter's limit counts, and so does that of the module that asks.
+/// Within one request, context for the request only is there as well.
+#[must_use]
+pub fn usable(emitted: Ttl, accepted: Option<Ttl>, age: Duration, same_request: bool) -> bool {
+    let within = |ttl: Ttl| match ttl {
+        Ttl::Request => same_request,
+        other => other.covers(age),
+    };
+    within(emitted) && accepted.is_none_or(within)
+}
+
+/// Whose context it is. Nobody sees the context of another owner, and who has no name is an owner of his own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Owner {
+    tenant: String,
+    user: String,
+}
+
+impl Owner {
+    /// An owner; an empty name is none.
+    #[must_use]
+    pub fn new(tenant: Option<&str>, user: Option<&str>) -> Self {
+        Self { tenant: tenant.unwrap_or_default().to_owned(), user: user.unwrap_or_default().to_owned() }
+    }
+
+    /// A user where there are no tenants.
+    #[must_use]
+    pub fn user(user: Option<&str>) -> Self {
+        Self::new(None, user)
+    }
+
+    /// The tenant; empty if there is none.
+    #[must_use]
+    pub fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    /// The user; empty if there is none.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.user
+    }
+
+    /// The user as a variable of key patterns.
+    #[must_use]
+    pub fn user_id(&self) -> Option<&str> {
+        Some(self.user.as_str()).filter(|user| !user.is_empty())
+    }
+}
+
+/// One piece of context that is kept.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ContextEntry {
+    /// Its type, such as `session_state`.
+    pub kind: String,
+    /// Its name among those of its type and owner, and what it is bound to.
+    pub key: Key,
+    /// The value as it was emitted.
+    pub value: Value,
+    /// How long it may be used.
+    pub ttl: Ttl,
+    /// When it was emitted.
+    pub created: SystemTime,
+    /// The module that emitted it; empty if a person did.
+    pub module: String,
+}
+
+impl ContextEntry {
+    /// An entry.
+    #[must_use]
+    pub fn new(kind: &str, key: Key, value: Value, ttl: Ttl, created: SystemTime) -> Self {
+        Self { kind: kind.to_owned(), key, value, ttl, created, module: String::new() }
+    }
+
+    /// Says which module emitted it.
+    #[must_use]
+    pub fn of_module(mut self, module: &str) -> Self {
+        module.clone_into(&mut self.module);
+        self
+    }
+
+    /// How old it is. A clock that was put back makes nothing older than new.
+    #[must_use]
+    pub fn age(&self, now: SystemTime) -> Duration {
+        now.duration_since(self.created).unwrap_or_default()
+    }
+
+    /// Whether it may still be used.
+    #[must_use]
+    pub fn is_live(&self, now: SystemTime) -> bool {
+        self.ttl.covers(self.age(now))
+    }
+
+    /// When it ends; `None` for never, and for a moment that no calendar has.
+    #[must_use]
+    pub fn ends(&self) -> Option<SystemTime> {
+        match self.ttl {
+            Ttl::Request => Some(self.created),
+            Ttl::Seconds(seconds) => self.created.checked_add(Duration::from_secs(seconds)),
+            Ttl::Forever => None,
+        }
+    }
+}
+
+/// Which entries of an owner are meant. The default means all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ContextFilter<'a> {
+    /// Only this type.
+    pub kind: Option<&'a str>,
+    /// Only what can be seen from here.
+    pub from: Option<Place<'a>>,
+}
+
+/// Where someone looks from. What is bound to a session or to an input is seen from there only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place<'a> {
+    /// The session.
+    pub session: Option<&'a str>,
+    /// The hash of the input.
+    pub input_hash: Option<&'a str>,
+}
+
+impl ContextFilter<'_> {
+    /// Whether an entry is meant.
+    #[must_use]
+    pub fn means(&self, entry: &ContextEntry) -> bool {
+        let open = |bound: &Option<String>, here: Option<&str>| bound.is_none() || bound.as_deref() == here;
+        self.kind.is_none_or(|kind| kind == entry.kind)
+            && self.from.is_none_or(|place| {
+                open(&entry.key.session, place.session) && open(&entry.key.input_hash, place.input_hash)
+            })
+    }
+}
+
+/// The entry that a module gets for something it accepts: the newest that it may still use. `entries` are those of one
+/// owner that can be seen from the run, the newest first.
+#[must_use]
+pub fn choose<'a>(accept: &Accept, entries: &'a [ContextEntry], now: SystemTime) -> Option<&'a ContextEntry> {
+    let limit = accept.ttl.and_then(Ttl::parse);
+    entries.iter().find(|entry| {
+        entry.kind == accept.kind
+            && usable(entry.ttl, limit, entry.age(now), false)
+            && comes_from(accept, &entry.value)
+    })
+}
+
+/// Whether a value is a result of the module that `from_module` names, if it names one.
+pub(super) fn comes_from(accept: &Accept, value: &Value) -> bool {
+    let module = value.get("module").and_then(Value::as_str);
+    accept.from_module.as_deref().is_none_or(|wanted| module == Some(wanted))
+}
+
+/// How much a store keeps; the oldest goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caps {
+    /// At most so many entries.
+    pub entries: usize,
+    /// At most so many bytes in all entries together.
+    pub bytes: usize,
+}
+
+impl Default for Caps {
+    fn default() -> Self {
+        Self { entries: 1_000, bytes: 10 << 20 }
+    }
+}
+
+impl Caps {
+    /// The largest single entry: one must not push out all others.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        self.bytes / 10
+    }
+
+    /// What an entry takes up, if it may be kept at all; the error says why not.
+    pub fn weigh(&self, owner: &Owner, entry: &ContextEntry, value_bytes: usize) -> Result<usize, String> {
+        let bound = [&entry.key.session, &entry.key.input_hash];
+        let bound = bound.into_iter().flatten().map(String::len).sum::<usize>();
+        let names = [&entry.kind, &entry.key.text, &entry.module, &owner.tenant, &owner.user];
+        let names = names.into_iter().map(String::len).sum::<usize>();
+        let bytes = value_bytes.saturating_add(names).saturating_add(bound).saturating_add(OVERHEAD);
+        if bytes > self.largest() {
+            return Err(format!("the context has {bytes} bytes, at most {} are kept", self.largest()));
+        }
+        Ok(bytes)
+    }
+}
+
+/// What an entry costs besides its texts, roughly.
+const OVERHEAD: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const HOUR: Ttl = Ttl::Seconds(3_600);
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    // CTX-022: 0 is the request, N ends at N, -1 never ends.
+    #[test]
+    fn ctx_022_s_20_a_ttl_ends_at_its_age() {
+        assert_eq!(
+            [0, 5, -1, -2].map(Ttl::parse),
+            [Some(Ttl::Request), Some(Ttl::Seconds(5)), Some(Ttl::Forever), None]
+        );
+        assert!(usable(HOUR, None, seconds(3_599), false));
+        assert!(!usable(HOUR, None, seconds(3_600), false));
+        assert!(!usable(HOUR, None, seconds(3_601), true), "a long request does not make it younger");
+        assert!(usable(Ttl::Request, None, seconds(1), true));
+        assert!(!usable(Ttl::Request, None, seconds(0), false));
+        assert!(usable(Ttl::Forever, None, Duration::MAX, false));
+    }
+
+    #[test]
+    fn ctx_023_the_module_that_asks_may_want_it_fresher() {
+        let day = Ttl::Seconds(86_400);
+        assert!(usable(day, Some(HOUR), seconds(3_599), false));
+        assert!(!usable(day, Some(HOUR), seconds(3_600), false));
+        assert!(!usable(HOUR, Some(day), seconds(7_200), false), "it cannot make it last longer");
+        assert!(!usable(day, Some(Ttl::Request), seconds(1), false));
+        assert!(usable(day, Some(Ttl::Request), seconds(1), true));
+        assert!(usable(HOUR, Some(Ttl::Forever), seconds(1), false));
+    }
+
+    #[test]
+    fn a_clock_that_was_put_back_makes_nothing_old_and_no_end_overflows() {
+        let created = SystemTime::UNIX_EPOCH + seconds(100);
+        let entry = ContextEntry::new("a", Key::plain("k"), json!(1), Ttl::Seconds(u64::MAX), created);
+        assert!(entry.is_live(SystemTime::UNIX_EPOCH));
+        assert_eq!(entry.ends(), None);
+        assert_eq!(Ttl::Seconds(u64::MAX).seconds(), i64::MAX);
+    }
+
+    #[test]
+    fn what_is_bound_is_seen_from_there_only() {
+        let place =
+            |session, input_hash| ContextFilter { kind: None, from: Some(Place { session, input_hash }) };
+        let mut entry = ContextEntry::new("a", Key::plain("k"), json!(1), HOUR, SystemTime::UNIX_EPOCH);
+        assert!(place(None, None).means(&entry));
+        entry.key.session = Some("s".to_owned());
+        assert!(place(Some("s"), Some("h")).means(&entry) && !place(Some("t"), None).means(&entry));
+        assert!(!place(None, None).means(&entry) && ContextFilter::default().means(&entry));
+        entry.key.input_hash = Some("h".to_owned());
+        assert!(place(Some("s"), Some("h")).means(&entry) && !place(Some("s"), Some("i")).means(&entry));
+        assert!(!ContextFilter { kind: Some("b"), from: None }.means(&entry));
+    }
+
+    // CTX-015, CTX-023: what is too old for the module or of another module is not there.
+    #[test]
+    fn ctx_015_023_the_newest_that_may_be_used_is_chosen() {
+        let at = |age: u64, from: &str| {
+            let created = SystemTime::UNIX_EPOCH + seconds(10_000 - age);
+            ContextEntry::new(
+                "previous_result",
+                Key::plain("k"),
+                json!({ "module": from }),
+                Ttl::Forever,
+                created,
+            )
+        };
+        let entries = [at(10, "other"), at(20, "mine"), at(30, "mine")];
+        let accept = |ttl, from: Option<&str>| Accept {
+            kind: "previous_result".to_owned(),
+            required: false,
+            max_turns: None,
+            fields: None,
+            schema: None,
+            ttl,
+            from_module: from.map(str::to_owned),
+        };
+        let chosen = |ttl, from| {
+            choose(&accept(ttl, from), &entries, SystemTime::UNIX_EPOCH + seconds(10_000))
+                .and_then(|entry| entries.iter().position(|each| each == entry))
+        };
+        assert_eq!(chosen(None, None), Some(0));
+        assert_eq!(chosen(None, Some("mine")), Some(1));
+        assert_eq!(chosen(Some(15), Some("mine")), None);
+        assert_eq!(chosen(Some(0), None), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! Context among modules that call modules. The mode of the calling module governs its children: `main` shares,
+//! `fork` gives each a copy. Merges nothing: an update replaces the whole value of its type.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::prepare::visible_to;
+use crate::manifest::ContextMode;
+use crate::module::Module;
+
+/// The context of one module during its run.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    mode: ContextMode,
+    context: Map<String, Value>,
+    changed: BTreeSet<String>,
+}
+
+impl Flow {
+    /// The context that a module was given, and how it treats its children.
+    #[must_use]
+    pub fn new(mode: ContextMode, context: Map<String, Value>) -> Self {
+        Self { mode, context, changed: BTreeSet::new() }
+    }
+
+    /// What the module sees now.
+    #[must_use]
+    pub fn context(&self) -> &Map<String, Value> {
+        &self.context
+    }
+
+    /// The copy that a child starts with. Children that run at the same time all start with the same.
+    #[must_use]
+    pub fn handed_down(&self) -> Map<String, Value> {
+        self.context.clone()
+    }
+
+    /// The same, reduced to what the child declares.
+    #[must_use]
+    pub fn handed_to(&self, child: &Module) -> Map<String, Value> {
+        visible_to(child, &self.context)
+    }
+
+    /// Takes the updates of a child that is done: shared under `main`, the child's own business under `fork`. Children
+    /// that ran at the same time report in the order in which they are declared; the later wins.
+    pub fn child_done(&mut self, updates: Map<String, Value>) {
+        if self.mode == ContextMode::Main {
+            self.update(updates);
+        }
+    }
+
+    /// Takes what the module itself emits.
+    pub fn update(&mut self, updates: Map<String, Value>) {
+        for (kind, value) in updates {
+            self.changed.insert(kind.clone());
+            self.context.insert(kind, value);
+        }
+    }
+
+    /// What the module reports to its own caller: what it emitted, and under `main` what its children did.
+    #[must_use]
+    pub fn into_updates(self) -> Map<String, Value> {
+        let Self { context, changed, .. } = self;
+        context.into_iter().filter(|(kind, _)| changed.contains(kind)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn ctx_050_051_main_shares_and_fork_copies() {
+        for (mode, after) in
+            [(ContextMode::Main, json!({ "s": 2, "t": 9 })), (ContextMode::Fork, json!({ "s": 1 }))]
+        {
+            let mut parent = Flow::new(mode, map(json!({ "s": 1 })));
+            assert_eq!(parent.handed_down(), map(json!({ "s": 1 })));
+            parent.child_done(map(json!({ "s": 2, "t": 9 })));
+            assert_eq!(parent.handed_down(), map(after.clone()), "the next child");
+            assert_eq!(parent.context(), &map(after));
+        }
+    }
+
+    // CTX-052: parent fork, child main: the parent is unaffected, the child shares with its own children.
+    #[test]
+    fn ctx_052_the_caller_governs_its_children() {
+        let mut parent = Flow::new(ContextMode::Fork, map(json!({ "s": 1 })));
+        let mut child = Flow::new(ContextMode::Main, parent.handed_down());
+        child.child_done(map(json!({ "s": 2 })));
+        child.update(map(json!({ "own": 3 })));
+        let updates = child.into_updates();
+        assert_eq!(updates, map(json!({ "s": 2, "own": 3 })));
+        parent.child_done(updates);
+        assert_eq!(parent.context(), &map(json!({ "s": 1 })));
+        assert!(parent.into_updates().is_empty());
+
+        // The other way round the grandchild stays with the child, and the child's own word is shared.
+        let mut parent = Flow::new(ContextMode::Main, map(json!({ "s": 1 })));
+        let mut child = Flow::new(ContextMode::Fork, parent.handed_down());
+        child.child_done(map(json!({ "s": 2 })));
+        child.update(map(json!({ "own": 3 })));
+        parent.child_done(child.into_updates());
+        assert_eq!(parent.context(), &map(json!({ "s": 1, "own": 3 })));
+    }
+}

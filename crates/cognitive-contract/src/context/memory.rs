@@ -1,0 +1,104 @@
+//! Context kept in this process, and gone with it. Bounded: the oldest goes first, what has expired goes on access.
+//! Asks no clock, and shows nobody the context of another owner.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use super::entry::{Caps, ContextEntry, ContextFilter, Owner, Ttl};
+use crate::ports::ContextStore;
+
+/// A store in memory. Safe to share.
+#[derive(Debug, Default)]
+pub struct MemoryContext {
+    caps: Caps,
+    // The oldest first.
+    kept: Mutex<VecDeque<Kept>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    owner: Owner,
+    entry: ContextEntry,
+    bytes: usize,
+}
+
+impl Kept {
+    fn is(&self, owner: &Owner, kind: &str, key: &str) -> bool {
+        self.owner == *owner && self.entry.kind == kind && self.entry.key.text == key
+    }
+}
+
+impl MemoryContext {
+    /// A store with other limits than the usual.
+    #[must_use]
+    pub fn with_caps(caps: Caps) -> Self {
+        Self { caps, kept: Mutex::default() }
+    }
+
+    fn all(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+        // Each change leaves a whole list behind, so a panic elsewhere means nothing here.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is kept, without what has expired.
+    fn live(&self, now: SystemTime) -> MutexGuard<'_, VecDeque<Kept>> {
+        let mut kept = self.all();
+        kept.retain(|each| each.entry.is_live(now));
+        kept
+    }
+}
+
+impl ContextStore for MemoryContext {
+    fn get(
+        &self,
+        owner: &Owner,
+        kind: &str,
+        key: &str,
+        now: SystemTime,
+    ) -> Result<Option<ContextEntry>, String> {
+        let kept = self.live(now);
+        Ok(kept.iter().find(|each| each.is(owner, kind, key)).map(|each| each.entry.clone()))
+    }
+
+    fn put(&self, owner: &Owner, entry: &ContextEntry, now: SystemTime) -> Result<(), String> {
+        if entry.ttl == Ttl::Request {
+            return Ok(());
+        }
+        let bytes = self.caps.weigh(owner, entry, entry.value.to_string().len())?;
+        let mut kept = self.live(now);
+        kept.retain(|each| !each.is(owner, &entry.kind, &entry.key.text));
+        kept.push_back(Kept { owner: owner.clone(), entry: entry.clone(), bytes });
+        let mut total: usize = kept.iter().map(|each| each.bytes).sum();
+        while kept.len() > self.caps.entries.max(1) || total > self.caps.bytes {
+            let Some(oldest) = kept.pop_front() else { break };
+            total -= oldest.bytes;
+        }
+        Ok(())
+    }
+
+    fn list(
+        &self,
+        owner: &Owner,
+        filter: ContextFilter<'_>,
+        now: SystemTime,
+    ) -> Result<Vec<ContextEntry>, String> {
+        let kept = self.live(now);
+        let meant = kept.iter().rev().filter(|each| each.owner == *owner && filter.means(&each.entry));
+        Ok(meant.map(|each| each.entry.clone()).collect())
+    }
+
+    fn remove(&self, owner: &Owner, kind: &str, key: &str) -> Result<bool, String> {
+        let mut kept = self.all();
+        let before = kept.len();
+        kept.retain(|each| !each.is(owner, kind, key));
+        Ok(kept.len() < before)
+    }
+
+    fn gc(&self, now: SystemTime) -> Result<u64, String> {
+        let mut kept = self.all();
+        let before = kept.len();
+        kept.retain(|each| each.entry.is_live(now));
+        Ok((before - kept.len()) as u64)
+    }
+}

@@ -1,0 +1,101 @@
+//! What context loses before a model or a log sees it: values under telling names, and the ends of long texts.
+//! Works on a copy: the caller's object stays as it is.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::text::{cut, fits};
+
+/// Words in a member's name that make its value a secret.
+const TELLING: [&str; 4] = ["password", "token", "secret", "key"];
+
+/// What stands in the place of a secret text. Secrets of other types are left out.
+pub const REDACTED: &str = "[REDACTED]";
+
+/// The longest text, in code points.
+pub const LONGEST: usize = 10_000;
+
+/// Takes secrets out and cuts long texts.
+#[derive(Debug, Clone, Default)]
+pub struct Sanitiser {
+    /// Names that an operator has found harmless, in lower case.
+    exempt: BTreeSet<String>,
+}
+
+impl Sanitiser {
+    /// A sanitiser that leaves members of these names alone, such as `keywords`. Case does not matter; a name counts as
+    /// a whole.
+    #[must_use]
+    pub fn sparing(names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        Self { exempt: names.into_iter().map(|name| name.as_ref().to_lowercase()).collect() }
+    }
+
+    /// A copy without secrets and without long texts, at every depth.
+    #[must_use]
+    pub fn clean(&self, members: &Map<String, Value>) -> Map<String, Value> {
+        let clean = |(name, value): (&String, &Value)| {
+            let value = match value {
+                Value::String(_) if self.is_telling(name) => Value::from(REDACTED),
+                _ if self.is_telling(name) => return None,
+                other => self.clean_value(other),
+            };
+            Some((name.clone(), value))
+        };
+        members.iter().filter_map(clean).collect()
+    }
+
+    fn clean_value(&self, value: &Value) -> Value {
+        match value {
+            Value::Object(members) => Value::Object(self.clean(members)),
+            Value::Array(items) => items.iter().map(|item| self.clean_value(item)).collect(),
+            Value::String(text) if !fits(text, LONGEST) => Value::from(cut(text, LONGEST)),
+            other => other.clone(),
+        }
+    }
+
+    fn is_telling(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        TELLING.iter().any(|word| name.contains(word)) && !self.exempt.contains(&name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn clean(sanitiser: &Sanitiser, value: Value) -> Value {
+        Value::Object(sanitiser.clean(value.as_object().unwrap()))
+    }
+
+    // CTX-041, C-53: texts are redacted, everything else under such a name is gone.
+    #[test]
+    fn ctx_041_sec_024_telling_names_at_any_depth_and_in_any_case() {
+        let given = json!({
+            "API_KEY": "a", "list": [{ "AccessToken": "b", "n": 1 }, [{ "client_secret": { "deep": "c" } }]],
+            "password_hint": 7, "to\u{212a}en": "d", "plain": "key",
+        });
+        let expected = json!({
+            "API_KEY": REDACTED, "list": [{ "AccessToken": REDACTED, "n": 1 }, [{}]],
+            "to\u{212a}en": REDACTED, "plain": "key",
+        });
+        assert_eq!(clean(&Sanitiser::default(), given), expected);
+    }
+
+    #[test]
+    fn ctx_041_operators_can_spare_names() {
+        let given = json!({ "Keywords": ["a"], "monkey": "b", "key": "c" });
+        let sanitiser = Sanitiser::sparing(["keywords", "MONKEY"]);
+        assert_eq!(clean(&sanitiser, given), json!({ "Keywords": ["a"], "monkey": "b", "key": REDACTED }));
+    }
+
+    #[test]
+    fn ctx_042_long_texts_are_cut_in_code_points() {
+        let given = json!({ "a": ["😀".repeat(10_001), "x".repeat(10_000)] });
+        let cleaned = clean(&Sanitiser::default(), given);
+        assert_eq!(cleaned["a"][0].as_str().unwrap().chars().count(), 10_000);
+        assert_eq!(cleaned["a"][1].as_str().unwrap().len(), 10_000);
+    }
+}

@@ -1,0 +1,81 @@
+//! The store in memory: isolation, expiry, limits. The one on disk is held to the same by its own tests.
+
+use std::time::Duration;
+
+use super::*;
+
+fn at(seconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+fn entry(key: &str, value: Value, ttl: i64) -> ContextEntry {
+    ContextEntry::new("s", Key::plain(key), value, Ttl::parse(ttl).unwrap(), at(0))
+}
+
+fn keys(store: &MemoryContext, owner: &Owner, now: u64) -> Vec<String> {
+    let entries = store.list(owner, ContextFilter::default(), at(now)).unwrap();
+    entries.into_iter().map(|entry| entry.key.text).collect()
+}
+
+#[test]
+fn s_23_nobody_sees_the_context_of_another() {
+    let store = MemoryContext::default();
+    let owners = [
+        Owner::user(Some("ann")),
+        Owner::user(Some("bob")),
+        Owner::user(None),
+        Owner::new(Some("acme"), Some("ann")),
+        Owner::new(Some("ann"), None),
+    ];
+    for (number, owner) in owners.iter().enumerate() {
+        store.put(owner, &entry("k", json!(number), -1), at(0)).unwrap();
+    }
+    for (number, owner) in owners.iter().enumerate() {
+        assert_eq!(store.get(owner, "s", "k", at(1)).unwrap().unwrap().value, json!(number));
+        assert_eq!(keys(&store, owner, 1), ["k"]);
+    }
+    assert!(!store.remove(&Owner::user(Some("eve")), "s", "k").unwrap());
+    assert!(store.remove(&owners[0], "s", "k").unwrap() && !store.remove(&owners[0], "s", "k").unwrap());
+    assert_eq!(keys(&store, &owners[1], 1), ["k"]);
+}
+
+// CTX-022: expired at its age, and gone from the store; 0 is never kept.
+#[test]
+fn ctx_022_s_44_what_has_expired_is_gone() {
+    let store = MemoryContext::default();
+    let owner = Owner::default();
+    for (key, ttl) in [("hour", 3_600), ("never", -1), ("request", 0), ("minute", 60)] {
+        store.put(&owner, &entry(key, json!(1), ttl), at(0)).unwrap();
+    }
+    assert_eq!(keys(&store, &owner, 59), ["minute", "never", "hour"]);
+    assert_eq!(store.get(&owner, "s", "minute", at(60)).unwrap(), None);
+    assert_eq!(keys(&store, &owner, 59), ["never", "hour"], "it does not come back with the clock");
+    assert_eq!((store.gc(at(3_600)), store.gc(at(3_600))), (Ok(1), Ok(0)));
+    assert_eq!(keys(&store, &owner, 400_000_000), ["never"]);
+}
+
+#[test]
+fn s_23_the_oldest_goes_first() {
+    let owner = Owner::default();
+    let store = MemoryContext::default();
+    for number in 0..1_001 {
+        store.put(&owner, &entry(&number.to_string(), json!(1), -1), at(0)).unwrap();
+    }
+    store.put(&owner, &entry("1", json!(2), -1), at(0)).unwrap();
+    let kept = keys(&store, &owner, 1);
+    assert_eq!(
+        (kept.len(), kept[0].as_str(), kept[999].as_str()),
+        (1_000, "1", "2"),
+        "a new value makes it new"
+    );
+
+    let store = MemoryContext::with_caps(Caps { entries: 100, bytes: 10_000 });
+    for number in 0..30 {
+        store.put(&owner, &entry(&number.to_string(), json!("x".repeat(900)), -1), at(0)).unwrap();
+    }
+    let kept = keys(&store, &owner, 1);
+    assert_eq!((kept.len(), kept[0].as_str()), (10, "29"));
+    let error = store.put(&owner, &entry("large", json!("x".repeat(2_000)), -1), at(0)).unwrap_err();
+    assert!(error.ends_with("at most 1000 are kept"), "{error}");
+    assert_eq!(keys(&store, &owner, 1), kept, "nothing was pushed out for it");
+}
