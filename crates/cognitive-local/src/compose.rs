@@ -1,0 +1,243 @@
+//! One answer, token by token: what the grammar forces is written without asking, the rest is chosen by the model among
+//! what the grammar allows, and near the limit the document is brought to its end. Knows no queue and no provider.
+
+use crate::closing::{self, End, Labels};
+use crate::confidence::Confidence;
+use crate::engine::FeedError;
+use crate::guide::{Grammar, Lost, Walk};
+use crate::model::{Reading, Vocabulary};
+use crate::place::{Now, Place};
+use crate::sample::Sampler;
+use crate::shape::Shape;
+
+/// Tokens for `meta.explain` when a document is closed: one short sentence.
+const MOST_WORDS: usize = 24;
+/// Tokens that the model may need for this and for labels that are not the shortest.
+const MARGIN: usize = 12 + MOST_WORDS;
+
+/// What to write.
+pub(crate) struct Order<'a> {
+    pub grammar: &'a Grammar,
+    pub vocabulary: &'a dyn Vocabulary,
+    /// The whole prompt; what the session has read of it already is not read again.
+    pub prompt: &'a [u32],
+    /// How many tokens the answer may have. A document that cannot be shorter is longer.
+    pub budget: usize,
+    pub temperature: f64,
+    pub seed: u64,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub tokens: usize,
+    /// Whether the limit cut it short.
+    pub closed: bool,
+    /// What its confidence was measured from.
+    pub confidence_from: Option<&'static str>,
+}
+
+/// Why there is no whole document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// Somebody asked to stop.
+    Stopped,
+    /// The grammar gave up, or no end was found.
+    Lost(String),
+}
+
+impl From<Lost> for Halt {
+    fn from(lost: Lost) -> Self {
+        Self::Lost(lost.0)
+    }
+}
+
+/// Writes a document. `stop` is asked at least once per token; `out` gets the bytes as they are decided.
+pub(crate) fn compose(
+    reading: &mut dyn Reading,
+    order: &Order<'_>,
+    stop: &dyn Fn() -> bool,
+    out: &mut dyn FnMut(&[u8]),
+) -> Result<Written, Halt> {
+    let known = reading.tokens().len();
+    let unread = order.prompt.get(known..).unwrap_or_default().to_vec();
+    let mut composer = Composer {
+        order,
+        out,
+        shape: Shape::new(&order.grammar.schema),
+        walk: order.grammar.walk(),
+        place: Place::default(),
+        unread,
+        sampler: Sampler::new(order.vocabulary.len(), order.temperature, order.seed),
+        confidence: Confidence::default(),
+        label: (u32::MAX, false),
+        look_at: 0,
+        can_ask: true,
+        words: 0,
+        offered_confidence: false,
+        written: Written { tokens: 0, closed: false, confidence_from: None },
+    };
+    composer.run(reading, stop)?;
+    Ok(composer.written)
+}
+
+struct Composer<'a> {
+    order: &'a Order<'a>,
+    out: &'a mut dyn FnMut(&[u8]),
+    shape: Shape<'a>,
+    walk: Walk,
+    place: Place,
+    /// Tokens that the model has not read yet.
+    unread: Vec<u32>,
+    sampler: Sampler,
+    confidence: Confidence,
+    /// A value and whether it is a label.
+    label: (u32, bool),
+    /// After how many tokens to see again whether it is time to close.
+    look_at: usize,
+    can_ask: bool,
+    /// How many tokens of an explanation were asked for while closing.
+    words: usize,
+    offered_confidence: bool,
+    written: Written,
+}
+
+impl Composer<'_> {
+    fn run(&mut self, reading: &mut dyn Reading, stop: &dyn Fn() -> bool) -> Result<(), Halt> {
+        loop {
+            if stop() {
+                return Err(Halt::Stopped);
+            }
+            let forced = self.walk.forced()?;
+            self.emit(&forced);
+            if self.walk.is_over() {
+                return Ok(());
+            }
+            let here = self.here();
+            if self.write_confidence(&here)? {
+                continue;
+            }
+            if !self.written.closed && self.written.tokens >= self.look_at {
+                self.look_ahead()?;
+            }
+            if self.written.closed && self.close(&here)? {
+                continue;
+            }
+            self.ask(reading, stop, &here)?;
+        }
+    }
+
+    /// The place behind what the grammar has pending.
+    fn here(&mut self) -> Place {
+        let mut here = self.place.clone();
+        here.advance(self.walk.pending());
+        here
+    }
+
+    fn emit(&mut self, tokens: &[u32]) {
+        for token in tokens {
+            if !self.order.vocabulary.is_control(*token) {
+                let bytes = self.order.vocabulary.bytes(*token);
+                self.place.advance(bytes);
+                (self.out)(bytes);
+            }
+        }
+        self.unread.extend_from_slice(tokens);
+        self.written.tokens += tokens.len();
+    }
+
+    /// Writes the measured confidence where it belongs, if the grammar takes it.
+    fn write_confidence(&mut self, here: &Place) -> Result<bool, Halt> {
+        if self.offered_confidence || !closing::is_at_confidence(here) {
+            return Ok(false);
+        }
+        self.offered_confidence = true;
+        let Some((number, source)) = self.confidence.measured() else { return Ok(false) };
+        let fits = self.walk.explore(|steps| closing::fits(steps, &number)).unwrap_or(false);
+        if fits {
+            let bytes = [self.walk.pending(), number.as_bytes()].concat();
+            let tokens = self.walk.write(&bytes)?;
+            self.emit(&tokens);
+            self.written.confidence_from = Some(source);
+        }
+        Ok(fits)
+    }
+
+    /// Sees how long the shortest end is, and whether it is time for it.
+    fn look_ahead(&mut self) -> Result<(), Halt> {
+        let plan = closing::plan(&mut self.walk.fork(), &self.place, self.shape, None, Labels::Shortest);
+        let left = self.order.budget.saturating_sub(self.written.tokens);
+        if !plan.is_whole() {
+            self.look_at = self.written.tokens + MARGIN;
+            return if left > 0 { Ok(()) } else { Err(Halt::Lost("no end was found".to_owned())) };
+        }
+        let end = self.order.vocabulary.encode(&plan.bytes).len() + MARGIN;
+        let slack = left.saturating_sub(end);
+        // A new list or object makes the end longer, so the closer it is, the more often to look.
+        self.look_at = self.written.tokens + (slack / 4).max(1);
+        self.written.closed = slack == 0;
+        Ok(())
+    }
+
+    /// Writes the end, or up to the next label; `false` if it is the model's turn.
+    fn close(&mut self, here: &Place) -> Result<bool, Halt> {
+        if self.can_ask && closing::is_explain(here) && self.words < MOST_WORDS {
+            self.words += 1;
+            return Ok(false);
+        }
+        if self.can_ask && here.in_value() && here.now() != Now::Value && self.is_label(here) {
+            return Ok(false);
+        }
+        let labels = if self.can_ask { Labels::Model } else { Labels::Shortest };
+        let confidence = self.confidence.measured();
+        let number = confidence.as_ref().map(|(number, _)| number.as_str());
+        let pending = self.walk.pending().len();
+        let plan = closing::plan(&mut self.walk, &self.place, self.shape, number, labels);
+        match plan.end {
+            End::Stuck => return Err(Halt::Lost("no end was found".to_owned())),
+            End::Label if plan.bytes.len() == pending => return Ok(false),
+            End::Label | End::Whole => {}
+        }
+        let tokens = self.walk.write(&plan.bytes)?;
+        self.emit(&tokens);
+        if plan.has_confidence {
+            self.offered_confidence = true;
+            self.written.confidence_from = confidence.map(|(_, source)| source);
+        }
+        Ok(true)
+    }
+
+    /// Lets the model choose a token.
+    fn ask(&mut self, reading: &mut dyn Reading, stop: &dyn Fn() -> bool, here: &Place) -> Result<(), Halt> {
+        let mask = self.walk.mask()?;
+        let is_label = here.in_value() && self.is_label(here);
+        let logits = match reading.feed(&self.unread, stop) {
+            Ok(logits) => logits,
+            Err(FeedError::Cancelled) => return Err(Halt::Stopped),
+            Err(FeedError::Full) => {
+                // Nothing more can be read; so nothing more is asked.
+                self.can_ask = false;
+                self.written.closed = true;
+                return Ok(());
+            }
+        };
+        self.unread.clear();
+        let is_free_text = here.now() == Now::String && !is_label;
+        let choice = self.sampler.choose(logits, &mask, is_free_text);
+        let choice = choice.ok_or_else(|| Halt::Lost("the model has no opinion".to_owned()))?;
+        if is_free_text {
+            self.sampler.remember(choice.token, self.order.vocabulary.bytes(choice.token));
+        }
+        self.confidence.note(here, is_label, choice.probability);
+        self.walk.take(choice.token)?;
+        self.emit(&[choice.token]);
+        Ok(())
+    }
+
+    fn is_label(&mut self, here: &Place) -> bool {
+        if self.label.0 != here.values() {
+            self.label = (here.values(), self.shape.is_label(here));
+        }
+        self.label.1
+    }
+}

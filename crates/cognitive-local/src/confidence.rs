@@ -1,0 +1,102 @@
+//! How sure the model was, measured while it wrote: a small model that is asked for a number makes one up.
+//! Says nothing where nothing was chosen.
+
+use crate::place::Place;
+
+/// No measurement gives certainty, and none its opposite.
+const RANGE: (f64, f64) = (0.01, 0.99);
+
+/// What was measured from, in the words of the receipt.
+pub(crate) const LABELS: &str = "label_probability";
+/// See [`LABELS`].
+pub(crate) const TOKENS: &str = "token_probability";
+
+/// Gathers the probabilities of choices in `data`.
+#[derive(Debug, Default)]
+pub(crate) struct Confidence {
+    /// The least probable of the finished labels.
+    weakest: Option<f64>,
+    /// The label that is being written: which value it is, and the product so far.
+    label: Option<(u32, f64)>,
+    logarithms: f64,
+    choices: u32,
+}
+
+impl Confidence {
+    /// Notes a choice of the model at a place.
+    pub(crate) fn note(&mut self, place: &Place, is_label: bool, probability: f32) {
+        if !place.is_below("data") {
+            return;
+        }
+        let probability = f64::from(probability).max(f64::MIN_POSITIVE);
+        self.logarithms += probability.ln();
+        self.choices = self.choices.saturating_add(1);
+        if !is_label || !place.in_value() {
+            return;
+        }
+        match &mut self.label {
+            Some((value, product)) if *value == place.values() => *product *= probability,
+            _ => {
+                self.weakest = self.least();
+                self.label = Some((place.values(), probability));
+            }
+        }
+    }
+
+    fn least(&self) -> Option<f64> {
+        let current = self.label.map(|(_, product)| product);
+        [self.weakest, current].into_iter().flatten().min_by(f64::total_cmp)
+    }
+
+    /// The number to write, with two decimals, and where it comes from.
+    pub(crate) fn measured(&self) -> Option<(String, &'static str)> {
+        let (value, source) = match self.least() {
+            Some(least) => (least, LABELS),
+            None if self.choices > 0 => ((self.logarithms / f64::from(self.choices)).exp(), TOKENS),
+            None => return None,
+        };
+        let text = format!("{:.2}", value.clamp(RANGE.0, RANGE.1));
+        // A step of 0.01 is one way of writing each number: the short one.
+        Some((text.trim_end_matches('0').to_owned(), source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Place {
+        let mut place = Place::default();
+        place.advance(text.as_bytes());
+        place
+    }
+
+    #[test]
+    fn the_weakest_label_decides() {
+        let mut confidence = Confidence::default();
+        confidence.note(&at(r#"{"data":{"a":"#), true, 0.9);
+        confidence.note(&at(r#"{"data":{"a":"x"#), true, 0.5);
+        confidence.note(&at(r#"{"data":{"a":"xy","b":"#), true, 0.8);
+        confidence.note(&at(r#"{"data":{"a":"xy","b":"z","c":"words"#), false, 0.01);
+        assert_eq!(confidence.measured(), Some(("0.45".to_owned(), LABELS)));
+    }
+
+    #[test]
+    fn without_labels_it_is_the_mean_of_all_choices_in_data() {
+        let mut confidence = Confidence::default();
+        assert_eq!(confidence.measured(), None);
+        confidence.note(&at(r#"{"data":{"t":""#), false, 0.9);
+        confidence.note(&at(r#"{"data":{"t":"a"#), false, 0.4);
+        confidence.note(&at(r#"{"data":{},"meta":{"risk":"#), true, 0.001);
+        assert_eq!(confidence.measured(), Some(("0.6".to_owned(), TOKENS)));
+    }
+
+    #[test]
+    fn nothing_is_certain() {
+        let mut confidence = Confidence::default();
+        confidence.note(&at(r#"{"data":{"a":"#), true, 1.0);
+        assert_eq!(confidence.measured().unwrap().0, "0.99");
+        confidence.note(&at(r#"{"data":{"a":1,"b":"#), true, 0.0);
+        assert_eq!(confidence.measured().unwrap().0, "0.01");
+    }
+}

@@ -1,0 +1,210 @@
+//! Where a worker answers a request: prompt, grammar, session, text, report. One try, unless the grammar is such that its
+//! end is not certain; then nothing is said before it is known.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use cognitive_contract::ports::{Attempt, DecodeMode, ModelEnd, ProviderError, Usage};
+use serde_json::{Value, json};
+
+use crate::chat::{self, Prompt};
+use crate::compose::{Halt, Order, Written, compose};
+use crate::guide::{Grammar, Guide};
+use crate::model::Weights;
+use crate::provider::OpenError;
+use crate::queue::{Job, Queue, Report};
+use crate::sessions::Sessions;
+use crate::utf8::Characters;
+
+/// The longest answer where nobody said.
+const USUAL_BUDGET: u64 = 512;
+/// The seed where nobody said. Any number will do, as long as it is always the same.
+const USUAL_SEED: u64 = 2_718_281_828;
+/// How often an answer without a certain end is tried.
+const MOST_TRIES: u64 = 3;
+
+type Load = dyn Fn() -> Result<Arc<dyn Weights>, OpenError> + Send + Sync;
+
+/// Everything that workers share.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    model: String,
+    load: Arc<Load>,
+    threads: usize,
+    slices: bool,
+    tools: OnceLock<Result<Arc<Tools>, OpenError>>,
+}
+
+/// What there is once the weights are loaded.
+pub(crate) struct Tools {
+    weights: Arc<dyn Weights>,
+    guide: Guide,
+    sessions: Mutex<Sessions>,
+}
+
+impl Desk {
+    pub(crate) fn new(
+        model: &str,
+        load: impl Fn() -> Result<Arc<dyn Weights>, OpenError> + Send + Sync + 'static,
+        threads: usize,
+    ) -> Self {
+        Self { model: model.to_owned(), load: Arc::new(load), threads, slices: false, tools: OnceLock::new() }
+    }
+
+    pub(crate) fn rename(&mut self, name: &str) {
+        name.clone_into(&mut self.model);
+    }
+
+    /// From now on there are as many workers as cores, so each computes alone.
+    pub(crate) fn serve_many(&mut self) {
+        (self.threads, self.slices, self.tools) = (1, true, OnceLock::new());
+    }
+
+    /// The weights and what belongs to them, loaded at the first call.
+    pub(crate) fn tools(&self) -> Result<&Arc<Tools>, OpenError> {
+        let load = || {
+            let weights = (self.load)()?;
+            let guide = Guide::new(Arc::clone(&weights), self.slices).map_err(OpenError::Vocabulary)?;
+            Ok(Arc::new(Tools { weights, guide, sessions: Mutex::default() }))
+        };
+        self.tools.get_or_init(load).as_ref().map_err(Clone::clone)
+    }
+
+    /// Answers one request.
+    pub(crate) fn serve(&self, job: &Job, queue: &Queue) -> Result<ModelEnd, ProviderError> {
+        let began = Instant::now();
+        if job.is_late() {
+            return Err(ProviderError::Timeout);
+        }
+        let tools = self.tools().map_err(|error| ProviderError::Unavailable(error.to_string()))?;
+        let mut service = Service { desk: self, tools, job, queue, began };
+        service.answer().inspect_err(|error| {
+            let attempt = Attempt::new(DecodeMode::Grammar, error.to_string(), began.elapsed());
+            job.report(Report::Attempt(attempt));
+        })
+    }
+}
+
+/// One request at the desk.
+struct Service<'a> {
+    desk: &'a Desk,
+    tools: &'a Tools,
+    job: &'a Job,
+    queue: &'a Queue,
+    began: Instant,
+}
+
+impl Service<'_> {
+    fn answer(&mut self) -> Result<ModelEnd, ProviderError> {
+        let call = &self.job.call;
+        let any_object = json!({ "type": "object", "x-guidance": { "whitespace_flexible": false } });
+        let schema: &Value = call.schema.as_ref().map_or(&any_object, |lowered| &lowered.schema);
+        let grammar = self.tools.guide.grammar(schema);
+        let grammar = grammar.map_err(|refusal| ProviderError::Unavailable(refusal.to_string()))?;
+        let prompt = chat::prompt(call, self.tools.weights.vocabulary())?;
+        let wanted = usize::try_from(call.max_output_tokens.unwrap_or(USUAL_BUDGET)).unwrap_or(usize::MAX);
+        let shortest = grammar.shortest.unwrap_or(0);
+        let budget = chat::room(&prompt, self.tools.weights.context_length(), shortest, wanted)?;
+        let seed = call.seed.unwrap_or(USUAL_SEED);
+        let written = match grammar.shortest {
+            Some(_) => self.stream(&grammar, &prompt, budget, seed),
+            None => self.try_again(&grammar, &prompt, budget, seed),
+        };
+        let written = written.map_err(|halt| self.failure(halt))?;
+        Ok(self.end(&grammar, &prompt, written))
+    }
+
+    /// An answer that is heard while it is written.
+    fn stream(&self, grammar: &Grammar, prompt: &Prompt, budget: usize, seed: u64) -> Result<Written, Halt> {
+        let mut characters = Characters::default();
+        self.write(grammar, prompt, budget, seed, &mut |bytes| {
+            let text = characters.push(bytes);
+            if !text.is_empty() {
+                self.job.report(Report::Piece(text));
+            }
+        })
+    }
+
+    /// An answer that is heard when it is whole, since it may not get there: then other dice are tried.
+    fn try_again(
+        &self,
+        grammar: &Grammar,
+        prompt: &Prompt,
+        budget: usize,
+        seed: u64,
+    ) -> Result<Written, Halt> {
+        let mut last = Halt::Stopped;
+        for again in 0..MOST_TRIES {
+            let mut text = Vec::new();
+            let written = self.write(grammar, prompt, budget, seed.wrapping_add(again), &mut |bytes| {
+                text.extend_from_slice(bytes);
+            });
+            match written {
+                Ok(written) => {
+                    self.job.report(Report::Piece(String::from_utf8_lossy(&text).into_owned()));
+                    return Ok(written);
+                }
+                Err(Halt::Stopped) => return Err(Halt::Stopped),
+                Err(halt) => last = halt,
+            }
+        }
+        Err(last)
+    }
+
+    fn write(
+        &self,
+        grammar: &Grammar,
+        prompt: &Prompt,
+        budget: usize,
+        seed: u64,
+        out: &mut dyn FnMut(&[u8]),
+    ) -> Result<Written, Halt> {
+        let vocabulary = self.tools.weights.vocabulary();
+        let order = Order {
+            grammar,
+            vocabulary,
+            prompt: &prompt.tokens,
+            budget,
+            temperature: self.job.call.temperature,
+            seed,
+        };
+        let mut session = self.sessions().take(prompt, &self.tools.weights, self.desk.threads);
+        let stop = || {
+            self.queue.sweep();
+            self.job.is_cancelled() || self.job.is_late()
+        };
+        let written = compose(&mut *session, &order, &stop, out);
+        self.sessions().give_back(session);
+        written
+    }
+
+    fn sessions(&self) -> std::sync::MutexGuard<'_, Sessions> {
+        // Whatever panicked, the sessions in the list are whole.
+        self.tools.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failure(&self, halt: Halt) -> ProviderError {
+        match halt {
+            Halt::Stopped if self.job.is_late() => ProviderError::Timeout,
+            Halt::Stopped => ProviderError::Interrupted("nobody waits for it".to_owned()),
+            Halt::Lost(why) => ProviderError::Interrupted(why),
+        }
+    }
+
+    fn end(&self, grammar: &Grammar, prompt: &Prompt, written: Written) -> ModelEnd {
+        let mut outcome = "ok".to_owned();
+        if written.closed {
+            outcome.push_str("; brought to an end at the token limit");
+        }
+        if let Some(refusal) = &grammar.lenient {
+            outcome = format!("{outcome}; not everything was enforced: {refusal}");
+        }
+        let decode = self.job.call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar);
+        self.job.report(Report::Attempt(Attempt::new(decode, outcome, self.began.elapsed())));
+        let mut end = ModelEnd::complete(&self.desk.model, decode);
+        end.usage =
+            Some(Usage { input_tokens: prompt.tokens.len() as u64, output_tokens: written.tokens as u64 });
+        end.confidence_from = written.confidence_from;
+        end
+    }
+}

@@ -1,0 +1,177 @@
+//! The other side of a product: activations as signed bytes, 32 to a block with one scale. Eight tokens lie side by side,
+//! because the kernels take weights apart once for eight tokens.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the lengths follow from the shape of the model, which was checked on load"
+)]
+#![expect(
+    clippy::inline_always,
+    reason = "only what is inlined is compiled for the instructions of its kernel"
+)]
+#![expect(clippy::cast_possible_truncation, reason = "a byte is what is wanted of the bits")]
+
+use super::raw::{Kernel, Work};
+use super::tiles::COLUMNS;
+
+/// How many tokens lie side by side.
+pub(super) const LANES: usize = 8;
+
+/// 32 activations of one token.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(16))]
+pub(super) struct Quantised {
+    /// Four signed bytes each, the first in the lowest place.
+    pub(super) bytes: [i32; 8],
+    /// What a byte is worth.
+    pub(super) scale: f32,
+    /// The sum of the bytes times their worth.
+    pub(super) scaled_sum: f32,
+    /// The sum of the bytes.
+    pub(super) sum: i32,
+}
+
+/// The same 32 columns of eight tokens.
+pub(super) type Group = [Quantised; LANES];
+
+/// The activations of a few tokens.
+#[derive(Debug, Default)]
+pub(super) struct Activations {
+    groups: Vec<Group>,
+    blocks: usize,
+    tokens: usize,
+}
+
+impl Activations {
+    /// Quantises the rows of `x`.
+    pub(super) fn quantise(&mut self, kernel: Kernel, x: &[f32], columns: usize) {
+        self.resize(x.len() / columns, columns);
+        kernel.run(Quantise { x, columns, to: self });
+    }
+
+    /// Brings each row of `x` to the length one, weighs it and quantises it.
+    pub(super) fn normalise(&mut self, kernel: Kernel, x: &[f32], weights: &[f32], epsilon: f32) {
+        self.resize(x.len() / weights.len(), weights.len());
+        kernel.run(Normalise { x, weights, epsilon, to: self });
+    }
+
+    fn resize(&mut self, tokens: usize, columns: usize) {
+        self.tokens = tokens;
+        self.blocks = columns / COLUMNS;
+        self.groups.resize(self.blocks * tokens.div_ceil(LANES), Group::default());
+    }
+
+    /// How many tokens there are.
+    pub(super) fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// The blocks of every eight tokens, and how many tokens they are.
+    pub(super) fn groups(&self) -> impl Iterator<Item = (usize, &[Group])> {
+        let counts = (0..self.tokens).step_by(LANES).map(|first| (self.tokens - first).min(LANES));
+        counts.zip(self.groups.chunks_exact(self.blocks))
+    }
+
+    #[inline(always)]
+    fn set(&mut self, token: usize, block: usize, x: &[f32; COLUMNS]) {
+        let group = token / LANES * self.blocks + block;
+        self.groups[group][token % LANES] = quantised(x);
+    }
+}
+
+struct Quantise<'a> {
+    x: &'a [f32],
+    columns: usize,
+    to: &'a mut Activations,
+}
+
+impl Work for Quantise<'_> {
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        for (token, row) in self.x.chunks_exact(self.columns).enumerate() {
+            for (block, x) in row.as_chunks().0.iter().enumerate() {
+                self.to.set(token, block, x);
+            }
+        }
+    }
+}
+
+struct Normalise<'a> {
+    x: &'a [f32],
+    weights: &'a [f32],
+    epsilon: f32,
+    to: &'a mut Activations,
+}
+
+impl Work for Normalise<'_> {
+    #[inline(always)]
+    #[expect(clippy::cast_precision_loss, reason = "no model is wide enough to lose a digit")]
+    fn run<const FUSED: bool>(self) {
+        let columns = self.weights.len();
+        for (token, row) in self.x.chunks_exact(columns).enumerate() {
+            let mut squares = [0.0_f32; COLUMNS];
+            for x in row.as_chunks::<COLUMNS>().0 {
+                for (square, x) in squares.iter_mut().zip(x) {
+                    *square = super::raw::fused::<FUSED>(*x, *x, *square);
+                }
+            }
+            let factor = 1.0 / (sum(squares) / columns as f32 + self.epsilon).sqrt();
+            let weights = self.weights.as_chunks::<COLUMNS>().0;
+            for (block, (x, weights)) in row.as_chunks::<COLUMNS>().0.iter().zip(weights).enumerate() {
+                let mut scaled = [0.0; COLUMNS];
+                for ((scaled, x), weight) in scaled.iter_mut().zip(x).zip(weights) {
+                    *scaled = x * factor * weight;
+                }
+                self.to.set(token, block, &scaled);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn quantised(x: &[f32; COLUMNS]) -> Quantised {
+    // Adding this to a small number leaves its nearest whole number in the lowest bits.
+    const ROUND: f32 = 12_582_912.0;
+    let mut largest = [0.0_f32; COLUMNS];
+    for (largest, x) in largest.iter_mut().zip(x) {
+        *largest = x.abs();
+    }
+    let largest = fold(largest, |one, other| if one > other { one } else { other });
+    let scale = largest / 127.0;
+    let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
+    let mut whole = [0_u8; COLUMNS];
+    let mut sum = 0;
+    for (whole, x) in whole.iter_mut().zip(x) {
+        *whole = (x * inverse + ROUND).to_bits() as u8;
+        sum += i32::from(whole.cast_signed());
+    }
+    let mut bytes = [0_i32; 8];
+    for (bytes, four) in bytes.iter_mut().zip(whole.as_chunks().0) {
+        *bytes = i32::from_le_bytes(*four);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "at most 32 times 127")]
+    let scaled_sum = scale * sum as f32;
+    Quantised { bytes, scale, scaled_sum, sum }
+}
+
+/// The sum of a block, always in the same order.
+#[inline(always)]
+pub(super) fn sum(x: [f32; COLUMNS]) -> f32 {
+    fold(x, |one, other| one + other)
+}
+
+/// Halves a block until one number is left: an order that every instruction set can keep.
+#[inline(always)]
+pub(super) fn fold(mut x: [f32; COLUMNS], with: impl Fn(f32, f32) -> f32) -> f32 {
+    // Unrolled by hand, because a closure in a closure would not be compiled for the kernel that this runs under.
+    for i in 0..16 {
+        x[i] = with(x[i], x[i + 16]);
+    }
+    for i in 0..8 {
+        x[i] = with(x[i], x[i + 8]);
+    }
+    for i in 0..4 {
+        x[i] = with(x[i], x[i + 4]);
+    }
+    with(with(x[0], x[2]), with(x[1], x[3]))
+}

@@ -1,0 +1,230 @@
+//! Looks back: keys and values in pages of 32 positions, and the weighted sum over them. Pages are taken one after the
+//! other with a running maximum, so that a page is read once for all tokens of a block and nothing grows with the
+//! square of the prompt. What a token gets does not depend on the tokens computed beside it.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the lengths follow from the shape of the model, which was checked on load"
+)]
+#![expect(
+    clippy::inline_always,
+    reason = "only what is inlined is compiled for the instructions of its kernel"
+)]
+
+use std::sync::{PoisonError, RwLock};
+
+use super::activations::{fold, sum};
+use super::exp::exp;
+use super::raw::{Kernel, Work, fused};
+
+/// How many positions a page has, and how many numbers are computed side by side.
+pub(super) const PAGE: usize = 32;
+
+/// How the heads of a layer are laid out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heads {
+    /// How many heads ask.
+    pub(super) queries: usize,
+    /// How many heads answer; each serves the same number of the others.
+    pub(super) keys: usize,
+    /// How wide a head is; a multiple of 32.
+    pub(super) width: usize,
+}
+
+/// The keys and values of 32 positions of one layer.
+#[derive(Debug)]
+struct Page {
+    /// Per head and column, 32 positions.
+    keys: Box<[f32]>,
+    /// Per head and position, the columns.
+    values: Box<[f32]>,
+}
+
+/// The keys and values of one layer. The locks are never waited for in earnest: a page is written for a moment, and the
+/// positions that others read in it are complete by then.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pages: Vec<RwLock<Page>>,
+}
+
+impl Memory {
+    /// Makes room for this many positions.
+    pub(super) fn reserve(&mut self, positions: usize, heads: Heads) {
+        let size = heads.keys * heads.width * PAGE;
+        let page = || Page { keys: vec![0.0; size].into(), values: vec![0.0; size].into() };
+        let count = positions.div_ceil(PAGE).max(self.pages.len());
+        self.pages.resize_with(count, || RwLock::new(page()));
+    }
+
+    /// Gives back the room beyond this many positions.
+    pub(super) fn shrink(&mut self, positions: usize) {
+        self.pages.truncate(positions.div_ceil(PAGE));
+    }
+
+    /// Stores the keys and values of the positions from `first` on, one row each.
+    pub(super) fn store(&self, first: usize, keys: &[f32], values: &[f32], heads: Heads) {
+        let row = heads.keys * heads.width;
+        let rows = keys.chunks_exact(row).zip(values.chunks_exact(row));
+        for (position, (keys, values)) in (first..).zip(rows) {
+            let mut page = self.pages[position / PAGE].write().unwrap_or_else(PoisonError::into_inner);
+            let slot = position % PAGE;
+            for (column, key) in keys.iter().enumerate() {
+                page.keys[column * PAGE + slot] = *key;
+            }
+            for (head, values) in values.chunks_exact(heads.width).enumerate() {
+                let at = (head * PAGE + slot) * heads.width;
+                page.values[at..at + heads.width].copy_from_slice(values);
+            }
+        }
+    }
+}
+
+/// The room that looking back needs.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    /// Per token and head.
+    largest: Vec<f32>,
+    /// Per token and head.
+    total: Vec<f32>,
+}
+
+/// For the tokens from position `first` on: what each head sees of itself and of everything before, into `out`.
+pub(super) fn attend(
+    kernel: Kernel,
+    memory: &Memory,
+    first: usize,
+    queries: &[f32],
+    out: &mut [f32],
+    looks: &mut Looks,
+    heads: Heads,
+) {
+    let tokens = queries.len() / (heads.queries * heads.width);
+    looks.largest.clear();
+    looks.largest.resize(tokens * heads.queries, f32::NEG_INFINITY);
+    looks.total.clear();
+    looks.total.resize(tokens * heads.queries, 0.0);
+    out.fill(0.0);
+    let pages = (first + tokens).div_ceil(PAGE);
+    for (at, page) in memory.pages[..pages].iter().enumerate() {
+        let page = page.read().unwrap_or_else(PoisonError::into_inner);
+        let page = &*page;
+        kernel.run(PageLook { kernel, page, start: at * PAGE, first, queries, out, looks, heads });
+    }
+    for (row, total) in out.chunks_exact_mut(heads.width).zip(&looks.total) {
+        for x in row {
+            *x /= total;
+        }
+    }
+}
+
+/// One page, seen by all tokens of a block.
+struct PageLook<'a> {
+    kernel: Kernel,
+    page: &'a Page,
+    /// The first position of the page.
+    start: usize,
+    /// The position of the first token.
+    first: usize,
+    queries: &'a [f32],
+    out: &'a mut [f32],
+    looks: &'a mut Looks,
+    heads: Heads,
+}
+
+impl Work for PageLook<'_> {
+    #[inline(always)]
+    fn run<const FUSED: bool>(mut self) {
+        let Heads { queries, keys, width } = self.heads;
+        let shared = queries / keys;
+        let rows = self.queries.len() / (queries * width) * shared;
+        for head in 0..keys {
+            // Tokens before the page do not see it.
+            let mut row = self.start.saturating_sub(self.first) * shared;
+            while row < rows {
+                let visible = self.visible(row / shared);
+                let count = (rows - row).min(4);
+                // Rows that see different parts of the page take it alone.
+                let together = visible == self.visible((row + count - 1) / shared);
+                let mut indices = [0; 4];
+                for (at, index) in indices.iter_mut().enumerate() {
+                    let row = row + at;
+                    *index = row / shared * queries + head * shared + row % shared;
+                }
+                let [a, b, c, d] = indices;
+                match if together { count } else { 1 } {
+                    4 => self.look::<FUSED, 4>(head, [a, b, c, d], visible),
+                    3 => self.look::<FUSED, 3>(head, [a, b, c], visible),
+                    2 => self.look::<FUSED, 2>(head, [a, b], visible),
+                    _ => self.look::<FUSED, 1>(head, [a], visible),
+                }
+                row += if together { count } else { 1 };
+            }
+        }
+    }
+}
+
+impl PageLook<'_> {
+    /// How many positions of the page a token sees.
+    #[inline(always)]
+    fn visible(&self, token: usize) -> usize {
+        (self.first + token + 1 - self.start).min(PAGE)
+    }
+
+    /// `R` heads of `queries`, which share a head of the page.
+    #[inline(always)]
+    fn look<const FUSED: bool, const R: usize>(&mut self, head: usize, rows: [usize; R], visible: usize) {
+        let width = self.heads.width;
+        let size = width * PAGE;
+        let keys = &self.page.keys[head * size..(head + 1) * size];
+        let values = &self.page.values[head * size..head * size + visible * width];
+        let mut weights = [[0.0; PAGE]; R];
+        let mut asked: [&[f32]; R] = [&[]; R];
+        for r in 0..R {
+            asked[r] = &self.queries[rows[r] * width..(rows[r] + 1) * width];
+        }
+        self.kernel.blend(&mut weights, asked, keys, PAGE);
+        let mut factors = [0.0; R];
+        for r in 0..R {
+            factors[r] = self.looks.weigh::<FUSED>(rows[r], &mut weights[r], visible);
+        }
+        let mut visible_weights: [&[f32]; R] = [&[]; R];
+        for r in 0..R {
+            visible_weights[r] = &weights[r][..visible];
+        }
+        for part in (0..width).step_by(PAGE) {
+            let mut sums = [[0.0; PAGE]; R];
+            for r in 0..R {
+                let at = rows[r] * width + part;
+                for (sum, out) in sums[r].iter_mut().zip(&self.out[at..at + PAGE]) {
+                    *sum = out * factors[r];
+                }
+            }
+            self.kernel.blend(&mut sums, visible_weights, &values[part..], width);
+            for r in 0..R {
+                let at = rows[r] * width + part;
+                self.out[at..at + PAGE].copy_from_slice(&sums[r]);
+            }
+        }
+    }
+}
+
+impl Looks {
+    /// Turns the scores of a page into weights; returns what everything before is to be multiplied with.
+    #[inline(always)]
+    fn weigh<const FUSED: bool>(&mut self, row: usize, scores: &mut [f32; PAGE], visible: usize) -> f32 {
+        for (slot, score) in scores.iter_mut().enumerate() {
+            *score = if slot < visible { *score } else { f32::NEG_INFINITY };
+        }
+        let before = self.largest[row];
+        let largest = fold(*scores, |one, other| if one > other { one } else { other });
+        let largest = if before > largest { before } else { largest };
+        for (slot, score) in scores.iter_mut().enumerate() {
+            let weight = exp::<FUSED>(*score - largest);
+            *score = if slot < visible { weight } else { 0.0 };
+        }
+        let factor = if before == f32::NEG_INFINITY { 0.0 } else { exp::<FUSED>(before - largest) };
+        self.largest[row] = largest;
+        self.total[row] = fused::<FUSED>(self.total[row], factor, sum(*scores));
+        factor
+    }
+}

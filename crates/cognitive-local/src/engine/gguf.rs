@@ -1,0 +1,342 @@
+//! Reads the GGUF container, version 3: named values and named tensors. Every count, length and offset is checked
+//! against the bytes that are there, so a damaged or hostile file ends in a [`LoadError`], never in a panic or in an
+//! allocation larger than the file. It copies nothing and knows no model.
+
+use std::collections::HashMap;
+
+use super::{ELSEWHERE, LoadError};
+
+/// The header of a file: its values, and where its tensors are.
+#[derive(Debug)]
+pub(super) struct Gguf<'a> {
+    values: HashMap<&'a str, Value<'a>>,
+    infos: Vec<Info<'a>>,
+    /// The bytes after the header, which the offsets of the tensors count from.
+    data: &'a [u8],
+}
+
+/// One named value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Value<'a> {
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Bool(bool),
+    Text(&'a str),
+    List(List<'a>),
+}
+
+/// A list of values, checked but not taken apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct List<'a> {
+    kind: u32,
+    count: usize,
+    bytes: &'a [u8],
+}
+
+/// What the header says about a tensor.
+#[derive(Debug)]
+struct Info<'a> {
+    name: &'a str,
+    columns: usize,
+    rows: usize,
+    kind: u32,
+    offset: usize,
+}
+
+/// A tensor of one or two dimensions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tensor<'a> {
+    pub(super) encoding: Encoding,
+    /// The length of a row.
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+    /// Exactly `rows` rows.
+    pub(super) bytes: &'a [u8],
+}
+
+/// How the numbers of a tensor are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Encoding {
+    F32,
+    Q4_0,
+    Q4_1,
+    Q8_0,
+}
+
+impl Encoding {
+    /// How many numbers a block holds, and in how many bytes.
+    pub(super) const fn block(self) -> (usize, usize) {
+        match self {
+            Self::F32 => (1, 4),
+            Self::Q4_0 => (32, 18),
+            Self::Q4_1 => (32, 20),
+            Self::Q8_0 => (32, 34),
+        }
+    }
+
+    fn of(info: &Info) -> Result<Self, LoadError> {
+        let name = match info.kind {
+            0 => return Ok(Self::F32),
+            2 => return Ok(Self::Q4_0),
+            3 => return Ok(Self::Q4_1),
+            8 => return Ok(Self::Q8_0),
+            1 => "F16",
+            6 => "Q5_0",
+            7 => "Q5_1",
+            10 => "Q2_K",
+            11 => "Q3_K",
+            12 => "Q4_K",
+            13 => "Q5_K",
+            14 => "Q6_K",
+            30 => "BF16",
+            other => return Err(unsupported(&format!("tensor `{}` has type {other}", info.name))),
+        };
+        Err(unsupported(&format!("tensor `{}` has type {name}", info.name)))
+    }
+}
+
+impl<'a> Gguf<'a> {
+    /// Reads the header.
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, LoadError> {
+        let mut reader = Reader { bytes, at: 0 };
+        if reader.take(4)? != b"GGUF" {
+            return Err(LoadError::Damaged("the file is not GGUF".to_owned()));
+        }
+        let version = reader.u32()?;
+        if version != 3 {
+            return Err(unsupported(&format!("the file is GGUF of version {version}, not 3")));
+        }
+        let tensor_count = reader.count()?;
+        let value_count = reader.count()?;
+        let mut values = HashMap::new();
+        for _ in 0..value_count {
+            let name = reader.text()?;
+            let kind = reader.u32()?;
+            let value = reader.value(kind)?;
+            if values.insert(name, value).is_some() {
+                return Err(damaged(&format!("the value `{name}` is there twice")));
+            }
+        }
+        let mut infos = Vec::new();
+        for _ in 0..tensor_count {
+            infos.push(reader.info()?);
+        }
+        let alignment = match values.get("general.alignment") {
+            None => 32,
+            Some(Value::Unsigned(n)) if n.is_power_of_two() && *n <= 65_536 => *n,
+            Some(_) => return Err(damaged("the alignment is no power of two")),
+        };
+        let start = u64::try_from(reader.at).unwrap_or(u64::MAX).next_multiple_of(alignment);
+        let data = usize::try_from(start).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
+        Ok(Self { values, infos, data })
+    }
+
+    /// A value by its name.
+    pub(super) fn value(&self, name: &str) -> Option<Value<'a>> {
+        self.values.get(name).copied()
+    }
+
+    /// A text by its name, if there is one.
+    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
+        match self.value(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A whole number by its name, if there is one that is not negative.
+    pub(super) fn whole(&self, name: &str) -> Option<usize> {
+        match self.value(name)? {
+            Value::Unsigned(n) => usize::try_from(n).ok(),
+            Value::Signed(n) => usize::try_from(n).ok(),
+            _ => None,
+        }
+    }
+
+    /// A list by its name.
+    pub(super) fn list(&self, name: &str) -> Option<List<'a>> {
+        match self.value(name) {
+            Some(Value::List(list)) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The tensors by name. Refuses encodings that this engine does not compute, and tensors that overlap or lie
+    /// outside the file.
+    pub(super) fn tensors(&self) -> Result<HashMap<&'a str, Tensor<'a>>, LoadError> {
+        let mut tensors = HashMap::new();
+        let mut spans = Vec::new();
+        for info in &self.infos {
+            let tensor = self.tensor(info)?;
+            spans.push((info.offset, tensor.bytes.len(), info.name));
+            if tensors.insert(info.name, tensor).is_some() {
+                return Err(damaged(&format!("the tensor `{}` is there twice", info.name)));
+            }
+        }
+        spans.sort_unstable();
+        for (one, next) in spans.iter().zip(spans.iter().skip(1)) {
+            if one.0 + one.1 > next.0 {
+                return Err(damaged(&format!("the tensors `{}` and `{}` overlap", one.2, next.2)));
+            }
+        }
+        Ok(tensors)
+    }
+
+    fn tensor(&self, info: &Info) -> Result<Tensor<'a>, LoadError> {
+        let encoding = Encoding::of(info)?;
+        let (numbers, size) = encoding.block();
+        if info.columns == 0 || info.rows == 0 || !info.columns.is_multiple_of(numbers) {
+            return Err(damaged(&format!("the tensor `{}` has an impossible shape", info.name)));
+        }
+        let span = (info.columns / numbers).checked_mul(size).and_then(|row| row.checked_mul(info.rows));
+        let bytes = span
+            .and_then(|span| info.offset.checked_add(span))
+            .and_then(|end| self.data.get(info.offset..end))
+            .ok_or_else(|| damaged(&format!("the tensor `{}` lies outside the file", info.name)))?;
+        Ok(Tensor { encoding, columns: info.columns, rows: info.rows, bytes })
+    }
+}
+
+impl<'a> List<'a> {
+    /// How many values there are.
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The texts, if it is a list of texts.
+    pub(super) fn texts(&self) -> Option<impl Iterator<Item = &'a str>> {
+        let mut reader = Reader { bytes: self.bytes, at: 0 };
+        (self.kind == TEXT).then(|| (0..self.count).map_while(move |_| reader.text().ok()))
+    }
+
+    /// The whole numbers, if it is a list of 32-bit ones.
+    pub(super) fn whole_numbers(&self) -> Option<impl Iterator<Item = i64>> {
+        let mut reader = Reader { bytes: self.bytes, at: 0 };
+        let kind = self.kind;
+        matches!(kind, 4 | 5).then(|| {
+            (0..self.count).map_while(move |_| match reader.value(kind) {
+                Ok(Value::Signed(n)) => Some(n),
+                Ok(Value::Unsigned(n)) => i64::try_from(n).ok(),
+                _ => None,
+            })
+        })
+    }
+}
+
+/// The kind of a text value.
+const TEXT: u32 = 8;
+/// The kind of a list.
+const LIST: u32 = 9;
+
+/// Takes values off the front of the bytes.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], LoadError> {
+        let end = self.at.checked_add(length);
+        let taken =
+            end.and_then(|end| self.bytes.get(self.at..end)).ok_or_else(|| damaged("it ends early"))?;
+        self.at += length;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
+        self.take(N)?.try_into().map_err(|_| damaged("it ends early"))
+    }
+
+    fn u32(&mut self) -> Result<u32, LoadError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, LoadError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// A count of things of at least one byte each, so no more than there are bytes left.
+    fn count(&mut self) -> Result<usize, LoadError> {
+        let count = usize::try_from(self.u64()?).unwrap_or(usize::MAX);
+        if count > self.bytes.len() - self.at {
+            return Err(damaged("a count is larger than the file"));
+        }
+        Ok(count)
+    }
+
+    fn text(&mut self) -> Result<&'a str, LoadError> {
+        let length = self.count()?;
+        str::from_utf8(self.take(length)?).map_err(|_| damaged("a text is not UTF-8"))
+    }
+
+    fn value(&mut self, kind: u32) -> Result<Value<'a>, LoadError> {
+        Ok(match kind {
+            0 => Value::Unsigned(u8::from_le_bytes(self.array()?).into()),
+            1 => Value::Signed(i8::from_le_bytes(self.array()?).into()),
+            2 => Value::Unsigned(u16::from_le_bytes(self.array()?).into()),
+            3 => Value::Signed(i16::from_le_bytes(self.array()?).into()),
+            4 => Value::Unsigned(self.u32()?.into()),
+            5 => Value::Signed(i32::from_le_bytes(self.array()?).into()),
+            6 => Value::Float(f32::from_le_bytes(self.array()?).into()),
+            7 => Value::Bool(u8::from_le_bytes(self.array()?) != 0),
+            TEXT => Value::Text(self.text()?),
+            LIST => Value::List(self.list()?),
+            10 => Value::Unsigned(self.u64()?),
+            11 => Value::Signed(i64::from_le_bytes(self.array()?)),
+            12 => Value::Float(f64::from_le_bytes(self.array()?)),
+            other => return Err(damaged(&format!("a value has an unknown kind: {other}"))),
+        })
+    }
+
+    fn list(&mut self) -> Result<List<'a>, LoadError> {
+        let kind = self.u32()?;
+        let count = self.count()?;
+        let start = self.at;
+        match kind {
+            // No model needs lists in lists, and refusing them keeps the reader from recursing as deep as a file likes.
+            LIST => return Err(damaged("a list holds lists")),
+            TEXT => {
+                for _ in 0..count {
+                    self.text()?;
+                }
+            }
+            _ => {
+                let size = match kind {
+                    0 | 1 | 7 => 1,
+                    2 | 3 => 2,
+                    4..=6 => 4,
+                    10..=12 => 8,
+                    other => return Err(damaged(&format!("a list has an unknown kind: {other}"))),
+                };
+                self.take(count.checked_mul(size).ok_or_else(|| damaged("a list is too long"))?)?;
+            }
+        }
+        Ok(List { kind, count, bytes: self.bytes.get(start..self.at).unwrap_or_default() })
+    }
+
+    fn info(&mut self) -> Result<Info<'a>, LoadError> {
+        let name = self.text()?;
+        let dimensions = self.u32()?;
+        if !(1..=2).contains(&dimensions) {
+            return Err(unsupported(&format!("tensor `{name}` has {dimensions} dimensions")));
+        }
+        let mut length = || {
+            let length = usize::try_from(self.u64()?).unwrap_or(usize::MAX);
+            Ok(length)
+        };
+        let columns = length()?;
+        let rows = if dimensions == 2 { length()? } else { 1 };
+        let kind = self.u32()?;
+        let offset = usize::try_from(self.u64()?).unwrap_or(usize::MAX);
+        Ok(Info { name, columns, rows, kind, offset })
+    }
+}
+
+pub(super) fn damaged(what: &str) -> LoadError {
+    LoadError::Damaged(format!("the GGUF file is damaged: {what}"))
+}
+
+pub(super) fn unsupported(what: &str) -> LoadError {
+    LoadError::Unsupported(format!("{what}; {ELSEWHERE}"))
+}

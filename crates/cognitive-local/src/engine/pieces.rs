@@ -1,0 +1,151 @@
+//! Cuts text into the pieces that the merges of a vocabulary work in: words with the blank before them, runs of other
+//! signs, runs of white space. It cuts only; nothing is lost, and bytes that are no UTF-8 count as other signs.
+
+use super::letters::is_letter;
+
+/// How a vocabulary wants its text cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// As GPT-2 does.
+    Gpt2,
+    /// Every digit on its own, and what lies between them as GPT-2 does.
+    DigitsApart,
+}
+
+/// What matters about a character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Letter,
+    Number,
+    Space,
+    Other,
+}
+
+/// A character or a stray byte: what it is, and where it ends.
+#[derive(Debug, Clone, Copy)]
+struct Sign {
+    class: Class,
+    /// The character, or NUL for what only its class matters of.
+    c: char,
+    end: usize,
+}
+
+/// Calls `piece` with every piece of the bytes, in order.
+pub(super) fn cut<'a>(bytes: &'a [u8], how: Cut, mut piece: impl FnMut(&'a [u8])) {
+    let signs = signs(bytes);
+    let mut start = 0;
+    let mut emit = |last: &Sign| {
+        piece(bytes.get(start..last.end).unwrap_or_default());
+        start = last.end;
+    };
+    // What lies between two digits is cut as if it were all there is: that is how the vocabulary was made.
+    let apart = |sign: &Sign| how == Cut::DigitsApart && sign.class == Class::Number;
+    for stretch in signs.chunk_by(|one, next| !apart(one) && !apart(next)) {
+        let mut rest = stretch;
+        while !rest.is_empty() {
+            let (taken, left) = rest.split_at(gpt2_piece(rest).min(rest.len()));
+            taken.last().into_iter().for_each(&mut emit);
+            rest = left;
+        }
+    }
+}
+
+fn signs(bytes: &[u8]) -> Vec<Sign> {
+    let mut signs = Vec::with_capacity(bytes.len());
+    let mut end = 0;
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            end += c.len_utf8();
+            signs.push(Sign { class: class_of(c), c, end });
+        }
+        for _ in chunk.invalid() {
+            end += 1;
+            signs.push(Sign { class: Class::Other, c: '\0', end });
+        }
+    }
+    signs
+}
+
+fn class_of(c: char) -> Class {
+    match c {
+        'a'..='z' | 'A'..='Z' => Class::Letter,
+        '0'..='9' => Class::Number,
+        c if c.is_whitespace() => Class::Space,
+        c if c.is_numeric() => Class::Number,
+        c if is_letter(c) => Class::Letter,
+        _ => Class::Other,
+    }
+}
+
+/// How many signs the first piece takes; at least one. `rest` is not empty.
+fn gpt2_piece(rest: &[Sign]) -> usize {
+    if let Some(length) = contraction(rest) {
+        return length;
+    }
+    let blank = usize::from(rest.first().is_some_and(|sign| sign.c == ' '));
+    if let Some(class) = rest.get(blank).map(|sign| sign.class).filter(|class| *class != Class::Space) {
+        return blank + run(rest, blank, class);
+    }
+    let spaces = run(rest, 0, Class::Space);
+    // The last blank before a word belongs to the word.
+    if spaces > 1 && spaces < rest.len() { spaces - 1 } else { spaces.max(1) }
+}
+
+/// How many signs of one class follow each other from a place on.
+fn run(rest: &[Sign], from: usize, class: Class) -> usize {
+    rest.iter().skip(from).take_while(|sign| sign.class == class).count()
+}
+
+/// The length of `'s`, `'t`, `'m`, `'d`, `'re`, `'ve` or `'ll` at the front.
+fn contraction(rest: &[Sign]) -> Option<usize> {
+    let sign = |at: usize| rest.get(at).map(|sign| sign.c);
+    if sign(0) != Some('\'') {
+        return None;
+    }
+    match (sign(1)?, sign(2)) {
+        ('s' | 't' | 'm' | 'd', _) => Some(2),
+        ('r' | 'v', Some('e')) | ('l', Some('l')) => Some(3),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cut, cut};
+    use proptest::prelude::*;
+
+    fn pieces(text: &str, how: Cut) -> Vec<&str> {
+        let mut pieces = Vec::new();
+        cut(text.as_bytes(), how, |piece| pieces.push(str::from_utf8(piece).unwrap()));
+        pieces
+    }
+
+    #[test]
+    fn words_take_the_blank_before_them_and_contractions_stand_alone() {
+        assert_eq!(
+            pieces("I'll say it's  fine!?\n\n ok", Cut::Gpt2),
+            ["I", "'ll", " say", " it", "'s", " ", " fine", "!?", "\n\n", " ok"]
+        );
+        assert_eq!(pieces("x12 34", Cut::Gpt2), ["x", "12", " 34"]);
+        assert_eq!(pieces("end   ", Cut::Gpt2), ["end", "   "]);
+        assert_eq!(pieces("'S 'x", Cut::Gpt2), ["'", "S", " '", "x"]);
+    }
+
+    #[test]
+    fn digits_stand_apart_and_end_the_stretch_before_them() {
+        assert_eq!(pieces("x12 34", Cut::DigitsApart), ["x", "1", "2", " ", "3", "4"]);
+        assert_eq!(pieces("a  1²", Cut::DigitsApart), ["a", "  ", "1", "²"]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_whatever_the_bytes(bytes in prop::collection::vec(any::<u8>(), 0..64), apart: bool) {
+            let mut joined = Vec::new();
+            cut(&bytes, if apart { Cut::DigitsApart } else { Cut::Gpt2 }, |piece| {
+                assert!(!piece.is_empty());
+                joined.extend_from_slice(piece);
+            });
+            prop_assert_eq!(joined, bytes);
+        }
+    }
+}

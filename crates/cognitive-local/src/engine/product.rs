@@ -1,0 +1,76 @@
+//! Weights times activations. Each number of the result is computed in one fixed order, whatever else is computed beside
+//! it, so that neither the length of a prompt's blocks nor the number of threads can change an answer.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the lengths follow from the shape of the model, which was checked on load"
+)]
+
+use std::ops::Range;
+
+use super::activations::{Activations, Group};
+use super::raw::{Kernel, Sums};
+use super::tiles::{Matrix, ROWS, Tiles};
+
+/// Multiplies all rows of a matrix with each token; `out` gets one row of `matrix.rows` numbers per token.
+pub(super) fn multiply(kernel: Kernel, matrix: &Matrix, x: &Activations, out: &mut [f32]) {
+    let rows = matrix.rows;
+    multiply_tiles(kernel, matrix, 0..matrix.tile_count(), x, &mut out[..x.tokens() * rows], rows);
+}
+
+/// The rows of some tiles only; `out` starts with the first of them, and a token's numbers are `stride` apart.
+pub(super) fn multiply_tiles(
+    kernel: Kernel,
+    matrix: &Matrix,
+    tiles: Range<usize>,
+    x: &Activations,
+    out: &mut [f32],
+    stride: usize,
+) {
+    let rows = matrix.rows - tiles.start * ROWS;
+    let part = Part { kernel, matrix, x };
+    for (at, tile) in tiles.enumerate() {
+        let from = at * ROWS;
+        part.tile(tile, &mut out[from..], ROWS.min(rows - from), stride);
+    }
+}
+
+struct Part<'a> {
+    kernel: Kernel,
+    matrix: &'a Matrix,
+    x: &'a Activations,
+}
+
+impl Part<'_> {
+    /// One tile with all tokens: its weights stay in the nearest cache meanwhile.
+    fn tile(&self, tile: usize, out: &mut [f32], rows: usize, stride: usize) {
+        let mut token = 0;
+        for (count, group) in self.x.groups() {
+            let out = &mut out[token * stride..];
+            match count {
+                1 => self.group::<1>(tile, group, out, rows, stride),
+                2 => self.group::<2>(tile, group, out, rows, stride),
+                3 => self.group::<3>(tile, group, out, rows, stride),
+                4 => self.group::<4>(tile, group, out, rows, stride),
+                5 => self.group::<5>(tile, group, out, rows, stride),
+                6 => self.group::<6>(tile, group, out, rows, stride),
+                7 => self.group::<7>(tile, group, out, rows, stride),
+                _ => self.group::<8>(tile, group, out, rows, stride),
+            }
+            token += count;
+        }
+    }
+
+    #[inline]
+    fn group<const N: usize>(&self, tile: usize, x: &[Group], out: &mut [f32], rows: usize, stride: usize) {
+        let blocks = tile * x.len()..(tile + 1) * x.len();
+        let sums: Sums<N> = match &self.matrix.tiles {
+            Tiles::Q4(tiles) => self.kernel.q4(&tiles[blocks], x),
+            Tiles::Q8(tiles) => self.kernel.q8(&tiles[blocks], x),
+        };
+        for (token, sums) in sums.iter().enumerate() {
+            let to = token * stride;
+            out[to..to + rows].copy_from_slice(&sums[..rows]);
+        }
+    }
+}

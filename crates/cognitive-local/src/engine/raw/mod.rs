@@ -1,0 +1,205 @@
+//! The only `unsafe` code of the workspace: mapping a file, and vector instructions that a processor may not have. The
+//! rest of the engine reaches both through the safe functions of this module; [`Kernel`] is the proof that the processor
+//! was asked first. Every kernel has a portable twin in [`portable`] that the tests hold it against.
+
+#![expect(unsafe_code, reason = "vector instructions and memory maps have no safe interface")]
+#![expect(
+    clippy::inline_always,
+    reason = "only what is inlined is compiled for the instructions of its kernel"
+)]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod vnni;
+
+use std::fs::File;
+use std::path::Path;
+
+use super::LoadError;
+use super::activations::Group;
+use super::tiles::{Q4Block, Q8Block, ROWS};
+
+/// Sixteen rows of a product, for each of a few tokens.
+pub(super) type Sums<const N: usize> = [[f32; ROWS]; N];
+
+/// Arithmetic on plain arrays that the compiler turns into the vector instructions of the kernel it runs under.
+pub(super) trait Work {
+    /// Does the work; must be `#[inline(always)]`, and so must all that it calls. Closures are inlined only where they
+    /// are called directly: handed to `map` or `from_fn`, they would be compiled without the instructions. `FUSED` says whether a product and a sum may be rounded once.
+    fn run<const FUSED: bool>(self);
+}
+
+/// `a * b + c`, rounded once where the processor can.
+#[inline(always)]
+pub(super) fn fused<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
+    if FUSED { a.mul_add(b, c) } else { a * b + c }
+}
+
+/// The instructions to compute with. A value exists only for instructions that this processor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kernel(Set);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Set {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Vnni,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+}
+
+impl Kernel {
+    /// All that this processor can run, the fastest first; the portable one is always there and always last.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        let mut kernels = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c");
+            if avx2
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vnni")
+            {
+                kernels.push(Self(Set::Vnni));
+            }
+            if avx2 {
+                kernels.push(Self(Set::Avx2));
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("neon") {
+            kernels.push(Self(Set::Neon));
+        }
+        kernels.push(Self(Set::Portable));
+        kernels
+    }
+
+    /// The fastest that this processor can run.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::available().first().copied().unwrap_or(Self(Set::Portable))
+    }
+
+    /// A name for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Set::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => "AVX2",
+            #[cfg(target_arch = "x86_64")]
+            Set::Vnni => "AVX-512 VNNI",
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => "NEON",
+        }
+    }
+
+    /// Runs work under these instructions.
+    #[inline]
+    pub(super) fn run(self, work: impl Work) {
+        match self.0 {
+            Set::Portable => work.run::<false>(),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
+            Set::Avx2 => unsafe { avx2::run(work) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
+            Set::Vnni => unsafe { vnni::run(work) },
+            // Every aarch64 processor fuses; the compiler needs no permission.
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => work.run::<true>(),
+        }
+    }
+
+    /// The product of a tile of 4-bit weights with the first `N` tokens of a group.
+    #[inline]
+    pub(super) fn q4<const N: usize>(self, tile: &[Q4Block], x: &[Group]) -> Sums<N> {
+        match self.0 {
+            Set::Portable => portable::q4(tile, x),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
+            Set::Avx2 => unsafe { avx2::q4(tile, x) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
+            Set::Vnni => unsafe { vnni::q4(tile, x) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: this value exists, so `available` found NEON.
+            Set::Neon => unsafe { neon::q4(tile, x) },
+        }
+    }
+
+    /// The product of a tile of 8-bit weights with the first `N` tokens of a group.
+    #[inline]
+    pub(super) fn q8<const N: usize>(self, tile: &[Q8Block], x: &[Group]) -> Sums<N> {
+        match self.0 {
+            Set::Portable => portable::q8(tile, x),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
+            Set::Avx2 => unsafe { avx2::q8(tile, x) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
+            Set::Vnni => unsafe { vnni::q8(tile, x) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: this value exists, so `available` found NEON.
+            Set::Neon => unsafe { neon::q8(tile, x) },
+        }
+    }
+}
+
+/// How many columns of a blend are computed side by side.
+pub(super) const SIDE_BY_SIDE: usize = 32;
+
+impl Kernel {
+    /// Adds rows of `values`, which are `stride` apart, to each of the sums: row `k` times `weights[r][k]` to sum `r`.
+    /// All `R` lists of weights are of one length; values that are missing are left out.
+    #[inline]
+    pub(super) fn blend<const R: usize>(
+        self,
+        sums: &mut [[f32; SIDE_BY_SIDE]; R],
+        weights: [&[f32]; R],
+        values: &[f32],
+        stride: usize,
+    ) {
+        match self.0 {
+            Set::Portable => portable::blend::<R, false>(sums, weights, values, stride),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
+            Set::Avx2 => unsafe { avx2::blend(sums, weights, values, stride) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
+            Set::Vnni => unsafe { vnni::blend(sums, weights, values, stride) },
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => portable::blend::<R, true>(sums, weights, values, stride),
+        }
+    }
+}
+
+/// Maps a file into memory for as long as `read` takes, which copies what it needs.
+pub(super) fn with_mapped<T>(
+    path: &Path,
+    read: impl FnOnce(&[u8]) -> Result<T, LoadError>,
+) -> Result<T, LoadError> {
+    let unreadable =
+        |error: std::io::Error| LoadError::Unreadable(format!("cannot read `{}`: {error}", path.display()));
+    let file = File::open(path).map_err(unreadable)?;
+    // An empty file cannot be mapped, and says nothing either.
+    if file.metadata().map_err(unreadable)?.len() == 0 {
+        return read(&[]);
+    }
+    // SAFETY: nothing writes through the map, and it lives only in this function. A process that shortens the file in
+    // that time ends this one with a signal, as it would with every program that maps files; one that changes it gives
+    // us other bytes, all of which are checked as they are read and none of which is trusted to stay the same.
+    let map = unsafe { memmap2::Mmap::map(&file) }.map_err(unreadable)?;
+    read(&map)
+}

@@ -1,0 +1,80 @@
+//! The kernels without vector instructions: what the others are held against, and what runs everywhere.
+
+#![expect(clippy::indexing_slicing, reason = "every index is below a constant length")]
+
+use super::super::activations::{Group, Quantised};
+use super::super::tiles::{Q4Block, Q8Block, ROWS, half};
+use super::{SIDE_BY_SIDE, Sums, fused};
+
+pub(super) fn q4<const N: usize>(tile: &[Q4Block], x: &[Group]) -> Sums<N> {
+    let mut sums = [[0.0; ROWS]; N];
+    for (weights, x) in tile.iter().zip(x) {
+        let scale = weights.scale.map(half);
+        let min = weights.min.map(half);
+        for (sums, x) in sums.iter_mut().zip(x) {
+            let mut dots = [0_i32; ROWS];
+            for (k, bytes) in weights.nibbles.iter().enumerate() {
+                let (low, high) = (signed(x, k), signed(x, k + 4));
+                for (dot, four) in dots.iter_mut().zip(bytes.as_chunks::<4>().0) {
+                    for ((byte, low), high) in four.iter().zip(low).zip(high) {
+                        *dot += i32::from(byte & 15) * low + i32::from(byte >> 4) * high;
+                    }
+                }
+            }
+            for row in 0..ROWS {
+                sums[row] += whole(dots[row]) * (scale[row] * x.scale);
+                sums[row] += min[row] * x.scaled_sum;
+            }
+        }
+    }
+    sums
+}
+
+pub(super) fn q8<const N: usize>(tile: &[Q8Block], x: &[Group]) -> Sums<N> {
+    let mut sums = [[0.0; ROWS]; N];
+    for (weights, x) in tile.iter().zip(x) {
+        let scale = weights.scale.map(half);
+        for (sums, x) in sums.iter_mut().zip(x) {
+            let mut dots = [0_i32; ROWS];
+            for (k, bytes) in weights.bytes.iter().enumerate() {
+                let x = signed(x, k);
+                for (dot, four) in dots.iter_mut().zip(bytes.as_chunks::<4>().0) {
+                    for (byte, x) in four.iter().zip(x) {
+                        *dot += i32::from(byte.cast_signed()) * x;
+                    }
+                }
+            }
+            for row in 0..ROWS {
+                sums[row] += whole(dots[row]) * (scale[row] * x.scale);
+            }
+        }
+    }
+    sums
+}
+
+pub(super) fn blend<const R: usize, const FUSED: bool>(
+    sums: &mut [[f32; SIDE_BY_SIDE]; R],
+    weights: [&[f32]; R],
+    values: &[f32],
+    stride: usize,
+) {
+    for (k, values) in values.chunks(stride).take(weights[0].len()).enumerate() {
+        let Some(values) = values.first_chunk::<SIDE_BY_SIDE>() else { return };
+        for r in 0..R {
+            let weight = weights[r][k];
+            for (sum, value) in sums[r].iter_mut().zip(values) {
+                *sum = fused::<FUSED>(weight, *value, *sum);
+            }
+        }
+    }
+}
+
+/// Four activations.
+fn signed(x: &Quantised, k: usize) -> [i32; 4] {
+    x.bytes[k].to_le_bytes().map(|byte| byte.cast_signed().into())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most 32 * 128 * 127, which is exact")]
+fn whole(dot: i32) -> f32 {
+    dot as f32
+}

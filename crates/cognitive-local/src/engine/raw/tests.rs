@@ -1,0 +1,172 @@
+//! Every kernel of this processor against the portable one, on random weights and activations.
+
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "random numbers and tolerances"
+)]
+
+use proptest::prelude::*;
+
+use super::super::activations::Activations;
+use super::super::gguf::{Encoding, Tensor};
+use super::super::product::multiply;
+use super::super::tiles::Matrix;
+use super::{Kernel, SIDE_BY_SIDE};
+
+/// A tensor with scales of ordinary size and everything else at random.
+fn tensor_bytes(encoding: Encoding, rows: usize, columns: usize, seed: u64) -> Vec<u8> {
+    let (numbers, size) = encoding.block();
+    let mut random = Random(seed);
+    let mut bytes = Vec::new();
+    for _ in 0..rows * columns / numbers {
+        let halves = if encoding == Encoding::Q4_1 { 2 } else { 1 };
+        for _ in 0..halves {
+            let half = 0x2000 + (random.next() % 0x1800) as u16 + ((random.next() % 2) as u16) * 0x8000;
+            bytes.extend(half.to_le_bytes());
+        }
+        bytes.extend((0..size - 2 * halves).map(|_| random.next() as u8));
+    }
+    bytes
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn floats(&mut self, count: usize) -> Vec<f32> {
+        (0..count).map(|_| (self.next() % 20_001) as f32 / 1_000.0 - 10.0).collect()
+    }
+}
+
+/// The product in double precision, from the rows as the matrix reads them back.
+fn exact(matrix: &Matrix, x: &[f32]) -> Vec<f64> {
+    let mut row = vec![0.0; matrix.columns];
+    let mut out = Vec::new();
+    for x in x.chunks(matrix.columns) {
+        for index in 0..matrix.rows {
+            matrix.row(index, &mut row);
+            out.push(row.iter().zip(x).map(|(w, x)| f64::from(*w) * f64::from(*x)).sum());
+        }
+    }
+    out
+}
+
+fn product(kernel: Kernel, matrix: &Matrix, x: &[f32]) -> Vec<f32> {
+    let mut packed = Activations::default();
+    packed.quantise(kernel, x, matrix.columns);
+    let mut out = vec![f32::NAN; x.len() / matrix.columns * matrix.rows];
+    multiply(kernel, matrix, &packed, &mut out);
+    out
+}
+
+fn norm(x: impl Iterator<Item = f64>) -> f64 {
+    x.map(|x| x * x).sum::<f64>().sqrt()
+}
+
+fn bits(x: &[f32]) -> Vec<u32> {
+    x.iter().map(|x| x.to_bits()).collect()
+}
+
+fn encodings() -> impl Strategy<Value = Encoding> {
+    prop_oneof![Just(Encoding::Q4_0), Just(Encoding::Q4_1), Just(Encoding::Q8_0)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn products_agree_on_all_kernels_and_with_the_definition(
+        encoding in encodings(), rows in 1_usize..50, blocks in 1_usize..7, tokens in 1_usize..20, seed: u64,
+    ) {
+        let columns = 32 * blocks;
+        let bytes = tensor_bytes(encoding, rows, columns, seed);
+        let matrix = Matrix::pack(&Tensor { encoding, columns, rows, bytes: &bytes }, "random").unwrap();
+        let x = Random(!seed).floats(tokens * columns);
+        let definition = exact(&matrix, &x);
+        let kernels = Kernel::available();
+        let results: Vec<_> = kernels.iter().map(|kernel| product(*kernel, &matrix, &x)).collect();
+        let portable = results.last().unwrap();
+        for (kernel, result) in kernels.iter().zip(&results) {
+            // Activations have seven bits and a sign, so the definition is met to about a hundredth of the whole.
+            let off = norm(result.iter().zip(&definition).map(|(a, b)| f64::from(*a) - b));
+            prop_assert!(off <= 0.02 * norm(definition.iter().copied()) + 1e-3, "{}: {off}", kernel.name());
+            for (one, other) in result.iter().zip(portable) {
+                let size = norm(definition.iter().copied()) as f32;
+                prop_assert!((one - other).abs() <= 1e-5 * size + 1e-4, "{}: {one} {other}", kernel.name());
+            }
+        }
+        // The vector kernels round alike.
+        for pair in results[..results.len() - 1].windows(2) {
+            prop_assert_eq!(bits(&pair[0]), bits(&pair[1]));
+        }
+    }
+
+    #[test]
+    fn a_token_is_computed_alike_alone_and_in_company(
+        encoding in encodings(), rows in 1_usize..40, tokens in 1_usize..20, seed: u64,
+    ) {
+        let columns = 96;
+        let bytes = tensor_bytes(encoding, rows, columns, seed);
+        let matrix = Matrix::pack(&Tensor { encoding, columns, rows, bytes: &bytes }, "random").unwrap();
+        let x = Random(!seed).floats(tokens * columns);
+        for kernel in Kernel::available() {
+            let together = product(kernel, &matrix, &x);
+            let alone: Vec<f32> = x.chunks(columns).flat_map(|x| product(kernel, &matrix, x)).collect();
+            prop_assert_eq!(bits(&together), bits(&alone));
+        }
+    }
+
+    #[test]
+    fn blends_agree_on_all_kernels(count in 0_usize..70, stride in 32_usize..100, missing in 0_usize..3, seed: u64) {
+        let mut random = Random(seed);
+        let weights = [random.floats(count), random.floats(count), random.floats(count)];
+        let values = random.floats(count.saturating_sub(missing) * stride);
+        let start: [[f32; SIDE_BY_SIDE]; 3] =
+            [(); 3].map(|()| random.floats(SIDE_BY_SIDE).try_into().unwrap());
+        let results: Vec<_> = Kernel::available().into_iter().map(|kernel| {
+            let mut sums = start;
+            kernel.blend(&mut sums, weights.each_ref().map(|weights| &weights[..]), &values, stride);
+            sums
+        }).collect();
+        let portable = results.last().unwrap();
+        for result in &results {
+            for (one, other) in result.as_flattened().iter().zip(portable.as_flattened()) {
+                prop_assert!((one - other).abs() <= 0.01, "{one} {other}");
+            }
+        }
+        for pair in results[..results.len() - 1].windows(2) {
+            prop_assert_eq!(bits(pair[0].as_flattened()), bits(pair[1].as_flattened()));
+        }
+    }
+}
+
+#[test]
+fn the_extremes_of_both_sides_do_not_overflow() {
+    for (encoding, filler) in [(Encoding::Q4_1, 0xff), (Encoding::Q8_0, 0x80), (Encoding::Q8_0, 0x7f)] {
+        let (_, size) = encoding.block();
+        let halves = if encoding == Encoding::Q4_1 { 2 } else { 1 };
+        let mut block = vec![filler; size];
+        for half in block[..2 * halves].as_chunks_mut::<2>().0 {
+            *half = 0x3c00_u16.to_le_bytes();
+        }
+        let bytes = block.repeat(17);
+        let matrix =
+            Matrix::pack(&Tensor { encoding, columns: 32, rows: 17, bytes: &bytes }, "full").unwrap();
+        for x in [[127.0; 32], [-127.0; 32]] {
+            let definition = exact(&matrix, &x);
+            for kernel in Kernel::available() {
+                let result = product(kernel, &matrix, &x);
+                assert!(
+                    result.iter().zip(&definition).all(|(one, other)| (f64::from(*one) - other).abs() < 1.0),
+                    "{}: {result:?} {definition:?}",
+                    kernel.name()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A text being read: its tokens, and the keys and values of every layer. Decides how a prompt is cut into blocks and who
+//! computes them; single tokens are computed by the calling thread alone.
+
+use std::sync::Arc;
+
+use super::Model;
+use super::activations::Activations;
+use super::attention::Memory;
+use super::board::{Board, StopOnPanic};
+use super::forward::{Block, Scratch};
+use super::product::multiply_tiles;
+use super::tiles::ROWS;
+
+/// A block of a prompt has no more tokens than this: large enough to use each weight often, small enough to stay in the
+/// second cache and to be asked in time whether to go on.
+const BLOCK: usize = 64;
+
+/// What has been read so far: the keys and values of every layer.
+#[derive(Debug)]
+pub struct Session {
+    model: Arc<Model>,
+    threads: usize,
+    tokens: Vec<u32>,
+    memory: Vec<Memory>,
+    /// One for each thread.
+    scratch: Vec<Scratch>,
+    packed: Activations,
+    logits: Vec<f32>,
+}
+
+/// Why a session could not read on. It is as it was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedError {
+    /// The context is full.
+    Full,
+    /// Somebody asked to stop.
+    Cancelled,
+}
+
+impl Session {
+    /// An empty session. Computes prompts with up to `threads` threads and single tokens with one.
+    #[must_use]
+    pub fn new(model: Arc<Model>, threads: usize) -> Self {
+        let memory = (0..model.shape.layers).map(|_| Memory::default()).collect();
+        let logits = vec![0.0; model.tokenizer.len()];
+        let threads = threads.clamp(1, 64);
+        let scratch = (0..threads).map(|_| Scratch::default()).collect();
+        Self { model, threads, tokens: Vec::new(), memory, scratch, packed: Activations::default(), logits }
+    }
+
+    /// What it has read.
+    #[must_use]
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// Forgets everything after the first `length` tokens.
+    pub fn truncate(&mut self, length: usize) {
+        self.tokens.truncate(length);
+        let kept = self.tokens.len();
+        self.memory.iter_mut().for_each(|memory| memory.shrink(kept));
+    }
+
+    /// Reads on and returns the logits after the last token, one per token of the vocabulary. `cancelled` is asked before
+    /// each layer of each block of at most 64 tokens. A token that the vocabulary does not have reads as an empty one.
+    /// Without tokens, the logits are those of the last time.
+    pub fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
+        let first = self.tokens.len();
+        if tokens.len() > self.model.shape.context - first {
+            return Err(FeedError::Full);
+        }
+        if tokens.is_empty() {
+            return Ok(&self.logits);
+        }
+        let heads = self.model.shape.heads;
+        self.memory.iter_mut().for_each(|memory| memory.reserve(first + tokens.len(), heads));
+        self.compute(tokens, first, cancelled).ok_or(FeedError::Cancelled)?;
+        self.tokens.extend_from_slice(tokens);
+        Ok(&self.logits)
+    }
+
+    fn compute(&mut self, tokens: &[u32], first: usize, cancelled: &dyn Fn() -> bool) -> Option<()> {
+        let size = block_size(tokens.len(), self.threads.min(tokens.len()));
+        let blocks: Vec<_> = (first..).step_by(size).zip(tokens.chunks(size)).collect();
+        let threads = self.threads.min(blocks.len());
+        let board = Board::new(blocks.len());
+        let (model, memory) = (&*self.model, &self.memory);
+        let block = |index: usize| {
+            let (first, tokens) = *blocks.get(index)?;
+            Some(Block { model, memory, tokens, first, index, last: index + 1 == blocks.len() })
+        };
+        // Blocks are dealt in turn: they follow each other through the layers anyway, and this thread, the only one that
+        // may ask whether to go on, is sure to get its share.
+        let work = |thread: usize, scratch: &mut Scratch, cancelled: &dyn Fn() -> bool| {
+            let _guard = StopOnPanic(&board);
+            let mut vector = None;
+            for block in (thread..blocks.len()).step_by(threads).filter_map(block) {
+                if block.run(scratch, &board, cancelled).is_none() {
+                    board.stop();
+                    return None;
+                }
+                board.finish();
+                vector = block.last.then(|| scratch.x.clone());
+            }
+            vector
+        };
+        let (mine, others) = self.scratch.split_first_mut()?;
+        let x = std::thread::scope(|scope| {
+            let work = &work;
+            let helpers: Vec<_> = (1..threads)
+                .zip(others)
+                .map(|(thread, scratch)| scope.spawn(move || work(thread, scratch, &|| false)))
+                .collect();
+            let x = work(0, mine, cancelled);
+            if board.wait_for_all(cancelled).is_none() {
+                board.stop();
+                return None;
+            }
+            helpers.into_iter().fold(x, |x, helper| x.or(helper.join().ok().flatten()))
+        })?;
+        self.logits(&x, threads);
+        Some(())
+    }
+
+    /// The logits of one vector. The rows are shared out between the threads that have been at work.
+    fn logits(&mut self, x: &[f32], threads: usize) {
+        let (model, packed) = (&*self.model, &mut self.packed);
+        packed.normalise(model.kernel, x, &model.weights.norm, model.shape.epsilon);
+        let (packed, head) = (&*packed, model.weights.head());
+        let tiles = head.tile_count();
+        let share = tiles.div_ceil(threads);
+        let rows = self.logits.len();
+        std::thread::scope(|scope| {
+            let mut parts = (0..tiles).step_by(share).zip(self.logits.chunks_mut(share * ROWS));
+            let mine = parts.next();
+            let compute = move |(from, out): (usize, &mut [f32])| {
+                multiply_tiles(model.kernel, head, from..(from + share).min(tiles), packed, out, rows);
+            };
+            for part in parts {
+                scope.spawn(move || compute(part));
+            }
+            mine.into_iter().for_each(compute);
+        });
+    }
+}
+
+/// As many blocks as threads can share evenly, none longer than [`BLOCK`].
+fn block_size(tokens: usize, threads: usize) -> usize {
+    let blocks = tokens.div_ceil(BLOCK).next_multiple_of(threads);
+    tokens.div_ceil(blocks)
+}

@@ -1,0 +1,40 @@
+//! Our vocabulary in the form in which the grammar engine wants it. Forced text is split into tokens as the model's own
+//! tokenizer would, because a model that reads other tokens than it learned from writes worse.
+
+use std::sync::Arc;
+
+use toktrie::{TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
+
+use crate::model::Weights;
+
+struct Env {
+    weights: Arc<dyn Weights>,
+    trie: TokTrie,
+}
+
+impl TokenizerEnv for Env {
+    fn tok_trie(&self) -> &TokTrie {
+        &self.trie
+    }
+
+    fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
+        self.trie
+            .tokenize_with_greedy_fallback(bytes, |text| self.weights.vocabulary().encode(text.as_bytes()))
+    }
+}
+
+/// The vocabulary as a tree. Control tokens get a mark that no text has, so no grammar of text lets one through.
+pub(super) fn env(weights: Arc<dyn Weights>) -> TokEnv {
+    let vocabulary = weights.vocabulary();
+    let count = u32::try_from(vocabulary.len()).unwrap_or(u32::MAX);
+    let words: Vec<Vec<u8>> = (0..count)
+        .map(|token| {
+            let bytes = vocabulary.bytes(token);
+            let mark = vocabulary.is_control(token).then_some(TokTrie::SPECIAL_TOKEN_MARKER);
+            mark.into_iter().chain(bytes.iter().copied()).collect()
+        })
+        .collect();
+    let info = TokRxInfo::new(count, vocabulary.end_of_turn());
+    let trie = TokTrie::from(&info, &words);
+    Arc::new(Env { weights, trie })
+}

@@ -1,0 +1,69 @@
+//! Why a schema is no grammar. The engine's own message does not always say where; so the place is found by trial,
+//! which costs time only when something is wrong.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A keyword that cannot be enforced while a document is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The keyword, such as `pattern`.
+    pub keyword: String,
+    /// JSON pointer into the lowered schema.
+    pub path: String,
+    /// What the grammar engine said, in one line.
+    pub message: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { keyword, path, message } = self;
+        write!(f, "`{keyword}` at `{path}` cannot be made a grammar: {message}")
+    }
+}
+
+impl Refusal {
+    /// Finds out who is to blame; `compiles` tries a part of the schema.
+    pub(super) fn of(schema: &Value, message: &str, compiles: &dyn Fn(&Value) -> bool) -> Self {
+        let (mut node, mut path) = (schema, String::new());
+        while let Some((step, child)) = children(node).into_iter().find(|(_, child)| !compiles(child)) {
+            path.push_str(&step);
+            node = child;
+        }
+        let keyword = guilty(node, compiles).unwrap_or_else(|| "anyOf".to_owned());
+        let message = message.lines().next().unwrap_or_default().to_owned();
+        Self { keyword, path, message }
+    }
+}
+
+/// The schemas directly below a schema, with the way there.
+fn children(node: &Value) -> Vec<(String, &Value)> {
+    let mut found = Vec::new();
+    let named = node.get("properties").and_then(Value::as_object).into_iter().flatten();
+    found.extend(named.map(|(name, child)| (format!("/properties/{}", escaped(name)), child)));
+    let branches = node.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+    found.extend(branches.enumerate().map(|(index, child)| (format!("/anyOf/{index}"), child)));
+    for keyword in ["items", "additionalProperties"] {
+        let child = node.get(keyword).filter(|child| child.is_object());
+        found.extend(child.map(|child| (format!("/{keyword}"), child)));
+    }
+    found
+}
+
+/// The keyword without which the schema compiles.
+fn guilty(node: &Value, compiles: &dyn Fn(&Value) -> bool) -> Option<String> {
+    let members = node.as_object()?;
+    let without = |keyword: &str| {
+        let mut rest = members.clone();
+        rest.shift_remove(keyword);
+        compiles(&Value::Object(rest))
+    };
+    // The type decides how all others are read, so it is the last suspect.
+    let others = members.keys().map(String::as_str).filter(|keyword| *keyword != "type");
+    others.chain(["type"]).find(|keyword| without(keyword)).map(str::to_owned)
+}
+
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}

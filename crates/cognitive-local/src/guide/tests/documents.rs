@@ -1,0 +1,157 @@
+//! Single documents: where they are cut, what their confidence says, and that they come back the same.
+
+use serde_json::Map;
+
+use super::*;
+use crate::confidence::{LABELS, TOKENS};
+
+fn guide() -> (Guide, Arc<dyn Weights>) {
+    let weights: Arc<dyn Weights> = Arc::new(Toy::wordy());
+    (Guide::new(Arc::clone(&weights), false).unwrap(), weights)
+}
+
+fn rich() -> Module {
+    module(&json!({
+        "type": "object", "required": ["rationale", "mood", "items", "when"], "additionalProperties": false,
+        "properties": {
+            "rationale": { "type": "string" },
+            "mood": { "enum": ["good", "bad", "mixed feelings"] },
+            "note": { "type": "string", "maxLength": 20 },
+            "when": { "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" },
+            "odd": { "type": "string", "pattern": "ab+c" },
+            "items": { "type": "array", "minItems": 1, "maxItems": 5, "items": {
+                "type": "object", "required": ["name", "share"], "properties": {
+                    "name": { "type": "string", "minLength": 1 },
+                    "share": { "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 },
+                },
+            } },
+        },
+    }))
+    .unwrap()
+}
+
+/// EMBEDDED: wherever the limit falls, what is there becomes a whole envelope, and nearly within the limit.
+#[test]
+fn an_envelope_is_whole_at_every_limit() {
+    let (module, (guide, weights)) = (rich(), guide());
+    let grammar = guide.grammar(&lowered(&module)).unwrap();
+    let shortest = grammar.shortest.unwrap();
+    for budget in 1..=400 {
+        let (text, written) = document(&weights, &grammar, budget, 77).unwrap();
+        assert_eq!(complaints(&module, &text), None, "{budget}");
+        // A label that the model wants may be longer than the shortest one, it explains itself in a few words, and a
+        // new item is longer than none.
+        let most = budget.max(shortest) + 80;
+        assert!(written.tokens <= most, "{budget}: {} tokens, shortest {shortest}: {text}", written.tokens);
+    }
+}
+
+/// EMBEDDED: ends that a greedy rule misses: a pattern without anchors, and a long way to go.
+#[test]
+fn the_search_finds_ends_that_are_far_or_hidden() {
+    let (guide, weights) = guide();
+    for member in [
+        json!({ "type": "string", "pattern": "ab+c" }),
+        json!({ "type": "string", "pattern": "x[0-9]{12}y[a-f]{9}z$" }),
+        json!({ "type": "string", "minLength": 900 }),
+        json!({ "type": "string", "pattern": "^\"[日本]{4}\\\\$" }),
+        json!({ "type": "number", "exclusiveMinimum": 0.000_001, "maximum": 0.000_002 }),
+        json!({ "type": "array", "minItems": 30, "items": { "type": "integer", "minimum": 1000 } }),
+    ] {
+        let data = json!({ "type": "object", "required": ["m"], "properties": { "m": member.clone() } });
+        let module = module(&data).unwrap();
+        let grammar = guide.grammar(&lowered(&module)).unwrap();
+        for (budget, seed) in [(1, 1), (30, 2), (45, 3), (70, 4)] {
+            let (text, _) = document(&weights, &grammar, budget, seed).unwrap();
+            assert_eq!(complaints(&module, &text), None, "{member} {budget}");
+        }
+    }
+}
+
+#[test]
+fn confidence_is_measured_from_labels_or_else_from_tokens() {
+    let (guide, weights) = guide();
+    for (member, expected) in [
+        (json!({ "enum": ["good", "bad"] }), LABELS),
+        (json!({ "type": "boolean" }), LABELS),
+        (json!({ "type": "string" }), TOKENS),
+    ] {
+        let data = json!({ "type": "object", "required": ["m"], "properties": { "m": member } });
+        let module = module(&data).unwrap();
+        let grammar = guide.grammar(&lowered(&module)).unwrap();
+        let mut seen = Map::new();
+        for seed in 0..40 {
+            let (text, written) = document(&weights, &grammar, 700, seed).unwrap();
+            let value: Value = serde_json::from_str(&text).unwrap();
+            if value["ok"] == json!(true) {
+                assert_eq!(written.confidence_from, Some(expected), "{text}");
+                let confidence = value["meta"]["confidence"].as_f64().unwrap();
+                assert!((0.01..=0.99).contains(&confidence), "{text}");
+                seen.insert(value["meta"]["confidence"].to_string(), Value::Null);
+            }
+        }
+        assert!(seen.len() > 3, "a measurement differs from run to run: {seen:?}");
+    }
+}
+
+/// A contract that does not take the measured number gets the model's own, and nobody claims to have measured it.
+#[test]
+fn a_confidence_that_does_not_fit_is_left_to_the_model() {
+    let (guide, weights) = guide();
+    let mut schema = lowered(&rich());
+    for branch in schema["anyOf"].as_array_mut().unwrap() {
+        branch["properties"]["meta"]["properties"]["confidence"] = json!({ "enum": [1, 2] });
+    }
+    let grammar = guide.grammar(&schema).unwrap();
+    let (text, written) = document(&weights, &grammar, 300, 5).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert!([json!(1), json!(2)].contains(&value["meta"]["confidence"]), "{text}");
+    assert_eq!(written.confidence_from, None);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let (module, (guide, weights)) = (rich(), guide());
+    let grammar = guide.grammar(&lowered(&module)).unwrap();
+    let write = |seed: u64| {
+        let order = Order {
+            grammar: &grammar,
+            vocabulary: weights.vocabulary(),
+            prompt: &[1, 2, 3],
+            budget: 300,
+            temperature: 0.9,
+            seed,
+        };
+        let mut text = Vec::new();
+        let mut session = Arc::clone(&weights).session(1);
+        compose(&mut *session, &order, &|| false, &mut |bytes| text.extend_from_slice(bytes)).unwrap();
+        text
+    };
+    assert_eq!(write(1), write(1));
+    assert_ne!(write(1), write(2));
+}
+
+/// A document that is cut short still says something for itself, where the model can be asked.
+#[test]
+fn a_closed_document_explains_itself_in_the_words_of_the_model() {
+    let (module, (guide, weights)) = (rich(), guide());
+    let grammar = guide.grammar(&lowered(&module)).unwrap();
+    let explain = |seed| {
+        let (text, written) = document(&weights, &grammar, 1, seed).unwrap();
+        assert!(written.closed);
+        serde_json::from_str::<Value>(&text).unwrap()["meta"]["explain"].as_str().unwrap().to_owned()
+    };
+    assert!((0..10).any(|seed| explain(seed).len() > 10));
+}
+
+/// The context ends before the document does: what is left is written without the model.
+#[test]
+fn a_full_context_still_gives_a_whole_envelope() {
+    let module = rich();
+    let weights: Arc<dyn Weights> = Arc::new(Toy { context: 40, ..Toy::wordy() });
+    let guide = Guide::new(Arc::clone(&weights), false).unwrap();
+    let grammar = guide.grammar(&lowered(&module)).unwrap();
+    let (text, written) = document(&weights, &grammar, 10_000, 9).unwrap();
+    assert_eq!(complaints(&module, &text), None);
+    assert!(written.closed);
+}

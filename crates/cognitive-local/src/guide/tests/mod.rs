@@ -1,0 +1,60 @@
+//! Random documents through random grammars: whatever a model would choose, the result obeys the contract.
+
+mod documents;
+mod real;
+mod schemas;
+
+use std::sync::Arc;
+
+use cognitive_contract::lower::Target;
+use cognitive_contract::schema::{Contract, SCHEMA_FILE, SchemaFiles};
+use cognitive_contract::{Enforcement, Format, Manifest, Module};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::compose::{Halt, Order, Written, compose};
+use crate::sample::Dice;
+use crate::toy::Toy;
+
+/// A module with this data schema; `None` if it is no contract.
+fn module(data: &Value) -> Option<Module> {
+    let manifest = Manifest::from_value(&json!({ "name": "sample" }), Format::V22).unwrap();
+    let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), json!({ "input": {}, "data": data }))]);
+    let contract = Contract::compile(&files, &manifest.layout()).ok()?;
+    Some(Module::new(manifest, contract, String::new(), Format::V22))
+}
+
+/// Vocabularies that everybody has. The real one needs its weights.
+fn toys() -> [Arc<dyn Weights>; 2] {
+    [Arc::new(Toy::default()), Arc::new(Toy::wordy())]
+}
+
+/// A document that nobody meant: every choice falls at random.
+fn document(
+    weights: &Arc<dyn Weights>,
+    grammar: &Grammar,
+    budget: usize,
+    seed: u64,
+) -> Result<(String, Written), Halt> {
+    let mut dice = Dice::new(seed);
+    let prompt: Vec<u32> = (0..8).map(|_| u32::try_from(dice.next() % 256).unwrap()).collect();
+    let vocabulary = weights.vocabulary();
+    let order = Order { grammar, vocabulary, prompt: &prompt, budget, temperature: 0.0, seed };
+    let mut text = Vec::new();
+    let mut session = Arc::clone(weights).session(1);
+    let written = compose(&mut *session, &order, &|| false, &mut |bytes| text.extend_from_slice(bytes))?;
+    Ok((String::from_utf8(text).unwrap(), written))
+}
+
+/// What the contract holds against a document.
+fn complaints(module: &Module, text: &str) -> Option<String> {
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(error) => return Some(format!("not JSON: {error}: {text}")),
+    };
+    module.accept(value, Enforcement::Full).err().map(|(value, found)| format!("{found:?} in {value}"))
+}
+
+fn lowered(module: &Module) -> Value {
+    module.lowered(Target::Grammar).schema.clone()
+}

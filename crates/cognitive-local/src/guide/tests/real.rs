@@ -1,0 +1,143 @@
+//! The vocabulary of the real model, where its weights are there: random documents over it, and what the grammar costs.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::schemas::random_data;
+use super::*;
+use crate::engine::{FeedError, Model};
+use crate::model::{Reading, Vocabulary};
+
+fn model() -> Option<Arc<Model>> {
+    let named = std::env::var_os("COGN_MODEL").map(PathBuf::from);
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache")));
+    let usual = || Some(cache?.join("cogn/models/smollm2-135m-instruct-q4_1.gguf"));
+    let Some(path) = named.or_else(usual).filter(|path| path.is_file()) else {
+        println!("skipped: no weights; `cogn model pull` fetches them");
+        return None;
+    };
+    Some(Arc::new(Model::open(&path).unwrap()))
+}
+
+/// The real vocabulary with opinions that fall at random.
+struct Random(Arc<Model>);
+
+impl Weights for Random {
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self.0.tokenizer()
+    }
+
+    fn context_length(&self) -> usize {
+        8_192
+    }
+
+    fn session(self: Arc<Self>, _: usize) -> Box<dyn Reading> {
+        Box::new(RandomSession { size: self.0.tokenizer().len(), tokens: Vec::new(), logits: Vec::new() })
+    }
+}
+
+struct RandomSession {
+    size: usize,
+    tokens: Vec<u32>,
+    logits: Vec<f32>,
+}
+
+impl Reading for RandomSession {
+    fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.tokens.truncate(length);
+    }
+
+    fn feed(&mut self, tokens: &[u32], _: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
+        self.tokens.extend_from_slice(tokens);
+        let seed =
+            self.tokens.iter().fold(7_u64, |sum, token| sum.wrapping_mul(31).wrapping_add(u64::from(*token)));
+        let mut dice = Dice::new(seed);
+        self.logits = (0..self.size).map(|_| 10.0 * dice.fraction()).collect();
+        Ok(&self.logits)
+    }
+}
+
+#[test]
+fn d_05_documents_in_the_words_of_the_real_model_obey_their_contracts() {
+    let Some(model) = model() else { return };
+    let weights: Arc<dyn Weights> = Arc::new(Random(model));
+    let guide = Guide::new(Arc::clone(&weights), false).unwrap();
+    let (mut seed, mut lossy) = (10_000, 0);
+    for _ in 0..60 {
+        let module = std::iter::from_fn(|| {
+            seed += 1;
+            Some(module(&random_data(seed)))
+        });
+        let module = module.flatten().next().unwrap();
+        let lowered = module.lowered(Target::Grammar);
+        let grammar = guide.grammar(&lowered.schema).unwrap();
+        for budget in [1, 40, 90] {
+            let (text, _) = document(&weights, &grammar, budget, seed).unwrap();
+            if let Some(complaint) = complaints(&module, &text) {
+                let is_lossy = lowered.losses.iter().any(|loss| !loss.what.starts_with("tightened"));
+                assert!(is_lossy, "{seed}: {complaint}");
+                lossy += 1;
+            }
+        }
+    }
+    assert!(lossy < 12, "{lossy} of 180");
+}
+
+/// Times the model, so that the rest is what grammar and choice cost.
+struct Timed(Box<dyn Reading>, Duration);
+
+impl Reading for Timed {
+    fn tokens(&self) -> &[u32] {
+        self.0.tokens()
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.0.truncate(length);
+    }
+
+    fn feed(&mut self, tokens: &[u32], stop: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
+        let began = Instant::now();
+        let fed = self.0.feed(tokens, stop);
+        self.1 += began.elapsed();
+        fed
+    }
+}
+
+/// Masks and choices are to cost less than a twentieth of the time.
+#[test]
+#[ignore = "a figure for quiet machines: cargo test -p cognitive-local --lib share -- --ignored --nocapture"]
+fn the_share_of_the_grammar_in_the_time_of_an_answer() {
+    let Some(model) = model() else { return };
+    let weights: Arc<dyn Weights> = model;
+    let data = json!({ "type": "object", "required": ["mood", "parts"], "properties": {
+        "mood": { "enum": ["good", "bad"] }, "parts": { "type": "array", "items": { "type": "string" } } } });
+    let schema = lowered(&module(&data).unwrap());
+    for slices in [false, true] {
+        let guide = Guide::new(Arc::clone(&weights), slices).unwrap();
+        let (mut tokens, mut whole, mut read) = (0, Duration::ZERO, Duration::ZERO);
+        for seed in 0..8 {
+            let prompt = weights.vocabulary().encode(b"Write a review of a phone as JSON.");
+            let grammar = guide.grammar(&schema).unwrap();
+            let vocabulary = weights.vocabulary();
+            let order =
+                Order { grammar: &grammar, vocabulary, prompt: &prompt, budget: 200, temperature: 0.8, seed };
+            let mut session = Timed(Arc::clone(&weights).session(1), Duration::ZERO);
+            session.feed(&prompt[..prompt.len() - 1], &|| false).unwrap();
+            session.1 = Duration::ZERO;
+            let began = Instant::now();
+            tokens += compose(&mut session, &order, &|| false, &mut |_| {}).unwrap().tokens;
+            whole += began.elapsed();
+            read += session.1;
+        }
+        let share = 100.0 * whole.saturating_sub(read).as_secs_f64() / whole.as_secs_f64();
+        let rate = f64::from(u32::try_from(tokens).unwrap()) / whole.as_secs_f64();
+        println!(
+            "slices {slices}: {tokens} tokens in {whole:.2?} ({rate:.0}/s), grammar and choice {share:.1} %"
+        );
+    }
+}

@@ -1,0 +1,26 @@
+//! The embedded model: a small Llama engine of our own, bound to a module's contract token by token.
+//! It fetches nothing, writes nothing and reads one file: the weights that it is handed.
+//!
+//! From below: `engine` computes, `guide` knows what may come next, `sample` chooses, `compose` writes one document with
+//! both, `closing` ends it in time and `confidence` measures how sure the model was. `chat` makes the prompt; `queue`,
+//! `sessions` and `desk` serve many requests; `provider` is what the runtime sees.
+
+mod chat;
+mod closing;
+mod compose;
+mod confidence;
+mod desk;
+pub mod engine;
+mod guide;
+mod model;
+mod place;
+mod provider;
+mod queue;
+mod sample;
+mod sessions;
+mod shape;
+#[cfg(test)]
+mod toy;
+mod utf8;
+
+pub use provider::{Embedded, OpenError};

@@ -1,0 +1,94 @@
+//! What writing needs of a model: a vocabulary, a context and sessions. The engine has all of it; tests bring a toy.
+//! Computes nothing itself.
+
+use std::sync::Arc;
+
+use crate::engine::{FeedError, Model, Session, Tokenizer};
+
+/// Text to tokens and back.
+pub(crate) trait Vocabulary: Send + Sync {
+    /// How many tokens there are.
+    fn len(&self) -> usize;
+    /// The bytes of a token; the name of a control token.
+    fn bytes(&self, token: u32) -> &[u8];
+    /// Whether a token steers instead of standing for text.
+    fn is_control(&self, token: u32) -> bool;
+    /// The control token of this name.
+    fn control(&self, name: &str) -> Option<u32>;
+    /// The token that ends a turn.
+    fn end_of_turn(&self) -> u32;
+    /// The tokens of bytes, never a control token.
+    fn encode(&self, bytes: &[u8]) -> Vec<u32>;
+}
+
+/// Something that can be asked for the next token.
+pub(crate) trait Weights: Send + Sync {
+    fn vocabulary(&self) -> &dyn Vocabulary;
+    /// How many tokens fit.
+    fn context_length(&self) -> usize;
+    /// An empty session.
+    fn session(self: Arc<Self>, threads: usize) -> Box<dyn Reading>;
+}
+
+/// What has been read so far.
+pub(crate) trait Reading: Send {
+    fn tokens(&self) -> &[u32];
+    /// Forgets everything after the first `length` tokens.
+    fn truncate(&mut self, length: usize);
+    /// Reads on and returns the logits after the last token.
+    fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError>;
+}
+
+impl Vocabulary for Tokenizer {
+    fn len(&self) -> usize {
+        Self::len(self)
+    }
+
+    fn bytes(&self, token: u32) -> &[u8] {
+        Self::bytes(self, token)
+    }
+
+    fn is_control(&self, token: u32) -> bool {
+        Self::is_control(self, token)
+    }
+
+    fn control(&self, name: &str) -> Option<u32> {
+        Self::control(self, name)
+    }
+
+    fn end_of_turn(&self) -> u32 {
+        Self::end_of_turn(self)
+    }
+
+    fn encode(&self, bytes: &[u8]) -> Vec<u32> {
+        self.encode_bytes(bytes)
+    }
+}
+
+impl Weights for Model {
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self.tokenizer()
+    }
+
+    fn context_length(&self) -> usize {
+        Self::context_length(self)
+    }
+
+    fn session(self: Arc<Self>, threads: usize) -> Box<dyn Reading> {
+        Box::new(Session::new(self, threads))
+    }
+}
+
+impl Reading for Session {
+    fn tokens(&self) -> &[u32] {
+        Self::tokens(self)
+    }
+
+    fn truncate(&mut self, length: usize) {
+        Self::truncate(self, length);
+    }
+
+    fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
+        Self::feed(self, tokens, cancelled)
+    }
+}

@@ -1,0 +1,221 @@
+//! Where in a JSON document a writer stands, byte by byte. Believes that the bytes are JSON, because a grammar let
+//! them through; it checks nothing.
+
+/// A place in a document that is being written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    steps: Vec<Step>,
+    now: Now,
+    /// Bytes that still belong to an escape sequence.
+    escape: u8,
+    /// Bytes that still belong to a character.
+    tail: u8,
+    values: u32,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// The name of the member, as it was written.
+    Member(Vec<u8>),
+    Item,
+}
+
+/// What may come next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Now {
+    /// A value, or the end of an empty list.
+    #[default]
+    Value,
+    /// A member, or the end of an object.
+    Member,
+    /// More of a member's name.
+    Name,
+    /// The colon.
+    Colon,
+    /// More of a string.
+    String,
+    /// More of a number or a word, or what follows it.
+    Scalar,
+    /// A comma or an end.
+    Next,
+    /// Nothing.
+    Over,
+}
+
+impl Place {
+    pub(crate) fn now(&self) -> Now {
+        self.now
+    }
+
+    /// Bytes that still belong to an escape sequence, and to a character.
+    pub(crate) fn unfinished(&self) -> (u8, u8) {
+        (self.escape, self.tail)
+    }
+
+    /// Whether a value starts here or goes on here.
+    pub(crate) fn in_value(&self) -> bool {
+        matches!(self.now, Now::Value | Now::String | Now::Scalar)
+    }
+
+    /// How many values have begun, so that one value can be told from the next.
+    pub(crate) fn values(&self) -> u32 {
+        self.values
+    }
+
+    /// The way from the top: names of members, `None` for an item of a list.
+    pub(crate) fn path(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        self.steps.iter().map(|step| match step {
+            Step::Member(name) => Some(name.as_slice()),
+            Step::Item => None,
+        })
+    }
+
+    /// Whether this is at or below a member of the document itself.
+    pub(crate) fn is_below(&self, name: &str) -> bool {
+        self.path().next() == Some(Some(name.as_bytes()))
+    }
+
+    pub(crate) fn advance(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.step(*byte);
+        }
+    }
+
+    fn step(&mut self, byte: u8) {
+        match self.now {
+            Now::String | Now::Name => self.text(byte),
+            Now::Value => self.value(byte),
+            Now::Member => match byte {
+                b'"' => {
+                    if let Some(Step::Member(name)) = self.steps.last_mut() {
+                        name.clear();
+                    }
+                    self.now = Now::Name;
+                }
+                b'}' => self.close(),
+                _ => {}
+            },
+            Now::Colon if byte == b':' => self.expect_value(),
+            Now::Scalar if matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t') => {
+                self.next(byte);
+            }
+            Now::Next => self.next(byte),
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, byte: u8) {
+        let in_name = self.now == Now::Name;
+        match (self.escape, byte) {
+            (0, b'"') => {
+                self.now = if in_name { Now::Colon } else { Now::Next };
+                return;
+            }
+            (0, b'\\') => self.escape = 1,
+            (0, _) => self.tail = tail_after(byte, self.tail),
+            (1, b'u') => self.escape = 4,
+            (left, _) => self.escape = left - 1,
+        }
+        if let (true, Some(Step::Member(name))) = (in_name, self.steps.last_mut()) {
+            name.push(byte);
+        }
+    }
+
+    fn value(&mut self, byte: u8) {
+        match byte {
+            b'"' => self.now = Now::String,
+            b'{' => {
+                self.steps.push(Step::Member(Vec::new()));
+                self.now = Now::Member;
+            }
+            b'[' => {
+                self.steps.push(Step::Item);
+                self.expect_value();
+            }
+            b']' => self.close(),
+            b' ' | b'\n' | b'\r' | b'\t' => {}
+            _ => self.now = Now::Scalar,
+        }
+    }
+
+    fn next(&mut self, byte: u8) {
+        self.now = Now::Next;
+        match byte {
+            b',' if matches!(self.steps.last(), Some(Step::Item)) => self.expect_value(),
+            b',' => self.now = Now::Member,
+            b'}' | b']' => self.close(),
+            _ => {}
+        }
+    }
+
+    fn expect_value(&mut self) {
+        self.values = self.values.wrapping_add(1);
+        self.now = Now::Value;
+    }
+
+    fn close(&mut self) {
+        self.steps.pop();
+        self.now = if self.steps.is_empty() { Now::Over } else { Now::Next };
+    }
+}
+
+/// How many bytes of a character are missing after `byte`.
+fn tail_after(byte: u8, missing: u8) -> u8 {
+    match byte {
+        0x80..=0xBF => missing.saturating_sub(1),
+        0xC0..=0xDF => 1,
+        0xE0..=0xEF => 2,
+        0xF0..=0xFF => 3,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(text: &str) -> Place {
+        let mut place = Place::default();
+        place.advance(text.as_bytes());
+        place
+    }
+
+    fn path(place: &Place) -> String {
+        place
+            .path()
+            .map(|step| step.map_or("#".into(), String::from_utf8_lossy))
+            .collect::<Vec<_>>()
+            .join("/")
+    }
+
+    #[test]
+    fn the_path_leads_to_the_value_that_is_being_written() {
+        assert_eq!(path(&after(r#"{"a":{"b":[1,{"c":"#)), "a/b/#/c");
+        assert_eq!(path(&after(r#"{"a":{"b":[1,{"c":2}],"d":"x"#)), "a/d");
+        assert!(after(r#"{"data":{"x":"#).is_below("data"));
+        assert!(!after(r#"{"data":{},"meta":"#).is_below("data"));
+    }
+
+    #[test]
+    fn quotes_inside_strings_end_nothing() {
+        assert_eq!(after(r#"{"a":"x\""#).now(), Now::String);
+        assert_eq!(after(r#"{"a":"x\\""#).now(), Now::Next);
+        assert_eq!(after(r#"{"a":"\u00"#).unfinished(), (2, 0));
+        assert_eq!(after(r#"{"a":"\u0022"#).now(), Now::String);
+    }
+
+    #[test]
+    fn numbers_end_at_what_follows_them() {
+        assert_eq!(after(r#"{"a":12"#).now(), Now::Scalar);
+        assert_eq!(after(r#"{"a":12,"#).now(), Now::Member);
+        assert_eq!(after("[12,").now(), Now::Value);
+        assert_eq!(after(r#"{"a":[]}"#).now(), Now::Over);
+    }
+
+    #[test]
+    fn half_a_character_is_known() {
+        let mut place = after(r#"{"a":"x"#);
+        place.advance(&[0xE4, 0xBD]);
+        assert_eq!(place.unfinished(), (0, 1));
+    }
+}

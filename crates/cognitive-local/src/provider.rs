@@ -1,0 +1,187 @@
+//! The embedded model as a provider. Loads its weights when they are first needed, and says clearly when it cannot.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Instant;
+
+use cognitive_contract::lower::Target;
+use cognitive_contract::ports::{CallSink, ModelCall, ModelEnd, PortFuture, Provider, ProviderError};
+use tokio::sync::mpsc;
+
+use crate::desk::Desk;
+use crate::engine::{LoadError, Model};
+use crate::model::Weights;
+use crate::queue::{self, Job, Queue, Report};
+
+/// What to do about weights that are missing or damaged.
+const HINT: &str = "`cogn model pull` fetches them";
+
+/// The model inside this process: no key, no network, answers bound to the contract token by token.
+pub struct Embedded {
+    model: String,
+    desk: Arc<Desk>,
+    queue: Arc<Queue>,
+    workers: usize,
+    started: OnceLock<Result<(), ProviderError>>,
+}
+
+/// Why there is no embedded model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no such file.
+    Missing(PathBuf),
+    /// The file cannot serve as a model.
+    Load(LoadError),
+    /// The vocabulary cannot be bound to a grammar.
+    Vocabulary(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(path) => write!(f, "no weights; {HINT}: {}", path.display()),
+            Self::Load(LoadError::Damaged(why)) => write!(f, "the weights are damaged; {HINT}: {why}"),
+            Self::Load(error) => write!(f, "the weights cannot be used: {error}"),
+            Self::Vocabulary(why) => write!(f, "the vocabulary cannot be used: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl Embedded {
+    /// The model in a file, under the name of the file. Looks whether it is there; the rest waits for the first call.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        if !path.is_file() {
+            return Err(OpenError::Missing(path.to_owned()));
+        }
+        let name =
+            path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
+        let path = path.to_owned();
+        Ok(Self::new(&name, move || Ok(Arc::new(Model::open(&path).map_err(OpenError::Load)?))))
+    }
+
+    /// The model whose weights are part of the program.
+    #[must_use]
+    pub fn from_static(name: &str, bytes: &'static [u8]) -> Self {
+        Self::new(name, move || Ok(Arc::new(Model::from_static(bytes).map_err(OpenError::Load)?)))
+    }
+
+    pub(crate) fn new(
+        name: &str,
+        load: impl Fn() -> Result<Arc<dyn Weights>, OpenError> + Send + Sync + 'static,
+    ) -> Self {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            model: name.to_owned(),
+            desk: Arc::new(Desk::new(name, load, cores)),
+            queue: Arc::default(),
+            workers: 1,
+            started: OnceLock::new(),
+        }
+    }
+
+    /// The same, under another name.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.model);
+        Arc::make_mut(&mut self.desk).rename(name);
+        self
+    }
+
+    /// The same, for a process that answers many requests: one request per core at a time, and 60 ms more at the start
+    /// for cheaper tokens. Without it one request at a time has all cores, which is best for a single answer.
+    #[must_use]
+    pub fn for_server(mut self) -> Self {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        self.workers = cores;
+        Arc::make_mut(&mut self.desk).serve_many();
+        self
+    }
+
+    /// Loads the weights now instead of at the first call.
+    pub fn load(&self) -> Result<(), OpenError> {
+        self.desk.tools().map(drop)
+    }
+
+    fn start(&self) -> Result<(), ProviderError> {
+        let begin = || {
+            (0..self.workers).try_for_each(|_| {
+                let desk = Arc::clone(&self.desk);
+                queue::start(Arc::clone(&self.queue), Arc::new(move |job, queue| desk.serve(job, queue)))
+            })
+        };
+        self.started.get_or_init(begin).clone()
+    }
+
+    async fn answer(&self, call: &ModelCall, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
+        self.start()?;
+        let (reports, mut inbox) = mpsc::unbounded_channel();
+        let left = Departure(Arc::default());
+        let job = Job {
+            call: call.clone(),
+            deadline: Instant::now().checked_add(call.timeout),
+            cancelled: Arc::clone(&left.0),
+            reports,
+        };
+        self.queue.push(job)?;
+        while let Some(report) = inbox.recv().await {
+            match report {
+                Report::Piece(text) => sink.piece(&text),
+                Report::Attempt(attempt) => sink.attempt(attempt),
+                Report::End(end) => return end,
+            }
+        }
+        Err(ProviderError::Unexpected("the embedded model went away".to_owned()))
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+impl fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Embedded").field("model", &self.model).finish_non_exhaustive()
+    }
+}
+
+impl Provider for Embedded {
+    fn name(&self) -> &'static str {
+        "embedded"
+    }
+
+    fn target(&self) -> Option<Target> {
+        Some(Target::Grammar)
+    }
+
+    fn capabilities(&self) -> &[&str] {
+        &["json_mode", "seed", "offline"]
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        Box::pin(self.answer(call, sink))
+    }
+}
+
+/// Tells the worker when nobody waits any more.
+struct Departure(Arc<AtomicBool>);
+
+impl Drop for Departure {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

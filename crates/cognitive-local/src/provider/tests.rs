@@ -1,0 +1,237 @@
+//! The provider with a toy instead of a model: order, cancellation, panics and what is reported.
+
+use std::sync::mpsc as threads;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use cognitive_contract::lower::Lowered;
+use cognitive_contract::ports::{Attempt, DecodeMode, Finish};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::toy::Toy;
+
+#[derive(Debug, Default)]
+struct Heard {
+    text: String,
+    pieces: usize,
+    attempts: Vec<Attempt>,
+}
+
+impl CallSink for Heard {
+    fn piece(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.pieces += 1;
+    }
+
+    fn attempt(&mut self, attempt: Attempt) {
+        self.attempts.push(attempt);
+    }
+}
+
+fn embedded(toy: &Arc<Toy>) -> Embedded {
+    let toy = Arc::clone(toy);
+    Embedded::new("toy", move || Ok(Arc::clone(&toy) as Arc<dyn Weights>))
+}
+
+fn call(input: &str) -> ModelCall {
+    let mut call = ModelCall::new("Say what mood the text is in. ".repeat(20), input.to_owned(), 0.7);
+    let schema = json!({
+        "type": "object", "required": ["mood", "text", "list"], "additionalProperties": false, "properties": {
+            "mood": { "enum": ["good", "bad"] }, "text": { "type": "string", "maxLength": 60 },
+            "list": { "type": "array", "maxItems": 3, "items": { "type": "integer", "minimum": 0, "maximum": 99 } },
+        },
+    });
+    call.schema = Some(Arc::new(Lowered { target: Target::Grammar, schema, losses: Vec::new() }));
+    call
+}
+
+async fn ask(embedded: &Embedded, call: &ModelCall) -> (Result<ModelEnd, ProviderError>, Heard) {
+    let mut heard = Heard::default();
+    let end = embedded.ask(call, &mut heard).await;
+    (end, heard)
+}
+
+/// A gate at the computations: says when one is reached, and lets it through when told to.
+struct Gate {
+    reached: threads::Receiver<usize>,
+    open: threads::Sender<()>,
+}
+
+fn gated(mut toy: Toy) -> (Arc<Toy>, Gate) {
+    let (tell, reached) = threads::channel();
+    let (open, wait) = threads::channel();
+    let (tell, wait) = (Mutex::new(tell), Mutex::new(wait));
+    toy.gate = Some(Box::new(move |count| {
+        // Whoever does not listen any more does not mind either.
+        let _ = tell.lock().unwrap_or_else(PoisonError::into_inner).send(count);
+        let _ = wait.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    }));
+    (Arc::new(toy), Gate { reached, open })
+}
+
+#[tokio::test]
+async fn an_answer_comes_in_pieces_with_its_usage_and_one_attempt() {
+    let embedded = embedded(&Arc::new(Toy::wordy())).named("tiny");
+    assert_eq!((embedded.name(), embedded.target()), ("embedded", Some(Target::Grammar)));
+    let (end, heard) = ask(&embedded, &call("fine")).await;
+    let end = end.unwrap();
+    assert_eq!((end.model.as_str(), end.decode, end.finish), ("tiny", DecodeMode::Grammar, Finish::Complete));
+    let value: Value = serde_json::from_str(&heard.text).unwrap();
+    assert!(value["mood"].is_string() && heard.pieces > 3, "{value}");
+    let usage = end.usage.unwrap();
+    assert!(usage.input_tokens > 50 && usage.output_tokens > 10, "{usage:?}");
+    assert_eq!(heard.attempts.len(), 1);
+    assert_eq!((heard.attempts[0].decode, heard.attempts[0].outcome.as_str()), (DecodeMode::Grammar, "ok"));
+}
+
+#[tokio::test]
+async fn the_same_seed_gives_the_same_text_also_without_one_and_also_in_a_used_session() {
+    let toy = Arc::new(Toy::wordy());
+    let (used, fresh) = (embedded(&toy), embedded(&Arc::new(Toy::wordy())));
+    let (_, first) = ask(&used, &call("one")).await;
+    let before = toy.computed.load(Ordering::SeqCst);
+    let (_, other) = ask(&used, &call("two")).await;
+    let prompt = toy.computed.load(Ordering::SeqCst) - before;
+    assert!(prompt * 2 < before, "the instructions are read once: {prompt} after {before}");
+    let (_, again) = ask(&used, &call("one")).await;
+    assert_eq!(first.text, again.text);
+    assert_ne!(first.text, other.text);
+    assert_eq!(ask(&fresh, &call("two")).await.1.text, other.text);
+    let mut seeded = call("one");
+    seeded.seed = Some(1);
+    assert_ne!(ask(&used, &seeded).await.1.text, first.text);
+}
+
+#[tokio::test]
+async fn eight_requests_at_once_all_finish() {
+    for embedded in [embedded(&Arc::new(Toy::wordy())), embedded(&Arc::new(Toy::wordy())).for_server()] {
+        let embedded = Arc::new(embedded);
+        let tasks: Vec<_> = (0..8)
+            .map(|number| {
+                let embedded = Arc::clone(&embedded);
+                tokio::spawn(async move { ask(&embedded, &call(&number.to_string())).await })
+            })
+            .collect();
+        for task in tasks {
+            let (end, heard) = task.await.unwrap();
+            assert!(end.is_ok() && serde_json::from_str::<Value>(&heard.text).is_ok());
+        }
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_future_stops_the_model_within_one_token() {
+    let (toy, gate) = gated(Toy::wordy());
+    let embedded = Arc::new(embedded(&toy));
+    let task = {
+        let embedded = Arc::clone(&embedded);
+        tokio::spawn(async move { ask(&embedded, &call("never mind")).await })
+    };
+    tokio::task::yield_now().await;
+    for expected in 0..5 {
+        assert_eq!(gate.reached.recv().unwrap(), expected);
+        if expected < 4 {
+            gate.open.send(()).unwrap();
+        }
+    }
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    gate.open.send(()).unwrap();
+    drop(gate.open);
+    // The next one is served, and begins with the very next computation.
+    let (end, _) = ask(&embedded, &call("next")).await;
+    assert!(end.is_ok());
+    assert_eq!(gate.reached.recv().unwrap(), 5);
+    assert_eq!(toy.feeds.load(Ordering::SeqCst), gate.reached.try_iter().last().unwrap() + 1);
+}
+
+#[tokio::test]
+async fn who_waits_too_long_is_told_while_another_is_served() {
+    let (toy, gate) = gated(Toy::wordy());
+    let embedded = Arc::new(embedded(&toy));
+    let first = {
+        let embedded = Arc::clone(&embedded);
+        tokio::spawn(async move { ask(&embedded, &call("slow")).await })
+    };
+    tokio::task::yield_now().await;
+    gate.reached.recv().unwrap();
+    let second = {
+        let embedded = Arc::clone(&embedded);
+        let mut hurried = call("hurried");
+        hurried.timeout = Duration::ZERO;
+        tokio::spawn(async move { ask(&embedded, &hurried).await })
+    };
+    tokio::task::yield_now().await;
+    gate.open.send(()).unwrap();
+    let (end, heard) = second.await.unwrap();
+    assert_eq!((end, heard.text.as_str()), (Err(ProviderError::Timeout), ""));
+    assert!(!first.is_finished());
+    drop(gate.open);
+    assert!(first.await.unwrap().0.is_ok());
+}
+
+#[tokio::test]
+async fn a_request_that_is_late_from_the_start_is_a_timeout() {
+    let mut late = call("late");
+    late.timeout = Duration::ZERO;
+    assert_eq!(ask(&embedded(&Arc::new(Toy::default())), &late).await.0, Err(ProviderError::Timeout));
+}
+
+#[tokio::test]
+async fn a_panic_ends_one_request_and_no_other() {
+    let toy = Arc::new(Toy { poison: Some(b'$'), ..Toy::wordy() });
+    let embedded = embedded(&toy);
+    let (end, _) = ask(&embedded, &call("$")).await;
+    assert!(matches!(end, Err(ProviderError::Unexpected(_))), "{end:?}");
+    assert!(ask(&embedded, &call("fine")).await.0.is_ok());
+}
+
+#[tokio::test]
+async fn a_schema_that_cannot_be_enforced_is_said_or_refused() {
+    let embedded = embedded(&Arc::new(Toy::wordy()));
+    let with = |member: Value| {
+        let schema = json!({ "type": "object", "required": ["m"], "properties": { "m": member },
+            "additionalProperties": false });
+        let mut call = call("x");
+        call.schema = Some(Arc::new(Lowered { target: Target::Grammar, schema, losses: Vec::new() }));
+        call
+    };
+    let (end, heard) =
+        ask(&embedded, &with(json!({ "type": "string", "maxLength": 9, "format": "color" }))).await;
+    assert!(end.is_ok());
+    assert!(heard.attempts[0].outcome.contains("`format` at `/properties/m`"), "{:?}", heard.attempts);
+    let (end, heard) = ask(&embedded, &with(json!({ "type": "string", "pattern": "(?=a)b" }))).await;
+    let Err(ProviderError::Unavailable(why)) = end else { panic!("{end:?}") };
+    assert!(why.contains("`pattern` at `/properties/m`"), "{why}");
+    assert_eq!((heard.attempts.len(), heard.text.as_str()), (1, ""));
+}
+
+#[tokio::test]
+async fn without_a_schema_the_answer_is_some_object() {
+    let mut free = call("x");
+    free.schema = None;
+    free.max_output_tokens = Some(3);
+    let (end, heard) = ask(&embedded(&Arc::new(Toy::wordy())), &free).await;
+    assert_eq!(end.unwrap().decode, DecodeMode::JsonMode);
+    assert!(serde_json::from_str::<Value>(&heard.text).unwrap().is_object(), "{}", heard.text);
+    assert!(heard.attempts[0].outcome.contains("token limit"), "{:?}", heard.attempts);
+}
+
+#[tokio::test]
+async fn a_prompt_that_does_not_fit_is_refused_before_it_is_read() {
+    let toy = Arc::new(Toy { context: 300, ..Toy::wordy() });
+    let (end, _) = ask(&embedded(&toy), &call(&"long ".repeat(100))).await;
+    assert!(matches!(end, Err(ProviderError::ContextOverflow(_))), "{end:?}");
+    assert_eq!(toy.feeds.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn missing_or_broken_weights_are_said_with_the_remedy() {
+    let missing = Embedded::open(Path::new("no/such/model.gguf")).unwrap_err();
+    assert_eq!(missing.to_string(), "no weights; `cogn model pull` fetches them: no/such/model.gguf");
+    let damaged = Embedded::from_static("m", b"not a model at all");
+    assert!(damaged.load().is_err());
+    let (end, _) = ask(&damaged, &call("x")).await;
+    assert!(matches!(end, Err(ProviderError::Unavailable(_))), "{end:?}");
+}

@@ -1,0 +1,134 @@
+//! What the lowered contract says about a place in the document. Reads the schema only; it judges no value.
+
+use serde_json::Value;
+
+use crate::place::Place;
+
+/// The parts of a lowered schema, found by place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape<'a> {
+    schema: &'a Value,
+}
+
+impl<'a> Shape<'a> {
+    pub(crate) fn new(schema: &'a Value) -> Self {
+        Self { schema }
+    }
+
+    /// Whether the value at this place is a choice among a few: listed values, tags, or yes and no.
+    pub(crate) fn is_label(self, place: &Place) -> bool {
+        let nodes = self.at(place);
+        let mut values: Vec<String> = Vec::new();
+        for node in &nodes {
+            let Some(listed) = listed(node) else { return false };
+            values.extend(listed);
+        }
+        values.sort_unstable();
+        values.dedup();
+        values.len() > 1
+    }
+
+    /// The names of the members that an object at this place must have, in the order of the grammar.
+    pub(crate) fn required(self, place: &Place) -> Vec<&'a str> {
+        let above = place.path().count().saturating_sub(1);
+        let lists = self.along(place, above).into_iter().filter_map(|node| node.get("required"));
+        lists.filter_map(Value::as_array).flatten().filter_map(Value::as_str).collect()
+    }
+
+    fn at(self, place: &Place) -> Vec<&'a Value> {
+        self.along(place, usize::MAX)
+    }
+
+    /// The schemas at the end of the first `steps` steps: several where there is a choice.
+    fn along(self, place: &Place, steps: usize) -> Vec<&'a Value> {
+        let mut nodes = branches(self.schema);
+        for step in place.path().take(steps) {
+            let name = step.map(unescaped);
+            let below = nodes.into_iter().filter_map(|node| match &name {
+                Some(name) => member(node, name),
+                None => node.get("items"),
+            });
+            nodes = below.flat_map(branches).collect();
+        }
+        nodes
+    }
+}
+
+fn member<'a>(node: &'a Value, name: &str) -> Option<&'a Value> {
+    let named = node.get("properties").and_then(|properties| properties.get(name));
+    named.or_else(|| node.get("additionalProperties").filter(|others| others.is_object()))
+}
+
+/// A schema, or the branches of a choice, all the way down.
+fn branches(schema: &Value) -> Vec<&Value> {
+    match schema.get("anyOf").and_then(Value::as_array) {
+        Some(list) => list.iter().flat_map(branches).collect(),
+        None => vec![schema],
+    }
+}
+
+/// The values that a schema lists; `None` if it is open. A `null` beside them is no further choice.
+fn listed(node: &Value) -> Option<Vec<String>> {
+    if let Some(values) = node.get("enum").and_then(Value::as_array) {
+        return Some(values.iter().map(Value::to_string).collect());
+    }
+    if let Some(value) = node.get("const") {
+        return Some(vec![value.to_string()]);
+    }
+    match node.get("type").and_then(Value::as_str) {
+        Some("boolean") => Some(vec!["true".to_owned(), "false".to_owned()]),
+        Some("null") => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+fn unescaped(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    if !name.contains('\\') {
+        return name.into_owned();
+    }
+    serde_json::from_str(&format!("\"{name}\"")).unwrap_or_else(|_| name.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(text: &str) -> Place {
+        let mut place = Place::default();
+        place.advance(text.as_bytes());
+        place
+    }
+
+    #[test]
+    fn labels_are_listed_values_tags_and_booleans() {
+        let tagged = |tag: &str| json!({ "properties": { "kind": { "const": tag } }, "required": ["kind"] });
+        let schema = json!({ "anyOf": [{ "properties": {
+            "mood": { "enum": ["good", "bad"] }, "sure": { "type": "boolean" }, "only": { "const": 1 },
+            "text": { "type": "string" }, "list": { "items": { "anyOf": [tagged("a"), tagged("b")] } },
+            "maybe": { "anyOf": [{ "enum": ["x", "y"] }, { "type": "null" }] },
+        } }, { "properties": { "ok": { "const": false } } }] });
+        let shape = Shape::new(&schema);
+        for (text, expected) in [
+            (r#"{"mood":"#, true),
+            (r#"{"sure":"#, true),
+            (r#"{"maybe":"#, true),
+            (r#"{"list":[{"kind":"#, true),
+            (r#"{"only":"#, false),
+            (r#"{"text":""#, false),
+            (r#"{"absent":"#, false),
+        ] {
+            assert_eq!(shape.is_label(&at(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn required_names_belong_to_the_object_that_is_open() {
+        let schema = json!({ "properties": { "a\"b": { "required": ["x", "y"] } }, "required": ["a\"b"] });
+        let shape = Shape::new(&schema);
+        assert_eq!(shape.required(&at("{")), ["a\"b"]);
+        assert_eq!(shape.required(&at(r#"{"a\"b":{"#)), ["x", "y"]);
+    }
+}

@@ -1,0 +1,175 @@
+//! A model for tests that has learned nothing: a small vocabulary, and opinions that follow from what it has read by
+//! arithmetic. Whatever holds with it holds for every opinion a real model could have.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::engine::FeedError;
+use crate::model::{Reading, Vocabulary, Weights};
+
+pub(crate) const START: u32 = 256;
+pub(crate) const END: u32 = 257;
+
+/// Every byte is a token; then the two marks; then some words that cross the borders between JSON's own words.
+pub(crate) struct Toy {
+    pub words: Vec<Vec<u8>>,
+    pub context: usize,
+    /// How many tokens were computed.
+    pub computed: AtomicUsize,
+    /// Panics when it reads this byte.
+    pub poison: Option<u8>,
+    /// Called before each computation, with the number of those before it.
+    pub gate: Option<Box<dyn Fn(usize) + Send + Sync>>,
+    pub feeds: AtomicUsize,
+}
+
+impl Default for Toy {
+    fn default() -> Self {
+        let mut words: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        words.extend([b"<|im_start|>".to_vec(), b"<|im_end|>".to_vec()]);
+        Self {
+            words,
+            context: 8_192,
+            computed: AtomicUsize::new(0),
+            poison: None,
+            gate: None,
+            feeds: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Toy {
+    pub(crate) fn wordy() -> Self {
+        let mut toy = Self::default();
+        let words = [
+            "\":",
+            "\",",
+            "\",\"",
+            "\":\"",
+            "\"}",
+            "\"]",
+            "},{",
+            "\"},{\"",
+            "}}",
+            "[]",
+            "[\"",
+            "{\"",
+            "true",
+            "tru",
+            "false",
+            "null",
+            "low",
+            "lo",
+            "ow",
+            "none",
+            "medium",
+            "data",
+            "meta",
+            "rationale",
+            "ab",
+            "abc",
+            "the ",
+            " a",
+            "你",
+            "00",
+            "0.",
+            ".5",
+            "12",
+            "],",
+            "]}",
+            "\\n",
+            "\\\"",
+            "e\":",
+            "ok\":",
+            "a\",\"b",
+        ];
+        toy.words.extend(words.iter().map(|word| word.as_bytes().to_vec()));
+        toy
+    }
+}
+
+impl Vocabulary for Toy {
+    fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    fn bytes(&self, token: u32) -> &[u8] {
+        self.words.get(token as usize).map_or(&[], Vec::as_slice)
+    }
+
+    fn is_control(&self, token: u32) -> bool {
+        token == START || token == END
+    }
+
+    fn control(&self, name: &str) -> Option<u32> {
+        [START, END].into_iter().find(|token| self.bytes(*token) == name.as_bytes())
+    }
+
+    fn end_of_turn(&self) -> u32 {
+        END
+    }
+
+    fn encode(&self, mut bytes: &[u8]) -> Vec<u32> {
+        let mut tokens = Vec::new();
+        while let Some(byte) = bytes.first() {
+            let fits = |token: &usize| bytes.starts_with(&self.words[*token]);
+            let longest = (258..self.words.len()).filter(fits).max_by_key(|token| self.words[*token].len());
+            let token = longest.unwrap_or(usize::from(*byte));
+            bytes = &bytes[self.words[token].len()..];
+            tokens.push(u32::try_from(token).unwrap());
+        }
+        tokens
+    }
+}
+
+impl Weights for Toy {
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self
+    }
+
+    fn context_length(&self) -> usize {
+        self.context
+    }
+
+    fn session(self: Arc<Self>, _: usize) -> Box<dyn Reading> {
+        Box::new(ToySession { toy: self, tokens: Vec::new(), logits: Vec::new() })
+    }
+}
+
+struct ToySession {
+    toy: Arc<Toy>,
+    tokens: Vec<u32>,
+    logits: Vec<f32>,
+}
+
+impl Reading for ToySession {
+    fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.tokens.truncate(length);
+    }
+
+    fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
+        let feeds = self.toy.feeds.fetch_add(1, Ordering::SeqCst);
+        if let Some(gate) = &self.toy.gate {
+            gate(feeds);
+        }
+        if self.tokens.len() + tokens.len() > self.toy.context {
+            return Err(FeedError::Full);
+        }
+        if cancelled() {
+            return Err(FeedError::Cancelled);
+        }
+        let is_poison = |token: &u32| self.toy.poison.is_some_and(|poison| u32::from(poison) == *token);
+        assert!(!tokens.iter().any(is_poison), "the toy was told to break");
+        self.toy.computed.fetch_add(tokens.len(), Ordering::Relaxed);
+        self.tokens.extend_from_slice(tokens);
+        let fold = |hash: u64, token: &u32| (hash ^ u64::from(*token)).wrapping_mul(0x0100_0000_01B3);
+        let seed = self.tokens.iter().fold(0xCBF2_9CE4_8422_2325, fold);
+        let mut dice = crate::sample::Dice::new(seed);
+        self.logits = (0..self.toy.words.len()).map(|_| 10.0 * dice.fraction()).collect();
+        Ok(&self.logits)
+    }
+}

@@ -1,0 +1,139 @@
+//! The engine against itself: however a text is fed, whoever computes it, and whatever was read before.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use cognitive_local::engine::{FeedError, Kernel, Model, Session};
+
+use super::{bits, log_sum_exp, logits, ranking, toy, weights, weights_path};
+
+/// The toy model always, the weights if they are here.
+fn models() -> Vec<(Arc<Model>, Vec<u32>)> {
+    let toy = Arc::new(toy::open(&toy::Toy::default().bytes()).unwrap());
+    let text: Vec<u32> = (0..200_u32).map(|i| i * 37 % 256).collect();
+    let mut models = vec![(toy, text)];
+    models.extend(weights().map(|model| {
+        let text = model.tokenizer().encode(include_str!("../data/perplexity.txt"));
+        (model, text[..200].to_vec())
+    }));
+    models
+}
+
+#[test]
+fn how_a_text_is_cut_and_who_computes_it_does_not_change_a_bit() {
+    for (model, text) in models() {
+        let whole = bits(&logits(&model, 1, &text));
+        for threads in [2, 3, 7] {
+            assert_eq!(bits(&logits(&model, threads, &text)), whole, "{threads} threads");
+        }
+        for split in [1, 5, 31, 32, 33, 64, 65, 130, 199] {
+            let mut session = Session::new(Arc::clone(&model), 2);
+            session.feed(&text[..split], &|| false).unwrap();
+            assert_eq!(bits(session.feed(&text[split..], &|| false).unwrap()), whole, "split at {split}");
+        }
+        let mut session = Session::new(Arc::clone(&model), 2);
+        for token in &text[..199] {
+            session.feed(&[*token], &|| false).unwrap();
+        }
+        assert_eq!(bits(session.feed(&text[199..], &|| false).unwrap()), whole, "token by token");
+        assert_eq!(session.tokens(), text);
+    }
+}
+
+#[test]
+fn what_was_forgotten_leaves_no_trace() {
+    for (model, text) in models() {
+        let fresh = bits(&logits(&model, 1, &text[..90]));
+        for kept in [0, 1, 32, 40, 64, 89] {
+            let mut session = Session::new(Arc::clone(&model), 2);
+            session.feed(&text[..kept], &|| false).unwrap();
+            session.feed(&text[100..200], &|| false).unwrap();
+            session.truncate(kept);
+            assert_eq!(session.tokens(), &text[..kept]);
+            assert_eq!(bits(session.feed(&text[kept..90], &|| false).unwrap()), fresh, "kept {kept}");
+        }
+    }
+}
+
+#[test]
+fn a_cancelled_session_is_as_it_was_before() {
+    for (model, text) in models() {
+        for threads in [1, 2] {
+            let mut session = Session::new(Arc::clone(&model), threads);
+            session.feed(&text[..50], &|| false).unwrap();
+            // Asked before each layer: the second time is in the middle of the first block.
+            let asked = Cell::new(0);
+            let cancelled = || {
+                asked.set(asked.get() + 1);
+                asked.get() > 1
+            };
+            assert_eq!(session.feed(&text[60..200], &cancelled), Err(FeedError::Cancelled));
+            assert_eq!(session.tokens(), &text[..50]);
+            let whole = bits(&logits(&model, 1, &text[..55]));
+            assert_eq!(bits(session.feed(&text[50..55], &|| false).unwrap()), whole);
+        }
+    }
+}
+
+#[test]
+fn cancellation_is_asked_at_least_once_per_64_tokens_and_once_per_layer() {
+    let (model, text) = models().swap_remove(0);
+    for (count, threads) in [(1, 1), (64, 1), (65, 1), (200, 1), (200, 2)] {
+        let asked = Cell::new(0);
+        let cancelled = || {
+            asked.set(asked.get() + 1);
+            false
+        };
+        Session::new(Arc::clone(&model), threads).feed(&text[..count], &cancelled).unwrap();
+        let least = count.div_ceil(64) * toy::LAYERS / threads;
+        assert!(asked.get() >= least, "{count} tokens: asked {} times", asked.get());
+    }
+}
+
+#[test]
+fn a_full_context_is_refused_before_anything_is_computed() {
+    let (model, text) = models().swap_remove(0);
+    let mut session = Session::new(Arc::clone(&model), 2);
+    let room = model.context_length();
+    let long: Vec<u32> = text.iter().copied().cycle().take(room + 1).collect();
+    assert_eq!(session.feed(&long, &|| panic!("nothing to ask")), Err(FeedError::Full));
+    session.feed(&long[..room], &|| false).unwrap();
+    assert_eq!(session.feed(&[1], &|| false), Err(FeedError::Full));
+    session.truncate(room - 1);
+    session.feed(&[1], &|| false).unwrap();
+}
+
+#[test]
+fn tokens_that_do_not_exist_and_no_tokens_at_all_do_no_harm() {
+    let (model, _) = models().swap_remove(0);
+    let mut session = Session::new(model, 0);
+    let read = session.feed(&[u32::MAX, 5], &|| false).unwrap().to_vec();
+    assert!(read.iter().all(|x| x.is_finite()));
+    assert_eq!(session.feed(&[], &|| false).unwrap(), read);
+    session.truncate(usize::MAX);
+    assert_eq!(session.tokens(), [u32::MAX, 5]);
+}
+
+/// What differs is the order of sums and whether a product is rounded before it is added. That tips the rounding of an
+/// activation now and then, so logits differ in the third digit; the probabilities do not differ to speak of.
+#[test]
+fn the_kernels_agree_on_the_probabilities() {
+    let Some(model) = weights() else { return };
+    let path = weights_path().unwrap();
+    let text = model.tokenizer().encode(include_str!("../data/perplexity.txt"));
+    let reference = logits(&model, 2, &text[..100]);
+    let total = log_sum_exp(&reference);
+    for kernel in Kernel::available() {
+        let model = Arc::new(Model::open(&path).unwrap().with_kernel(kernel));
+        let ours = logits(&model, 2, &text[..100]);
+        let our_total = log_sum_exp(&ours);
+        let divergence: f64 = (reference.iter().zip(&ours))
+            .map(|(a, b)| (f64::from(*a) - total, f64::from(*b) - our_total))
+            .map(|(a, b)| a.exp() * (a - b))
+            .sum();
+        let furthest = reference.iter().zip(&ours).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        eprintln!("{}: divergence {divergence:.6}, furthest {furthest:.4}", kernel.name());
+        assert!(divergence < 0.005, "{}: {divergence}", kernel.name());
+        assert_eq!(ranking(&ours)[0], ranking(&reference)[0], "{}", kernel.name());
+    }
+}
