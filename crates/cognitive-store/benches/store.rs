@@ -9,7 +9,8 @@ use std::io::Write;
 use std::time::SystemTime;
 
 use cognitive_contract::Envelope;
-use cognitive_contract::ports::{AuditLog, AuditRecord};
+use cognitive_contract::context::{ContextEntry, ContextFilter, Key, MemoryContext, Owner, Place, Ttl};
+use cognitive_contract::ports::{AuditLog, AuditRecord, ContextStore};
 use cognitive_store::{Filter, Options, Retention, Store};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use serde_json::json;
@@ -90,7 +91,44 @@ fn bench(criterion: &mut Criterion) {
     group.bench_function("sum up 20,000 records", |bencher| {
         bencher.iter(|| store.stats(&Filter::default()).unwrap());
     });
+    context(&mut group);
     group.finish();
+}
+
+/// The same for context, with as many entries of 1 KiB as are ever kept.
+fn context(group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::WallTime>) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("context.db")).unwrap();
+    let now = SystemTime::now();
+    let owner = Owner::user(Some("ann"));
+    let entry = |number: usize| {
+        let key =
+            Key { session: Some(format!("s{number}")), ..Key::plain(&format!("m:s{number}:session_state")) };
+        ContextEntry::new("session_state", key, json!("x".repeat(1_000)), Ttl::Seconds(3_600), now)
+    };
+    for number in 0..1_000 {
+        store.put(&owner, &entry(number), now).unwrap();
+    }
+    let mut number = 1_000;
+    group.bench_function("keep context and remove the oldest of 1,000", |bencher| {
+        bencher.iter(|| {
+            number += 1;
+            store.put(&owner, &entry(number), now).unwrap();
+        });
+    });
+    let session = format!("s{number}");
+    let from = Place { session: Some(&session), input_hash: None };
+    let filter = ContextFilter { kind: Some("session_state"), from: Some(from) };
+    group.bench_function("find the state of one session of 1,000", |bencher| {
+        bencher.iter(|| assert_eq!(ContextStore::list(&store, &owner, filter, now).unwrap().len(), 1));
+    });
+    let memory = MemoryContext::default();
+    group.bench_function("keep context in memory", |bencher| {
+        bencher.iter(|| {
+            number += 1;
+            memory.put(&owner, &entry(number), now).unwrap();
+        });
+    });
 }
 
 criterion_group!(benches, bench);

@@ -1,7 +1,9 @@
-//! The database of the runtime: one `SQLite` file that remembers what was run and how it went.
+//! The database of the runtime: one `SQLite` file that remembers what was run and how it went, and what modules handed
+//! on for later runs.
 //!
 //! [`Store::open`] gives a [`Store`], which keeps audit records ([`AuditLog`](cognitive_contract::ports::AuditLog))
-//! and answers questions about them. Several threads and several processes may use one file at once: `SQLite` locks it,
+//! and answers questions about them, and keeps context ([`ContextStore`](cognitive_contract::ports::ContextStore)),
+//! each owner's apart. Several threads and several processes may use one file at once: `SQLite` locks it,
 //! and the write-ahead log lets readers read while someone writes.
 //!
 //! What holds, whatever happens:
@@ -12,10 +14,10 @@
 //!   second for that.
 //! * Nothing waits longer than [`Options::patience`]; a full disk, a lock, damage and missing rights are
 //!   [`StoreError`]s that say so.
-//! * The books do not grow for ever, see [`Retention`].
+//! * The books do not grow for ever, see [`Retention`]; nor does context, see [`Options::caps`].
 //!
 //! This crate owns the door to the database and no other. It prints nothing, reads no environment, asks no clock about
-//! records: a record brings its time. Network file systems are not supported, because their locks cannot be trusted.
+//! records and context: both bring their time. Network file systems are not supported, because their locks cannot be trusted.
 //!
 //! ```
 //! use std::time::SystemTime;
@@ -38,6 +40,8 @@
 //! ```
 
 mod audit;
+mod background;
+mod context;
 mod error;
 mod gate;
 mod place;
@@ -46,6 +50,7 @@ mod store;
 mod time;
 
 pub use audit::{Figures, Filter, ModuleFigures, Row, Stats};
+pub use background::Background;
 pub use error::{Problem, StoreError};
 pub use store::{Options, Retention, Store};
-pub use time::since;
+pub use time::{since, text as timestamp};

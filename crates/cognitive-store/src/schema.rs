@@ -10,7 +10,7 @@ use crate::error::Problem;
 const APPLICATION_ID: i64 = 0x636f_676e;
 
 /// Step n brings a file from version n to n + 1.
-const STEPS: [&str; 1] = [
+const STEPS: [&str; 2] = [
     // `position` is where a record begins in the stream of all records ever kept, in bytes, and ids have no gaps. So the
     // first and the last row tell how many records there are and how much they hold, without counting.
     "CREATE TABLE audit (
@@ -34,6 +34,27 @@ const STEPS: [&str; 1] = [
         payload TEXT
     ) STRICT;
     CREATE INDEX audit_trace_id ON audit (trace_id);",
+    // The later of two entries has the higher id. Values come last, so that looking for an entry does not read them. Who
+    // has no name is the empty text: two of NULL would not be the same.
+    "CREATE TABLE context (
+        id INTEGER PRIMARY KEY,
+        bytes INTEGER NOT NULL,
+        tenant TEXT NOT NULL,
+        user TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        key TEXT NOT NULL,
+        session TEXT,
+        input_hash TEXT,
+        module TEXT NOT NULL,
+        ttl INTEGER NOT NULL,
+        created TEXT NOT NULL,
+        ends TEXT,
+        value TEXT NOT NULL,
+        UNIQUE (tenant, user, kind, key)
+    ) STRICT;
+    CREATE INDEX context_ends ON context (ends) WHERE ends IS NOT NULL;
+    CREATE INDEX context_bytes ON context (id, bytes);
+    CREATE INDEX context_session ON context (tenant, user, kind, session);",
 ];
 
 /// The newest version that this program knows.

@@ -1,11 +1,12 @@
 //! The file, opened: one connection, used by one thread at a time, shared with other processes.
-//! Holds no SQL about records; that is in `audit`.
+//! Holds no SQL about records and context; that is in `audit` and `context`.
 
 use std::path::{self, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cognitive_contract::context::Caps;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -21,11 +22,13 @@ pub struct Options {
     pub patience: Duration,
     /// How much is kept.
     pub retention: Retention,
+    /// How much context is kept.
+    pub caps: Caps,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { patience: Duration::from_secs(5), retention: Retention::default() }
+        Self { patience: Duration::from_secs(5), retention: Retention::default(), caps: Caps::default() }
     }
 }
 
@@ -112,6 +115,11 @@ impl Store {
     /// How much is kept.
     pub(crate) fn retention(&self) -> Retention {
         self.options.retention
+    }
+
+    /// How much context is kept.
+    pub(crate) fn caps(&self) -> Caps {
+        self.options.caps
     }
 
     /// Does some work on the connection, alone. Waiting for other threads and for other processes comes out of one
@@ -208,7 +216,12 @@ fn adopt(connection: &mut Connection) -> Result<(), Stale> {
     let version = schema::inspect(connection)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
-    if !connection.is_readonly("main")? {
+    if connection.is_readonly("main")? {
+        // An old file that is write-protected can still be read: steps only ever add.
+        if version > 0 {
+            return Ok(());
+        }
+    } else {
         // Where the file system cannot share memory SQLite stays with its old journal, which is slower and just as safe.
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     }

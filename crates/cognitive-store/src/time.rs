@@ -6,9 +6,15 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 
 /// RFC 3339 in UTC, such as `2026-05-01T12:00:00.000Z`. Times outside of 1970 to 9999 become the nearest inside.
-pub(crate) fn text(at: SystemTime) -> String {
+#[must_use]
+pub fn text(at: SystemTime) -> String {
     let at = Timestamp::try_from(at.max(SystemTime::UNIX_EPOCH)).unwrap_or(Timestamp::MAX);
     format!("{at:.3}")
+}
+
+/// Reads what [`text`] wrote. What somebody made unreadable by hand is as old as can be.
+pub(crate) fn read(text: &str) -> SystemTime {
+    moment(text).map_or(SystemTime::UNIX_EPOCH, SystemTime::from)
 }
 
 /// Reads the beginning of a period: an age such as `30m`, `24h`, `7d` or `2w`, a date, or a time as of RFC 3339.
@@ -53,6 +59,8 @@ mod tests {
         assert_eq!(text(at(0, 0) - Duration::from_secs(9)), "1970-01-01T00:00:00.000Z");
         assert_eq!(text(at(1 << 40, 0)).len(), 24);
         assert!(text(at(9, 999)) < text(at(10, 0)));
+        assert_eq!(read(&text(at(1_767_323_045, 7))), at(1_767_323_045, 7));
+        assert_eq!(read("x"), at(0, 0));
     }
 
     #[test]

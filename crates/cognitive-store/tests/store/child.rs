@@ -7,11 +7,12 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use cognitive_contract::ports::AuditLog;
+use cognitive_contract::context::{ContextFilter, Owner};
+use cognitive_contract::ports::{AuditLog, ContextStore};
 use cognitive_store::{Filter, Options, Retention, Store};
 use serde_json::json;
 
-use crate::common::good;
+use crate::common::{at, good, state};
 
 const JOB: &str = "COGNITIVE_STORE_TEST_JOB";
 const PATH: &str = "COGNITIVE_STORE_TEST_PATH";
@@ -97,6 +98,9 @@ fn do_job(job: &OsStr, path: &Path) {
         ("try", _) => say(&attempt(path)),
         ("read", _) => say(&read(path)),
         ("fill", _) => fill(path),
+        ("emit", user) => emit(user, path),
+        ("emit-for-ever", name) => emit_for_ever(name, path),
+        ("accept", user) => say(&accept(user, path)),
         (other, _) => say(&format!("unknown job {other}")),
     }
 }
@@ -150,4 +154,30 @@ fn fill(path: &Path) {
     say(&error);
     say(&kept.to_string());
     say(&store.list(&Filter::default()).unwrap().len().to_string());
+}
+
+/// Keeps context that lasts for a minute from second 0.
+fn emit(user: &str, path: &Path) {
+    let store = Store::open(path).unwrap();
+    store.put(&Owner::user(Some(user)), &state("s", 1, 60), at(0)).unwrap();
+    say("kept");
+}
+
+/// Takes the context of a user at second 30.
+fn accept(user: &str, path: &Path) -> String {
+    let store = Store::open(path).unwrap();
+    let found =
+        ContextStore::list(&store, &Owner::user(Some(user)), ContextFilter::default(), at(30)).unwrap();
+    found.iter().map(|entry| entry.value.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+/// Keeps one entry after another, each acknowledged after it is kept; every other one replaces an older.
+fn emit_for_ever(name: &str, path: &Path) {
+    let store = Store::open(path).unwrap();
+    let owner = Owner::user(Some(name));
+    for number in 0.. {
+        let key = if number % 2 == 0 { "same".to_owned() } else { number.to_string() };
+        store.put(&owner, &state(&key, number, -1), at(0)).unwrap();
+        say(&format!("{key} {number}"));
+    }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::Envelope;
+use cognitive_contract::context::{ContextEntry, Key, Ttl};
 use cognitive_contract::ports::AuditRecord;
 use serde_json::json;
 use tempfile::TempDir;
@@ -43,4 +44,9 @@ pub fn bad(trace_id: &str, module: &str, code: &str) -> AuditRecord {
 /// `-wal` and `-shm`.
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{}{suffix}", path.display()))
+}
+
+/// A `session_state` that was emitted at second 0.
+pub fn state(key: &str, number: usize, ttl: i64) -> ContextEntry {
+    ContextEntry::new("session_state", Key::plain(key), json!(number), Ttl::parse(ttl).unwrap(), at(0))
 }

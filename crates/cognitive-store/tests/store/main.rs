@@ -6,6 +6,7 @@
 mod audit;
 mod child;
 mod common;
+mod context;
 mod file;
 mod processes;
 mod trouble;

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::child::child;
 use crate::common::place;
 
-fn integrity(path: &Path) -> String {
+pub fn integrity(path: &Path) -> String {
     let raw = Connection::open(path).unwrap();
     raw.pragma_query_value(None, "integrity_check", |row| row.get(0)).unwrap()
 }

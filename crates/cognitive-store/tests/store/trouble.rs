@@ -110,6 +110,17 @@ fn a_file_that_cannot_be_written_is_an_error_but_can_be_read() {
 }
 
 #[test]
+fn an_old_file_that_cannot_be_written_can_be_read() {
+    let (dir, path) = place();
+    Store::open(&path).unwrap().record(&good("t", "m")).unwrap();
+    let raw = Connection::open(&path).unwrap();
+    raw.execute_batch("DROP TABLE context; PRAGMA user_version = 1").unwrap();
+    drop(raw);
+    fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
+    assert_eq!(as_plain_user("read", &path, dir.path()), "1 rows");
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_an_error() {
     let (dir, path) = place();
     drop(Store::open(&path).unwrap());
