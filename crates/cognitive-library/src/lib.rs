@@ -10,6 +10,7 @@
 //! Opens no socket, reads no environment variable, prints nothing.
 
 pub mod bundled;
+mod examples;
 pub mod find;
 pub mod finding;
 pub mod folder;

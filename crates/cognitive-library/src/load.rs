@@ -7,6 +7,7 @@ use cognitive_contract::text::hex;
 use cognitive_contract::{Contract, Failure, Manifest, Module};
 use sha2::{Digest as _, Sha256};
 
+use crate::examples;
 use crate::finding::{At, Finding};
 use crate::folder::{Folder, safe_relative};
 use crate::formats::{self, Parts};
@@ -88,7 +89,8 @@ pub(crate) fn assemble(parts: Parts, folder_name: &str) -> Result<Module, Vec<Fi
             }
             let mut module = Module::new(manifest, contract, parts.prompt, parts.format);
             module.digest = digest;
-            Ok(module)
+            let findings = examples::add(&mut module, parts.examples);
+            if findings.is_empty() { Ok(module) } else { Err(findings) }
         }
         _ => Err(findings),
     }

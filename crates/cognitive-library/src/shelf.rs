@@ -29,6 +29,12 @@ impl Shelf {
         Self { library, loaded: Mutex::default() }
     }
 
+    /// The library behind it.
+    #[must_use]
+    pub fn library(&self) -> &Library {
+        &self.library
+    }
+
     /// A module, ready to run. The files are looked at every time and read only when they changed.
     pub fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
         let found = self.library.find(name)?;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use cognitive_contract::Format;
 use cognitive_contract::schema::SchemaFiles;
 
+use crate::examples::{self, Example};
 use crate::finding::{At, Finding, Sources, quoted};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TEXT_LIMIT, TOTAL_LIMIT};
 use crate::json;
@@ -29,6 +30,8 @@ pub struct Parts {
     pub schemas: SchemaFiles,
     /// The prompt.
     pub prompt: String,
+    /// The worked examples.
+    pub(crate) examples: Vec<Example>,
     /// The texts, to point into.
     pub sources: Sources,
     /// What keeps the module from being loaded.
@@ -41,11 +44,12 @@ pub struct Parts {
 #[must_use]
 pub fn read(folder: &Folder) -> Option<Parts> {
     let names = folder.names();
-    let parts = match Format::of_files(names.iter().map(String::as_str))? {
+    let mut parts = match Format::of_files(names.iter().map(String::as_str))? {
         Format::V0 => v0::read(folder),
         Format::V1 => v1::read(folder),
         Format::V21 | Format::V22 | Format::V25 => v2::read(folder),
     };
+    parts.examples = examples::read(folder, &mut parts.sources, &mut parts.findings);
     Some(parts)
 }
 
@@ -71,6 +75,7 @@ impl Parts {
             manifest: Value::Null,
             schemas: SchemaFiles::new(),
             prompt: String::new(),
+            examples: Vec::new(),
             sources: Sources::default(),
             findings: Vec::new(),
             contract: Budget::new(JSON_LIMIT, TOTAL_LIMIT),

@@ -37,7 +37,7 @@ pub(super) fn read(folder: &Folder) -> Parts {
     parts
 }
 
-/// Reads `schema.json` and, from there and from `io`, every file that is named.
+/// Reads `schema.json` and, from there, from `io` and from `context`, every file that is named.
 pub(super) fn read_schemas(parts: &mut Parts, folder: &Folder) {
     let mut wanted = Wanted::default();
     wanted.add(SCHEMA_FILE.to_owned());
@@ -50,6 +50,12 @@ pub(super) fn read_schemas(parts: &mut Parts, folder: &Folder) {
             let at = At::Value(pointer("/io", name));
             let message = format!("points out of the module: {}", quoted(place));
             parts.findings.push(Finding::error(MANIFEST, at, "manifest/io", message));
+        }
+    }
+    for place in context_schemas(&parts.manifest) {
+        // A path that leads out of the module is reported where the manifest is judged.
+        if let Some(path) = safe_relative(&SectionRef::parse(place).file) {
+            wanted.add(path.to_string_lossy().into_owned());
         }
     }
     while let Some(file) = wanted.next.pop_front() {
@@ -67,6 +73,13 @@ pub(super) fn read_schemas(parts: &mut Parts, folder: &Folder) {
         let message = format!("the contract is spread over more than {MOST_FILES} files");
         parts.findings.push(Finding::error(SCHEMA_FILE, At::File, "schema/files", message));
     }
+}
+
+/// The schemas that `context.accepts` and `context.emits` name.
+fn context_schemas(manifest: &Value) -> impl Iterator<Item = &str> {
+    let lists =
+        ["/context/accepts", "/context/emits"].map(|list| manifest.pointer(list).and_then(Value::as_array));
+    lists.into_iter().flatten().flatten().filter_map(|entry| entry.get("schema")?.as_str())
 }
 
 /// The files to read. Each is listed once, also if reading it fails.
@@ -151,6 +164,18 @@ mod tests {
             files.map(|(file, text)| (file.to_owned(), text.to_owned())),
         );
         assert_eq!(rules(&parts), ["b.json files/missing", "c.json schema/syntax"]);
+    }
+
+    #[test]
+    fn ctx_004_schemas_of_context_are_read_with_what_they_name() {
+        let manifest = "context: {accepts: [{type: a, schema: ./c/a.json}, {type: b, schema: ../out.json}], emits: [{type: a, schema: c/a.json}, {type: c}]}";
+        let files =
+            [("schema.json", "{}"), ("c/a.json", r#"{"$ref": "b.json#/x"}"#), ("c/b.json", r#"{"x": {}}"#)];
+        let parts = read_with(manifest, files.map(|(file, text)| (file.to_owned(), text.to_owned())));
+        assert_eq!(parts.schemas.keys().collect::<Vec<_>>(), ["c/a.json", "c/b.json", "schema.json"]);
+        assert_eq!(rules(&parts), [""; 0]);
+        let none = read_with(manifest, [("schema.json".to_owned(), "{}".to_owned())]);
+        assert_eq!(rules(&none), ["c/a.json files/missing"]);
     }
 
     #[test]

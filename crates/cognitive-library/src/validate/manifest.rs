@@ -1,7 +1,7 @@
 //! What `module.yaml` (or the front matter of older formats) should say.
-//! No file that it names is read twice, and no list is searched for each entry of another.
+//! Reads no file that it names: loading does. No list is searched for each entry of another.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use cognitive_contract::Format;
 use cognitive_contract::code::is_module_code;
@@ -11,8 +11,6 @@ use serde_json::Value;
 
 use super::Subject;
 use crate::finding::{At, Finding, Findings, quoted};
-use crate::folder::{Budget, JSON_LIMIT, TOTAL_LIMIT, safe_relative};
-use crate::json;
 use crate::load::manifest_finding;
 
 pub(super) fn check(subject: &Subject<'_>, found: &mut Findings) {
@@ -21,7 +19,6 @@ pub(super) fn check(subject: &Subject<'_>, found: &mut Findings) {
     tier_and_blocks(subject, found);
     keys(subject, found);
     codes(subject, found);
-    context_files(subject, found);
 }
 
 fn missing(subject: &Subject<'_>, key: &str) -> bool {
@@ -173,27 +170,5 @@ fn codes(subject: &Subject<'_>, found: &mut Findings) {
     for code in codes.keys().filter(|code| !listed.contains(code.as_str())) {
         let message = format!("`error_codes` declares {}, which `#{list}` does not list", quoted(code));
         found.push(Finding::warning("schema.json", At::Value(list.into()), "schema/error-codes", message));
-    }
-}
-
-fn context_files(subject: &Subject<'_>, found: &mut Findings) {
-    let mut budget = Budget::new(JSON_LIMIT, TOTAL_LIMIT);
-    let mut known = HashMap::new();
-    for list in ["accepts", "emits"] {
-        let entries = subject.written.pointer(&format!("/context/{list}")).and_then(Value::as_array);
-        for (index, entry) in entries.into_iter().flatten().enumerate() {
-            let Some(path) = entry.get("schema").and_then(Value::as_str) else { continue };
-            // A path that leads out of the module has been reported by loading.
-            let Some(inside) = safe_relative(path) else { continue };
-            let is_json = *known.entry(inside).or_insert_with(|| {
-                let read = subject.folder.read_within(path, &mut budget);
-                read.is_ok_and(|text| json::parse_file(&text).is_ok())
-            });
-            if !is_json {
-                let place = At::Value(format!("/context/{list}/{index}/schema"));
-                let message = format!("no readable JSON Schema at: {}", quoted(path));
-                found.push(Finding::error(subject.manifest_file, place, "manifest/context-schema", message));
-            }
-        }
     }
 }

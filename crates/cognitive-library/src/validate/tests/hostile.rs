@@ -75,7 +75,7 @@ fn a_file_that_is_named_often_is_read_once() {
     // What there is nothing to say about is not kept.
     assert_eq!(
         report.sources.iter().map(|(file, _)| file).collect::<Vec<_>>(),
-        ["module.yaml", "prompt.md", "schema.json"]
+        ["a.json", "module.yaml", "prompt.md", "schema.json"]
     );
 }
 
