@@ -20,22 +20,34 @@ pub(crate) const LONGEST_BODY: usize = 16 * 1024 * 1024;
 const LONGEST_ERROR: usize = 64 * 1024;
 /// Redirects within the same place, such as to a path with a slash at its end.
 const REDIRECTS: usize = 3;
+/// Redirects of a file: to its place, and from there to a copy nearby.
+const FILE_REDIRECTS: usize = 5;
+/// How long a download may stand still.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// Makes a client for the service at this address.
 pub(crate) fn client(base: &Url, proxies: Proxies) -> Result<Client, ProviderError> {
-    install_tls();
-    // Reading the root certificates of the system takes longer than all the rest, and a model on this machine needs none.
-    let plain = base.scheme() == "http" && proxies == Proxies::None;
-    let built = if plain { rootless(proxies) } else { builder(proxies).build() };
-    // A machine without any can be used all the same; TLS will fail, and say so.
-    built
-        .or_else(|_| rootless(proxies))
-        .map_err(|_| ProviderError::Misconfigured("the HTTP client cannot be set up".to_owned()))
+    make(base, proxies, &|| builder(proxies))
 }
 
-/// A client that trusts nobody.
-fn rootless(proxies: Proxies) -> Result<Client, reqwest::Error> {
-    builder(proxies).tls_certs_only([]).build()
+/// Makes a client for a public file. It carries no key, so it may be sent to another place, as file servers do; a
+/// connection on which nothing arrives for a while is given up.
+pub(crate) fn file_client(base: &Url, proxies: Proxies) -> Result<Client, ProviderError> {
+    let policy = || Policy::custom(redirect_file);
+    make(base, proxies, &|| builder(proxies).redirect(policy()).read_timeout(SILENCE))
+}
+
+fn make(base: &Url, proxies: Proxies, builder: &dyn Fn() -> ClientBuilder) -> Result<Client, ProviderError> {
+    install_tls();
+    // A client that trusts nobody.
+    let rootless = || builder().tls_certs_only([]).build();
+    // Reading the root certificates of the system takes longer than all the rest, and a model on this machine needs none.
+    let plain = base.scheme() == "http" && proxies == Proxies::None;
+    let built = if plain { rootless() } else { builder().build() };
+    // A machine without any can be used all the same; TLS will fail, and say so.
+    built
+        .or_else(|_| rootless())
+        .map_err(|_| ProviderError::Misconfigured("the HTTP client cannot be set up".to_owned()))
 }
 
 fn builder(proxies: Proxies) -> ClientBuilder {
@@ -65,6 +77,18 @@ fn redirect(attempt: Attempt<'_>) -> Action {
     let kept = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
     let same = attempt.previous().last().is_some_and(|from| same_place(from, attempt.url()));
     if kept && same && attempt.previous().len() <= REDIRECTS { attempt.follow() } else { attempt.stop() }
+}
+
+/// Anywhere, but never from a protected connection to an open one.
+fn redirect_file(attempt: Attempt<'_>) -> Action {
+    let was_safe = attempt.previous().iter().any(|from| from.scheme() == "https");
+    if was_safe && attempt.url().scheme() != "https" {
+        return attempt.error("it was sent to a place without protection");
+    }
+    if attempt.previous().len() > FILE_REDIRECTS {
+        return attempt.error("it was sent from place to place");
+    }
+    attempt.follow()
 }
 
 fn same_place(from: &Url, to: &Url) -> bool {

@@ -128,17 +128,17 @@ pub(crate) fn remote(config: &ProviderConfig) -> Result<Remote, ProviderError> {
         name: config.kind.name(),
         memory: Memory::new(wire.ladder(), wire.target(), wire.without()),
         wire,
-        client: client(&base, proxies(config, &base))?,
+        client: client(&base, proxies(config.proxies, &base))?,
         redactor: Redactor::new(config.key.as_ref(), Some(&base)),
         pause: Arc::clone(&config.pause),
     })
 }
 
 /// A model on this machine is never asked through a proxy: the proxy would look for it on its own.
-fn proxies(config: &ProviderConfig, base: &Url) -> Proxies {
+pub(crate) fn proxies(wanted: Proxies, base: &Url) -> Proxies {
     let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    if here { Proxies::None } else { config.proxies }
+    if here { Proxies::None } else { wanted }
 }
 
 fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderError> {
@@ -300,7 +300,7 @@ mod tests {
             ("https://10.0.0.1", Proxies::OfTheMachine),
         ] {
             let url = Url::parse(base).unwrap();
-            assert_eq!(proxies(&ProviderConfig::new(Kind::Ollama), &url), expected, "{base}");
+            assert_eq!(proxies(Proxies::OfTheMachine, &url), expected, "{base}");
         }
     }
 

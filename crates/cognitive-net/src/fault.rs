@@ -8,6 +8,7 @@ use std::time::Duration;
 use cognitive_contract::ports::{ModelCall, ProviderError};
 
 use crate::complaint::Complaint;
+use crate::llm::turns;
 use crate::redact::{Redactor, quotes};
 use crate::retry::Again;
 
@@ -115,8 +116,9 @@ impl Reporter<'_> {
     /// What the service says, if it may be shown.
     pub(crate) fn quote(&self, complaint: &Complaint) -> Option<String> {
         let text = self.redactor.clean(&complaint.text);
-        let repeats =
-            self.call.is_some_and(|call| quotes(&text, &call.input) || quotes(&text, &call.instructions));
+        let repeats = self.call.is_some_and(|call| {
+            quotes(&text, &call.instructions) || turns(call).any(|(_, said)| quotes(&text, said))
+        });
         (!text.is_empty() && !repeats).then_some(text)
     }
 }
@@ -158,7 +160,7 @@ fn status_of(complaint: &Complaint) -> u16 {
 }
 
 /// The innermost cause: the outer ones only repeat that a request was made, and name its address.
-fn deepest(error: &reqwest::Error) -> String {
+pub(crate) fn deepest(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(source) = cause.source() {
         cause = source;
@@ -167,7 +169,7 @@ fn deepest(error: &reqwest::Error) -> String {
 }
 
 /// Whether TLS itself failed: a wrong certificate, or no TLS on the other side. Trying again does not help.
-fn is_tls(error: &reqwest::Error) -> bool {
+pub(crate) fn is_tls(error: &reqwest::Error) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if error.is::<rustls::Error>() {

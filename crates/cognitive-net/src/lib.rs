@@ -1,4 +1,4 @@
-//! Outbound HTTP: the model providers behind one port.
+//! Outbound HTTP: the model providers behind one port, and the download of one public file.
 //!
 //! [`provider`] turns a [`ProviderConfig`] into a [`Provider`](cognitive_contract::ports::Provider). Whatever the service,
 //! the same holds: it is always asked to stream; it is bound to the lowered contract where it can be, and what it refuses
@@ -7,7 +7,7 @@
 //!
 //! Read the modules in this order: `kind` and `config` (what can be asked), `llm` (one file per service, and
 //! `llm::remote`, the one loop that all of them share), `complaint` and `fault` (what a service or the network says
-//! when it goes wrong), `retry`, `client`, `frames` and `sse` (the wire), `secret` and `redact`, `probe`.
+//! when it goes wrong), `retry`, `client`, `frames` and `sse` (the wire), `secret` and `redact`, `probe`, `download`.
 //!
 //! ```
 //! use cognitive_net::{Kind, ProviderConfig, Secret, provider};
@@ -27,6 +27,7 @@
 mod client;
 mod complaint;
 mod config;
+mod download;
 mod fault;
 mod frames;
 mod kind;
@@ -38,6 +39,7 @@ mod secret;
 mod sse;
 
 pub use config::{ProviderConfig, Proxies, provider};
+pub use download::{Download, DownloadError, FileSink};
 pub use kind::Kind;
 pub use probe::{Probe, probe};
 pub use retry::{Pause, RealPause};

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::complaint::Complaint;
 use crate::frames::Shape;
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{REFUSED, Reading, Wire, count, names_in, text_of};
+use crate::llm::{REFUSED, Reading, Wire, count, messages, names_in, text_of};
 
 /// The version of the API that this file speaks.
 pub(crate) const VERSION: &str = "2023-06-01";
@@ -60,7 +60,7 @@ impl Wire for Anthropic {
         set("model", json!(self.model));
         set("max_tokens", json!(call.max_output_tokens.unwrap_or(USUAL_LIMIT)));
         set("system", json!(call.instructions));
-        set("messages", json!([{ "role": "user", "content": call.input }]));
+        set("messages", Value::Array(messages(call)));
         set("stream", json!(true));
         if terms.keeps(Extra::Temperature) {
             // The scale ends at 1 here.

@@ -1,6 +1,8 @@
 //! Where the services that speak OpenAI's chat completions differ from each other. Only what their documentation or
 //! their error messages say; everything else is found out by asking (see `terms`).
 
+use cognitive_contract::lower::Target;
+
 use crate::kind::Kind;
 use crate::llm::openai::{Dialect, EVERYTHING, OPENAI};
 use crate::llm::terms::{Bind, Extra};
@@ -18,12 +20,16 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
         Kind::Mistral => Some(Dialect { without: &[Extra::StreamUsage], seed: "random_seed", ..USUAL }),
         // Knows schemas, but no JSON mode.
         Kind::LmStudio => Some(Dialect { ladder: NO_JSON_MODE, ..USUAL }),
-        Kind::Groq | Kind::OpenRouter | Kind::LlamaCpp | Kind::Vllm | Kind::Compatible => Some(USUAL),
+        // Its grammars, which Ollama uses too, tell a success from a failure and know lengths. OpenAI's words do neither,
+        // and a small model then writes an `error` into a success.
+        Kind::LlamaCpp => Some(Dialect { target: Target::Ollama, ..USUAL }),
+        Kind::Groq | Kind::OpenRouter | Kind::Vllm | Kind::Compatible => Some(USUAL),
     }
 }
 
 /// What most of them take. The limit of tokens has its old name: all of them know it, few know the new one.
-const USUAL: Dialect = Dialect { ladder: EVERYTHING, without: &[], seed: "seed", switches: &[] };
+const USUAL: Dialect =
+    Dialect { target: Target::OpenAi, ladder: EVERYTHING, without: &[], seed: "seed", switches: &[] };
 
 const NO_SCHEMA: &[Bind] = &[Bind::Json, Bind::Prompt];
 const NO_JSON_MODE: &[Bind] = &[Bind::Schema, Bind::Prompt];

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::complaint::Complaint;
 use crate::frames::Shape;
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Reading, Wire, count, names_in, text_of};
+use crate::llm::{Reading, Wire, count, names_in, text_of, turns};
 
 /// Seeds are 32-bit numbers here.
 const SEED: u64 = 0x7FFF_FFFF;
@@ -55,7 +55,7 @@ impl Wire for Gemini {
     fn body(&self, call: &ModelCall, terms: &Terms, schema: Option<&Value>) -> Value {
         json!({
             "systemInstruction": { "parts": [{ "text": call.instructions }] },
-            "contents": [{ "role": "user", "parts": [{ "text": call.input }] }],
+            "contents": turns(call).map(content).collect::<Vec<Value>>(),
             "generationConfig": config(call, terms, schema),
         })
     }
@@ -96,6 +96,10 @@ impl Wire for Gemini {
         let names = names_in(list, "models", "name");
         names.iter().map(|name| name.strip_prefix("models/").unwrap_or(name).to_owned()).collect()
     }
+}
+
+fn content((is_model, text): (bool, &str)) -> Value {
+    json!({ "role": if is_model { "model" } else { "user" }, "parts": [{ "text": text }] })
 }
 
 fn config(call: &ModelCall, terms: &Terms, schema: Option<&Value>) -> Value {

@@ -13,7 +13,7 @@ use cognitive_contract::lower::Target;
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
 use crate::frames::Shape;
@@ -69,6 +69,8 @@ pub(crate) struct Reading {
     pub(crate) finish: Option<Finish>,
     /// What the model says instead of an answer.
     pub(crate) refusal: String,
+    /// Whether the model thinks aloud. That is no answer, but the model is at work.
+    pub(crate) thinks: bool,
     /// Tokens.
     pub(crate) usage: Option<Usage>,
     /// The service said that nothing more will come.
@@ -95,6 +97,41 @@ impl Reading {
             (None, true) => Finish::Complete,
         }
     }
+}
+
+/// What is said before the answer, without the instructions: each example as two turns, then the input. The flag says
+/// whether the model is the speaker.
+pub(crate) fn turns(call: &ModelCall) -> impl Iterator<Item = (bool, &str)> {
+    let examples = call.examples.iter();
+    let examples =
+        examples.flat_map(|example| [(false, example.input.as_str()), (true, example.answer.as_str())]);
+    examples.chain([(false, call.input.as_str())])
+}
+
+/// The turns in the form that most services take: `role` and `content`.
+pub(crate) fn messages(call: &ModelCall) -> Vec<Value> {
+    let role = |is_model: bool| if is_model { "assistant" } else { "user" };
+    turns(call).map(|(is_model, text)| json!({ "role": role(is_model), "content": text })).collect()
+}
+
+/// The same with the instructions as the first of them.
+pub(crate) fn messages_with_instructions(call: &ModelCall) -> Vec<Value> {
+    let mut messages = messages(call);
+    messages.insert(0, json!({ "role": "system", "content": call.instructions }));
+    messages
+}
+
+/// Where services send thoughts: chat completions under two names, Anthropic, Ollama. Gemini sends none unasked.
+const THOUGHTS: [&str; 4] = [
+    "/choices/0/delta/reasoning_content",
+    "/choices/0/delta/reasoning",
+    "/delta/thinking",
+    "/message/thinking",
+];
+
+/// Whether a frame carries a thought.
+pub(crate) fn is_thought(frame: &Value) -> bool {
+    THOUGHTS.iter().filter_map(|place| text_of(frame, place)).any(|thought| !thought.is_empty())
 }
 
 /// A text member.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::complaint::Complaint;
 use crate::frames::Shape;
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Reading, Wire, count, names_in, text_of};
+use crate::llm::{Reading, Wire, count, messages_with_instructions, names_in, text_of};
 
 /// The port that Ollama listens on unless told otherwise.
 const PORT: u16 = 11_434;
@@ -58,10 +58,7 @@ impl Wire for Ollama {
     fn body(&self, call: &ModelCall, terms: &Terms, schema: Option<&Value>) -> Value {
         let mut body = json!({
             "model": self.model,
-            "messages": [
-                { "role": "system", "content": call.instructions },
-                { "role": "user", "content": call.input },
-            ],
+            "messages": messages_with_instructions(call),
             "stream": true,
             // Neither the prompt nor what was written may silently fall out of the window.
             "truncate": false,

@@ -10,11 +10,13 @@ use serde_json::{Map, Value, json};
 use crate::complaint::Complaint;
 use crate::frames::Shape;
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Reading, Wire, count, names_in, text_of};
+use crate::llm::{Reading, Wire, count, messages_with_instructions, names_in, text_of};
 
 /// Where one service differs from the others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialect {
+    /// The words for a schema in `response_format`.
+    pub(crate) target: Target,
     /// Which values of `response_format` it takes, the tightest first.
     pub(crate) ladder: &'static [Bind],
     /// What it is known not to take.
@@ -29,8 +31,13 @@ pub(crate) struct Dialect {
 pub(crate) const EVERYTHING: &[Bind] = &[Bind::Schema, Bind::Json, Bind::Prompt];
 
 /// OpenAI itself.
-pub(crate) const OPENAI: Dialect =
-    Dialect { ladder: EVERYTHING, without: &[Extra::OldTokenName], seed: "seed", switches: &[] };
+pub(crate) const OPENAI: Dialect = Dialect {
+    target: Target::OpenAi,
+    ladder: EVERYTHING,
+    without: &[Extra::OldTokenName],
+    seed: "seed",
+    switches: &[],
+};
 
 /// A service with chat completions.
 #[derive(Debug)]
@@ -44,7 +51,7 @@ pub(crate) struct OpenAi {
 
 impl Wire for OpenAi {
     fn target(&self) -> Option<Target> {
-        self.dialect.ladder.contains(&Bind::Schema).then_some(Target::OpenAi)
+        self.dialect.ladder.contains(&Bind::Schema).then_some(self.dialect.target)
     }
 
     fn ladder(&self) -> &'static [Bind] {
@@ -75,13 +82,7 @@ impl Wire for OpenAi {
         let mut body = Map::new();
         let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
         set("model", json!(self.model));
-        set(
-            "messages",
-            json!([
-                { "role": "system", "content": call.instructions },
-                { "role": "user", "content": call.input },
-            ]),
-        );
+        set("messages", Value::Array(messages_with_instructions(call)));
         set("stream", json!(true));
         if terms.keeps(Extra::StreamUsage) {
             set("stream_options", json!({ "include_usage": true }));

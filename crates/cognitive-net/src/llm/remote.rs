@@ -11,17 +11,20 @@ use cognitive_contract::ports::{
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Response};
 use serde_json::Value;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::client::{Body, BodyError, LONGEST_BODY, beginning};
 use crate::complaint::Complaint;
 use crate::fault::{Fault, Reporter};
 use crate::frames::{Frames, Unreadable};
 use crate::llm::terms::{Bind, Memory, Terms};
-use crate::llm::{Reading, Wire};
+use crate::llm::{Reading, Wire, is_thought};
 use crate::redact::Redactor;
 use crate::retry::{Again, Pause, retry_after, wait};
 
+/// A model that has not begun after so long will not. Who allows more than the usual minute for a call, say because a
+/// large model has to be loaded first, allows it for the beginning too: half of the time. (S-04)
+const FIRST_TOKEN: Duration = Duration::from_secs(30);
 /// A stream that is silent for so long is dead. (S-04)
 const SILENCE: Duration = Duration::from_mins(1);
 /// After the last text only a count of tokens can come.
@@ -86,7 +89,7 @@ impl Remote {
             let started = Instant::now();
             feed.status = None;
             let outcome = timeout_at(deadline, self.one_try(call, &terms, &mut feed)).await;
-            let outcome = outcome.unwrap_or_else(|_| Err(Fault::new(ProviderError::Timeout, Again::Never)));
+            let outcome = outcome.unwrap_or_else(|_| Err(too_late()));
             report(&mut feed, terms.bind, started, &outcome);
             let fault = match outcome {
                 Ok(end) => {
@@ -128,13 +131,15 @@ impl Remote {
 
     async fn one_try(&self, call: &ModelCall, terms: &Terms, feed: &mut Feed<'_>) -> Result<ModelEnd, Fault> {
         let reporter = Reporter { name: self.name, redactor: &self.redactor, call: Some(call) };
-        let response = self.send(call, terms).await.map_err(|error| reporter.transport(&error))?;
+        let first = deadline(FIRST_TOKEN.max(call.timeout / 2));
+        let sent = timeout_at(first, self.send(call, terms)).await.map_err(|_| too_late())?;
+        let response = sent.map_err(|error| reporter.transport(&error))?;
         let status = response.status();
         feed.status = Some(status.as_u16());
         if !status.is_success() {
             return self.refused_or_failed(response, terms, reporter).await;
         }
-        let reading = self.read(response, feed, reporter).await?;
+        let reading = self.read(response, first, feed, reporter).await?;
         if !reading.is_finished() {
             return Err(reporter.interrupted("it ended without its closing mark", Again::Later));
         }
@@ -166,10 +171,12 @@ impl Remote {
         Ok(self.end(&reading, terms.bind))
     }
 
-    /// Reads an answer until the service says that it is over, or until there is no more.
+    /// Reads an answer until the service says that it is over, or until there is no more. The model has until `first`
+    /// to begin.
     async fn read(
         &self,
         response: Response,
+        first: Instant,
         feed: &mut Feed<'_>,
         reporter: Reporter<'_>,
     ) -> Result<Reading, Fault> {
@@ -180,12 +187,14 @@ impl Remote {
         let (mut body, mut reading) = (Body::new(response), Reading::default());
         let (mut piece, mut complete) = (Vec::new(), Vec::new());
         loop {
-            let more = match timeout(patience(&reading), body.next(&mut piece)).await {
+            let begun = feed.begun || reading.thinks || reading.is_finished();
+            let until = if begun { Instant::now() + patience(&reading) } else { first };
+            let more = match timeout_at(until, body.next(&mut piece)).await {
                 Ok(Ok(more)) => more,
                 // What was announced as complete stays complete, however the connection ends.
                 Ok(Err(_)) | Err(_) if reading.is_finished() => return Ok(reading),
                 Ok(Err(error)) => return Err(broken(error, reporter)),
-                Err(_) => return Err(Fault::new(ProviderError::Timeout, Again::Never)),
+                Err(_) => return Err(too_late()),
             };
             if reading.closed {
                 return Ok(reading);
@@ -222,6 +231,7 @@ impl Remote {
         // A whole answer may be a list of what would have been frames.
         let values = if let Value::Array(values) = value { values } else { vec![value] };
         for value in values {
+            reading.thinks |= is_thought(&value);
             let complaint = match Complaint::of_frame(&value) {
                 Some(complaint) => Err(complaint),
                 None => self.wire.read(&value, reading, &mut |text| feed.text(text)),
@@ -244,6 +254,10 @@ fn deadline(time: Duration) -> Instant {
     // A time that no clock can show is no limit; a day is none either.
     let now = Instant::now();
     now.checked_add(time).unwrap_or_else(|| now + Duration::from_hours(24))
+}
+
+fn too_late() -> Fault {
+    Fault::new(ProviderError::Timeout, Again::Never)
 }
 
 fn patience(reading: &Reading) -> Duration {

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::support::{
     Act, KEY, NoPause, Outcome, Reply, Server, TEXT, Then, ask, call, config, play, recorded, run,
+    run_without_waiting,
 };
 
 /// Plays a script against OpenAI and shows how long was waited between tries, in milliseconds.
@@ -124,6 +125,42 @@ fn nothing_comes() {
         let outcome = hurried(vec![act], time);
         assert_eq!(outcome.error(), &ProviderError::Timeout);
         assert_eq!(outcome.statuses(), [status], "every try is reported, also the last");
+    }
+}
+
+/// Plays one act to somebody who allows so many seconds, and shows after how many the call failed.
+fn seconds_until_given_up(act: Act, allowed: u64) -> u64 {
+    run_without_waiting(async {
+        let server = Server::start(vec![act]).await;
+        let provider = provider(config(Kind::DeepSeek, &server.url)).unwrap();
+        let mut call = call(None);
+        call.timeout = Duration::from_secs(allowed);
+        let started = tokio::time::Instant::now();
+        let outcome = ask(provider.as_ref(), &call).await;
+        assert_eq!(outcome.error(), &ProviderError::Timeout);
+        assert_eq!(outcome.heard.attempts.len(), 1, "a model that is too slow is not asked again");
+        started.elapsed().as_secs()
+    })
+}
+
+// S-04: 30 s to the first token, 60 s of silence; thinking aloud counts as a beginning, a greeting does not.
+#[test]
+fn s_04_a_model_that_does_not_begin_is_given_up_before_one_that_pauses() {
+    let greeting = || recorded("openai/truncated-before-text").then(Then::Stall).act();
+    let halfway = || recorded("openai/truncated").then(Then::Stall).act();
+    let thought = || {
+        let body = "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"Hm.\"}}]}\n\n";
+        Reply::new("200 OK", "content-type: text/event-stream", body).then(Then::Stall).act()
+    };
+    for (act, allowed, seconds) in [
+        (Act::Stall, 60, 30),
+        (greeting(), 60, 30),
+        (greeting(), 20, 20),
+        (greeting(), 200, 100),
+        (thought(), 200, 60),
+        (halfway(), 200, 60),
+    ] {
+        assert_eq!(seconds_until_given_up(act, allowed), seconds);
     }
 }
 

@@ -10,8 +10,10 @@
 
 mod answers;
 mod concessions;
+mod download;
 mod errors;
 mod faults;
 mod lifetime;
+mod recorded;
 mod requests;
 mod support;

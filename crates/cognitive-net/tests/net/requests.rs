@@ -1,5 +1,6 @@
 //! What the services are sent: where, with which key in which place, and with the schema where each wants it.
 
+use cognitive_contract::ports::Example;
 use cognitive_net::Kind;
 use serde_json::{Value, json};
 
@@ -162,4 +163,45 @@ fn a_server_of_ones_own_needs_no_key() {
         ask(cognitive_net::provider(config).unwrap().as_ref(), &call(None)).await.ok();
         assert!(!server.seen()[0].headers.contains("authorization"));
     });
+}
+
+/// The conversation that a service gets with two worked examples.
+fn conversation(kind: Kind, recording: &str, place: &str) -> Value {
+    run(async move {
+        let server = Server::start(vec![recorded(recording).act()]).await;
+        let mut call = call(None);
+        let example = |input: &str, answer: &str| Example { input: input.into(), answer: answer.into() };
+        call.examples = vec![example("let y = 2;", r#"{"ok":true}"#), example("?", r#"{"ok":false}"#)];
+        ask(at(kind, &server).as_ref(), &call).await.ok();
+        server.seen()[0].json()[place].clone()
+    })
+}
+
+#[test]
+fn examples_are_turns_of_the_conversation_for_every_service() {
+    let turn = |role: &str, text: &str| json!({ "role": role, "content": text });
+    let turns = [
+        turn("user", "let y = 2;"),
+        turn("assistant", r#"{"ok":true}"#),
+        turn("user", "?"),
+        turn("assistant", r#"{"ok":false}"#),
+        turn("user", "let x = 1;"),
+    ];
+    let mut with_system = vec![turn("system", "Judge the code. Answer in JSON.")];
+    with_system.extend(turns.clone());
+    let services = [
+        (Kind::OpenAi, "openai/stream"),
+        (Kind::Groq, "compatible/groq-stream"),
+        (Kind::Ollama, "ollama/stream"),
+    ];
+    for (kind, recording) in services {
+        assert_eq!(conversation(kind, recording, "messages"), json!(with_system), "{kind}");
+    }
+    assert_eq!(conversation(Kind::Anthropic, "anthropic/stream", "messages"), json!(turns));
+    let part = |turn: &Value| {
+        let role = if turn["role"] == "assistant" { "model" } else { "user" };
+        json!({ "role": role, "parts": [{ "text": turn["content"] }] })
+    };
+    let parts: Vec<Value> = turns.iter().map(part).collect();
+    assert_eq!(conversation(Kind::Gemini, "gemini/stream", "contents"), json!(parts));
 }
