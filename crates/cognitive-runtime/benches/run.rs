@@ -99,6 +99,13 @@ fn linear(criterion: &mut Criterion) {
         json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": data })
             .to_string()
     };
+    let listed = |size: usize| {
+        let change = json!({ "type": "other", "description": "Two words, then three.", "risk": "none" });
+        let changes = vec![change.clone(); size / change.to_string().len()];
+        let data = json!({ "rationale": "r", "changes": changes });
+        json!({ "ok": true, "data": data, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" } })
+            .to_string()
+    };
     let mut group = criterion.benchmark_group("linear in the reply");
     group.sample_size(20);
     let module = module();
@@ -106,9 +113,16 @@ fn linear(criterion: &mut Criterion) {
         let clean = envelope(size);
         let slip = clean.replacen("\"changes\":[]", "\"changes\":[],", 1);
         let cut = clean.get(..clean.len() - 40).unwrap_or_default().to_owned();
-        for (name, text) in
-            [("clean", clean), ("a trailing comma", slip), ("cut off", cut), ("braces", "{".repeat(size))]
-        {
+        let many = listed(size);
+        let many_slips = many.replace("\"none\"}", "\"none\",}");
+        for (name, text) in [
+            ("clean", clean),
+            ("a trailing comma", slip),
+            ("cut off", cut),
+            ("braces", "{".repeat(size)),
+            ("many members", many),
+            ("many members, each with a trailing comma", many_slips),
+        ] {
             let host = Host::new(Arc::new(One(Arc::clone(&module))), Arc::new(Replay::text(text)));
             group.bench_function(format!("{name}, {} KB", size / 1_000), |bencher| {
                 bencher.iter(|| once(&host));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{AuditLog, Provider};
 use cognitive_contract::tier::Gate;
-use cognitive_contract::{Enforcement, Failure, Module, Warning};
+use cognitive_contract::{Capabilities, Enforcement, Failure, Module, Warning};
 use cognitive_library::{Library, Shelf};
 use serde_json::Value;
 
@@ -24,17 +24,28 @@ pub struct Host {
     pub audit: Option<Arc<dyn AuditLog>>,
     /// Whether records carry input and envelope.
     pub audit_payloads: bool,
+    /// What this runtime offers; an operator may switch parts off.
+    pub capabilities: Capabilities,
 }
 
 /// Finds and loads modules by name.
 pub trait ModuleSource: Send + Sync {
     /// A module, ready to run.
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure>;
+
+    /// The names of all modules that can be found, in order.
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 impl ModuleSource for Library {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
         self.load(name).map(Arc::new)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.list().into_iter().map(|found| found.name).collect()
     }
 }
 
@@ -42,13 +53,24 @@ impl ModuleSource for Shelf {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
         Self::module(self, name)
     }
+
+    fn names(&self) -> Vec<String> {
+        self.library().names()
+    }
 }
 
 impl Host {
     /// A host with the usual thresholds.
     #[must_use]
     pub fn new(modules: Arc<dyn ModuleSource>, provider: Arc<dyn Provider>) -> Self {
-        Self { modules, provider, gate: Gate::default(), audit: None, audit_payloads: false }
+        Self {
+            modules,
+            provider,
+            gate: Gate::default(),
+            audit: None,
+            audit_payloads: false,
+            capabilities: Capabilities::default(),
+        }
     }
 }
 
@@ -97,6 +119,8 @@ pub struct RunOptions {
     pub seed: Option<u64>,
     /// The longest answer, in tokens.
     pub max_output_tokens: Option<u64>,
+    /// Cut a call as soon as its answer cannot become valid any more.
+    pub fuse: bool,
     /// Notices of the surface for `meta.warnings`.
     pub warnings: Vec<Warning>,
 }
@@ -113,6 +137,7 @@ impl Default for RunOptions {
             timeout: Duration::from_mins(1),
             seed: None,
             max_output_tokens: None,
+            fuse: true,
             warnings: Vec::new(),
         }
     }

@@ -1,13 +1,15 @@
 //! The pipeline: input in, one envelope out, whatever the model, the network or the caller does.
 //!
-//! Every surface — command line, HTTP, MCP, another module — enters by [`run`](run::run) and hands in a [`Host`]:
+//! Every surface — command line, HTTP, MCP, another module — enters by [`run`](run::run) or [`stream()`] and hands in a [`Host`]:
 //! the library of modules and a provider behind a port. The stages are one file each, in the order of the run,
 //! and what one stage hands to the next is a type that only that stage can make.
 //!
 //! Opens no socket and no file of its own, reads no environment variable, writes to no terminal. Does not know HTTP
 //! status codes, exit codes or MCP. Always returns an [`Envelope`](cognitive_contract::Envelope).
 
+pub mod declare;
 pub mod host;
+pub mod live;
 mod panics;
 mod pipeline;
 pub mod preview;
@@ -15,8 +17,11 @@ pub mod receipt;
 pub mod replay;
 pub mod run;
 pub mod stages;
+pub mod stream;
 
+pub use declare::{CONFORMANCE_LEVEL, declaration};
 pub use host::{Host, RunOptions, RunRequest};
 pub use preview::{Preview, preview};
 pub use replay::Replay;
-pub use run::run;
+pub use run::{run, run_until};
+pub use stream::{Delivery, Stream, stream};

@@ -1,9 +1,10 @@
 //! What a model would be asked, without asking it. The same stages as a run, up to the call.
 
+use cognitive_contract::ports::Example;
 use cognitive_contract::{Enforcement, Failure, Module};
 
 use crate::host::RunInput;
-use crate::stages::prompt::{Prompt, estimated_tokens};
+use crate::stages::prompt::Prompt;
 use crate::stages::{input, prompt};
 
 /// The prompt of a run that is not made.
@@ -12,16 +13,19 @@ use crate::stages::{input, prompt};
 pub struct Preview {
     /// What the model would read first.
     pub instructions: String,
+    /// Worked examples that it would read next.
+    pub examples: Vec<Example>,
     /// What it would work on.
     pub input: String,
-    /// About how many tokens both have.
+    /// About how many tokens all of it has.
     pub estimated_tokens: u64,
 }
 
 /// Builds the prompt of a run, or says why the run would fail before the call.
 pub fn preview(module: &Module, given: &RunInput, enforcement: Enforcement) -> Result<Preview, Failure> {
     let valid = input::validate(module, given, enforcement)?;
-    let Prompt { instructions, input } = prompt::build(module, &valid)?;
-    let estimated_tokens = estimated_tokens(&instructions) + estimated_tokens(&input);
-    Ok(Preview { instructions, input, estimated_tokens })
+    let built = prompt::build(module, &valid)?;
+    let estimated_tokens = built.estimated_tokens();
+    let Prompt { instructions, examples, input } = built;
+    Ok(Preview { instructions, examples, input, estimated_tokens })
 }

@@ -9,6 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+pub use crate::live::cut::Blown;
+use crate::live::watch::Cut;
 use crate::stages::call::Reply;
 use crate::stages::parse::Liberty;
 
@@ -22,6 +24,9 @@ pub struct Receipt {
     /// How the answer was bound to the contract while it was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decode: Option<DecodeMode>,
+    /// What the confidence was measured from, if it is not the model's own word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence_from: Option<&'static str>,
     /// Whether the service was given a schema and answered as if it had not been.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub schema_ignored: bool,
@@ -36,6 +41,9 @@ pub struct Receipt {
     /// How often the model was asked again after a broken answer.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasked: u32,
+    /// Where the last call was cut because its answer could not become valid any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fuse: Option<Blown>,
     /// What exactly went in and came out.
     pub sha256: Hashes,
     /// Tokens of all calls together.
@@ -67,12 +75,20 @@ fn is_zero(number: &u32) -> bool {
 impl Receipt {
     /// Takes note of a reply.
     pub(crate) fn replied(&mut self, reply: &Reply) {
+        self.fuse = None;
         self.model = Some(reply.model.clone());
         self.decode = Some(reply.end.decode);
+        self.confidence_from = reply.end.confidence_from;
         self.sha256.reply = sha256(&[reply.text.as_bytes()]);
         if let Some(usage) = reply.end.usage {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
         }
+    }
+
+    /// Takes note of a call that the fuse cut.
+    pub(crate) fn cut(&mut self, cut: &Cut, limit: Option<u64>) {
+        self.fuse = Some(Blown::new(cut, limit));
+        self.sha256.reply = sha256(&[cut.text.as_bytes()]);
     }
 }
 
@@ -86,7 +102,8 @@ pub(crate) fn sha256(parts: &[&[u8]]) -> String {
 }
 
 /// The hash of a value that does not depend on the order of its members.
-pub(crate) fn canonical_sha256(value: &Value) -> String {
+#[must_use]
+pub fn canonical_sha256(value: &Value) -> String {
     let text = serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| value.to_string().into_bytes());
     sha256(&[&text])
 }

@@ -8,6 +8,8 @@ use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 
+use crate::stages::requirements;
+
 /// Saved pieces of one reply, and how it ends.
 #[derive(Debug)]
 pub struct Replay {
@@ -39,6 +41,10 @@ impl Replay {
 impl Provider for Replay {
     fn name(&self) -> &'static str {
         "replay"
+    }
+
+    fn capabilities(&self) -> &[&str] {
+        &["json_mode", requirements::MEDIA]
     }
 
     fn ask<'a>(

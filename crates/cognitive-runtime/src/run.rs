@@ -1,6 +1,9 @@
 //! The one entry for every surface: find the module, run it, keep the books, close with exactly one envelope.
 //! Anything that a stage could do belongs into a stage.
 
+use std::future::{pending, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::{Instant, SystemTime};
 
 use cognitive_contract::ports::{AuditRecord, Event, EventSink};
@@ -8,19 +11,42 @@ use cognitive_contract::{Envelope, ErrorCode, Failure, Warning};
 use serde_json::{Value, json};
 
 use crate::host::{Host, RunInput, RunRequest};
+use crate::live::watch::Watch;
 use crate::receipt::Receipt;
 use crate::{panics, pipeline};
 
 /// Runs a module. Never fails: what goes wrong is in the envelope.
 pub async fn run(host: &Host, request: RunRequest, sink: &mut dyn EventSink) -> Envelope {
+    run_until(host, request, sink, pending()).await
+}
+
+/// The same for a surface that may have to end the run before its time: when `stop` resolves, the call is dropped, and
+/// the envelope and the books say why.
+pub async fn run_until(
+    host: &Host,
+    request: RunRequest,
+    sink: &mut dyn EventSink,
+    stop: impl Future<Output = Failure>,
+) -> Envelope {
+    run_watched(host, request, &mut Watch::new(sink, None), stop).await
+}
+
+/// The same with whoever else listens.
+pub(crate) async fn run_watched(
+    host: &Host,
+    request: RunRequest,
+    watch: &mut Watch<'_, '_>,
+    stop: impl Future<Output = Failure>,
+) -> Envelope {
     let started = Instant::now();
     let trace_id = request.options.trace_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let mut books = Books::default();
-    let outcome = panics::catch(find_and_answer(host, &request, sink, &mut books)).await;
-    let mut envelope = match outcome {
-        Ok(Ok(envelope)) => envelope,
-        Ok(Err(failure)) => failure.into_envelope(),
-        Err(panics::Panicked) => {
+    let answered = panics::catch(find_and_answer(host, &request, watch, &mut books));
+    let mut envelope = match unless_stopped(answered, stop).await {
+        Ok(Ok(Ok(envelope))) => envelope,
+        Ok(Ok(Err(failure))) => failure.into_envelope(),
+        Err(reason) => reason.with_partial(watch.partial()).into_envelope(),
+        Ok(Err(panics::Panicked)) => {
             let message = "the runtime met a fault of its own and stopped the run";
             let failure = Failure::new(ErrorCode::InternalError, message);
             failure.suggest("Report it with the trace id; the input was not changed").into_envelope()
@@ -30,15 +56,28 @@ pub async fn run(host: &Host, request: RunRequest, sink: &mut dyn EventSink) -> 
     if let Some(usage) = books.receipt.usage {
         envelope.set_beside("usage", usage.to_value());
     }
-    for warning in &request.options.warnings {
+    for warning in request.options.warnings.iter().chain(&watch.warning()) {
         envelope.meta_mut().warn(warning);
     }
     let extra = &mut envelope.meta_mut().extra;
     extra.insert("trace_id".to_owned(), Value::String(trace_id.clone()));
     extra.insert("latency_ms".to_owned(), json!(latency_ms));
     keep_the_books(host, &request, &trace_id, latency_ms, books, &mut envelope);
-    sink.event(Event::Finished(&envelope));
+    watch.event(Event::Finished(&envelope));
     envelope
+}
+
+/// Waits for a run or for the reason to end it. A run that is done in the same moment counts.
+async fn unless_stopped<T>(
+    run: impl Future<Output = T>,
+    stop: impl Future<Output = Failure>,
+) -> Result<T, Failure> {
+    let (mut run, mut stop) = (pin!(run), pin!(stop));
+    poll_fn(|context| match run.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Ok(output)),
+        Poll::Pending => stop.as_mut().poll(context).map(Err),
+    })
+    .await
 }
 
 /// What is known of a run besides its envelope.
@@ -51,15 +90,16 @@ struct Books {
 async fn find_and_answer(
     host: &Host,
     request: &RunRequest,
-    sink: &mut dyn EventSink,
+    watch: &mut Watch<'_, '_>,
     books: &mut Books,
 ) -> Result<Envelope, Failure> {
-    sink.event(Event::Stage("load"));
+    watch.event(Event::Stage("load"));
     let module = host.modules.module(&request.module)?;
+    watch.loaded(&module);
     books.version.clone_from(&module.manifest.version);
     books.receipt.sha256.module.clone_from(&module.digest.module);
     books.receipt.sha256.schema.clone_from(&module.digest.schema);
-    pipeline::answer(host, &module, request, sink, &mut books.receipt).await
+    pipeline::answer(host, &module, request, watch, &mut books.receipt).await
 }
 
 /// A record that cannot be kept is a warning; it never fails the run that it is about.

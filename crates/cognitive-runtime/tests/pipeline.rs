@@ -89,6 +89,7 @@ fn meta_014_the_runtime_has_the_last_word_on_its_own_members() {
     assert!(value["meta"]["latency_ms"].is_number());
 }
 
+// S-05
 #[test]
 fn meta_007_each_run_has_its_own_trace_id_unless_given_one() {
     let id = || answer(json!({ "tier": "decision" }), &good().to_string())["meta"]["trace_id"].clone();
@@ -131,6 +132,7 @@ fn pol_020_who_may_run_it_is_asked_before_anything_else() {
     assert_eq!(value["error"]["code"], "E4007");
 }
 
+// S-06
 #[test]
 fn repair_001_010_014_what_was_repaired_is_said_and_what_was_not_is_kept() {
     let mut reply = good();

@@ -36,6 +36,7 @@ pub async fn ask(
 ) -> Result<Reply, Failure> {
     let mut call =
         ModelCall::new(prompt.instructions.clone(), prompt.input.clone(), temperature(module.manifest.tier));
+    call.examples.clone_from(&prompt.examples);
     call.seed = options.seed;
     call.timeout = options.timeout;
     call.max_output_tokens = options.max_output_tokens;

@@ -113,10 +113,7 @@ fn without_examples(
     broken: Option<Broken>,
     cut_off: bool,
 ) -> Result<Vec<Candidate>, Unreadable> {
-    let is_example = |candidate: &Candidate| {
-        let words = lead(text, candidate);
-        EXAMPLE.iter().any(|word| words.contains(word))
-    };
+    let is_example = |candidate: &Candidate| says_example(&lead(text, candidate));
     let (examples, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_example);
     if !others.is_empty() || examples.is_empty() {
         return Ok(others);
@@ -150,12 +147,24 @@ fn longest(candidates: Vec<Candidate>) -> Option<Candidate> {
 fn lead(text: &str, candidate: &Candidate) -> String {
     let (start, end) = candidate.lead;
     let before = text.get(start..end).unwrap_or_default().trim_end();
-    let line = before.rsplit('\n').next().unwrap_or_default();
+    last_words(before.rsplit('\n').next().unwrap_or_default())
+}
+
+fn last_words(line: &str) -> String {
     let mut from = line.len().saturating_sub(LEAD);
     while !line.is_char_boundary(from) {
         from += 1;
     }
     line.get(from..).unwrap_or_default().to_lowercase()
+}
+
+/// Whether the line before an object says that the object is an example.
+pub(crate) fn introduces_example(line: &str) -> bool {
+    says_example(&last_words(line.trim_end()))
+}
+
+fn says_example(lead: &str) -> bool {
+    EXAMPLE.iter().any(|word| lead.contains(word))
 }
 
 fn says_answer(lead: &str) -> bool {

@@ -4,7 +4,7 @@
 use super::thinking::{self, Span, Tag};
 
 /// The shortest fence.
-pub(super) const SHORTEST: usize = 3;
+pub(crate) const SHORTEST: usize = 3;
 
 /// The fence with which a line opens: its mark and how often that stands there.
 pub(super) fn mark(line: &str) -> Option<(u8, usize)> {

@@ -25,7 +25,10 @@ use cognitive_contract::ports::Finish;
 use cognitive_contract::{ErrorCode, Failure, Module, Violation, Warning, text};
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::choose::introduces_example;
+pub(crate) use self::fence::SHORTEST as SHORTEST_FENCE;
 pub use self::liberty::{Liberty, LibertyRule};
+pub(crate) use self::thinking::{TAGS, Tag};
 
 use self::choose::Chosen;
 use self::outline::Outline;
@@ -33,7 +36,7 @@ use self::strict::{Fault, Strict};
 use super::call::Reply;
 
 /// Nesting beyond this is no answer but an attack or an accident.
-const DEEPEST: usize = 100;
+pub(crate) const DEEPEST: usize = 100;
 /// How much of an unreadable text goes into `partial_data`, in characters.
 const RAW_LIMIT: usize = 2_000;
 const BYTE_ORDER_MARK: char = '\u{feff}';

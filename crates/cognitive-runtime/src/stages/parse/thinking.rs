@@ -3,7 +3,7 @@
 
 /// A tag of either name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tag {
+pub(crate) enum Tag {
     /// Thinking begins.
     Open,
     /// Thinking ends.
@@ -19,7 +19,8 @@ pub(super) enum Span {
     Unclosed,
 }
 
-const TAGS: [(&str, Tag); 4] = [
+/// Every tag as it is written, in lower case.
+pub(crate) const TAGS: [(&str, Tag); 4] = [
     ("<think>", Tag::Open),
     ("</think>", Tag::Close),
     ("<thinking>", Tag::Open),

@@ -1,0 +1,96 @@
+//! What becomes of a reply that the fuse cut: a failure with what there was of the data, and a line in the receipt.
+
+use cognitive_contract::manifest::Tier;
+use cognitive_contract::module::output_code;
+use cognitive_contract::{ErrorCode, Failure, Module};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::root::{Member, Root};
+use super::scanner::Scanner;
+use super::step::{Heed, Step};
+use super::tree::Tree;
+use super::watch::{Cut, Watch};
+use crate::host::RunOptions;
+use crate::receipt::Receipt;
+use crate::stages::prompt::estimated_tokens;
+
+/// The fuse in the books of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Blown {
+    /// JSON pointer to what could not become valid any more.
+    pub path: String,
+    /// The rule that it broke.
+    pub rule: &'static str,
+    /// The offset in the reply at which that was sure.
+    pub at: usize,
+    /// About how many tokens the model had written when it was stopped.
+    pub tokens_written: u64,
+    /// How many more it could have written at most, if there was a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_saved_at_most: Option<u64>,
+}
+
+impl Blown {
+    pub(crate) fn new(cut: &Cut, limit: Option<u64>) -> Self {
+        let tokens_written = estimated_tokens(&cut.text);
+        Self {
+            path: cut.verdict.violation.path.clone(),
+            rule: cut.verdict.violation.rule,
+            at: cut.verdict.at,
+            tokens_written,
+            tokens_saved_at_most: limit.map(|limit| limit.saturating_sub(tokens_written)),
+        }
+    }
+}
+
+/// The failure that a cut reply ends in, which is also put down in the books.
+pub(crate) fn failure(
+    module: &Module,
+    watch: &mut Watch<'_, '_>,
+    receipt: &mut Receipt,
+    options: &RunOptions,
+) -> Failure {
+    let Some(cut) = watch.cut() else {
+        return Failure::new(ErrorCode::InternalError, "a call was cut and nobody knows why");
+    };
+    receipt.cut(&cut, options.max_output_tokens);
+    let strict = options.strict_parse || module.manifest.tier == Tier::Exec;
+    let found = std::slice::from_ref(&cut.verdict.violation);
+    let partial = partial_data(&cut.text, strict).filter(|_| module.manifest.failure.partial_allowed);
+    Failure::of_violations(output_code(found), found)
+        .with_detail("cut_at", json!(cut.verdict.at))
+        .with_partial(partial)
+        .suggest(
+            "Run it again; the call was ended early, because no further text could make the answer valid",
+        )
+}
+
+/// What there is of `data`, as far as it had come.
+pub(crate) fn partial_data(text: &str, strict: bool) -> Option<serde_json::Map<String, Value>> {
+    let mut gathered = Gathered::default();
+    Scanner::new(strict).push(text, &mut gathered);
+    match gathered.data.so_far() {
+        Some(Value::Object(data)) => Some(data),
+        _ => None,
+    }
+}
+
+#[derive(Default)]
+struct Gathered {
+    root: Root,
+    data: Tree,
+}
+
+impl Heed for Gathered {
+    fn step(&mut self, step: Step<'_>, _: usize) {
+        self.root.step(step);
+        if self.root.member == Member::Data && (self.root.depth >= 2) {
+            self.data.step(step);
+        }
+        if step == Step::Close {
+            self.root.closed();
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Steps into chunks: texts below `data` grow field by field, or the whole data is shown again where the module asks
+//! for snapshots; `meta` goes out when it is complete. Announces nothing that stands in prose, thinking or an example.
+//!
+//! One delta per field and piece. Where an object turns out not to be the answer, an empty snapshot takes back what
+//! was announced. A member that is named twice, or whose name no path can carry, is left to the final chunk.
+
+use cognitive_contract::Module;
+use cognitive_contract::manifest::ChunkType;
+use serde_json::{Map, Value};
+
+use super::cut::partial_data;
+use super::names::Names;
+use super::outlet::Outlet;
+use super::root::{Member, Root};
+use super::step::{Bracket, Heed, Lead, Step};
+use super::tree::Tree;
+
+/// A snapshot is due when the data has grown by this part of itself. Keeps the cost of all snapshots together linear.
+const GROWTH: usize = 8;
+
+/// Turns steps into chunks.
+pub(crate) struct Deltas<'o> {
+    outlet: Outlet<'o>,
+    manner: Manner,
+    wanted: Option<ChunkType>,
+    root: Root,
+    /// The best class of objects that was announced.
+    best: Option<(bool, bool)>,
+    /// Whether the present object is announced, and from which depth on its data is.
+    live: Option<usize>,
+    /// Whether anything of the data went out and was not taken back.
+    sent: bool,
+    /// The dotted path of what is being written.
+    path: String,
+    frames: Vec<Frame>,
+    /// Text of the present field in the present piece.
+    text: String,
+    meta: Option<Tree>,
+    /// The text of the present call, for a stream that is stopped.
+    reply: String,
+    strict: bool,
+    /// The data, for snapshots.
+    data: Tree,
+    /// Bytes of text in the data, and how many of them the last snapshot showed.
+    grown: usize,
+    shown: usize,
+}
+
+/// What the module wants.
+#[derive(Debug, Clone, Copy)]
+struct Manner {
+    kind: ChunkType,
+    /// Whether a bare payload is an answer.
+    wraps: bool,
+    buffer: usize,
+    /// Whether a failure may hand over what exists of the result.
+    partial: bool,
+}
+
+#[derive(Debug)]
+struct Frame {
+    /// Length of the path to this object or list.
+    path: usize,
+    list: bool,
+    index: usize,
+    names: Names,
+    /// What is below here is left to the final chunk.
+    muted: bool,
+    /// What is below the present member is.
+    member_muted: bool,
+}
+
+impl<'o> Deltas<'o> {
+    pub(crate) fn new(outlet: Outlet<'o>) -> Self {
+        Self {
+            outlet,
+            manner: Manner { kind: ChunkType::Delta, wraps: false, buffer: 0, partial: true },
+            wanted: None,
+            root: Root::default(),
+            best: None,
+            live: None,
+            sent: false,
+            path: String::new(),
+            frames: Vec::new(),
+            text: String::new(),
+            meta: None,
+            reply: String::new(),
+            strict: false,
+            data: Tree::default(),
+            grown: 0,
+            shown: 0,
+        }
+    }
+
+    pub(crate) fn outlet(&mut self) -> &mut Outlet<'o> {
+        &mut self.outlet
+    }
+
+    /// Whether chunks go out at all.
+    pub(crate) fn streams(&self) -> bool {
+        !self.outlet.is_silent()
+    }
+
+    /// What there is of the data, if the module lets it go out without the rest.
+    pub(crate) fn partial(&self) -> Option<Map<String, Value>> {
+        partial_data(&self.reply, self.strict).filter(|_| self.manner.partial)
+    }
+
+    /// Takes over what the client wants, which counts more than what the module does.
+    pub(crate) fn want(&mut self, kind: ChunkType) {
+        self.wanted = Some(kind);
+    }
+
+    /// Takes over what a module wants.
+    pub(crate) fn configure(&mut self, module: &Module) {
+        let response = &module.manifest.response;
+        self.manner = Manner {
+            kind: self.wanted.unwrap_or(response.chunk_type),
+            wraps: module.manifest.compat.wraps(),
+            buffer: usize::try_from(response.buffer_size).unwrap_or(usize::MAX),
+            partial: module.manifest.failure.partial_allowed,
+        };
+    }
+
+    /// Starts a call. What an earlier one announced is taken back when this one announces something.
+    pub(crate) fn begin_call(&mut self, strict: bool) {
+        self.strict = strict;
+        self.reply.clear();
+        self.best = None;
+        self.live = None;
+        self.meta = None;
+    }
+
+    /// Sends what a piece brought.
+    pub(crate) fn end_piece(&mut self, piece: &str) {
+        self.reply.push_str(piece);
+        self.flush();
+        let due = self.grown - self.shown;
+        if self.manner.kind == ChunkType::Snapshot
+            && self.live.is_some()
+            && due > 0
+            && due >= self.manner.buffer
+            && due >= self.grown / GROWTH
+        {
+            self.shown = self.grown;
+            if let Some(Value::Object(data)) = self.data.so_far() {
+                self.sent = true;
+                self.outlet.snapshot(data);
+            }
+        }
+    }
+
+    /// Takes back what was announced.
+    pub(crate) fn take_back(&mut self) {
+        self.text.clear();
+        if std::mem::take(&mut self.sent) {
+            self.outlet.snapshot(Map::new());
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.text.is_empty() {
+            self.sent = true;
+            self.outlet.text(&self.path, &self.text);
+            self.text.clear();
+        }
+    }
+
+    /// Whether the present object may be the answer. Of several, only one of the best kind can be: no example, then
+    /// one in a fence.
+    fn may_announce(&self) -> bool {
+        let Lead { clean, .. } = self.root.lead;
+        let known = self.root.ok == Some(true) || (clean && self.root.ok.is_none());
+        known && !self.root.lead.example && self.best.is_none_or(|best| self.class() >= best)
+    }
+
+    fn class(&self) -> (bool, bool) {
+        (!self.root.lead.example, self.root.lead.fenced)
+    }
+
+    fn announce(&mut self, depth: usize) {
+        self.take_back();
+        self.best = Some(self.class());
+        self.live = Some(depth);
+        self.path.clear();
+        self.path.push_str("data");
+        self.frames.clear();
+        self.data = Tree::default();
+        (self.grown, self.shown) = (0, 0);
+    }
+
+    fn at_root(&mut self, step: Step<'_>) {
+        match step {
+            Step::Begin(_) => {
+                self.live = None;
+                self.meta = None;
+            }
+            Step::Void => {
+                self.live = None;
+                self.best = None;
+                self.take_back();
+            }
+            Step::Name(_) if self.root.depth == 1 => self.at_member(),
+            Step::Open(_) if self.root.opens(Member::Data, step) => {
+                self.live = None;
+                if self.may_announce() {
+                    self.announce(2);
+                }
+            }
+            Step::Open(_) if self.root.opens(Member::Meta, step) => {
+                self.meta = self.may_announce().then(Tree::default);
+            }
+            _ => {}
+        }
+    }
+
+    /// A member of the outermost object is named. In a module that takes bare payloads, an object that does not begin
+    /// like an envelope is one.
+    fn at_member(&mut self) {
+        let bare = self.root.member == Member::Other;
+        let first = self.root.members == 1;
+        match self.live {
+            None if first && bare && self.manner.wraps && self.root.lead.clean && self.may_announce() => {
+                self.announce(1);
+                self.enter(Bracket::Object);
+                self.data.step(Step::Open(Bracket::Object));
+            }
+            Some(1) if !bare => {
+                self.live = None;
+                self.take_back();
+            }
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, bracket: Bracket) {
+        let muted = self.frames.last().is_some_and(|frame| frame.muted || frame.member_muted);
+        self.frames.push(Frame {
+            path: self.path.len(),
+            list: bracket == Bracket::List,
+            index: 0,
+            names: Names::default(),
+            muted,
+            member_muted: false,
+        });
+    }
+
+    /// A value begins: in a list, it is the next item.
+    fn begin_value(&mut self) {
+        use std::fmt::Write as _;
+        let Some(frame) = self.frames.last_mut().filter(|frame| frame.list) else { return };
+        self.path.truncate(frame.path);
+        let _a_string_takes_everything = write!(self.path, ".{}", frame.index);
+        frame.index += 1;
+    }
+
+    fn name(&mut self, name: &str) {
+        let Some(frame) = self.frames.last_mut() else { return };
+        let is_new = frame.names.insert(name);
+        frame.member_muted = !is_new || name.is_empty() || name.contains('.');
+        self.path.truncate(frame.path);
+        self.path.push('.');
+        self.path.push_str(name);
+    }
+
+    fn in_data(&mut self, step: Step<'_>) {
+        match step {
+            Step::Name(name) => self.name(name),
+            Step::Open(bracket) => {
+                self.begin_value();
+                self.enter(bracket);
+            }
+            Step::Close => {
+                self.frames.pop();
+            }
+            Step::TextStart | Step::NumberStart | Step::Bool(_) | Step::Null => self.begin_value(),
+            Step::Text(piece) => {
+                self.grown += piece.len();
+                let open = self.frames.last().is_some_and(|frame| !frame.muted && !frame.member_muted);
+                if open && self.manner.kind == ChunkType::Delta {
+                    self.text.push_str(piece);
+                }
+            }
+            Step::TextEnd => self.flush(),
+            Step::Number(_) | Step::Begin(_) | Step::Void => {}
+        }
+        if self.manner.kind == ChunkType::Snapshot {
+            self.grown += usize::from(!matches!(step, Step::Text(_)));
+            self.data.step(step);
+        }
+    }
+
+    fn in_meta(&mut self, step: Step<'_>) {
+        let Some(meta) = &mut self.meta else { return };
+        meta.step(step);
+        if let Some(Value::Object(members)) = meta.take_whole() {
+            self.meta = None;
+            self.outlet.meta(&members);
+        }
+    }
+
+    /// Whether the root closes a part, and which.
+    fn is_within_data(&self) -> bool {
+        match self.live {
+            Some(1) => self.root.depth >= 1,
+            Some(depth) => self.root.depth >= depth && self.root.member == Member::Data,
+            None => false,
+        }
+    }
+}
+
+impl Heed for Deltas<'_> {
+    fn step(&mut self, step: Step<'_>, _: usize) {
+        self.root.step(step);
+        self.at_root(step);
+        if self.is_within_data() {
+            self.in_data(step);
+        } else if self.root.depth >= 2 && self.root.member == Member::Meta {
+            self.in_meta(step);
+        }
+        if step == Step::Close {
+            self.root.closed();
+        }
+    }
+}

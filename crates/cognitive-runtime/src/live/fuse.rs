@@ -1,0 +1,375 @@
+//! The fuse: judges an answer while it is being written, and blows at the first byte after which it cannot become
+//! valid any more, so that nobody pays for the rest.
+//!
+//! Careful on purpose. It judges only `data` of a success that opens the reply, by the rules of the plan alone, and takes
+//! into account what may be repaired: the spelling of declared values, and nulls that stand for absent members. It
+//! presumes that the reply holds one answer and names each member once; a reply that takes itself back is cut as well.
+
+use std::sync::Arc;
+
+use cognitive_contract::schema::prefix::{Node, NodeId, Plan, is_exact, kind};
+use cognitive_contract::text::pointer;
+use cognitive_contract::{ErrorCode, Module, Violation};
+
+use super::options::{NOT_DECLARED, Spelling, admits, number_fault};
+use super::root::{Member, Root};
+use super::step::{Bracket, Heed, Step};
+
+/// Members of one object whose presence is watched; further required ones are left to the whole check.
+const WATCHED: usize = 64;
+
+/// Why a reply was cut, and where.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// The rule that cannot be kept any more.
+    pub violation: Violation,
+    /// The offset in the reply behind which no text could help.
+    pub at: usize,
+}
+
+/// Judges one reply.
+#[derive(Debug)]
+pub struct Fuse {
+    module: Arc<Module>,
+    /// Whether a null may stand for an absent member.
+    null_is_absent: bool,
+    /// Whether a bare payload may be the answer, so that `data` may be anything.
+    wraps: bool,
+    root: Root,
+    begun: bool,
+    frames: Vec<Frame>,
+    /// JSON pointer to the value that is being written.
+    path: String,
+    text: TextRules,
+    spelling: Spelling,
+    /// The rules for the number that is being written.
+    number: Option<NodeId>,
+    /// What is wrong with `data`, should this be a success.
+    found: Option<Verdict>,
+    verdict: Option<Verdict>,
+}
+
+#[derive(Debug)]
+struct Frame {
+    node: Option<NodeId>,
+    bracket: Bracket,
+    path: usize,
+    items: u64,
+    /// Which of the required members were named.
+    seen: u64,
+    /// The rules for the value of the present member.
+    member: Option<NodeId>,
+}
+
+/// The rules for the text that is being written.
+#[derive(Debug, Default)]
+struct TextRules {
+    /// The rules with the declared values, if there are any.
+    options: Option<NodeId>,
+    length: u64,
+    least: u64,
+    most: Option<u64>,
+}
+
+impl Fuse {
+    /// A fuse for one call of a module.
+    #[must_use]
+    pub fn new(module: Arc<Module>, null_is_absent: bool) -> Self {
+        let wraps = module.manifest.compat.wraps();
+        Self {
+            module,
+            null_is_absent,
+            wraps,
+            root: Root::default(),
+            begun: false,
+            frames: Vec::new(),
+            path: String::new(),
+            text: TextRules::default(),
+            spelling: Spelling::default(),
+            number: None,
+            found: None,
+            verdict: None,
+        }
+    }
+
+    /// Why the reply cannot become valid any more, if so. What is found in `data` counts once `ok` says that this is a
+    /// success.
+    #[must_use]
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.verdict.as_ref()
+    }
+
+    fn plan(&self) -> &Plan {
+        self.module.contract.plan()
+    }
+
+    fn node(&self, id: Option<NodeId>) -> Option<&Node> {
+        self.plan().node(id?)
+    }
+
+    fn blow(&mut self, below: Option<&str>, rule: &'static str, message: impl Into<String>, at: usize) {
+        let path = below.map_or_else(|| self.path.clone(), |name| pointer(&self.path, name));
+        let code = match rule {
+            "enum" => ErrorCode::InvalidEnum,
+            "maxItems" if path == "/data/extensions/insights" => ErrorCode::OverflowLimit,
+            _ if path == "/data/rationale" => ErrorCode::MissingRationale,
+            _ => ErrorCode::SchemaValidationFailed,
+        };
+        self.found = Some(Verdict { violation: Violation::new(path, code, rule, message), at });
+    }
+
+    /// The rules for the value that begins; in a list it is the next item.
+    fn begin_value(&mut self, at: usize) -> Option<NodeId> {
+        let Some(frame) = self.frames.last_mut() else { return Some(Plan::ROOT) };
+        if frame.bracket == Bracket::Object {
+            return frame.member;
+        }
+        let (id, index) = (frame.node, frame.items);
+        frame.items += 1;
+        let length = frame.path;
+        let rules = self.node(id).map(|node| (node.items, node.max_items));
+        let (items, most) = rules.unwrap_or_default();
+        if let Some(most) = most.filter(|most| index >= *most) {
+            self.path.truncate(length);
+            self.blow(None, "maxItems", format!("expected at most {most} items"), at);
+        }
+        self.path.truncate(length);
+        self.path.push('/');
+        self.path.push_str(&index.to_string());
+        items
+    }
+
+    /// Whether a value of this kind may stand here.
+    fn admit(&mut self, id: Option<NodeId>, kinds: u8, at: usize) {
+        let Some(node) = self.node(id) else { return };
+        let expected = node.kinds;
+        let wrong_kind = expected != 0 && expected & kinds == 0;
+        let in_list = node.options.as_ref().is_none_or(|options| admits(options, kinds));
+        if wrong_kind {
+            self.blow(None, "type", format!("expected {}", words(expected)), at);
+        } else if !in_list {
+            self.blow(None, "enum", NOT_DECLARED, at);
+        }
+    }
+
+    fn open(&mut self, bracket: Bracket, at: usize) {
+        let node = self.begin_value(at);
+        let kinds = if bracket == Bracket::Object { kind::OBJECT } else { kind::ARRAY };
+        self.admit(node, kinds, at);
+        let path = self.path.len();
+        self.frames.push(Frame { node, bracket, path, items: 0, seen: 0, member: None });
+    }
+
+    fn name(&mut self, name: &str, at: usize) {
+        let Some(frame) = self.frames.last() else { return };
+        let (length, id) = (frame.path, frame.node);
+        self.path.truncate(length);
+        if name.contains(['~', '/']) {
+            self.path = pointer(&self.path, name);
+        } else {
+            self.path.push('/');
+            self.path.push_str(name);
+        }
+        let Some(node) = self.node(id) else { return self.remember(None, None) };
+        let declared = node.members.get(name).copied();
+        let required = node.required.iter().take(WATCHED).position(|each| **each == *name);
+        let (closed, others) = (node.closed, node.others);
+        if closed && declared.is_none() {
+            self.blow(None, "additionalProperties", "no such member is expected here", at);
+        }
+        self.remember(declared.unwrap_or(others), required);
+    }
+
+    fn remember(&mut self, member: Option<NodeId>, required: Option<usize>) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.member = member;
+            frame.seen |= required.map_or(0, |index| 1 << index);
+        }
+    }
+
+    fn close(&mut self, at: usize) {
+        let Some(frame) = self.frames.pop() else { return };
+        self.path.truncate(frame.path);
+        let Some(node) = self.node(frame.node) else { return };
+        match frame.bracket {
+            Bracket::List if frame.items < node.min_items => {
+                let message = format!("expected at least {} items", node.min_items);
+                self.blow(None, "minItems", message, at);
+            }
+            Bracket::Object => {
+                let mut required = node.required.iter().take(WATCHED).enumerate();
+                let missing = required.find(|(index, _)| frame.seen & (1 << index) == 0);
+                if let Some(name) = missing.map(|(_, name)| name.clone()) {
+                    let message = format!("required member `{}` is missing", shown(&name));
+                    self.blow(Some(&name), "required", message, at);
+                }
+            }
+            Bracket::List => {}
+        }
+    }
+
+    fn text_start(&mut self, at: usize) {
+        let id = self.begin_value(at);
+        self.admit(id, kind::STRING, at);
+        self.text = TextRules::default();
+        let Some(node) = self.node(id) else { return };
+        self.text = match &node.options {
+            // A declared value may be found by repair, whatever its length as written.
+            Some(_) => TextRules { options: id, ..TextRules::default() },
+            None => TextRules { least: node.min_length, most: node.max_length, ..TextRules::default() },
+        };
+        self.spelling.start();
+    }
+
+    fn text(&mut self, piece: &str, at: usize) {
+        if self.text.options.is_some() {
+            let mut spelling = std::mem::take(&mut self.spelling);
+            let declared = self.node(self.text.options).map_or(&[][..], |node| &node.spellings);
+            let outcome = spelling.push(piece, declared);
+            self.spelling = spelling;
+            if let Err(left) = outcome {
+                self.blow(None, "enum", NOT_DECLARED, at - left);
+            }
+            return;
+        }
+        if self.text.most.is_none() && self.text.least == 0 {
+            return;
+        }
+        let count = piece.chars().count() as u64;
+        let most = self.text.most.filter(|most| self.text.length + count > *most);
+        if let Some(most) = most {
+            let room = usize::try_from(most - self.text.length).unwrap_or(usize::MAX);
+            let behind =
+                piece.char_indices().nth(room).map_or(0, |(index, letter)| index + letter.len_utf8());
+            // An escape is longer than what it stands for, but it is one letter, so nothing is left behind it.
+            let left = piece.len().saturating_sub(behind);
+            self.blow(None, "maxLength", format!("expected at most {most} characters"), at - left);
+        }
+        self.text.length += count;
+    }
+
+    fn text_end(&mut self, at: usize) {
+        let options = self.node(self.text.options);
+        if options.is_some_and(|node| !self.spelling.may_end(&node.spellings)) {
+            self.blow(None, "enum", NOT_DECLARED, at);
+        } else if self.text.length < self.text.least {
+            let message = format!("expected at least {} characters", self.text.least);
+            self.blow(None, "minLength", message, at);
+        }
+    }
+
+    fn number_start(&mut self, at: usize) {
+        let id = self.begin_value(at);
+        self.admit(id, kind::NUMBER | kind::INTEGER, at);
+        self.number = id;
+    }
+
+    fn number(&mut self, written: &str, at: usize) {
+        // Read as the whole check reads it, so that both round alike.
+        let parsed = written.parse::<serde_json::Number>().ok();
+        let Some(value) = parsed.and_then(|number| number.as_f64()) else { return };
+        if is_exact(value) && value.fract() != 0.0 {
+            self.admit(self.number, kind::NUMBER, at);
+        }
+        let fault = self.node(self.number).and_then(|node| number_fault(node, value));
+        if let Some((rule, message)) = fault.filter(|_| self.found.is_none()) {
+            self.blow(None, rule, message, at);
+        }
+    }
+
+    fn in_data(&mut self, step: Step<'_>, at: usize) {
+        if self.frames.is_empty() && step != Step::Open(Bracket::Object) {
+            return self.blow(None, "type", "expected an object", at);
+        }
+        match step {
+            Step::Open(bracket) => self.open(bracket, at),
+            Step::Name(name) => self.name(name, at),
+            Step::Close => self.close(at),
+            Step::TextStart => self.text_start(at),
+            Step::Text(piece) => self.text(piece, at),
+            Step::TextEnd => self.text_end(at),
+            Step::NumberStart => self.number_start(at),
+            Step::Number(written) => self.number(written, at),
+            Step::Bool(flag) => {
+                let id = self.begin_value(at);
+                self.admit(id, kind::BOOLEAN, at);
+                let options = self.node(id).and_then(|node| node.options.as_ref());
+                if self.found.is_none() && options.is_some_and(|options| !options.contains(&flag.into())) {
+                    self.blow(None, "enum", NOT_DECLARED, at);
+                }
+            }
+            Step::Null => {
+                let id = self.begin_value(at);
+                if !self.null_is_absent {
+                    self.admit(id, kind::NULL, at);
+                }
+            }
+            Step::Begin(_) | Step::Void => {}
+        }
+    }
+
+    /// Whether the present step belongs to data that is to be judged. Where a bare payload may be the answer, `data`
+    /// that is no object is a member of it.
+    fn judges(&self, step: Step<'_>) -> bool {
+        self.begun
+            && self.found.is_none()
+            && self.verdict.is_none()
+            && self.root.member == Member::Data
+            && match self.root.depth {
+                0 => false,
+                1 => !self.wraps && !matches!(step, Step::Name(_) | Step::Close | Step::Null),
+                _ => !self.frames.is_empty() || self.root.opens(Member::Data, step) || !self.wraps,
+            }
+    }
+}
+
+impl Heed for Fuse {
+    fn step(&mut self, step: Step<'_>, at: usize) {
+        match step {
+            // Only the first object, and only if nothing leads up to it: anything else may be an example.
+            Step::Begin(lead) => {
+                self.begun = lead.clean && self.root.members == 0;
+                self.found = None;
+            }
+            Step::Void => {
+                *self = Self::new(Arc::clone(&self.module), self.null_is_absent);
+                return;
+            }
+            _ => {}
+        }
+        self.root.step(step);
+        if matches!(step, Step::Name(_)) && self.root.depth == 1 {
+            "/data".clone_into(&mut self.path);
+            self.frames.clear();
+        }
+        if self.judges(step) {
+            self.in_data(step, at);
+        }
+        if self.root.ok == Some(true) && self.verdict.is_none() {
+            self.verdict = self.found.take();
+        }
+        if step == Step::Close {
+            self.root.closed();
+        }
+    }
+}
+
+fn shown(name: &str) -> &str {
+    cognitive_contract::text::cut(name, 80)
+}
+
+fn words(kinds: u8) -> String {
+    let all = [
+        (kind::OBJECT, "object"),
+        (kind::ARRAY, "array"),
+        (kind::STRING, "string"),
+        (kind::NUMBER, "number"),
+        (kind::BOOLEAN, "boolean"),
+    ];
+    let mut words: Vec<&str> =
+        all.iter().filter(|(bit, _)| kinds & bit != 0).map(|(_, word)| *word).collect();
+    if kinds & kind::INTEGER != 0 && kinds & kind::NUMBER == 0 {
+        words.push("integer");
+    }
+    if words.is_empty() { "null".to_owned() } else { words.join(" or ") }
+}

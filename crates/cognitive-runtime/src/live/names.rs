@@ -1,0 +1,51 @@
+//! Which names an object has had so far. Keeps a hash of each, not the name: a false alarm once in 2⁶⁴ names only
+//! leaves a field to the final chunk.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+
+/// Up to here a list is faster than a table.
+const FEW: usize = 16;
+
+static HASHING: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// The names of one object.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    few: Vec<u64>,
+    many: HashSet<u64>,
+}
+
+impl Names {
+    /// Adds a name; gives whether it is new.
+    pub(super) fn insert(&mut self, name: &str) -> bool {
+        let hash = HASHING.hash_one(name);
+        if !self.many.is_empty() {
+            return self.many.insert(hash);
+        }
+        if self.few.contains(&hash) {
+            return false;
+        }
+        self.few.push(hash);
+        if self.few.len() > FEW {
+            self.many.extend(self.few.drain(..));
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_new_once() {
+        let mut names = Names::default();
+        for index in 0..100 {
+            assert!(names.insert(&format!("n{index}")));
+            assert!(!names.insert("n0"));
+            assert!(!names.insert(&format!("n{index}")));
+        }
+    }
+}

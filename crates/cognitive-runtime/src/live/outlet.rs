@@ -1,0 +1,99 @@
+//! Where the chunks of one stream leave: the writer that numbers them, and whoever sends them on.
+//! A stream that was degraded to a whole answer sends nothing here.
+
+use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
+use cognitive_contract::{Confidence, Envelope, Meta, Module, Risk};
+use serde_json::{Map, Value};
+
+/// Takes chunks as they are due.
+pub(crate) type Send<'o> = Box<dyn FnMut(Chunk) + std::marker::Send + 'o>;
+
+/// The end of the line.
+pub(crate) struct Outlet<'o> {
+    writer: ChunkWriter,
+    send: Send<'o>,
+    /// Whether the answer goes out whole, and not through here.
+    silent: bool,
+    percent: u8,
+}
+
+impl<'o> Outlet<'o> {
+    pub(crate) fn new(session: SessionId, send: Send<'o>) -> Self {
+        Self { writer: ChunkWriter::new(session, 0), send, silent: false, percent: 0 }
+    }
+
+    pub(crate) fn session_id(&self) -> &SessionId {
+        self.writer.session_id()
+    }
+
+    /// Takes over the module's buffer, before anything was written.
+    pub(crate) fn configure(&mut self, module: &Module) {
+        self.writer =
+            ChunkWriter::new(self.writer.session_id().clone(), module.manifest.response.buffer_size);
+    }
+
+    /// Sends nothing from now on.
+    pub(crate) fn silence(&mut self) {
+        self.silent = true;
+    }
+
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent
+    }
+
+    fn send(&mut self, chunks: impl IntoIterator<Item = Chunk>) {
+        for chunk in chunks {
+            (self.send)(chunk);
+        }
+    }
+
+    /// Opens the session. Nothing is known of the answer, and medium is what an unknown risk counts as.
+    pub(crate) fn open(&mut self) {
+        if !self.silent {
+            let chunk = self.writer.open(&Meta::new(Confidence::ZERO, Risk::Medium, "Started"));
+            self.send(chunk);
+        }
+    }
+
+    pub(crate) fn text(&mut self, field: &str, text: &str) {
+        if !self.silent {
+            let chunks = self.writer.text(field, text);
+            self.send(chunks);
+        }
+    }
+
+    pub(crate) fn snapshot(&mut self, data: Map<String, Value>) {
+        if !self.silent {
+            let chunks = self.writer.snapshot(data);
+            self.send(chunks);
+        }
+    }
+
+    /// The model's own view of its answer, once it is complete. Only what belongs to the model is passed on.
+    pub(crate) fn meta(&mut self, members: &Map<String, Value>) {
+        let own = ["confidence", "risk", "explain"];
+        let own: Map<String, Value> =
+            own.iter().filter_map(|name| Some(((*name).to_owned(), members.get(*name)?.clone()))).collect();
+        if !self.silent {
+            let chunk = self.writer.meta(own);
+            self.send(chunk);
+        }
+    }
+
+    /// How far the work is. Never goes back, also when the model is asked again.
+    pub(crate) fn progress(&mut self, percent: u8, stage: &str) {
+        self.percent = self.percent.max(percent);
+        if !self.silent {
+            let chunks = self.writer.progress(self.percent, Some(stage), None);
+            self.send(chunks);
+        }
+    }
+
+    /// The terminal chunk.
+    pub(crate) fn finish(&mut self, envelope: Envelope) {
+        if !self.silent {
+            let chunks = self.writer.finish(envelope);
+            self.send(chunks);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Who listens to a run: the surface's own sink, the fuse, and the stream if there is one. One scanner feeds them all.
+//! Changes nothing of what the sink hears.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+use cognitive_contract::manifest::{Mode, Tier};
+use cognitive_contract::ports::{Event, EventSink};
+use cognitive_contract::{ErrorCode, Module, Warning};
+
+use serde_json::{Map, Value};
+
+use super::deltas::Deltas;
+use super::fuse::{Fuse, Verdict};
+use super::scanner::Scanner;
+use super::step::{Heed, Step};
+
+/// The listeners of one run.
+pub(crate) struct Watch<'w, 'o> {
+    sink: &'w mut dyn EventSink,
+    deltas: Option<&'w mut Deltas<'o>>,
+    call: Option<Call>,
+    blown: Arc<AtomicBool>,
+}
+
+/// What is known of the present call.
+struct Call {
+    scanner: Scanner,
+    fuse: Option<Fuse>,
+    /// The text, kept for the case that the call is cut.
+    text: String,
+}
+
+/// A call that was cut.
+pub(crate) struct Cut {
+    pub(crate) verdict: Verdict,
+    pub(crate) text: String,
+}
+
+/// Feeds two listeners.
+struct Both<'a, 'o> {
+    fuse: Option<&'a mut Fuse>,
+    deltas: Option<&'a mut Deltas<'o>>,
+}
+
+impl Heed for Both<'_, '_> {
+    fn step(&mut self, step: Step<'_>, at: usize) {
+        if let Some(fuse) = &mut self.fuse {
+            fuse.step(step, at);
+        }
+        if let Some(deltas) = &mut self.deltas {
+            deltas.step(step, at);
+        }
+    }
+}
+
+impl<'w, 'o> Watch<'w, 'o> {
+    pub(crate) fn new(sink: &'w mut dyn EventSink, deltas: Option<&'w mut Deltas<'o>>) -> Self {
+        Self { sink, deltas, call: None, blown: Arc::default() }
+    }
+
+    /// What there is of the data in a stream, as far as the module hands over unfinished work.
+    pub(crate) fn partial(&self) -> Option<Map<String, Value>> {
+        self.deltas.as_ref().and_then(|deltas| deltas.partial())
+    }
+
+    /// Whether there is a stream, and the answer does not go out whole.
+    pub(crate) fn streams(&self) -> bool {
+        self.deltas.as_ref().is_some_and(|deltas| deltas.streams())
+    }
+
+    /// The module is known. One that offers no streams is answered whole.
+    pub(crate) fn loaded(&mut self, module: &Module) {
+        let Some(deltas) = &mut self.deltas else { return };
+        deltas.configure(module);
+        let outlet = deltas.outlet();
+        outlet.configure(module);
+        if module.manifest.response.mode == Mode::Sync {
+            outlet.silence();
+        }
+    }
+
+    /// What the surface is to be told besides, such as that there was no stream.
+    pub(crate) fn warning(&self) -> Option<Warning> {
+        let degraded = self.deltas.as_ref().is_some_and(|deltas| !deltas.streams());
+        degraded.then(|| {
+            let message = "streaming was asked for and is not available here; the answer came whole";
+            Warning::new(ErrorCode::StreamingNotSupported.number(), message)
+        })
+    }
+
+    /// A call begins. Without anybody to listen, nothing is scanned.
+    pub(crate) fn begin_call(&mut self, module: &Module, strict: bool, fuse: Option<Fuse>) {
+        let strict = strict || module.manifest.tier == Tier::Exec;
+        if let Some(deltas) = &mut self.deltas {
+            deltas.begin_call(strict);
+        }
+        self.blown.store(false, Ordering::Relaxed);
+        let wanted = fuse.is_some() || self.deltas.is_some();
+        self.call = wanted.then(|| Call { scanner: Scanner::new(strict), fuse, text: String::new() });
+    }
+
+    /// The flag that says when the present call is of no use any more.
+    pub(crate) fn blown(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.blown)
+    }
+
+    /// Why the present call was cut, and what it had said.
+    pub(crate) fn cut(&mut self) -> Option<Cut> {
+        let call = self.call.take()?;
+        let verdict = call.fuse?.verdict()?.clone();
+        Some(Cut { verdict, text: call.text })
+    }
+
+    fn heard(&mut self, text: &str) {
+        let Some(call) = &mut self.call else { return };
+        let mut both = Both { fuse: call.fuse.as_mut(), deltas: self.deltas.as_deref_mut() };
+        call.scanner.push(text, &mut both);
+        if let Some(deltas) = &mut self.deltas {
+            deltas.end_piece(text);
+        }
+        if let Some(fuse) = &call.fuse {
+            call.text.push_str(text);
+            self.blown.store(fuse.verdict().is_some(), Ordering::Relaxed);
+        }
+    }
+
+    fn stage(&mut self, stage: &'static str) {
+        let Some(deltas) = &mut self.deltas else { return };
+        let outlet = deltas.outlet();
+        match stage {
+            // Before the first call a failure is one error chunk and nothing else.
+            "call" => {
+                outlet.open();
+                outlet.progress(10, stage);
+            }
+            "check" => outlet.progress(90, stage),
+            _ => {}
+        }
+    }
+}
+
+impl EventSink for Watch<'_, '_> {
+    fn event(&mut self, event: Event<'_>) {
+        match &event {
+            Event::Text(text) => self.heard(text),
+            Event::Stage(stage) => self.stage(stage),
+            _ => {}
+        }
+        self.sink.event(event);
+    }
+}
+
+/// Waits for a future until the flag is up. `None` drops the future, and with it the connection; a future that is done
+/// in the same moment counts, because nothing is saved by throwing its result away.
+pub(crate) async fn unless_blown<F: Future>(future: F, blown: &AtomicBool) -> Option<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if blown.load(Ordering::Relaxed) => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}

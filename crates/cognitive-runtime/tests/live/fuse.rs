@@ -1,0 +1,292 @@
+//! The fuse: it blows at the first byte that cannot be made good, and never on an answer that would have passed.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use cognitive_contract::Module;
+use cognitive_contract::ports::{Finish, NullSink};
+use cognitive_runtime::live::{Fuse, Scanner};
+use cognitive_runtime::run;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::harness::{META, Pieces, chunks, corpus_module, good, host, module, now, request, sync};
+use super::{corpus, splits};
+
+/// Where the fuse blows, and at which place of the answer.
+fn blown(module: &Arc<Module>, strict: bool, pieces: &[&str]) -> Option<(usize, String, &'static str)> {
+    let mut scanner =
+        Scanner::new(strict || module.manifest.tier == cognitive_contract::manifest::Tier::Exec);
+    let mut fuse = Fuse::new(Arc::clone(module), false);
+    for piece in pieces {
+        scanner.push(piece, &mut fuse);
+    }
+    fuse.verdict().map(|verdict| (verdict.at, verdict.violation.path.clone(), verdict.violation.rule))
+}
+
+#[test]
+fn it_never_blows_on_a_reply_of_the_corpus_that_passes_and_does_not_depend_on_the_split() {
+    let mut blew = 0;
+    for case in corpus() {
+        let module = corpus_module(&case.module, "delta");
+        let passes =
+            sync(&module, Pieces::new(&[&case.text], Ok(case.finish.clone())), case.strict)["ok"] == true;
+        let at_once = blown(&module, case.strict, &[&case.text]);
+        for pieces in splits(&case.text) {
+            assert_eq!(blown(&module, case.strict, &pieces), at_once, "{} {pieces:?}", case.id);
+        }
+        blew += usize::from(at_once.is_some());
+        assert!(!(passes && at_once.is_some()), "{}: {at_once:?}\n{}", case.id, case.text);
+    }
+    assert!(blew > 5, "{blew}");
+}
+
+fn contract() -> Value {
+    json!({
+        "type": "object", "required": ["rationale", "kind"], "additionalProperties": false,
+        "properties": {
+            "rationale": { "type": "string", "minLength": 2, "maxLength": 12 },
+            "kind": { "enum": ["low", "Very High", 3, null] },
+            "count": { "type": "integer", "minimum": 0, "exclusiveMaximum": 10 },
+            "share": { "type": ["number", "null"], "maximum": 0.3 },
+            "items": { "type": "array", "minItems": 1, "maxItems": 2, "items": { "$ref": "#/$defs/item" } },
+            "free": { "anyOf": [{ "type": "string" }, { "type": "object", "required": ["x"] }] },
+            "flag": { "const": true },
+        },
+    })
+}
+
+fn typed() -> Arc<Module> {
+    let mut data = contract();
+    // The harness wraps the data section, so its definitions stand in it.
+    data["properties"]["items"]["items"] = json!({
+        "type": "object", "required": ["text"], "additionalProperties": { "type": "string" },
+        "properties": { "text": { "type": "string" }, "more": { "type": "array" } },
+    });
+    module(json!({ "tier": "decision" }), &data)
+}
+
+fn reply(data: &str) -> String {
+    format!(r#"{{"ok": true, "meta": {META}, "data": {data}}}"#)
+}
+
+#[test]
+fn it_blows_at_the_byte_after_which_nothing_can_help() {
+    let cases = [
+        (r#"{"rationale": 5"#, "5", "/data/rationale", "type"),
+        (r#"{"rationale": "0123456789abcdef"#, "c", "/data/rationale", "maxLength"),
+        (r#"{"rationale": "r""#, r#"r""#, "/data/rationale", "minLength"),
+        (r#"{"kind": "LOX"#, "X", "/data/kind", "enum"),
+        (r#"{"kind": "lo""#, r#"lo""#, "/data/kind", "enum"),
+        (r#"{"kind": true,"#, "true", "/data/kind", "enum"),
+        (r#"{"kind": 4,"#, "4", "/data/kind", "enum"),
+        (r#"{"count": 1.5,"#, "1.5", "/data/count", "type"),
+        (r#"{"count": -1,"#, "-1", "/data/count", "minimum"),
+        (r#"{"count": 10 "#, "10", "/data/count", "exclusiveMaximum"),
+        (r#"{"share": 0.31]"#, "0.31", "/data/share", "maximum"),
+        (r#"{"items": []"#, "]", "/data/items", "minItems"),
+        (r#"{"items": [{"text": "a"}, {"text": "b"}, {"#, r#", {"text": "b"}, {"#, "/data/items", "maxItems"),
+        (r#"{"items": [{}"#, "}", "/data/items/0/text", "required"),
+        (r#"{"items": [{"text": "a", "x": 1}"#, "1", "/data/items/0/x", "type"),
+        (r#"{"items": {"#, r#"items": {"#, "/data/items", "type"),
+        (r#"{"other":"#, "other\":", "/data/other", "additionalProperties"),
+        (r#"{"kind": "low"}"#, "}", "/data/rationale", "required"),
+        (r#"{"flag": false,"#, "false", "/data/flag", "enum"),
+        (r#""text"#, r#"data": ""#, "/data", "type"),
+        (r"[", "[", "/data", "type"),
+    ];
+    let module = typed();
+    for (data, last, path, rule) in cases {
+        let text = reply(data);
+        let text = text.strip_suffix('}').unwrap();
+        let at = text.rfind(last).unwrap() + last.len();
+        assert_eq!(blown(&module, false, &[text]), Some((at, path.to_owned(), rule)), "{text}");
+        assert_eq!(blown(&module, false, &[&text[..at - 1]]), None, "{text}");
+    }
+}
+
+#[test]
+fn what_may_be_repaired_or_is_not_understood_does_not_blow_it() {
+    let module = typed();
+    for data in [
+        r#"{"rationale": "because", "kind": "  VERY HIGH "}"#,
+        r#"{"rationale": "because", "kind": "low", "free": 5}"#,
+        r#"{"rationale": "because", "kind": 3.0, "count": 9.0, "share": 0.3, "flag": true}"#,
+    ] {
+        assert_eq!(blown(&module, false, &[&reply(data)]), None, "{data}");
+    }
+    // A failure may carry any data; it is refused for that, but not by the schema of a success.
+    let failure = reply(r#"{"rationale": 5}"#).replace("true", "false");
+    assert_eq!(blown(&module, false, &[&failure]), None);
+    let later = r#"{"data": {"rationale": 5}, "ok": "#;
+    assert_eq!(blown(&module, false, &[later, "false}"]), None);
+    assert!(blown(&module, false, &[later, "true}"]).is_some());
+    for before in ["For example ", "Sure: ", "[1] "] {
+        assert_eq!(blown(&module, false, &[before, &reply(r#"{"rationale": 5}"#)]), None, "{before}");
+    }
+}
+
+/// The one thing that the fuse presumes, kept here so that nobody is surprised.
+#[test]
+fn a_reply_that_takes_itself_back_is_cut_as_well() {
+    let module = corpus_module("", "delta");
+    let twice = reply(r#"{"answer": 7, "answer": "42", "rationale": "r"}"#);
+    let corrected = format!("{}\nThe corrected answer: {}", reply(r#"{"answer": 7}"#), good());
+    for text in [twice, corrected] {
+        assert_eq!(sync(&module, Pieces::new(&[&text], Ok(Finish::Complete)), false)["ok"], true, "{text}");
+        assert_eq!(blown(&module, false, &[&text]).unwrap().1, "/data/answer");
+    }
+}
+
+#[test]
+fn a_cut_call_is_dropped_and_the_run_says_where_and_what_was_saved() {
+    let module = typed();
+    let text = reply(r#"{"kind": "low", "rationale": "so far", "count": -1, "items": []}"#);
+    let letters: Vec<String> = text.chars().map(String::from).collect();
+    let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
+    let provider = || {
+        let mut provider = Pieces::new(&letters, Ok(Finish::Complete));
+        provider.waits = true;
+        Arc::new(provider)
+    };
+    let mut asked = request(false);
+    asked.options.max_output_tokens = Some(1_000);
+    let cut = provider();
+    let envelope = now(run(&host(&module, Arc::clone(&cut)), asked.clone(), &mut NullSink));
+    let value = serde_json::to_value(&envelope).unwrap();
+    let at = text.find("-1").unwrap() + 2;
+    assert_eq!(cut.given.load(Ordering::Relaxed), at + 1, "the comma shows that the number is over");
+    assert_eq!(value["error"]["code"], "E3001");
+    assert_eq!(value["error"]["details"]["violations"][0]["path"], "/data/count");
+    assert_eq!(value["error"]["details"]["cut_at"], at);
+    assert_eq!(value["partial_data"], json!({ "kind": "low", "rationale": "so far", "count": -1 }));
+    let (log, _) = chunks(&host(&module, provider()), asked.clone());
+    assert_eq!(log.last().unwrap()["error"]["details"]["cut_at"], at);
+    asked.options.fuse = false;
+    let whole = provider();
+    let envelope = now(run(&host(&module, Arc::clone(&whole)), asked, &mut NullSink));
+    assert_eq!(whole.given.load(Ordering::Relaxed), letters.len());
+    assert_eq!(envelope.error().unwrap().code(), "E3001");
+}
+
+#[test]
+fn a_cut_call_stands_in_the_books_and_may_be_asked_again() {
+    use cognitive_contract::ports::{AuditLog, AuditRecord};
+    #[derive(Default)]
+    struct Books(std::sync::Mutex<Vec<Value>>);
+    impl AuditLog for Books {
+        fn record(&self, record: &AuditRecord) -> Result<(), String> {
+            self.0.lock().unwrap().push(record.receipt.clone());
+            Ok(())
+        }
+    }
+    let text = reply(r#"{"rationale": 5, "kind": "low"}"#);
+    let mut provider = Pieces::new(&[&text[..text.len() - 9], &text[text.len() - 9..]], Ok(Finish::Complete));
+    provider.waits = true;
+    let provider = Arc::new(provider);
+    let books = Arc::new(Books::default());
+    let mut host = host(&typed(), Arc::clone(&provider));
+    host.audit = Some(Arc::clone(&books) as Arc<dyn AuditLog>);
+    let mut asked = request(false);
+    asked.options.reask = 1;
+    asked.options.max_output_tokens = Some(100);
+    assert!(!now(run(&host, asked, &mut NullSink)).ok());
+    assert_eq!(provider.given.load(Ordering::Relaxed), 2, "one piece for each of two calls");
+    let receipt = books.0.lock().unwrap()[0].clone();
+    assert_eq!(receipt["reasked"], 1);
+    assert_eq!(receipt["fuse"]["path"], "/data/rationale");
+    let written = receipt["fuse"]["tokens_written"].as_u64().unwrap();
+    assert_eq!(receipt["fuse"]["tokens_saved_at_most"], 100 - written);
+}
+
+/// Values that are right, nearly right and wrong for each member.
+fn data() -> impl Strategy<Value = Value> {
+    let text =
+        prop_oneof!["[a-z]{0,14}", Just("é😀\n\"".to_owned()), Just("  ".to_owned())].prop_map(Value::from);
+    let kind = prop::sample::select(vec![
+        json!("low"),
+        json!("LOW "),
+        json!("very high"),
+        json!(" Very  High"),
+        json!("lo"),
+        json!(3),
+        json!(3.0),
+        json!(4),
+        json!(null),
+        json!(true),
+        json!({}),
+    ]);
+    let number = prop::sample::select(vec![
+        json!(0),
+        json!(9),
+        json!(10),
+        json!(-1),
+        json!(1.5),
+        json!(2.0),
+        json!(1e300),
+        json!(0.3),
+        json!(0.31),
+        json!(9_007_199_254_740_993_u64),
+        json!(null),
+        json!("1"),
+    ]);
+    let item = prop_oneof![
+        text.clone().prop_map(|text| json!({ "text": text })),
+        text.clone().prop_map(|text| json!({ "text": text, "x": "y", "more": [1, {}] })),
+        Just(json!({ "text": "a", "x": 1 })),
+        Just(json!({})),
+        Just(json!("text")),
+    ];
+    let items = prop::collection::vec(item, 0..4).prop_map(Value::Array);
+    let free = prop::sample::select(vec![json!("s"), json!({ "x": 1 }), json!({}), json!(1)]);
+    let flag = prop::sample::select(vec![json!(true), json!(false), json!("true")]);
+    let some = |values: BoxedStrategy<Value>| prop::option::weighted(0.7, values);
+    let members = (
+        prop::option::weighted(0.9, text),
+        prop::option::weighted(0.9, kind),
+        some(number.clone().boxed()),
+        some(number.boxed()),
+        some(items.boxed()),
+        some(free.boxed()),
+        some(flag.boxed()),
+        prop::bool::weighted(0.05),
+    );
+    members.prop_map(|(rationale, kind, count, share, items, free, flag, extra)| {
+        let mut data = serde_json::Map::new();
+        let named = [
+            ("count", count),
+            ("rationale", rationale),
+            ("kind", kind),
+            ("share", share),
+            ("items", items),
+            ("free", free),
+            ("flag", flag),
+            ("extra", extra.then(|| json!(1))),
+        ];
+        for (name, value) in named {
+            data.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        Value::Object(data)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn it_never_blows_on_a_made_up_reply_that_passes(data in data(), ok_last in any::<bool>()) {
+        let module = typed();
+        let meta: Value = serde_json::from_str(META).unwrap();
+        let text = if ok_last {
+            format!(r#"{{"data": {data}, "meta": {meta}, "ok": true}}"#)
+        } else {
+            json!({ "ok": true, "meta": meta, "data": data }).to_string()
+        };
+        let passes = sync(&module, Pieces::new(&[&text], Ok(Finish::Complete)), false)["ok"] == true;
+        let at_once = blown(&module, false, &[&text]);
+        prop_assert!(!(passes && at_once.is_some()), "{:?}\n{}", at_once, text);
+        let letters: Vec<String> = text.chars().map(String::from).collect();
+        let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
+        prop_assert_eq!(blown(&module, false, &letters), at_once);
+    }
+}

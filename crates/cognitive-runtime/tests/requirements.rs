@@ -1,0 +1,193 @@
+//! What is asked of a provider before it is called, and what a run says of things that are not built.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in a test, a panic is the report"
+)]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use cognitive_contract::ports::{
+    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
+};
+use cognitive_contract::{Failure, Module};
+use cognitive_library::{Folder, load};
+use cognitive_runtime::host::ModuleSource;
+use cognitive_runtime::{Host, Replay, RunRequest, run};
+use serde_json::{Value, json};
+
+/// A model that always gives the same answer, and notes how freely it was allowed to speak.
+#[derive(Default)]
+struct Model {
+    no_json: bool,
+    calls: AtomicUsize,
+    temperatures: Mutex<Vec<f64>>,
+}
+
+impl Provider for Model {
+    fn name(&self) -> &'static str {
+        "model"
+    }
+
+    fn structured_output(&self) -> bool {
+        !self.no_json
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.temperatures.lock().unwrap().push(call.temperature);
+        sink.piece(&good().to_string());
+        Box::pin(async { Ok(ModelEnd::complete("m", DecodeMode::Prompt)) })
+    }
+}
+
+fn good() -> Value {
+    json!({ "ok": true, "meta": { "confidence": 0.95, "risk": "low", "explain": "e" },
+            "data": { "rationale": "r", "behavior_equivalence": false } })
+}
+
+struct One(Folder);
+
+impl ModuleSource for One {
+    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
+        load(&self.0).map(Arc::new).map_err(cognitive_library::LoadError::into_failure)
+    }
+}
+
+/// Runs a module with this manifest; its tier is `decision` unless it says otherwise.
+fn ask(provider: Arc<dyn Provider>, manifest: &Value, prompt: &str, input: Value) -> Value {
+    let mut manifest = manifest.clone();
+    manifest.as_object_mut().unwrap().entry("tier").or_insert(json!("decision"));
+    let schema =
+        json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } });
+    let files = BTreeMap::from([
+        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
+        ("schema.json".to_owned(), schema.to_string().into_bytes()),
+        ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
+    ]);
+    let host = Host::new(Arc::new(One(Folder::memory("sample", files))), provider);
+    let mut sink = NullSink;
+    let mut future = std::pin::pin!(run(&host, RunRequest::new("sample", input), &mut sink));
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(envelope) => serde_json::to_value(&envelope).unwrap(),
+        Poll::Pending => panic!("a model that waits for nothing waited"),
+    }
+}
+
+/// The codes of the warnings of a run with this manifest and input.
+fn warnings(manifest: Value, input: Value) -> Vec<String> {
+    let envelope = ask(Arc::new(Model::default()), &manifest, "Do it.", input);
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    let warnings = envelope["meta"]["warnings"].as_array().cloned().unwrap_or_default();
+    warnings
+        .iter()
+        .map(|each| format!("{}: {}", each["code"].as_str().unwrap(), each["message"].as_str().unwrap()))
+        .collect()
+}
+
+#[test]
+fn pol_010_011_a_provider_without_json_is_not_asked() {
+    let model = Arc::new(Model { no_json: true, ..Model::default() });
+    let manifest = json!({ "runtime_requirements": { "structured_output": true } });
+    let envelope = ask(model.clone(), &manifest, "Do it.", json!({}));
+    assert_eq!(envelope["error"]["code"], "E4001");
+    assert_eq!(envelope["error"]["details"]["missing"], json!(["structured_output"]));
+    assert_eq!(model.calls.load(Ordering::Relaxed), 0);
+    let manifest = json!({ "runtime_requirements": { "structured_output": false } });
+    assert_eq!(ask(model, &manifest, "Do it.", json!({}))["ok"], true, "only if the module requires it");
+}
+
+// POL-012, S-10: counted before the call, by bytes where there is no tokenizer; both numbers are told.
+#[test]
+fn pol_012_more_input_than_the_module_allows_asks_no_model() {
+    let model = Arc::new(Model::default());
+    let manifest = json!({ "runtime_requirements": { "max_input_tokens": 500 } });
+    let envelope = ask(model.clone(), &manifest, "Do it.", json!({ "text": "word ".repeat(1_000) }));
+    assert_eq!(envelope["error"]["code"], "E1005");
+    assert_eq!(envelope["error"]["details"]["allowed_tokens"], 500);
+    assert!(envelope["error"]["details"]["counted_tokens"].as_u64().unwrap() > 1_250, "{envelope}");
+    assert_eq!(model.calls.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn pol_013_what_is_only_preferred_is_a_warning() {
+    let manifest =
+        json!({ "runtime_requirements": { "preferred_capabilities": ["json_mode", "telepathy"] } });
+    assert_eq!(warnings(manifest, json!({})), ["CAPABILITY: the provider does not offer: `telepathy`"]);
+}
+
+// TIER-005, S-08: the tier decides how freely the model speaks.
+#[test]
+fn tier_005_each_tier_has_its_temperature() {
+    let model = Arc::new(Model::default());
+    for tier in ["exec", "decision", "exploration"] {
+        ask(model.clone(), &json!({ "tier": tier }), "Do it.", json!({}));
+    }
+    assert_eq!(*model.temperatures.lock().unwrap(), [0.0, 0.2, 0.7]);
+}
+
+#[test]
+fn prompt_013_rules_of_the_prompt_are_not_enforced_by_the_runtime() {
+    let prompt = "If `behavior_equivalence` is false, `confidence` is at most 0.7.";
+    let envelope = ask(Arc::new(Model::default()), &json!({ "tier": "decision" }), prompt, json!({}));
+    assert_eq!((&envelope["ok"], &envelope["meta"]["confidence"]), (&json!(true), &json!(0.95)));
+}
+
+// CAP-011: a medium that would not reach the model ends the run before the model is asked.
+#[test]
+fn cap_011_media_are_refused_while_nobody_can_take_them() {
+    let manifest = json!({ "modalities": { "input": ["image"] } });
+    for (input, place) in [
+        (json!({ "images": [{ "text": "a" }, { "type": "url", "url": "https://a/b.png" }] }), "/images/1"),
+        (json!({ "a/b": { "type": "base64", "data": "AA==" } }), "/a~1b"),
+        (json!({ "deep": { "er": [[{ "type": "file", "path": "x.png" }]] } }), "/deep/er/0/0"),
+    ] {
+        let model = Arc::new(Model::default());
+        let envelope = ask(model.clone(), &manifest, "Do it.", input.clone());
+        assert_eq!(envelope["error"]["code"], "E4011", "{envelope}");
+        assert_eq!(envelope["error"]["details"]["path"], place);
+        assert_eq!(model.calls.load(Ordering::Relaxed), 0);
+        let replayed = ask(Arc::new(Replay::text(good().to_string())), &manifest, "Do it.", input);
+        assert_eq!(replayed["ok"], true, "a saved reply was written with the media");
+    }
+}
+
+// CAP-014, MEDIA-002: text passes, and so does what only looks like a medium.
+#[test]
+fn cap_014_media_002_a_module_with_modalities_takes_text_and_others_take_anything() {
+    let (none, url): (&[&str], _) = (&[], json!({ "type": "url", "url": "http://10.0.0.1" }));
+    let takes = json!({ "modalities": { "input": ["image"] }, "response": { "mode": "streaming" } });
+    assert_eq!(warnings(takes.clone(), json!({ "text": "t", "kind": { "type": "url" } })), none);
+    assert_eq!(warnings(takes, json!({ "_context": { "last": url.clone() } })), none, "context is no input");
+    assert_eq!(warnings(json!({}), json!({ "link": url })), none);
+}
+
+#[test]
+fn what_is_not_built_is_said() {
+    let parts = json!([{ "name": "part-a" }, { "name": "part-b", "optional": true }]);
+    for (manifest, expected) in [
+        (
+            json!({ "composition": { "pattern": "sequential", "requires": parts } }),
+            "COMPOSITION: composition is not built yet; not run: `part-a`, `part-b`",
+        ),
+        (
+            json!({ "context": { "accepts": [{ "type": "user_profile" }], "emits": [{ "type": "user_profile" }] } }),
+            "CONTEXT: context is not handled yet; neither given nor kept: `user_profile`",
+        ),
+        (
+            json!({ "modalities": { "output": ["text", "image"] } }),
+            "E4011: media in answers are not handled yet: `image`",
+        ),
+    ] {
+        assert_eq!(warnings(manifest, json!({})), [expected]);
+    }
+}
