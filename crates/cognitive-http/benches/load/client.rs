@@ -1,0 +1,111 @@
+//! Clients that ask as fast as they are answered, and clients that listen.
+
+use std::fmt;
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// What one round of load showed.
+pub(crate) struct Load {
+    pub(crate) per_second: f64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>7.0} requests/s, p50 {:.2} ms, p99 {:.2} ms", self.per_second, self.p50, self.p99)
+    }
+}
+
+/// A request as bytes.
+pub(crate) fn request(path: &str, accept: &str) -> String {
+    let body = r#"{"text": "winter snow"}"#;
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: {accept}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// So many connections, each with so many requests one after the other.
+pub(crate) async fn load(address: &str, request: &str, connections: usize, requests: usize) -> Load {
+    let started = Instant::now();
+    let clients = (0..connections).map(|_| {
+        let (address, request) = (address.to_owned(), request.to_owned());
+        tokio::spawn(async move { ask(&address, &request, requests).await })
+    });
+    let mut times: Vec<f64> = join_all(clients).await.into_iter().flat_map(|times| times.unwrap()).collect();
+    let seconds = started.elapsed().as_secs_f64();
+    times.sort_by(f64::total_cmp);
+    let at = |share: usize| times[(times.len() - 1) * share / 100];
+    #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+    let count = times.len() as f64;
+    Load { per_second: count / seconds, p50: at(50), p99: at(99) }
+}
+
+async fn ask(address: &str, request: &str, requests: usize) -> Vec<f64> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut kept = Vec::new();
+    let mut times = Vec::with_capacity(requests);
+    for _ in 0..requests {
+        let started = Instant::now();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        answer(&mut stream, &mut kept).await;
+        times.push(started.elapsed().as_secs_f64() * 1_000.0);
+    }
+    times
+}
+
+/// Reads one answer with a length, and insists that it is a good one.
+async fn answer(stream: &mut TcpStream, kept: &mut Vec<u8>) {
+    let mut piece = [0; 8192];
+    loop {
+        if let Some(at) = kept.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&kept[..at]).to_lowercase();
+            assert!(head.starts_with("http/1.1 200"), "{head}");
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            let end = at + 4 + length.trim().parse::<usize>().unwrap();
+            if kept.len() >= end {
+                kept.drain(..end);
+                return;
+            }
+        }
+        let count = stream.read(&mut piece).await.unwrap();
+        assert!(count > 0, "the server closed the connection");
+        kept.extend_from_slice(&piece[..count]);
+    }
+}
+
+/// Milliseconds until an answer holds a text; the rest is read and dropped.
+pub(crate) async fn time_to(address: &str, request: &str, text: &str) -> f64 {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let started = Instant::now();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut seen = String::new();
+    let mut piece = [0; 8192];
+    while !seen.contains(text) {
+        let count = stream.read(&mut piece).await.unwrap();
+        assert!(count > 0, "the stream ended without `{text}`: {seen}");
+        seen.push_str(&String::from_utf8_lossy(&piece[..count]));
+    }
+    started.elapsed().as_secs_f64() * 1_000.0
+}
+
+/// So many streams at the same time; gives how many came to a good end.
+pub(crate) async fn streams(address: &str, request: &str, count: usize) -> usize {
+    let clients = (0..count).map(|_| {
+        let (address, request) =
+            (address.to_owned(), request.replace("content-length", "connection: close\r\ncontent-length"));
+        tokio::spawn(async move {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut seen = String::new();
+            stream.read_to_string(&mut seen).await.is_ok() && seen.contains("event: final")
+        })
+    });
+    join_all(clients).await.into_iter().filter(|ended| *ended.as_ref().unwrap_or(&false)).count()
+}

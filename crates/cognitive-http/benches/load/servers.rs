@@ -1,0 +1,75 @@
+//! The two servers that are compared: a handler of a few lines, and ours.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use axum::routing::post;
+use cognitive_http::{App, ServerConfig};
+use cognitive_library::{Library, Shelf};
+use cognitive_net::{Kind, ProviderConfig, Secret};
+use cognitive_runtime::Host;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+
+/// Waits until the process that started this one lets go.
+async fn until_released() {
+    let mut nothing = [0];
+    let _ = tokio::io::stdin().read(&mut nothing).await;
+}
+
+/// Forwards the body to the stub and gives its answer back, whole or as it comes.
+pub(crate) async fn bare(upstream: &str) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("{upstream}/v1/chat/completions");
+    let (whole_client, whole_url) = (client.clone(), url.clone());
+    let whole = move |body: Bytes| {
+        let request = whole_client.post(&whole_url).header("content-type", "application/json").body(body);
+        async move { request.send().await.unwrap().bytes().await.unwrap() }
+    };
+    let streamed = move |body: Bytes| {
+        let request = client.post(&url).header("content-type", "application/json").body(body);
+        async move {
+            let response = request.send().await.unwrap();
+            let pieces = futures_util::stream::unfold(response, |mut response| async move {
+                let piece = response.chunk().await.ok()??;
+                Some((Ok::<_, std::convert::Infallible>(piece), response))
+            });
+            Response::new(Body::from_stream(pieces))
+        }
+    };
+    let router = Router::new().route("/run", post(whole)).route("/stream", post(streamed));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("{}", listener.local_addr().unwrap());
+    let _ = axum::serve(listener, router).with_graceful_shutdown(until_released()).await;
+}
+
+const MANIFEST: &str = "name: words\nversion: 1.0.0\ntier: decision\nresponse:\n  mode: both\n";
+const SCHEMA: &str = r#"{
+  "input": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
+  "data": {"type": "object", "required": ["rationale", "words"], "properties": {
+    "rationale": {"type": "string"}, "words": {"type": "array", "items": {"type": "string"}}}}
+}"#;
+
+/// Our server with one module, without limits and without books.
+pub(crate) async fn cogn(upstream: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let module = folder.path().join("cognitive/modules/words");
+    std::fs::create_dir_all(&module).unwrap();
+    std::fs::write(module.join("module.yaml"), MANIFEST).unwrap();
+    std::fs::write(module.join("prompt.md"), "Find the words.").unwrap();
+    std::fs::write(module.join("schema.json"), SCHEMA).unwrap();
+    let modules = Arc::new(Shelf::new(Library::new(folder.path(), None, &[])));
+    let provider = ProviderConfig::new(Kind::parse("openai").unwrap())
+        .with_key(Secret::new("sk-test".to_owned()))
+        .with_base_url(format!("{upstream}/v1"));
+    let host = Host::new(modules, cognitive_net::provider(provider).unwrap());
+    let mut config = ServerConfig::default();
+    config.runs_per_minute = 0;
+    config.streams_per_client = 0;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("{}", listener.local_addr().unwrap());
+    cognitive_http::serve(App::new(host, config), listener, until_released()).await;
+}

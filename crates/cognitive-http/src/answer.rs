@@ -1,0 +1,164 @@
+//! An envelope as an HTTP answer: its status (API-004) and the headers that let a gateway route without the payload.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use cognitive_contract::{Envelope, ErrorCode, Failure};
+
+/// The status of an envelope. A code that a module made up itself is an answer that cannot be used, like any E3xxx.
+pub(crate) fn status(envelope: &Envelope) -> StatusCode {
+    let Some(error) = envelope.error() else { return StatusCode::OK };
+    ErrorCode::find(error.code()).map_or(StatusCode::UNPROCESSABLE_ENTITY, of_code)
+}
+
+fn of_code(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::InputTooLarge | ErrorCode::MediaTooLarge | ErrorCode::ContextOverflow => {
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
+        ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorCode::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        ErrorCode::ProviderUnavailable => StatusCode::BAD_GATEWAY,
+        ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::ModuleNotFound => StatusCode::NOT_FOUND,
+        ErrorCode::PermissionDenied => StatusCode::FORBIDDEN,
+        ErrorCode::StreamingNotSupported
+        | ErrorCode::MultimodalNotSupported
+        | ErrorCode::RecoveryNotSupported => StatusCode::NOT_IMPLEMENTED,
+        ErrorCode::SessionExpired => StatusCode::GONE,
+        ErrorCode::CheckpointInvalid => StatusCode::CONFLICT,
+        other => match other.number().as_bytes().get(1) {
+            Some(b'1') => StatusCode::BAD_REQUEST,
+            Some(b'2' | b'3') => StatusCode::UNPROCESSABLE_ENTITY,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        },
+    }
+}
+
+/// The headers of an envelope: what middleware routes on.
+pub(crate) fn routing(envelope: &Envelope, tier: Option<&str>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let mut put = |name: &'static str, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    let meta = envelope.meta();
+    put("cogn-ok", if envelope.ok() { "true" } else { "false" });
+    put("cogn-confidence", &meta.confidence.get().to_string());
+    put("cogn-risk", meta.risk.level().word());
+    if let Some(tier) = tier {
+        put("cogn-tier", tier);
+    }
+    if let Some(error) = envelope.error() {
+        put("cogn-error-code", error.code());
+    }
+    if let Some(trace) = meta.extra.get("trace_id").and_then(serde_json::Value::as_str) {
+        put("cogn-trace-id", trace);
+    }
+    headers
+}
+
+/// The names of [`routing`], for `Trailer` and for what browsers may read.
+pub(crate) const ROUTING: &str =
+    "cogn-ok, cogn-confidence, cogn-risk, cogn-tier, cogn-error-code, cogn-trace-id";
+
+/// An envelope as the whole answer.
+pub(crate) fn envelope(envelope: &Envelope, tier: Option<&str>) -> Response<Body> {
+    let mut response = json(status(envelope), envelope);
+    response.headers_mut().extend(routing(envelope, tier));
+    if let Some(wait) = envelope.error().and_then(retry_after) {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
+    }
+    let warnings = envelope.meta().extra.get("warnings").and_then(serde_json::Value::as_array);
+    let degraded =
+        warnings.into_iter().flatten().find(|each| each.get("code").is_some_and(|code| code == "E4010"));
+    if degraded.is_some() {
+        let text = HeaderValue::from_static("STREAMING_UNAVAILABLE; fallback=sync; reason=not_supported");
+        response.headers_mut().insert(HeaderName::from_static("x-cognitive-warning"), text);
+    }
+    response
+}
+
+fn retry_after(error: &cognitive_contract::envelope::ErrorBody) -> Option<u64> {
+    let wait = error.members().get("details")?.get("retry_after_seconds")?.as_u64();
+    wait.filter(|_| error.code() == ErrorCode::RateLimited.number())
+}
+
+/// A failure as the whole answer.
+pub(crate) fn failure(failure: Failure) -> Response<Body> {
+    envelope(&failure.into_envelope(), None)
+}
+
+/// A failure whose status is not the usual one of its code.
+pub(crate) fn failure_as(status: StatusCode, reason: Failure) -> Response<Body> {
+    let mut response = failure(reason);
+    *response.status_mut() = status;
+    response
+}
+
+/// Any value as JSON. Nothing here may be kept by a cache.
+pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Response<Body> {
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // API-004: the whole table.
+    #[test]
+    fn api_004_every_code_has_its_status() {
+        let expected = [
+            (
+                400,
+                &["E1000", "E1001", "E1002", "E1003", "E1004", "E1006", "E1012", "E1013", "E1014", "E1020"][..],
+            ),
+            (403, &["E4007"]),
+            (404, &["E4006"]),
+            (413, &["E1005", "E1011", "E4003"]),
+            (415, &["E1010"]),
+            (422, &["E2001", "E2003", "E2004", "E2007", "E2010", "E2011", "E3001", "E3006", "E7001"]),
+            (429, &["E4002"]),
+            (500, &["E4000", "E4004", "E4005"]),
+            (501, &["E4010", "E4011"]),
+            (502, &["E4001"]),
+            (504, &["E2002"]),
+        ];
+        for (expected, codes) in expected {
+            for code in codes {
+                let value = serde_json::json!({
+                    "ok": false,
+                    "meta": { "confidence": 0, "risk": "high", "explain": "e" },
+                    "error": { "code": code, "message": "m" }
+                });
+                let envelope = Envelope::from_value(value).unwrap();
+                assert_eq!(status(&envelope).as_u16(), expected, "{code}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_gateway_can_route_without_the_payload() {
+        let reason = Failure::new(ErrorCode::RateLimited, "m").with_detail("retry_after_seconds", 7.into());
+        let response = failure(reason);
+        assert_eq!(response.headers()["retry-after"], "7");
+        assert_eq!(response.headers()["cogn-ok"], "false");
+        assert_eq!(response.headers()["cogn-error-code"], "E4002");
+        assert_eq!(response.headers()["cogn-risk"], "high");
+        assert_eq!(response.headers()["cogn-confidence"], "0");
+        let value = serde_json::json!({
+            "ok": true,
+            "meta": { "confidence": 0.9, "risk": "low", "explain": "e", "trace_id": "t\r\nx: y" },
+            "data": { "rationale": "r" }
+        });
+        let response = envelope(&Envelope::from_value(value).unwrap(), Some("exec"));
+        assert_eq!(response.headers()["cogn-tier"], "exec");
+        assert!(!response.headers().contains_key("cogn-trace-id"), "a line break never reaches a header");
+    }
+}

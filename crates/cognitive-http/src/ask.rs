@@ -1,0 +1,261 @@
+//! What a client wants: the input, the way it wants the answer, and where it left off (EXT-NEG, EXT-REC).
+//! Decides nothing about modules: bad JSON is handed on as it came, so that the run itself says what is wrong with it.
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, header};
+use cognitive_contract::capabilities::Wanted;
+use cognitive_contract::manifest::ChunkType;
+use cognitive_contract::stream::Checkpoint;
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_runtime::host::RunInput;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::transport::Framing;
+
+/// The request of a client.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) input: RunInput,
+    pub(crate) wanted: Option<Wanted>,
+    pub(crate) framing: Framing,
+    pub(crate) options: Options,
+    pub(crate) left_off: Option<LeftOff>,
+    /// Whether the client understands trailers.
+    pub(crate) trailers: bool,
+}
+
+/// `_options` of a body.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Options {
+    response_mode: Option<String>,
+    pub(crate) chunk_type: Option<ChunkType>,
+    pub(crate) receipt: bool,
+    pub(crate) seed: Option<u64>,
+    pub(crate) max_output_tokens: Option<u64>,
+    /// A sync answer instead of a stream would be of no use (CAP-013).
+    pub(crate) require_streaming: bool,
+}
+
+/// The stream that a client lost, and how much of it it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeftOff {
+    pub(crate) session: String,
+    pub(crate) place: Place,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// So many events, of all kinds (`Last-Event-ID`).
+    Events(usize),
+    /// Numbered chunks up to this one, and what the last field then held.
+    Chunks(u64, Option<Checkpoint>),
+}
+
+/// What the query may say.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Query {
+    response_mode: Option<String>,
+}
+
+/// Reads a request. `takes_input` says whether the module's own input has a member called `input`.
+pub(crate) fn read(
+    headers: &HeaderMap,
+    query: &Query,
+    body: &Bytes,
+    takes_input: bool,
+) -> Result<Ask, Failure> {
+    let Ok(text) = std::str::from_utf8(body) else {
+        return Err(
+            Failure::new(ErrorCode::ParseError, "the body is not UTF-8").suggest("Send JSON in UTF-8")
+        );
+    };
+    let (input, options, recovery) = match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(members)) => unwrap(members, takes_input)?,
+        _ => (RunInput::Raw(text.to_owned()), Options::default(), None),
+    };
+    let (accepted, framing) = accept(headers);
+    let word = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let by_words =
+        [word("x-cognitive-response-mode"), options.response_mode.as_deref(), query.response_mode.as_deref()];
+    let wanted = match by_words.into_iter().flatten().next() {
+        Some("sync") => Some(Wanted::Sync),
+        Some("streaming") => Some(Wanted::Streaming),
+        Some(other) => return Err(unknown_mode(other)),
+        None => accepted,
+    };
+    let left_off = by_headers(headers).or(recovery);
+    let trailers = word(header::TE.as_str()).is_some_and(|te| te.contains("trailers"));
+    Ok(Ask { input, wanted, framing, options, left_off, trailers })
+}
+
+/// Takes the wrapper off a body that has one.
+type Unwrapped = (RunInput, Options, Option<LeftOff>);
+fn unwrap(mut members: Map<String, Value>, takes_input: bool) -> Result<Unwrapped, Failure> {
+    let others = || members.keys().filter(|name| *name != "input");
+    let extras_only = others().all(|name| matches!(name.as_str(), "_options" | "_recovery" | "_context"));
+    let wrapped = members.get("input").is_some_and(Value::is_object)
+        && extras_only
+        && (others().next().is_some() || !takes_input);
+    let options = take(&mut members, "_options")?.unwrap_or_default();
+    let recovery: Option<RecoveryBody> = take(&mut members, "_recovery")?;
+    let left_off = recovery.map(|body| LeftOff {
+        session: body.session_id,
+        place: Place::Chunks(body.last_seq, body.last_checkpoint),
+    });
+    if !wrapped {
+        return Ok((RunInput::Json(Value::Object(members)), options, left_off));
+    }
+    let context = members.shift_remove("_context");
+    let mut input = members.shift_remove("input").unwrap_or_default();
+    if let (Some(context), Value::Object(inner)) = (context, &mut input) {
+        inner.entry("_context").or_insert(context);
+    }
+    Ok((RunInput::Json(input), options, left_off))
+}
+
+#[derive(Debug, Deserialize)]
+struct RecoveryBody {
+    session_id: String,
+    last_seq: u64,
+    #[serde(default)]
+    last_checkpoint: Option<Checkpoint>,
+}
+
+fn take<T: serde::de::DeserializeOwned>(
+    members: &mut Map<String, Value>,
+    name: &str,
+) -> Result<Option<T>, Failure> {
+    let Some(value) = members.shift_remove(name) else { return Ok(None) };
+    serde_json::from_value(value).map(Some).map_err(|error| {
+        Failure::new(ErrorCode::InvalidInput, format!("`{name}` cannot be used: {error}"))
+            .suggest("See the schema of the request in `/openapi.json`")
+    })
+}
+
+fn unknown_mode(word: &str) -> Failure {
+    let word = cognitive_contract::text::cut(word, 40);
+    Failure::new(ErrorCode::InvalidInput, format!("there is no response mode `{word}`"))
+        .suggest("Use `sync` or `streaming`")
+}
+
+/// What `Accept` asks for (API-005). The media type that is named first wins; a quality of zero is a refusal.
+fn accept(headers: &HeaderMap) -> (Option<Wanted>, Framing) {
+    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    for part in values.flat_map(|value| value.split(',')) {
+        let mut words = part.split(';').map(str::trim);
+        let media = words.next().unwrap_or_default().to_ascii_lowercase();
+        if words.any(|word| matches!(word, "q=0" | "q=0.0" | "q=0.00" | "q=0.000")) {
+            continue;
+        }
+        match media.as_str() {
+            "text/event-stream" => return (Some(Wanted::Streaming), Framing::Events),
+            "application/x-ndjson" => return (Some(Wanted::Streaming), Framing::Lines),
+            "application/json" => return (Some(Wanted::Sync), Framing::Events),
+            _ => {}
+        }
+    }
+    (None, Framing::Events)
+}
+
+fn by_headers(headers: &HeaderMap) -> Option<LeftOff> {
+    let word = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let (Some(session), Some(seq)) =
+        (word("x-cognitive-recovery-session"), word("x-cognitive-recovery-seq"))
+    {
+        return Some(LeftOff { session: session.to_owned(), place: Place::Chunks(seq.parse().ok()?, None) });
+    }
+    let (session, place) = word("last-event-id")?.rsplit_once(':')?;
+    Some(LeftOff { session: session.to_owned(), place: Place::Events(place.parse().ok()?) })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn ask(headers: &[(&'static str, &str)], body: &Value, takes_input: bool) -> Ask {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        read(&map, &Query::default(), &Bytes::from(body.to_string()), takes_input).unwrap()
+    }
+
+    fn input(ask: &Ask) -> &Value {
+        match &ask.input {
+            RunInput::Json(value) => value,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    // EXT-NEG: header, then body, then query, then Accept.
+    #[test]
+    fn ext_neg_the_first_way_of_asking_wins() {
+        let body = json!({ "input": {}, "_options": { "response_mode": "sync" } });
+        let header = [("x-cognitive-response-mode", "streaming"), ("accept", "application/json")];
+        assert_eq!(ask(&header, &body, true).wanted, Some(Wanted::Streaming));
+        assert_eq!(ask(&[("accept", "text/event-stream")], &body, true).wanted, Some(Wanted::Sync));
+        let plain = json!({});
+        assert_eq!(ask(&[("accept", "application/x-ndjson")], &plain, true).framing, Framing::Lines);
+        let query = Query { response_mode: Some("sync".to_owned()) };
+        let mut headers = HeaderMap::new();
+        headers.insert("accept", "text/event-stream".parse().unwrap());
+        let ask_by_query = read(&headers, &query, &Bytes::from("{}"), true).unwrap();
+        assert_eq!(ask_by_query.wanted, Some(Wanted::Sync));
+        let query = Query { response_mode: Some("fast".to_owned()) };
+        assert!(read(&HeaderMap::new(), &query, &Bytes::from("{}"), true).is_err());
+    }
+
+    #[test]
+    fn api_005_accept_chooses_between_three_answers() {
+        let wanted = |accept: &str| ask(&[("accept", accept)], &json!({}), true).wanted;
+        assert_eq!(wanted("text/event-stream"), Some(Wanted::Streaming));
+        assert_eq!(wanted("text/html, application/x-ndjson;q=0.5"), Some(Wanted::Streaming));
+        assert_eq!(wanted("application/json"), Some(Wanted::Sync));
+        assert_eq!(wanted("text/event-stream;q=0, */*"), None);
+        assert_eq!(wanted("*/*"), None);
+    }
+
+    #[test]
+    fn ext_neg_a_wrapper_is_told_from_an_input() {
+        let wrapped = json!({ "input": { "a": 1 }, "_options": {} });
+        assert_eq!(input(&ask(&[], &wrapped, true)), &json!({ "a": 1 }));
+        let bare = json!({ "input": { "a": 1 } });
+        assert_eq!(input(&ask(&[], &bare, true)), &bare, "the module has an input called `input`");
+        assert_eq!(input(&ask(&[], &bare, false)), &json!({ "a": 1 }));
+        let more = json!({ "input": { "a": 1 }, "b": 2 });
+        assert_eq!(input(&ask(&[], &more, false)), &more);
+        let context = json!({ "input": { "a": 1 }, "_context": { "c": 1 } });
+        assert_eq!(input(&ask(&[], &context, true)), &json!({ "a": 1, "_context": { "c": 1 } }));
+        let bare = json!({ "a": 1, "_options": { "receipt": true } });
+        let asked = ask(&[], &bare, true);
+        assert_eq!(input(&asked), &json!({ "a": 1 }));
+        assert!(asked.options.receipt);
+    }
+
+    #[test]
+    fn ext_rec_a_client_says_in_three_ways_where_it_left_off() {
+        let events = ask(&[("last-event-id", "sess_a:7")], &json!({}), true).left_off.unwrap();
+        assert_eq!(events, LeftOff { session: "sess_a".to_owned(), place: Place::Events(7) });
+        let headers = [("x-cognitive-recovery-session", "sess_a"), ("x-cognitive-recovery-seq", "3")];
+        assert_eq!(ask(&headers, &json!({}), true).left_off.unwrap().place, Place::Chunks(3, None));
+        let body = json!({ "_recovery": { "session_id": "sess_b", "last_seq": 2, "last_checkpoint": { "offset": 4, "hash": "abcdef" } } });
+        let left_off = ask(&[], &body, true).left_off.unwrap();
+        let checkpoint = Checkpoint { offset: 4, hash: "abcdef".to_owned() };
+        assert_eq!(left_off.place, Place::Chunks(2, Some(checkpoint)));
+        assert_eq!(ask(&[("last-event-id", "nonsense")], &json!({}), true).left_off, None);
+    }
+
+    #[test]
+    fn what_is_no_json_is_left_to_the_run() {
+        let asked = read(&HeaderMap::new(), &Query::default(), &Bytes::from("{nope"), true).unwrap();
+        assert!(matches!(asked.input, RunInput::Raw(_)));
+        assert!(read(&HeaderMap::new(), &Query::default(), &Bytes::from_static(b"\xff"), true).is_err());
+        let odd = Bytes::from(r#"{"_options": {"seed": "x"}}"#);
+        assert!(read(&HeaderMap::new(), &Query::default(), &odd, true).is_err());
+    }
+}

@@ -1,0 +1,136 @@
+//! What an operator decides about a server. Every value has a default that is safe on one's own machine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// A key that a caller may show, and the name under which the books know it. Only its hash is kept.
+#[derive(Clone)]
+pub struct ApiKey {
+    name: String,
+    hash: [u8; 32],
+}
+
+impl ApiKey {
+    /// A key; `None` if it is too short to be one.
+    #[must_use]
+    pub fn new(name: &str, key: &str) -> Option<Self> {
+        (key.len() >= 16 && !name.is_empty())
+            .then(|| Self { name: name.to_owned(), hash: Sha256::digest(key.as_bytes()).into() })
+    }
+
+    /// Who holds it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name that belongs to a key. Looks at all of them, in time that says nothing about how close a guess was.
+    pub(crate) fn find<'a>(keys: &'a [Self], shown: &str) -> Option<&'a str> {
+        let shown: [u8; 32] = Sha256::digest(shown.as_bytes()).into();
+        keys.iter().fold(
+            None,
+            |found, key| if bool::from(key.hash.ct_eq(&shown)) { Some(key.name()) } else { found },
+        )
+    }
+}
+
+impl std::fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiKey").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// One line of the access log.
+#[derive(Debug, Clone, serde::Serialize)]
+#[non_exhaustive]
+pub struct AccessRecord {
+    /// The method.
+    pub method: String,
+    /// The path, without the query.
+    pub path: String,
+    /// The status.
+    pub status: u16,
+    /// Who asked: the name of a key, or an address.
+    pub client: String,
+    /// The id that envelope, audit and log share.
+    pub trace_id: String,
+    /// Time to the headers of the answer.
+    pub latency_ms: u64,
+}
+
+/// Receives one record per answer.
+pub type AccessLog = Arc<dyn Fn(&AccessRecord) + Send + Sync>;
+
+/// How the server behaves.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ServerConfig {
+    /// The keys that open it; without any, everybody who reaches it may use it.
+    pub keys: Vec<ApiKey>,
+    /// Web origins that may call it from a browser.
+    pub cors: Vec<String>,
+    /// Runs per minute and client (S-29); 0 is no limit.
+    pub runs_per_minute: u32,
+    /// Streams at once per client (STREAM-023); 0 is no limit.
+    pub streams_per_client: usize,
+    /// Connections at once.
+    pub connections: usize,
+    /// The largest body, in bytes (S-28).
+    pub body_limit: usize,
+    /// The time for a request to arrive.
+    pub read_timeout: Duration,
+    /// The time for each model call.
+    pub call_timeout: Duration,
+    /// The longest stream (S-04).
+    pub stream_limit: Duration,
+    /// Silence after which a heartbeat is sent (STREAM-006).
+    pub heartbeat: Duration,
+    /// How long a model call goes on without its client (EXT-REC); zero ends it at once.
+    pub grace: Duration,
+    /// How long an ended stream can be taken up again (S-16); zero switches recovery off.
+    pub replay: Duration,
+    /// How long open streams may go on when the server stops.
+    pub drain: Duration,
+    /// Who hears of every answer.
+    pub log: Option<AccessLog>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            keys: Vec::new(),
+            cors: Vec::new(),
+            runs_per_minute: 60,
+            streams_per_client: 4,
+            connections: 10_000,
+            body_limit: 2 << 20,
+            read_timeout: Duration::from_secs(30),
+            call_timeout: Duration::from_mins(1),
+            stream_limit: Duration::from_mins(5),
+            heartbeat: Duration::from_secs(15),
+            grace: Duration::from_secs(30),
+            replay: Duration::from_mins(1),
+            drain: Duration::from_secs(20),
+            log: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s_19_keys_are_found_by_hash_and_never_shown() {
+        let keys =
+            [ApiKey::new("a", "0123456789abcdef").unwrap(), ApiKey::new("b", "fedcba9876543210").unwrap()];
+        assert_eq!(ApiKey::find(&keys, "fedcba9876543210"), Some("b"));
+        assert_eq!(ApiKey::find(&keys, "fedcba9876543211"), None);
+        assert_eq!(ApiKey::find(&[], ""), None);
+        assert!(ApiKey::new("short", "0123").is_none() && ApiKey::new("", "0123456789abcdef").is_none());
+        assert!(!format!("{:?}", keys[0]).contains("hash"));
+    }
+}

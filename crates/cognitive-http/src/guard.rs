@@ -1,0 +1,176 @@
+//! Who asks, and whether they may: keys, origins, hosts, and one line in the log for every answer.
+//! Lets nothing through that a stranger's web page could send from a user's browser.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use axum::middleware::Next;
+use cognitive_contract::{ErrorCode, Failure};
+
+use crate::answer;
+use crate::app::Shared;
+use crate::config::{AccessRecord, ApiKey};
+use crate::trace::Trace;
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    /// The name of a key, else an address.
+    pub(crate) name: String,
+    pub(crate) trace: Trace,
+}
+
+/// Checks a request before it reaches its route, and completes the answer after it.
+pub(crate) async fn guard(
+    State(shared): State<Arc<Shared>>,
+    mut request: Request,
+    next: Next,
+) -> Response<Body> {
+    let started = Instant::now();
+    let trace = Trace::of(request.headers());
+    let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let (client, mut response) = match admit(&shared, &request, address) {
+        Ok(name) => {
+            let client = Client { name: name.clone(), trace: trace.clone() };
+            request.extensions_mut().insert(client);
+            let response = if method == Method::OPTIONS && origin.is_some() {
+                preflight()
+            } else {
+                next.run(request).await
+            };
+            (name, response)
+        }
+        Err(refusal) => (address.map_or_else(String::new, |address| address.to_string()), *refusal),
+    };
+    complete(&shared, origin.as_ref(), &trace, &mut response);
+    let status = response.status().as_u16();
+    shared.metrics.answered(status);
+    if let Some(log) = &shared.config.log {
+        let latency_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let method = method.to_string();
+        log(&AccessRecord { method, path, status, client, trace_id: trace.id, latency_ms });
+    }
+    response
+}
+
+/// The name of the client, or the answer that turns it away.
+fn admit(shared: &Shared, request: &Request, address: Option<IpAddr>) -> Result<String, Box<Response<Body>>> {
+    let headers = request.headers();
+    if !origin_allowed(headers, &shared.config.cors) {
+        let failure = Failure::new(ErrorCode::PermissionDenied, "this web origin may not call the server")
+            .suggest("The operator can allow it with `--cors ORIGIN`");
+        return Err(Box::new(answer::failure(failure)));
+    }
+    if shared.config.keys.is_empty() {
+        if !host_is_local(headers) && address.is_none_or(|address| address.is_loopback()) {
+            let failure =
+                Failure::new(ErrorCode::PermissionDenied, "the server does not answer under this name")
+                    .suggest("Use `localhost`, or start it with a key");
+            return Err(Box::new(answer::failure(failure)));
+        }
+        return Ok(address.map_or_else(|| "local".to_owned(), |address| address.to_string()));
+    }
+    // Whether the server lives is no secret, and who watches over it has no key.
+    if matches!(request.uri().path(), "/health" | "/ready") || request.method() == Method::OPTIONS {
+        return Ok(address.map_or_else(|| "local".to_owned(), |address| address.to_string()));
+    }
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let shown =
+        shown.and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")));
+    shown.and_then(|key| ApiKey::find(&shared.config.keys, key.trim())).map(str::to_owned).ok_or_else(|| {
+        let failure = Failure::new(ErrorCode::PermissionDenied, "a valid API key is needed")
+            .suggest("Send `Authorization: Bearer KEY`");
+        let mut response = answer::failure_as(StatusCode::UNAUTHORIZED, failure);
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        Box::new(response)
+    })
+}
+
+/// A browser says where a page comes from. Without the header it is no page of somebody else.
+fn origin_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
+    let Some(origin) = headers.get(header::ORIGIN) else { return true };
+    let Ok(origin) = origin.to_str() else { return false };
+    let own = || {
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let (_, after) = origin.split_once("://").unwrap_or_default();
+        host.is_some_and(|host| host.eq_ignore_ascii_case(after))
+    };
+    allowed.iter().any(|each| each == origin) || own()
+}
+
+/// Without keys only this machine is served, under the names that only it has: a web page whose name was made to
+/// point here still sends its own name.
+fn host_is_local(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return true };
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, _)) => name,
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let address = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    address || name.eq_ignore_ascii_case("localhost")
+}
+
+fn preflight() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, OPTIONS"));
+    let allowed = "authorization, content-type, last-event-id, traceparent, x-cognitive-response-mode, \
+                   x-cognitive-recovery-session, x-cognitive-recovery-seq";
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(allowed));
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    response
+}
+
+/// The headers that every answer has.
+fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, response: &mut Response<Body>) {
+    let headers = response.headers_mut();
+    let mut put = |name: &'static str, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(name, value);
+        }
+    };
+    put("traceparent", &trace.parent());
+    put("cogn-trace-id", &trace.id);
+    put("x-content-type-options", "nosniff");
+    put("vary", "Origin");
+    let listed =
+        |origin: &&HeaderValue| shared.config.cors.iter().any(|each| each.as_bytes() == origin.as_bytes());
+    if let Some(origin) = origin.filter(listed).and_then(|origin| origin.to_str().ok()) {
+        put("access-control-allow-origin", origin);
+        put("access-control-expose-headers", answer::ROUTING);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn s_19_a_page_of_a_stranger_is_turned_away() {
+        let listed = vec!["https://app.example".to_owned()];
+        let from = |origin: &str| {
+            origin_allowed(&headers(&[("origin", origin), ("host", "localhost:8000")]), &listed)
+        };
+        assert!(from("https://app.example") && from("http://localhost:8000"));
+        assert!(!from("https://evil.example") && !from("null") && !from("https://app.example.evil"));
+        assert!(origin_allowed(&HeaderMap::new(), &[]));
+    }
+
+    #[test]
+    fn a_name_that_was_made_to_point_here_is_not_ours() {
+        let local = |host: &str| host_is_local(&headers(&[("host", host)]));
+        assert!(local("127.0.0.1:8000") && local("localhost") && local("[::1]:8000") && local("LOCALHOST:1"));
+        assert!(!local("evil.example:8000") && !local("10.0.0.1") && !local("localhost.evil.example"));
+    }
+}

@@ -1,0 +1,114 @@
+//! How much one client may ask for: runs per minute, and streams at once. Keeps nothing of clients that went quiet.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Clients that are remembered before the quiet ones are forgotten.
+const MANY: usize = 10_000;
+
+/// The limits of all clients.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    /// The time that one run uses up; zero is no limit.
+    interval: Duration,
+    /// Runs that may come at once, as a share of a minute.
+    burst: Duration,
+    streams: usize,
+    clients: Mutex<HashMap<String, Client>>,
+}
+
+#[derive(Debug, Default)]
+struct Client {
+    /// When the client will have used up what it asked for so far.
+    busy_until: Option<Instant>,
+    streams: usize,
+}
+
+/// The right to one stream; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct StreamPermit {
+    limits: Arc<Limits>,
+    client: String,
+}
+
+impl Drop for StreamPermit {
+    fn drop(&mut self) {
+        if let Some(client) = self.limits.lock().get_mut(&self.client) {
+            client.streams = client.streams.saturating_sub(1);
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn new(runs_per_minute: u32, streams: usize) -> Self {
+        let minute = Duration::from_mins(1);
+        let interval = if runs_per_minute == 0 { Duration::ZERO } else { minute / runs_per_minute };
+        Self { interval, burst: minute, streams, clients: Mutex::default() }
+    }
+
+    /// Takes note of a run at `now`; the error says how long to wait.
+    pub(crate) fn run(&self, name: &str, now: Instant) -> Result<(), Duration> {
+        if self.interval.is_zero() {
+            return Ok(());
+        }
+        let mut clients = self.lock();
+        if clients.len() >= MANY {
+            clients
+                .retain(|_, client| client.streams > 0 || client.busy_until.is_some_and(|until| until > now));
+        }
+        let client = clients.entry(name.to_owned()).or_default();
+        let begins = client.busy_until.map_or(now, |until| until.max(now));
+        let ends = begins + self.interval;
+        if ends > now + self.burst {
+            return Err(ends - (now + self.burst));
+        }
+        client.busy_until = Some(ends);
+        Ok(())
+    }
+
+    /// The right to one more stream, if the client has not used up its own (STREAM-023).
+    pub(crate) fn stream(self: &Arc<Self>, name: &str) -> Option<StreamPermit> {
+        let mut clients = self.lock();
+        let client = clients.entry(name.to_owned()).or_default();
+        if self.streams > 0 && client.streams >= self.streams {
+            return None;
+        }
+        client.streams += 1;
+        Some(StreamPermit { limits: Arc::clone(self), client: name.to_owned() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Client>> {
+        // A panic while the lock was held leaves at worst a count that is one off.
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s_29_a_minute_holds_so_many_runs_and_says_how_long_to_wait() {
+        let limits = Limits::new(60, 4);
+        let start = Instant::now();
+        for _ in 0..60 {
+            limits.run("a", start).unwrap();
+        }
+        assert_eq!(limits.run("a", start), Err(Duration::from_secs(1)));
+        limits.run("b", start).unwrap();
+        limits.run("a", start + Duration::from_secs(1)).unwrap();
+        assert!(limits.run("a", start + Duration::from_secs(1)).is_err());
+    }
+
+    #[test]
+    fn stream_023_streams_are_counted_per_client_and_given_back() {
+        let limits = Arc::new(Limits::new(0, 2));
+        let first = limits.stream("a").unwrap();
+        let _second = limits.stream("a").unwrap();
+        assert!(limits.stream("a").is_none());
+        assert!(limits.stream("b").is_some());
+        drop(first);
+        assert!(limits.stream("a").is_some());
+    }
+}

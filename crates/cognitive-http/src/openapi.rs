@@ -1,0 +1,184 @@
+//! `GET /openapi.json`: the table of routes and, for each installed module, an operation with its own schemas.
+//! Written from what the server really has; a module that is broken is left out.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use cognitive_contract::{Module, lower};
+use serde_json::{Map, Value, json};
+
+use crate::answer;
+use crate::app::Shared;
+use crate::routes::OPERATIONS;
+
+/// The whole description, made anew for every request: modules come and go.
+pub(crate) async fn document(State(shared): State<Arc<Shared>>) -> Response<Body> {
+    answer::json(StatusCode::OK, &describe(&shared))
+}
+
+fn describe(shared: &Shared) -> Value {
+    let mut paths = Map::new();
+    let mut schemas = Map::new();
+    schemas.insert("Failure".to_owned(), failure_schema());
+    for operation in &OPERATIONS {
+        let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
+        if let Some(entry) = entry.as_object_mut() {
+            entry.insert(operation.method.to_owned(), general(operation.path, operation.summary));
+        }
+    }
+    for name in shared.host.modules.names() {
+        let Ok(module) = shared.module(&name) else { continue };
+        let key = format!("module-{name}");
+        paths.insert(format!("/api/run/{name}"), json!({ "post": of_module(&name, &key, &module) }));
+        let mut root = module.contract.root().clone();
+        anchor(&mut root, &format!("{key}/x-module"));
+        schemas.insert(key.clone(), json!({ "x-module": root, "type": "object" }));
+        let mut envelope = lower::envelope_schema(&module);
+        anchor(&mut envelope, &format!("{key}-envelope"));
+        schemas.insert(format!("{key}-envelope"), envelope);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "cogn",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Every run answers with one envelope, or with a stream that ends with one.",
+        },
+        "jsonSchemaDialect": "http://json-schema.org/draft-07/schema#",
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } },
+        },
+        "security": if shared.config.keys.is_empty() { json!([]) } else { json!([{ "key": [] }]) },
+    })
+}
+
+/// An operation of the fixed table.
+fn general(path: &str, summary: &str) -> Value {
+    let mut operation = json!({
+        "summary": summary,
+        "responses": {
+            "200": { "description": "The answer" },
+            "default": failure_response(),
+        },
+    });
+    let Some(members) = operation.as_object_mut() else { return operation };
+    if path.contains("{module}") {
+        let parameter =
+            json!({ "name": "module", "in": "path", "required": true, "schema": { "type": "string" } });
+        members.insert("parameters".to_owned(), json!([parameter]));
+    }
+    if path.contains("run") || path.contains("execute") {
+        let body = match path {
+            "/run" => json!({
+                "type": "object",
+                "required": ["module"],
+                "properties": {
+                    "module": { "type": "string" },
+                    "input": { "type": "object" },
+                    "args": { "type": "string" },
+                },
+            }),
+            _ => json!({ "type": "object" }),
+        };
+        members.insert(
+            "requestBody".to_owned(),
+            json!({ "required": true, "content": { "application/json": { "schema": body } } }),
+        );
+    }
+    operation
+}
+
+/// The run of one module, with its own schemas.
+fn of_module(name: &str, key: &str, module: &Module) -> Value {
+    let mut input = module.contract.input().schema().clone();
+    anchor(&mut input, &format!("{key}/x-module"));
+    let modes =
+        json!({ "name": "response_mode", "in": "query", "schema": { "enum": ["sync", "streaming"] } });
+    let envelope = json!({ "$ref": format!("#/components/schemas/{key}-envelope") });
+    json!({
+        "operationId": format!("run-{name}"),
+        "summary": module.manifest.responsibility,
+        "parameters": [modes],
+        "requestBody": { "required": true, "content": { "application/json": { "schema": input } } },
+        "responses": {
+            "200": {
+                "description": "The envelope of a success, or a stream of chunks",
+                "content": {
+                    "application/json": { "schema": envelope },
+                    "text/event-stream": {},
+                    "application/x-ndjson": {},
+                },
+            },
+            "default": failure_response(),
+        },
+    })
+}
+
+fn failure_response() -> Value {
+    json!({
+        "description": "The envelope of a failure",
+        "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Failure" } } },
+    })
+}
+
+fn failure_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["ok", "meta", "error"],
+        "properties": {
+            "ok": { "const": false },
+            "meta": {
+                "type": "object",
+                "required": ["confidence", "risk", "explain"],
+                "properties": {
+                    "confidence": { "type": "number", "minimum": 0, "maximum": 1 },
+                    "explain": { "type": "string", "maxLength": 280 },
+                },
+            },
+            "error": {
+                "type": "object",
+                "required": ["code", "message"],
+                "properties": { "code": { "type": "string" }, "message": { "type": "string" } },
+            },
+            "partial_data": { "type": "object" },
+        },
+    })
+}
+
+/// Points the references of a module's schema at the place where the whole of it stands in this document.
+fn anchor(schema: &mut Value, place: &str) {
+    match schema {
+        Value::Object(members) => {
+            for (name, value) in members.iter_mut() {
+                match value {
+                    Value::String(target) if name == "$ref" => {
+                        let pointer = target.strip_prefix("schema.json").unwrap_or(target);
+                        if let Some(pointer) = pointer.strip_prefix('#') {
+                            *target = format!("#/components/schemas/{place}{pointer}");
+                        }
+                    }
+                    other => anchor(other, place),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| anchor(item, place)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_point_into_the_document() {
+        let mut schema = json!({ "a": { "$ref": "#/$defs/x" }, "b": [{ "$ref": "schema.json#/data" }] });
+        anchor(&mut schema, "module-m/x-module");
+        assert_eq!(schema["a"]["$ref"], "#/components/schemas/module-m/x-module/$defs/x");
+        assert_eq!(schema["b"][0]["$ref"], "#/components/schemas/module-m/x-module/data");
+    }
+}

@@ -1,0 +1,90 @@
+//! What can be read about the server and its modules. Shows no folder and no secret.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::answer;
+use crate::app::Shared;
+
+type Shares = State<Arc<Shared>>;
+
+/// `GET /health`: the process lives (API-003).
+pub(crate) async fn health(State(shared): Shares) -> Response<Body> {
+    let count = shared.host.modules.names().len();
+    let version = env!("CARGO_PKG_VERSION");
+    answer::json(StatusCode::OK, &json!({ "status": "ok", "version": version, "modules_count": count }))
+}
+
+/// `GET /ready`: the server takes work.
+pub(crate) async fn ready(State(shared): Shares) -> Response<Body> {
+    if *shared.draining.borrow() {
+        return answer::json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "draining" }));
+    }
+    answer::json(StatusCode::OK, &json!({ "status": "ready" }))
+}
+
+/// `GET /metrics`.
+pub(crate) async fn metrics(State(shared): Shares) -> Response<Body> {
+    let mut response = Response::new(Body::from(shared.metrics.text(shared.sessions.open())));
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// `GET /capabilities` (CAP-003).
+pub(crate) async fn capabilities(State(shared): Shares) -> Response<Body> {
+    answer::json(StatusCode::OK, &cognitive_runtime::declaration(&shared.host.capabilities))
+}
+
+/// `GET /api/modules`: what is installed. A broken module is listed as such.
+pub(crate) async fn modules(State(shared): Shares) -> Response<Body> {
+    let names = shared.host.modules.names();
+    let modules: Vec<Value> = names.iter().map(|name| summary(&shared, name)).collect();
+    answer::json(StatusCode::OK, &json!({ "modules": modules }))
+}
+
+fn summary(shared: &Shared, name: &str) -> Value {
+    match shared.module(name) {
+        Ok(module) => json!({
+            "name": name,
+            "version": module.manifest.version,
+            "tier": module.manifest.tier,
+            "responsibility": module.manifest.responsibility,
+            "response_mode": module.manifest.response.mode,
+            "valid": true,
+        }),
+        Err(_) => json!({ "name": name, "valid": false }),
+    }
+}
+
+/// `GET /api/modules/{name}`.
+pub(crate) async fn module(State(shared): Shares, Path(name): Path<String>) -> Response<Body> {
+    match shared.module(&name) {
+        Ok(module) => answer::json(
+            StatusCode::OK,
+            &json!({
+                "name": name,
+                "format": module.format,
+                "manifest": module.manifest,
+                "schema": module.contract.root(),
+                "warnings": module.warnings,
+            }),
+        ),
+        Err(failure) => answer::failure(failure),
+    }
+}
+
+/// `GET /docs`: the description for people, without a line of somebody else's code.
+pub(crate) async fn docs() -> Response<Body> {
+    let mut response = Response::new(Body::from(include_str!("docs.html")));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    let policy = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                  frame-ancestors 'none'; base-uri 'none'";
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    response
+}

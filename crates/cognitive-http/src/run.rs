@@ -1,0 +1,224 @@
+//! `POST /api/run/{module}`: one envelope, or one stream. Both come from the same run; a sync answer is the collected stream.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Response};
+use cognitive_contract::manifest::ChunkType;
+use cognitive_contract::ports::NullSink;
+use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
+use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk, Warning};
+use cognitive_runtime::{Delivery, RunOptions, RunRequest, Stream};
+use serde_json::json;
+
+use crate::answer;
+use crate::app::Shared;
+use crate::ask::{self, Ask, LeftOff, Place, Query};
+use crate::guard::Client;
+use crate::limits::StreamPermit;
+use crate::session::{Reader, Session};
+use crate::transport;
+
+/// Everything about a request but its module.
+pub(crate) struct Incoming {
+    pub(crate) client: Client,
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: Query,
+    pub(crate) body: Bytes,
+}
+
+/// Answers a request for a run, always with an envelope or a stream.
+pub(crate) async fn answer(shared: &Arc<Shared>, name: &str, incoming: Incoming) -> Response<Body> {
+    match try_answer(shared, name, incoming).await {
+        Ok(response) => response,
+        Err(failure) => answer::failure(failure),
+    }
+}
+
+async fn try_answer(shared: &Arc<Shared>, name: &str, incoming: Incoming) -> Result<Response<Body>, Failure> {
+    let client = &incoming.client;
+    let module = shared.module(name)?;
+    let properties = module.contract.input().schema().get("properties");
+    let takes_input = properties.is_some_and(|properties| properties.get("input").is_some());
+    let mut ask = ask::read(&incoming.headers, &incoming.query, &incoming.body, takes_input)?;
+    let mut warnings = Vec::new();
+    if let Some(left_off) = ask.left_off.take() {
+        match resume(shared, client, &left_off)? {
+            Some((reader, opening)) => return Ok(respond(shared, &module, &ask, reader, Some(opening))),
+            None => warnings.push(Warning::new(
+                ErrorCode::SessionExpired.number(),
+                "the stream is unknown or expired; this is a new one",
+            )),
+        }
+    }
+    within_rate(shared, client)?;
+    let agreed = shared.host.capabilities.agree(module.manifest.response.mode, ask.wanted);
+    if ask.options.require_streaming && !agreed.streaming {
+        return Err(Failure::new(ErrorCode::StreamingNotSupported, "the module does not stream")
+            .suggest("Ask without `require_streaming`"));
+    }
+    warnings.extend(agreed.warning);
+    let mut options = options(shared, &ask, client);
+    options.warnings = warnings;
+    let request = RunRequest {
+        module: name.to_owned(),
+        input: std::mem::replace(&mut ask.input, cognitive_runtime::host::RunInput::Raw(String::new())),
+        options,
+    };
+    if !agreed.streaming {
+        let started = Instant::now();
+        let envelope = cognitive_runtime::run(&shared.host, request, &mut NullSink).await;
+        shared.metrics.ran(name, &envelope, started.elapsed());
+        return Ok(answer::envelope(&envelope, Some(module.manifest.tier.word())));
+    }
+    let mut reader = start(shared, client, request, ask.options.chunk_type, permit(shared, client)?);
+    // STREAM-017: what fails before the first chunk is an ordinary answer; nothing has been sent yet.
+    let failed_at_once = reader.peek().await.and_then(|first| first.envelope);
+    if let Some(envelope) = failed_at_once {
+        return Ok(answer::envelope(&envelope, Some(module.manifest.tier.word())));
+    }
+    Ok(respond(shared, &module, &ask, reader, None))
+}
+
+fn respond(
+    shared: &Shared,
+    module: &Module,
+    ask: &Ask,
+    reader: Reader,
+    opening: Option<(String, Bytes)>,
+) -> Response<Body> {
+    let tier = module.manifest.tier.word();
+    transport::response(ask.framing, reader, opening, shared.config.heartbeat, tier, ask.trailers)
+}
+
+fn options(shared: &Shared, ask: &Ask, client: &Client) -> RunOptions {
+    let mut options = RunOptions::default();
+    options.trace_id = Some(client.trace.id.clone());
+    options.timeout = shared.config.call_timeout;
+    options.receipt = ask.options.receipt;
+    options.seed = ask.options.seed;
+    options.max_output_tokens = ask.options.max_output_tokens;
+    options
+}
+
+/// Whether the client may run once more this minute (S-29).
+pub(crate) fn within_rate(shared: &Shared, client: &Client) -> Result<(), Failure> {
+    shared
+        .limits
+        .run(&client.name, Instant::now())
+        .map_err(|wait| too_much("too many runs in a minute", wait))
+}
+
+/// The right to one more stream (STREAM-023).
+pub(crate) fn permit(shared: &Shared, client: &Client) -> Result<StreamPermit, Failure> {
+    shared
+        .limits
+        .stream(&client.name)
+        .ok_or_else(|| too_much("too many streams at once", Duration::from_secs(1)))
+}
+
+fn too_much(what: &str, wait: Duration) -> Failure {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    Failure::new(ErrorCode::RateLimited, what)
+        .with_detail("retry_after_seconds", json!(seconds))
+        .suggest(format!("Wait {seconds} seconds and ask again"))
+}
+
+/// Starts a run of its own that outlives the connection, and the first reader of its stream.
+pub(crate) fn start(
+    shared: &Arc<Shared>,
+    client: &Client,
+    request: RunRequest,
+    chunk_type: Option<ChunkType>,
+    permit: StreamPermit,
+) -> Reader {
+    let session = Session::new(SessionId::from_random(random_bits()), &client.name);
+    let reader = Reader::new(&session, 0);
+    shared.sessions.insert(&session);
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        let started = Instant::now();
+        let module = request.module.clone();
+        let mut permit = Some(permit);
+        let send = |chunk: Chunk| {
+            // Whoever hears the last word has the place back.
+            if chunk.kind().is_terminal() {
+                permit = None;
+            }
+            session.push(chunk);
+        };
+        let mut stream = Stream::named(session.id.clone(), send);
+        if let Some(wanted) = chunk_type {
+            stream = stream.with_chunk_type(wanted);
+        }
+        let stop = stop(&shared, &session);
+        let envelope = match stream.run_until(&shared.host, request, &mut NullSink, stop).await {
+            Delivery::Streamed(envelope) => envelope,
+            Delivery::Whole(envelope) => whole(&session, envelope),
+        };
+        shared.metrics.ran(&module, &envelope, started.elapsed());
+    });
+    reader
+}
+
+/// A channel that carries only streams gets a whole answer as the last chunk.
+fn whole(session: &Session, envelope: Envelope) -> Envelope {
+    let mut writer = ChunkWriter::new(session.id.clone(), 0);
+    for chunk in writer.finish(envelope.clone()) {
+        session.push(chunk);
+    }
+    envelope
+}
+
+/// 128 bits of the system's randomness. A UUID has six fixed bits; those of two do not lie in the same places.
+pub(crate) fn random_bits() -> u128 {
+    uuid::Uuid::new_v4().as_u128() ^ uuid::Uuid::new_v4().as_u128().rotate_left(32)
+}
+
+/// Resolves when the run has to end before its time, with the reason.
+async fn stop(shared: &Shared, session: &Session) -> Failure {
+    tokio::select! {
+        () = session.abandoned(shared.config.grace) => {
+            Failure::new(ErrorCode::StreamInterrupted, "the client went away").suggest("Ask again")
+        }
+        () = tokio::time::sleep(shared.config.stream_limit) => {
+            let seconds = shared.config.stream_limit.as_secs();
+            Failure::new(ErrorCode::StreamTimeout, format!("the stream was longer than {seconds} seconds"))
+                .suggest("Send less input, or ask the operator for more time")
+        }
+        reason = session.cancelled() => {
+            reason.unwrap_or_else(|| Failure::new(ErrorCode::StreamInterrupted, "the run was cancelled"))
+        }
+    }
+}
+
+type Resumed = (Reader, (String, Bytes));
+
+/// Takes up a stream where a client left off; `None` if there is no such stream (EXT-REC).
+fn resume(shared: &Shared, client: &Client, left_off: &LeftOff) -> Result<Option<Resumed>, Failure> {
+    if shared.config.replay.is_zero() {
+        return Err(Failure::new(ErrorCode::RecoveryNotSupported, "this server keeps no streams")
+            .suggest("Ask again without a session"));
+    }
+    let Some(session) = shared.sessions.get(&left_off.session, &client.name) else { return Ok(None) };
+    let mut meta = Meta::new(Confidence::ZERO, Risk::Medium, "Resumed");
+    let (from, next_seq) = match &left_off.place {
+        Place::Events(count) => (*count, session.next_seq(*count)),
+        Place::Chunks(seq, checkpoint) => {
+            let right = checkpoint.as_ref().is_none_or(|at| session.agrees(*seq, at));
+            match session.after_seq(*seq).filter(|_| right) {
+                Some(from) => (from, seq + 1),
+                None => {
+                    let what = "the checkpoint does not match; the stream starts again";
+                    meta.warn(&Warning::new(ErrorCode::CheckpointInvalid.number(), what));
+                    (1, 1)
+                }
+            }
+        }
+    };
+    let opening = Chunk::resumed(session.id.clone(), &meta, next_seq);
+    let json = serde_json::to_vec(&opening).unwrap_or_default();
+    let id = format!("{}:{from}", session.id);
+    Ok(Some((Reader::new(&session, from), (id, json.into()))))
+}

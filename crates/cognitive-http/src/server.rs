@@ -1,0 +1,88 @@
+//! The socket: accepts connections, bounds them, and closes them in order when the server stops.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ConnectInfo;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tower_service::Service;
+
+use crate::app::App;
+
+/// How often expired streams are forgotten.
+const SWEEP: Duration = Duration::from_secs(5);
+/// A pause after the system had no file or memory for one more connection.
+const BREATH: Duration = Duration::from_millis(50);
+/// How long connections may take to say goodbye after their streams have ended.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Serves until `stop` resolves, then lets open streams finish within their limit and ends the others with an error chunk.
+pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = ()> + Send) {
+    let router = app.router();
+    let config = &app.0.config;
+    let most = u32::try_from(config.connections).unwrap_or(u32::MAX);
+    let places = Arc::new(Semaphore::new(config.connections));
+    let closing = watch::Sender::new(false);
+    let mut sweep = tokio::time::interval(SWEEP);
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(config.read_timeout).max_buf_size(64 << 10);
+    tokio::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = sweep.tick() => {
+                app.0.sessions.sweep(config.replay);
+                continue;
+            }
+            () = &mut stop => break,
+        };
+        let Ok((stream, address)) = accepted else {
+            tokio::time::sleep(BREATH).await;
+            continue;
+        };
+        // Above the limit a connection waits for nothing: it is closed, and the client sees it at once.
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let (http, router, closing) = (http.clone(), router.clone(), closing.subscribe());
+        tokio::spawn(async move {
+            connection(&http, stream, address, router, closing).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    app.drain().await;
+    closing.send_replace(true);
+    // Streams have said their last word; when every place is free again, all connections are closed.
+    let _ = tokio::time::timeout(FAREWELL, places.acquire_many(most)).await;
+}
+
+/// Serves one connection to its end. When the server closes, it may finish what it is doing and takes nothing more.
+async fn connection(
+    http: &http1::Builder,
+    stream: TcpStream,
+    address: SocketAddr,
+    router: axum::Router,
+    mut closing: watch::Receiver<bool>,
+) {
+    // Chunks are small and people watch them arrive.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(address));
+        router.clone().call(request)
+    });
+    let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    tokio::pin!(connection);
+    tokio::select! {
+        // Whatever goes wrong here is the client's connection; there is nobody left to tell.
+        _ = connection.as_mut() => return,
+        _ = closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}

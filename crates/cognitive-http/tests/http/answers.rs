@@ -1,0 +1,163 @@
+//! Sync answers: always an envelope, with the right status and the headers that middleware routes on.
+
+use serde_json::{Value, json};
+
+use crate::support::{ANSWER, Script, Server, ask, client, json_of, roomy};
+
+// API-003: the run path and its aliases answer alike.
+#[tokio::test]
+async fn api_003_every_path_to_a_run_gives_the_same_envelope() {
+    let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
+    let input = json!({ "text": "winter snow" });
+    let requests = [
+        ("/api/run/words", input.clone()),
+        ("/v1/modules/words/execute", json!({ "input": input, "_options": {} })),
+        ("/run", json!({ "module": "words", "input": input })),
+    ];
+    for (path, body) in requests {
+        let request = client().post(server.url(path)).header("content-type", "application/json");
+        let response = request.body(body.to_string()).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        let headers = response.headers().clone();
+        let envelope = json_of(response).await;
+        assert_eq!(envelope["data"]["words"][1]["text"], "snow", "{path}");
+        assert_eq!(headers["cogn-ok"], "true");
+        assert_eq!(headers["cogn-confidence"], "0.9");
+        assert_eq!(headers["cogn-risk"], "low");
+        assert_eq!(headers["cogn-tier"], "decision");
+        assert_eq!(
+            headers["cogn-trace-id"].to_str().unwrap(),
+            envelope["meta"]["trace_id"].as_str().unwrap()
+        );
+        assert!(!headers.contains_key("access-control-allow-origin"), "API-009: CORS is off");
+    }
+}
+
+#[tokio::test]
+async fn api_004_whatever_is_wrong_with_a_request_the_answer_is_an_envelope() {
+    let mut config = roomy();
+    config.body_limit = 1_000;
+    let server = Server::start(&Script::free(&ANSWER), "both", config).await;
+    let json_type = "application/json";
+    let long = json!({ "text": "x".repeat(2_000) }).to_string();
+    let table: [(&str, &str, &str, &str, u16, &str); 14] = [
+        ("POST", "/api/run/words", json_type, "{nope", 400, "E1000"),
+        ("POST", "/api/run/words", json_type, "", 400, "E1000"),
+        ("POST", "/api/run/words", json_type, r#"{"text": 7}"#, 400, "E1001"),
+        ("POST", "/api/run/words", json_type, r#"{"_options": 7}"#, 400, "E1001"),
+        ("POST", "/api/run/words", json_type, &long, 413, "E1005"),
+        ("POST", "/api/run/words", "text/plain", r#"{"text": "a"}"#, 415, "E1010"),
+        ("POST", "/api/run/absent", json_type, "{}", 404, "E4006"),
+        ("POST", "/api/run/..%2f..%2fetc", json_type, "{}", 404, "E4006"),
+        ("POST", "/run", json_type, r#"{"text": "a"}"#, 400, "E1001"),
+        ("GET", "/nothing/here", json_type, "", 404, "E1006"),
+        ("DELETE", "/api/run/words", json_type, "", 405, "E1006"),
+        ("GET", "/ws", json_type, "", 400, "E1001"),
+        ("TRACE", "/ws", json_type, "", 405, "E1006"),
+        ("POST", "/api/run/words?response_mode=sync&response_mode=sync", json_type, "{}", 400, "E1001"),
+    ];
+    for (method, path, kind, body, status, code) in table {
+        let request =
+            client().request(method.parse().unwrap(), server.url(path)).header("content-type", kind);
+        let response = request.body(body.to_owned()).send().await.unwrap();
+        let what = format!("{method} {path} {body:.30}");
+        assert_eq!(response.status().as_u16(), status, "{what}");
+        assert_eq!(response.headers()["cogn-error-code"], code, "{what}");
+        let envelope = json_of(response).await;
+        assert_eq!((&envelope["ok"], &envelope["error"]["code"]), (&json!(false), &json!(code)), "{what}");
+        assert!(envelope["meta"]["explain"].is_string(), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn api_003_what_can_be_read_about_the_server() {
+    let script = Script::free(&ANSWER);
+    let server = Server::start(&script, "both", roomy()).await;
+    let get = async |path: &str| client().get(server.url(path)).send().await.unwrap();
+    let health = json_of(get("/health").await).await;
+    assert_eq!(health["status"], "ok");
+    assert_eq!(json_of(get("/ready").await).await["status"], "ready");
+    let modules = json_of(get("/api/modules").await).await;
+    let modules = modules["modules"].as_array().unwrap();
+    assert_eq!(modules.len() as u64, health["modules_count"].as_u64().unwrap());
+    let words = modules.iter().find(|module| module["name"] == "words").unwrap();
+    assert_eq!((&words["version"], &words["valid"]), (&json!("1.0.0"), &json!(true)));
+    let info = json_of(get("/api/modules/words").await).await;
+    assert_eq!(info["manifest"]["response"]["mode"], "both");
+    assert!(!info.to_string().contains(server.folder.path().to_str().unwrap()), "no folder is shown");
+    assert_eq!(get("/api/modules/absent").await.status(), 404);
+    ask(&server, "application/json").send().await.unwrap();
+    let metrics = get("/metrics").await.text().await.unwrap();
+    assert!(metrics.contains("cogn_runs_total{module=\"words\",outcome=\"ok\"} 1"), "{metrics}");
+    assert!(metrics.contains("cogn_tokens_total{module=\"words\",kind=\"output_tokens\"} 5"), "{metrics}");
+    let docs = get("/docs").await;
+    assert!(docs.headers()["content-security-policy"].to_str().unwrap().contains("default-src 'none'"));
+}
+
+// CAP-003: the server says of itself what the library says.
+#[tokio::test]
+async fn cap_001_003_the_declaration_has_its_shape() {
+    let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
+    let told = json_of(client().get(server.url("/capabilities")).send().await.unwrap()).await;
+    let own = cognitive_runtime::declaration(&cognitive_contract::Capabilities::default());
+    assert_eq!(told, own);
+    assert_eq!(told["capabilities"]["supported_transports"], json!(["sse", "websocket", "ndjson"]));
+}
+
+#[tokio::test]
+async fn each_module_is_an_operation_with_its_own_schemas() {
+    let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
+    let document = json_of(client().get(server.url("/openapi.json")).send().await.unwrap()).await;
+    assert_eq!(document["openapi"], "3.1.0");
+    let operation = &document["paths"]["/api/run/words"]["post"];
+    let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+    assert_eq!(body["required"], json!(["text"]));
+    let target =
+        operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].as_str().unwrap();
+    let envelope = document.pointer(target.trim_start_matches('#')).unwrap();
+    assert!(envelope.to_string().contains("words"), "{envelope}");
+    every_reference_leads_somewhere(&document, &document);
+}
+
+fn every_reference_leads_somewhere(document: &Value, part: &Value) {
+    match part {
+        Value::Object(members) => {
+            if let Some(target) = members.get("$ref").and_then(Value::as_str) {
+                let pointer =
+                    target.strip_prefix('#').unwrap_or_else(|| panic!("{target} leaves the document"));
+                assert!(document.pointer(pointer).is_some(), "{target}");
+            }
+            members.values().for_each(|each| every_reference_leads_somewhere(document, each));
+        }
+        Value::Array(items) => items.iter().for_each(|each| every_reference_leads_somewhere(document, each)),
+        _ => {}
+    }
+}
+
+// S-41: files are looked at for every run.
+#[tokio::test]
+async fn a_changed_module_is_used_at_once() {
+    let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
+    assert_eq!(ask(&server, "application/json").send().await.unwrap().status(), 200);
+    let schema = server.folder.path().join("cognitive/modules/words/schema.json");
+    let stricter = std::fs::read_to_string(&schema).unwrap().replace(
+        r#""required": ["text"], "properties": {"text": {"type": "string"}}},"#,
+        r#""required": ["text", "more"]},"#,
+    );
+    std::fs::write(&schema, stricter).unwrap();
+    let response = ask(&server, "application/json").send().await.unwrap();
+    assert_eq!(response.headers()["cogn-error-code"], "E1001");
+}
+
+// S-05: one trace from the caller through the envelope and back.
+#[tokio::test]
+async fn s_05_a_trace_goes_through() {
+    let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
+    let id = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let request =
+        ask(&server, "application/json").header("traceparent", format!("00-{id}-00f067aa0ba902b7-01"));
+    let response = request.send().await.unwrap();
+    let parent = response.headers()["traceparent"].to_str().unwrap().to_owned();
+    assert!(parent.starts_with(&format!("00-{id}-")), "{parent}");
+    assert_eq!(json_of(response).await["meta"]["trace_id"], id);
+}

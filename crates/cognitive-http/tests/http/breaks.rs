@@ -1,0 +1,160 @@
+//! Connections that break, clients that come back, servers that stop.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::support::{ANSWER, Script, Server, ask, client, events, json_of, roomy};
+
+/// Reads a stream until it holds so many events, and what was read.
+async fn read_events(response: &mut reqwest::Response, count: usize) -> String {
+    let mut body = String::new();
+    while events(body.rsplit_once("\n\n").map_or("", |(whole, _)| whole)).len() < count {
+        body.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    body
+}
+
+// S-18: the model call ends when its client goes, wherever the client goes.
+#[tokio::test]
+async fn s_18_a_client_that_goes_takes_its_call_along() {
+    for pieces in 0..ANSWER.len() {
+        let script = Script::with_leave(&ANSWER, pieces);
+        let mut config = roomy();
+        config.grace = Duration::ZERO;
+        let server = Server::start(&script, "both", config).await;
+        let mut response = ask(&server, "text/event-stream").send().await.unwrap();
+        script.until_open(1).await;
+        read_events(&mut response, 1).await;
+        drop(response);
+        script.until_open(0).await;
+    }
+}
+
+#[tokio::test]
+async fn s_18_a_sync_call_ends_with_its_connection_too() {
+    let script = Script::with_leave(&ANSWER, 1);
+    let server = Server::start(&script, "both", roomy()).await;
+    let waiting = tokio::spawn(ask(&server, "application/json").send());
+    script.until_open(1).await;
+    waiting.abort();
+    script.until_open(0).await;
+}
+
+// EXT-REC, S-16: for every k, exactly what is missing, and one model call in all.
+#[tokio::test]
+async fn ext_rec_a_client_that_comes_back_gets_exactly_what_it_missed() {
+    let script = Script::free(&ANSWER);
+    let server = Server::start(&script, "both", roomy()).await;
+    let whole = ask(&server, "text/event-stream").send().await.unwrap().text().await.unwrap();
+    let whole = events(&whole);
+    for (index, event) in whole.iter().enumerate() {
+        let again =
+            ask(&server, "text/event-stream").header("last-event-id", &event.id).send().await.unwrap();
+        let again = events(&again.text().await.unwrap());
+        assert_eq!(again[0].data["resumed"], true);
+        assert_eq!(again[1..], whole[index + 1..], "after {}", event.id);
+        let Some(seq) = event.data["chunk"]["seq"].as_u64() else { continue };
+        assert_eq!(again[0].data["resume_from_seq"], seq + 1);
+        let body = json!({
+            "input": { "text": "winter snow" },
+            "_recovery": { "session_id": whole[0].data["session_id"], "last_seq": seq, "last_checkpoint": event.data["chunk"]["checkpoint"] }
+        });
+        let request = client().post(server.url("/api/run/words")).header("content-type", "application/json");
+        let by_body =
+            request.header("accept", "text/event-stream").body(body.to_string()).send().await.unwrap();
+        assert_eq!(events(&by_body.text().await.unwrap())[1..], whole[index + 1..]);
+    }
+    assert_eq!(script.calls(), 1);
+}
+
+#[tokio::test]
+async fn ext_rec_the_call_goes_on_while_a_client_is_away() {
+    let script = Script::with_leave(&ANSWER, 2);
+    let server = Server::start(&script, "both", roomy()).await;
+    let mut response = ask(&server, "text/event-stream").send().await.unwrap();
+    let seen = events(&read_events(&mut response, 2).await);
+    drop(response);
+    script.allow(ANSWER.len());
+    script.until_open(0).await;
+    let back = ask(&server, "text/event-stream").header("last-event-id", &seen[1].id).send().await.unwrap();
+    let rest = events(&back.text().await.unwrap());
+    assert_eq!(rest.last().unwrap().name, "final");
+    assert_eq!(script.calls(), 1);
+}
+
+#[tokio::test]
+async fn ext_rec_the_other_rows_of_the_table() {
+    let script = Script::free(&ANSWER);
+    let server = Server::start(&script, "both", roomy()).await;
+    let resume = async |server: &Server, recovery: Value| {
+        let body = json!({ "input": { "text": "a" }, "_recovery": recovery });
+        let request = client().post(server.url("/api/run/words")).header("content-type", "application/json");
+        request.header("accept", "text/event-stream").body(body.to_string()).send().await.unwrap()
+    };
+    let first = events(&ask(&server, "text/event-stream").send().await.unwrap().text().await.unwrap());
+    let session = first[0].data["session_id"].clone();
+    let wrong =
+        json!({ "session_id": session, "last_seq": 1, "last_checkpoint": { "offset": 3, "hash": "ffffff" } });
+    let again = events(&resume(&server, wrong).await.text().await.unwrap());
+    assert_eq!(again[0].data["meta"]["warnings"][0]["code"], "E4014");
+    assert_eq!(again[1..], first[1..], "from the beginning");
+    let unknown = json!({ "session_id": "sess_0", "last_seq": 1 });
+    let fresh = events(&resume(&server, unknown).await.text().await.unwrap());
+    assert_ne!(fresh[0].data["session_id"], session);
+    let warnings = &fresh.last().unwrap().data["meta"]["warnings"];
+    assert_eq!(warnings[0]["code"], "E4013", "{warnings}");
+    let mut config = roomy();
+    config.replay = Duration::ZERO;
+    let forgetful = Server::start(&script, "both", config).await;
+    let refused = resume(&forgetful, json!({ "session_id": "sess_0", "last_seq": 1 })).await;
+    assert_eq!(json_of(refused).await["error"]["code"], "E4012");
+}
+
+// STREAM-022: a stream has a longest time, and its call ends with it.
+#[tokio::test]
+async fn stream_022_a_stream_that_is_too_long_is_ended() {
+    let script = Script::with_leave(&ANSWER, 2);
+    let mut config = roomy();
+    config.stream_limit = Duration::from_millis(30);
+    let server = Server::start(&script, "both", config).await;
+    let body = ask(&server, "text/event-stream").send().await.unwrap().text().await.unwrap();
+    let last = events(&body).pop().unwrap();
+    assert_eq!((last.name.as_str(), &last.data["error"]["code"]), ("error", &json!("E2011")));
+    assert_eq!(last.data["partial_data"]["rationale"], "It is sh");
+    script.until_open(0).await;
+}
+
+// A signal with a hundred streams open: each hears how it ends.
+#[tokio::test]
+async fn a_server_that_stops_ends_every_stream_in_order() {
+    let script = Script::with_leave(&ANSWER, 100);
+    let mut config = roomy();
+    config.drain = Duration::from_millis(20);
+    let mut server = Server::start(&script, "both", config).await;
+    let streams = join_all((0..100).map(|_| ask(&server, "application/x-ndjson").send())).await;
+    script.until_open(100).await;
+    server.stop();
+    for body in join_all(streams.into_iter().map(|stream| stream.unwrap().text())).await {
+        let body = body.unwrap();
+        let last: Value = serde_json::from_str(body.lines().last().unwrap()).unwrap();
+        assert_eq!(last["error"]["code"], "E2010", "{last}");
+    }
+    (&mut server.task).await.unwrap();
+    script.until_open(0).await;
+}
+
+#[tokio::test]
+async fn a_server_that_stops_lets_streams_finish() {
+    let script = Script::with_leave(&ANSWER, 1);
+    let mut server = Server::start(&script, "both", roomy()).await;
+    let stream = ask(&server, "application/x-ndjson").send().await.unwrap();
+    script.until_open(1).await;
+    server.stop();
+    script.allow(ANSWER.len());
+    let body = stream.text().await.unwrap();
+    let last: Value = serde_json::from_str(body.lines().last().unwrap()).unwrap();
+    assert_eq!(last["final"], true);
+    (&mut server.task).await.unwrap();
+}

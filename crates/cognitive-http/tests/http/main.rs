@@ -1,0 +1,13 @@
+//! The server on a real socket, with a scripted model: what clients see, whatever they and the model do.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at the first surprise"
+)]
+
+mod answers;
+mod breaks;
+mod operations;
+mod streams;
+mod support;

@@ -1,0 +1,218 @@
+//! A server on loopback, a module and a model that says what it is told, when it is told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cognitive_contract::ports::{
+    CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError, Usage,
+};
+use cognitive_http::{App, ServerConfig};
+use cognitive_library::{Library, Shelf};
+use cognitive_runtime::Host;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, oneshot, watch};
+
+/// A model that writes its pieces one by one, each when it gets leave.
+pub(crate) struct Script {
+    pieces: Vec<String>,
+    leave: Semaphore,
+    pub(crate) calls: AtomicUsize,
+    /// How many calls are going on.
+    pub(crate) open: watch::Sender<usize>,
+}
+
+impl Script {
+    /// A model that may write everything at once.
+    pub(crate) fn free(pieces: &[&str]) -> Arc<Self> {
+        Self::with_leave(pieces, Semaphore::MAX_PERMITS)
+    }
+
+    /// A model that may write so many pieces and then waits.
+    pub(crate) fn with_leave(pieces: &[&str], leave: usize) -> Arc<Self> {
+        Arc::new(Self {
+            pieces: pieces.iter().map(|piece| (*piece).to_owned()).collect(),
+            leave: Semaphore::new(leave),
+            calls: AtomicUsize::new(0),
+            open: watch::Sender::new(0),
+        })
+    }
+
+    pub(crate) fn allow(&self, pieces: usize) {
+        self.leave.add_permits(pieces);
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Waits until exactly so many calls are going on.
+    pub(crate) async fn until_open(&self, count: usize) {
+        self.open.subscribe().wait_for(|open| *open == count).await.unwrap();
+    }
+}
+
+/// Counts a call as open until it is dropped.
+struct Open<'a>(&'a watch::Sender<usize>);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open -= 1);
+    }
+}
+
+impl Provider for Script {
+    fn name(&self) -> &'static str {
+        "script"
+    }
+
+    fn ask<'a>(
+        &'a self,
+        _: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        Box::pin(async move {
+            self.calls.fetch_add(1, Ordering::SeqCst);
+            self.open.send_modify(|open| *open += 1);
+            let _open = Open(&self.open);
+            for piece in &self.pieces {
+                self.leave.acquire().await.unwrap().forget();
+                sink.piece(piece);
+                tokio::task::yield_now().await;
+            }
+            let mut end = ModelEnd::complete("stub", DecodeMode::Prompt);
+            end.usage = Some(Usage { input_tokens: 7, output_tokens: 5 });
+            Ok(end)
+        })
+    }
+}
+
+/// The pieces of a good answer. Six of them carry text of fields.
+pub(crate) const ANSWER: [&str; 9] = [
+    r#"{"ok": true, "data": {"rationale": "It "#,
+    "is sh",
+    r"ort \u26",
+    r#"15.", "words": ["#,
+    r#"{"text": "wi"#,
+    r#"nter"}, {"text": "sn"#,
+    r#"ow"}]}"#,
+    r#", "meta": {"confidence": 0.9, "risk": "low","#,
+    r#" "explain": "Two words"}}"#,
+];
+
+const MANIFEST: &str = "name: words\nversion: 1.0.0\nresponsibility: Find words\ntier: decision\n";
+
+const SCHEMA: &str = r#"{
+  "input": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
+  "data": {"type": "object", "required": ["rationale", "words"], "properties": {
+    "rationale": {"type": "string"},
+    "words": {"type": "array", "items": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}}}}
+}"#;
+
+/// A running server.
+pub(crate) struct Server {
+    pub(crate) base: String,
+    pub(crate) address: std::net::SocketAddr,
+    pub(crate) folder: tempfile::TempDir,
+    stop: Option<oneshot::Sender<()>>,
+    pub(crate) task: tokio::task::JoinHandle<()>,
+}
+
+impl Server {
+    /// A server with one module, `words`, of this response mode.
+    pub(crate) async fn start(script: &Arc<Script>, mode: &str, config: ServerConfig) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let module = folder.path().join("cognitive/modules/words");
+        std::fs::create_dir_all(&module).unwrap();
+        let manifest = format!("{MANIFEST}response:\n  mode: {mode}\n");
+        std::fs::write(module.join("module.yaml"), manifest).unwrap();
+        std::fs::write(module.join("prompt.md"), "Find the words.").unwrap();
+        std::fs::write(module.join("schema.json"), SCHEMA).unwrap();
+        let modules = Arc::new(Shelf::new(Library::new(folder.path(), None, &[])));
+        let provider: Arc<dyn Provider> = Arc::clone(script) as Arc<dyn Provider>;
+        let app = App::new(Host::new(modules, provider), config);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(cognitive_http::serve(app, listener, async {
+            let _ = stopped.await;
+        }));
+        Self { base: format!("http://{address}"), address, folder, stop: Some(stop), task }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// Asks it to stop, as a signal would.
+    pub(crate) fn stop(&mut self) {
+        let _ = self.stop.take().unwrap().send(());
+    }
+}
+
+/// Limits that no test meets by accident.
+pub(crate) fn roomy() -> ServerConfig {
+    let mut config = ServerConfig::default();
+    config.runs_per_minute = 0;
+    config.streams_per_client = 0;
+    config
+}
+
+pub(crate) fn client() -> reqwest::Client {
+    // The client is told which cryptography to use even when no test uses any.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+/// A run of `words`.
+pub(crate) fn ask(server: &Server, accept: &str) -> reqwest::RequestBuilder {
+    client()
+        .post(server.url("/api/run/words"))
+        .header("content-type", "application/json")
+        .header("accept", accept)
+        .body(json!({ "text": "winter snow" }).to_string())
+}
+
+pub(crate) async fn json_of(response: reqwest::Response) -> Value {
+    serde_json::from_str(&response.text().await.unwrap()).unwrap()
+}
+
+/// One server-sent event.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    pub(crate) data: Value,
+}
+
+/// The events of a body, comments left out.
+pub(crate) fn events(body: &str) -> Vec<Event> {
+    let line = |block: &str, name: &str| {
+        block.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned).unwrap_or_default()
+    };
+    let blocks = body.split("\n\n").filter(|block| block.contains("data: "));
+    blocks
+        .map(|block| Event {
+            name: line(block, "event: "),
+            id: line(block, "id: "),
+            data: serde_json::from_str(&line(block, "data: ")).unwrap(),
+        })
+        .collect()
+}
+
+/// Chunks with what differs from run to run taken out.
+pub(crate) fn timeless(chunks: Vec<Value>) -> Vec<Value> {
+    chunks
+        .into_iter()
+        .map(|mut chunk| {
+            let members = chunk.as_object_mut().unwrap();
+            members.shift_remove("session_id");
+            members.shift_remove("id");
+            if let Some(meta) = members.get_mut("meta").and_then(Value::as_object_mut) {
+                meta.shift_remove("trace_id");
+                meta.shift_remove("latency_ms");
+            }
+            chunk
+        })
+        .collect()
+}
