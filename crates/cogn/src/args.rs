@@ -49,8 +49,18 @@ pub(crate) enum Command {
     Schema(commands::schema::SchemaArgs),
     /// Run the golden tests of modules
     Test(commands::test::TestArgs),
+    /// Measure how often a module is right on labelled cases
+    Eval(commands::eval::EvalArgs),
     /// Look into the books: which runs were made, and how
     Audit(commands::audit::AuditArgs),
+    /// See, set and remove the context that is kept between runs
+    Context(commands::context::ContextArgs),
+    /// Fetch, check and remove the weights of the embedded model
+    Model(commands::model::ModelArgs),
+    /// Serve modules over HTTP: one envelope or one stream for every request
+    Serve(commands::serve::ServeArgs),
+    /// Show what this runtime can do, as JSON
+    Capabilities,
     /// Show what is configured, what is found and what can be reached
     Doctor(commands::doctor::DoctorArgs),
     /// Run conformance vectors against this runtime

@@ -10,6 +10,19 @@ pub const PROVIDER: &str = "LLM_PROVIDER";
 pub const MODEL: &str = "LLM_MODEL";
 /// Where the store is, unless the configuration says so.
 pub const DATABASE: &str = "COGNITIVE_DB";
+/// The key that opens `cogn serve`.
+pub const SERVER_KEY: &str = "COGNITIVE_API_KEY";
+
+/// The file with the weights of the embedded model, unless `--model` names one.
+pub const WEIGHTS: &str = "COGN_MODEL";
+/// Forbids to fetch weights, unless it is `0` or `false`.
+pub const OFFLINE: &str = "COGN_OFFLINE";
+/// The user's cache, if not `~/.cache`.
+pub const CACHE: &str = "XDG_CACHE_HOME";
+/// Where `uv` and `pip` are looked for.
+pub const PATH: &str = "PATH";
+/// A mirror of the hub that models are published on, by the name that its own tools use.
+pub const HUB: &str = "HF_ENDPOINT";
 
 /// The variables that hold keys and addresses of providers are named by `cognitive_net::Kind`.
 pub const OF_PROVIDERS: &str = "<PROVIDER>_API_KEY, <PROVIDER>_BASE_URL";

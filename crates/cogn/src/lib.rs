@@ -11,15 +11,17 @@ pub mod commands;
 pub mod config;
 pub mod conformance;
 mod draw;
+mod embedded;
 pub mod env_vars;
-mod equal;
+pub mod eval;
 pub mod golden;
 pub mod printer;
 pub mod settings;
 mod view;
+pub mod weights;
 mod wiring;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -51,7 +53,12 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => commands::explain::explain(args, &printer),
         Command::Schema(args) => commands::schema::schema(args, &printer),
         Command::Test(args) => commands::test::test(args, &wiring::library(), &printer),
+        Command::Eval(args) => commands::eval::eval(args, &wiring::library(), &printer),
         Command::Audit(args) => books(|path| commands::audit::audit(args, path, &printer), &printer),
+        Command::Context(args) => database(|path| commands::context::context(args, path, &printer), &printer),
+        Command::Model(args) => commands::model::model(args, &wiring::environment, &printer),
+        Command::Serve(args) => commands::serve::serve(args, &wiring::library(), &printer),
+        Command::Capabilities => commands::capabilities::capabilities(&printer),
         Command::Doctor(args) => commands::doctor::doctor(args, &wiring::library(), &printer),
         Command::Conformance(args) => commands::conformance::conformance(args, &printer),
         Command::Completions(args) => commands::completions::completions(args, &printer),
@@ -59,16 +66,28 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
-/// Hands the store's path to a command, or says why there is none.
+/// Hands the path of the books to a command, or says why there is none.
 fn books(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
-    let path = wiring::config().map(|config| settings::store_path(&config, &wiring::environment));
-    match path {
+    let off = ("the books are switched off", "Set `audit: {enabled: true}` in `cognitive.yaml`");
+    with_path(settings::store_path, off, command, printer)
+}
+
+/// The same for the database, which also keeps context.
+fn database(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
+    let homeless = ("nobody says where context is kept", "Set `COGNITIVE_DB` to a path");
+    with_path(settings::database, homeless, command, printer)
+}
+
+fn with_path(
+    find: fn(&config::Config, settings::Environment<'_>) -> Option<PathBuf>,
+    (message, hint): (&str, &str),
+    command: impl FnOnce(&Path) -> Exit,
+    printer: &Printer,
+) -> Exit {
+    match wiring::config().map(|config| find(&config, &wiring::environment)) {
         Ok(Some(path)) => command(&path),
         Ok(None) => {
-            printer.error(
-                "the books are switched off",
-                Some("Set `audit: {enabled: true}` in `cognitive.yaml`"),
-            );
+            printer.error(message, Some(hint));
             Exit::Bad
         }
         Err(failure) => {

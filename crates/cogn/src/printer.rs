@@ -72,6 +72,20 @@ impl Printer {
         let _gone_reader_is_fine = writeln!(anstream::stdout().lock(), "{}", escaped(text));
     }
 
+    /// One line of JSON, sent at once: somebody reads along.
+    pub fn line(&self, text: &str) {
+        let mut out = anstream::stdout().lock();
+        let _gone_reader_is_fine = writeln!(out, "{}", escaped(text)).and_then(|()| out.flush());
+    }
+
+    /// A piece of text for people, shown at once. A piece may be anything, so that it can bring no colours either.
+    pub fn piece(&self, text: &str) {
+        let shown: String =
+            text.chars().map(|c| if acts(c) && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect();
+        let mut out = anstream::stdout().lock();
+        let _gone_reader_is_fine = write!(out, "{shown}").and_then(|()| out.flush());
+    }
+
     /// What went wrong and what to do about it.
     pub fn error(&self, message: &str, hint: Option<&str>) {
         self.err(format!("{BAD}error{BAD:#}: {message}"));

@@ -10,14 +10,18 @@ use cognitive_net::Kind;
 
 use crate::config::{Config, ModuleConfig};
 use crate::env_vars;
+use crate::weights::SMOLLM2;
+
+/// The name of the model in this process, as a provider.
+pub const EMBEDDED: &str = "embedded";
 
 /// What can be typed about the provider and the run.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ProviderArgs {
-    /// Who answers: openai, anthropic, gemini, ollama, a compatible service, or replay
+    /// Who answers: embedded, openai, anthropic, gemini, ollama, a compatible service, or replay
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
-    /// The model
+    /// The model; for the embedded one a GGUF file, also as `embedded//path/to/file.gguf`
     #[arg(long, short, value_name = "MODEL")]
     pub model: Option<String>,
     /// The address of the service, for example of a server of your own
@@ -41,6 +45,9 @@ pub struct ProviderArgs {
     /// Take no liberties with the model's syntax, as tier exec never does
     #[arg(long)]
     pub strict_parse: bool,
+    /// Do not fetch the weights of the embedded model, as `COGN_OFFLINE=1` does
+    #[arg(long)]
+    pub no_pull: bool,
 }
 
 /// Who answers.
@@ -57,12 +64,16 @@ pub enum Choice {
         /// The address; the usual one if absent.
         base_url: Option<String>,
     },
-    /// Nobody is configured.
-    Nobody,
+    /// The model in this process. Also when nobody is configured.
+    Embedded {
+        /// The file with its weights; the usual ones if absent.
+        file: Option<PathBuf>,
+    },
 }
 
 /// The decisions about one run.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each answers one question about the run")]
 pub struct Settings {
     /// Who answers.
     pub provider: Choice,
@@ -84,6 +95,8 @@ pub struct Settings {
     pub store: Option<PathBuf>,
     /// Whether records carry payloads.
     pub audit_payloads: bool,
+    /// Whether weights must not be fetched.
+    pub offline: bool,
 }
 
 /// Looks an environment variable up; an empty one is none.
@@ -119,16 +132,27 @@ impl Settings {
             gate,
             store: store_path(config, environment),
             audit_payloads: config.audit.payloads.unwrap_or(false),
+            offline: args.no_pull || offline(environment),
         })
     }
+}
+
+/// Whether the environment forbids to fetch weights.
+#[must_use]
+pub fn offline(environment: Environment<'_>) -> bool {
+    environment(env_vars::OFFLINE).is_some_and(|value| !matches!(value.trim(), "0" | "false"))
 }
 
 /// Where the store is; `None` if the books are switched off or nobody knows where home is.
 #[must_use]
 pub fn store_path(config: &Config, environment: Environment<'_>) -> Option<PathBuf> {
-    if config.audit.enabled == Some(false) {
-        return None;
-    }
+    if config.audit.enabled == Some(false) { None } else { database(config, environment) }
+}
+
+/// Where the database is, whether the books are kept or not: context is in it as well. `None` if nobody knows where home
+/// is.
+#[must_use]
+pub fn database(config: &Config, environment: Environment<'_>) -> Option<PathBuf> {
     let by_environment = || environment(env_vars::DATABASE).map(PathBuf::from);
     let at_home =
         || environment(env_vars::HOME).map(|home| PathBuf::from(home).join(".cognitive/cognitive.db"));
@@ -141,12 +165,15 @@ fn choose(
     of_module: &ModuleConfig,
     environment: Environment<'_>,
 ) -> Result<Choice, Failure> {
-    let configured = of_module.provider.clone().or_else(|| config.provider.clone());
-    let named =
-        args.provider.clone().or_else(|| environment(env_vars::PROVIDER)).or_else(|| configured.clone());
+    let by_environment = environment(env_vars::MODEL);
+    let configured = named(of_module.provider.as_deref(), of_module.model.as_deref())
+        .or_else(|| named(config.provider.as_deref(), config.model.as_deref()));
+    let named = named(args.provider.as_deref(), args.model.as_deref())
+        .or_else(|| named(environment(env_vars::PROVIDER).as_deref(), by_environment.as_deref()))
+        .or_else(|| configured.clone());
     let model = || {
         let by_config = of_module.model.clone().or_else(|| config.model.clone());
-        args.model.clone().or_else(|| environment(env_vars::MODEL)).or(by_config)
+        args.model.clone().or_else(|| by_environment.clone()).or(by_config)
     };
     let service = |kind: Kind| {
         // An address in the configuration belongs to the provider that stands beside it.
@@ -158,9 +185,48 @@ fn choose(
     };
     match named.as_deref() {
         Some("replay") => Ok(Choice::Replay),
+        // A model of the environment or the configuration may be meant for the service that is usually asked.
+        Some(EMBEDDED) => embedded(model(), args.model.is_some(), environment),
         Some(name) => Kind::parse(name).map(service).ok_or_else(|| unknown(name)),
-        None => Ok(first_with_credentials(environment).map_or(Choice::Nobody, service)),
+        None => match first_with_credentials(environment) {
+            Some(kind) => Ok(service(kind)),
+            None => embedded(model(), true, environment),
+        },
     }
+}
+
+/// Who is named: a provider, or the embedded model by the name that stands in `meta.model`.
+fn named(provider: Option<&str>, model: Option<&str>) -> Option<String> {
+    let by_model = || model.filter(|model| of_embedded(model).is_some()).map(|_| EMBEDDED.to_owned());
+    provider.map(str::to_owned).or_else(by_model)
+}
+
+/// `embedded//path/x.gguf` → `/path/x.gguf`.
+fn of_embedded(model: &str) -> Option<&str> {
+    model.strip_prefix(EMBEDDED)?.strip_prefix('/')
+}
+
+/// The embedded model with the file that was named. A name that it does not have is an error if it was `meant` for it:
+/// an answer of another model than the one asked for would be worse than none.
+fn embedded(model: Option<String>, meant: bool, environment: Environment<'_>) -> Result<Choice, Failure> {
+    let by_environment = || environment(env_vars::WEIGHTS).map(PathBuf::from);
+    let Some(model) = model.filter(|model| of_embedded(model).unwrap_or(model) != SMOLLM2.name) else {
+        return Ok(Choice::Embedded { file: by_environment() });
+    };
+    let text = of_embedded(&model).unwrap_or(&model);
+    let path = PathBuf::from(text);
+    if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf")) {
+        return Ok(Choice::Embedded { file: Some(path) });
+    }
+    if !meant {
+        return Ok(Choice::Embedded { file: by_environment() });
+    }
+    let message = format!("no provider is configured that has the model: `{text}`");
+    Err(Failure::new(ErrorCode::ProviderUnavailable, message).suggest(format!(
+        "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`, or name the provider with `--provider`; the \
+         embedded model is `{}` or a file that ends in `.gguf`",
+        SMOLLM2.name
+    )))
 }
 
 /// The first service that somebody set up, in a fixed order. An address alone sets up a service that needs no key.
@@ -176,7 +242,7 @@ fn first_with_credentials(environment: Environment<'_>) -> Option<Kind> {
 fn unknown(name: &str) -> Failure {
     let names: Vec<&str> = Kind::all().map(Kind::name).collect();
     Failure::new(ErrorCode::ProviderUnavailable, format!("there is no provider called: `{name}`"))
-        .suggest(format!("Use one of: {}, replay", names.join(", ")))
+        .suggest(format!("Use one of: {EMBEDDED}, {}, replay", names.join(", ")))
 }
 
 #[cfg(test)]
@@ -219,7 +285,89 @@ mod tests {
             service(&decide(&none, &Config::default(), &environment[2..]).unwrap()),
             ("openai", None, None)
         );
-        assert_eq!(decide(&none, &Config::default(), &[]).unwrap().provider, Choice::Nobody);
+        assert_eq!(decide(&none, &Config::default(), &[]).unwrap().provider, Choice::Embedded { file: None });
+    }
+
+    fn typed(provider: Option<&str>, model: Option<&str>) -> ProviderArgs {
+        ProviderArgs {
+            provider: provider.map(str::to_owned),
+            model: model.map(str::to_owned),
+            ..ProviderArgs::default()
+        }
+    }
+
+    // S-07 holds for the embedded model as well, however it is named.
+    #[test]
+    fn the_embedded_model_is_named_like_any_other_and_never_pushes_itself_in() {
+        let key = ("OPENAI_API_KEY", "k");
+        let config = |provider: &str| Config { provider: Some(provider.into()), ..Config::default() };
+        let name = |args: &ProviderArgs, config: &Config, environment: &[(&str, &str)]| match decide(
+            args,
+            config,
+            environment,
+        )
+        .unwrap()
+        .provider
+        {
+            Choice::Embedded { .. } => EMBEDDED,
+            Choice::Service { kind, .. } => kind.name(),
+            Choice::Replay => "replay",
+        };
+        let none = typed(None, None);
+        assert_eq!(name(&typed(Some("embedded"), None), &config("gemini"), &[key]), "embedded");
+        assert_eq!(name(&typed(None, Some("embedded//x.gguf")), &config("gemini"), &[key]), "embedded");
+        assert_eq!(name(&none, &config("gemini"), &[("LLM_PROVIDER", "embedded"), key]), "embedded");
+        assert_eq!(name(&none, &config("gemini"), &[("LLM_MODEL", "embedded//x.gguf"), key]), "embedded");
+        assert_eq!(name(&none, &config("embedded"), &[key]), "embedded");
+        // A stronger word beats it.
+        assert_eq!(name(&typed(Some("ollama"), None), &config("embedded"), &[]), "ollama");
+        assert_eq!(name(&none, &config("embedded"), &[("LLM_PROVIDER", "ollama")]), "ollama");
+        assert_eq!(name(&none, &Config::default(), &[key]), "openai");
+        // The file says which weights, not who answers.
+        assert_eq!(name(&none, &Config::default(), &[key, ("COGN_MODEL", "/x.gguf")]), "openai");
+    }
+
+    #[test]
+    fn the_file_of_the_embedded_model_comes_from_the_flag_or_the_environment() {
+        let variable = ("COGN_MODEL", "/env.gguf");
+        for (provider, model, environment, expected) in [
+            (None, None, &[variable][..], Some("/env.gguf")),
+            (None, Some("embedded//flag.gguf"), &[variable], Some("/flag.gguf")),
+            (None, Some("embedded/near.GGUF"), &[], Some("near.GGUF")),
+            (Some("embedded"), Some("/flag.gguf"), &[variable], Some("/flag.gguf")),
+            (None, Some("embedded/smollm2-135m-instruct-q4_1"), &[], None),
+            (Some("embedded"), Some("smollm2-135m-instruct-q4_1"), &[variable], Some("/env.gguf")),
+            // Meant for another service, which was not asked.
+            (Some("embedded"), None, &[("LLM_MODEL", "gpt-5.4-mini")], None),
+        ] {
+            let decided = decide(&typed(provider, model), &Config::default(), environment).unwrap().provider;
+            assert_eq!(decided, Choice::Embedded { file: expected.map(PathBuf::from) }, "{model:?}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_nobody_here_has_is_not_replaced_by_the_embedded_one() {
+        for (args, environment) in [
+            (typed(None, Some("gpt-5.4-mini")), &[][..]),
+            (typed(Some("embedded"), Some("gpt-5.4-mini")), &[]),
+            (typed(None, None), &[("LLM_MODEL", "gpt-5.4-mini")]),
+            (typed(None, Some("embedded/other")), &[]),
+        ] {
+            let failure = decide(&args, &Config::default(), environment).unwrap_err();
+            assert_eq!(failure.code(), ErrorCode::ProviderUnavailable);
+            assert!(failure.suggestion().unwrap().contains("--provider"));
+        }
+    }
+
+    #[test]
+    fn fetching_can_be_forbidden() {
+        let offline = |args: &ProviderArgs, environment: &[(&str, &str)]| {
+            decide(args, &Config::default(), environment).unwrap().offline
+        };
+        let none = ProviderArgs::default();
+        assert!(!offline(&none, &[]) && !offline(&none, &[("COGN_OFFLINE", "0")]));
+        assert!(offline(&none, &[("COGN_OFFLINE", "1")]));
+        assert!(offline(&ProviderArgs { no_pull: true, ..ProviderArgs::default() }, &[]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use cognitive_contract::{Envelope, Outcome, Risk};
 use serde_json::Value;
 
+use crate::embedded;
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, NOTE};
 
 /// The card, line by line.
@@ -19,6 +20,9 @@ pub(crate) fn card(module: &str, envelope: &Envelope) -> Vec<String> {
         format!("{HEAD}{module}{HEAD:#}  {risk} risk {word} {risk:#}  confidence {percent:.0} %"),
         meta.explain().to_owned(),
     ];
+    if embedded::answered(envelope) {
+        lines.push(format!("{FAINT}{}{FAINT:#}", embedded::HONESTY));
+    }
     match envelope.outcome() {
         Outcome::Success { data } => {
             for (name, value) in data.iter().filter(|(name, _)| *name != "rationale" && *name != "extensions")
@@ -56,4 +60,26 @@ fn indented(value: &Value) -> Vec<String> {
         other => serde_json::to_string_pretty(other).unwrap_or_default(),
     };
     text.lines().map(|line| format!("  {line}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_card_says_who_does_not_reason() {
+        let card_of = |model: &str| {
+            let envelope = Envelope::from_value(json!({
+                "ok": true,
+                "meta": { "confidence": 0.9, "risk": "low", "explain": "e", "model": model },
+                "data": { "rationale": "r" },
+            }));
+            card("m", &envelope.unwrap()).join("\n")
+        };
+        assert!(card_of("embedded/smollm2-135m-instruct-q4_1").contains("it does not reason"));
+        assert!(!card_of("openai/gpt").contains("it does not reason"));
+        assert!(!card_of("embeddedish/x").contains("it does not reason"));
+    }
 }

@@ -11,6 +11,7 @@ use cognitive_net::{ProviderConfig, Secret};
 use cognitive_store::Store;
 
 use crate::config::Config;
+use crate::embedded::{self, Use};
 use crate::env_vars;
 use crate::settings::{Choice, Settings};
 
@@ -40,9 +41,13 @@ pub(crate) fn config() -> Result<Config, Failure> {
 }
 
 /// The provider that was decided on. A saved reply is not for here: the command has it.
-pub(crate) fn provider(settings: &Settings) -> Result<Arc<dyn Provider>, Failure> {
-    let Choice::Service { kind, model, base_url } = &settings.provider else {
-        return Err(nobody());
+pub(crate) fn provider(settings: &Settings, wanted: Use) -> Result<Arc<dyn Provider>, Failure> {
+    let (kind, model, base_url) = match &settings.provider {
+        Choice::Service { kind, model, base_url } => (kind, model, base_url),
+        Choice::Embedded { file } => {
+            return embedded::provider(file.as_deref(), settings.offline, &environment, wanted);
+        }
+        Choice::Replay => return Err(no_reply()),
     };
     let key = kind.key_variable().and_then(environment).and_then(Secret::new);
     if key.is_none() && kind.needs_key() && base_url.is_none() {
@@ -59,11 +64,16 @@ pub(crate) fn provider(settings: &Settings) -> Result<Arc<dyn Provider>, Failure
     })
 }
 
-fn nobody() -> Failure {
-    Failure::new(ErrorCode::ProviderUnavailable, "no provider is configured").suggest(
-        "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`, run Ollama and use `--provider ollama`, or \
-         replay a saved reply with `--provider replay --reply FILE`",
-    )
+/// Nothing was saved to be replayed.
+pub(crate) fn no_reply() -> Failure {
+    Failure::new(ErrorCode::ProviderUnavailable, "there is no reply to replay")
+        .suggest("Name the file with `cogn run MODULE --reply FILE`")
+}
+
+/// Whether the provider would have to fetch weights first.
+pub(crate) fn must_fetch(settings: &Settings) -> bool {
+    let Choice::Embedded { file } = &settings.provider else { return false };
+    embedded::IN_THIS_BUILD && embedded::at_hand(file.as_deref(), &environment).is_none()
 }
 
 /// The books; the error says why there are none.

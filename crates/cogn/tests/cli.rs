@@ -50,6 +50,7 @@ impl Place {
             .current_dir(self.dir.path().join("project"))
             .env_clear()
             .env("HOME", self.dir.path().join("home"))
+            .env("COGN_OFFLINE", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -137,7 +138,9 @@ fn env_010_every_failing_run_prints_a_failure_envelope() {
         assert_eq!(envelope["error"]["code"], code, "{args:?}: {envelope}");
         assert!(envelope["error"]["suggestion"].is_string(), "{envelope}");
     }
-    let none = place.run(&["run", "text-classifier", "--input", "{}"]);
+    // Nobody is configured, and the embedded model has no weights and may not fetch them.
+    let none = place.run(&["run", "text-classifier", "--set", "text=x"]);
+    assert_eq!(none.code, 1);
     assert_eq!(serde_json::from_str::<Value>(&none.out).unwrap()["error"]["code"], "E4001");
 }
 
@@ -168,7 +171,7 @@ fn info_shows_what_goes_in_and_out() {
     let place = Place::new();
     let output = place.run(&["info", "text-classifier"]);
     assert_eq!(output.code, 0);
-    for words in ["text-classifier 1.0.0", "tier", "Input", "Data", "rationale", "Does not do"] {
+    for words in ["text-classifier 1.1.0", "tier", "Input", "Data", "rationale", "Does not do"] {
         assert!(output.out.contains(words), "{words} in {}", output.out);
     }
     assert_eq!(place.json(&["info", "text-classifier", "--json"])["manifest"]["tier"], "decision");

@@ -161,6 +161,7 @@ fn the_command_line_survives_them_too() {
     let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
         .args(["run", "./m", "--input", "{}", "--provider", "replay", "--reply", "m/prompt.md"])
         .current_dir(bad.dir.path())
+        .env("COGN_OFFLINE", "1")
         .output()
         .unwrap();
     let envelope: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

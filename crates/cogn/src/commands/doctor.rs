@@ -9,9 +9,11 @@ use serde::Serialize;
 
 use super::fail;
 use crate::config::Config;
+use crate::embedded::{self, Weights};
 use crate::printer::{BAD, Exit, FAINT, GOOD, HEAD, Printer, table};
-use crate::settings::{Choice, ProviderArgs, Settings, store_path};
-use crate::wiring;
+use crate::settings::{Choice, EMBEDDED, ProviderArgs, Settings, store_path};
+use crate::weights::{Place, SMOLLM2};
+use crate::{env_vars, wiring};
 
 /// Options of `doctor`.
 #[derive(Debug, clap::Args)]
@@ -36,6 +38,17 @@ struct ProviderState {
     says: Option<String>,
 }
 
+/// What is known of the embedded model.
+#[derive(Debug, Serialize)]
+struct EmbeddedState {
+    /// Whether this build has the engine.
+    in_this_build: bool,
+    /// Whether the weights are at hand, judged by their length only.
+    weights: bool,
+    path: Option<PathBuf>,
+    says: String,
+}
+
 /// What is known of the store.
 #[derive(Debug, Serialize)]
 struct StoreState {
@@ -49,6 +62,7 @@ struct StoreState {
 struct Health {
     version: &'static str,
     chosen_provider: Option<&'static str>,
+    embedded: EmbeddedState,
     providers: Vec<ProviderState>,
     modules: usize,
     broken_modules: Vec<String>,
@@ -78,8 +92,9 @@ pub fn doctor(args: &DoctorArgs, library: &Library, printer: &Printer) -> Exit {
         chosen_provider: match &settings.provider {
             Choice::Service { kind, .. } => Some(kind.name()),
             Choice::Replay => Some("replay"),
-            Choice::Nobody => None,
+            Choice::Embedded { .. } => Some(EMBEDDED),
         },
+        embedded: embedded_state(&settings),
         providers: Kind::all().map(|kind| provider(kind, args.live)).collect(),
         modules,
         broken_modules,
@@ -91,6 +106,23 @@ pub fn doctor(args: &DoctorArgs, library: &Library, printer: &Printer) -> Exit {
         show(&health, printer);
     }
     if health.good() { Exit::Good } else { Exit::Bad }
+}
+
+fn embedded_state(settings: &Settings) -> EmbeddedState {
+    let of_settings = match &settings.provider {
+        Choice::Embedded { file } => file.clone(),
+        _ => wiring::environment(env_vars::WEIGHTS).map(PathBuf::from),
+    };
+    let usual = || Place::of(&SMOLLM2, &wiring::environment).map(|place| place.file());
+    let (weights, path, says) = match embedded::at_hand(of_settings.as_deref(), &wiring::environment) {
+        Some(Weights::BuiltIn(_)) => (true, None, "the weights are part of this program".to_owned()),
+        Some(Weights::File(path)) if path.is_file() => (true, Some(path), "the weights are here".to_owned()),
+        Some(Weights::File(path)) => (false, Some(path), "there is no such file".to_owned()),
+        None if settings.offline => (false, usual(), "no weights, and fetching is forbidden".to_owned()),
+        None => (false, usual(), "no weights yet; the first run that needs them fetches them".to_owned()),
+    };
+    let says = if embedded::IN_THIS_BUILD { says } else { "not part of this build".to_owned() };
+    EmbeddedState { in_this_build: embedded::IN_THIS_BUILD, weights, path, says }
 }
 
 fn provider(kind: Kind, live: bool) -> ProviderState {
@@ -145,6 +177,9 @@ fn show(health: &Health, printer: &Printer) {
     };
     printer.out(format!("{HEAD}cogn {}{HEAD:#}", health.version));
     printer.out(format!("provider  {}", health.chosen_provider.unwrap_or("none is configured")));
+    let weights =
+        health.embedded.path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
+    printer.out(format!("embedded  {weights} ({})", health.embedded.says));
     printer.out(format!("modules   {}{broken}", health.modules));
     printer.out(format!("store     {path} ({})\n", store.says));
     let heads = ["PROVIDER", "STATE", "KEY", "ADDRESS"].map(|head| format!("{HEAD}{head}{HEAD:#}"));

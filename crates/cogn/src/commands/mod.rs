@@ -2,10 +2,13 @@
 //! No rule about modules or envelopes lives here.
 
 pub mod audit;
+pub mod capabilities;
 pub mod check;
 pub mod completions;
 pub mod conformance;
+pub mod context;
 pub mod doctor;
+pub mod eval;
 pub mod explain;
 pub mod given;
 pub mod info;
@@ -13,9 +16,12 @@ pub mod init;
 pub mod list;
 pub mod lower;
 pub mod migrate;
+pub mod model;
 pub mod prompt;
 pub mod run;
 pub mod schema;
+pub mod serve;
+mod stream;
 pub mod test;
 pub mod validate;
 

@@ -1,8 +1,9 @@
 //! `cogn prompt MODULE`: exactly what the model would get, without asking it.
 
 use cognitive_contract::Enforcement;
+use cognitive_contract::ports::Example;
 use cognitive_library::Library;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fail;
 use super::given::InputArgs;
@@ -35,8 +36,11 @@ pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
         Err(failure) => return fail(&failure, printer),
     };
     if args.json {
+        let turn = |example: &Example| json!({ "input": example.input, "answer": example.answer });
+        let examples: Vec<Value> = preview.examples.iter().map(turn).collect();
         printer.json(&json!({
             "instructions": preview.instructions,
+            "examples": examples,
             "input": preview.input,
             "estimated_tokens": preview.estimated_tokens,
         }));
@@ -44,6 +48,11 @@ pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
     }
     printer.err(format!("{HEAD}instructions{HEAD:#}"));
     printer.out(preview.instructions.trim_end());
+    for (index, example) in preview.examples.iter().enumerate() {
+        printer.err(format!("\n{HEAD}example {}{HEAD:#}", index + 1));
+        printer.out(example.input.trim_end());
+        printer.out(&example.answer);
+    }
     printer.err(format!("\n{HEAD}input{HEAD:#}"));
     printer.out(preview.input.trim_end());
     printer.err(format!("\n{FAINT}about {} tokens{FAINT:#}", preview.estimated_tokens));

@@ -1,5 +1,6 @@
 //! `cogn run MODULE`: input in, one envelope on stdout.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,12 +11,15 @@ use cognitive_library::{Library, Shelf};
 use cognitive_runtime::{Host, Replay, RunOptions, RunRequest};
 
 use super::given::{InputArgs, read_text};
-use crate::printer::{Exit, Printer};
+use super::stream::{self, Form};
+use crate::embedded::Use;
+use crate::printer::{Exit, FAINT, Printer};
 use crate::settings::{Choice, ProviderArgs, Settings};
-use crate::{view, wiring};
+use crate::{embedded, view, wiring};
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
 pub struct RunArgs {
     /// Name of an installed module, or path of a folder
     module: String,
@@ -35,6 +39,15 @@ pub struct RunArgs {
     /// Show a card for people instead of JSON
     #[arg(long, conflicts_with = "pretty")]
     view: bool,
+    /// Print the answer while it is written: one chunk per line, or as text for people
+    #[arg(
+        long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true,
+        default_missing_value = "ndjson", conflicts_with_all = ["pretty", "view"]
+    )]
+    stream: Option<Form>,
+    /// Let the model go on also when its answer cannot become valid any more
+    #[arg(long)]
+    no_fuse: bool,
     /// Also write the envelope to a file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -42,19 +55,20 @@ pub struct RunArgs {
 
 /// Runs and prints the envelope; the exit code says whether it is a success, 130 that it was cancelled.
 pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
-    let (envelope, cancelled) = match prepare(args, library) {
-        Ok((host, request)) => execute(&host, request, printer),
-        Err(failure) => (failure.into_envelope(), false),
+    let (envelope, cancelled) = match (prepare(args, library), args.stream) {
+        (prepared, Some(form)) => stream::run(prepared, form, &args.module, printer),
+        (Ok((host, request)), None) => execute(&host, request, printer),
+        // Before a run there is one thing that Ctrl-C can interrupt: the fetching of weights.
+        (Err(failure), None) => {
+            let cancelled = failure.code() == ErrorCode::StreamInterrupted;
+            (failure.into_envelope(), cancelled)
+        }
     };
     let text =
         if args.pretty { serde_json::to_string_pretty(&envelope) } else { serde_json::to_string(&envelope) };
     let text = text.unwrap_or_default();
-    if args.view {
-        for line in view::card(&args.module, &envelope) {
-            printer.out(line);
-        }
-    } else {
-        printer.json_text(&text);
+    if args.stream.is_none() {
+        show(args, &envelope, &text, printer);
     }
     let written =
         args.output.as_ref().map(|path| fs::write(path, text + "\n").map_err(|error| (path, error)));
@@ -70,6 +84,19 @@ pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
     }
 }
 
+fn show(args: &RunArgs, envelope: &Envelope, text: &str, printer: &Printer) {
+    if args.view {
+        for line in view::card(&args.module, envelope) {
+            printer.out(line);
+        }
+    } else {
+        printer.json_text(text);
+        if printer.for_people() && embedded::answered(envelope) {
+            printer.err(format!("{FAINT}{}{FAINT:#}", embedded::HONESTY));
+        }
+    }
+}
+
 fn prepare(args: &RunArgs, library: &Library) -> Result<(Host, RunRequest), Failure> {
     let mut wanted = args.provider.clone();
     // A saved reply that was named is what the user wants replayed.
@@ -77,26 +104,25 @@ fn prepare(args: &RunArgs, library: &Library) -> Result<(Host, RunRequest), Fail
         wanted.provider = Some("replay".to_owned());
     }
     let settings = Settings::resolve(&wanted, &wiring::config()?, &wiring::environment, &args.module)?;
-    let provider: Arc<dyn Provider> = match (&settings.provider, &args.reply) {
-        (Choice::Replay, Some(path)) => {
-            if path.as_os_str() == "-" && args.input.reads_stdin() {
-                let failure =
-                    Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
-                return Err(failure.suggest("Put one of them into a file"));
-            }
-            Arc::new(Replay::text(read_text(Some(path))?))
-        }
-        (Choice::Replay, None) => {
-            let failure = Failure::new(ErrorCode::ProviderUnavailable, "there is no reply to replay");
-            return Err(failure.suggest("Name the file with `--reply FILE`"));
-        }
-        _ => wiring::provider(&settings)?,
+    let reply = args.reply.as_deref().filter(|_| settings.provider == Choice::Replay);
+    if reply.is_some_and(|path| path.as_os_str() == "-") && args.input.reads_stdin() {
+        let failure = Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
+        return Err(failure.suggest("Put one of them into a file"));
+    }
+    let input = args.input.gather()?;
+    if wiring::must_fetch(&settings) {
+        // A run that fails before the call is not worth a download.
+        cognitive_runtime::preview(&library.load(&args.module)?, &input, enforcement(args))?;
+    }
+    let provider: Arc<dyn Provider> = match reply {
+        Some(path) => Arc::new(Replay::text(read_text(Some(path))?)),
+        None => wiring::provider(&settings, Use::OneByOne)?,
     };
     let mut host = Host::new(Arc::new(Shelf::new(library.clone())), provider);
     host.gate = settings.gate;
     host.audit_payloads = settings.audit_payloads;
     let mut request = RunRequest::new(&args.module, serde_json::Value::Null);
-    request.input = args.input.gather()?;
+    request.input = input;
     request.options = options(args, &settings);
     match wiring::audit(&settings) {
         Ok(audit) => host.audit = audit,
@@ -110,15 +136,23 @@ fn prepare(args: &RunArgs, library: &Library) -> Result<(Host, RunRequest), Fail
     Ok((host, request))
 }
 
+fn enforcement(args: &RunArgs) -> Enforcement {
+    if args.no_validate { Enforcement::EnvelopeOnly } else { Enforcement::Full }
+}
+
 fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
     let mut options = RunOptions::default();
-    options.enforcement = if args.no_validate { Enforcement::EnvelopeOnly } else { Enforcement::Full };
+    options.enforcement = enforcement(args);
     options.strict_parse = settings.strict_parse;
     options.reask = settings.reask;
     options.receipt = settings.receipt;
     options.timeout = settings.timeout;
     options.seed = settings.seed;
     options.max_output_tokens = settings.max_tokens;
+    options.fuse = !args.no_fuse;
+    if args.stream.is_some() && options.timeout == RunOptions::default().timeout {
+        options.timeout = stream::LONGEST;
+    }
     options
 }
 
@@ -137,14 +171,20 @@ fn execute(host: &Host, request: RunRequest, printer: &Printer) -> (Envelope, bo
             Some(progress) => progress,
             None => &mut silent,
         };
-        tokio::select! {
-            envelope = cognitive_runtime::run(host, request, sink) => (envelope, false),
-            _ = tokio::signal::ctrl_c() => {
-                let failure = Failure::new(ErrorCode::StreamInterrupted, "the run was cancelled by the user");
-                (failure.suggest("Run it again").into_envelope(), true)
-            }
-        }
+        let cancelled = Cell::new(false);
+        let stop = async {
+            let _ = tokio::signal::ctrl_c().await;
+            cancelled.set(true);
+            by_the_user()
+        };
+        let envelope = cognitive_runtime::run_until(host, request, sink, stop).await;
+        (envelope, cancelled.get())
     })
+}
+
+/// Why a run ends after Ctrl-C.
+pub(super) fn by_the_user() -> Failure {
+    Failure::new(ErrorCode::StreamInterrupted, "the run was cancelled by the user").suggest("Run it again")
 }
 
 /// A spinner with stage and elapsed time, on a terminal only.

@@ -8,6 +8,7 @@ use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::{Library, Origin};
 
 use super::fail;
+use crate::embedded::Use;
 use crate::golden::{self, Look, ModuleReport, Options, Report, Source, Subject};
 use crate::printer::{Exit, Printer};
 use crate::settings::{ProviderArgs, Settings};
@@ -60,7 +61,10 @@ pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
     let options = Options { source, coverage: args.coverage, ..Options::default() };
     let mut report = match run(args, &subjects, options) {
         Ok(report) => report,
-        Err(failure) => return fail(&failure, printer),
+        Err(failure) => {
+            let verdict = fail(&failure, printer);
+            return if failure.code() == ErrorCode::StreamInterrupted { Exit::Cancelled } else { verdict };
+        }
     };
     report.modules.extend(missing);
     if args.json {
@@ -90,12 +94,20 @@ fn run(args: &TestArgs, subjects: &[Subject], mut options: Options) -> Result<Re
     options.run.seed = settings.seed;
     options.run.max_output_tokens = settings.max_tokens;
     options.run.reask = settings.reask;
-    let provider = wiring::provider(&settings)?;
+    let provider = wiring::provider(&settings, Use::OneByOne)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         Failure::new(ErrorCode::InternalError, format!("the system gives nothing to run with: {error}"))
     })?;
-    runtime.block_on(golden::run(subjects, &options, Some(provider)))
+    // Fetching weights may have taken the signal over already, so somebody has to listen to it.
+    runtime.block_on(async {
+        tokio::select! {
+            report = golden::run(subjects, &options, Some(provider)) => report,
+            _ = tokio::signal::ctrl_c() => {
+                Err(Failure::new(ErrorCode::StreamInterrupted, "the tests were cancelled by the user"))
+            }
+        }
+    })
 }
 
 fn write_junit(path: &Path, report: &Report) -> Result<(), String> {

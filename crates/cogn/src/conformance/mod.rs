@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(status("normalize_code", code.clone(), json!({ "code": "E1000" })), Status::Passed);
         let failed = status("normalize_code", code, json!({ "code": "E1001" }));
         assert_eq!(failed, Status::Failed(vec![r#"$.code: expected "E1001", got "E1000""#.to_owned()]));
-        assert!(matches!(status("route", json!({}), json!({ "matched": true })), Status::NotBuilt(_)));
+        assert!(matches!(status("check_url", json!({}), json!({ "allowed": true })), Status::NotBuilt(_)));
     }
 
     #[test]

@@ -29,9 +29,11 @@ pub use case::{Case, cases};
 pub use coverage::{Coverage, Share};
 pub use difference::Difference;
 pub use junit::to_junit;
+pub(crate) use place::View;
 pub use report::{CaseResult, ModuleReport, Report, Status, Tally, Trouble};
 pub use runner::{Answers, Options, Source, Subject, run, run_case, run_recorded};
 pub use show::{Look, lines};
+pub(crate) use value::{plain, shown};
 
 use serde_json::Value;
 

@@ -7,17 +7,17 @@ use serde_json::Value;
 
 /// An envelope to look things up in.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct View<'a> {
-    pub(super) envelope: &'a Value,
+pub(crate) struct View<'a> {
+    pub(crate) envelope: &'a Value,
 }
 
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found<'a> {
+pub(crate) struct Found<'a> {
     /// The whole path from the top of the envelope.
-    pub(super) at: String,
+    pub(crate) at: String,
     /// What is there.
-    pub(super) value: Option<&'a Value>,
+    pub(crate) value: Option<&'a Value>,
 }
 
 impl<'a> View<'a> {
@@ -30,7 +30,7 @@ impl<'a> View<'a> {
     }
 
     /// Follows a path from the envelope or from the payload, as its first word asks.
-    pub(super) fn find(self, path: &str) -> Found<'a> {
+    pub(crate) fn find(self, path: &str) -> Found<'a> {
         let words = words(path);
         if words.first().is_some_and(|word| is_envelope_member(word)) {
             walk("", Some(self.envelope), &words)

@@ -58,6 +58,13 @@ pub(super) fn check_stream(given: Given<'_>) -> Outcome {
 }
 
 /// The envelope that a reader builds of chunks.
+/// What this runtime says of itself.
+#[expect(clippy::unnecessary_wraps, reason = "operations stand in one table")]
+pub(super) fn get_capabilities(_: Given<'_>) -> Outcome {
+    let capabilities = cognitive_contract::Capabilities::default();
+    Ok(json!({ "capabilities": cognitive_runtime::declaration(&capabilities) }))
+}
+
 pub(super) fn assemble_stream(given: Given<'_>) -> Outcome {
     let envelope = stream::assemble(given.list("chunks")?.iter().cloned());
     Ok(json!({ "envelope": json_of(&envelope)? }))

@@ -7,11 +7,12 @@ use std::task::{Context, Poll, Waker};
 
 use cognitive_contract::manifest::{InputModality, OutputModality};
 use cognitive_contract::ports::{NullSink, ProviderError};
+use cognitive_contract::stream::{assemble, check_log};
 use cognitive_contract::{Failure, Manifest, Module};
 use cognitive_library::{Folder, Library, LoadError, load};
 use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::stages::prompt::{Values, render};
-use cognitive_runtime::{Host, Replay, RunRequest, run as run_module};
+use cognitive_runtime::{Delivery, Host, Replay, RunRequest, run as run_module, stream as stream_module};
 use serde_json::{Value, json};
 
 use super::{CAPABILITIES, COMPOSITION, CONTEXT, Given, MEDIA, Outcome, Stop, broken, files, json_of};
@@ -33,6 +34,34 @@ pub(super) fn run(given: Given<'_>) -> Outcome {
     Ok(json!({ "envelope": json_of(&envelope)?, "provider_calls": provider.calls(), "fetches": 0 }))
 }
 
+/// The same as a stream: its chunks and what a reader makes of them, or the envelope where the answer came whole.
+pub(super) fn run_stream(given: Given<'_>) -> Outcome {
+    let folder =
+        files::module_folder(given.below("module")?)?.ok_or_else(|| broken("the case has no module"))?;
+    needs_of_module(&folder)?;
+    let provider = Arc::new(model(given.below("model")?)?);
+    let mut host = Host::new(Arc::new(One(folder)), provider.clone());
+    if let Some(capabilities) = given.get("capabilities") {
+        host.capabilities = serde_json::from_value(capabilities.clone())
+            .map_err(|error| broken(format!("no capabilities: {error}")))?;
+    }
+    let request = RunRequest::new("sample", given.value("input")?.clone());
+    let mut sent = Vec::new();
+    let delivery = now(stream_module(&host, request, |chunk| sent.push(chunk)))
+        .ok_or_else(|| broken("the run waited for something although the model never does"))?;
+    if let Delivery::Whole(envelope) = delivery {
+        return Ok(json!({ "envelope": json_of(&envelope)?, "provider_calls": provider.calls() }));
+    }
+    let chunks = sent.iter().map(json_of).collect::<Result<Vec<Value>, Stop>>()?;
+    Ok(json!({
+        "valid": check_log(&chunks).is_empty(),
+        "last": chunks.last(),
+        "assembled": json_of(&assemble(chunks.clone()))?,
+        "chunks": chunks,
+        "provider_calls": provider.calls(),
+    }))
+}
+
 /// Refuses runs that would need what is not built: their result would say nothing.
 fn needs(given: Given<'_>, folder: Option<&Folder>) -> Result<(), Stop> {
     if given.get("capabilities").is_some() {
@@ -41,8 +70,12 @@ fn needs(given: Given<'_>, folder: Option<&Folder>) -> Result<(), Stop> {
     if given.get("http").is_some() {
         return Err(Stop::NotBuilt(MEDIA));
     }
+    folder.map_or(Ok(()), needs_of_module)
+}
+
+fn needs_of_module(folder: &Folder) -> Result<(), Stop> {
     // A module that does not load is told so by the run itself.
-    let Some(Ok(module)) = folder.map(load) else { return Ok(()) };
+    let Ok(module) = load(folder) else { return Ok(()) };
     let Manifest { modalities, context, composition, .. } = &module.manifest;
     let takes_media = modalities.input.iter().any(|kind| *kind != InputModality::Text);
     let gives_media = modalities.output.iter().any(|kind| *kind != OutputModality::Text);

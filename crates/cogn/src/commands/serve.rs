@@ -1,0 +1,192 @@
+//! `cogn serve`: modules over HTTP, until Ctrl-C or SIGTERM. Opens to the world only with a key.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cognitive_contract::ports::AuditLog;
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_http::{AccessRecord, ApiKey, App, ServerConfig};
+use cognitive_library::{Library, Shelf};
+use cognitive_runtime::Host;
+use cognitive_store::Background;
+use tokio::net::TcpListener;
+
+use super::fail;
+use crate::embedded::Use;
+use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer};
+use crate::settings::{ProviderArgs, Settings};
+use crate::{env_vars, wiring};
+
+/// Options of `serve`.
+#[derive(Debug, clap::Args)]
+pub struct ServeArgs {
+    /// The address to listen on; another than this machine's own needs a key
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// The port; 0 takes any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 8000)]
+    port: u16,
+    /// File with keys, one `NAME KEY` per line; besides the one in `COGNITIVE_API_KEY`
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+    /// A web origin that may call from a browser; may be given more than once
+    #[arg(long, value_name = "ORIGIN")]
+    cors: Vec<String>,
+    /// Runs per minute and client; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    rate: u32,
+    /// Streams at once per client; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    streams: usize,
+    /// The largest body, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 2)]
+    max_body: usize,
+    /// Seconds that a model call goes on without its client; 0 ends it at once
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    grace: u64,
+    /// Seconds that open streams may take when the server stops
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    drain: u64,
+    /// Write no access log
+    #[arg(long)]
+    quiet: bool,
+    #[command(flatten)]
+    provider: ProviderArgs,
+}
+
+/// Serves until somebody stops it.
+pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
+    let prepared = prepare(args, library, printer);
+    let (host, config) = match prepared {
+        Ok(prepared) => prepared,
+        Err(failure) => return fail(&failure, printer),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = match runtime {
+        Ok(runtime) => runtime.block_on(listen(args, host, config, printer)),
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(()) => Exit::Good,
+        Err(error) => {
+            let address = SocketAddr::new(args.host, args.port);
+            printer.error(&format!("cannot listen on {address}: {error}"), Some("Choose another `--port`"));
+            Exit::Bad
+        }
+    }
+}
+
+async fn listen(
+    args: &ServeArgs,
+    host: Host,
+    config: ServerConfig,
+    printer: &Printer,
+) -> std::io::Result<()> {
+    let listener = TcpListener::bind((args.host, args.port)).await?;
+    let address = listener.local_addr()?;
+    // The signals are taken over before anybody is told that the server is there.
+    let stop = stop_signal()?;
+    printer.err(format!(
+        "{GOOD}listening{GOOD:#} on {NOTE}http://{address}{NOTE:#}, {FAINT}docs at /docs{FAINT:#}"
+    ));
+    cognitive_http::serve(App::new(host, config), listener, stop).await;
+    printer.err("stopped");
+    Ok(())
+}
+
+/// Resolves on Ctrl-C and, where there is one, on SIGTERM.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    #[cfg(unix)]
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    Ok(async move {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        #[cfg(not(unix))]
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}
+
+fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Host, ServerConfig), Failure> {
+    let settings = Settings::resolve(&args.provider, &wiring::config()?, &wiring::environment, "")?;
+    let keys = keys(args)?;
+    if keys.is_empty() && !args.host.is_loopback() {
+        let message = format!("{} can be reached from other machines, and there is no key", args.host);
+        return Err(Failure::new(ErrorCode::PermissionDenied, message)
+            .suggest("Set `COGNITIVE_API_KEY` or name a file with `--keys`, or listen on 127.0.0.1"));
+    }
+    let mut host =
+        Host::new(Arc::new(Shelf::new(library.clone())), wiring::provider(&settings, Use::Server)?);
+    host.gate = settings.gate;
+    host.audit_payloads = settings.audit_payloads;
+    match wiring::audit(&settings) {
+        Ok(books) => host.audit = books.map(in_background).transpose()?,
+        Err(reason) => printer.warning(&format!("runs are not recorded: {reason}")),
+    }
+    let mut config = ServerConfig::default();
+    config.keys = keys;
+    config.cors.clone_from(&args.cors);
+    config.runs_per_minute = args.rate;
+    config.streams_per_client = args.streams;
+    config.body_limit = args.max_body.saturating_mul(1 << 20);
+    config.call_timeout = settings.timeout;
+    config.grace = Duration::from_secs(args.grace);
+    config.drain = Duration::from_secs(args.drain);
+    if !args.quiet {
+        config.log = Some(Arc::new(log));
+    }
+    Ok((host, config))
+}
+
+fn in_background(books: Arc<dyn AuditLog>) -> Result<Arc<dyn AuditLog>, Failure> {
+    let complain = |reason: String| Printer.warning(&format!("a run was not recorded: {reason}"));
+    let background = Background::new(books, complain).map_err(|error| {
+        Failure::new(ErrorCode::InternalError, format!("the system gives no thread: {error}"))
+    })?;
+    Ok(Arc::new(background))
+}
+
+/// One line per answer: for people on a terminal, JSON everywhere else.
+fn log(record: &AccessRecord) {
+    if !Printer.for_people() {
+        return Printer.err(serde_json::to_string(record).unwrap_or_default());
+    }
+    let AccessRecord { method, path, status, client, latency_ms, .. } = record;
+    let style = if *status < 400 { GOOD } else { BAD };
+    Printer.err(format!("{style}{status}{style:#} {method} {path} {FAINT}{client} {latency_ms} ms{FAINT:#}"));
+}
+
+/// The key of the environment and those of the file.
+fn keys(args: &ServeArgs) -> Result<Vec<ApiKey>, Failure> {
+    let mut keys = Vec::new();
+    if let Some(key) = wiring::environment(env_vars::SERVER_KEY) {
+        keys.push(key_named("default", &key)?);
+    }
+    let Some(path) = &args.keys else { return Ok(keys) };
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::new(ErrorCode::InvalidReference, format!("cannot read `{}`: {error}", path.display()))
+    })?;
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (name, key) = line.split_once(char::is_whitespace).ok_or_else(|| {
+            let message = format!("line {} of `{}` is no `NAME KEY`", number + 1, path.display());
+            Failure::new(ErrorCode::InvalidInput, message)
+        })?;
+        keys.push(key_named(name, key.trim())?);
+    }
+    Ok(keys)
+}
+
+fn key_named(name: &str, key: &str) -> Result<ApiKey, Failure> {
+    ApiKey::new(name, key).ok_or_else(|| {
+        Failure::new(ErrorCode::InvalidInput, format!("the key `{name}` is too short"))
+            .suggest("A key has at least 16 characters; `openssl rand -hex 24` makes one")
+    })
+}

@@ -1,0 +1,166 @@
+//! The file of weights on disk: judged by length and hash, filled piece by piece, put in its place by one rename.
+//! Nothing under the final name is ever half there.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use cognitive_contract::text::hex;
+use cognitive_net::FileSink;
+use sha2::{Digest, Sha256};
+
+use super::{Known, Place, Watch, megabytes};
+
+/// What is at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// What should be there.
+    Right,
+    /// Something else; says what is wrong with it.
+    Wrong(String),
+}
+
+/// Judges a file by its length only. This costs nothing, and the engine checks the rest as it reads.
+#[must_use]
+pub fn look(known: &Known, path: &Path) -> Found {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Found::Nothing,
+        Err(error) => Found::Wrong(format!("it cannot be read: {error}")),
+        Ok(meta) if !meta.is_file() => Found::Wrong("it is not a file".to_owned()),
+        Ok(meta) if meta.len() != known.length => {
+            Found::Wrong(format!("it has {} bytes instead of {}", meta.len(), known.length))
+        }
+        Ok(_) => Found::Right,
+    }
+}
+
+/// Judges a file by its length and hash.
+#[must_use]
+pub fn check(known: &Known, path: &Path) -> Found {
+    let found = look(known, path);
+    if found != Found::Right {
+        return found;
+    }
+    let hashed = File::open(path).and_then(|file| {
+        let mut hash = Sha256::new();
+        absorb(&mut hash, file)?;
+        Ok(hash)
+    });
+    match hashed {
+        Err(error) => Found::Wrong(format!("it cannot be read: {error}")),
+        Ok(hash) => judge(known, hash),
+    }
+}
+
+fn judge(known: &Known, hash: Sha256) -> Found {
+    let hash = hex(&hash.finalize());
+    if hash == known.sha256 { Found::Right } else { Found::Wrong(format!("its sha256 is {hash}")) }
+}
+
+/// Judges weights that are in memory.
+#[must_use]
+pub fn check_bytes(known: &Known, bytes: &[u8]) -> Found {
+    let mut hash = Sha256::new();
+    hash.update(bytes);
+    judge(known, hash)
+}
+
+fn absorb(hash: &mut Sha256, mut source: impl Read) -> io::Result<u64> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut length = 0;
+    loop {
+        let read = match source.read(&mut buffer) {
+            Ok(0) => return Ok(length),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        hash.update(buffer.get(..read).unwrap_or_default());
+        length += read as u64;
+    }
+}
+
+/// A download that is under way. It is hashed as it comes, and what an earlier one left is taken up.
+pub(super) struct Part<'a> {
+    file: File,
+    hash: Sha256,
+    length: u64,
+    watch: &'a dyn Watch,
+}
+
+impl<'a> Part<'a> {
+    /// Opens what is there, or begins.
+    pub(super) fn open(path: &Path, watch: &'a dyn Watch) -> io::Result<Self> {
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let mut hash = Sha256::new();
+        // A device has no end; only what a regular file holds is worth reading.
+        let length = if file.metadata()?.is_file() { absorb(&mut hash, &mut file)? } else { 0 };
+        Ok(Self { file, hash, length, watch })
+    }
+
+    /// What it turned out to be.
+    pub(super) fn judge(self, known: &Known) -> Found {
+        judge(known, self.hash)
+    }
+}
+
+impl FileSink for Part<'_> {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.hash = Sha256::new();
+        self.length = 0;
+        self.watch.at(0);
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.hash.update(bytes);
+        self.length += bytes.len() as u64;
+        self.watch.at(self.length);
+        Ok(())
+    }
+}
+
+/// Puts a file that was judged into its place, and notes where it came from.
+pub(super) fn install(from: &Path, place: &Place, origin: &str) -> io::Result<()> {
+    // The name must not be there before the bytes are, also after a power cut.
+    File::open(from)?.sync_all()?;
+    fs::rename(from, place.file())?;
+    // Only for `cogn model list`; the weights are as good without it.
+    let _only_a_note = fs::write(place.origin(), format!("{origin}\n"));
+    Ok(())
+}
+
+/// Refuses to begin what cannot end: the disk has to have room for `bytes`, and some to breathe.
+pub(super) fn room(folder: &Path, bytes: u64) -> Result<(), String> {
+    const SPARE: u64 = 16 << 20;
+    let needed = bytes.saturating_add(SPARE);
+    match free(folder) {
+        Some(free) if free < needed => Err(format!(
+            "not enough room on the disk of `{}`: {} are needed, {} are free",
+            folder.display(),
+            megabytes(needed),
+            megabytes(free)
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(unix)]
+fn free(folder: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// Elsewhere a full disk is noticed when it is full.
+#[cfg(not(unix))]
+fn free(_: &Path) -> Option<u64> {
+    None
+}

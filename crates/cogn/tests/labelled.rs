@@ -1,0 +1,83 @@
+//! The labelled sets below `eval/`: every case can be run, and expects something of a place that the module has.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use cogn::eval::{Case, parse};
+use cognitive_contract::Module;
+use cognitive_library::Library;
+use serde_json::Value;
+
+const SETS: [&str; 4] = ["entity-extractor", "summarizer", "task-prioritizer", "text-classifier"];
+
+fn set(name: &str) -> Vec<Case> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../eval/{name}.jsonl"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    parse(&text).unwrap_or_else(|why| panic!("{name}: {why}"))
+}
+
+fn module(name: &str) -> Module {
+    Library::default().load(name).unwrap()
+}
+
+/// The schema of a place in the payload; steps into lists are numbers.
+fn schema_of<'a>(data: &'a Value, place: &str) -> Option<&'a Value> {
+    place.split('.').try_fold(data, |schema, word| match word.parse::<usize>() {
+        Ok(_) => schema.get("items"),
+        Err(_) => schema.get("properties")?.get(word),
+    })
+}
+
+#[test]
+fn every_set_has_forty_cases_that_its_module_takes() {
+    for name in SETS {
+        let (module, cases) = (module(name), set(name));
+        assert!(cases.len() >= 40, "{name}: {}", cases.len());
+        for case in &cases {
+            let refused = module.input_failure(&case.input);
+            assert!(refused.is_none(), "{name} {}: {}", case.id, refused.unwrap().message());
+            for place in case.expect.places() {
+                let known = ["ok", "error.code"].contains(&place)
+                    || schema_of(module.contract.data().schema(), place).is_some();
+                assert!(known, "{name} {}: the module has no `{place}`", case.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_text_is_there_twice_and_none_is_an_example() {
+    for name in SETS {
+        let examples =
+            module(name).examples.into_iter().map(|example| ("an example".to_owned(), example.input));
+        let cases = set(name).into_iter().map(|case| (case.id, case.input));
+        let mut seen: BTreeMap<String, String> = BTreeMap::new();
+        for (id, input) in examples.chain(cases) {
+            let text = input.get("text").or_else(|| input.get("tasks")).unwrap().to_string();
+            let earlier = seen.insert(text, id.clone());
+            assert!(earlier.is_none(), "{name}: {id} repeats {}", earlier.unwrap());
+        }
+    }
+}
+
+#[test]
+fn sentiments_are_balanced_and_labels_are_among_the_given() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../eval/text-classifier.jsonl");
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for line in std::fs::read_to_string(file).unwrap().lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let expect = case.get("expect").unwrap();
+        *counts.entry(expect.get("sentiment").unwrap().as_str().unwrap().to_owned()).or_default() += 1;
+        if let Some(label) = expect.get("label") {
+            let labels = case.pointer("/input/labels").and_then(Value::as_array).unwrap();
+            assert!(labels.contains(label), "{line}");
+        }
+    }
+    let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
+    assert!(most - least <= 1, "{counts:?}");
+    let allowed = module("text-classifier");
+    let allowed = allowed.contract.data().schema().pointer("/properties/sentiment/enum").unwrap();
+    assert_eq!(counts.len(), allowed.as_array().unwrap().len());
+}

@@ -1,0 +1,178 @@
+//! The network at its worst, seen from the outside: each fault ends in one envelope with the right code, inside its
+//! time, after the right number of requests. The books list every attempt, also the failed ones.
+
+use std::net::TcpListener;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::stub::{Act, SELF_SIGNED, Stub, Then, good, piece, streamed};
+use super::{Output, Run};
+
+/// One fault and what has to come of it.
+struct Fault {
+    name: &'static str,
+    service: Service,
+    script: Vec<Act>,
+    /// `--timeout`, in seconds.
+    timeout: u64,
+    /// The code; `None` for a run that works in the end.
+    code: Option<&'static str>,
+    /// How often the service is asked.
+    requests: usize,
+}
+
+/// Who is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Service {
+    /// A service without TLS, as it is asked.
+    Plain,
+    /// A service without TLS that is asked with TLS.
+    PlainForTls,
+    /// A service whose certificate nobody vouches for.
+    SelfSigned,
+    /// The same, but the certificate is among the trusted ones.
+    Trusted,
+    /// Nobody listens.
+    Nobody,
+}
+
+fn row(name: &'static str, script: Vec<Act>, code: &'static str, requests: usize) -> Fault {
+    Fault { name, service: Service::Plain, script, timeout: 10, code: Some(code), requests }
+}
+
+fn works(name: &'static str, script: Vec<Act>, requests: usize) -> Fault {
+    Fault { code: None, ..row(name, script, "", requests) }
+}
+
+fn at(service: Service, fault: Fault) -> Fault {
+    Fault { service, ..fault }
+}
+
+fn hurried(fault: Fault) -> Fault {
+    Fault { timeout: 1, ..fault }
+}
+
+fn table() -> Vec<Fault> {
+    let fine = || Act::stream(streamed(&good()));
+    let begun = || Act::stream(piece("{\"ok\": tr", None));
+    let greeting = || Act::stream(piece("", None));
+    let broken = || Act::error(500, "server_error", "The server had an error.");
+    let limited = |header: &str| Act::reply(429, header, "{}");
+    let full = "This model's maximum context length is 9 tokens, but you asked for 10.";
+    let comment = format!(": {}\n\n", "x".repeat(60_000));
+    vec![
+        // The connection.
+        at(Service::Nobody, row("connection refused", vec![], "E4001", 0)),
+        row("reset before the head", vec![Act::nothing(Then::Reset)], "E4001", 3),
+        row("closed before the head", vec![Act::nothing(Then::Close)], "E4001", 3),
+        row("reset in the middle of the text", vec![begun().then(Then::Reset)], "E2010", 1),
+        row("closed in the middle of the text", vec![begun().then(Then::Close)], "E2010", 1),
+        row("closed before the first text", vec![greeting().then(Then::Close)], "E2010", 3),
+        works("closed before the first text, then fine", vec![greeting().then(Then::Close), fine()], 2),
+        row("a stream without its closing mark", vec![begun()], "E2010", 1),
+        // Time.
+        hurried(row("no head", vec![Act::nothing(Then::Silence)], "E2002", 1)),
+        hurried(row("a head and then silence", vec![Act::stream("").then(Then::Silence)], "E2002", 1)),
+        hurried(row("half an answer and then silence", vec![begun().then(Then::Silence)], "E2002", 1)),
+        works("an answer whose connection stays open", vec![fine().then(Then::Silence)], 1),
+        // Statuses.
+        row("429", vec![limited("")], "E4002", 3),
+        row("429 that asks for no wait", vec![limited("retry-after: 0\r\n")], "E4002", 3),
+        row("429 that asks for too long a wait", vec![limited("retry-after: 31\r\n")], "E4002", 1),
+        works("429, then fine", vec![limited("retry-after: 0\r\n"), fine()], 2),
+        works("500, then fine", vec![broken(), fine()], 2),
+        row("500 for ever", vec![broken()], "E4001", 3),
+        row("401", vec![Act::error(401, "invalid_api_key", "Incorrect API key provided.")], "E4001", 1),
+        row("a prompt that does not fit", vec![Act::error(400, "context_length_exceeded", full)], "E4003", 1),
+        row("400 that nobody can place", vec![Act::error(400, "odd", "No.")], "E4000", 1),
+        // TLS.
+        at(Service::PlainForTls, row("no TLS on the other side", vec![fine()], "E4001", 1)),
+        at(Service::SelfSigned, row("a certificate of nobody", vec![fine()], "E4001", 1)),
+        at(Service::Trusted, works("the same certificate, trusted", vec![fine()], 1)),
+        // Bodies.
+        row("a page", vec![Act::reply(200, "content-type: text/html\r\n", "<html></html>")], "E4001", 1),
+        row("not JSON", vec![Act::stream("data: hello\n\n")], "E4001", 1),
+        row("an endless body", vec![Act::stream(comment).then(Then::Repeat)], "E2010", 1),
+        row("cut off by the limit of tokens", vec![Act::stream(piece("{", Some("length")))], "E2003", 1),
+        row("stopped by a filter", vec![Act::stream(piece("", Some("content_filter")))], "E2004", 1),
+        row("an empty answer", vec![Act::stream(piece("", Some("stop")))], "E1000", 1),
+    ]
+}
+
+/// What came of it, as the caller, the service and the books see it.
+struct Outcome {
+    output: Output,
+    elapsed: Duration,
+    requests: usize,
+    attempts: usize,
+}
+
+fn play(fault: &Fault) -> Outcome {
+    let stub = match fault.service {
+        Service::SelfSigned | Service::Trusted => Some(Stub::start_tls(fault.script.clone())),
+        Service::Plain | Service::PlainForTls => Some(Stub::start(fault.script.clone())),
+        Service::Nobody => None,
+    };
+    let place = stub.as_ref().map_or_else(free_place, |stub| stub.place.clone());
+    let scheme = if matches!(fault.service, Service::Plain | Service::Nobody) { "http" } else { "https" };
+    let trusted = (fault.service == Service::Trusted).then_some(SELF_SIGNED);
+    let run = Run::new(trusted);
+    let started = Instant::now();
+    let output =
+        run.summarizer(&format!("{scheme}://{place}/v1"), &["--timeout", &fault.timeout.to_string()]);
+    let elapsed = started.elapsed();
+    let books: Value = serde_json::from_str(&run.cogn(&["audit", "export"]).out).unwrap();
+    let attempts = books["receipt"]["attempts"].as_array().unwrap().len();
+    Outcome { output, elapsed, requests: stub.map_or(0, |stub| stub.asked().len()), attempts }
+}
+
+/// A place where nobody listens.
+fn free_place() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+fn judge(fault: &Fault, outcome: &Outcome) -> Vec<String> {
+    let Outcome { output, elapsed, requests, attempts } = outcome;
+    let code = output.envelope["error"]["code"].as_str();
+    let mut wrong = Vec::new();
+    if (output.code, code, &output.envelope["ok"])
+        != (i32::from(fault.code.is_some()), fault.code, &Value::Bool(fault.code.is_none()))
+    {
+        wrong.push(format!("{}: expected {:?}, found {}", fault.name, fault.code, output.all));
+    }
+    if *requests != fault.requests {
+        wrong.push(format!("{}: {requests} requests instead of {}", fault.name, fault.requests));
+    }
+    let expected = if fault.service == Service::Nobody { 3 } else { fault.requests };
+    if *attempts != expected {
+        wrong.push(format!("{}: {attempts} attempts in the books instead of {expected}", fault.name));
+    }
+    // The limit is for the call; starting a process on a busy machine takes time of its own.
+    if *elapsed > Duration::from_secs(fault.timeout + 4) {
+        wrong.push(format!("{}: took {elapsed:?}", fault.name));
+    }
+    wrong
+}
+
+// PIPE-009, PIPE-010, S-02, S-04, S-09: whatever happens, one envelope in time, and no request too many.
+#[test]
+fn pipe_009_010_every_fault_ends_in_its_envelope() {
+    let faults = table();
+    let outcomes: Vec<Outcome> = thread::scope(|scope| {
+        let runs: Vec<_> = faults.iter().map(|fault| scope.spawn(|| play(fault))).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    let wrong: Vec<String> =
+        faults.iter().zip(&outcomes).flat_map(|(fault, outcome)| judge(fault, outcome)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+// S-02: what the service asks for is passed on to whoever has to wait.
+#[test]
+fn a_wait_that_is_too_long_is_told() {
+    let stub = Stub::start(vec![Act::reply(429, "retry-after: 31\r\n", "{}")]);
+    let output = Run::new(None).summarizer(&stub.url(), &[]);
+    assert_eq!(output.envelope["error"]["details"]["retry_after_seconds"], 31, "{}", output.all);
+}

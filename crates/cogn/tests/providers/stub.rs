@@ -1,0 +1,222 @@
+//! A service on this machine that does what a test says: it answers, falls silent, breaks off or never ends. It speaks
+//! the wire format of OpenAI, with TLS or without. One request per connection; judges nothing.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection};
+use serde_json::{Value, json};
+
+/// The certificate of the service and its key. Nobody vouches for it.
+pub(crate) const SELF_SIGNED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/providers/self-signed.pem");
+
+/// What the service does with a request.
+#[derive(Clone)]
+pub(crate) struct Act {
+    /// Status line and headers; nothing is said without them.
+    head: Option<String>,
+    body: String,
+    then: Then,
+}
+
+/// What follows the body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It was all.
+    End,
+    /// The connection is closed, although more was announced.
+    Close,
+    /// The connection is reset.
+    Reset,
+    /// Nothing, until the client leaves.
+    Silence,
+    /// The same again, until the client leaves.
+    Repeat,
+}
+
+impl Act {
+    /// A whole answer.
+    pub(crate) fn reply(status: u16, headers: &str, body: impl Into<String>) -> Self {
+        let head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\n{headers}");
+        Self { head: Some(head), body: body.into(), then: Then::End }
+    }
+
+    /// An answer in events.
+    pub(crate) fn stream(body: impl Into<String>) -> Self {
+        Self::reply(200, "content-type: text/event-stream\r\n", body)
+    }
+
+    /// An error as the service words it.
+    pub(crate) fn error(status: u16, code: &str, message: &str) -> Self {
+        let body = json!({ "error": { "message": message, "type": code, "code": code } });
+        Self::reply(status, "content-type: application/json\r\n", body.to_string())
+    }
+
+    /// No answer at all.
+    pub(crate) fn nothing(then: Then) -> Self {
+        Self { head: None, body: String::new(), then }
+    }
+
+    pub(crate) fn then(mut self, then: Then) -> Self {
+        self.then = then;
+        self
+    }
+
+    /// The answer as it is sent. A body that never ends has no length; one that breaks off announced more.
+    fn opening(&self) -> Option<String> {
+        let length = match self.then {
+            Then::End => self.body.len(),
+            _ => self.body.len() + 1_000_000_000,
+        };
+        self.head.as_ref().map(|head| format!("{head}content-length: {length}\r\n\r\n"))
+    }
+}
+
+/// The answer that every good run ends with.
+pub(crate) fn good() -> Value {
+    json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
+            "data": { "rationale": "One topic.", "summary": "Short." } })
+}
+
+/// One event with a piece of an answer.
+pub(crate) fn piece(text: &str, finish: Option<&str>) -> String {
+    let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": finish });
+    format!("data: {}\n\n", json!({ "model": "stub-1", "choices": [choice] }))
+}
+
+/// A whole answer in pieces, as the service streams it.
+pub(crate) fn streamed(answer: &Value) -> String {
+    let text = answer.to_string();
+    let (first, second) = text.split_at(text.len() / 2);
+    let usage = json!({ "model": "stub-1", "choices": [], "usage": { "prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18 } });
+    let end = format!("data: {usage}\n\ndata: [DONE]\n\n");
+    piece(first, None) + &piece(second, None) + &piece("", Some("stop")) + &end
+}
+
+/// The service.
+pub(crate) struct Stub {
+    /// `127.0.0.1:PORT`.
+    pub(crate) place: String,
+    asked: Asked,
+}
+
+/// What the service was asked, one text per connection. Written before it answers, so that who has the answer can look.
+#[derive(Clone, Default)]
+struct Asked(Arc<Mutex<Vec<String>>>);
+
+impl Asked {
+    fn with<T>(&self, look: impl FnOnce(&mut Vec<String>) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Stub {
+    /// A service that follows the script, one act per connection, and keeps to the last.
+    pub(crate) fn start(script: Vec<Act>) -> Self {
+        Self::serve(script, converse)
+    }
+
+    /// The same behind TLS.
+    pub(crate) fn start_tls(script: Vec<Act>) -> Self {
+        let config = Arc::new(self_signed());
+        Self::serve(script, move |tcp, act, asked| {
+            let mut tls = ServerConnection::new(Arc::clone(&config)).unwrap();
+            converse(&mut rustls::Stream::new(&mut tls, tcp), act, asked)
+        })
+    }
+
+    fn serve(
+        script: Vec<Act>,
+        talk: impl Fn(&mut TcpStream, &Act, &Asked) -> std::io::Result<()> + Send + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = listener.local_addr().unwrap().to_string();
+        let asked = Asked::default();
+        let kept = asked.clone();
+        std::thread::spawn(move || {
+            for number in 0.. {
+                let Ok((mut tcp, _)) = listener.accept() else { return };
+                let act = script.get(number).or(script.last()).unwrap();
+                kept.with(|asked| asked.push(String::new()));
+                // A client that leaves, or that does not trust the certificate, is what some tests are about.
+                let _ = talk(&mut tcp, act, &kept);
+                // With a byte unread, this resets the connection.
+                drop(tcp);
+            }
+        });
+        Self { place, asked }
+    }
+
+    /// The address for `--base-url`.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/v1", self.place)
+    }
+
+    /// What was asked so far, one text per connection.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.with(|asked| asked.clone())
+    }
+}
+
+fn self_signed() -> ServerConfig {
+    let certificate = CertificateDer::from_pem_file(SELF_SIGNED).unwrap();
+    let key = PrivateKeyDer::from_pem_file(SELF_SIGNED).unwrap();
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    builder.with_single_cert(vec![certificate], key).unwrap()
+}
+
+/// One request and what the script says to it.
+fn converse<S: Read + Write>(stream: &mut S, act: &Act, asked: &Asked) -> std::io::Result<()> {
+    let request = match read_request(stream, usize::from(act.then == Then::Reset)) {
+        // Who greets with TLS is answered without.
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")?;
+            return until_the_client_leaves(stream);
+        }
+        read => read?,
+    };
+    asked.with(|asked| *asked.last_mut().unwrap() = request);
+    let Some(opening) = act.opening() else {
+        return if act.then == Then::Silence { until_the_client_leaves(stream) } else { Ok(()) };
+    };
+    stream.write_all(opening.as_bytes())?;
+    stream.write_all(act.body.as_bytes())?;
+    stream.flush()?;
+    match act.then {
+        Then::End | Then::Close | Then::Reset => Ok(()),
+        Then::Silence => until_the_client_leaves(stream),
+        Then::Repeat => loop {
+            stream.write_all(act.body.as_bytes())?;
+        },
+    }
+}
+
+fn until_the_client_leaves(stream: &mut impl Read) -> std::io::Result<()> {
+    while stream.read(&mut [0; 64])? > 0 {}
+    Ok(())
+}
+
+/// Reads a request but for its last bytes.
+fn read_request(stream: &mut impl Read, spare: usize) -> std::io::Result<String> {
+    let (mut asked, mut byte) = (String::new(), [0]);
+    while !asked.ends_with("\r\n\r\n") {
+        stream.read_exact(&mut byte)?;
+        asked.push(char::from(byte[0]));
+        // The first byte of a TLS handshake.
+        if asked.as_bytes() == [0x16] {
+            return Err(ErrorKind::InvalidData.into());
+        }
+    }
+    let head = asked.to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.map_or(0, |length| length.trim().parse().unwrap());
+    let mut body = vec![0; length.saturating_sub(spare)];
+    stream.read_exact(&mut body)?;
+    asked.push_str(&String::from_utf8_lossy(&body));
+    Ok(asked)
+}

@@ -1,0 +1,225 @@
+//! `cogn run` against real servers that speak chat completions: one that does all it is asked, and one that answers 500
+//! to a schema, counts no tokens and breaks off without a word. The same envelope comes from both.
+//!
+//! The servers are Python packages, `xllamacpp` and `llama-cpp-python[server]`, and need a model file. `COGN_TEST_PYTHON`
+//! names the Pythons to look into, `COGN_MODEL` the file. Where one is missing, a test prints what it lacks and shows
+//! nothing. Nothing is downloaded here.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "in a test, a panic is the report"
+)]
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A server of a Python package.
+struct Package {
+    install: &'static str,
+    import: &'static str,
+    script: &'static str,
+}
+
+const PREBUILT: Package =
+    Package { install: "xllamacpp", import: "xllamacpp", script: "tests/servers/prebuilt.py" };
+const BUILT_FROM_SOURCE: Package = Package {
+    install: "llama-cpp-python[server]",
+    import: "llama_cpp.server.app",
+    script: "tests/servers/source_built.py",
+};
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A running server. It ends when this value does, because its input is closed then.
+struct Server {
+    child: Child,
+    /// One server at a time: two would only take the processor from each other.
+    _turn: MutexGuard<'static, ()>,
+    /// Kept open: a server that cannot write its log would end.
+    _output: BufReader<ChildStdout>,
+    url: String,
+}
+
+impl Server {
+    /// Starts one; `None`, after saying why, if something is missing on this machine.
+    fn start(package: &Package) -> Option<Self> {
+        let Some(model) = model() else {
+            println!("skipped: no model file; set `COGN_MODEL` to a GGUF file");
+            return None;
+        };
+        let Some(python) = python(package) else {
+            println!(
+                "skipped: no Python with it; `pip install '{}'`, then set `COGN_TEST_PYTHON`",
+                package.install
+            );
+            return None;
+        };
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut child = Command::new(python)
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(package.script))
+            .arg(model)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        let address = loop {
+            line.clear();
+            assert!(output.read_line(&mut line).unwrap() > 0, "{} ended before it listened", package.script);
+            if let Some(address) = line.trim().strip_prefix("listening on ") {
+                break address;
+            }
+        };
+        let url = format!("{address}/v1");
+        Some(Self { child, _turn: turn, _output: output, url })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// The model file: named, or where `cogn` keeps it.
+fn model() -> Option<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cache")));
+    let kept = cache.map(|cache| cache.join("cogn/models/smollm2-135m-instruct-q4_1.gguf"));
+    env::var_os("COGN_MODEL").map(PathBuf::from).or(kept).filter(|path| path.is_file())
+}
+
+/// A Python that has the package. `COGN_TEST_PYTHON` may name several, as `PATH` does.
+fn python(package: &Package) -> Option<PathBuf> {
+    let named = env::var_os("COGN_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let has_it = |python: &PathBuf| {
+        let import = format!("import {}", package.import);
+        let mut command = Command::new(python);
+        command.args(["-c", &import]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    env::split_paths(&named).find(has_it)
+}
+
+/// A module so small that a small model can do it: two worked examples, one word to find.
+fn module() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| fs::write(folder.path().join(name), text).unwrap();
+    fs::create_dir(folder.path().join("examples")).unwrap();
+    write("module.yaml", "name: colour\nversion: 1.0.0\ntier: exec\n".to_owned());
+    write("prompt.md", "Name the colour in the text. Answer in the envelope.\n".to_owned());
+    write("schema.json", schema().to_string());
+    for (colour, text) in [("green", "a green leaf"), ("red", "a red car")] {
+        write(&format!("examples/{colour}.input.json"), json!({ "text": text }).to_string());
+        write(&format!("examples/{colour}.answer.json"), answer(colour).to_string());
+    }
+    folder
+}
+
+fn schema() -> Value {
+    let short = json!({ "type": "string", "maxLength": 40 });
+    json!({
+        "input": { "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } },
+        "meta": {
+            "type": "object",
+            "required": ["confidence", "risk", "explain"],
+            "properties": {
+                "confidence": { "type": "number", "minimum": 0.9, "maximum": 1 },
+                "risk": { "enum": ["none"] },
+                "explain": short,
+            },
+        },
+        "data": {
+            "type": "object",
+            "required": ["rationale", "colour"],
+            "properties": { "rationale": short, "colour": { "enum": ["red", "green", "blue"] } },
+            "additionalProperties": false,
+        },
+    })
+}
+
+fn answer(colour: &str) -> Value {
+    json!({ "ok": true,
+            "meta": { "confidence": 0.95, "risk": "none", "explain": "The word is there." },
+            "data": { "rationale": "The text says it.", "colour": colour } })
+}
+
+/// Runs the module as a process; the envelope it printed.
+fn run(server: &Server, more: &[&str]) -> Value {
+    let (home, module) = (tempfile::tempdir().unwrap(), module());
+    let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        .arg("run")
+        .arg(module.path())
+        .args(["--provider", "llamacpp", "--base-url", &server.url, "--model", "small"])
+        .args(["--seed", "7", "--timeout", "240", "--receipt"])
+        .args(more)
+        .current_dir(home.path())
+        .env_clear()
+        .env("HOME", home.path())
+        .output()
+        .unwrap();
+    let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.success(), envelope["ok"] == json!(true), "{envelope}");
+    envelope
+}
+
+/// The answer of a run without what differs from run to run.
+fn essence(envelope: &Value) -> Value {
+    let meta = &envelope["meta"];
+    let meta = json!({ "confidence": meta["confidence"], "risk": meta["risk"], "explain": meta["explain"] });
+    json!({ "ok": envelope["ok"], "meta": meta, "data": envelope["data"] })
+}
+
+/// How each attempt was bound, and what the server answered to it.
+fn attempts(envelope: &Value) -> Vec<(&str, u64)> {
+    let attempts = envelope["meta"]["provenance"]["attempts"].as_array().unwrap();
+    let attempt = |each: &Value| each["status"].as_u64().unwrap();
+    attempts.iter().map(|each| (each["decode"].as_str().unwrap(), attempt(each))).collect()
+}
+
+const BLUE: [&str; 4] = ["--set", "text=a blue hat", "--max-tokens", "120"];
+const CUT: [&str; 4] = ["--set", "text=a blue hat", "--max-tokens", "8"];
+
+/// More text than the servers read.
+fn too_much() -> String {
+    format!("text={}", "word ".repeat(2_000))
+}
+
+// D-05, PIPE-010: bound to the schema, tokens counted, limits told apart.
+#[test]
+fn d_05_a_server_that_does_as_it_is_asked() {
+    let Some(server) = Server::start(&PREBUILT) else { return };
+    let envelope = run(&server, &BLUE);
+    assert_eq!(essence(&envelope), answer("blue"), "{envelope}");
+    assert_eq!(envelope["meta"]["provenance"]["decode"], "native_schema");
+    assert_eq!(attempts(&envelope), [("native_schema", 200)]);
+    assert!(envelope["usage"]["output_tokens"].as_u64().unwrap() > 20, "{envelope}");
+    assert_eq!(run(&server, &CUT)["error"]["code"], "E2003");
+    assert_eq!(run(&server, &["--set", &too_much()])["error"]["code"], "E4003");
+}
+
+// D-05, PIPE-009: what the server cannot do is asked for with less, and the answer is the same.
+#[test]
+fn d_05_a_server_that_fails_on_schemas_and_counts_nothing() {
+    let Some(server) = Server::start(&BUILT_FROM_SOURCE) else { return };
+    let envelope = run(&server, &BLUE);
+    assert_eq!(essence(&envelope), answer("blue"), "{envelope}");
+    assert_eq!(envelope["meta"]["provenance"]["decode"], "json_mode");
+    assert_eq!(attempts(&envelope), [("native_schema", 500), ("json_mode", 200)]);
+    assert_eq!(envelope.get("usage"), None);
+    assert_eq!(run(&server, &CUT)["error"]["code"], "E2003");
+    // To a prompt that does not fit it answers 200 and an empty stream: all that can be said is that it broke off.
+    assert_eq!(run(&server, &["--set", &too_much()])["error"]["code"], "E2010");
+}

@@ -1,0 +1,105 @@
+//! `cogn run --stream` as a process: chunks line by line, text for people, and exactly one end.
+
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const REPLY: &str = r#"Here it is: {"ok": true, "meta": {"confidence": 0.95, "risk": "low", "explain": "e"}, "data": {"rationale": "Six times\nseven \u001b[2J.", "answer": "42"}}"#;
+
+fn place(mode: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let module = dir.path().join("m");
+    fs::create_dir_all(&module).unwrap();
+    let manifest =
+        json!({ "name": "m", "version": "1.0.0", "tier": "decision", "response": { "mode": mode } });
+    let schema = json!({
+        "input": { "type": "object", "required": ["n"] },
+        "data": { "type": "object", "required": ["rationale", "answer"] },
+    });
+    fs::write(module.join("module.yaml"), manifest.to_string()).unwrap();
+    fs::write(module.join("schema.json"), schema.to_string()).unwrap();
+    fs::write(module.join("prompt.md"), "Answer.").unwrap();
+    fs::write(dir.path().join("reply"), REPLY).unwrap();
+    dir
+}
+
+/// Exit code and stdout.
+fn cogn(dir: &TempDir, args: &[&str], stdin: &str) -> (i32, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        .args(args)
+        .current_dir(dir.path())
+        .env_clear()
+        .env("HOME", dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _unread = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+}
+
+fn stream(dir: &TempDir, input: &str, more: &[&str]) -> (i32, String) {
+    let args = ["run", "./m", "--input", input, "--provider", "replay", "--reply", "reply"];
+    cogn(dir, &[&args[..], more].concat(), "")
+}
+
+fn lines(out: &str) -> Vec<Value> {
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn stream_018_every_line_is_a_chunk_and_the_log_is_legal() {
+    let dir = place("streaming");
+    let (code, out) = stream(&dir, r#"{"n": 1}"#, &["--stream", "--output", "e.json"]);
+    let chunks = lines(&out);
+    assert_eq!(code, 0);
+    assert_eq!(chunks[0]["streaming"], true);
+    let deltas: String = chunks
+        .iter()
+        .filter(|chunk| chunk["chunk"]["field"] == "data.rationale")
+        .map(|chunk| chunk["chunk"]["delta"].as_str().unwrap())
+        .collect();
+    assert_eq!(deltas, "Six times\nseven \u{1b}[2J.");
+    assert_eq!(chunks.last().unwrap()["final"], true);
+    assert_eq!(cogn(&dir, &["check"], &out).0, 0);
+    let kept: Value = serde_json::from_str(&fs::read_to_string(dir.path().join("e.json")).unwrap()).unwrap();
+    assert_eq!(kept["data"], chunks.last().unwrap()["data"]);
+}
+
+#[test]
+fn stream_017_a_failure_before_the_call_is_one_error_chunk() {
+    let dir = place("streaming");
+    for input in ["{}", "{"] {
+        let (code, out) = stream(&dir, input, &["--stream"]);
+        assert_eq!((code, out.lines().count()), (1, 1), "{out}");
+        assert_eq!(lines(&out)[0]["ok"], false);
+        assert_eq!(cogn(&dir, &["check"], &out).0, 0);
+    }
+}
+
+// CAP-010
+#[test]
+fn stream_021_a_module_without_streams_gives_one_envelope_with_a_notice() {
+    let (code, out) = stream(&place("sync"), r#"{"n": 1}"#, &["--stream=ndjson"]);
+    let only = lines(&out);
+    assert_eq!((code, only.len()), (0, 1));
+    assert_eq!(only[0]["ok"], true);
+    let warnings = only[0]["meta"]["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["code"] == "E4010"), "{warnings:?}");
+}
+
+#[test]
+fn people_see_the_rationale_grow_and_then_a_card_and_nothing_acts_on_their_terminal() {
+    let (code, out) = stream(&place("both"), r#"{"n": 1}"#, &["--stream=text"]);
+    assert_eq!(code, 0);
+    assert!(out.starts_with("Six times\nseven \u{fffd}[2J.\n./m"), "{out:?}");
+    assert!(out.contains("42"), "{out}");
+    assert!(!out.contains('\u{1b}'), "{out:?}");
+}
