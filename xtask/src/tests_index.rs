@@ -93,11 +93,12 @@ fn ids_of_name(name: &str) -> Vec<String> {
     let mut from = None;
     let mut words = name.split('_').peekable();
     while let Some(word) = words.next() {
-        let number = (word.len() == 3).then(|| word.parse::<u32>().ok()).flatten();
+        let digits = digits_after(group);
+        let number = (word.len() == digits).then(|| word.parse::<u32>().ok()).flatten();
         match number {
             Some(last) if !group.is_empty() => {
                 let first = from.take().unwrap_or(last);
-                ids.extend((first..=last).map(|each| format!("{}-{each:03}", group.to_uppercase())));
+                ids.extend((first..=last).map(|each| format!("{}-{each:0digits$}", group.to_uppercase())));
                 if words.peek() == Some(&"to") {
                     words.next();
                     from = Some(last + 1);
@@ -109,18 +110,23 @@ fn ids_of_name(name: &str) -> Vec<String> {
     ids
 }
 
-/// Ids such as `ENV-002` anywhere in a text.
+/// Ids such as `ENV-002` anywhere in a text, and those of rulings, such as `S-04`.
 fn ids_in(text: &str) -> Vec<String> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     let words = text.split(|letter: char| !is_part(letter));
     words.filter(|word| is_id(word)).map(str::to_owned).collect()
 }
 
+/// Rulings have shorter numbers than requirements.
+fn digits_after(group: &str) -> usize {
+    if matches!(group, "d" | "D" | "s" | "S") { 2 } else { 3 }
+}
+
 fn is_id(word: &str) -> bool {
     word.split_once('-').is_some_and(|(group, number)| {
         !group.is_empty()
             && group.chars().all(|letter| letter.is_ascii_uppercase())
-            && number.len() == 3
+            && number.len() == digits_after(group)
             && number.chars().all(|digit| digit.is_ascii_digit())
     })
 }
@@ -136,11 +142,12 @@ mod tests {
             ids_of_name("compat_003_to_005_and_tier_001_x"),
             ["COMPAT-003", "COMPAT-004", "COMPAT-005", "TIER-001"]
         );
+        assert_eq!(ids_of_name("s_04_d_05_pauses_for_10_s"), ["S-04", "D-05"]);
         assert!(
             ids_of_name("takes_100_percent").contains(&"TAKES-100".to_owned()),
             "filtered by the list of requirements"
         );
-        assert_eq!(ids_in("// see VAL-016 and C-48"), ["VAL-016"]);
+        assert_eq!(ids_in("// see VAL-016, S-04 and C-48"), ["VAL-016", "S-04"]);
     }
 
     #[test]

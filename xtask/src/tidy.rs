@@ -51,15 +51,25 @@ fn maps_name_only_what_exists() {
 }
 
 /// What each crate may depend on within the workspace. Nothing else is allowed.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("cognitive-contract", &[]),
+    ("cognitive-http", &["cognitive-contract", "cognitive-runtime"]),
     ("cognitive-library", &["cognitive-contract"]),
+    ("cognitive-local", &["cognitive-contract"]),
     ("cognitive-net", &["cognitive-contract"]),
     ("cognitive-runtime", &["cognitive-contract", "cognitive-library"]),
     ("cognitive-store", &["cognitive-contract"]),
     (
         "cogn",
-        &["cognitive-contract", "cognitive-library", "cognitive-net", "cognitive-runtime", "cognitive-store"],
+        &[
+            "cognitive-contract",
+            "cognitive-http",
+            "cognitive-library",
+            "cognitive-local",
+            "cognitive-net",
+            "cognitive-runtime",
+            "cognitive-store",
+        ],
     ),
 ];
 
