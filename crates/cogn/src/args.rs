@@ -108,7 +108,13 @@ mod tests {
     fn every_command_in_the_documents_exists() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
         let mut checked = 0;
-        for page in ["README.md", "CONTRIBUTING.md", "docs/errors.md"] {
+        for page in [
+            "README.md",
+            "CONTRIBUTING.md",
+            "docs/errors.md",
+            "docs/serving.md",
+            "docs/examples-and-evaluation.md",
+        ] {
             let text = std::fs::read_to_string(format!("{root}/{page}")).unwrap();
             for command in commands(&text) {
                 let refused = Cli::try_parse_from(&command).err().map(|error| error.kind());

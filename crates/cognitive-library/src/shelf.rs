@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use cognitive_contract::{Failure, Module};
 
@@ -15,18 +15,36 @@ const MOST: usize = 1_000;
 
 type Stamp = Vec<(String, u64, Option<SystemTime>)>;
 
+/// A module on the shelf.
+#[derive(Debug)]
+struct Kept {
+    stamp: Stamp,
+    looked_at: Instant,
+    module: Arc<Module>,
+}
+
 /// A library that remembers what it loaded.
 #[derive(Debug, Default)]
 pub struct Shelf {
     library: Library,
-    loaded: Mutex<HashMap<String, (Stamp, Arc<Module>)>>,
+    /// For how long a look at the files counts.
+    patience: Duration,
+    loaded: Mutex<HashMap<String, Kept>>,
 }
 
 impl Shelf {
     /// An empty shelf in front of a library.
     #[must_use]
     pub fn new(library: Library) -> Self {
-        Self { library, loaded: Mutex::default() }
+        Self { library, patience: Duration::ZERO, loaded: Mutex::default() }
+    }
+
+    /// The same, looking at the files of a module at most once in this time. For a server that answers thousands of
+    /// requests a second, where each look costs as much as the rest of a run.
+    #[must_use]
+    pub fn looking_every(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// The library behind it.
@@ -35,25 +53,32 @@ impl Shelf {
         &self.library
     }
 
-    /// A module, ready to run. The files are looked at every time and read only when they changed.
+    /// A module, ready to run. Its files are looked at and read only when they changed.
     pub fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        if let Some(kept) = self.lock().get(name)
+            && kept.looked_at.elapsed() < self.patience
+        {
+            return Ok(Arc::clone(&kept.module));
+        }
         let found = self.library.find(name)?;
         let stamp = found.folder.stamp();
-        if let Some((known, module)) = self.lock().get(name)
-            && *known == stamp
+        let looked_at = Instant::now();
+        if let Some(kept) = self.lock().get_mut(name)
+            && kept.stamp == stamp
         {
-            return Ok(Arc::clone(module));
+            kept.looked_at = looked_at;
+            return Ok(Arc::clone(&kept.module));
         }
         let module = Arc::new(load(&found.folder).map_err(LoadError::into_failure)?);
         let mut loaded = self.lock();
         if loaded.len() >= MOST {
             loaded.clear();
         }
-        loaded.insert(name.to_owned(), (stamp, Arc::clone(&module)));
+        loaded.insert(name.to_owned(), Kept { stamp, looked_at, module: Arc::clone(&module) });
         Ok(module)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Stamp, Arc<Module>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Kept>> {
         // A panic while the lock was held leaves at worst a missing entry.
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,5 +107,23 @@ mod tests {
         assert_ne!(first.digest.module, second.digest.module);
         assert_eq!(first.digest.schema, second.digest.schema);
         assert!(Arc::ptr_eq(&shelf.module("summarizer").unwrap(), &shelf.module("summarizer").unwrap()));
+    }
+
+    #[test]
+    fn a_patient_shelf_does_not_look_again_until_its_time_has_come() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("cognitive/modules/m");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("module.yaml"), "name: m\nversion: 1.0.0\ntier: exec\n").unwrap();
+        fs::write(folder.join("prompt.md"), "p").unwrap();
+        fs::write(folder.join("schema.json"), r#"{"input": {}, "data": {}}"#).unwrap();
+        let library = || Library::new(dir.path(), None, &[]);
+        let (patient, eager) =
+            (Shelf::new(library()).looking_every(Duration::from_hours(1)), Shelf::new(library()));
+        patient.module("m").unwrap();
+        eager.module("m").unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(patient.module("m").is_ok());
+        assert!(eager.module("m").is_err());
     }
 }

@@ -3,10 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use cognitive_contract::ports::AuditLog;
 use cognitive_contract::{ErrorCode, Failure};
+use cognitive_http::config::AccessLog;
 use cognitive_http::{AccessRecord, ApiKey, App, ServerConfig};
 use cognitive_library::{Library, Shelf};
 use cognitive_runtime::Host;
@@ -18,6 +22,12 @@ use crate::embedded::Use;
 use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::settings::{ProviderArgs, Settings};
 use crate::{env_vars, wiring};
+
+/// Lines of the access log that may wait to be written.
+const LINES: usize = 4_096;
+
+/// How often the files of a module are looked at, at most. Nobody saves and asks faster than this.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Options of `serve`.
 #[derive(Debug, clap::Args)]
@@ -58,18 +68,26 @@ pub struct ServeArgs {
 
 /// Serves until somebody stops it.
 pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
-    let prepared = prepare(args, library, printer);
-    let (host, config) = match prepared {
+    let prepared = prepare(args, library, printer).and_then(|prepared| Ok((prepared, start_log(args)?)));
+    let ((host, mut config), log) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => return fail(&failure, printer),
     };
+    let writer = log.map(|(log, writer)| {
+        config.log = Some(log);
+        writer
+    });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(listen(args, host, config, printer)),
-        Err(error) => Err(error),
-    };
+    // The runtime goes here, and with it whoever could still write to the log.
+    let outcome = runtime.and_then(|runtime| runtime.block_on(listen(args, host, config, printer)));
+    if let Some(writer) = writer {
+        let _ = writer.join();
+    }
     match outcome {
-        Ok(()) => Exit::Good,
+        Ok(()) => {
+            printer.err("stopped");
+            Exit::Good
+        }
         Err(error) => {
             let address = SocketAddr::new(args.host, args.port);
             printer.error(&format!("cannot listen on {address}: {error}"), Some("Choose another `--port`"));
@@ -92,7 +110,6 @@ async fn listen(
         "{GOOD}listening{GOOD:#} on {NOTE}http://{address}{NOTE:#}, {FAINT}docs at /docs{FAINT:#}"
     ));
     cognitive_http::serve(App::new(host, config), listener, stop).await;
-    printer.err("stopped");
     Ok(())
 }
 
@@ -120,7 +137,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
             .suggest("Set `COGNITIVE_API_KEY` or name a file with `--keys`, or listen on 127.0.0.1"));
     }
     let mut host =
-        Host::new(Arc::new(Shelf::new(library.clone())), wiring::provider(&settings, Use::Server)?);
+        Host::new(Arc::new(Shelf::new(library.clone()).looking_every(LOOK)), wiring::provider(&settings, Use::Server)?);
     host.gate = settings.gate;
     host.audit_payloads = settings.audit_payloads;
     match wiring::audit(&settings) {
@@ -136,28 +153,54 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
     config.call_timeout = settings.timeout;
     config.grace = Duration::from_secs(args.grace);
     config.drain = Duration::from_secs(args.drain);
-    if !args.quiet {
-        config.log = Some(Arc::new(log));
-    }
     Ok((host, config))
 }
 
 fn in_background(books: Arc<dyn AuditLog>) -> Result<Arc<dyn AuditLog>, Failure> {
     let complain = |reason: String| Printer.warning(&format!("a run was not recorded: {reason}"));
-    let background = Background::new(books, complain).map_err(|error| {
-        Failure::new(ErrorCode::InternalError, format!("the system gives no thread: {error}"))
-    })?;
+    let background = Background::new(books, complain).map_err(no_thread)?;
     Ok(Arc::new(background))
 }
 
+fn no_thread(error: impl std::fmt::Display) -> Failure {
+    Failure::new(ErrorCode::InternalError, format!("the system gives no thread: {error}"))
+}
+
+/// The access log, written by a thread of its own: whoever reads it slowly must not hold up those who serve. Lines that do
+/// not fit are counted, and the number is said.
+fn start_log(args: &ServeArgs) -> Result<Option<(AccessLog, JoinHandle<()>)>, Failure> {
+    if args.quiet {
+        return Ok(None);
+    }
+    let (lines, waiting) = sync_channel::<String>(LINES);
+    let lost = Arc::new(AtomicUsize::new(0));
+    let missed = Arc::clone(&lost);
+    let write = move || {
+        for line in waiting {
+            Printer.err(line);
+            let missed = missed.swap(0, Ordering::Relaxed);
+            if missed > 0 {
+                Printer.warning(&format!("{missed} lines of the log were lost: nobody read them in time"));
+            }
+        }
+    };
+    let writer = std::thread::Builder::new().name("access-log".to_owned()).spawn(write).map_err(no_thread)?;
+    let log = move |record: &AccessRecord| {
+        if lines.try_send(line(record)).is_err() {
+            lost.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    Ok(Some((Arc::new(log), writer)))
+}
+
 /// One line per answer: for people on a terminal, JSON everywhere else.
-fn log(record: &AccessRecord) {
+fn line(record: &AccessRecord) -> String {
     if !Printer.for_people() {
-        return Printer.err(serde_json::to_string(record).unwrap_or_default());
+        return serde_json::to_string(record).unwrap_or_default();
     }
     let AccessRecord { method, path, status, client, latency_ms, .. } = record;
     let style = if *status < 400 { GOOD } else { BAD };
-    Printer.err(format!("{style}{status}{style:#} {method} {path} {FAINT}{client} {latency_ms} ms{FAINT:#}"));
+    format!("{style}{status}{style:#} {method} {path} {FAINT}{client} {latency_ms} ms{FAINT:#}")
 }
 
 /// The key of the environment and those of the file.
