@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::llm::at;
+
 /// A complaint of a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Complaint {
@@ -34,7 +36,7 @@ impl Complaint {
     /// Reads a frame of an answer with a good status; `None` if it is no complaint.
     pub(crate) fn of_frame(frame: &Value) -> Option<Self> {
         let failed =
-            frame.pointer("/base_resp/status_code").and_then(Value::as_i64).is_some_and(|code| code != 0);
+            at(frame, "/base_resp/status_code").and_then(Value::as_i64).is_some_and(|code| code != 0);
         if failed {
             return Self::of_member(frame, "base_resp");
         }

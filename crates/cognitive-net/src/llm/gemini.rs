@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::complaint::Complaint;
 use crate::frames::Shape;
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Reading, Wire, count, names_in, text_of, turns};
+use crate::llm::{Reading, Wire, at, count, names_in, text_of, turns};
 
 /// Seeds are 32-bit numbers here.
 const SEED: u64 = 0x7FFF_FFFF;
@@ -77,8 +77,8 @@ impl Wire for Gemini {
         if let Some(reason) = text_of(frame, "/promptFeedback/blockReason") {
             reading.finish = Some(Finish::Refused(format!("the prompt was blocked: {reason}")));
         }
-        let Some(candidate) = frame.pointer("/candidates/0") else { return Ok(()) };
-        for part in candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten() {
+        let Some(candidate) = at(frame, "/candidates/0") else { return Ok(()) };
+        for part in at(candidate, "/content/parts").and_then(Value::as_array).into_iter().flatten() {
             let thought = part.get("thought").and_then(Value::as_bool).unwrap_or(false);
             text(text_of(part, "/text").filter(|_| !thought).unwrap_or_default());
         }

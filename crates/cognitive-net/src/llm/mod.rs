@@ -134,9 +134,18 @@ pub(crate) fn is_thought(frame: &Value) -> bool {
     THOUGHTS.iter().filter_map(|place| text_of(frame, place)).any(|thought| !thought.is_empty())
 }
 
+/// What stands at a path such as `/choices/0`. The names in our paths need no escapes, so unlike a JSON pointer this
+/// allocates nothing; it is asked several times for every frame.
+pub(crate) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('/').skip(1).try_fold(value, |value, name| match value {
+        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+        other => other.get(name),
+    })
+}
+
 /// A text member.
-pub(crate) fn text_of<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
-    value.pointer(pointer).and_then(Value::as_str)
+pub(crate) fn text_of<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+    at(value, path).and_then(Value::as_str)
 }
 
 /// A count, zero if it is missing.

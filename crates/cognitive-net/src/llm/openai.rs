@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::complaint::Complaint;
 use crate::frames::Shape;
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Reading, Wire, count, messages_with_instructions, names_in, text_of};
+use crate::llm::{Reading, Wire, at, count, messages_with_instructions, names_in, text_of};
 
 /// Where one service differs from the others.
 #[derive(Debug, Clone, Copy)]
@@ -114,15 +114,15 @@ impl Wire for OpenAi {
     ) -> Result<(), Complaint> {
         reading.name_model(frame.get("model"));
         // Groq counts in a member of its own while it streams.
-        let usage = frame.get("usage").or_else(|| frame.pointer("/x_groq/usage"));
+        let usage = frame.get("usage").or_else(|| at(frame, "/x_groq/usage"));
         if let Some(usage) = usage.filter(|usage| usage.is_object()) {
             reading.usage = Some(Usage {
                 input_tokens: count(usage, "prompt_tokens"),
                 output_tokens: count(usage, "completion_tokens"),
             });
         }
-        let Some(choice) = frame.pointer("/choices/0") else { return Ok(()) };
-        for said in ["/delta", "/message"].iter().filter_map(|place| choice.pointer(place)) {
+        let Some(choice) = at(frame, "/choices/0") else { return Ok(()) };
+        for said in ["/delta", "/message"].iter().filter_map(|place| at(choice, place)) {
             text(text_of(said, "/content").unwrap_or_default());
             reading.refusal.push_str(text_of(said, "/refusal").unwrap_or_default());
         }
