@@ -93,6 +93,8 @@ pub struct Settings {
     pub gate: Gate,
     /// The store, unless the books are switched off.
     pub store: Option<PathBuf>,
+    /// The database, where context is kept whether the books are kept or not.
+    pub database: Option<PathBuf>,
     /// Whether records carry payloads.
     pub audit_payloads: bool,
     /// Whether weights must not be fetched.
@@ -131,6 +133,7 @@ impl Settings {
             strict_parse: args.strict_parse || config.strict_parse.unwrap_or(false),
             gate,
             store: store_path(config, environment),
+            database: database(config, environment),
             audit_payloads: config.audit.payloads.unwrap_or(false),
             offline: args.no_pull || offline(environment),
         })

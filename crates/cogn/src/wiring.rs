@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cognitive_contract::ports::{AuditLog, Provider};
+use cognitive_contract::ports::{AuditLog, ContextStore, Provider};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::Library;
 use cognitive_net::{ProviderConfig, Secret};
@@ -13,7 +13,7 @@ use cognitive_store::Store;
 use crate::config::Config;
 use crate::embedded::{self, Use};
 use crate::env_vars;
-use crate::settings::{Choice, Settings};
+use crate::settings::{self, Choice, Settings};
 
 /// A variable of the environment; an empty one is none.
 pub(crate) fn environment(name: &str) -> Option<String> {
@@ -81,4 +81,37 @@ pub(crate) fn audit(settings: &Settings) -> Result<Option<Arc<dyn AuditLog>>, St
     let Some(path) = &settings.store else { return Ok(None) };
     let store = Store::open(path).map_err(|error| error.to_string())?;
     Ok(Some(Arc::new(store)))
+}
+
+/// Books and context, which are one file; the error says why there is neither. Where the books are switched off, the
+/// file is created only for somebody who has said who he is.
+pub(crate) fn memory(settings: &Settings, named: bool) -> Result<Kept, String> {
+    let Some(path) = &settings.database else { return Ok(Kept::default()) };
+    let opened = if named || settings.store.is_some() {
+        Store::open(path).map(Some)
+    } else {
+        Store::open_existing(path)
+    };
+    let store = opened.map_err(|error| error.to_string())?.map(Arc::new);
+    let audit = store.clone().filter(|_| settings.store.is_some());
+    Ok(Kept {
+        audit: audit.map(|store| store as Arc<dyn AuditLog>),
+        context: store.map(|store| store as Arc<dyn ContextStore>),
+    })
+}
+
+/// The context that is kept, for somebody who only looks. A store that cannot be read is like none.
+pub(crate) fn kept_context() -> Result<Option<Arc<dyn ContextStore>>, Failure> {
+    let path = settings::database(&config()?, &environment);
+    let store = path.and_then(|path| Store::open_existing(&path).ok().flatten());
+    Ok(store.map(|store| Arc::new(store) as Arc<dyn ContextStore>))
+}
+
+/// What outlasts a run.
+#[derive(Default)]
+pub(crate) struct Kept {
+    /// The books.
+    pub(crate) audit: Option<Arc<dyn AuditLog>>,
+    /// Context.
+    pub(crate) context: Option<Arc<dyn ContextStore>>,
 }

@@ -1,4 +1,5 @@
-//! `cogn context` as a process: what one command keeps the next one finds, for the same user only.
+//! `cogn context` and runs with context as processes: what one command keeps the next one finds, for the same user
+//! only.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -16,10 +17,14 @@ impl Home {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// Exit code, stdout and stderr of a command.
+    /// Exit code, stdout and stderr of a command about context.
     fn cogn(&self, args: &[&str], stdin: &str) -> (i32, String, String) {
+        self.any(&[&["context"], args].concat(), stdin)
+    }
+
+    /// The same of any command.
+    fn any(&self, args: &[&str], stdin: &str) -> (i32, String, String) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
-            .arg("context")
             .args(args)
             .current_dir(self.0.path())
             .env_clear()
@@ -106,4 +111,104 @@ fn looking_creates_no_store() {
     assert_eq!(home.cogn(&["list"], "").0, 0);
     assert_eq!(home.cogn(&["gc"], "").0, 0);
     assert!(!home.0.path().join(".cognitive").exists());
+}
+
+/// The reply of a model as a file.
+fn saved(home: &Home, name: &str, data: &Value, emitted: &Value) -> String {
+    let reply = json!({
+        "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "Done." }, "data": data,
+        "_emitted_context": emitted,
+    });
+    let path = home.0.path().join(name);
+    std::fs::write(&path, reply.to_string()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+// CTX-008: the example of the context protocol (8.1), with what is printed there as replies.
+#[test]
+fn ctx_008_a_review_of_two_turns_is_two_commands() {
+    let home = Home::new();
+    let data =
+        |issues: Value| json!({ "issues": issues, "status": "needs_changes", "rationale": "As seen." });
+    let state = json!({ "session_state": { "files_reviewed": ["login.py"], "issues_found": 2 } });
+    let issues = json!(["SQL injection", "No rate limiting"]);
+    let first = saved(&home, "first.json", &data(issues.clone()), &state);
+    let as_ann = ["--user", "ann", "--session", "review"];
+    let turn = |command: &str, code: &str, who: &[&str], more: &[&str]| {
+        let input = json!({ "code": code, "_context": {} }).to_string();
+        let args = [&[command, "interactive-reviewer", "--input", &input], who, more].concat();
+        let (exit, out, err) = home.any(&args, "");
+        assert_eq!(exit, 0, "{out}{err}");
+        serde_json::from_str::<Value>(&out).unwrap()
+    };
+    let one = turn("run", "def login(u, p): ...", &as_ann, &["--reply", &first]);
+    assert_eq!((&one["_emitted_context"], &one["data"]["issues"]), (&state, &issues));
+    assert!(!one["meta"].to_string().contains("CONTEXT"), "{one}");
+
+    let second = saved(&home, "second.json", &data(json!(["No rate limiting"])), &json!({}));
+    let wish = "# Fix the SQL injection";
+    let asked = |who: &[&str]| turn("prompt", wish, who, &["--json"])["input"].as_str().unwrap().to_owned();
+    assert!(asked(&as_ann).contains(&state.to_string()), "{}", asked(&as_ann));
+    turn("run", wish, &as_ann, &["--reply", &second]);
+    let books = home.any(&["audit", "export", "--jsonl"], "").1;
+    assert_eq!(books.matches("context_access").count(), 1, "{books}");
+    assert!(!books.contains("login.py"), "{books}");
+    for other in [&["--user", "bob", "--session", "review"][..], &["--user", "ann"], &["--session", "review"]]
+    {
+        assert!(!asked(other).contains("login.py"), "{other:?}");
+    }
+}
+
+// CTX-003: the example of the context protocol (8.2).
+#[test]
+fn ctx_003_an_explanation_needs_a_profile_and_may_find_it_kept() {
+    let home = Home::new();
+    let data = json!({ "explanation": "It fetches.", "rationale": "Short, for an expert." });
+    let reply = saved(&home, "reply.json", &data, &json!({}));
+    let code = "async function fetchData() { ... }";
+    let explain = |input: Value, user: &str| {
+        let input = input.to_string();
+        let args = ["run", "adaptive-explainer", "--user", user, "--input", &input, "--reply", &reply];
+        serde_json::from_str::<Value>(&home.any(&args, "").1).unwrap()
+    };
+    assert_eq!(explain(json!({ "code": code }), "ann")["error"]["code"], "E1001");
+    for level in ["beginner", "expert"] {
+        let input = json!({ "code": code, "_context": { "user_profile": { "expertise_level": level } } });
+        assert_eq!(explain(input, "ann")["ok"], true);
+    }
+    home.cogn(&["set", "user_profile", r#"{"expertise_level":"expert"}"#, "--user", "ann"], "");
+    assert_eq!(explain(json!({ "code": code }), "ann")["ok"], true);
+    assert_eq!(explain(json!({ "code": code }), "bob")["error"]["code"], "E1001");
+}
+
+// S-46: the second reply is never read.
+#[test]
+fn s_46_the_same_input_is_answered_once_unless_asked_otherwise() {
+    let home = Home::new();
+    let module = home.0.path().join("cached");
+    std::fs::create_dir(&module).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(module.join(name), text).unwrap();
+    let emits = json!([{ "type": "analysis_cache", "ttl": 3600, "key_pattern": "${module}:${input_hash}" }]);
+    let manifest = json!({
+        "name": "cached", "version": "1.0.0", "responsibility": "Answer", "tier": "decision",
+        "context": { "emits": emits },
+    });
+    write("module.yaml", &manifest.to_string());
+    write("schema.json", r#"{"input": {"type": "object"}, "data": {"type": "object"}}"#);
+    write("prompt.md", "Answer.");
+    let reply = |n: u64| {
+        let data = json!({ "n": n, "rationale": "r" });
+        saved(&home, &format!("{n}.json"), &data, &json!({}))
+    };
+    let ask = |n: u64, more: &[&str]| {
+        let reply = reply(n);
+        let args = [&["run", "./cached", "--input", r#"{"q":1}"#, "--reply", &reply], more].concat();
+        serde_json::from_str::<Value>(&home.any(&args, "").1).unwrap()
+    };
+    assert_eq!(ask(1, &[])["data"]["n"], 1);
+    let again = ask(2, &[]);
+    assert_eq!((&again["data"]["n"], &again["meta"]["warnings"][0]["code"]), (&json!(1), &json!("CACHED")));
+    assert_eq!(ask(3, &["--no-cache"])["data"]["n"], 3);
+    assert_eq!(ask(4, &[])["data"]["n"], 3, "what was asked anew is what is kept");
+    assert_eq!(ask(5, &["--user", "ann"])["data"]["n"], 5, "every user has answers of his own");
 }

@@ -161,6 +161,11 @@ impl Envelope {
         allowed
     }
 
+    /// Takes a member beside the payload out.
+    pub fn take_beside(&mut self, name: &str) -> Option<Value> {
+        self.beside.shift_remove(name)
+    }
+
     /// A member beside the payload.
     #[must_use]
     pub fn beside(&self, name: &str) -> Option<&Value> {

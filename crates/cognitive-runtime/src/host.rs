@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cognitive_contract::policy::Caller;
-use cognitive_contract::ports::{AuditLog, Provider};
+use cognitive_contract::ports::{AuditLog, ContextStore, Provider};
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{Capabilities, Enforcement, Failure, Module, Warning};
 use cognitive_library::{Library, Shelf};
 use serde_json::Value;
+
+use crate::clock::Clock;
 
 /// The surroundings of all runs of a process. Safe to share between runs.
 #[non_exhaustive]
@@ -24,6 +26,10 @@ pub struct Host {
     pub audit: Option<Arc<dyn AuditLog>>,
     /// Whether records carry input and envelope.
     pub audit_payloads: bool,
+    /// Who keeps context between runs. Without, context comes from the caller alone and nothing is kept.
+    pub context: Option<Arc<dyn ContextStore>>,
+    /// What time it is for context that expires.
+    pub clock: Clock,
     /// What this runtime offers; an operator may switch parts off.
     pub capabilities: Capabilities,
 }
@@ -69,6 +75,8 @@ impl Host {
             gate: Gate::default(),
             audit: None,
             audit_payloads: false,
+            context: None,
+            clock: Clock::new(),
             capabilities: Capabilities::default(),
         }
     }
@@ -100,6 +108,7 @@ pub enum RunInput {
 /// How a run is to be done.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct RunOptions {
     /// Who asks.
     pub caller: Caller,
@@ -123,6 +132,14 @@ pub struct RunOptions {
     pub fuse: bool,
     /// Notices of the surface for `meta.warnings`.
     pub warnings: Vec<Warning>,
+    /// Whose context is read and kept. A surface takes it from whom it has recognised, never from the input.
+    pub user: Option<String>,
+    /// The tenant of the user, where there are tenants.
+    pub tenant: Option<String>,
+    /// The session that context is read from and kept for.
+    pub session: Option<String>,
+    /// Ask the model also where an answer to the same input is kept.
+    pub no_cache: bool,
 }
 
 impl Default for RunOptions {
@@ -139,6 +156,10 @@ impl Default for RunOptions {
             max_output_tokens: None,
             fuse: true,
             warnings: Vec::new(),
+            user: None,
+            tenant: None,
+            session: None,
+            no_cache: false,
         }
     }
 }

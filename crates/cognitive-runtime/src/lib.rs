@@ -7,9 +7,12 @@
 //! Opens no socket and no file of its own, reads no environment variable, writes to no terminal. Does not know HTTP
 //! status codes, exit codes or MCP. Always returns an [`Envelope`](cognitive_contract::Envelope).
 
+pub mod clock;
 pub mod declare;
 pub mod host;
+mod kept;
 pub mod live;
+pub mod memory;
 mod panics;
 mod pipeline;
 pub mod preview;
@@ -19,8 +22,10 @@ pub mod run;
 pub mod stages;
 pub mod stream;
 
+pub use clock::Clock;
 pub use declare::{CONFORMANCE_LEVEL, declaration};
 pub use host::{Host, RunOptions, RunRequest};
+pub use memory::Memory;
 pub use preview::{Preview, preview};
 pub use replay::Replay;
 pub use run::{run, run_until};

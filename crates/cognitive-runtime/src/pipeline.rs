@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use cognitive_contract::lower::Target;
-use cognitive_contract::ports::{Event, EventSink};
-use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Module, policy};
+use cognitive_contract::ports::{AuditRecord, Event, EventSink};
+use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Module, Warning, policy};
 
 use crate::host::{Host, RunRequest};
+use crate::kept::{self, Kept, Shelf};
 use crate::live::watch::{Watch, unless_blown};
 use crate::live::{Fuse, cut};
+use crate::memory::Memory;
 use crate::receipt::Receipt;
+use crate::stages::input::ValidInput;
 use crate::stages::output::Answer;
 use crate::stages::prompt::Prompt;
 use crate::stages::{call, input, output, parse, prompt, requirements, seal};
@@ -25,23 +28,81 @@ pub(crate) async fn answer(
     if let Some(refusal) = policy::invocation_refusal(&module.manifest, request.options.caller) {
         return Err(refusal);
     }
-    let input = input::validate(module, &request.input, request.options.enforcement)?;
+    let options = &request.options;
+    let memory = Memory::new(host.context.as_deref(), &host.clock, options);
+    let given = input::read(&request.input)?;
+    let (recalled, mut warnings) = memory.recall(module, given.value());
+    let input = input::validate(module, given, &recalled, options.enforcement)?;
     receipt.sha256.input = input.sha256();
-    let warnings = requirements::check(module, &input, host.provider.as_ref())?;
-    let mut prompt = prompt::build(module, &input)?;
+    warnings.extend(input.warnings().iter().cloned());
+    warnings.extend(requirements::check(module, &input, host.provider.as_ref())?);
+    let prompt = prompt::build(module, &input)?;
+    let shelf = Shelf::find(&memory, host, module, &input, options);
+    let kept = shelf.as_ref().filter(|_| !options.no_cache).and_then(|shelf| shelf.take(host, module));
+    let mut answer = match kept {
+        Some(kept) => answer_again(kept, watch, receipt),
+        None => {
+            warnings.extend(note_access(host, module, request, &input, receipt));
+            ask(host, module, request, prompt, watch, receipt).await?
+        }
+    };
+    let notices = answer.notices();
+    answer.warnings.extend(warnings);
+    if let Ok(envelope) = &mut answer.outcome {
+        answer.warnings.extend(memory.hand_on(module, &receipt.sha256.input, envelope, !receipt.kept));
+        if let Some(shelf) = shelf.filter(|_| !receipt.kept) {
+            let new = Kept { envelope: envelope.clone(), model: receipt.model.clone(), notices };
+            answer.warnings.extend(shelf.put(module, &new));
+        }
+    }
+    Ok(seal::seal(module, answer, receipt, options.receipt))
+}
+
+/// The answer of an earlier run to the same question.
+fn answer_again(kept: Kept, watch: &mut Watch<'_, '_>, receipt: &mut Receipt) -> Answer {
+    watch.event(Event::Stage("kept"));
+    receipt.kept = true;
+    receipt.model = kept.model;
+    let warnings = [vec![kept::notice()], kept.notices].concat();
+    Answer { outcome: Ok(kept.envelope), liberties: Vec::new(), repairs: Vec::new(), warnings }
+}
+
+/// Puts down which context the model is about to get, without any of its values. (CTX-043)
+fn note_access(
+    host: &Host,
+    module: &Module,
+    request: &RunRequest,
+    input: &ValidInput,
+    receipt: &Receipt,
+) -> Option<Warning> {
+    let (audit, access) = (host.audit.as_ref()?, input.access()?);
+    let trace_id = request.options.trace_id.as_deref().unwrap_or_default();
+    let hash = &receipt.sha256.input;
+    let mut record = AuditRecord::context_access(host.clock.now(), trace_id, &request.module, &access, hash);
+    record.version.clone_from(&module.manifest.version);
+    let noted = audit.record(&record);
+    noted.err().map(|reason| Warning::new("AUDIT", format!("the use of context was not recorded: {reason}")))
+}
+
+/// Asks the model, and asks it again after an answer that breaks the contract, as often as the caller allows.
+async fn ask(
+    host: &Host,
+    module: &Arc<Module>,
+    request: &RunRequest,
+    mut prompt: Prompt,
+    watch: &mut Watch<'_, '_>,
+    receipt: &mut Receipt,
+) -> Result<Answer, Failure> {
     let mut asks_left = request.options.reask;
     loop {
-        let mut answer = ask_once(host, module, request, &prompt, watch, receipt).await?;
+        let answer = ask_once(host, module, request, &prompt, watch, receipt).await?;
         match prompt.again(&answer).filter(|_| asks_left > 0) {
             Some(next) => {
                 prompt = next;
                 asks_left -= 1;
                 receipt.reasked += 1;
             }
-            None => {
-                answer.warnings.extend(warnings);
-                return Ok(seal::seal(module, answer, receipt, request.options.receipt));
-            }
+            None => return Ok(answer),
         }
     }
 }

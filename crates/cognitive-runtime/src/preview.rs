@@ -4,6 +4,7 @@ use cognitive_contract::ports::Example;
 use cognitive_contract::{Enforcement, Failure, Module};
 
 use crate::host::RunInput;
+use crate::memory::Memory;
 use crate::stages::prompt::Prompt;
 use crate::stages::{input, prompt};
 
@@ -21,9 +22,16 @@ pub struct Preview {
     pub estimated_tokens: u64,
 }
 
-/// Builds the prompt of a run, or says why the run would fail before the call.
-pub fn preview(module: &Module, given: &RunInput, enforcement: Enforcement) -> Result<Preview, Failure> {
-    let valid = input::validate(module, given, enforcement)?;
+/// Builds the prompt of a run, or says why the run would fail before the call. Without a memory nothing is recalled.
+pub fn preview(
+    module: &Module,
+    given: &RunInput,
+    enforcement: Enforcement,
+    memory: Option<&Memory<'_>>,
+) -> Result<Preview, Failure> {
+    let given = input::read(given)?;
+    let (recalled, _) = memory.map(|memory| memory.recall(module, given.value())).unwrap_or_default();
+    let valid = input::validate(module, given, &recalled, enforcement)?;
     let built = prompt::build(module, &valid)?;
     let estimated_tokens = built.estimated_tokens();
     let Prompt { instructions, examples, input } = built;

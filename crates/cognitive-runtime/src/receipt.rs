@@ -44,6 +44,9 @@ pub struct Receipt {
     /// Where the last call was cut because its answer could not become valid any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuse: Option<Blown>,
+    /// Whether the answer is one of an earlier run, and no model was asked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
     /// What exactly went in and came out.
     pub sha256: Hashes,
     /// Tokens of all calls together.

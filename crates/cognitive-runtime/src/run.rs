@@ -34,12 +34,12 @@ pub async fn run_until(
 /// The same with whoever else listens.
 pub(crate) async fn run_watched(
     host: &Host,
-    request: RunRequest,
+    mut request: RunRequest,
     watch: &mut Watch<'_, '_>,
     stop: impl Future<Output = Failure>,
 ) -> Envelope {
     let started = Instant::now();
-    let trace_id = request.options.trace_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    let trace_id = request.options.trace_id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string()).clone();
     let mut books = Books::default();
     let answered = panics::catch(find_and_answer(host, &request, watch, &mut books));
     let mut envelope = match unless_stopped(answered, stop).await {

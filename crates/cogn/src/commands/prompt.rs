@@ -3,11 +3,13 @@
 use cognitive_contract::Enforcement;
 use cognitive_contract::ports::Example;
 use cognitive_library::Library;
+use cognitive_runtime::{Clock, Memory, RunOptions};
 use serde_json::{Value, json};
 
 use super::fail;
 use super::given::InputArgs;
 use crate::printer::{Exit, FAINT, HEAD, Printer};
+use crate::wiring;
 
 /// Options of `prompt`.
 #[derive(Debug, clap::Args)]
@@ -19,6 +21,12 @@ pub struct PromptArgs {
     /// Do not enforce the input schema
     #[arg(long)]
     no_validate: bool,
+    /// The user whose kept context would be read; without, nobody's
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// The session that it would be read from
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -29,7 +37,11 @@ pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
     let enforcement = if args.no_validate { Enforcement::EnvelopeOnly } else { Enforcement::Full };
     let built = library.load(&args.module).and_then(|module| {
         let given = args.input.gather()?;
-        cognitive_runtime::preview(&module, &given, enforcement)
+        let (store, clock, mut options) = (wiring::kept_context()?, Clock::new(), RunOptions::default());
+        options.user.clone_from(&args.user);
+        options.session.clone_from(&args.session);
+        let memory = Memory::new(store.as_deref(), &clock, &options);
+        cognitive_runtime::preview(&module, &given, enforcement, Some(&memory))
     });
     let preview = match built {
         Ok(preview) => preview,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cognitive_contract::ports::{Event, EventSink, NullSink, Provider};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Warning};
 use cognitive_library::{Library, Shelf};
-use cognitive_runtime::{Host, Replay, RunOptions, RunRequest};
+use cognitive_runtime::{Clock, Host, Memory, Replay, RunOptions, RunRequest, preview};
 
 use super::given::{InputArgs, read_text};
 use super::stream::{self, Form};
@@ -48,6 +48,15 @@ pub struct RunArgs {
     /// Let the model go on also when its answer cannot become valid any more
     #[arg(long)]
     no_fuse: bool,
+    /// The user whose context is read and kept; without, nobody's
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// The session that context is read from and kept for
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Ask the model also where an answer to the same input is kept
+    #[arg(long)]
+    no_cache: bool,
     /// Also write the envelope to a file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -109,10 +118,20 @@ fn prepare(args: &RunArgs, library: &Library) -> Result<(Host, RunRequest), Fail
         let failure = Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
         return Err(failure.suggest("Put one of them into a file"));
     }
-    let input = args.input.gather()?;
+    let mut request = RunRequest::new(&args.module, serde_json::Value::Null);
+    request.input = args.input.gather()?;
+    request.options = options(args, &settings);
+    let kept = wiring::memory(&settings, args.user.is_some() || args.session.is_some());
+    let kept = kept.unwrap_or_else(|reason| {
+        let message = format!("the run is not recorded, and context is not kept: {reason}");
+        request.options.warnings.push(Warning::new("AUDIT", message));
+        wiring::Kept::default()
+    });
     if wiring::must_fetch(&settings) {
         // A run that fails before the call is not worth a download.
-        cognitive_runtime::preview(&library.load(&args.module)?, &input, enforcement(args))?;
+        let clock = Clock::new();
+        let memory = Memory::new(kept.context.as_deref(), &clock, &request.options);
+        preview(&library.load(&args.module)?, &request.input, enforcement(args), Some(&memory))?;
     }
     let provider: Arc<dyn Provider> = match reply {
         Some(path) => Arc::new(Replay::text(read_text(Some(path))?)),
@@ -121,18 +140,8 @@ fn prepare(args: &RunArgs, library: &Library) -> Result<(Host, RunRequest), Fail
     let mut host = Host::new(Arc::new(Shelf::new(library.clone())), provider);
     host.gate = settings.gate;
     host.audit_payloads = settings.audit_payloads;
-    let mut request = RunRequest::new(&args.module, serde_json::Value::Null);
-    request.input = input;
-    request.options = options(args, &settings);
-    match wiring::audit(&settings) {
-        Ok(audit) => host.audit = audit,
-        Err(reason) => {
-            request
-                .options
-                .warnings
-                .push(Warning::new("AUDIT", format!("the run is not recorded: {reason}")));
-        }
-    }
+    host.audit = kept.audit;
+    host.context = kept.context;
     Ok((host, request))
 }
 
@@ -150,6 +159,9 @@ fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
     options.seed = settings.seed;
     options.max_output_tokens = settings.max_tokens;
     options.fuse = !args.no_fuse;
+    options.user.clone_from(&args.user);
+    options.session.clone_from(&args.session);
+    options.no_cache = args.no_cache;
     if args.stream.is_some() && options.timeout == RunOptions::default().timeout {
         options.timeout = stream::LONGEST;
     }

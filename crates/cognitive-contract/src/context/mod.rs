@@ -24,7 +24,7 @@ pub use entry::{Caps, ContextEntry, ContextFilter, Owner, Place, Ttl, choose, us
 pub use flow::Flow;
 pub use key::{Key, Variables, key};
 pub use memory::MemoryContext;
-pub use prepare::{Access, Prepared, declares, label, prepare, visible_to, without_context};
+pub use prepare::{Access, Prepared, declares, label, prepare, prepare_text, visible_to, without_context};
 pub use sanitise::Sanitiser;
 
 use crate::meta::Warning;

@@ -71,6 +71,28 @@ pub fn prepare(
     sanitiser: &Sanitiser,
     enforcement: Enforcement,
 ) -> Result<Prepared, Failure> {
+    prepare_judged(module, input, sanitiser, enforcement, violations)
+}
+
+/// The same for free text, which fits no input schema by design: only its context is judged.
+pub fn prepare_text(
+    module: &Module,
+    input: &Value,
+    sanitiser: &Sanitiser,
+    enforcement: Enforcement,
+) -> Result<Prepared, Failure> {
+    prepare_judged(module, input, sanitiser, enforcement, |module, _, context| {
+        context_violations(module, context)
+    })
+}
+
+fn prepare_judged(
+    module: &Module,
+    input: &Value,
+    sanitiser: &Sanitiser,
+    enforcement: Enforcement,
+    judge: impl Fn(&Module, &Value, &Map<String, Value>) -> Vec<Violation>,
+) -> Result<Prepared, Failure> {
     let Value::Object(members) = input else { return Err(refused(module, vec![no_object("")])) };
     let given = match members.get(MEMBER) {
         None => Map::new(),
@@ -82,7 +104,7 @@ pub fn prepare(
     let taken = reduced(&module.manifest.context.accepts, given, &mut warnings);
     let input = without_context(input);
     if enforcement == Enforcement::Full {
-        let found = violations(module, &input, &taken);
+        let found = judge(module, &input, &taken);
         if !found.is_empty() {
             return Err(refused(module, found));
         }
@@ -175,6 +197,17 @@ fn reduce(accept: &Accept, value: &mut Value) {
 
 /// Everything that input and context break, each place once.
 fn violations(module: &Module, input: &Value, context: &Map<String, Value>) -> Vec<Violation> {
+    let mut found = context_violations(module, context);
+    let whole = with_context(module, input, context);
+    found.extend(module.contract.input().violations(whole.as_ref().unwrap_or(input), Side::Input));
+    let mut said = HashSet::new();
+    found.retain(|violation| said.insert(violation.path.clone()));
+    found.truncate(MOST);
+    found
+}
+
+/// What context breaks of what `accepts` says.
+fn context_violations(module: &Module, context: &Map<String, Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     for accept in &module.manifest.context.accepts {
         let path = pointer("/_context", &accept.kind);
@@ -191,10 +224,6 @@ fn violations(module: &Module, input: &Value, context: &Map<String, Value>) -> V
             }
         }
     }
-    let whole = with_context(module, input, context);
-    found.extend(module.contract.input().violations(whole.as_ref().unwrap_or(input), Side::Input));
-    let mut said = HashSet::new();
-    found.retain(|violation| said.insert(violation.path.clone()));
     found.truncate(MOST);
     found
 }

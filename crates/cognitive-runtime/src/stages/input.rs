@@ -1,65 +1,128 @@
-//! Stage 1: is the input fit to be sent to a model? (E1000, E1001)
-//! Changes nothing in it, and asks no model before it is sure.
+//! Stage 1: is the input fit to be sent to a model, and which context goes with it? (E1000, E1001)
+//! Changes nothing in what the caller sent, and asks no model before it is sure.
 
 use cognitive_contract::code::Blame;
-use cognitive_contract::{Enforcement, ErrorCode, Failure, Module};
+use cognitive_contract::context::{
+    Access, MEMBER, Prepared, Sanitiser, prepare, prepare_text, without_context,
+};
+use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning};
 use cognitive_library::json;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::host::RunInput;
+use crate::memory::NOTICE;
 use crate::receipt::canonical_sha256;
 
-/// Input that the module's contract accepts. Only [`validate`] makes one.
+/// What the caller sent, as JSON that nobody has judged. Only [`read`] makes one.
 #[derive(Debug, Clone)]
-pub struct ValidInput {
+pub struct Given {
     value: Value,
     arguments: Option<String>,
 }
 
-impl ValidInput {
-    /// The input object.
+impl Given {
+    /// The input.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.value
+    }
+}
+
+/// Input that the module's contract accepts, and its context. Only [`validate`] makes one.
+#[derive(Debug, Clone)]
+pub struct ValidInput {
+    prepared: Prepared,
+    arguments: Option<String>,
+}
+
+impl ValidInput {
+    /// The input object without context.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        self.prepared.input()
+    }
+
+    /// The context that the model gets, by type.
+    #[must_use]
+    pub fn context(&self) -> &Map<String, Value> {
+        self.prepared.context()
+    }
+
+    /// What is put down about the context; `None` if there is none.
+    #[must_use]
+    pub fn access(&self) -> Option<Access> {
+        self.prepared.access()
+    }
+
+    /// Notices for `meta.warnings`.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.prepared.warnings
     }
 
     /// The hash of the input without context, whatever the order of its members.
     #[must_use]
     pub fn sha256(&self) -> String {
-        let mut value = self.value.clone();
-        if let Value::Object(members) = &mut value {
-            members.shift_remove("_context");
-        }
-        canonical_sha256(&value)
+        canonical_sha256(self.value())
     }
 
     /// The user's text for `$ARGUMENTS`: given as such, or taken from the members that stand for it.
     #[must_use]
     pub fn arguments(&self) -> Option<&str> {
-        let member = |name: &str| self.value.get(name).and_then(Value::as_str);
+        let member = |name: &str| self.value().get(name).and_then(Value::as_str);
         self.arguments.as_deref().or_else(|| member("$ARGUMENTS")).or_else(|| member("query"))
     }
 }
 
-/// Accepts or refuses an input.
-pub fn validate(module: &Module, input: &RunInput, enforcement: Enforcement) -> Result<ValidInput, Failure> {
-    match input {
+/// Reads what the caller sent.
+pub fn read(input: &RunInput) -> Result<Given, Failure> {
+    Ok(match input {
         // Free text fits no schema by design; it becomes an object with the two customary names.
         RunInput::Text(text) => {
-            let value = json!({ "$ARGUMENTS": text, "query": text });
-            Ok(ValidInput { value, arguments: Some(text.clone()) })
+            Given { value: json!({ "$ARGUMENTS": text, "query": text }), arguments: Some(text.clone()) }
         }
-        RunInput::Json(value) => judge(module, value.clone(), enforcement),
-        RunInput::Raw(text) => judge(module, parse(text)?, enforcement),
-    }
+        RunInput::Json(value) => Given { value: value.clone(), arguments: None },
+        RunInput::Raw(text) => Given { value: parse(text)?, arguments: None },
+    })
 }
 
-fn judge(module: &Module, value: Value, enforcement: Enforcement) -> Result<ValidInput, Failure> {
-    let must_fit = enforcement == Enforcement::Full || !value.is_object();
-    match must_fit.then(|| module.input_failure(&value)).flatten() {
-        Some(failure) => Err(failure),
-        None => Ok(ValidInput { value, arguments: None }),
-    }
+/// Accepts or refuses an input. `recalled` is kept context of types that it does not bring along; where that does not
+/// fit any more, it counts as missing: the caller cannot help what an earlier run left behind.
+pub fn validate(
+    module: &Module,
+    given: Given,
+    recalled: &Map<String, Value>,
+    enforcement: Enforcement,
+) -> Result<ValidInput, Failure> {
+    let judge = if given.arguments.is_some() { prepare_text } else { prepare };
+    let sanitiser = Sanitiser::default();
+    let prepared = match together(&given.value, recalled) {
+        Some(whole) => judge(module, &whole, &sanitiser, enforcement).or_else(|_| {
+            let mut prepared = judge(module, &given.value, &sanitiser, enforcement)?;
+            prepared.warnings.push(unfit(recalled));
+            Ok(prepared)
+        })?,
+        None => judge(module, &given.value, &sanitiser, enforcement)?,
+    };
+    Ok(ValidInput { prepared, arguments: given.arguments })
+}
+
+/// An input with kept context beside its own; `None` if there is nothing to put together.
+fn together(given: &Value, recalled: &Map<String, Value>) -> Option<Value> {
+    let mut context = match given.get(MEMBER) {
+        None => Map::new(),
+        Some(own) => own.as_object()?.clone(),
+    };
+    context.extend(recalled.iter().map(|(kind, value)| (kind.clone(), value.clone())));
+    let Value::Object(mut members) = without_context(given) else { return None };
+    members.insert(MEMBER.to_owned(), Value::Object(context));
+    Some(Value::Object(members)).filter(|_| !recalled.is_empty())
+}
+
+fn unfit(recalled: &Map<String, Value>) -> Warning {
+    let kinds: Vec<String> = recalled.keys().map(|kind| format!("`{kind}`")).collect();
+    let message = format!("kept context does not fit the module and was left out: {}", kinds.join(", "));
+    Warning::new(NOTICE, message)
 }
 
 fn parse(text: &str) -> Result<Value, Failure> {

@@ -36,6 +36,13 @@ impl Answer {
     pub fn unreadable(failure: Failure) -> Self {
         Self { outcome: Err(failure), liberties: Vec::new(), repairs: Vec::new(), warnings: Vec::new() }
     }
+
+    /// Everything that is to be said of the answer, its liberties and repairs included.
+    #[must_use]
+    pub fn notices(&self) -> Vec<Warning> {
+        let repairs = self.repairs.iter().map(Repair::warning);
+        self.warnings.iter().cloned().chain(Liberty::warnings(&self.liberties)).chain(repairs).collect()
+    }
 }
 
 /// Judges an answer.

@@ -27,7 +27,6 @@ pub fn check(module: &Module, input: &ValidInput, provider: &dyn Provider) -> Re
     }
     let mut warnings = not_offered(manifest, provider);
     warnings.extend(no_media_in_the_answer(manifest).filter(|_| !takes_media));
-    warnings.extend(no_context(manifest));
     warnings.extend(no_composition(manifest));
     Ok(warnings)
 }
@@ -44,11 +43,10 @@ fn not_offered(manifest: &Manifest, provider: &dyn Provider) -> Vec<Warning> {
 }
 
 /// Where the first media item stands. Only modules that speak of modalities have any: to the others such an object is
-/// business data. Context is none of the input. (MEDIA-002)
+/// business data. (MEDIA-002)
 fn first_medium(manifest: &Manifest, input: &Value) -> Option<String> {
     let members = input.as_object().filter(|_| manifest.modalities.declared)?;
-    let members = members.iter().filter(|(name, _)| *name != "_context");
-    members.into_iter().find_map(|(name, value)| medium_below(value, text::pointer("", name)))
+    members.iter().find_map(|(name, value)| medium_below(value, text::pointer("", name)))
 }
 
 fn medium_below(value: &Value, place: String) -> Option<String> {
@@ -86,13 +84,6 @@ fn no_media_in_the_answer(manifest: &Manifest) -> Option<Warning> {
     let kinds = listed(kinds.map(|kind| kind.word()));
     let code = ErrorCode::MultimodalNotSupported.number();
     kinds.map(|kinds| Warning::new(code, format!("media in answers are not handled yet: {kinds}")))
-}
-
-fn no_context(manifest: &Manifest) -> Option<Warning> {
-    let accepted = manifest.context.accepts.iter().map(|accept| accept.kind.as_str());
-    let emitted = manifest.context.emits.iter().map(|emit| emit.kind.as_str());
-    let kinds = listed(accepted.chain(emitted))?;
-    Some(Warning::new("CONTEXT", format!("context is not handled yet; neither given nor kept: {kinds}")))
 }
 
 fn no_composition(manifest: &Manifest) -> Option<Warning> {

@@ -1,21 +1,17 @@
 //! Stage 6: add what only the runtime knows. Comes after validation, so that a closed meta schema cannot object.
 
 use cognitive_contract::violation::MOST;
-use cognitive_contract::{Envelope, Failure, Module, Warning, repair};
+use cognitive_contract::{Envelope, Failure, Module, Warning};
 use serde_json::Value;
 
 use super::output::Answer;
-use super::parse::Liberty;
 use crate::receipt::Receipt;
 
 /// Turns a judged answer into the envelope that the caller gets.
 #[must_use]
 pub fn seal(module: &Module, answer: Answer, receipt: &Receipt, show_receipt: bool) -> Envelope {
+    let mut warnings: Vec<Warning> = module.warnings.iter().cloned().chain(answer.notices()).collect();
     let mut envelope = answer.outcome.unwrap_or_else(Failure::into_envelope);
-    let liberties = Liberty::warnings(&answer.liberties);
-    let repairs = answer.repairs.iter().map(repair::Repair::warning);
-    let mut warnings: Vec<Warning> =
-        module.warnings.iter().cloned().chain(answer.warnings).chain(liberties).chain(repairs).collect();
     if warnings.len() > MOST {
         let more = warnings.len() - MOST;
         warnings.truncate(MOST);

@@ -15,7 +15,7 @@ use cognitive_runtime::stages::prompt::{Values, render};
 use cognitive_runtime::{Delivery, Host, Replay, RunRequest, run as run_module, stream as stream_module};
 use serde_json::{Value, json};
 
-use super::{CAPABILITIES, COMPOSITION, CONTEXT, Given, MEDIA, Outcome, Stop, broken, files, json_of};
+use super::{CAPABILITIES, COMPOSITION, Given, MEDIA, Outcome, Stop, broken, files, json_of};
 
 /// Runs a module with a model that says what the case wants it to say.
 pub(super) fn run(given: Given<'_>) -> Outcome {
@@ -76,13 +76,11 @@ fn needs(given: Given<'_>, folder: Option<&Folder>) -> Result<(), Stop> {
 fn needs_of_module(folder: &Folder) -> Result<(), Stop> {
     // A module that does not load is told so by the run itself.
     let Ok(module) = load(folder) else { return Ok(()) };
-    let Manifest { modalities, context, composition, .. } = &module.manifest;
+    let Manifest { modalities, composition, .. } = &module.manifest;
     let takes_media = modalities.input.iter().any(|kind| *kind != InputModality::Text);
     let gives_media = modalities.output.iter().any(|kind| *kind != OutputModality::Text);
     if takes_media || gives_media {
         Err(Stop::NotBuilt(MEDIA))
-    } else if !context.accepts.is_empty() || !context.emits.is_empty() {
-        Err(Stop::NotBuilt(CONTEXT))
     } else if composition.is_some() {
         Err(Stop::NotBuilt(COMPOSITION))
     } else {
@@ -194,7 +192,6 @@ mod tests {
         for manifest in [
             json!({ "modalities": { "input": ["text", "image"] } }),
             json!({ "modalities": { "output": ["audio"] } }),
-            json!({ "context": { "emits": [{ "type": "session_state" }] } }),
             json!({ "composition": { "pattern": "sequential" } }),
         ] {
             let outcome = outcome(&given(manifest.clone(), model.clone()));

@@ -98,6 +98,26 @@ fn ctx_003_required_context_that_is_missing_is_refused() {
     assert!(prepared(&module, json!({ "_context": { "user_profile": {} } })).is_ok());
 }
 
+// Free text fits no input schema; its context has to fit all the same.
+#[test]
+fn ctx_003_004_free_text_is_judged_by_its_context_alone() {
+    let accepts = json!({ "accepts": [{ "type": "a", "required": true, "schema": "a.json" }] });
+    let module =
+        module(accepts, json!({ "required": ["code"] }), &[("a.json", json!({ "type": "integer" }))]);
+    let text = |input: Value, enforcement| {
+        prepare_text(&module, &input, &Sanitiser::default(), enforcement)
+            .map(|prepared| prepared.context().len())
+            .map_err(|failure| failure.code())
+    };
+    let fits = json!({ "query": "q", "_context": { "a": 1 } });
+    assert_eq!(text(fits.clone(), Enforcement::Full), Ok(1));
+    assert!(prepared(&module, fits).is_err());
+    for wrong in [json!({ "query": "q" }), json!({ "query": "q", "_context": { "a": "x" } })] {
+        assert_eq!(text(wrong.clone(), Enforcement::Full), Err(ErrorCode::InvalidInput));
+        assert!(text(wrong, Enforcement::EnvelopeOnly).is_ok());
+    }
+}
+
 #[test]
 fn ctx_004_each_type_is_judged_by_its_file_and_by_the_input_schema() {
     let state = json!({ "type": "object", "required": ["n"], "properties": { "n": { "type": "integer" } } });

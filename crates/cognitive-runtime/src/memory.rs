@@ -1,0 +1,132 @@
+//! What a run knows from earlier runs of the same owner, and what it leaves for later ones. The laws are in
+//! `cognitive_contract::context`; this file brings store, owner and time to them.
+//! A store that fails costs a warning, never the run.
+
+use std::time::SystemTime;
+
+use cognitive_contract::context::{
+    ContextEntry, ContextFilter, EMITTED, MEMBER, Origin, Owner, Place, Variables, choose, emitted,
+    without_context,
+};
+use cognitive_contract::ports::ContextStore;
+use cognitive_contract::{Envelope, Module, Warning};
+use serde_json::{Map, Value};
+
+use crate::clock::Clock;
+use crate::host::RunOptions;
+use crate::receipt::canonical_sha256;
+
+/// The word of notices about context, as the laws use it.
+pub(crate) const NOTICE: &str = "CONTEXT";
+
+/// The type of context that holds what a module found out about one input.
+pub(crate) const CACHE: &str = "analysis_cache";
+
+/// The memory of one run: whose it is, where it is kept, and what time it is.
+#[derive(Clone)]
+pub struct Memory<'a> {
+    pub(crate) store: Option<&'a dyn ContextStore>,
+    pub(crate) owner: Owner,
+    clock: &'a Clock,
+    session: Option<&'a str>,
+}
+
+impl<'a> Memory<'a> {
+    /// The memory that a run with these options has.
+    #[must_use]
+    pub fn new(store: Option<&'a dyn ContextStore>, clock: &'a Clock, options: &'a RunOptions) -> Self {
+        let given = |id: &'a Option<String>| id.as_deref().filter(|id| !id.is_empty());
+        Self {
+            store,
+            owner: Owner::new(given(&options.tenant), given(&options.user)),
+            clock,
+            session: given(&options.session),
+        }
+    }
+
+    /// This moment.
+    pub(crate) fn now(&self) -> SystemTime {
+        self.clock.now()
+    }
+
+    /// What is kept of the types that a module accepts and that an input does not bring along, by type.
+    #[must_use]
+    pub fn recall(&self, module: &Module, input: &Value) -> (Map<String, Value>, Vec<Warning>) {
+        let (mut recalled, mut warnings) = (Map::new(), Vec::new());
+        let Some(store) = self.store.filter(|_| !module.manifest.context.accepts.is_empty()) else {
+            return (recalled, warnings);
+        };
+        let now = self.now();
+        let input_hash = canonical_sha256(&without_context(input));
+        let from = Place { session: self.session, input_hash: Some(&input_hash) };
+        for accept in &module.manifest.context.accepts {
+            if input.get(MEMBER).is_some_and(|given| given.get(&accept.kind).is_some()) {
+                continue;
+            }
+            let filter = ContextFilter { kind: Some(&accept.kind), from: Some(from) };
+            match store.list(&self.owner, filter, now) {
+                Ok(entries) => {
+                    let chosen = choose(accept, &entries, now);
+                    recalled.extend(chosen.map(|entry| (accept.kind.clone(), entry.value.clone())));
+                }
+                Err(reason) => {
+                    let message = format!("kept context cannot be read: {reason}");
+                    warnings.push(Warning::new(NOTICE, message));
+                    break;
+                }
+            }
+        }
+        (recalled, warnings)
+    }
+
+    /// Judges what an answer hands on, leaves only that in it, and keeps what is to be kept. A failure hands on nothing,
+    /// and an answer that is not new does not prolong the life of what it said of its input.
+    #[must_use]
+    pub fn hand_on(
+        &self,
+        module: &Module,
+        input_hash: &str,
+        envelope: &mut Envelope,
+        is_new: bool,
+    ) -> Vec<Warning> {
+        let given = envelope.take_beside(EMITTED);
+        if !envelope.ok() {
+            let message = "emitted context was dropped: a failure hands on nothing";
+            return given.map(|_| Warning::new(NOTICE, message)).into_iter().collect();
+        }
+        let hash = || input_hash.to_owned();
+        let origin = Origin { variables: self.variables(module, &hash), now: self.now() };
+        let emission = emitted(module, given.as_ref(), &origin);
+        if !emission.visible.is_empty() {
+            envelope.set_beside(EMITTED, Value::Object(emission.visible));
+        }
+        let mut warnings = emission.warnings;
+        let entries = emission.entries.into_iter().filter(|entry| is_new || entry.kind != CACHE);
+        warnings.extend(self.keep_all(&entries.collect::<Vec<_>>()));
+        warnings
+    }
+
+    fn keep_all(&self, entries: &[ContextEntry]) -> Option<Warning> {
+        let warning = |why: &str| Warning::new(NOTICE, format!("emitted context is not kept: {why}"));
+        if entries.is_empty() {
+            return None;
+        }
+        let Some(store) = self.store else { return Some(warning("this host has no store")) };
+        let kept = entries.iter().try_for_each(|entry| store.put(&self.owner, entry, entry.created));
+        kept.err().map(|reason| warning(&reason))
+    }
+
+    /// What keys are made of.
+    pub(crate) fn variables<'v>(
+        &'v self,
+        module: &'v Module,
+        input_hash: &'v dyn Fn() -> String,
+    ) -> Variables<'v> {
+        Variables {
+            module: &module.manifest.name,
+            input_hash,
+            user_id: self.owner.user_id(),
+            session_id: self.session,
+        }
+    }
+}
