@@ -2,6 +2,7 @@
 //! that all of them share. An adapter only translates. It opens no connection, waits for nothing and remembers nothing.
 
 pub(crate) mod anthropic;
+mod borrowed;
 pub(crate) mod compatible;
 pub(crate) mod gemini;
 pub(crate) mod ollama;
@@ -45,7 +46,7 @@ pub(crate) trait Wire: Send + Sync {
     /// What goes with every request; the key is marked as not to be shown.
     fn headers(&self) -> &HeaderMap;
 
-    /// The request for a call. The schema is there exactly if the terms bind to one.
+    /// The request for a call. The schema, or what stands for it, is there exactly if the terms bind to one.
     fn body(&self, call: &ModelCall, terms: &Terms, schema: Option<&Value>) -> Value;
 
     /// Reads one frame of an answer, or a whole answer: services that ignore the wish for a stream send the same

@@ -18,7 +18,7 @@ use crate::complaint::Complaint;
 use crate::fault::{Fault, Reporter};
 use crate::frames::{Frames, Unreadable};
 use crate::llm::terms::{Bind, Memory, Terms};
-use crate::llm::{Reading, Wire, is_thought};
+use crate::llm::{Reading, Wire, borrowed, is_thought};
 use crate::redact::Redactor;
 use crate::retry::{Again, Pause, retry_after, wait};
 
@@ -148,9 +148,10 @@ impl Remote {
 
     async fn send(&self, call: &ModelCall, terms: &Terms) -> Result<Response, reqwest::Error> {
         let schema = self.memory.schema(call).filter(|_| terms.bind == Bind::Schema);
-        let body = self.wire.body(call, terms, schema.map(|schema| &schema.schema));
+        let schema = schema.map(|schema| &schema.schema);
+        let body = borrowed::text(&self.wire.body(call, terms, schema.map(|_| &borrowed::PLACE)), schema);
         let request = self.client.post(self.wire.address().clone()).headers(self.wire.headers().clone());
-        request.header(CONTENT_TYPE, "application/json").body(body.to_string()).send().await
+        request.header(CONTENT_TYPE, "application/json").body(body).send().await
     }
 
     /// An answer with an error status. A guard that stops a prompt is no failure: it is the service's answer. (S-09)

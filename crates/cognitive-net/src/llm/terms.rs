@@ -203,7 +203,10 @@ impl Memory {
         let known = self.lock();
         let fits = |bind: Bind| match (bind, schema) {
             (Bind::Schema, None) => false,
-            (Bind::Schema, Some(schema)) => !known.bad_schemas.contains(&hash(schema)),
+            (Bind::Schema, Some(schema)) => {
+                // A hash reads the whole schema; usually there is nothing to compare it with.
+                known.bad_schemas.is_empty() || !known.bad_schemas.contains(&hash(schema))
+            }
             (Bind::Json | Bind::Prompt, _) => true,
         };
         let bind = self.ladder.iter().copied().find(|bind| !known.refused.contains(bind) && fits(*bind));
