@@ -54,6 +54,11 @@ struct Server {
 
 impl Server {
     fn start(more: &[&str]) -> Self {
+        Self::with_log(&[&["--quiet"], more].concat())
+    }
+
+    /// A server that writes its log to a pipe of which only the first line is read.
+    fn with_log(more: &[&str]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let module = home.path().join("cognitive/modules/words");
         std::fs::create_dir_all(&module).unwrap();
@@ -63,7 +68,7 @@ impl Server {
         let service = Stub::start(vec![Act::stream(answer())]);
         let url = service.url();
         let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
-            .args(["serve", "--port", "0", "--rate", "0", "--streams", "0", "--quiet"])
+            .args(["serve", "--port", "0", "--rate", "0", "--streams", "0"])
             .args(["--provider", "openai", "--base-url", &url, "--model", "stub"])
             .args(more)
             .current_dir(home.path())
@@ -200,6 +205,26 @@ fn requests_made_from_the_description_get_answers_as_described() {
     fuzzer.args(["--checks", checks, "--exclude-path-regex", "image|audio|video"]);
     let report = fuzzer.arg(format!("{}/openapi.json", server.base)).output().unwrap();
     assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stdout));
+}
+
+// A log that nobody reads holds up neither the requests nor the end.
+#[cfg(unix)]
+#[test]
+fn a_pipe_that_nobody_reads_does_not_hold_up_the_server() {
+    let mut server = Server::with_log(&[]);
+    let address = server.base.strip_prefix("http://").unwrap().to_owned();
+    // Each line is longer than its path; a pipe holds 64 KiB.
+    let path = "x".repeat(250);
+    for _ in 0..1_000 {
+        let mut connection = TcpStream::connect(&address).unwrap();
+        write!(connection, "GET /{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    }
+    let kill = format!("kill -TERM {}", server.child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    assert!(server.child.wait().unwrap().success());
 }
 
 /// Serves the page from another origin than the server's, and hands on what the page tells.

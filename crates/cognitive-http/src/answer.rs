@@ -1,8 +1,11 @@
 //! An envelope as an HTTP answer: its status (API-004) and the headers that let a gateway route without the payload.
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use cognitive_contract::{Envelope, ErrorCode, Failure};
+
+/// The longest value of a header that a module has a say in.
+const LONGEST: usize = 128;
 
 /// The status of an envelope. A code that a module made up itself is an answer that cannot be used, like any E3xxx.
 pub(crate) fn status(envelope: &Envelope) -> StatusCode {
@@ -38,7 +41,11 @@ fn of_code(code: ErrorCode) -> StatusCode {
 pub(crate) fn routing(envelope: &Envelope, tier: Option<&str>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let mut put = |name: &'static str, value: &str| {
-        if let Ok(value) = HeaderValue::from_str(value) {
+        // Codes come from modules. A header that no gateway takes would cost the whole answer.
+        if value.len() <= LONGEST
+            && value.is_ascii()
+            && let Ok(value) = HeaderValue::from_str(value)
+        {
             headers.insert(HeaderName::from_static(name), value);
         }
     };
@@ -98,7 +105,11 @@ pub(crate) fn failure_as(status: StatusCode, reason: Failure) -> Response<Body> 
 
 /// Any value as JSON. Nothing here may be kept by a cache.
 pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Response<Body> {
-    let text = serde_json::to_vec(value).unwrap_or_default();
+    json_text(status, serde_json::to_vec(value).unwrap_or_default().into())
+}
+
+/// The same for what is JSON already.
+pub(crate) fn json_text(status: StatusCode, text: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -160,5 +171,15 @@ mod tests {
         let response = envelope(&Envelope::from_value(value).unwrap(), Some("exec"));
         assert_eq!(response.headers()["cogn-tier"], "exec");
         assert!(!response.headers().contains_key("cogn-trace-id"), "a line break never reaches a header");
+        for code in ["E7001\r\nset-cookie: a=b", "É7001", &"E".repeat(100_000)] {
+            let value = serde_json::json!({
+                "ok": false,
+                "meta": { "confidence": 0, "risk": "high", "explain": "e" },
+                "error": { "code": code, "message": "m" }
+            });
+            let response = envelope(&Envelope::from_value(value).unwrap(), None);
+            assert!(!response.headers().contains_key("cogn-error-code"), "{code:.40}");
+            assert!(!response.headers().contains_key("set-cookie"));
+        }
     }
 }

@@ -1,17 +1,20 @@
 //! What all requests share: the host, the configuration, and what is going on right now.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use cognitive_contract::{ErrorCode, Failure, Module};
+use axum::body::Bytes;
+use cognitive_contract::{ErrorCode, Failure};
 use cognitive_runtime::Host;
 use tokio::sync::watch;
 
+use crate::catalog::{Catalog, Fresh};
 use crate::config::ServerConfig;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::session::Sessions;
+use crate::sessions::Sessions;
 
 /// A server without a socket. Cheap to clone.
 #[derive(Clone)]
@@ -24,8 +27,16 @@ pub(crate) struct Shared {
     pub(crate) limits: Arc<Limits>,
     pub(crate) sessions: Sessions,
     pub(crate) metrics: Metrics,
+    pub(crate) catalog: Catalog,
+    pub(crate) modules_count: Fresh<usize>,
+    pub(crate) modules_list: Fresh<Bytes>,
+    pub(crate) description: Fresh<Bytes>,
+    /// Sync runs that are going on.
+    busy: AtomicUsize,
     /// Set when the server takes no more work.
     pub(crate) draining: watch::Sender<bool>,
+    /// Set when what still goes on has to end.
+    pub(crate) ending: watch::Sender<bool>,
 }
 
 impl App {
@@ -39,7 +50,13 @@ impl App {
             limits,
             sessions: Sessions::default(),
             metrics: Metrics::default(),
+            catalog: Catalog::default(),
+            modules_count: Fresh::default(),
+            modules_list: Fresh::default(),
+            description: Fresh::default(),
+            busy: AtomicUsize::new(0),
             draining: watch::Sender::new(false),
+            ending: watch::Sender::new(false),
         }))
     }
 
@@ -48,17 +65,18 @@ impl App {
         crate::routes::router(Arc::clone(&self.0))
     }
 
-    /// Takes no more work, gives open streams the time that was configured, then ends each with an error chunk.
+    /// Takes no more work, gives what goes on the time that was configured, then ends each stream with an error chunk and
+    /// each other run with an envelope.
     pub async fn drain(&self) {
         self.0.draining.send_replace(true);
         let gone = async {
-            while self.0.sessions.open() > 0 {
+            while self.0.sessions.open() + self.0.busy.load(Ordering::SeqCst) > 0 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
         if tokio::time::timeout(self.0.config.drain, gone).await.is_err() {
-            let reason = Failure::new(ErrorCode::StreamInterrupted, "the server is shutting down");
-            self.0.sessions.cancel_all(&reason.suggest("Ask again in a moment"));
+            self.0.sessions.cancel_all(&shutting_down(ErrorCode::StreamInterrupted));
+            self.0.ending.send_replace(true);
         }
     }
 }
@@ -70,16 +88,32 @@ impl std::fmt::Debug for App {
 }
 
 impl Shared {
-    /// A module by its name. A path, which the command line takes as well, is none: a caller from outside has no
-    /// business with other folders.
-    pub(crate) fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        if name.is_empty() || name.len() > 128 || !name.bytes().all(plain) {
-            let name = cognitive_contract::text::cut(name, 128);
-            let failure =
-                Failure::new(ErrorCode::ModuleNotFound, format!("there is no module called: `{name}`"));
-            return Err(failure.suggest("`GET /api/modules` lists what is installed"));
-        }
-        self.host.modules.module(name)
+    /// Counts a sync run until it is dropped, so that a server that stops waits for it.
+    pub(crate) fn busy(self: &Arc<Self>) -> Busy {
+        self.busy.fetch_add(1, Ordering::SeqCst);
+        Busy(Arc::clone(self))
     }
+
+    /// Resolves when the time is up that a server gives its runs before it stops.
+    pub(crate) async fn time_is_up(&self) -> Failure {
+        let mut ending = self.ending.subscribe();
+        if ending.wait_for(|ending| *ending).await.is_err() {
+            return std::future::pending().await;
+        }
+        shutting_down(ErrorCode::ProviderUnavailable)
+    }
+}
+
+/// A sync run that is going on.
+pub(crate) struct Busy(Arc<Shared>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Why a run ends or does not begin when the server stops.
+pub(crate) fn shutting_down(code: ErrorCode) -> Failure {
+    Failure::new(code, "the server is shutting down").suggest("Ask again in a moment")
 }

@@ -160,15 +160,21 @@ fn accept(headers: &HeaderMap) -> (Option<Wanted>, Framing) {
     (None, Framing::Events)
 }
 
+/// Where the client left off, by its headers. A number that is none is a place that never was: the stream starts again.
+/// It must not become a second run that nobody asked for.
 fn by_headers(headers: &HeaderMap) -> Option<LeftOff> {
     let word = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if let (Some(session), Some(seq)) =
-        (word("x-cognitive-recovery-session"), word("x-cognitive-recovery-seq"))
-    {
-        return Some(LeftOff { session: session.to_owned(), place: Place::Chunks(seq.parse().ok()?, None) });
+    if let Some(session) = word("x-cognitive-recovery-session") {
+        let seq = word("x-cognitive-recovery-seq").and_then(|seq| seq.parse().ok());
+        return Some(LeftOff {
+            session: session.to_owned(),
+            place: Place::Chunks(seq.unwrap_or(u64::MAX), None),
+        });
     }
-    let (session, place) = word("last-event-id")?.rsplit_once(':')?;
-    Some(LeftOff { session: session.to_owned(), place: Place::Events(place.parse().ok()?) })
+    // An empty id means that there is none.
+    let last = word("last-event-id").filter(|id| !id.is_empty())?;
+    let (session, place) = last.rsplit_once(':').unwrap_or((last, ""));
+    Some(LeftOff { session: session.to_owned(), place: Place::Events(place.parse().unwrap_or(usize::MAX)) })
 }
 
 #[cfg(test)]
@@ -247,7 +253,13 @@ mod tests {
         let left_off = ask(&[], &body, true).left_off.unwrap();
         let checkpoint = Checkpoint { offset: 4, hash: "abcdef".to_owned() };
         assert_eq!(left_off.place, Place::Chunks(2, Some(checkpoint)));
-        assert_eq!(ask(&[("last-event-id", "nonsense")], &json!({}), true).left_off, None);
+        for odd in ["nonsense", "sess_a:-1", "sess_a:99999999999999999999999", "sess_a:", ":"] {
+            let left_off = ask(&[("last-event-id", odd)], &json!({}), true).left_off.unwrap();
+            assert_eq!(left_off.place, Place::Events(usize::MAX), "{odd}: a place that never was");
+        }
+        assert_eq!(ask(&[("last-event-id", "")], &json!({}), true).left_off, None);
+        let without = ask(&[("x-cognitive-recovery-session", "sess_a")], &json!({}), true).left_off.unwrap();
+        assert_eq!(without.place, Place::Chunks(u64::MAX, None));
     }
 
     #[test]

@@ -82,6 +82,8 @@ pub struct ServerConfig {
     pub body_limit: usize,
     /// The time for a request to arrive.
     pub read_timeout: Duration,
+    /// The time in which a client has to take at least something of what it is sent.
+    pub write_timeout: Duration,
     /// The time for each model call.
     pub call_timeout: Duration,
     /// The longest stream (S-04).
@@ -108,6 +110,7 @@ impl Default for ServerConfig {
             connections: 10_000,
             body_limit: 2 << 20,
             read_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
             call_timeout: Duration::from_mins(1),
             stream_limit: Duration::from_mins(5),
             heartbeat: Duration::from_secs(15),

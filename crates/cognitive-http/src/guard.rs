@@ -2,6 +2,7 @@
 //! Lets nothing through that a stranger's web page could send from a user's browser.
 
 use std::net::{IpAddr, SocketAddr};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,6 +11,7 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::Next;
 use cognitive_contract::{ErrorCode, Failure};
+use futures_util::FutureExt;
 
 use crate::answer;
 use crate::app::Shared;
@@ -42,7 +44,8 @@ pub(crate) async fn guard(
             let response = if method == Method::OPTIONS && origin.is_some() {
                 preflight()
             } else {
-                next.run(request).await
+                // A panic takes this answer, not the connection: what it held is dropped and never seen again.
+                AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| fault())
             };
             (name, response)
         }
@@ -54,9 +57,15 @@ pub(crate) async fn guard(
     if let Some(log) = &shared.config.log {
         let latency_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let method = method.to_string();
+        let path = cognitive_contract::text::cut(&path, 256).to_owned();
         log(&AccessRecord { method, path, status, client, trace_id: trace.id, latency_ms });
     }
     response
+}
+
+fn fault() -> Response<Body> {
+    let failure = Failure::new(ErrorCode::InternalError, "the server met a fault of its own");
+    answer::failure(failure.suggest("Report it with the trace id"))
 }
 
 /// The name of the client, or the answer that turns it away.
@@ -77,12 +86,14 @@ fn admit(shared: &Shared, request: &Request, address: Option<IpAddr>) -> Result<
         return Ok(address.map_or_else(|| "local".to_owned(), |address| address.to_string()));
     }
     // Whether the server lives is no secret, and who watches over it has no key.
-    if matches!(request.uri().path(), "/health" | "/ready") || request.method() == Method::OPTIONS {
+    // A browser asks without a key whether a page may send one; only `preflight` answers that.
+    let preflight = request.method() == Method::OPTIONS && headers.contains_key(header::ORIGIN);
+    if matches!(request.uri().path(), "/health" | "/ready") || preflight {
         return Ok(address.map_or_else(|| "local".to_owned(), |address| address.to_string()));
     }
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let shown =
-        shown.and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")));
+    let shown = shown.and_then(|value| value.split_once(' '));
+    let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, key)| key);
     shown.and_then(|key| ApiKey::find(&shared.config.keys, key.trim())).map(str::to_owned).ok_or_else(|| {
         let failure = Failure::new(ErrorCode::PermissionDenied, "a valid API key is needed")
             .suggest("Send `Authorization: Bearer KEY`");
@@ -99,7 +110,7 @@ fn origin_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
     let own = || {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let (_, after) = origin.split_once("://").unwrap_or_default();
-        host.is_some_and(|host| host.eq_ignore_ascii_case(after))
+        !after.is_empty() && host.is_some_and(|host| host.eq_ignore_ascii_case(after))
     };
     allowed.iter().any(|each| each == origin) || own()
 }
@@ -128,6 +139,10 @@ fn preflight() -> Response<Body> {
     response
 }
 
+/// What a page may read of an answer, besides its body.
+const EXPOSED: &str = "cogn-ok, cogn-confidence, cogn-risk, cogn-tier, cogn-error-code, cogn-trace-id, retry-after, \
+                       traceparent, x-cognitive-warning";
+
 /// The headers that every answer has.
 fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, response: &mut Response<Body>) {
     let headers = response.headers_mut();
@@ -144,7 +159,7 @@ fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, respon
         |origin: &&HeaderValue| shared.config.cors.iter().any(|each| each.as_bytes() == origin.as_bytes());
     if let Some(origin) = origin.filter(listed).and_then(|origin| origin.to_str().ok()) {
         put("access-control-allow-origin", origin);
-        put("access-control-expose-headers", answer::ROUTING);
+        put("access-control-expose-headers", EXPOSED);
     }
 }
 
@@ -165,6 +180,10 @@ mod tests {
         assert!(from("https://app.example") && from("http://localhost:8000"));
         assert!(!from("https://evil.example") && !from("null") && !from("https://app.example.evil"));
         assert!(origin_allowed(&HeaderMap::new(), &[]));
+        assert!(
+            !origin_allowed(&headers(&[("origin", "null"), ("host", "")]), &[]),
+            "no name is not our name"
+        );
     }
 
     #[test]

@@ -15,7 +15,15 @@ pub(crate) struct Limits {
     /// Runs that may come at once, as a share of a minute.
     burst: Duration,
     streams: usize,
-    clients: Mutex<HashMap<String, Client>>,
+    clients: Mutex<Clients>,
+}
+
+#[derive(Debug)]
+struct Clients {
+    by_name: HashMap<String, Client>,
+    /// When there are so many, the quiet ones go. Grows with those that are not quiet, so that looking through all of
+    /// them stays rare.
+    crowd: usize,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +42,7 @@ pub(crate) struct StreamPermit {
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        if let Some(client) = self.limits.lock().get_mut(&self.client) {
+        if let Some(client) = self.limits.lock().by_name.get_mut(&self.client) {
             client.streams = client.streams.saturating_sub(1);
         }
     }
@@ -44,7 +52,12 @@ impl Limits {
     pub(crate) fn new(runs_per_minute: u32, streams: usize) -> Self {
         let minute = Duration::from_mins(1);
         let interval = if runs_per_minute == 0 { Duration::ZERO } else { minute / runs_per_minute };
-        Self { interval, burst: minute, streams, clients: Mutex::default() }
+        Self {
+            interval,
+            burst: minute,
+            streams,
+            clients: Mutex::new(Clients { by_name: HashMap::new(), crowd: MANY }),
+        }
     }
 
     /// Takes note of a run at `now`; the error says how long to wait.
@@ -53,11 +66,7 @@ impl Limits {
             return Ok(());
         }
         let mut clients = self.lock();
-        if clients.len() >= MANY {
-            clients
-                .retain(|_, client| client.streams > 0 || client.busy_until.is_some_and(|until| until > now));
-        }
-        let client = clients.entry(name.to_owned()).or_default();
+        let client = clients.client(name, now);
         let begins = client.busy_until.map_or(now, |until| until.max(now));
         let ends = begins + self.interval;
         if ends > now + self.burst {
@@ -70,7 +79,7 @@ impl Limits {
     /// The right to one more stream, if the client has not used up its own (STREAM-023).
     pub(crate) fn stream(self: &Arc<Self>, name: &str) -> Option<StreamPermit> {
         let mut clients = self.lock();
-        let client = clients.entry(name.to_owned()).or_default();
+        let client = clients.client(name, Instant::now());
         if self.streams > 0 && client.streams >= self.streams {
             return None;
         }
@@ -78,15 +87,48 @@ impl Limits {
         Some(StreamPermit { limits: Arc::clone(self), client: name.to_owned() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Client>> {
+    fn lock(&self) -> MutexGuard<'_, Clients> {
         // A panic while the lock was held leaves at worst a count that is one off.
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clients {
+    fn client(&mut self, name: &str, now: Instant) -> &mut Client {
+        if self.by_name.len() >= self.crowd && !self.by_name.contains_key(name) {
+            self.by_name
+                .retain(|_, client| client.streams > 0 || client.busy_until.is_some_and(|until| until > now));
+            self.crowd = MANY.max(self.by_name.len() * 2);
+        }
+        self.by_name.entry(name.to_owned()).or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quiet_clients_are_forgotten_whichever_limit_is_set() {
+        let limits = Arc::new(Limits::new(0, 2));
+        let kept = limits.stream("kept").unwrap();
+        for number in 0..3 * MANY {
+            drop(limits.stream(&number.to_string()));
+            assert!(limits.lock().by_name.len() <= MANY);
+        }
+        assert!(limits.lock().by_name.contains_key("kept"), "who has a stream is not forgotten");
+        drop(kept);
+        let limits = Limits::new(60, 2);
+        let start = Instant::now();
+        for number in 0..3 * MANY {
+            limits.run(&number.to_string(), start).unwrap();
+        }
+        assert_eq!(limits.lock().by_name.len(), 3 * MANY, "who is busy is not forgotten");
+        for number in 0..=2 * MANY {
+            limits.run(&format!("later-{number}"), start + Duration::from_mins(2)).unwrap();
+        }
+        assert!(limits.lock().by_name.len() <= 2 * MANY + 1, "{}", limits.lock().by_name.len());
+    }
 
     #[test]
     fn s_29_a_minute_holds_so_many_runs_and_says_how_long_to_wait() {

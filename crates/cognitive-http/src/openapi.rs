@@ -12,16 +12,21 @@ use serde_json::{Map, Value, json};
 use crate::answer;
 use crate::app::Shared;
 use crate::routes::OPERATIONS;
+use crate::schemas;
 
-/// The whole description, made anew for every request: modules come and go.
+/// The whole description, made anew every second at most: modules come and go.
 pub(crate) async fn document(State(shared): State<Arc<Shared>>) -> Response<Body> {
-    answer::json(StatusCode::OK, &describe(&shared))
+    match shared.description.get(&shared, |shared| describe(shared).to_string().into()).await {
+        Ok(text) => answer::json_text(StatusCode::OK, text),
+        Err(failure) => answer::failure(failure),
+    }
 }
 
 fn describe(shared: &Shared) -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::new();
-    schemas.insert("Failure".to_owned(), failure_schema());
+    schemas.insert("Failure".to_owned(), schemas::failure());
+    schemas.insert("Chunk".to_owned(), schemas::chunk());
     for operation in &OPERATIONS {
         let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
         if let Some(entry) = entry.as_object_mut() {
@@ -29,7 +34,7 @@ fn describe(shared: &Shared) -> Value {
         }
     }
     for name in shared.host.modules.names() {
-        let Ok(module) = shared.module(&name) else { continue };
+        let Ok(module) = shared.host.modules.module(&name) else { continue };
         let key = format!("module-{name}");
         paths.insert(format!("/api/run/{name}"), json!({ "post": of_module(&name, &key, &module) }));
         let mut root = module.contract.root().clone();
@@ -50,6 +55,8 @@ fn describe(shared: &Shared) -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas,
+            "headers": schemas::headers(),
+            "parameters": schemas::parameters(),
             "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } },
         },
         "security": if shared.config.keys.is_empty() { json!([]) } else { json!([{ "key": [] }]) },
@@ -62,9 +69,15 @@ fn general(path: &str, summary: &str) -> Value {
         "summary": summary,
         "responses": {
             "200": { "description": "The answer" },
-            "default": failure_response(),
+            "default": schemas::failure_response(),
         },
     });
+    // Whether the server lives is no secret.
+    if matches!(path, "/health" | "/ready")
+        && let Some(members) = operation.as_object_mut()
+    {
+        members.insert("security".to_owned(), json!([]));
+    }
     let Some(members) = operation.as_object_mut() else { return operation };
     if path.contains("{module}") {
         let parameter =
@@ -96,55 +109,23 @@ fn general(path: &str, summary: &str) -> Value {
 fn of_module(name: &str, key: &str, module: &Module) -> Value {
     let mut input = module.contract.input().schema().clone();
     anchor(&mut input, &format!("{key}/x-module"));
-    let modes =
-        json!({ "name": "response_mode", "in": "query", "schema": { "enum": ["sync", "streaming"] } });
     let envelope = json!({ "$ref": format!("#/components/schemas/{key}-envelope") });
     json!({
         "operationId": format!("run-{name}"),
         "summary": module.manifest.responsibility,
-        "parameters": [modes],
+        "parameters": schemas::of_a_run(),
         "requestBody": { "required": true, "content": { "application/json": { "schema": input } } },
         "responses": {
             "200": {
                 "description": "The envelope of a success, or a stream of chunks",
+                "headers": schemas::headers_of_a_run(),
                 "content": {
                     "application/json": { "schema": envelope },
-                    "text/event-stream": {},
-                    "application/x-ndjson": {},
+                    "text/event-stream": { "x-itemSchema": schemas::reference("schemas", "Chunk") },
+                    "application/x-ndjson": { "x-itemSchema": schemas::reference("schemas", "Chunk") },
                 },
             },
-            "default": failure_response(),
-        },
-    })
-}
-
-fn failure_response() -> Value {
-    json!({
-        "description": "The envelope of a failure",
-        "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Failure" } } },
-    })
-}
-
-fn failure_schema() -> Value {
-    json!({
-        "type": "object",
-        "required": ["ok", "meta", "error"],
-        "properties": {
-            "ok": { "const": false },
-            "meta": {
-                "type": "object",
-                "required": ["confidence", "risk", "explain"],
-                "properties": {
-                    "confidence": { "type": "number", "minimum": 0, "maximum": 1 },
-                    "explain": { "type": "string", "maxLength": 280 },
-                },
-            },
-            "error": {
-                "type": "object",
-                "required": ["code", "message"],
-                "properties": { "code": { "type": "string" }, "message": { "type": "string" } },
-            },
-            "partial_data": { "type": "object" },
+            "default": schemas::failure_response(),
         },
     })
 }

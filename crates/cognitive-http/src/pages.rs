@@ -2,21 +2,28 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::body::{Body, Bytes};
+use axum::extract::State;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::answer;
 use crate::app::Shared;
+use crate::routes::Name;
 
 type Shares = State<Arc<Shared>>;
 
 /// `GET /health`: the process lives (API-003).
 pub(crate) async fn health(State(shared): Shares) -> Response<Body> {
-    let count = shared.host.modules.names().len();
+    let count = shared.modules_count.get(&shared, |shared| shared.host.modules.names().len()).await;
     let version = env!("CARGO_PKG_VERSION");
-    answer::json(StatusCode::OK, &json!({ "status": "ok", "version": version, "modules_count": count }))
+    match count {
+        Ok(count) => {
+            let body = json!({ "status": "ok", "version": version, "modules_count": count });
+            answer::json(StatusCode::OK, &body)
+        }
+        Err(failure) => answer::failure(failure),
+    }
 }
 
 /// `GET /ready`: the server takes work.
@@ -42,13 +49,20 @@ pub(crate) async fn capabilities(State(shared): Shares) -> Response<Body> {
 
 /// `GET /api/modules`: what is installed. A broken module is listed as such.
 pub(crate) async fn modules(State(shared): Shares) -> Response<Body> {
+    match shared.modules_list.get(&shared, list).await {
+        Ok(text) => answer::json_text(StatusCode::OK, text),
+        Err(failure) => answer::failure(failure),
+    }
+}
+
+fn list(shared: &Shared) -> Bytes {
     let names = shared.host.modules.names();
-    let modules: Vec<Value> = names.iter().map(|name| summary(&shared, name)).collect();
-    answer::json(StatusCode::OK, &json!({ "modules": modules }))
+    let modules: Vec<Value> = names.iter().map(|name| summary(shared, name)).collect();
+    json!({ "modules": modules }).to_string().into()
 }
 
 fn summary(shared: &Shared, name: &str) -> Value {
-    match shared.module(name) {
+    match shared.host.modules.module(name) {
         Ok(module) => json!({
             "name": name,
             "version": module.manifest.version,
@@ -62,8 +76,8 @@ fn summary(shared: &Shared, name: &str) -> Value {
 }
 
 /// `GET /api/modules/{name}`.
-pub(crate) async fn module(State(shared): Shares, Path(name): Path<String>) -> Response<Body> {
-    match shared.module(&name) {
+pub(crate) async fn module(State(shared): Shares, Name(name): Name) -> Response<Body> {
+    match shared.module(&name).await {
         Ok(module) => answer::json(
             StatusCode::OK,
             &json!({
@@ -83,8 +97,16 @@ pub(crate) async fn docs() -> Response<Body> {
     let mut response = Response::new(Body::from(include_str!("docs.html")));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    let policy = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
-                  frame-ancestors 'none'; base-uri 'none'";
+    let policy = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'self'; \
+                  frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    response
+}
+
+/// `GET /docs.js`: the script of that page, in a file of its own so that the page allows no other.
+pub(crate) async fn docs_script() -> Response<Body> {
+    let mut response = Response::new(Body::from(include_str!("docs.js")));
+    let kind = HeaderValue::from_static("text/javascript; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }

@@ -1,18 +1,22 @@
 //! The table of routes. Handlers hold no rule: they take a request apart and call the one function that answers it.
 //! Everything that is not in the table is answered with an envelope too.
 
+use std::error::Error;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Extension, Path, Query as QueryOf, Request, State};
+use axum::extract::{Extension, FromRequestParts, Path, Query as QueryOf, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use cognitive_contract::{ErrorCode, Failure};
+use http_body::Body as _;
 use serde_json::Value;
 
-use crate::app::Shared;
+use crate::app::{Shared, shutting_down};
 use crate::ask::Query;
+use crate::catalog::no_module;
 use crate::guard::{Client, guard};
 use crate::run::Incoming;
 use crate::{answer, openapi, pages, run, websocket};
@@ -45,7 +49,7 @@ pub(crate) const OPERATIONS: [Operation; 11] = [
 
 /// All routes, behind the guard.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
+    let routes = Router::new()
         .route("/api/run/{module}", post(run_named))
         .route("/v1/modules/{module}/execute", post(run_named))
         .route("/run", post(run_in_body))
@@ -57,17 +61,19 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/metrics", get(pages::metrics))
         .route("/openapi.json", get(openapi::document))
         .route("/docs", get(pages::docs))
+        .route("/docs.js", get(pages::docs_script))
         .route("/ws", get(websocket::upgrade))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
-        .with_state(shared)
+        .with_state(Arc::clone(&shared));
+    // Around all of it: a route of its own would add to a refusal which methods it has.
+    Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(shared, guard))
 }
 
 async fn run_named(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Client>,
-    Path(module): Path<String>,
+    Name(module): Name,
     request: Request,
 ) -> Response<Body> {
     match incoming(&shared, client, request).await {
@@ -116,8 +122,7 @@ async fn incoming(
     let (mut parts, body) = request.into_parts();
     let limit = shared.config.body_limit;
     if *shared.draining.borrow() {
-        let failure = Failure::new(ErrorCode::ProviderUnavailable, "the server is shutting down")
-            .suggest("Ask again in a moment");
+        let failure = shutting_down(ErrorCode::ProviderUnavailable);
         return Err(Box::new(answer::failure_as(StatusCode::SERVICE_UNAVAILABLE, failure)));
     }
     if !is_json(&parts.headers) {
@@ -125,13 +130,23 @@ async fn incoming(
             .suggest("Send `Content-Type: application/json`");
         return Err(Box::new(answer::failure(failure)));
     }
+    let too_large = || {
+        let failure =
+            Failure::new(ErrorCode::InputTooLarge, format!("the body is larger than {limit} bytes"))
+                .suggest("Send less input");
+        Box::new(answer::failure(failure))
+    };
+    // What says of itself that it is too large need not be sent at all.
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large());
+    }
     let reading = axum::body::to_bytes(body, limit);
     let body = match tokio::time::timeout(shared.config.read_timeout, reading).await {
         Ok(Ok(body)) => body,
+        Ok(Err(error)) if is_limit(&error) => return Err(too_large()),
         Ok(Err(_)) => {
-            let failure =
-                Failure::new(ErrorCode::InputTooLarge, format!("the body is larger than {limit} bytes"))
-                    .suggest("Send less input");
+            let failure = Failure::new(ErrorCode::ParseError, "the body broke off or is not framed as HTTP")
+                .suggest("Send it again");
             return Err(Box::new(answer::failure(failure)));
         }
         Err(_) => {
@@ -145,6 +160,29 @@ async fn incoming(
         return Err(Box::new(answer::failure(failure)));
     };
     Ok(Incoming { client, headers: std::mem::take(&mut parts.headers), query, body })
+}
+
+fn is_limit(error: &axum::Error) -> bool {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if cause.is::<http_body_util::LengthLimitError>() {
+            return true;
+        }
+        source = cause.source();
+    }
+    false
+}
+
+/// The name of a module in a path. Bytes that are no text name none.
+pub(crate) struct Name(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Response<Body>;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.map(|Path(name)| Self(name)).map_err(|_| answer::failure(no_module(parts.uri.path())))
+    }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Response};
+use axum::http::{HeaderMap, Response, StatusCode};
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::ports::NullSink;
 use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
@@ -14,10 +14,10 @@ use serde_json::json;
 
 use crate::answer;
 use crate::app::Shared;
-use crate::ask::{self, Ask, LeftOff, Place, Query};
+use crate::ask::{self, Ask, LeftOff, Options, Query};
 use crate::guard::Client;
 use crate::limits::StreamPermit;
-use crate::session::{Reader, Session};
+use crate::session::{Reader, Resumption, Session};
 use crate::transport;
 
 /// Everything about a request but its module.
@@ -38,13 +38,13 @@ pub(crate) async fn answer(shared: &Arc<Shared>, name: &str, incoming: Incoming)
 
 async fn try_answer(shared: &Arc<Shared>, name: &str, incoming: Incoming) -> Result<Response<Body>, Failure> {
     let client = &incoming.client;
-    let module = shared.module(name)?;
+    let module = known(shared, client, name).await?;
     let properties = module.contract.input().schema().get("properties");
     let takes_input = properties.is_some_and(|properties| properties.get("input").is_some());
     let mut ask = ask::read(&incoming.headers, &incoming.query, &incoming.body, takes_input)?;
     let mut warnings = Vec::new();
     if let Some(left_off) = ask.left_off.take() {
-        match resume(shared, client, &left_off)? {
+        match resume(shared, client, name, &left_off)? {
             Some((reader, opening)) => return Ok(respond(shared, &module, &ask, reader, Some(opening))),
             None => warnings.push(Warning::new(
                 ErrorCode::SessionExpired.number(),
@@ -54,12 +54,10 @@ async fn try_answer(shared: &Arc<Shared>, name: &str, incoming: Incoming) -> Res
     }
     within_rate(shared, client)?;
     let agreed = shared.host.capabilities.agree(module.manifest.response.mode, ask.wanted);
-    if ask.options.require_streaming && !agreed.streaming {
-        return Err(Failure::new(ErrorCode::StreamingNotSupported, "the module does not stream")
-            .suggest("Ask without `require_streaming`"));
-    }
+    forbidden_fallback(&ask.options, agreed.streaming)?;
     warnings.extend(agreed.warning);
-    let mut options = options(shared, &ask, client);
+    let mut options = options(shared, &ask.options);
+    options.trace_id = Some(client.trace.id.clone());
     options.warnings = warnings;
     let request = RunRequest {
         module: name.to_owned(),
@@ -68,9 +66,15 @@ async fn try_answer(shared: &Arc<Shared>, name: &str, incoming: Incoming) -> Res
     };
     if !agreed.streaming {
         let started = Instant::now();
-        let envelope = cognitive_runtime::run(&shared.host, request, &mut NullSink).await;
+        let _busy = shared.busy();
+        let envelope =
+            cognitive_runtime::run_until(&shared.host, request, &mut NullSink, shared.time_is_up()).await;
         shared.metrics.ran(name, &envelope, started.elapsed());
-        return Ok(answer::envelope(&envelope, Some(module.manifest.tier.word())));
+        let mut response = answer::envelope(&envelope, Some(module.manifest.tier.word()));
+        if !envelope.ok() && *shared.ending.borrow() {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        }
+        return Ok(response);
     }
     let mut reader = start(shared, client, request, ask.options.chunk_type, permit(shared, client)?);
     // STREAM-017: what fails before the first chunk is an ordinary answer; nothing has been sent yet.
@@ -92,14 +96,32 @@ fn respond(
     transport::response(ask.framing, reader, opening, shared.config.heartbeat, tier, ask.trailers)
 }
 
-fn options(shared: &Shared, ask: &Ask, client: &Client) -> RunOptions {
+/// What the client and the operator want of a run.
+pub(crate) fn options(shared: &Shared, asked: &Options) -> RunOptions {
     let mut options = RunOptions::default();
-    options.trace_id = Some(client.trace.id.clone());
     options.timeout = shared.config.call_timeout;
-    options.receipt = ask.options.receipt;
-    options.seed = ask.options.seed;
-    options.max_output_tokens = ask.options.max_output_tokens;
+    options.receipt = asked.receipt;
+    options.seed = asked.seed;
+    options.max_output_tokens = asked.max_output_tokens;
     options
+}
+
+/// A client may say that a whole answer instead of a stream is of no use to it (CAP-013).
+pub(crate) fn forbidden_fallback(asked: &Options, streaming: bool) -> Result<(), Failure> {
+    if !asked.require_streaming || streaming {
+        return Ok(());
+    }
+    Err(Failure::new(ErrorCode::StreamingNotSupported, "the module does not stream")
+        .suggest("Ask without `require_streaming`"))
+}
+
+/// The module of a run. Looking for one that is not there costs as much as a run.
+pub(crate) async fn known(shared: &Arc<Shared>, client: &Client, name: &str) -> Result<Arc<Module>, Failure> {
+    let found = shared.module(name).await;
+    if found.is_err() {
+        within_rate(shared, client)?;
+    }
+    found
 }
 
 /// Whether the client may run once more this minute (S-29).
@@ -133,20 +155,26 @@ pub(crate) fn start(
     chunk_type: Option<ChunkType>,
     permit: StreamPermit,
 ) -> Reader {
-    let session = Session::new(SessionId::from_random(random_bits()), &client.name);
+    let kept = !shared.config.replay.is_zero();
+    let session = Session::new(SessionId::from_random(random_bits()), &client.name, &request.module, kept);
     let reader = Reader::new(&session, 0);
     shared.sessions.insert(&session);
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
+        let _last_word = LastWord(Arc::clone(&shared), Arc::clone(&session));
         let started = Instant::now();
         let module = request.module.clone();
         let mut permit = Some(permit);
         let send = |chunk: Chunk| {
             // Whoever hears the last word has the place back.
-            if chunk.kind().is_terminal() {
+            let last = chunk.kind().is_terminal();
+            if last {
                 permit = None;
             }
             session.push(chunk);
+            if last {
+                shared.sessions.ended(&session, shared.config.replay);
+            }
         };
         let mut stream = Stream::named(session.id.clone(), send);
         if let Some(wanted) = chunk_type {
@@ -155,19 +183,33 @@ pub(crate) fn start(
         let stop = stop(&shared, &session);
         let envelope = match stream.run_until(&shared.host, request, &mut NullSink, stop).await {
             Delivery::Streamed(envelope) => envelope,
-            Delivery::Whole(envelope) => whole(&session, envelope),
+            Delivery::Whole(envelope) => whole(&shared, &session, envelope),
         };
         shared.metrics.ran(&module, &envelope, started.elapsed());
     });
     reader
 }
 
+/// Whatever becomes of a run, its stream has an end (STREAM-004): nobody waits for a run that is no more.
+struct LastWord(Arc<Shared>, Arc<Session>);
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        if !self.1.has_ended() {
+            let failure =
+                Failure::new(ErrorCode::InternalError, "the run was torn down by a fault of the server");
+            whole(&self.0, &self.1, failure.into_envelope());
+        }
+    }
+}
+
 /// A channel that carries only streams gets a whole answer as the last chunk.
-fn whole(session: &Session, envelope: Envelope) -> Envelope {
+fn whole(shared: &Shared, session: &Session, envelope: Envelope) -> Envelope {
     let mut writer = ChunkWriter::new(session.id.clone(), 0);
     for chunk in writer.finish(envelope.clone()) {
         session.push(chunk);
     }
+    shared.sessions.ended(session, shared.config.replay);
     envelope
 }
 
@@ -196,27 +238,29 @@ async fn stop(shared: &Shared, session: &Session) -> Failure {
 type Resumed = (Reader, (String, Bytes));
 
 /// Takes up a stream where a client left off; `None` if there is no such stream (EXT-REC).
-fn resume(shared: &Shared, client: &Client, left_off: &LeftOff) -> Result<Option<Resumed>, Failure> {
+fn resume(
+    shared: &Shared,
+    client: &Client,
+    module: &str,
+    left_off: &LeftOff,
+) -> Result<Option<Resumed>, Failure> {
     if shared.config.replay.is_zero() {
         return Err(Failure::new(ErrorCode::RecoveryNotSupported, "this server keeps no streams")
             .suggest("Ask again without a session"));
     }
-    let Some(session) = shared.sessions.get(&left_off.session, &client.name) else { return Ok(None) };
-    let mut meta = Meta::new(Confidence::ZERO, Risk::Medium, "Resumed");
-    let (from, next_seq) = match &left_off.place {
-        Place::Events(count) => (*count, session.next_seq(*count)),
-        Place::Chunks(seq, checkpoint) => {
-            let right = checkpoint.as_ref().is_none_or(|at| session.agrees(*seq, at));
-            match session.after_seq(*seq).filter(|_| right) {
-                Some(from) => (from, seq + 1),
-                None => {
-                    let what = "the checkpoint does not match; the stream starts again";
-                    meta.warn(&Warning::new(ErrorCode::CheckpointInvalid.number(), what));
-                    (1, 1)
-                }
-            }
-        }
+    let Some(session) = shared.sessions.get(&left_off.session, &client.name, module) else { return Ok(None) };
+    if session.crowded() {
+        return Err(too_much("too many connections read this stream", Duration::from_secs(1)));
+    }
+    let Some(Resumption { from, next_seq, agreed }) = session.resume(&left_off.place) else {
+        return Err(Failure::new(ErrorCode::SessionExpired, "this part of the stream is not kept any more")
+            .suggest("Ask again without a session"));
     };
+    let mut meta = Meta::new(Confidence::ZERO, Risk::Medium, "Resumed");
+    if !agreed {
+        let what = "the checkpoint does not match; the stream starts again";
+        meta.warn(&Warning::new(ErrorCode::CheckpointInvalid.number(), what));
+    }
     let opening = Chunk::resumed(session.id.clone(), &meta, next_seq);
     let json = serde_json::to_vec(&opening).unwrap_or_default();
     let id = format!("{}:{from}", session.id);

@@ -11,11 +11,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tower_service::Service;
 
 use crate::app::App;
+use crate::wire::Wire;
 
 /// How often expired streams are forgotten.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -28,8 +29,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = ()> + Send) {
     let router = app.router();
     let config = &app.0.config;
-    let most = u32::try_from(config.connections).unwrap_or(u32::MAX);
-    let places = Arc::new(Semaphore::new(config.connections));
+    let most = u32::try_from(config.connections.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
+    let places = Arc::new(Semaphore::new(most as usize));
     let closing = watch::Sender::new(false);
     let mut sweep = tokio::time::interval(SWEEP);
     let mut http = http1::Builder::new();
@@ -50,11 +51,11 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
         };
         // Above the limit a connection waits for nothing: it is closed, and the client sees it at once.
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        // Chunks are small and people watch them arrive.
+        let _ = stream.set_nodelay(true);
+        let wire = Wire::new(stream, place, config.write_timeout);
         let (http, router, closing) = (http.clone(), router.clone(), closing.subscribe());
-        tokio::spawn(async move {
-            connection(&http, stream, address, router, closing).await;
-            drop(place);
-        });
+        tokio::spawn(async move { connection(&http, wire, address, router, closing).await });
     }
     drop(listener);
     app.drain().await;
@@ -66,18 +67,16 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
 /// Serves one connection to its end. When the server closes, it may finish what it is doing and takes nothing more.
 async fn connection(
     http: &http1::Builder,
-    stream: TcpStream,
+    wire: Wire,
     address: SocketAddr,
     router: axum::Router,
     mut closing: watch::Receiver<bool>,
 ) {
-    // Chunks are small and people watch them arrive.
-    let _ = stream.set_nodelay(true);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(address));
         router.clone().call(request)
     });
-    let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let connection = http.serve_connection(TokioIo::new(wire), service).with_upgrades();
     tokio::pin!(connection);
     tokio::select! {
         // Whatever goes wrong here is the client's connection; there is nobody left to tell.

@@ -1,38 +1,27 @@
-//! One stream and its log: everything that was sent, kept so that a client that lost its connection can come back and
-//! get exactly what it missed. Starts no model call and knows no transport.
+//! One stream and its log: what was sent, kept so that a client that lost its connection can come back and get exactly
+//! what it missed. Starts no model call and knows no transport. The log is bounded: who reads too slowly is told so.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use axum::body::Bytes;
-use cognitive_contract::stream::{Checkpoint, Chunk, ChunkKind, SessionId};
-use cognitive_contract::text::hex;
-use cognitive_contract::{Envelope, Failure};
-use sha2::{Digest, Sha256};
+use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
+use cognitive_contract::{ErrorCode, Failure};
 use tokio::sync::watch;
 
-/// The largest log that is kept after its end (S-16).
-const LARGEST: usize = 1 << 20;
+use crate::ask::Place;
+use crate::log::{Log, Sent};
 
-/// A chunk as it goes over the wire, serialised once for all transports.
-#[derive(Debug, Clone)]
-pub(crate) struct Sent {
-    pub(crate) kind: ChunkKind,
-    pub(crate) seq: Option<u64>,
-    pub(crate) json: Bytes,
-    /// Only for a delta: how far its field had come.
-    checkpoint: Option<Checkpoint>,
-    /// Only for the last: the whole answer.
-    pub(crate) envelope: Option<Arc<Envelope>>,
-}
-
+/// Clients that may read the same stream at once: one, and those of its connections that are dead but not yet noticed.
+const READERS: usize = 4;
 /// One stream.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
-    /// Nobody else may take it up.
-    owner: String,
+    /// Nobody else may take it up, and under no other name.
+    pub(crate) owner: String,
+    pub(crate) module: String,
+    /// Whether it can be taken up again at all.
+    kept: bool,
     log: Mutex<Log>,
     /// How many chunks there are; readers wait for it to grow.
     length: watch::Sender<usize>,
@@ -42,32 +31,22 @@ pub(crate) struct Session {
     cancelled: watch::Sender<Option<Failure>>,
 }
 
-#[derive(Debug, Default)]
-struct Log {
-    sent: Vec<Sent>,
-    bytes: usize,
-    /// The text of each field so far, as its length and the state of its hash.
-    fields: HashMap<String, (u64, Sha256)>,
-    ended: Option<Instant>,
-}
-
-impl Log {
-    /// How far a field has come with this delta (EXT-REC).
-    fn checkpoint(&mut self, field: &str, delta: &str) -> Checkpoint {
-        let (offset, hash) = self.fields.entry(field.to_owned()).or_default();
-        *offset += delta.len() as u64;
-        hash.update(delta);
-        let mut hash = hex(&hash.clone().finalize());
-        hash.truncate(6);
-        Checkpoint { offset: *offset, hash }
-    }
+/// Where somebody who came back goes on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Resumption {
+    pub(crate) from: usize,
+    pub(crate) next_seq: u64,
+    /// Whether this is where the client says that it left off; else the stream starts again.
+    pub(crate) agreed: bool,
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, owner: &str) -> Arc<Self> {
+    pub(crate) fn new(id: SessionId, owner: &str, module: &str, kept: bool) -> Arc<Self> {
         Arc::new(Self {
             id,
             owner: owner.to_owned(),
+            module: module.to_owned(),
+            kept,
             log: Mutex::default(),
             length: watch::Sender::new(0),
             readers: watch::Sender::new(0),
@@ -76,30 +55,23 @@ impl Session {
     }
 
     /// Adds a chunk and wakes those who wait for it.
-    pub(crate) fn push(&self, mut chunk: Chunk) {
+    pub(crate) fn push(&self, chunk: Chunk) {
         let mut log = self.lock();
-        let (mut seq, mut checkpoint) = (None, None);
-        match &chunk {
-            Chunk::Delta { seq: number, field, delta, .. } => {
-                seq = Some(*number);
-                checkpoint = Some(log.checkpoint(field, delta));
-            }
-            Chunk::Snapshot { seq: number, .. } => seq = Some(*number),
-            _ => {}
-        }
-        if let Some(checkpoint) = &checkpoint {
-            chunk = chunk.with_checkpoint(checkpoint.clone());
-        }
-        let Ok(json) = serde_json::to_vec(&chunk) else { return };
-        let envelope = chunk.envelope().cloned().map(Arc::new);
-        log.bytes += json.len();
-        log.sent.push(Sent { kind: chunk.kind(), seq, json: json.into(), checkpoint, envelope });
-        if chunk.kind().is_terminal() {
-            log.ended = Some(Instant::now());
-        }
-        let length = log.sent.len();
+        let chunk = log.complete(chunk, self.kept);
+        let Some(sent) = Sent::new(&chunk) else { return };
+        let length = log.add(sent);
         drop(log);
         self.length.send_replace(length);
+    }
+
+    /// Whether the last word was said.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().ended
+    }
+
+    /// The memory that the log takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lock().bytes
     }
 
     /// Asks the run to stop for this reason.
@@ -127,25 +99,17 @@ impl Session {
         }
     }
 
-    /// The place in the log after the numbered chunk `seq`; `None` if there is no such chunk yet.
-    pub(crate) fn after_seq(&self, seq: u64) -> Option<usize> {
+    /// Where a client goes on that left off at `place`; `None` if that part is not kept any more (EXT-REC).
+    pub(crate) fn resume(&self, place: &Place) -> Option<Resumption> {
         let log = self.lock();
-        if seq == 0 {
-            // The opening chunk was sent; it is the resumed one that opens now.
-            return Some(usize::from(!log.sent.is_empty()));
-        }
-        log.sent.iter().position(|sent| sent.seq == Some(seq)).map(|at| at + 1)
+        let found = log.find(place);
+        let from = found.unwrap_or_else(|| log.beginning());
+        (from >= log.gone).then(|| Resumption { from, next_seq: log.next_seq(from), agreed: found.is_some() })
     }
 
-    /// The number that the next numbered chunk has for somebody who has the first `count` events.
-    pub(crate) fn next_seq(&self, count: usize) -> u64 {
-        let log = self.lock();
-        log.sent.iter().take(count).filter_map(|sent| sent.seq).max().unwrap_or(0) + 1
-    }
-
-    /// Whether a field had come as far with the numbered chunk `seq` as the client says.
-    pub(crate) fn agrees(&self, seq: u64, at: &Checkpoint) -> bool {
-        self.lock().sent.iter().any(|sent| sent.seq == Some(seq) && sent.checkpoint.as_ref() == Some(at))
+    /// Whether as many read it as one client can need.
+    pub(crate) fn crowded(&self) -> bool {
+        *self.readers.borrow() >= READERS
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {
@@ -167,7 +131,9 @@ impl Reader {
     pub(crate) fn new(session: &Arc<Session>, from: usize) -> Self {
         session.readers.send_modify(|count| *count += 1);
         // Somebody who has the last word already has nothing to wait for.
-        let ended = session.lock().ended.is_some() && from >= *session.length.borrow();
+        let log = session.lock();
+        let ended = log.ended && from >= log.length();
+        drop(log);
         Self { session: Arc::clone(session), next: from, length: session.length.subscribe(), ended }
     }
 
@@ -180,9 +146,7 @@ impl Reader {
         if self.ended {
             return None;
         }
-        let wanted = self.next;
-        self.length.wait_for(|length| *length > wanted).await.ok()?;
-        let sent = self.session.lock().sent.get(wanted).cloned()?;
+        let sent = self.peek().await?;
         self.next += 1;
         self.ended = sent.kind.is_terminal();
         Some((self.next, sent))
@@ -192,8 +156,17 @@ impl Reader {
     pub(crate) async fn peek(&mut self) -> Option<Sent> {
         let wanted = self.next;
         self.length.wait_for(|length| *length > wanted).await.ok()?;
-        self.session.lock().sent.get(wanted).cloned()
+        let sent = self.session.lock().get(wanted).cloned();
+        sent.or_else(|| too_slow(&self.session.id))
     }
+}
+
+/// The last word for a reader whose next chunk is not kept any more.
+fn too_slow(id: &SessionId) -> Option<Sent> {
+    let failure = Failure::new(ErrorCode::StreamInterrupted, "the client reads too slowly")
+        .suggest("Read faster, or ask for the answer as a whole");
+    let chunks = ChunkWriter::new(id.clone(), 0).finish(failure.into_envelope());
+    chunks.into_iter().next_back().as_ref().and_then(Sent::new)
 }
 
 impl Drop for Reader {
@@ -202,54 +175,17 @@ impl Drop for Reader {
     }
 }
 
-/// All streams that can be taken up again.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
-
-impl Sessions {
-    pub(crate) fn insert(&self, session: &Arc<Session>) {
-        self.lock().insert(session.id.as_str().to_owned(), Arc::clone(session));
-    }
-
-    /// A session of this client. Those of others do not exist for it.
-    pub(crate) fn get(&self, id: &str, owner: &str) -> Option<Arc<Session>> {
-        self.lock().get(id).filter(|session| session.owner == owner).cloned()
-    }
-
-    /// How many streams are going on.
-    pub(crate) fn open(&self) -> usize {
-        self.lock().values().filter(|session| session.lock().ended.is_none()).count()
-    }
-
-    /// Ends all streams that are still going on.
-    pub(crate) fn cancel_all(&self, reason: &Failure) {
-        for session in self.lock().values() {
-            session.cancel(reason.clone());
-        }
-    }
-
-    /// Forgets what ended longer than `keep` ago, and what is too large to be kept.
-    pub(crate) fn sweep(&self, keep: Duration) {
-        self.lock().retain(|_, session| {
-            let log = session.lock();
-            log.ended.is_none_or(|at| at.elapsed() < keep && log.bytes <= LARGEST)
-        });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use cognitive_contract::ErrorCode;
-    use cognitive_contract::stream::ChunkWriter;
+    use cognitive_contract::stream::{Checkpoint, ChunkKind};
+    use cognitive_contract::text::hex;
+    use sha2::{Digest, Sha256};
 
     use super::*;
+    use crate::log::LARGEST;
 
     fn session() -> Arc<Session> {
-        Session::new(SessionId::from_random(1), "anna")
+        Session::new(SessionId::from_random(1), "anna", "words", true)
     }
 
     fn write(session: &Session) {
@@ -278,11 +214,64 @@ mod tests {
         assert_eq!(kinds[0], (1, ChunkKind::Meta));
         assert_eq!(kinds[4], (5, ChunkKind::Error));
         for seq in 1..=3 {
-            let mut late = Reader::new(&session, session.after_seq(seq).unwrap());
-            let (place, _) = late.next().await.unwrap();
+            let Resumption { from, next_seq, agreed } = session.resume(&Place::Chunks(seq, None)).unwrap();
+            assert!(agreed && next_seq == seq + 1);
+            let (place, _) = Reader::new(&session, from).next().await.unwrap();
             assert_eq!(place as u64, seq + 2);
         }
-        assert_eq!(session.after_seq(4), None);
+    }
+
+    // EXT-REC: a place that the stream never had is like a wrong checkpoint; nothing is skipped and nobody waits for ever.
+    #[test]
+    fn ext_rec_a_place_that_never_was_starts_the_stream_again() {
+        let session = session();
+        write(&session);
+        let again = Resumption { from: 1, next_seq: 1, agreed: false };
+        for place in [
+            Place::Chunks(4, None),
+            Place::Chunks(u64::MAX, None),
+            Place::Events(6),
+            Place::Events(usize::MAX),
+        ] {
+            assert_eq!(session.resume(&place).as_ref(), Some(&again), "{place:?}");
+        }
+        let none_seen = Resumption { agreed: true, ..again };
+        assert_eq!(session.resume(&Place::Events(0)), Some(none_seen), "one opening is enough");
+        let at_the_end = session.resume(&Place::Events(5)).unwrap();
+        assert_eq!((at_the_end.from, at_the_end.next_seq), (5, 4));
+    }
+
+    #[tokio::test]
+    async fn a_log_is_bounded_and_who_reads_too_slowly_is_told() {
+        let session = session();
+        let mut slow = Reader::new(&session, 0);
+        let mut writer = ChunkWriter::new(session.id.clone(), 0);
+        let piece = "x".repeat(1 << 20);
+        for _ in 0..20 {
+            writer.text("data.rationale", &piece).into_iter().for_each(|chunk| session.push(chunk));
+            assert!(session.bytes() <= LARGEST);
+        }
+        let (_, sent) = slow.next().await.unwrap();
+        assert_eq!(sent.envelope.unwrap().error().unwrap().code(), "E2010");
+        assert!(slow.next().await.is_none());
+        assert_eq!(session.resume(&Place::Chunks(1, None)), None, "what is gone is not made up");
+        assert!(session.resume(&Place::Chunks(19, None)).unwrap().agreed);
+    }
+
+    // EXT-REC: an error that may pass says where the stream was and when to try again.
+    #[tokio::test]
+    async fn ext_rec_an_error_chunk_says_how_to_recover() {
+        let last = async |kept: bool| {
+            let session = Session::new(SessionId::from_random(1), "anna", "words", kept);
+            write(&session);
+            let (_, sent) = Reader::new(&session, 4).next().await.unwrap();
+            serde_json::from_slice::<serde_json::Value>(&sent.json).unwrap()
+        };
+        let recovery = &last(true).await["error"]["recovery"];
+        assert_eq!(recovery["last_seq"], 3);
+        assert_eq!(recovery["last_checkpoint"]["offset"], 13);
+        assert_eq!((&recovery["retry_after_ms"], &recovery["max_retries"]), (&1_000.into(), &3.into()));
+        assert!(last(false).await["error"].get("recovery").is_none(), "nothing is promised that is not kept");
     }
 
     // EXT-REC: the offset and the first six digits of the hash of `one two `.
@@ -290,12 +279,13 @@ mod tests {
     fn ext_rec_a_checkpoint_is_checked_against_the_text() {
         let session = session();
         write(&session);
-        let at = |offset: u64, hash: &str| Checkpoint { offset, hash: hash.to_owned() };
+        let at = |seq: u64, offset: u64, hash: &str| {
+            let checkpoint = Checkpoint { offset, hash: hash.to_owned() };
+            session.resume(&Place::Chunks(seq, Some(checkpoint))).unwrap().agreed
+        };
         let hash = hex(&Sha256::digest("one two ")[..3]);
-        assert!(session.agrees(2, &at(8, &hash)));
-        assert!(!session.agrees(2, &at(7, &hash)));
-        assert!(!session.agrees(2, &at(8, "000000")));
-        assert!(!session.agrees(3, &at(8, &hash)));
+        assert!(at(2, 8, &hash));
+        assert!(!at(2, 7, &hash) && !at(2, 8, "000000") && !at(3, 8, &hash));
     }
 
     #[tokio::test(start_paused = true)]
@@ -316,20 +306,5 @@ mod tests {
         drop(back);
         waiting.await.unwrap();
         assert_eq!(started.elapsed(), Duration::from_secs(340));
-    }
-
-    #[test]
-    fn sessions_belong_to_who_opened_them_and_are_forgotten() {
-        let sessions = Sessions::default();
-        let session = session();
-        sessions.insert(&session);
-        let id = session.id.as_str();
-        assert!(sessions.get(id, "anna").is_some() && sessions.get(id, "bert").is_none());
-        sessions.sweep(Duration::ZERO);
-        assert!(sessions.get(id, "anna").is_some(), "a stream that goes on is not forgotten");
-        write(&session);
-        assert_eq!(sessions.open(), 0);
-        sessions.sweep(Duration::ZERO);
-        assert!(sessions.get(id, "anna").is_none());
     }
 }

@@ -10,6 +10,8 @@ pub(crate) struct Trace {
     /// 32 hex digits if the caller brought it, else a UUID.
     pub(crate) id: String,
     hex: String,
+    /// Whether the caller brought it.
+    pub(crate) brought: bool,
 }
 
 impl Trace {
@@ -17,10 +19,10 @@ impl Trace {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let brought = headers.get("traceparent").and_then(|value| value.to_str().ok()).and_then(parse);
         match brought {
-            Some(hex) => Self { id: hex.to_owned(), hex: hex.to_owned() },
+            Some(hex) => Self { id: hex.to_owned(), hex: hex.to_owned(), brought: true },
             None => {
                 let id = Uuid::new_v4();
-                Self { id: id.to_string(), hex: id.simple().to_string() }
+                Self { id: id.to_string(), hex: id.simple().to_string(), brought: false }
             }
         }
     }
@@ -34,7 +36,7 @@ impl Trace {
 }
 
 /// The trace id of a `traceparent`, if it is one of version 00 (or a later one that begins alike).
-fn parse(text: &str) -> Option<&str> {
+pub(crate) fn parse(text: &str) -> Option<&str> {
     let mut parts = text.split('-');
     let (version, id, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let hex = |part: &str, length: usize| {

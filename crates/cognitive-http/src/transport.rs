@@ -11,7 +11,8 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 
 use crate::answer::{ROUTING, routing};
-use crate::session::{Reader, Sent};
+use crate::log::Sent;
+use crate::session::Reader;
 
 /// How a client wants its chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub(crate) fn response(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    // The rest of what middleware routes on is not known before the last chunk.
+    headers.insert("cogn-tier", HeaderValue::from_static(tier));
     if trailers {
         headers.insert(header::TRAILER, HeaderValue::from_static(ROUTING));
     }

@@ -2,7 +2,8 @@
 //! A message that cannot be understood gets an error chunk, never a dead socket.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Weak};
 
 use axum::body::{Body, Bytes};
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
@@ -12,21 +13,26 @@ use axum::response::IntoResponse;
 use cognitive_contract::capabilities::Wanted;
 use cognitive_contract::stream::{ChunkWriter, SessionId};
 use cognitive_contract::{ErrorCode, Failure};
+use cognitive_runtime::RunRequest;
 use cognitive_runtime::host::RunInput;
-use cognitive_runtime::{RunOptions, RunRequest};
-use futures_util::{SinkExt, StreamExt};
+use futures_util::stream::SplitStream;
+use futures_util::{FutureExt, SinkExt, StreamExt};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-use crate::app::Shared;
+use crate::app::{Shared, shutting_down};
 use crate::ask::Options;
 use crate::guard::Client;
-use crate::run;
 use crate::session::{Reader, Session};
+use crate::{run, trace};
 
 /// Chunks that wait for a slow client before its runs wait for it.
 const WAITING: usize = 64;
+/// Heartbeats without any sign of a client, which answers pings if it lives, before it counts as gone.
+const SILENCE: u32 = 8;
+/// The longest `id` of a run. It goes out with every chunk.
+const LABEL: usize = 128;
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -47,6 +53,13 @@ struct RunWish {
     args: Option<String>,
     #[serde(default)]
     options: Options,
+    /// W3C trace context of this run.
+    #[serde(default)]
+    traceparent: Option<String>,
+}
+
+fn is_label(id: &Value) -> bool {
+    id.is_null() || id.is_number() || id.as_str().is_some_and(|id| id.len() <= LABEL)
 }
 
 /// Takes the connection over.
@@ -77,55 +90,61 @@ async fn talk(socket: WebSocket, shared: Arc<Shared>, client: Client) {
     let writer = tokio::spawn(async move {
         while let Some(message) = outgoing.recv().await {
             let closes = matches!(message, Message::Close(_));
-            if write.send(message).await.is_err() || closes {
+            if write.send(message).await.is_err() {
+                return;
+            }
+            if closes {
                 break;
             }
         }
+        // A goodbye is answered; without this it would wait for somebody to read once more.
+        let _ = write.close().await;
     });
-    let mut socket = Socket { shared, client, out, runs: HashMap::new() };
-    let mut draining = socket.shared.draining.subscribe();
-    loop {
-        let message = tokio::select! {
-            message = read.next() => message,
-            () = drained(&mut draining, &mut socket.runs) => {
-                socket.close(close_code::AWAY, "the server is shutting down").await;
-                break;
-            }
-        };
-        match message {
-            Some(Ok(Message::Text(text))) => socket.wish(&text).await,
-            Some(Ok(Message::Binary(_))) => {
-                socket.refuse(None, Failure::new(ErrorCode::InvalidInput, "messages have to be text")).await;
-            }
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Err(_)) => {
-                socket.close(close_code::SIZE, "the message cannot be read or is too big").await;
-                break;
-            }
-            Some(Ok(Message::Close(_))) | None => break,
-        }
-    }
-    // Dropping the last sender ends the writer; dropping the forwarders' readers ends the runs.
-    let Socket { runs, out, .. } = socket;
-    for forwarder in runs.into_values() {
+    let mut socket = Socket { shared, client, out, runs: HashMap::new(), silence: 0 };
+    let end = AssertUnwindSafe(socket.listen(&mut read)).catch_unwind().await;
+    let end = end.unwrap_or(Some((close_code::ERROR, "the server met a fault of its own")));
+    // Whoever is going does not wait for the rest; those who were told to go have heard it.
+    for forwarder in socket.runs.values() {
         forwarder.task.abort();
     }
-    drop(out);
+    if let Some((code, reason)) = end {
+        socket.send(Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }))).await;
+    }
+    // Dropping the last sender ends the writer; dropping the forwarders' readers ends the runs.
+    drop(socket);
     let _ = writer.await;
 }
 
-/// Waits until the server stops and the last run of this socket has said its last word.
+/// Why the server closes a socket (S-17): too big, against the rules, or not to be understood.
+fn complaint(error: &axum::Error) -> Option<Goodbye> {
+    // The error below is of a crate that is known here only by what it says.
+    let text = error.to_string();
+    let begins = |words: &str| text.starts_with(words);
+    match () {
+        () if begins("Space limit exceeded") => Some((close_code::SIZE, "the message is too big")),
+        () if begins("UTF-8 encoding error") => Some((close_code::INVALID, "the message is not UTF-8")),
+        () if begins("WebSocket protocol error") => Some((close_code::PROTOCOL, "this is not WebSocket")),
+        () => None,
+    }
+}
+
+/// Waits until the server stops and the last run of this socket has said its last word. Safe to drop and call again.
 async fn drained(draining: &mut watch::Receiver<bool>, runs: &mut HashMap<String, Forwarder>) {
     if draining.wait_for(|draining| *draining).await.is_err() {
         return std::future::pending().await;
     }
-    for forwarder in runs.values_mut() {
-        let _ = (&mut forwarder.task).await;
+    loop {
+        runs.retain(|_, run| !run.task.is_finished());
+        let Some(run) = runs.values_mut().next() else { return };
+        let _ = (&mut run.task).await;
     }
 }
 
+type Goodbye = (u16, &'static str);
+
 struct Forwarder {
-    session: Arc<Session>,
+    /// Not the log itself: a run that ended must not be kept by a socket that sleeps.
+    session: Weak<Session>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -134,27 +153,65 @@ struct Socket {
     client: Client,
     out: mpsc::Sender<Message>,
     runs: HashMap<String, Forwarder>,
+    /// How often nothing came when something should have.
+    silence: u32,
 }
 
 impl Socket {
+    /// Does what the client asks for until one side has enough. Gives what is left to say.
+    async fn listen(&mut self, read: &mut SplitStream<WebSocket>) -> Option<Goodbye> {
+        let mut draining = self.shared.draining.subscribe();
+        let heartbeat = self.shared.config.heartbeat;
+        loop {
+            let message = tokio::select! {
+                message = tokio::time::timeout(heartbeat, read.next()) => message,
+                () = drained(&mut draining, &mut self.runs) => {
+                    return Some((close_code::AWAY, "the server is shutting down"));
+                }
+            };
+            let Ok(message) = message else {
+                self.silence += 1;
+                if self.silence > SILENCE {
+                    return Some((close_code::POLICY, "no sign of life"));
+                }
+                // A queue that is full has enough to say already.
+                let _ = self.out.try_send(Message::Ping(Bytes::new()));
+                continue;
+            };
+            self.silence = 0;
+            match message? {
+                Ok(Message::Text(text)) => self.wish(&text).await,
+                Ok(Message::Binary(_)) => {
+                    self.refuse(None, Failure::new(ErrorCode::InvalidInput, "messages have to be text"))
+                        .await;
+                }
+                Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                Ok(Message::Close(_)) => return None,
+                Err(error) => return complaint(&error),
+            }
+        }
+    }
+
     async fn wish(&mut self, text: &str) {
         match serde_json::from_str::<Wish>(text) {
             Ok(Wish::Ping) => self.send(Message::text(r#"{"type":"pong"}"#)).await,
-            Ok(Wish::Cancel { session_id }) => match self.runs.get(&session_id) {
-                Some(run) => {
-                    let reason =
-                        Failure::new(ErrorCode::StreamInterrupted, "the run was cancelled by the client");
-                    run.session.cancel(reason.suggest("Run it again"));
+            Ok(Wish::Cancel { session_id }) => {
+                match self.runs.get(&session_id).and_then(|run| run.session.upgrade()) {
+                    Some(session) => {
+                        let reason =
+                            Failure::new(ErrorCode::StreamInterrupted, "the run was cancelled by the client");
+                        session.cancel(reason.suggest("Run it again"));
+                    }
+                    None => {
+                        let failure = Failure::new(ErrorCode::SessionExpired, "this socket has no such run");
+                        self.refuse(None, failure).await;
+                    }
                 }
-                None => {
-                    let failure = Failure::new(ErrorCode::SessionExpired, "this socket has no such run");
-                    self.refuse(None, failure).await;
-                }
-            },
+            }
             Ok(Wish::Run(wish)) => {
                 let id = wish.id.clone();
-                if let Err(failure) = self.run(*wish) {
-                    self.refuse(id.as_ref(), failure).await;
+                if let Err(failure) = self.run(*wish).await {
+                    self.refuse(id.as_ref().filter(|id| is_label(id)), failure).await;
                 }
             }
             Err(error) => {
@@ -162,39 +219,43 @@ impl Socket {
                 let failure =
                     Failure::new(ErrorCode::InvalidInput, format!("the message cannot be used: {error}"))
                         .suggest(r#"Send {"type": "run", "module": …, "input": …}, "cancel" or "ping""#);
-                self.refuse(id.as_ref(), failure).await;
+                self.refuse(id.as_ref().filter(|id| is_label(id)), failure).await;
             }
         }
     }
 
-    fn run(&mut self, wish: RunWish) -> Result<(), Failure> {
-        let RunWish { id, module: name, input, args, options: asked } = wish;
-        let module = self.shared.module(&name)?;
+    async fn run(&mut self, wish: RunWish) -> Result<(), Failure> {
+        let RunWish { id, module: name, input, args, options: asked, traceparent } = wish;
+        if id.as_ref().is_some_and(|id| !is_label(id)) {
+            let what = format!("`id` has to be a number or a string of at most {LABEL} bytes");
+            return Err(Failure::new(ErrorCode::InvalidInput, what).suggest("Number the runs of a socket"));
+        }
+        if *self.shared.draining.borrow() {
+            return Err(shutting_down(ErrorCode::ProviderUnavailable));
+        }
+        let module = run::known(&self.shared, &self.client, &name).await?;
         run::within_rate(&self.shared, &self.client)?;
+        // This channel carries only streams, so a module that does not stream sends its whole answer as the last chunk.
+        let agreed =
+            self.shared.host.capabilities.agree(module.manifest.response.mode, Some(Wanted::Streaming));
+        run::forbidden_fallback(&asked, agreed.streaming)?;
         self.runs.retain(|_, run| !run.task.is_finished());
         let permit = run::permit(&self.shared, &self.client)?;
-        let mut options = RunOptions::default();
-        options.timeout = self.shared.config.call_timeout;
-        options.receipt = asked.receipt;
-        options.seed = asked.seed;
-        options.max_output_tokens = asked.max_output_tokens;
-        // This channel carries only streams, so a module that does not stream sends its whole answer as the last chunk.
-        options.warnings.extend(
-            self.shared
-                .host
-                .capabilities
-                .agree(module.manifest.response.mode, Some(Wanted::Streaming))
-                .warning,
-        );
+        let mut options = run::options(&self.shared, &asked);
+        options.warnings.extend(agreed.warning);
+        // The trace of the run, else that of the socket if the client brought one, else a new one for each run.
+        let trace = traceparent.as_deref().and_then(trace::parse).map(str::to_owned);
+        options.trace_id = trace.or_else(|| self.client.trace.brought.then(|| self.client.trace.id.clone()));
         let input = match args {
             Some(args) => RunInput::Text(args),
             None => RunInput::Json(input.unwrap_or_default()),
         };
         let request = RunRequest { module: name, input, options };
         let reader = run::start(&self.shared, &self.client, request, asked.chunk_type, permit);
-        let session = Arc::clone(reader.session());
+        let session = Arc::downgrade(reader.session());
+        let name = reader.session().id.as_str().to_owned();
         let task = tokio::spawn(forward(reader, id, self.out.clone(), self.shared.config.heartbeat));
-        self.runs.insert(session.id.as_str().to_owned(), Forwarder { session, task });
+        self.runs.insert(name, Forwarder { session, task });
         Ok(())
     }
 
@@ -205,10 +266,6 @@ impl Socket {
             let json = serde_json::to_vec(&chunk).unwrap_or_default();
             self.send(labelled(id, &json)).await;
         }
-    }
-
-    async fn close(&self, code: u16, reason: &'static str) {
-        self.send(Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }))).await;
     }
 
     async fn send(&self, message: Message) {

@@ -4,8 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use cognitive_contract::ports::AuditLog;
@@ -25,6 +24,8 @@ use crate::{env_vars, wiring};
 
 /// Lines of the access log that may wait to be written.
 const LINES: usize = 4_096;
+/// How long the process waits for the last of them.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How often the files of a module are looked at, at most. Nobody saves and asks faster than this.
 const LOOK: Duration = Duration::from_millis(100);
@@ -80,12 +81,14 @@ pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     // The runtime goes here, and with it whoever could still write to the log.
     let outcome = runtime.and_then(|runtime| runtime.block_on(listen(args, host, config, printer)));
-    if let Some(writer) = writer {
-        let _ = writer.join();
-    }
+    // A pipe that nobody reads must not keep the process from ending.
+    let written =
+        writer.is_none_or(|done| done.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Disconnected));
     match outcome {
         Ok(()) => {
-            printer.err("stopped");
+            if written {
+                printer.err("stopped");
+            }
             Exit::Good
         }
         Err(error) => {
@@ -136,8 +139,10 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
         return Err(Failure::new(ErrorCode::PermissionDenied, message)
             .suggest("Set `COGNITIVE_API_KEY` or name a file with `--keys`, or listen on 127.0.0.1"));
     }
-    let mut host =
-        Host::new(Arc::new(Shelf::new(library.clone()).looking_every(LOOK)), wiring::provider(&settings, Use::Server)?);
+    let mut host = Host::new(
+        Arc::new(Shelf::new(library.clone()).looking_every(LOOK)),
+        wiring::provider(&settings, Use::Server)?,
+    );
     host.gate = settings.gate;
     host.audit_payloads = settings.audit_payloads;
     match wiring::audit(&settings) {
@@ -167,15 +172,17 @@ fn no_thread(error: impl std::fmt::Display) -> Failure {
 }
 
 /// The access log, written by a thread of its own: whoever reads it slowly must not hold up those who serve. Lines that do
-/// not fit are counted, and the number is said.
-fn start_log(args: &ServeArgs) -> Result<Option<(AccessLog, JoinHandle<()>)>, Failure> {
+/// not fit are counted, and the number is said. What is given back ends when everything is written.
+fn start_log(args: &ServeArgs) -> Result<Option<(AccessLog, Receiver<()>)>, Failure> {
     if args.quiet {
         return Ok(None);
     }
     let (lines, waiting) = sync_channel::<String>(LINES);
     let lost = Arc::new(AtomicUsize::new(0));
     let missed = Arc::clone(&lost);
+    let (working, done) = sync_channel::<()>(0);
     let write = move || {
+        let _working = working;
         for line in waiting {
             Printer.err(line);
             let missed = missed.swap(0, Ordering::Relaxed);
@@ -184,13 +191,13 @@ fn start_log(args: &ServeArgs) -> Result<Option<(AccessLog, JoinHandle<()>)>, Fa
             }
         }
     };
-    let writer = std::thread::Builder::new().name("access-log".to_owned()).spawn(write).map_err(no_thread)?;
+    std::thread::Builder::new().name("access-log".to_owned()).spawn(write).map_err(no_thread)?;
     let log = move |record: &AccessRecord| {
         if lines.try_send(line(record)).is_err() {
             lost.fetch_add(1, Ordering::Relaxed);
         }
     };
-    Ok(Some((Arc::new(log), writer)))
+    Ok(Some((Arc::new(log), done)))
 }
 
 /// One line per answer: for people on a terminal, JSON everywhere else.

@@ -62,7 +62,9 @@ pub(crate) async fn cogn(upstream: &str) {
     std::fs::write(module.join("module.yaml"), MANIFEST).unwrap();
     std::fs::write(module.join("prompt.md"), "Find the words.").unwrap();
     std::fs::write(module.join("schema.json"), SCHEMA).unwrap();
-    let modules = Arc::new(Shelf::new(Library::new(folder.path(), None, &[])).looking_every(Duration::from_millis(100)));
+    let modules = Arc::new(
+        Shelf::new(Library::new(folder.path(), None, &[])).looking_every(Duration::from_millis(100)),
+    );
     let provider = ProviderConfig::new(Kind::parse("openai").unwrap())
         .with_key(Secret::new("sk-test".to_owned()))
         .with_base_url(format!("{upstream}/v1"));

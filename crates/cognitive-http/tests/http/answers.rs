@@ -116,6 +116,14 @@ async fn each_module_is_an_operation_with_its_own_schemas() {
         operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].as_str().unwrap();
     let envelope = document.pointer(target.trim_start_matches('#')).unwrap();
     assert!(envelope.to_string().contains("words"), "{envelope}");
+    let stream = &operation["responses"]["200"]["content"]["text/event-stream"]["x-itemSchema"]["$ref"];
+    assert_eq!(stream, "#/components/schemas/Chunk");
+    assert_eq!(
+        operation["responses"]["default"]["headers"]["Retry-After"]["$ref"],
+        "#/components/headers/Retry-After"
+    );
+    assert!(operation["parameters"].to_string().contains("Last-Event-ID"));
+    assert_eq!(document["paths"]["/health"]["get"]["security"], json!([]), "no key is needed there");
     every_reference_leads_somewhere(&document, &document);
 }
 

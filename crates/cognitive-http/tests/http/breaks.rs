@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{ANSWER, Script, Server, ask, client, events, json_of, roomy};
 
 /// Reads a stream until it holds so many events, and what was read.
-async fn read_events(response: &mut reqwest::Response, count: usize) -> String {
+pub(crate) async fn read_events(response: &mut reqwest::Response, count: usize) -> String {
     let mut body = String::new();
     while events(body.rsplit_once("\n\n").map_or("", |(whole, _)| whole)).len() < count {
         body.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());

@@ -7,7 +7,12 @@
 )]
 
 mod answers;
+mod attacks;
 mod breaks;
+mod faults;
+mod frames;
 mod operations;
+mod places;
+mod sockets;
 mod streams;
 mod support;

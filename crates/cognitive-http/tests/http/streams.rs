@@ -1,5 +1,6 @@
 //! Streams over three transports: the same chunks on each, and never a stream without an end.
 
+use cognitive_contract::schema::accepts;
 use cognitive_contract::stream::{assemble, check_log};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -111,6 +112,47 @@ async fn stream_019_events_have_names_and_numbered_ids() {
         assert_eq!(event.name, expected);
     }
     assert_eq!(events.last().unwrap().name, "final");
+}
+
+// What `/openapi.json` says about chunks holds for every kind of them, and for nothing else.
+#[tokio::test]
+async fn chunks_are_as_described() {
+    let script = Script::free(&ANSWER);
+    let server = Server::start(&script, "both", roomy()).await;
+    let document = json_of(client().get(server.url("/openapi.json")).send().await.unwrap()).await;
+    let described = &document["components"]["schemas"]["Chunk"];
+    let mut chunks = over_events(&server).await;
+    let again = ask(&server, "application/x-ndjson")
+        .header("x-cognitive-recovery-session", chunks[0]["session_id"].as_str().unwrap())
+        .header("x-cognitive-recovery-seq", "2");
+    let again = again.send().await.unwrap().text().await.unwrap();
+    chunks.extend(again.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
+    let snapshots = json!({ "input": { "text": "a" }, "_options": { "chunk_type": "snapshot" } }).to_string();
+    let request = ask(&server, "application/x-ndjson").body(snapshots).send().await.unwrap();
+    let snapshots = request.text().await.unwrap();
+    assert!(snapshots.contains(r#""type":"snapshot""#), "{snapshots}");
+    chunks.extend(snapshots.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
+    let mut config = roomy();
+    config.drain = std::time::Duration::ZERO;
+    let mut stopped = Server::start(&Script::with_leave(&ANSWER, 2), "both", config).await;
+    let mut response = ask(&stopped, "application/x-ndjson").send().await.unwrap();
+    let mut body = String::new();
+    while !body.contains(r#""seq":2"#) {
+        body.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    stopped.stop();
+    body.push_str(&response.text().await.unwrap());
+    let broken: Vec<Value> = body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // EXT-REC: an error that may pass says how to go on.
+    let recovery = &broken.last().unwrap()["error"]["recovery"];
+    assert_eq!((&recovery["last_seq"], &recovery["last_checkpoint"]["offset"]), (&json!(2), &json!(8)));
+    chunks.extend(broken);
+    for chunk in &chunks {
+        assert!(accepts(described, chunk), "{chunk}");
+    }
+    for other in [json!({ "a": 1 }), json!([]), json!({ "chunk": {} }), json!({ "final": true })] {
+        assert!(!accepts(described, &other), "{other}");
+    }
 }
 
 // STREAM-017: nothing was sent yet, so the answer is an ordinary one.

@@ -9,8 +9,10 @@ use cognitive_contract::ports::{
 use cognitive_http::{App, ServerConfig};
 use cognitive_library::{Library, Shelf};
 use cognitive_runtime::Host;
+use cognitive_runtime::host::ModuleSource;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 /// A model that writes its pieces one by one, each when it gets leave.
@@ -109,6 +111,19 @@ const SCHEMA: &str = r#"{
     "words": {"type": "array", "items": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}}}}
 }"#;
 
+/// A folder with one module, `words`, of this response mode.
+pub(crate) fn shelf(mode: &str) -> (tempfile::TempDir, Shelf) {
+    let folder = tempfile::tempdir().unwrap();
+    let module = folder.path().join("cognitive/modules/words");
+    std::fs::create_dir_all(&module).unwrap();
+    let manifest = format!("{MANIFEST}response:\n  mode: {mode}\n");
+    std::fs::write(module.join("module.yaml"), manifest).unwrap();
+    std::fs::write(module.join("prompt.md"), "Find the words.").unwrap();
+    std::fs::write(module.join("schema.json"), SCHEMA).unwrap();
+    let shelf = Shelf::new(Library::new(folder.path(), None, &[]));
+    (folder, shelf)
+}
+
 /// A running server.
 pub(crate) struct Server {
     pub(crate) base: String,
@@ -121,14 +136,17 @@ pub(crate) struct Server {
 impl Server {
     /// A server with one module, `words`, of this response mode.
     pub(crate) async fn start(script: &Arc<Script>, mode: &str, config: ServerConfig) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let module = folder.path().join("cognitive/modules/words");
-        std::fs::create_dir_all(&module).unwrap();
-        let manifest = format!("{MANIFEST}response:\n  mode: {mode}\n");
-        std::fs::write(module.join("module.yaml"), manifest).unwrap();
-        std::fs::write(module.join("prompt.md"), "Find the words.").unwrap();
-        std::fs::write(module.join("schema.json"), SCHEMA).unwrap();
-        let modules = Arc::new(Shelf::new(Library::new(folder.path(), None, &[])));
+        let (folder, shelf) = shelf(mode);
+        Self::with_modules(folder, Arc::new(shelf), script, config).await
+    }
+
+    /// A server with modules from elsewhere.
+    pub(crate) async fn with_modules(
+        folder: tempfile::TempDir,
+        modules: Arc<dyn ModuleSource>,
+        script: &Arc<Script>,
+        config: ServerConfig,
+    ) -> Self {
         let provider: Arc<dyn Provider> = Arc::clone(script) as Arc<dyn Provider>;
         let app = App::new(Host::new(modules, provider), config);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -144,10 +162,36 @@ impl Server {
         format!("{}{path}", self.base)
     }
 
+    /// Sends bytes as they are and reads until the server closes the connection.
+    pub(crate) async fn raw(&self, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request).await.unwrap();
+        let mut answer = Vec::new();
+        // A reset after the answer is as good an end as any.
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8(answer).unwrap()
+    }
+
     /// Asks it to stop, as a signal would.
     pub(crate) fn stop(&mut self) {
         let _ = self.stop.take().unwrap().send(());
     }
+}
+
+/// A run of `words` as bytes, with a body of so many announced.
+pub(crate) fn head(length: usize, more: &str) -> String {
+    format!(
+        "POST /api/run/words HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{more}content-length: {length}\r\n\r\n"
+    )
+}
+
+/// An answer that goes on and on, longer than what the system buffers for a connection, and never ends.
+pub(crate) fn endless() -> Arc<Script> {
+    let begin = r#"{"ok": true, "data": {"rationale": ""#.to_owned();
+    let mut pieces = vec![begin];
+    pieces.extend(std::iter::repeat_n("x".repeat(512 << 10), 24));
+    let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+    Script::with_leave(&pieces, 24)
 }
 
 /// Limits that no test meets by accident.

@@ -1,0 +1,121 @@
+//! Modules as requests see them. Whatever may walk through folders does so beside the threads that serve, and only so
+//! often: a caller must not be able to keep the server busy with looking.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use cognitive_contract::{ErrorCode, Failure, Module};
+use tokio::sync::Semaphore;
+
+use crate::app::Shared;
+
+/// How long a list of modules is good for.
+const FRESH: Duration = Duration::from_secs(1);
+/// Searches at once.
+const SEARCHES: usize = 2;
+/// Names that are remembered; more modules than this are looked for beside the serving threads every time.
+const NAMES: usize = 10_000;
+
+/// What is known about the modules without looking.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    /// Names of modules that were there. Whether they still are costs a few looks at one folder.
+    seen: Mutex<HashSet<String>>,
+    searches: Arc<Semaphore>,
+    /// Lists have places of their own: who watches over the server does not wait behind those who guess names.
+    lists: Arc<Semaphore>,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        let places = || Arc::new(Semaphore::new(SEARCHES));
+        Self { seen: Mutex::default(), searches: places(), lists: places() }
+    }
+}
+
+impl Catalog {
+    fn with_seen<T>(&self, act: impl FnOnce(&mut HashSet<String>) -> T) -> T {
+        act(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A value that is made at most once in a while, by one request for all that wait.
+#[derive(Debug)]
+pub(crate) struct Fresh<T>(tokio::sync::Mutex<Option<(Instant, T)>>);
+
+impl<T> Default for Fresh<T> {
+    fn default() -> Self {
+        Self(tokio::sync::Mutex::new(None))
+    }
+}
+
+impl<T: Clone + Send + 'static> Fresh<T> {
+    /// The value, not older than a second.
+    pub(crate) async fn get(&self, shared: &Arc<Shared>, make: fn(&Shared) -> T) -> Result<T, Failure> {
+        let mut kept = self.0.lock().await;
+        if let Some((at, value)) = kept.as_ref()
+            && at.elapsed() < FRESH
+        {
+            return Ok(value.clone());
+        }
+        let value = beside(shared, &shared.catalog.lists, make).await?;
+        *kept = Some((Instant::now(), value.clone()));
+        Ok(value)
+    }
+}
+
+/// Does something slow beside the threads that serve.
+async fn beside<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    places: &Arc<Semaphore>,
+    act: impl FnOnce(&Shared) -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let fault = |_| Failure::new(ErrorCode::InternalError, "the modules cannot be looked at");
+    // The place is taken until the work is done, even if the client goes away meanwhile.
+    let place = Arc::clone(places)
+        .acquire_owned()
+        .await
+        .map_err(|_| Failure::new(ErrorCode::InternalError, "the modules cannot be looked at any more"))?;
+    let shared = Arc::clone(shared);
+    let work = tokio::task::spawn_blocking(move || {
+        let outcome = act(&shared);
+        drop(place);
+        outcome
+    });
+    work.await.map_err(fault)
+}
+
+impl Shared {
+    /// A module by its name. A path, which the command line takes as well, is none: a caller from outside has no
+    /// business with other folders.
+    pub(crate) async fn module(self: &Arc<Self>, name: &str) -> Result<Arc<Module>, Failure> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        if name.is_empty() || name.len() > 128 || !name.bytes().all(plain) {
+            return Err(no_module(name));
+        }
+        if self.catalog.with_seen(|seen| seen.contains(name)) {
+            let found = self.host.modules.module(name);
+            if found.is_err() {
+                self.catalog.with_seen(|seen| seen.remove(name));
+            }
+            return found;
+        }
+        let wanted = name.to_owned();
+        let found =
+            beside(self, &self.catalog.searches, move |shared| shared.host.modules.module(&wanted)).await??;
+        self.catalog.with_seen(|seen| {
+            if seen.len() < NAMES {
+                seen.insert(name.to_owned());
+            }
+        });
+        Ok(found)
+    }
+}
+
+/// There is no module by this name, which is repeated only in part.
+pub(crate) fn no_module(name: &str) -> Failure {
+    let name = cognitive_contract::text::cut(name, 128);
+    Failure::new(ErrorCode::ModuleNotFound, format!("there is no module called: `{name}`"))
+        .suggest("`GET /api/modules` lists what is installed")
+}

@@ -1,0 +1,131 @@
+//! A client's socket and the place that it takes among all connections, until the very end: a WebSocket keeps its place.
+//! Does not wait for ever for a client that reads nothing, and lets a client that still sends read the last answer.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Sleep;
+
+/// How long and how much a client may go on sending after its answer. If the socket were closed at once, the system would
+/// tell the client of a broken connection, and the answer would be lost on the way.
+const LINGER: Duration = Duration::from_secs(2);
+const LEFTOVERS: usize = 64 << 20;
+
+/// One connection.
+pub(crate) struct Wire {
+    /// Always there until it is dropped.
+    open: Option<(TcpStream, OwnedSemaphorePermit)>,
+    /// The time in which a client has to take at least something of what it is sent.
+    patience: Duration,
+    waiting: Option<Pin<Box<Sleep>>>,
+    /// The client said all that it will say, or is gone.
+    silent: bool,
+}
+
+impl Wire {
+    pub(crate) fn new(stream: TcpStream, place: OwnedSemaphorePermit, patience: Duration) -> Self {
+        Self { open: Some((stream, place)), patience, waiting: None, silent: false }
+    }
+
+    fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
+        let closed = || io::Error::from(io::ErrorKind::NotConnected);
+        self.open.as_mut().map(|(stream, _)| Pin::new(stream)).ok_or_else(closed)
+    }
+
+    /// A write that was tried: progress, or one more moment of patience.
+    fn tried<T>(&mut self, context: &mut Context<'_>, tried: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if let Poll::Ready(outcome) = tried {
+            self.waiting = None;
+            self.silent |= outcome.is_err();
+            return Poll::Ready(outcome);
+        }
+        let patience = self.patience;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        if waiting.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        self.silent = true;
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.remaining();
+        let read = self.stream()?.poll_read(context, buffer);
+        let nothing = before > 0 && buffer.remaining() == before;
+        self.silent |= matches!(&read, Poll::Ready(outcome) if outcome.is_err() || nothing);
+        read
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let tried = self.stream()?.poll_write(context, bytes);
+        self.tried(context, tried)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let tried = self.stream()?.poll_write_vectored(context, parts);
+        self.tried(context, tried)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream()?.poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream()?.poll_shutdown(context)
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        let Some((stream, place)) = self.open.take().filter(|_| !self.silent) else { return };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let _ = tokio::time::timeout(LINGER, leave(stream)).await;
+                drop(place);
+            });
+        }
+    }
+}
+
+/// Says that nothing more will come, and takes what the client still sends.
+async fn leave(mut stream: TcpStream) {
+    if poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context)).await.is_err() {
+        return;
+    }
+    let mut bin = vec![0; 16 << 10];
+    let mut taken = 0;
+    while taken < LEFTOVERS && stream.readable().await.is_ok() {
+        match stream.try_read(&mut bin) {
+            Ok(0) => return,
+            Ok(count) => taken += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}
