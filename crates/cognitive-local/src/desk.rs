@@ -164,6 +164,7 @@ impl Service<'_> {
             grammar,
             vocabulary,
             prompt: &prompt.tokens,
+            input: &self.job.call.input,
             budget,
             temperature: self.job.call.temperature,
             seed,

@@ -9,6 +9,7 @@ mod chat;
 mod closing;
 mod compose;
 mod confidence;
+mod copying;
 mod desk;
 pub mod engine;
 mod guide;

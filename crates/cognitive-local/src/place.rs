@@ -11,6 +11,8 @@ pub(crate) struct Place {
     /// Bytes that still belong to a character.
     tail: u8,
     values: u32,
+    /// The string so far, as it was written.
+    text: Vec<u8>,
 }
 
 #[derive(Debug, Clone)]
@@ -60,6 +62,11 @@ impl Place {
     /// How many values have begun, so that one value can be told from the next.
     pub(crate) fn values(&self) -> u32 {
         self.values
+    }
+
+    /// The string so far, without its quotes and as it was written; only while it is being written.
+    pub(crate) fn written(&self) -> &[u8] {
+        &self.text
     }
 
     /// The way from the top: names of members, `None` for an item of a list.
@@ -116,14 +123,18 @@ impl Place {
             (1, b'u') => self.escape = 4,
             (left, _) => self.escape = left - 1,
         }
-        if let (true, Some(Step::Member(name))) = (in_name, self.steps.last_mut()) {
-            name.push(byte);
+        match (in_name, self.steps.last_mut()) {
+            (true, Some(Step::Member(name))) => name.push(byte),
+            _ => self.text.push(byte),
         }
     }
 
     fn value(&mut self, byte: u8) {
         match byte {
-            b'"' => self.now = Now::String,
+            b'"' => {
+                self.text.clear();
+                self.now = Now::String;
+            }
             b'{' => {
                 self.steps.push(Step::Member(Vec::new()));
                 self.now = Now::Member;

@@ -38,6 +38,17 @@ impl Dice {
     }
 }
 
+/// What is being written decides how a token is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// One of a few values: the likeliest, whatever the temperature. No dice are thrown.
+    Decision,
+    /// Free text: by temperature, and what was said before is less likely.
+    Prose,
+    /// Numbers, names and signs: by temperature.
+    Structure,
+}
+
 /// A chosen token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Choice {
@@ -73,8 +84,8 @@ impl Sampler {
         }
     }
 
-    /// Chooses among the allowed tokens; `None` if there is none. In free text, what was said before is less likely.
-    pub(crate) fn choose(&mut self, logits: &[f32], allowed: &SimpleVob, free_text: bool) -> Option<Choice> {
+    /// Chooses among the allowed tokens; `None` if there is none.
+    pub(crate) fn choose(&mut self, logits: &[f32], allowed: &SimpleVob, manner: Manner) -> Option<Choice> {
         let (mut count, mut highest, mut bar) = (0, f32::NEG_INFINITY, f32::NEG_INFINITY);
         each_block(logits, allowed, |first, block| {
             let best =
@@ -86,14 +97,14 @@ impl Sampler {
                     if *logit <= bar {
                         continue;
                     }
-                    let is_repeated =
-                        free_text && self.counts.get(token as usize).is_some_and(|count| *count > 0);
+                    let is_repeated = manner == Manner::Prose
+                        && self.counts.get(token as usize).is_some_and(|count| *count > 0);
                     let logit = if is_repeated { penalised(*logit) } else { *logit };
                     bar = insert(&mut self.candidates, &mut count, (logit, token));
                 }
             }
         });
-        let token = self.draw(count)?;
+        let token = self.draw(count, manner)?;
         let chosen = logits.get(token as usize).copied()?;
         let mut sums = [0.0; LANES];
         each_block(logits, allowed, |_, block| {
@@ -120,10 +131,10 @@ impl Sampler {
         self.written += 1;
     }
 
-    fn draw(&mut self, count: usize) -> Option<u32> {
+    fn draw(&mut self, count: usize, manner: Manner) -> Option<u32> {
         let candidates = self.candidates.get(..count)?;
         let (highest, likeliest) = *candidates.first()?;
-        if self.temperature <= 0.0 {
+        if self.temperature <= 0.0 || manner == Manner::Decision {
             return Some(likeliest);
         }
         let weight = |logit: f32| ((logit - highest) / self.temperature).exp();
@@ -137,6 +148,18 @@ impl Sampler {
         }
         Some(likeliest)
     }
+}
+
+/// How likely all allowed tokens are together. Comparable only between calls with the same logits.
+pub(crate) fn mass(logits: &[f32], allowed: &SimpleVob) -> f32 {
+    let finite = logits.iter().copied().filter(|logit| logit.is_finite());
+    let highest = finite.fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    each_block(logits, allowed, |_, block| {
+        let likely = block.iter().filter(|logit| logit.is_finite());
+        sum += likely.map(|logit| power(logit - highest)).sum::<f32>();
+    });
+    sum
 }
 
 fn penalised(logit: f32) -> f32 {
@@ -220,10 +243,10 @@ mod tests {
     fn without_temperature_the_likeliest_allowed_token_wins() {
         let mut sampler = Sampler::new(100, 0.0, 1);
         let logits = logits(&[(3, 9.0), (40, 2.0), (99, 1.0)]);
-        let choice = sampler.choose(&logits, &allow(&[40, 99]), false).unwrap();
+        let choice = sampler.choose(&logits, &allow(&[40, 99]), Manner::Structure).unwrap();
         assert_eq!(choice.token, 40);
         assert!((choice.probability - 0.731).abs() < 0.001, "{choice:?}");
-        assert_eq!(sampler.choose(&logits, &allow(&[]), false), None);
+        assert_eq!(sampler.choose(&logits, &allow(&[]), Manner::Structure), None);
     }
 
     #[test]
@@ -232,10 +255,28 @@ mod tests {
         let logits: Vec<f32> = (0..100_u8).map(|token| f32::from(token % 7) / 3.0).collect();
         let run = |seed| {
             let mut sampler = Sampler::new(100, 0.8, seed);
-            (0..50).map(|_| sampler.choose(&logits, &allow(&all), false).unwrap().token).collect::<Vec<_>>()
+            (0..50)
+                .map(|_| sampler.choose(&logits, &allow(&all), Manner::Structure).unwrap().token)
+                .collect::<Vec<_>>()
         };
         assert_eq!(run(7), run(7));
         assert_ne!(run(7), run(8));
+    }
+
+    #[test]
+    fn a_decision_is_the_likeliest_at_any_temperature_and_moves_no_dice() {
+        let all: Vec<u32> = (0..100).collect();
+        let logits = logits(&[(40, 1.0), (41, 0.9)]);
+        let mut sampler = Sampler::new(100, 2.0, 7);
+        let decided = (0..50).map(|_| sampler.choose(&logits, &allow(&all), Manner::Decision).unwrap().token);
+        assert!(decided.collect::<Vec<_>>().iter().all(|token| *token == 40));
+        let prose = |sampler: &mut Sampler| {
+            let choose = |_| sampler.choose(&logits, &allow(&all), Manner::Prose).unwrap().token;
+            (0..50).map(choose).collect::<Vec<_>>()
+        };
+        let after_decisions = prose(&mut sampler);
+        assert!(after_decisions.iter().any(|token| *token != 40), "prose is drawn");
+        assert_eq!(after_decisions, prose(&mut Sampler::new(100, 2.0, 7)));
     }
 
     #[test]
@@ -243,13 +284,13 @@ mod tests {
         let mut sampler = Sampler::new(100, 0.0, 1);
         let logits = logits(&[(10, 2.0), (11, 1.9)]);
         sampler.remember(10, b"word");
-        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), true).unwrap().token, 11);
-        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), false).unwrap().token, 10);
+        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), Manner::Prose).unwrap().token, 11);
+        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), Manner::Structure).unwrap().token, 10);
         (0..64).for_each(|_| sampler.remember(11, b"other"));
-        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), true).unwrap().token, 10);
+        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), Manner::Prose).unwrap().token, 10);
         let mut sampler = Sampler::new(100, 0.0, 1);
         sampler.remember(10, b"\",");
-        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), true).unwrap().token, 10);
+        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), Manner::Prose).unwrap().token, 10);
     }
 
     #[test]
@@ -265,8 +306,8 @@ mod tests {
     fn a_model_that_says_nonsense_is_survived() {
         let mut sampler = Sampler::new(100, 0.8, 1);
         let mut logits = vec![f32::NAN; 100];
-        assert_eq!(sampler.choose(&logits, &allow(&[1, 2]), true), None);
+        assert_eq!(sampler.choose(&logits, &allow(&[1, 2]), Manner::Prose), None);
         logits[2] = 0.0;
-        assert_eq!(sampler.choose(&logits, &allow(&[1, 2]), true).unwrap().token, 2);
+        assert_eq!(sampler.choose(&logits, &allow(&[1, 2]), Manner::Prose).unwrap().token, 2);
     }
 }

@@ -4,6 +4,11 @@ use serde_json::Value;
 
 use crate::place::Place;
 
+/// The keyword of strings that are pieces of the input; its value names the member of the input.
+const COPY: &str = "x-copy-from";
+/// The keyword of members whose names are listed in the input; its value names the member of the input.
+const NAMES: &str = "x-name-from";
+
 /// The parts of a lowered schema, found by place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape<'a> {
@@ -26,6 +31,28 @@ impl<'a> Shape<'a> {
         values.sort_unstable();
         values.dedup();
         values.len() > 1
+    }
+
+    /// The member of the input that the value at this place is a piece of, if it has to be one.
+    pub(crate) fn copied_from(self, place: &Place) -> Option<&'a str> {
+        self.origin(place, COPY)
+    }
+
+    /// The members of the object at this place whose names are listed in the input, in the order of the grammar, each
+    /// with the member of the input that lists it.
+    pub(crate) fn named(self, place: &Place) -> Vec<(&'a str, &'a str)> {
+        let above = place.path().count().saturating_sub(1);
+        let objects =
+            self.along(place, above).into_iter().filter_map(|node| node.get("properties")?.as_object());
+        let origin =
+            |(name, node): (&'a String, &'a Value)| Some((name.as_str(), node.get(NAMES)?.as_str()?));
+        objects.flatten().filter_map(origin).collect()
+    }
+
+    fn origin(self, place: &Place, keyword: &str) -> Option<&'a str> {
+        let nodes = self.at(place);
+        let first = nodes.first()?.get(keyword)?;
+        nodes.iter().all(|node| node.get(keyword) == Some(first)).then_some(first)?.as_str()
     }
 
     /// The names of the members that an object at this place must have, in the order of the grammar.

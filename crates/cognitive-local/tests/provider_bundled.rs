@@ -80,6 +80,11 @@ fn request(module: &str, number: usize, texts: &[String]) -> RunRequest {
             RunInput::Json(json!({ "tasks": ["sleep", "eat"], "goal": "rest" }))
         }
         "code-reviewer" | "code-simplifier" if !is_empty => RunInput::Json(json!({ "code": text })),
+        // The module wants to know who reads; an empty text is no code, so some code stands in its place.
+        "adaptive-explainer" => RunInput::Json(json!({
+            "code": if is_empty { "x = 1" } else { text },
+            "_context": { "user_profile": { "expertise_level": "beginner" } },
+        })),
         _ => RunInput::Text(text.clone()),
     };
     request.options.seed = Some(number as u64);

@@ -258,7 +258,7 @@ static OLLAMA: Dialect = Dialect {
 static GRAMMAR: Dialect = Dialect {
     keywords: "additionalProperties anyOf const enum exclusiveMaximum exclusiveMinimum format items \
                maxItems maxLength maxProperties maximum minItems minLength minimum multipleOf pattern \
-               properties required type x-guidance",
+               properties required type x-copy-from x-guidance x-name-from",
     formats: &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"],
     patterns: Patterns::Simple,
     strings: Strings::AllRules,

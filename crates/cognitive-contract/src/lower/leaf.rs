@@ -6,6 +6,10 @@ use super::bounds;
 use super::dialect::{Numbers, Size, Strings};
 use super::emit::{Emit, typed};
 
+/// Say that a string is a piece of the input, and that it is there if a list there names it; each names the member of the
+/// input. An engine that chooses token by token keeps to them.
+const ORIGINS: [&str; 2] = ["x-copy-from", "x-name-from"];
+
 impl Emit<'_> {
     pub(super) fn string(&mut self, node: &Map<String, Value>, path: &str) -> Map<String, Value> {
         let mut said = typed("string");
@@ -30,6 +34,12 @@ impl Emit<'_> {
             let most = bounds::most_characters(path).max(least);
             self.losses.tightened(path, "maxLength", format!("at most {most} characters"));
             said.insert("maxLength".to_owned(), json!(most));
+        }
+        // No rule that a value could break, so a target without the keyword has lost none.
+        for keyword in ORIGINS {
+            if let (Some(member), true) = (node.get(keyword), self.dialect.has(keyword)) {
+                said.insert(keyword.to_owned(), member.clone());
+            }
         }
         said
     }

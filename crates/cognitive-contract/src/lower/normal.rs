@@ -21,7 +21,7 @@ const DEEPEST: usize = 48;
 
 /// Keywords that are kept as they are.
 const PLAIN: &str = "type description required const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf \
-                     minLength maxLength pattern format minItems maxItems";
+                     minLength maxLength pattern format minItems maxItems x-copy-from x-name-from";
 
 /// Keywords of Draft-07 that no target knows.
 const UNKNOWN: &str = "not if then else dependencies propertyNames patternProperties minProperties maxProperties \

@@ -46,6 +46,19 @@ fn d_05_rationale_is_the_longest_text_and_confidence_has_two_decimals() {
 }
 
 #[test]
+fn d_05_where_a_value_comes_from_is_said_to_a_grammar_only_and_is_no_loss() {
+    let value = json!({ "type": "string", "maxLength": 9, "x-copy-from": "text", "x-name-from": "want" });
+    let member = json!({ "type": "object", "additionalProperties": value.clone() });
+    let (said, losses) = lowered_member(member.clone(), Target::Grammar);
+    assert_eq!(said["additionalProperties"], value);
+    assert!(!losses.iter().any(|loss| loss.contains("x-")), "{losses:?}");
+    for target in [Target::OpenAi, Target::Anthropic, Target::Gemini, Target::Ollama] {
+        let (said, losses) = lowered_member(member.clone(), target);
+        assert!(!said.to_string().contains("x-") && !losses.iter().any(|loss| loss.contains("x-")), "{said}");
+    }
+}
+
+#[test]
 fn d_05_objects_are_closed_and_anything_is_a_plain_value() {
     let (said, losses) =
         lowered_member(json!({ "type": "object", "properties": { "a": { "const": 1 } } }), Target::Grammar);

@@ -4,6 +4,8 @@ use serde_json::Map;
 
 use super::*;
 use crate::confidence::{LABELS, TOKENS};
+use crate::engine::FeedError;
+use crate::model::Reading;
 
 fn guide() -> (Guide, Arc<dyn Weights>) {
     let weights: Arc<dyn Weights> = Arc::new(Toy::wordy());
@@ -118,6 +120,7 @@ fn the_same_seed_gives_the_same_bytes() {
             grammar: &grammar,
             vocabulary: weights.vocabulary(),
             prompt: &[1, 2, 3],
+            input: "",
             budget: 300,
             temperature: 0.9,
             seed,
@@ -154,4 +157,85 @@ fn a_full_context_still_gives_a_whole_envelope() {
     let (text, written) = document(&weights, &grammar, 10_000, 9).unwrap();
     assert_eq!(complaints(&module, &text), None);
     assert!(written.closed);
+}
+
+/// A reader that finds everything equally likely, except one word.
+struct Fixed {
+    word: (usize, f32),
+    tokens: Vec<u32>,
+    logits: Vec<f32>,
+}
+
+impl Reading for Fixed {
+    fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.tokens.truncate(length);
+    }
+
+    fn feed(&mut self, tokens: &[u32], _: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
+        self.tokens.extend_from_slice(tokens);
+        self.logits[self.word.0] = self.word.1;
+        Ok(&self.logits)
+    }
+}
+
+/// A document about an input, from a reader that prefers a word, at a high temperature.
+fn written(module: &Module, word: (&str, f32), input: &str, seed: u64) -> Value {
+    let (guide, weights) = guide();
+    let grammar = guide.grammar(&lowered(module)).unwrap();
+    let vocabulary = weights.vocabulary();
+    let token = vocabulary.encode(word.0.as_bytes())[0] as usize;
+    let order =
+        Order { grammar: &grammar, vocabulary, prompt: &[1], input, budget: 400, temperature: 3.0, seed };
+    let mut reading =
+        Fixed { word: (token, word.1), tokens: Vec::new(), logits: vec![0.0; vocabulary.len()] };
+    let mut text = Vec::new();
+    compose(&mut reading, &order, &|| false, &mut |bytes| text.extend_from_slice(bytes)).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(complaints(module, &text), None);
+    serde_json::from_str(&text).unwrap()
+}
+
+/// EMBEDDED: a small model gives up too easily, so that it failed counts only if it is nearly sure.
+#[test]
+fn a_failure_needs_a_model_that_is_nearly_sure() {
+    let module = rich();
+    // Beside `false` there are `f`, `t`, `tru` and `true`.
+    assert_eq!(written(&module, ("false", 3.0), "", 1)["ok"], json!(true), "0.83");
+    assert_eq!(written(&module, ("false", 6.0), "", 1)["ok"], json!(false), "0.99");
+    assert_eq!(written(&module, ("true", 0.1), "", 1)["ok"], json!(true));
+}
+
+/// EMBEDDED: a label is a decision, so the dice have no part in it.
+#[test]
+fn labels_are_the_likeliest_at_any_temperature_and_seed() {
+    let data =
+        json!({ "type": "object", "required": ["m"], "properties": { "m": { "enum": ["low", "medium"] } } });
+    let module = module(&data).unwrap();
+    for seed in 0..20 {
+        let value = written(&module, ("medium", 0.1), "", seed);
+        assert_eq!(value["data"]["m"], json!("medium"), "{value}");
+    }
+}
+
+/// EMBEDDED: values that are marked as copies are pieces of the input, under the names that the input lists.
+#[test]
+fn copies_are_pieces_of_the_input_whatever_the_model_prefers() {
+    let value = json!({ "type": "string", "minLength": 1, "maxLength": 30, "x-copy-from": "text", "x-name-from": "want" });
+    let members = json!({ "data": value, "rest": value, "x y": value });
+    let found = json!({ "type": "object", "additionalProperties": false, "properties": members });
+    let data = json!({ "type": "object", "required": ["found"], "properties": { "found": found } });
+    let module = module(&data).unwrap();
+    let input = json!({ "text": "the abc \"low\" 你 12", "want": ["x y", "data", "other"] }).to_string();
+    for word in ["abc", "null", "12", "\"}", "the "] {
+        let value = written(&module, (word, 9.0), &input, 3);
+        let found = value["data"]["found"].as_object().unwrap();
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["data", "x y"], "{value}");
+        for copy in found.values().map(|copy| copy.as_str().unwrap()) {
+            assert!("the abc \"low\" 你 12".contains(copy) && !copy.is_empty(), "{word}: {value}");
+        }
+    }
 }

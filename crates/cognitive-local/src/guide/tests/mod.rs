@@ -39,7 +39,7 @@ fn document(
     let mut dice = Dice::new(seed);
     let prompt: Vec<u32> = (0..8).map(|_| u32::try_from(dice.next() % 256).unwrap()).collect();
     let vocabulary = weights.vocabulary();
-    let order = Order { grammar, vocabulary, prompt: &prompt, budget, temperature: 0.0, seed };
+    let order = Order { grammar, vocabulary, prompt: &prompt, input: "", budget, temperature: 0.0, seed };
     let mut text = Vec::new();
     let mut session = Arc::clone(weights).session(1);
     let written = compose(&mut *session, &order, &|| false, &mut |bytes| text.extend_from_slice(bytes))?;

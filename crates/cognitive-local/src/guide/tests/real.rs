@@ -124,8 +124,15 @@ fn the_share_of_the_grammar_in_the_time_of_an_answer() {
             let prompt = weights.vocabulary().encode(b"Write a review of a phone as JSON.");
             let grammar = guide.grammar(&schema).unwrap();
             let vocabulary = weights.vocabulary();
-            let order =
-                Order { grammar: &grammar, vocabulary, prompt: &prompt, budget: 200, temperature: 0.8, seed };
+            let order = Order {
+                grammar: &grammar,
+                vocabulary,
+                prompt: &prompt,
+                input: "",
+                budget: 200,
+                temperature: 0.8,
+                seed,
+            };
             let mut session = Timed(Arc::clone(&weights).session(1), Duration::ZERO);
             session.feed(&prompt[..prompt.len() - 1], &|| false).unwrap();
             session.1 = Duration::ZERO;

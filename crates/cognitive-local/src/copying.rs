@@ -1,0 +1,277 @@
+//! Values that are pieces of the input: which tokens go on with such a piece, and which end it. A small model that is
+//! told to copy invents endings and years; held to the text it cannot. Knows nothing of schemas and grammars, and never
+//! takes away the last token.
+
+use serde_json::Value;
+use toktrie::SimpleVob;
+
+use crate::model::Vocabulary;
+use crate::place::{Now, Place};
+use crate::sample::mass;
+
+/// The texts of one input that values may be copied from.
+#[derive(Debug)]
+pub(crate) struct Copies {
+    input: Value,
+    sources: Vec<(String, Source)>,
+}
+
+impl Copies {
+    /// `input` as it was sent. What is no JSON is one text.
+    pub(crate) fn new(input: &str) -> Self {
+        let input = serde_json::from_str(input).unwrap_or_else(|_| Value::from(input));
+        Self { input, sources: Vec::new() }
+    }
+
+    /// What leads from here to the next of the members that the input asks for, or to the end of the object. `known` are
+    /// the members in their order, each with the list in the input that has to name it. `None` if nothing was asked for.
+    pub(crate) fn next_name(&self, known: &[(&str, &str)], here: &Place) -> Option<String> {
+        let is_listed = |name: &str, list: &str| {
+            let listed = self.input.get(list).and_then(Value::as_array);
+            listed.is_some_and(|listed| listed.iter().any(|item| item.as_str() == Some(name)))
+        };
+        let wanted = known.iter().filter(|(name, list)| is_listed(name, list)).map(|(name, _)| *name);
+        let wanted: Vec<&str> = wanted.collect();
+        let last = here.path().last()??;
+        let (comma, next) = match here.now() {
+            Now::Member if last.is_empty() => ("", wanted.first()?),
+            Now::Member => return None,
+            _ => {
+                let at = wanted.iter().position(|name| name.as_bytes() == last)?;
+                match wanted.get(at + 1) {
+                    Some(next) => (",", next),
+                    None => return Some("}".to_owned()),
+                }
+            }
+        };
+        Some(format!("{comma}{}:", Value::from(*next)))
+    }
+
+    /// The texts of a member of the input; of the whole input if it has no such member.
+    pub(crate) fn of(&mut self, member: &str) -> Option<&Source> {
+        let at = match self.sources.iter().position(|(name, _)| name == member) {
+            Some(at) => at,
+            None => {
+                let value = self.input.get(member).unwrap_or(&self.input);
+                self.sources.push((member.to_owned(), Source::new(value)));
+                self.sources.len() - 1
+            }
+        };
+        self.sources.get(at).map(|(_, source)| source)
+    }
+}
+
+/// Texts as they look inside of JSON strings, with the places where a piece may begin and end.
+#[derive(Debug, Default)]
+pub(crate) struct Source {
+    bytes: Vec<u8>,
+    begins: Vec<bool>,
+    ends: Vec<bool>,
+}
+
+impl Source {
+    fn new(value: &Value) -> Self {
+        let mut source = Self::default();
+        source.gather(value);
+        source
+    }
+
+    fn gather(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.add(text, false),
+            // Of a list of texts, each is a piece as a whole.
+            Value::Array(items) => items.iter().for_each(|item| match item {
+                Value::String(text) => self.add(text, true),
+                other => self.gather(other),
+            }),
+            Value::Object(members) => members.values().for_each(|member| self.gather(member)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn add(&mut self, text: &str, whole: bool) {
+        let mut before = None;
+        for letter in text.chars().map(Some).chain([None]) {
+            let between_words = !(before.is_some_and(is_word) && letter.is_some_and(is_word));
+            let begins =
+                if whole { before.is_none() } else { between_words && letter.is_some_and(may_begin) };
+            let is_after_text = before.is_some_and(|before: char| !before.is_whitespace());
+            let ends = if whole { letter.is_none() } else { between_words && is_after_text };
+            // A line break cannot stand in a JSON string, so no piece reaches from one text into the next.
+            let written = letter.map_or_else(|| b"\n".to_vec(), escaped);
+            for (index, byte) in written.into_iter().enumerate() {
+                self.bytes.push(byte);
+                self.begins.push(begins && index == 0);
+                self.ends.push(ends && index == 0);
+            }
+            before = letter;
+        }
+    }
+
+    /// Where one stands after `written`: once for each piece that begins with it.
+    fn ways(&self, written: &[u8]) -> Vec<usize> {
+        let begins = self.begins.iter().enumerate().filter(|(_, begins)| **begins).map(|(at, _)| at);
+        let fits = |at: &usize| self.bytes.get(*at..).is_some_and(|rest| rest.starts_with(written));
+        begins.filter(fits).map(|at| at + written.len()).collect()
+    }
+
+    /// Whether `bytes` go on with the piece from here, or end it with a quote.
+    fn goes_on(&self, from: usize, bytes: &[u8], mut is_empty: bool) -> bool {
+        for (at, byte) in (from..).zip(bytes) {
+            match self.bytes.get(at) {
+                Some(here) if here == byte => is_empty = false,
+                _ => return *byte == b'"' && !is_empty && self.ends.get(at).is_some_and(|ends| *ends),
+            }
+        }
+        true
+    }
+
+    /// The tokens that go on with a piece, and those that end it. `written` is the value so far with what is pending,
+    /// and `pending` what each token begins with. `None` if there are none: then the value is no copy.
+    pub(crate) fn parts(
+        &self,
+        mask: &SimpleVob,
+        written: &[u8],
+        pending: &[u8],
+        vocabulary: &dyn Vocabulary,
+    ) -> Option<Parts> {
+        let ways = self.ways(written);
+        let (mut on, mut end) = (SimpleVob::alloc(mask.len()), SimpleVob::alloc(mask.len()));
+        // Most tokens fall at their first byte.
+        let mut firsts: Vec<u8> = ways.iter().filter_map(|at| self.bytes.get(*at).copied()).collect();
+        firsts.push(b'"');
+        firsts.sort_unstable();
+        firsts.dedup();
+        for token in mask.iter() {
+            let bytes = vocabulary.bytes(token);
+            let fits = match bytes.strip_prefix(pending) {
+                Some([]) | None => true,
+                Some(rest @ [first, ..]) => {
+                    firsts.binary_search(first).is_ok()
+                        && ways.iter().any(|at| self.goes_on(*at, rest, written.is_empty()))
+                }
+            };
+            let is_end = bytes.get(pending.len()) == Some(&b'"') && !written.ends_with(b"\\");
+            match (fits, is_end) {
+                (true, true) => end.allow_token(token),
+                (true, false) => on.allow_token(token),
+                _ => {}
+            }
+        }
+        (!on.is_zero() || !end.is_zero()).then_some(Parts { on, end })
+    }
+}
+
+/// The tokens that may come next in a copy.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    on: SimpleVob,
+    end: SimpleVob,
+}
+
+impl Parts {
+    /// The tokens that go on; or how likely the end is, if it is likelier. The end is spread over many tokens, with and
+    /// without what follows the quote, so they count together.
+    pub(crate) fn likelier(self, logits: &[f32]) -> Result<SimpleVob, f32> {
+        let (on, end) = (mass(logits, &self.on), mass(logits, &self.end));
+        if end > on || self.on.is_zero() { Err(end / (on + end)) } else { Ok(self.on) }
+    }
+}
+
+/// Letters that make up words. Scripts without spaces between words have none: there a piece is any run of letters.
+fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() && letter < '\u{2E80}'
+}
+
+fn may_begin(letter: char) -> bool {
+    letter.is_alphanumeric() || "$#@+-(/".contains(letter) || !(letter.is_ascii() || letter.is_whitespace())
+}
+
+/// A letter as it is written in a JSON string.
+fn escaped(letter: char) -> Vec<u8> {
+    let quoted = Value::from(letter.to_string()).to_string();
+    quoted.get(1..quoted.len() - 1).unwrap_or_default().as_bytes().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::toy::Toy;
+
+    fn at(text: &str) -> Place {
+        let mut place = Place::default();
+        place.advance(text.as_bytes());
+        place
+    }
+
+    /// The words, of those given, that may come next after `written`.
+    fn next<'a>(input: &str, member: &str, written: &str, words: &[&'a str]) -> Vec<&'a str> {
+        let mut toy = Toy::default();
+        let first = toy.words.len();
+        toy.words.extend(words.iter().map(|word| word.as_bytes().to_vec()));
+        let mut mask = SimpleVob::alloc(toy.words.len());
+        (first..toy.words.len()).for_each(|token| mask.allow_token(u32::try_from(token).unwrap()));
+        let mut copies = Copies::new(input);
+        let source = copies.of(member).unwrap();
+        let Some(parts) = source.parts(&mask, written.as_bytes(), b"", &toy) else { return Vec::new() };
+        let allowed = |token: usize| parts.on.get(token) || parts.end.get(token);
+        words.iter().enumerate().filter(|(at, _)| allowed(first + at)).map(|(_, word)| *word).collect()
+    }
+
+    const INPUT: &str = r#"{"text": "Ann \"A\" Lee left\nOslo in 1998.", "want": ["first name", "name"]}"#;
+
+    #[test]
+    fn a_piece_begins_and_ends_between_words() {
+        let words = ["Ann", "An", "nn", " Ann", "Lee", "199", "Bob", "\"", "\\n"];
+        assert_eq!(next(INPUT, "text", "", &words), ["Ann", "An", "Lee", "199"]);
+        assert_eq!(next(INPUT, "text", "An", &["n", "\"", "a"]), ["n"]);
+        assert_eq!(next(INPUT, "text", "1998", &["\"", "\",", ".", ".\"", "9"]), ["\"", "\",", ".", ".\""]);
+    }
+
+    #[test]
+    fn what_json_escapes_is_copied_as_it_is_written() {
+        let words = [" \\\"A", " \"A", "\"", " \\\"A\\\" Lee\","];
+        assert_eq!(next(INPUT, "text", "Ann", &words), [" \\\"A", "\"", " \\\"A\\\" Lee\","]);
+        assert_eq!(next(INPUT, "text", "left", &["\\n", "\\nOslo", "\n"]), ["\\n", "\\nOslo"]);
+    }
+
+    #[test]
+    fn of_a_list_only_whole_texts_are_copied() {
+        assert_eq!(next(INPUT, "want", "", &["first", "name", "nam"]), ["first", "name", "nam"]);
+        assert_eq!(next(INPUT, "want", "first", &["\"", " name"]), [" name"]);
+    }
+
+    #[test]
+    fn without_the_member_the_whole_input_counts_and_without_a_text_nothing_is_held_back() {
+        assert_eq!(next(r#"{"query": "Oslo"}"#, "text", "", &["Oslo", "Rome"]), ["Oslo"]);
+        assert_eq!(next("Oslo is cold", "text", "", &["Oslo", "Rome"]), ["Oslo"]);
+        assert_eq!(next("你好世界", "text", "", &["世", "好世", "界\"", "x"]), ["世", "好世", "界\""]);
+        assert!(next(r#"{"text": " "}"#, "text", "", &["a"]).is_empty());
+    }
+
+    #[test]
+    fn wanted_names_follow_each_other_in_the_order_of_the_contract() {
+        let copies = Copies::new(r#"{"want": ["c", "a", "z"], "text": ""}"#);
+        let known = [("a", "want"), ("b", "want"), ("c", "want"), ("d", "text")];
+        let next = |text: &str| copies.next_name(&known, &at(text));
+        assert_eq!(next("{").as_deref(), Some(r#""a":"#));
+        assert_eq!(next(r#"{"a":"x""#).as_deref(), Some(r#","c":"#));
+        assert_eq!(next(r#"{"a":"x","c":"y""#).as_deref(), Some("}"));
+        assert_eq!(next(r#"{"other":"x""#), None);
+        assert_eq!(Copies::new("{}").next_name(&known, &at("{")), None);
+    }
+
+    #[test]
+    fn the_end_counts_as_a_whole() {
+        let set = |tokens: &[u32]| {
+            let mut set = SimpleVob::alloc(4);
+            for token in tokens {
+                set.allow_token(*token);
+            }
+            set
+        };
+        let parts = || Parts { on: set(&[0]), end: set(&[1, 2]) };
+        assert!(parts().likelier(&[1.0, 0.5, 0.5, 9.0]).is_err_and(|share| share > 0.5));
+        assert!(parts().likelier(&[3.0, 0.5, 0.5, 9.0]).is_ok());
+    }
+}
