@@ -5,9 +5,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+/// From the folder of this crate. Relative, so that checkouts that share a target directory never see each other's
+/// modules: cargo and the compiler both take it from the checkout that is being built.
+const MODULES: &str = "../../modules";
+
 fn main() -> io::Result<()> {
-    let root = Path::new(&env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?).join("../../modules");
-    let root = root.canonicalize()?;
+    emit(&format!("cargo::rerun-if-changed={MODULES}"));
+    let root = Path::new(&env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?).join(MODULES);
     let mut files = Vec::new();
     walk(&root, &mut files)?;
     files.sort();
@@ -16,8 +20,9 @@ fn main() -> io::Result<()> {
         let name = file.strip_prefix(&root).map_err(io::Error::other)?;
         let name = name.to_string_lossy().replace('\\', "/");
         let Some((module, path)) = name.split_once('/') else { continue };
-        let full = file.to_string_lossy();
-        writeln!(table, "    ({module:?}, {path:?}, include_str!({full:?})),").map_err(io::Error::other)?;
+        let full = format!("/{MODULES}/{name}");
+        let text = format!("include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {full:?}))");
+        writeln!(table, "    ({module:?}, {path:?}, {text}),").map_err(io::Error::other)?;
     }
     table.push_str("]\n");
     let out = PathBuf::from(env::var("OUT_DIR").map_err(io::Error::other)?);
@@ -25,7 +30,6 @@ fn main() -> io::Result<()> {
 }
 
 fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    emit(&format!("cargo::rerun-if-changed={}", folder.display()));
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() { walk(&path, files)? } else { files.push(path) }
