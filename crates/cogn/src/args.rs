@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Prompt(commands::prompt::PromptArgs),
     /// Show the contract as a provider would be bound to it, and what gets lost
     Lower(commands::lower::LowerArgs),
+    /// Show what a module is made of and what would run
+    Compose(commands::compose::ComposeArgs),
     /// List the modules that can be run by name
     List(commands::list::ListArgs),
     /// Show what a module takes, gives and may do

@@ -43,6 +43,7 @@ pub fn main() -> ExitCode {
     let exit = match &cli.command {
         Command::Run(args) => commands::run::run(args, &wiring::library(), &printer),
         Command::Prompt(args) => commands::prompt::prompt(args, &wiring::library(), &printer),
+        Command::Compose(args) => commands::compose::compose(args, &wiring::library(), &printer),
         Command::Lower(args) => commands::lower::lower(args, &wiring::library(), &printer),
         Command::List(args) => commands::list::list(args, &wiring::library(), &printer),
         Command::Info(args) => commands::info::info(args, &wiring::library(), &printer),

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cognitive_contract::compose::CustomAggregate;
 use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{AuditLog, ContextStore, Provider};
 use cognitive_contract::tier::Gate;
@@ -12,6 +13,7 @@ use cognitive_library::{Library, Shelf};
 use serde_json::Value;
 
 use crate::clock::Clock;
+use crate::compose::above::Above;
 
 /// The surroundings of all runs of a process. Safe to share between runs.
 #[non_exhaustive]
@@ -32,6 +34,8 @@ pub struct Host {
     pub clock: Clock,
     /// What this runtime offers; an operator may switch parts off.
     pub capabilities: Capabilities,
+    /// The function for `aggregate: custom`. Without, modules that ask for it are not valid here.
+    pub aggregate: Option<CustomAggregate>,
 }
 
 /// Finds and loads modules by name.
@@ -78,6 +82,7 @@ impl Host {
             context: None,
             clock: Clock::new(),
             capabilities: Capabilities::default(),
+            aggregate: None,
         }
     }
 }
@@ -140,6 +145,8 @@ pub struct RunOptions {
     pub session: Option<String>,
     /// Ask the model also where an answer to the same input is kept.
     pub no_cache: bool,
+    /// The modules that this run is a part of.
+    pub(crate) above: Above,
 }
 
 impl Default for RunOptions {
@@ -160,6 +167,7 @@ impl Default for RunOptions {
             tenant: None,
             session: None,
             no_cache: false,
+            above: Above::default(),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! status codes, exit codes or MCP. Always returns an [`Envelope`](cognitive_contract::Envelope).
 
 pub mod clock;
+pub mod compose;
 pub mod declare;
 pub mod host;
 mod kept;

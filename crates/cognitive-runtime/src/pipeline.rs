@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use cognitive_contract::context::{EMITTED, MEMBER};
 use cognitive_contract::lower::Target;
 use cognitive_contract::ports::{AuditRecord, Event, EventSink};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Module, Warning, policy};
 
+use serde_json::{Map, Value};
+
+use crate::compose;
 use crate::host::{Host, RunRequest};
 use crate::kept::{self, Kept, Shelf};
 use crate::live::watch::{Watch, unless_blown};
@@ -32,18 +36,29 @@ pub(crate) async fn answer(
     let memory = Memory::new(host.context.as_deref(), &host.clock, options);
     let given = input::read(&request.input)?;
     let (recalled, mut warnings) = memory.recall(module, given.value());
+    let handed = handed_down(given.value(), &recalled);
     let input = input::validate(module, given, &recalled, options.enforcement)?;
     receipt.sha256.input = input.sha256();
     warnings.extend(input.warnings().iter().cloned());
     warnings.extend(requirements::check(module, &input, host.provider.as_ref())?);
-    let prompt = prompt::build(module, &input)?;
-    let shelf = Shelf::find(&memory, host, module, &input, options);
-    let kept = shelf.as_ref().filter(|_| !options.no_cache).and_then(|shelf| shelf.take(host, module));
-    let mut answer = match kept {
-        Some(kept) => answer_again(kept, watch, receipt),
+    let mut composed = Box::pin(compose::run(host, module, request, &input, handed, receipt)).await?;
+    warnings.extend(composed.warnings.iter().cloned());
+    // What other modules say can change without this one, so a composition is not kept.
+    let shelf = Shelf::find(&memory, host, module, &input, options).filter(|_| !composed.is_composition);
+    let mut answer = match composed.answer.take() {
+        Some(answer) => answer_of_parts(answer, watch),
         None => {
-            warnings.extend(note_access(host, module, request, &input, receipt));
-            ask(host, module, request, prompt, watch, receipt).await?
+            let policies = options.above.policies(module);
+            let (prompt, missing) = prompt::build_with(module, &input, &composed.results, &policies)?;
+            warnings.extend(missing);
+            match shelf.as_ref().filter(|_| !options.no_cache).and_then(|shelf| shelf.take(host, module)) {
+                Some(kept) => answer_again(kept, watch, receipt),
+                None => {
+                    warnings.extend(note_access(host, module, request, &input, receipt));
+                    let request = composed.in_time(request)?;
+                    Box::pin(ask(host, module, &request, prompt, watch, receipt)).await?
+                }
+            }
         }
     };
     let notices = answer.notices();
@@ -54,8 +69,35 @@ pub(crate) async fn answer(
             let new = Kept { envelope: envelope.clone(), model: receipt.model.clone(), notices };
             answer.warnings.extend(shelf.put(module, &new));
         }
+        share(envelope, composed.updates);
     }
     Ok(seal::seal(module, answer, receipt, options.receipt))
+}
+
+/// The context that children may be given: what came with the input, and what was recalled.
+fn handed_down(given: &Value, recalled: &Map<String, Value>) -> Map<String, Value> {
+    let own = given.get(MEMBER).and_then(Value::as_object).into_iter().flatten();
+    own.chain(recalled).map(|(kind, value)| (kind.clone(), value.clone())).collect()
+}
+
+/// Adds the context that children hand on to what the module hands on itself; its own word counts. (CTX-050)
+fn share(envelope: &mut Envelope, mut updates: Map<String, Value>) {
+    if updates.is_empty() || !envelope.ok() {
+        return;
+    }
+    if let Some(Value::Object(own)) = envelope.take_beside(EMITTED) {
+        updates.extend(own);
+    }
+    envelope.set_beside(EMITTED, Value::Object(updates));
+}
+
+/// The answer that the parts of a module gave.
+fn answer_of_parts(mut answer: Answer, watch: &mut Watch<'_, '_>) -> Answer {
+    if answer.outcome.is_ok() {
+        watch.event(Event::Stage("composed"));
+    }
+    answer.outcome = answer.outcome.map_err(|failure| in_words_of_a_stream(failure, watch));
+    answer
 }
 
 /// The answer of an earlier run to the same question.

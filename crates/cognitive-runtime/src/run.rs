@@ -62,6 +62,9 @@ pub(crate) async fn run_watched(
     let extra = &mut envelope.meta_mut().extra;
     extra.insert("trace_id".to_owned(), Value::String(trace_id.clone()));
     extra.insert("latency_ms".to_owned(), json!(latency_ms));
+    if let Some(span) = request.options.above.span() {
+        extra.insert("parent_span".to_owned(), Value::String(span));
+    }
     keep_the_books(host, &request, &trace_id, latency_ms, books, &mut envelope);
     watch.event(Event::Finished(&envelope));
     envelope
@@ -99,7 +102,8 @@ async fn find_and_answer(
     books.version.clone_from(&module.manifest.version);
     books.receipt.sha256.module.clone_from(&module.digest.module);
     books.receipt.sha256.schema.clone_from(&module.digest.schema);
-    pipeline::answer(host, &module, request, watch, &mut books.receipt).await
+    // Modules call modules: what stands on the heap does not stand on the stack of every level.
+    Box::pin(pipeline::answer(host, &module, request, watch, &mut books.receipt)).await
 }
 
 /// A record that cannot be kept is a warning; it never fails the run that it is about.

@@ -179,17 +179,7 @@ fn cap_014_media_002_a_module_with_modalities_takes_text_and_others_take_anythin
 
 #[test]
 fn what_is_not_built_is_said() {
-    let parts = json!([{ "name": "part-a" }, { "name": "part-b", "optional": true }]);
-    for (manifest, expected) in [
-        (
-            json!({ "composition": { "pattern": "sequential", "requires": parts } }),
-            "COMPOSITION: composition is not built yet; not run: `part-a`, `part-b`",
-        ),
-        (
-            json!({ "modalities": { "output": ["text", "image"] } }),
-            "E4011: media in answers are not handled yet: `image`",
-        ),
-    ] {
-        assert_eq!(warnings(manifest, json!({})), [expected]);
-    }
+    let manifest = json!({ "modalities": { "output": ["text", "image"] } });
+    let expected = "E4011: media in answers are not handled yet: `image`";
+    assert_eq!(warnings(manifest, json!({})), [expected]);
 }

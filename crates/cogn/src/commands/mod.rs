@@ -5,6 +5,7 @@ pub mod audit;
 pub mod capabilities;
 pub mod check;
 pub mod completions;
+pub mod compose;
 pub mod conformance;
 pub mod context;
 pub mod doctor;

@@ -34,8 +34,11 @@ pub async fn ask(
     sink: &mut dyn EventSink,
     receipt: &mut Receipt,
 ) -> Result<Reply, Failure> {
-    let mut call =
-        ModelCall::new(prompt.instructions.clone(), prompt.input.clone(), temperature(module.manifest.tier));
+    let mut call = ModelCall::new(
+        prompt.instructions.clone(),
+        prompt.input.clone(),
+        temperature(options.above.tier(module)),
+    );
     call.examples.clone_from(&prompt.examples);
     call.seed = options.seed;
     call.timeout = options.timeout;

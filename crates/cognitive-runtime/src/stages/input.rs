@@ -66,6 +66,11 @@ impl ValidInput {
         canonical_sha256(self.value())
     }
 
+    /// The text that the caller sent in place of an object.
+    pub(crate) fn given_text(&self) -> Option<&str> {
+        self.arguments.as_deref()
+    }
+
     /// The user's text for `$ARGUMENTS`: given as such, or taken from the members that stand for it.
     #[must_use]
     pub fn arguments(&self) -> Option<&str> {

@@ -1,14 +1,16 @@
 //! Stage 2: the text that the model reads. (E1005)
 //! One pass over the template; what is inserted is never read again, so input cannot become instructions.
 
+use cognitive_contract::compose::calls::{Directives, Piece, directives};
 use cognitive_contract::context::{label, without_context};
-use cognitive_contract::manifest::Allow;
+use cognitive_contract::manifest::{Allow, Policies};
 use cognitive_contract::ports::Example;
-use cognitive_contract::{ErrorCode, Failure, Module, WorkedExample};
+use cognitive_contract::{ErrorCode, Failure, Module, Warning, WorkedExample};
 use serde_json::{Value, json};
 
 use super::input::ValidInput;
 use super::output::Answer;
+use crate::compose::{Results, Shown};
 use crate::receipt::sha256;
 
 /// What the model gets. Only [`build`] makes one.
@@ -58,31 +60,45 @@ impl Prompt {
     }
 }
 
-/// Builds the prompt and checks it against the module's budget.
+/// Builds the prompt of a module that stands alone and checks it against the module's budget.
 pub fn build(module: &Module, input: &ValidInput) -> Result<Prompt, Failure> {
-    let values = Values {
-        arguments: input.arguments(),
-        input: input.value(),
-        schema: module.contract.data().schema(),
-    };
-    let rendered = render(&module.prompt, &values).ok_or_else(endless)?;
+    build_with(module, input, &Results::default(), &module.manifest.policies).map(|(prompt, _)| prompt)
+}
+
+/// The same with what the module's parts said, and with the policies that bind it. The warnings say which values of
+/// the parts are missing.
+pub fn build_with(
+    module: &Module,
+    input: &ValidInput,
+    results: &Results,
+    policies: &Policies,
+) -> Result<(Prompt, Vec<Warning>), Failure> {
+    let schema = module.contract.data().schema();
+    let values = Values { arguments: input.arguments(), input: input.value(), schema, results };
+    let found = found(&module.prompt, results);
+    let rendered = render_found(&module.prompt, &found, &values).ok_or_else(endless)?;
     let mut instructions = rendered.text;
-    instructions.push_str(&limits(module));
+    instructions.push_str(&limits(module, policies));
     if !module.explains_envelope() {
         instructions.push_str(ANSWER);
     }
     // Examples show what a turn looks like, so the real one looks the same, wherever else the input may stand.
     let told = rendered.used_input && module.examples.is_empty();
     let turn = if told { "Answer now.".to_owned() } else { input_turn(values.input) };
-    // Context is never part of the template: it stands in the last turn, once, as data.
-    let input = match label(input.context()) {
-        Some(block) if told => format!("{block}\n\n{turn}"),
-        Some(block) => format!("{block}\n\nInput as JSON.\n{turn}"),
-        None => turn,
+    // Context is never part of the template: it stands in the last turn, once, as data. So do results that it does
+    // not place itself.
+    let before: Vec<String> = label(input.context()).into_iter().chain(results.not_placed(&found)).collect();
+    let input = match before.join("\n\n") {
+        block if block.is_empty() => turn,
+        block if told => format!("{block}\n\n{turn}"),
+        block => format!("{block}\n\nInput as JSON.\n{turn}"),
     };
     let prompt = Prompt { instructions, examples: examples(module), input };
     within_budget(module, &prompt)?;
-    Ok(prompt)
+    let missing = |name: String| {
+        Warning::new("COMPOSITION", format!("the prompt asks for a value that is missing: `{name}`"))
+    };
+    Ok((prompt, rendered.missing.into_iter().map(missing).collect()))
 }
 
 /// What placeholders stand for.
@@ -94,6 +110,8 @@ pub struct Values<'a> {
     pub input: &'a Value,
     /// The data schema.
     pub schema: &'a Value,
+    /// What other modules said.
+    pub results: &'a Results,
 }
 
 /// A rendered template.
@@ -103,6 +121,8 @@ pub struct Rendered {
     pub text: String,
     /// Whether the template placed the input or the arguments itself.
     pub used_input: bool,
+    /// Values of other modules that the template asks for and that are not there.
+    pub missing: Vec<String>,
 }
 
 /// The longest prompt that is built, in bytes. No model reads more, and a template that repeats a large value would
@@ -118,13 +138,60 @@ fn endless() -> Failure {
 /// Replaces the placeholders of a template, in one pass; `None` if the text would have no end.
 #[must_use]
 pub fn render(template: &str, values: &Values<'_>) -> Option<Rendered> {
+    render_found(template, &found(template, values.results), values)
+}
+
+/// The calls and values in a template. Without results there is nothing to put in their places, so they are text.
+fn found(template: &str, results: &Results) -> Directives {
+    if results.is_empty() { Directives::default() } else { directives(template) }
+}
+
+fn render_found(template: &str, found: &Directives, values: &Values<'_>) -> Option<Rendered> {
     let words: Vec<&str> = values.arguments.unwrap_or_default().split_whitespace().collect();
-    let mut rendered = Rendered { text: String::with_capacity(template.len()), used_input: false };
-    let mut rest = template;
+    let text = String::with_capacity(template.len());
+    let mut rendered = Rendered { text, used_input: false, missing: Vec::new() };
+    let mut calls = 0;
+    for piece in found.pieces(template) {
+        let (span, value) = match piece {
+            Piece::Text(text) => {
+                place_all(text, values, &words, &mut rendered)?;
+                continue;
+            }
+            Piece::Call(call) => {
+                calls += 1;
+                (&call.span, values.results.in_place_of(call, calls - 1))
+            }
+            Piece::Insert(insert) => {
+                let written = || template.get(insert.span.clone()).unwrap_or_default().to_owned();
+                let value = match values.results.value_of(insert) {
+                    Shown::Text(text) => Some(text),
+                    Shown::AsWritten => None,
+                    Shown::Missing => {
+                        rendered.missing.push(written());
+                        Some(String::new())
+                    }
+                };
+                (&insert.span, value)
+            }
+        };
+        match value {
+            Some(value) => rendered.text.push_str(&value),
+            None => rendered.text.push_str(template.get(span.clone()).unwrap_or_default()),
+        }
+        if rendered.text.len() > LONGEST {
+            return None;
+        }
+    }
+    Some(rendered)
+}
+
+/// Puts text behind what is there, with its placeholders replaced.
+fn place_all(text: &str, values: &Values<'_>, words: &[&str], rendered: &mut Rendered) -> Option<()> {
+    let mut rest = text;
     while let Some(at) = rest.find('$') {
         let (before, tail) = rest.split_at(at);
         rendered.text.push_str(before);
-        rest = match placeholder(tail, values, &words) {
+        rest = match placeholder(tail, values, words) {
             Some((length, value)) => {
                 let placed = tail.get(..length).unwrap_or_default();
                 rendered.used_input |= !matches!(placed, "$SCHEMA" | "$MEDIA_INPUTS");
@@ -141,7 +208,7 @@ pub fn render(template: &str, values: &Values<'_>) -> Option<Rendered> {
         };
     }
     rendered.text.push_str(rest);
-    Some(rendered)
+    Some(())
 }
 
 /// The placeholder at the start of `text`: how long it is and what it stands for. Longest names first.
@@ -180,14 +247,14 @@ fn pretty(value: &Value) -> String {
 }
 
 /// What the module must not do, and what a turn is. Short: small models read slowly.
-fn limits(module: &Module) -> String {
+fn limits(module: &Module, allowed: &Policies) -> String {
     let manifest = &module.manifest;
     let mut never: Vec<&str> = manifest.excludes.iter().map(String::as_str).collect();
     let policies = [
-        (manifest.policies.network, "using the network"),
-        (manifest.policies.filesystem_write, "writing files"),
-        (manifest.policies.side_effects, "causing side effects"),
-        (manifest.policies.code_execution, "running code"),
+        (allowed.network, "using the network"),
+        (allowed.filesystem_write, "writing files"),
+        (allowed.side_effects, "causing side effects"),
+        (allowed.code_execution, "running code"),
     ];
     never.extend(policies.iter().filter(|(policy, _)| *policy == Allow::Deny).map(|(_, what)| *what));
     if manifest.constraints.no_inventing_data {
@@ -258,9 +325,9 @@ mod tests {
 
     fn text(template: &str, arguments: Option<&str>) -> String {
         let input = json!({ "k": "v", "_context": { "secret": 1 } });
-        render(template, &Values { arguments, input: &input, schema: &json!({ "type": "object" }) })
-            .unwrap()
-            .text
+        let (schema, results) = (json!({ "type": "object" }), Results::default());
+        let values = Values { arguments, input: &input, schema: &schema, results: &results };
+        render(template, &values).unwrap().text
     }
 
     #[test]
@@ -280,9 +347,33 @@ mod tests {
     #[test]
     fn a_template_cannot_fill_the_memory() {
         let input = json!({ "text": "x".repeat(100_000) });
-        let values = Values { arguments: None, input: &input, schema: &Value::Null };
+        let results = Results::default();
+        let values = Values { arguments: None, input: &input, schema: &Value::Null, results: &results };
         assert_eq!(render(&"$INPUT ".repeat(100_000), &values), None);
         assert!(render(&"$ARGUMENTS[".repeat(100_000), &values).is_some());
+    }
+
+    // PROMPT-009, PROMPT-010, SEC-023: results go in once, unread; what names no result stays text.
+    #[test]
+    fn prompt_009_010_results_stand_in_place_of_calls_and_values() {
+        let mut results = Results::default();
+        let nasty = "$INPUT {{a.meta.risk}} @call:a";
+        results.add("a", Some(json!({ "ok": true, "data": { "say": nasty, "list": [1] }, "meta": { "risk": "low", "trace_id": "t" } })));
+        results.add("gone", None);
+        let input = json!({ "k": "{{a.data.list}}" });
+        let values = Values { arguments: Some("x"), input: &input, schema: &Value::Null, results: &results };
+        let rendered = |template: &str| render(template, &values).unwrap();
+        assert_eq!(rendered("{{a.data.say}} {{ a.data.list }} $0").text, format!("{nasty} [1] x"));
+        assert_eq!(rendered("{{b.data}} @call:b($INPUT) {{x}}").text, "{{b.data}} @call:b($INPUT) {{x}}");
+        assert!(rendered("$INPUT").text.contains("{{a.data.list}}"));
+        let missing = rendered("[{{a.data.none}}|{{gone.data}}]");
+        assert_eq!((missing.text.as_str(), missing.missing.len()), ("[|]", 2));
+        let called = rendered("See @call:a($INPUT).");
+        assert!(
+            called.text.starts_with("See [Result from @call:a]:\n{") && called.text.ends_with("}."),
+            "{called:?}"
+        );
+        assert!(called.text.contains(nasty) && !called.text.contains("trace_id") && !called.used_input);
     }
 
     fn with_example(prompt: &str, manifest: Value) -> Module {

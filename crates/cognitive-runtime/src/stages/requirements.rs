@@ -27,7 +27,6 @@ pub fn check(module: &Module, input: &ValidInput, provider: &dyn Provider) -> Re
     }
     let mut warnings = not_offered(manifest, provider);
     warnings.extend(no_media_in_the_answer(manifest).filter(|_| !takes_media));
-    warnings.extend(no_composition(manifest));
     Ok(warnings)
 }
 
@@ -84,13 +83,6 @@ fn no_media_in_the_answer(manifest: &Manifest) -> Option<Warning> {
     let kinds = listed(kinds.map(|kind| kind.word()));
     let code = ErrorCode::MultimodalNotSupported.number();
     kinds.map(|kinds| Warning::new(code, format!("media in answers are not handled yet: {kinds}")))
-}
-
-fn no_composition(manifest: &Manifest) -> Option<Warning> {
-    let composition = manifest.composition.as_ref()?;
-    let parts = composition.requires.iter().flatten().map(|part| part.name.as_str());
-    let parts = listed(parts).map_or_else(String::new, |parts| format!("; not run: {parts}"));
-    Some(Warning::new("COMPOSITION", format!("composition is not built yet{parts}")))
 }
 
 /// Names in backticks, each once; `None` if there are none.

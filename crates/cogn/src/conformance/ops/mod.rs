@@ -66,7 +66,6 @@ const BUILT: &[(&str, Operation)] = &[
 const NOT_BUILT: &[(&str, &str)] = &[("check_media", MEDIA), ("check_url", MEDIA)];
 
 const MEDIA: &str = "media are not handled yet";
-const COMPOSITION: &str = "composition is not built yet";
 const CAPABILITIES: &str = "capabilities cannot be overridden yet";
 
 /// Performs an operation with what a case gives it, generators included.

@@ -10,12 +10,13 @@ use cognitive_contract::ports::{NullSink, ProviderError};
 use cognitive_contract::stream::{assemble, check_log};
 use cognitive_contract::{Failure, Manifest, Module};
 use cognitive_library::{Folder, Library, LoadError, load};
+use cognitive_runtime::compose::Results;
 use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::stages::prompt::{Values, render};
 use cognitive_runtime::{Delivery, Host, Replay, RunRequest, run as run_module, stream as stream_module};
 use serde_json::{Value, json};
 
-use super::{CAPABILITIES, COMPOSITION, Given, MEDIA, Outcome, Stop, broken, files, json_of};
+use super::{CAPABILITIES, Given, MEDIA, Outcome, Stop, broken, files, json_of};
 
 /// Runs a module with a model that says what the case wants it to say.
 pub(super) fn run(given: Given<'_>) -> Outcome {
@@ -76,16 +77,10 @@ fn needs(given: Given<'_>, folder: Option<&Folder>) -> Result<(), Stop> {
 fn needs_of_module(folder: &Folder) -> Result<(), Stop> {
     // A module that does not load is told so by the run itself.
     let Ok(module) = load(folder) else { return Ok(()) };
-    let Manifest { modalities, composition, .. } = &module.manifest;
+    let Manifest { modalities, .. } = &module.manifest;
     let takes_media = modalities.input.iter().any(|kind| *kind != InputModality::Text);
     let gives_media = modalities.output.iter().any(|kind| *kind != OutputModality::Text);
-    if takes_media || gives_media {
-        Err(Stop::NotBuilt(MEDIA))
-    } else if composition.is_some() {
-        Err(Stop::NotBuilt(COMPOSITION))
-    } else {
-        Ok(())
-    }
+    if takes_media || gives_media { Err(Stop::NotBuilt(MEDIA)) } else { Ok(()) }
 }
 
 /// The one module of a case, whatever it is called.
@@ -141,12 +136,13 @@ fn provider_error(error: Given<'_>) -> Result<ProviderError, Stop> {
 
 /// A prompt template with its placeholders replaced.
 pub(super) fn render_prompt(given: Given<'_>) -> Outcome {
-    if given.get("results").is_some() {
-        return Err(Stop::NotBuilt(COMPOSITION));
-    }
     let arguments = given.get("args").map(|_| given.text("args")).transpose()?;
     let input = given.get("input").unwrap_or(&Value::Null);
-    let values = Values { arguments, input, schema: &Value::Null };
+    let mut results = Results::default();
+    for (module, envelope) in given.get("results").and_then(Value::as_object).into_iter().flatten() {
+        results.add(module, Some(envelope.clone()).filter(|envelope| !envelope.is_null()));
+    }
+    let values = Values { arguments, input, schema: &Value::Null, results: &results };
     let rendered = render(given.text("template")?, &values);
     Ok(json!({ "text": rendered.map(|rendered| rendered.text) }))
 }
@@ -192,7 +188,6 @@ mod tests {
         for manifest in [
             json!({ "modalities": { "input": ["text", "image"] } }),
             json!({ "modalities": { "output": ["audio"] } }),
-            json!({ "composition": { "pattern": "sequential" } }),
         ] {
             let outcome = outcome(&given(manifest.clone(), model.clone()));
             assert!(matches!(outcome, Err(Stop::NotBuilt(_))), "{manifest}");

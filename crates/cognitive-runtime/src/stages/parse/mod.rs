@@ -41,7 +41,8 @@ pub(crate) const DEEPEST: usize = 100;
 const RAW_LIMIT: usize = 2_000;
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The object that the model wrote, as it wrote it. Only [`extract`] makes one.
+/// The object that the model wrote, as it wrote it. [`extract`] makes one, and a composition that speaks for its
+/// parts.
 #[derive(Debug, Clone)]
 pub struct Draft {
     /// The object.

@@ -1,0 +1,164 @@
+//! Runs what a prompt calls: in order, each after the one before unless it is `async`. (COMP-060 to COMP-066)
+//! Only directives of `prompt.md` are ever run; what comes back is never searched for more.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use cognitive_contract::compose::calls::{Argument, Call, Directives};
+use cognitive_contract::compose::{VersionRange, as_input};
+use cognitive_contract::ports::PortFuture;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde_json::Value;
+
+use super::child::{Done, Failed, Parent, Wanted, run_child};
+use super::parts::{AT_ONCE, State};
+use super::results::{Results, Said};
+use crate::host::RunInput;
+use crate::stages::input::ValidInput;
+
+/// The calls of one prompt.
+pub(crate) struct Calls<'c> {
+    directives: &'c Directives,
+    input: &'c ValidInput,
+    /// Modules whose results the prompt refers to.
+    referenced: HashSet<&'c str>,
+    /// How far each call is, by its place.
+    stands: Vec<Stand>,
+}
+
+/// How far a call is.
+#[derive(Clone, Default)]
+enum Stand {
+    /// It waits or runs.
+    #[default]
+    Open,
+    /// It is over; `None` without a result.
+    Over(Option<Value>),
+}
+
+impl Stand {
+    fn result(&self) -> Option<&Value> {
+        match self {
+            Self::Open => None,
+            Self::Over(result) => result.as_ref(),
+        }
+    }
+}
+
+impl<'c> Calls<'c> {
+    pub(crate) fn new(directives: &'c Directives, input: &'c ValidInput) -> Self {
+        let referenced = directives.inserts.iter().map(|insert| insert.module.as_str()).collect();
+        Self { directives, input, referenced, stands: vec![Stand::Open; directives.calls.len()] }
+    }
+
+    /// Runs all calls.
+    pub(crate) async fn run<'a>(&mut self, parent: Parent<'a>, state: &mut State<'a>) -> Result<(), Failed>
+    where
+        'c: 'a,
+    {
+        let any = VersionRange::any();
+        let directives = self.directives;
+        let mut running = FuturesUnordered::new();
+        for (place, call) in directives.calls.iter().enumerate() {
+            // A path is read from the call before, so that must be done; and there is a limit to what runs at once.
+            let needs_last = matches!(call.argument, Argument::Path(_)) && place > 0;
+            while running.len() >= AT_ONCE || (needs_last && !self.is_done(place - 1)) {
+                self.settle(running.next().await, state)?;
+            }
+            let child = start(parent, state, call, &any, self.argument(call, place));
+            running.push(async move { (place, child.await) });
+            while !call.options.is_async && !self.is_done(place) {
+                self.settle(running.next().await, state)?;
+            }
+        }
+        while !running.is_empty() {
+            self.settle(running.next().await, state)?;
+        }
+        Ok(())
+    }
+
+    /// What the prompt is told of the calls.
+    pub(crate) fn tell(self, results: &mut Results) {
+        for (call, stand) in self.directives.calls.iter().zip(self.stands) {
+            let result = stand.result().cloned();
+            let is_referenced = self.referenced.contains(call.module.as_str());
+            results.add(&call.module, result.clone());
+            let silent = call.options.is_async && !is_referenced;
+            results.add_call(if silent { Said::Nothing } else { Said::Result(result) });
+        }
+    }
+
+    fn is_done(&self, place: usize) -> bool {
+        !matches!(self.stands.get(place), Some(Stand::Open))
+    }
+
+    fn settle(&mut self, finished: Option<(usize, Done)>, state: &mut State<'_>) -> Result<(), Failed> {
+        let Some((place, done)) = finished else { return Ok(()) };
+        let (result, emitted) = state.take(done);
+        state.flow.child_done(emitted);
+        let call = self.directives.calls.get(place);
+        let silent =
+            call.is_some_and(|call| call.options.is_async && !self.referenced.contains(call.module.as_str()));
+        let result = match result {
+            // Nobody waits for it, so nobody misses it. (S-25)
+            Err(failed) if silent => {
+                state.warn(format!(
+                    "`{}` was called and failed: {} ({})",
+                    failed.name, failed.message, failed.code
+                ));
+                None
+            }
+            other => other?,
+        };
+        if let Some(slot) = self.stands.get_mut(place) {
+            *slot = Stand::Over(result);
+        }
+        Ok(())
+    }
+
+    /// What a called module gets.
+    fn argument(&self, call: &Call, place: usize) -> RunInput {
+        let whole = || RunInput::Json(self.input.value().clone());
+        match &call.argument {
+            Argument::Input => {
+                self.input.given_text().map_or_else(whole, |text| RunInput::Text(text.to_owned()))
+            }
+            Argument::Arguments => RunInput::Text(self.input.arguments().unwrap_or_default().to_owned()),
+            Argument::Text(text) => RunInput::Text(text.clone()),
+            Argument::Path(path) => {
+                let before = place.checked_sub(1).and_then(|before| self.stands.get(before));
+                let found = before.and_then(Stand::result).and_then(|envelope| path.find(envelope));
+                match found.or_else(|| path.find(self.input.value())) {
+                    Some(Cow::Borrowed(Value::String(text))) => RunInput::Text(text.clone()),
+                    Some(Cow::Owned(Value::String(text))) => RunInput::Text(text),
+                    found => {
+                        RunInput::Json(Value::Object(as_input(found.unwrap_or(Cow::Owned(Value::Null)))))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Starts a call. What `requires` says of the module holds for calls of it, too.
+fn start<'a>(
+    parent: Parent<'a>,
+    state: &State<'a>,
+    call: &'a Call,
+    any: &'a VersionRange,
+    input: RunInput,
+) -> PortFuture<'a, Done> {
+    let plan = state.plan;
+    let declared = plan.part(&call.module).and_then(|place| plan.parts.get(place));
+    let limit = declared.and_then(|part| part.timeout);
+    let wanted = Wanted {
+        name: &call.module,
+        range: declared.map_or(any, |part| &part.range),
+        fallback: declared.and_then(|part| part.fallback.as_deref()),
+        optional: call.options.optional,
+        time: Some(limit.map_or(call.options.timeout, |limit| limit.min(call.options.timeout))),
+        tier: call.options.tier,
+    };
+    run_child(parent, wanted, input, state.flow.handed_down())
+}

@@ -1,0 +1,174 @@
+//! One module on behalf of another: found in the right version, given its input, context and time, run by the one entry,
+//! replaced by its fallback if need be. (COMP-011, COMP-012, COMP-080)
+//! What a child says is data: it decides neither what is called nor what context the next one gets.
+
+use std::time::{Duration, Instant};
+
+use cognitive_contract::compose::VersionRange;
+use cognitive_contract::context::{EMITTED, MEMBER, visible_to};
+use cognitive_contract::manifest::Tier;
+use cognitive_contract::policy::Caller;
+use cognitive_contract::ports::{NullSink, PortFuture, Usage};
+use cognitive_contract::{Envelope, ErrorCode, Module, Warning};
+use serde_json::{Map, Value};
+
+use super::resolve::NOTICE;
+use crate::host::{Host, RunInput, RunRequest};
+use crate::run::run;
+
+/// The run that children belong to.
+#[derive(Clone, Copy)]
+pub(crate) struct Parent<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) module: &'a Module,
+    pub(crate) request: &'a RunRequest,
+    pub(crate) deadline: Instant,
+}
+
+/// Which module is to run, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) range: &'a VersionRange,
+    pub(crate) fallback: Option<&'a str>,
+    pub(crate) optional: bool,
+    pub(crate) time: Option<Duration>,
+    pub(crate) tier: Option<Tier>,
+}
+
+/// What came of it.
+pub(crate) struct Done {
+    /// The envelope; `None` if there is none and the parent can do without.
+    pub(crate) result: Result<Option<Value>, Failed>,
+    /// Tokens of all tries.
+    pub(crate) usage: Option<Usage>,
+    pub(crate) warnings: Vec<Warning>,
+    /// The context that it hands on.
+    pub(crate) emitted: Map<String, Value>,
+}
+
+/// A module that is needed and has no result.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) name: String,
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
+/// Runs a module, or what stands in for it. Dropping the future ends its model call.
+pub(crate) fn run_child<'a>(
+    parent: Parent<'a>,
+    wanted: Wanted<'a>,
+    input: RunInput,
+    context: Map<String, Value>,
+) -> PortFuture<'a, Done> {
+    Box::pin(async move {
+        let mut done = Done { result: Ok(None), usage: None, warnings: Vec::new(), emitted: Map::new() };
+        let any = VersionRange::any();
+        let choices = [Some((wanted.name, wanted.range)), wanted.fallback.map(|name| (name, &any))];
+        let mut failed = None;
+        for (name, range) in choices.into_iter().flatten() {
+            let found = parent.host.modules.module(name).ok();
+            let Some(child) = found.filter(|child| range.matches(&child.manifest.version)) else { continue };
+            let envelope = match parent.request_for(&child, name, wanted, &input, &context) {
+                Ok(request) => run(parent.host, request, &mut NullSink).await,
+                Err(out_of_time) => {
+                    failed = Some(out_of_time);
+                    break;
+                }
+            };
+            match done.take(wanted.name, envelope) {
+                Ok(value) => {
+                    if name != wanted.name {
+                        done.warn(format!("`{name}` stands in for `{}`", wanted.name));
+                    }
+                    done.result = Ok(Some(value));
+                    return done;
+                }
+                Err(failure) => failed = Some(failure),
+            }
+        }
+        done.without_result(wanted, failed);
+        done
+    })
+}
+
+impl Parent<'_> {
+    /// The request for a child, with the smallest time that remains; the error is that none does.
+    fn request_for(
+        &self,
+        child: &Module,
+        name: &str,
+        wanted: Wanted<'_>,
+        input: &RunInput,
+        context: &Map<String, Value>,
+    ) -> Result<RunRequest, Failed> {
+        let mut options = self.request.options.clone();
+        let remaining = self.deadline.saturating_duration_since(Instant::now());
+        options.timeout = options.timeout.min(remaining).min(wanted.time.unwrap_or(Duration::MAX));
+        if options.timeout.is_zero() {
+            let message = "there was no time left for it".to_owned();
+            let code = ErrorCode::Timeout.number().to_owned();
+            return Err(Failed { name: wanted.name.to_owned(), code, message });
+        }
+        options.caller = Caller::Agent;
+        options.warnings = Vec::new();
+        options.receipt = false;
+        options.above = self.request.options.above.below(self.module, wanted.tier);
+        let input = match input {
+            RunInput::Json(value) => RunInput::Json(with_context(value, visible_to(child, context))),
+            other => other.clone(),
+        };
+        Ok(RunRequest { module: name.to_owned(), input, options })
+    }
+}
+
+/// An input with this context and no other: what a child was told to hand on is not context.
+fn with_context(input: &Value, context: Map<String, Value>) -> Value {
+    let mut input = input.clone();
+    if let Value::Object(members) = &mut input {
+        members.shift_remove(MEMBER);
+        if !context.is_empty() {
+            members.insert(MEMBER.to_owned(), Value::Object(context));
+        }
+    }
+    input
+}
+
+impl Done {
+    fn warn(&mut self, message: String) {
+        self.warnings.push(Warning::new(NOTICE, message));
+    }
+
+    /// Takes an envelope apart: what it cost, what it hands on, what it says.
+    fn take(&mut self, name: &str, mut envelope: Envelope) -> Result<Value, Failed> {
+        if let Some(usage) = envelope.take_beside("usage") {
+            let count = |member: &str| usage.get(member).and_then(Value::as_u64).unwrap_or_default();
+            let usage = Usage { input_tokens: count("input_tokens"), output_tokens: count("output_tokens") };
+            self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        }
+        if let Some(error) = envelope.error() {
+            let (code, message) = (error.code().to_owned(), error.message().to_owned());
+            return Err(Failed { name: name.to_owned(), code, message });
+        }
+        if let Some(Value::Object(emitted)) = envelope.take_beside(EMITTED) {
+            self.emitted = emitted;
+        }
+        Ok(serde_json::to_value(&envelope).unwrap_or_default())
+    }
+
+    /// Nothing worked.
+    fn without_result(&mut self, wanted: Wanted<'_>, failed: Option<Failed>) {
+        let Wanted { name, optional, .. } = wanted;
+        let failed = failed.unwrap_or_else(|| Failed {
+            name: name.to_owned(),
+            code: ErrorCode::ModuleNotFound.number().to_owned(),
+            message: "it is not there, or not in a version that fits".to_owned(),
+        });
+        if optional {
+            self.warn(format!("`{name}` has no result: {} ({})", failed.message, failed.code));
+        } else {
+            self.result = Err(failed);
+        }
+    }
+}

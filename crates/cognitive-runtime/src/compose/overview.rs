@@ -1,0 +1,128 @@
+//! What a module is made of, for people: every module that it can lead to, in which version, and what runs when.
+//! Judges like a run and asks no model.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use cognitive_contract::compose::graph::Node;
+use cognitive_contract::compose::plan::Answer;
+use cognitive_contract::{Failure, Module};
+use serde::Serialize;
+
+use super::resolve::{composition, sound};
+use crate::host::ModuleSource;
+
+/// A composition at a glance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Overview {
+    /// The module.
+    pub module: String,
+    /// How its parts run.
+    pub pattern: &'static str,
+    /// Its parts that run by themselves, in order.
+    pub runs: Vec<String>,
+    /// Who gives the answer: `parts`, `chosen part` or `prompt`.
+    pub answer: &'static str,
+    /// The time for all of it.
+    pub timeout_ms: u64,
+    /// The depth of the deepest module.
+    pub depth: u64,
+    /// Every module that is there, the module itself first.
+    pub modules: Vec<Member>,
+}
+
+/// One module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What it needs.
+    pub needs: Vec<Edge>,
+}
+
+/// What one module needs of another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Edge {
+    /// The other module.
+    pub name: String,
+    /// Its version; `None` if it is not there, or not in a version that fits.
+    pub version: Option<String>,
+    /// Whether the one can do without the other.
+    pub optional: bool,
+    /// What stands in for it.
+    pub fallback: Option<String>,
+}
+
+/// Looks at a module and at all that it leads to; the error is why it could not run.
+pub fn overview(modules: &dyn ModuleSource, module: &Module) -> Result<Overview, Failure> {
+    let made_of = composition(module)?;
+    let mut found: Vec<(String, Node)> = Vec::new();
+    let sound = sound(modules, module, made_of.as_ref(), |name, node| {
+        found.push((name.to_owned(), node.clone()));
+    })?;
+    let versions: HashMap<&str, &str> =
+        found.iter().map(|(name, node)| (name.as_str(), node.version.as_str())).collect();
+    let plan = made_of.as_ref().map(|made_of| &made_of.plan);
+    let names =
+        plan.into_iter().flat_map(|plan| plan.order.iter().filter_map(|place| plan.parts.get(*place)));
+    Ok(Overview {
+        module: module.manifest.name.clone(),
+        pattern: plan.map_or("none", |plan| plan.pattern.word()),
+        runs: names.map(|part| part.name.clone()).collect(),
+        answer: match plan.map(|plan| plan.answer) {
+            Some(Answer::Flow) => "parts",
+            Some(Answer::Chosen) => "chosen part",
+            Some(Answer::Prompt) | None => "prompt",
+        },
+        timeout_ms: plan.map_or(0, |plan| u64::try_from(plan.timeout.as_millis()).unwrap_or(u64::MAX)),
+        depth: sound.depth,
+        modules: found.iter().map(|(name, node)| member(name, node, &versions)).collect(),
+    })
+}
+
+fn member(name: &str, node: &Node, versions: &HashMap<&str, &str>) -> Member {
+    let edges = node.needs.iter().map(|need| Edge {
+        name: need.name.clone(),
+        version: versions
+            .get(need.name.as_str())
+            .filter(|version| need.range.matches(version))
+            .map(|version| (*version).to_owned()),
+        optional: need.optional,
+        fallback: need.fallback.clone(),
+    });
+    Member { name: name.to_owned(), version: node.version.clone(), needs: edges.collect() }
+}
+
+impl Overview {
+    /// The graph as Mermaid: what is needed, what is optional (dotted), and what stands in.
+    #[must_use]
+    pub fn mermaid(&self) -> String {
+        let mut text = "graph TD\n".to_owned();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for member in &self.modules {
+            let place = places.len();
+            places.insert(&member.name, place);
+            // Quotes would end the label.
+            let label = format!("{} {}", member.name, member.version).replace('"', "'");
+            let _ = writeln!(text, "  n{place}[\"{label}\"]");
+        }
+        for (from, member) in self.modules.iter().enumerate() {
+            for edge in &member.needs {
+                let arrow = if edge.optional { "-.->" } else { "-->" };
+                let found = edge.version.as_ref().and_then(|_| places.get(edge.name.as_str()));
+                if let Some(to) = found {
+                    let _ = writeln!(text, "  n{from} {arrow} n{to}");
+                }
+                if let Some(to) = edge.fallback.as_deref().and_then(|name| places.get(name)) {
+                    let _ = writeln!(text, "  n{from} -. fallback .-> n{to}");
+                }
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,262 @@
+//! Modules by name, and a model that knows by its instructions which of them speaks.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use cognitive_contract::ports::{
+    AuditLog, AuditRecord, CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider,
+    ProviderError, Usage,
+};
+use cognitive_contract::stream::Chunk;
+use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_library::{Folder, LoadError, load};
+use cognitive_runtime::compose::{Overview, overview};
+use cognitive_runtime::host::{ModuleSource, RunInput};
+use cognitive_runtime::{Delivery, Host, RunRequest, run, stream};
+use serde_json::{Value, json};
+
+/// What the model does for a module.
+#[derive(Clone)]
+pub enum Reply {
+    Say(Value),
+    /// Emits this context.
+    Emit(Value),
+    /// Fails with this code.
+    Refuse(&'static str),
+    /// Runs out of time.
+    Late,
+    /// Waits until its gate is opened.
+    Gate(Box<Reply>),
+}
+
+pub fn says_with(confidence: f64, risk: &str, data: Value) -> Reply {
+    Reply::Say(
+        json!({ "ok": true, "meta": { "confidence": confidence, "risk": risk, "explain": "e" }, "data": data }),
+    )
+}
+
+pub fn says(rationale: &str) -> Reply {
+    says_with(0.9, "low", json!({ "rationale": rationale }))
+}
+
+#[derive(Default)]
+struct Seen {
+    calls: Vec<(String, ModelCall)>,
+    dropped: Vec<String>,
+    open: Vec<String>,
+    waiting: Vec<Waker>,
+    records: Vec<(String, String)>,
+}
+
+#[derive(Default)]
+struct Model {
+    replies: HashMap<String, Reply>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// Notes that a call was dropped before it was answered.
+struct Guard(Arc<Mutex<Seen>>, String, bool);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !self.2 {
+            self.0.lock().unwrap().dropped.push(self.1.clone());
+        }
+    }
+}
+
+fn speaker(call: &ModelCall) -> String {
+    let rest = call.instructions.split_once("I am `").unwrap().1;
+    rest.split_once('`').unwrap().0.to_owned()
+}
+
+impl Provider for Model {
+    fn name(&self) -> &'static str {
+        "model"
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        Box::pin(async move {
+            let name = speaker(call);
+            self.seen.lock().unwrap().calls.push((name.clone(), call.clone()));
+            let mut guard = Guard(Arc::clone(&self.seen), name.clone(), false);
+            let mut reply = self.replies.get(&name).unwrap_or_else(|| panic!("no reply for {name}")).clone();
+            if let Reply::Gate(behind) = reply {
+                poll_fn(|context| {
+                    let mut seen = self.seen.lock().unwrap();
+                    if seen.open.contains(&name) {
+                        return Poll::Ready(());
+                    }
+                    seen.waiting.push(context.waker().clone());
+                    Poll::Pending
+                })
+                .await;
+                reply = *behind;
+            }
+            guard.2 = true;
+            let good = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
+            let text = match reply {
+                Reply::Say(value) => value,
+                Reply::Emit(context) => {
+                    json!({ "ok": true, "meta": good, "data": { "rationale": "r" }, "_emitted_context": context })
+                }
+                Reply::Refuse(code) => {
+                    json!({ "ok": false, "meta": good, "error": { "code": code, "message": "no" } })
+                }
+                Reply::Late | Reply::Gate(_) => return Err(ProviderError::Timeout),
+            };
+            sink.piece(&text.to_string());
+            let mut end = ModelEnd::complete("m", DecodeMode::Prompt);
+            end.usage = Some(Usage { input_tokens: 10, output_tokens: 2 });
+            Ok(end)
+        })
+    }
+}
+
+struct Books(Arc<Mutex<Seen>>);
+
+impl AuditLog for Books {
+    fn record(&self, record: &AuditRecord) -> Result<(), String> {
+        let mut seen = self.0.lock().unwrap();
+        seen.records.push((record.module.clone(), record.trace_id.clone()));
+        Ok(())
+    }
+}
+
+#[derive(Clone, Default)]
+struct Modules(BTreeMap<String, Arc<Module>>);
+
+impl ModuleSource for Modules {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        let found = self.0.get(name).cloned();
+        found.ok_or_else(|| Failure::new(ErrorCode::ModuleNotFound, format!("no module: `{name}`")))
+    }
+}
+
+#[derive(Default)]
+pub struct World {
+    modules: Modules,
+    replies: HashMap<String, Reply>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn module(&mut self, name: &str, mut manifest: Value, prompt: &str) -> &mut Self {
+        manifest["name"] = json!(name);
+        manifest["version"] = json!("1.2.3");
+        manifest["tier"] = json!("decision");
+        let schema =
+            json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } });
+        let files = BTreeMap::from([
+            ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
+            ("schema.json".to_owned(), schema.to_string().into_bytes()),
+            ("prompt.md".to_owned(), format!("I am `{name}`. {prompt}").into_bytes()),
+        ]);
+        let module = load(&Folder::memory(name, files)).map_err(LoadError::into_failure);
+        self.modules.0.insert(name.to_owned(), Arc::new(module.unwrap()));
+        self
+    }
+
+    pub fn reply(&mut self, name: &str, reply: Reply) -> &mut Self {
+        self.replies.insert(name.to_owned(), reply);
+        self
+    }
+
+    fn host(&self) -> Host {
+        let model = Model { replies: self.replies.clone(), seen: Arc::clone(&self.seen) };
+        let mut host = Host::new(Arc::new(self.modules.clone()), Arc::new(model));
+        host.audit = Some(Arc::new(Books(Arc::clone(&self.seen))));
+        host
+    }
+
+    pub fn run(&self, module: &str, input: Value) -> Value {
+        self.poll_through(RunRequest::new(module, input), &[]).1
+    }
+
+    pub fn run_text(&self, module: &str, text: &str) -> Value {
+        let mut request = RunRequest::new(module, Value::Null);
+        request.input = RunInput::Text(text.to_owned());
+        self.poll_through(request, &[]).1
+    }
+
+    /// Runs until all wait, and says who was called by then; then opens one gate after the other.
+    pub fn run_then_open(&self, module: &str, gates: &[&str]) -> (Vec<String>, Value) {
+        self.poll_through(RunRequest::new(module, json!({})), gates)
+    }
+
+    fn poll_through(&self, request: RunRequest, gates: &[&str]) -> (Vec<String>, Value) {
+        let (host, mut sink) = (self.host(), NullSink);
+        let mut future = std::pin::pin!(run(&host, request, &mut sink));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut first = None;
+        for gate in gates.iter().map(Some).chain([None]) {
+            if let Poll::Ready(envelope) = future.as_mut().poll(&mut context) {
+                let envelope = serde_json::to_value(&envelope).unwrap();
+                return (first.unwrap_or_else(|| self.called()), envelope);
+            }
+            first.get_or_insert_with(|| self.called());
+            let mut seen = self.seen.lock().unwrap();
+            seen.open.extend(gate.map(|gate| (*gate).to_owned()));
+            let waiting = std::mem::take(&mut seen.waiting);
+            drop(seen);
+            waiting.iter().for_each(Waker::wake_by_ref);
+        }
+        panic!("the run waits for a gate that nobody opens")
+    }
+
+    pub fn overview(&self, module: &str) -> Result<Overview, Failure> {
+        let module = self.modules.module(module)?;
+        overview(&self.modules, &module)
+    }
+
+    /// The chunks of a streamed run whose model never waits.
+    pub fn stream(&self, module: &str) -> Vec<Value> {
+        let (host, chunks) = (self.host(), Mutex::new(Vec::new()));
+        let keep = |chunk: Chunk| chunks.lock().unwrap().push(serde_json::to_value(&chunk).unwrap());
+        {
+            let mut future = std::pin::pin!(stream(&host, RunRequest::new(module, json!({})), keep));
+            let delivery = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(matches!(delivery, Poll::Ready(sent) if !matches!(sent, Delivery::Whole(_))));
+        }
+        chunks.into_inner().unwrap()
+    }
+
+    pub fn called(&self) -> Vec<String> {
+        self.seen.lock().unwrap().calls.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    pub fn dropped(&self) -> Vec<String> {
+        self.seen.lock().unwrap().dropped.clone()
+    }
+
+    pub fn records(&self) -> Vec<(String, String)> {
+        self.seen.lock().unwrap().records.clone()
+    }
+
+    fn of(&self, name: &str) -> Vec<ModelCall> {
+        let seen = self.seen.lock().unwrap();
+        seen.calls.iter().filter(|(who, _)| who == name).map(|(_, call)| call.clone()).collect()
+    }
+
+    pub fn inputs(&self, name: &str) -> Vec<String> {
+        self.of(name).into_iter().map(|call| call.input).collect()
+    }
+
+    pub fn instructions(&self, name: &str) -> String {
+        self.of(name).remove(0).instructions
+    }
+
+    pub fn times(&self) -> Vec<u128> {
+        self.seen.lock().unwrap().calls.iter().map(|(_, call)| call.timeout.as_millis()).collect()
+    }
+}
