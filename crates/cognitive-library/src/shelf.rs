@@ -87,17 +87,24 @@ impl Shelf {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
 
     use super::*;
 
-    #[test]
-    fn a_module_is_compiled_once_and_again_when_its_files_change() {
+    /// A project with one module, and the folder of the module.
+    fn project() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("cognitive/modules/m");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("module.yaml"), "name: m\nversion: 1.0.0\ntier: exec\n").unwrap();
         fs::write(folder.join("prompt.md"), "p").unwrap();
         fs::write(folder.join("schema.json"), r#"{"input": {}, "data": {}}"#).unwrap();
+        (dir, folder)
+    }
+
+    #[test]
+    fn a_module_is_compiled_once_and_again_when_its_files_change() {
+        let (dir, folder) = project();
         let shelf = Shelf::new(Library::new(dir.path(), None, &[]));
         let first = shelf.module("m").unwrap();
         assert!(Arc::ptr_eq(&first, &shelf.module("m").unwrap()));
@@ -111,12 +118,7 @@ mod tests {
 
     #[test]
     fn a_patient_shelf_does_not_look_again_until_its_time_has_come() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("cognitive/modules/m");
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("module.yaml"), "name: m\nversion: 1.0.0\ntier: exec\n").unwrap();
-        fs::write(folder.join("prompt.md"), "p").unwrap();
-        fs::write(folder.join("schema.json"), r#"{"input": {}, "data": {}}"#).unwrap();
+        let (dir, folder) = project();
         let library = || Library::new(dir.path(), None, &[]);
         let (patient, eager) =
             (Shelf::new(library()).looking_every(Duration::from_hours(1)), Shelf::new(library()));
