@@ -7,9 +7,9 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response, StatusCode};
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::ports::NullSink;
-use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
+use cognitive_contract::stream::{Chunk, ChunkWriter};
 use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk, Warning};
-use cognitive_runtime::{Delivery, RunOptions, RunRequest, Stream};
+use cognitive_runtime::{Delivery, RunOptions, RunRequest, Stream, session_id};
 use serde_json::json;
 
 use crate::answer;
@@ -156,7 +156,7 @@ pub(crate) fn start(
     permit: StreamPermit,
 ) -> Reader {
     let kept = !shared.config.replay.is_zero();
-    let session = Session::new(SessionId::from_random(random_bits()), &client.name, &request.module, kept);
+    let session = Session::new(session_id(), &client.name, &request.module, kept);
     let reader = Reader::new(&session, 0);
     shared.sessions.insert(&session);
     let shared = Arc::clone(shared);
@@ -211,11 +211,6 @@ fn whole(shared: &Shared, session: &Session, envelope: Envelope) -> Envelope {
     }
     shared.sessions.ended(session, shared.config.replay);
     envelope
-}
-
-/// 128 bits of the system's randomness. A UUID has six fixed bits; those of two do not lie in the same places.
-pub(crate) fn random_bits() -> u128 {
-    uuid::Uuid::new_v4().as_u128() ^ uuid::Uuid::new_v4().as_u128().rotate_left(32)
 }
 
 /// Resolves when the run has to end before its time, with the reason.

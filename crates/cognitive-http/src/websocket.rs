@@ -11,7 +11,7 @@ use axum::extract::{Extension, State};
 use axum::http::Response;
 use axum::response::IntoResponse;
 use cognitive_contract::capabilities::Wanted;
-use cognitive_contract::stream::{ChunkWriter, SessionId};
+use cognitive_contract::stream::ChunkWriter;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_runtime::RunRequest;
 use cognitive_runtime::host::RunInput;
@@ -261,7 +261,7 @@ impl Socket {
 
     /// One error chunk, as a stream of its own.
     async fn refuse(&self, id: Option<&Value>, failure: Failure) {
-        let mut writer = ChunkWriter::new(SessionId::from_random(run::random_bits()), 0);
+        let mut writer = ChunkWriter::new(cognitive_runtime::session_id(), 0);
         for chunk in writer.finish(failure.into_envelope()) {
             let json = serde_json::to_vec(&chunk).unwrap_or_default();
             self.send(labelled(id, &json)).await;

@@ -30,4 +30,4 @@ pub use memory::Memory;
 pub use preview::{Preview, preview};
 pub use replay::Replay;
 pub use run::{run, run_until};
-pub use stream::{Delivery, Stream, stream};
+pub use stream::{Delivery, Stream, session_id, stream};

@@ -48,18 +48,24 @@ pub async fn stream(host: &Host, request: RunRequest, send: impl FnMut(Chunk) + 
     Stream::new(send).run(host, request).await
 }
 
+/// A name for a stream, of 128 random bits of the system (STREAM-002).
+#[must_use]
+pub fn session_id() -> SessionId {
+    // Two of them, turned against each other, because six bits of each are fixed.
+    let (one, other) = (uuid::Uuid::new_v4().as_u128(), uuid::Uuid::new_v4().as_u128());
+    SessionId::from_random(one ^ other.rotate_left(64))
+}
+
 /// One stream.
 pub struct Stream<'o> {
     deltas: Deltas<'o>,
 }
 
 impl<'o> Stream<'o> {
-    /// A stream with a name of its own, of 128 random bits.
+    /// A stream with a name of its own.
     #[must_use]
     pub fn new(send: impl FnMut(Chunk) + Send + 'o) -> Self {
-        // Two of them, turned against each other, because six bits of each are fixed.
-        let (one, other) = (uuid::Uuid::new_v4().as_u128(), uuid::Uuid::new_v4().as_u128());
-        Self::named(SessionId::from_random(one ^ other.rotate_left(64)), send)
+        Self::named(session_id(), send)
     }
 
     /// A stream with a given name.
