@@ -5,6 +5,8 @@
 //! temperature, so that dice never turn an answer into another. And a small model gives up too easily: that it failed
 //! (`"ok": false`) counts only if it is nearly sure of it.
 
+use std::cell::RefCell;
+
 use toktrie::SimpleVob;
 
 use crate::closing::{self, End, Labels};
@@ -252,9 +254,10 @@ impl Composer<'_> {
 
     /// Lets the model choose a token.
     fn ask(&mut self, reading: &mut dyn Reading, stop: &dyn Fn() -> bool, here: &Place) -> Result<(), Halt> {
-        let mask = self.walk.mask()?;
         let is_label = here.in_value() && self.is_label(here);
-        let parts = self.parts(&mask, here);
+        let in_text = here.now() == Now::String && !is_label;
+        let in_copy = in_text && self.shape.copied_from(here).is_some();
+        let mask = if in_text && !in_copy { None } else { Some(self.walk.mask()?) };
         let logits = match reading.feed(&self.unread, stop) {
             Ok(logits) => logits,
             Err(FeedError::Cancelled) => return Err(Halt::Stopped),
@@ -266,8 +269,9 @@ impl Composer<'_> {
             }
         };
         self.unread.clear();
-        let is_free_text = here.now() == Now::String && !is_label && parts.is_none();
-        let manner = match (is_label || parts.is_some(), is_free_text) {
+        let Some(mask) = mask else { return self.write_freely(logits, here) };
+        let parts = if in_copy { self.parts(&mask, here) } else { None };
+        let manner = match (is_label || parts.is_some(), in_text) {
             (true, _) => Manner::Decision,
             (_, true) => Manner::Prose,
             _ => Manner::Structure,
@@ -279,23 +283,39 @@ impl Composer<'_> {
                 return self.write("\"");
             }
         };
-        let choice = self.sampler.choose(logits, &mask, manner);
-        let choice = choice.ok_or_else(|| Halt::Lost("the model has no opinion".to_owned()))?;
-        if is_free_text {
-            self.sampler.remember(choice.token, self.order.vocabulary.bytes(choice.token));
-        }
+        let choice = self.sampler.choose(logits, &mask, manner).ok_or_else(no_opinion)?;
         if is_ok(here) && choice.probability < SURE_OF_FAILURE && self.write_success(choice.token)? {
             return Ok(());
         }
         self.confidence.note(here, is_label, choice.probability);
-        self.walk.take(choice.token)?;
-        self.emit(&[choice.token]);
+        self.take(choice.token, manner)
+    }
+
+    /// Lets the model choose a token of free text, where the grammar seldom has anything against it.
+    fn write_freely(&mut self, logits: &[f32], here: &Place) -> Result<(), Halt> {
+        let walk = RefCell::new(&mut self.walk);
+        let choice = self.sampler.choose_freely(
+            logits,
+            |token| walk.borrow_mut().allows(token),
+            || walk.borrow_mut().mask(),
+        );
+        let choice = choice?.ok_or_else(no_opinion)?;
+        self.confidence.note(here, false, choice.probability);
+        self.take(choice.token, Manner::Prose)
+    }
+
+    fn take(&mut self, token: u32, manner: Manner) -> Result<(), Halt> {
+        if manner == Manner::Prose {
+            self.sampler.remember(token, self.order.vocabulary.bytes(token));
+        }
+        self.walk.take(token)?;
+        self.emit(&[token]);
         Ok(())
     }
 
     /// The tokens that go on with a copy and those that end it, if the value here is one and there are any.
     fn parts(&mut self, mask: &SimpleVob, here: &Place) -> Option<Parts> {
-        let member = self.shape.copied_from(here).filter(|_| here.now() == Now::String)?;
+        let member = self.shape.copied_from(here)?;
         let pending = self.walk.pending();
         self.copies.of(member)?.parts(mask, here.written(), pending, self.order.vocabulary)
     }
@@ -320,6 +340,10 @@ impl Composer<'_> {
         }
         self.label.1
     }
+}
+
+fn no_opinion() -> Halt {
+    Halt::Lost("the model has no opinion".to_owned())
 }
 
 /// Whether the document is about to say whether it is a success.

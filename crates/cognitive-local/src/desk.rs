@@ -1,9 +1,11 @@
 //! Where a worker answers a request: prompt, grammar, session, text, report. One try, unless the grammar is such that its
-//! end is not certain; then nothing is said before it is known.
+//! end is not certain; then nothing is said before it is known. Refuses a contract that no grammar can keep: every answer
+//! from here is lawful.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use cognitive_contract::lower::Lowered;
 use cognitive_contract::ports::{Attempt, DecodeMode, ModelEnd, ProviderError, Usage};
 use serde_json::{Value, json};
 
@@ -76,9 +78,15 @@ impl Desk {
         if job.is_late() {
             return Err(ProviderError::Timeout);
         }
-        let tools = self.tools().map_err(|error| ProviderError::Unavailable(error.to_string()))?;
-        let mut service = Service { desk: self, tools, job, queue, began };
-        service.answer().inspect_err(|error| {
+        let answer = match job.call.schema.as_deref().and_then(broken_promise) {
+            // Known before the weights are, and whatever they are.
+            Some(why) => Err(ProviderError::Unsupported(why)),
+            None => {
+                let tools = self.tools().map_err(|error| ProviderError::Unavailable(error.to_string()))?;
+                Service { desk: self, tools, job, queue, began }.answer()
+            }
+        };
+        answer.inspect_err(|error| {
             let attempt = Attempt::new(DecodeMode::Grammar, error.to_string(), began.elapsed());
             job.report(Report::Attempt(attempt));
         })
@@ -100,7 +108,7 @@ impl Service<'_> {
         let any_object = json!({ "type": "object", "x-guidance": { "whitespace_flexible": false } });
         let schema: &Value = call.schema.as_ref().map_or(&any_object, |lowered| &lowered.schema);
         let grammar = self.tools.guide.grammar(schema);
-        let grammar = grammar.map_err(|refusal| ProviderError::Unavailable(refusal.to_string()))?;
+        let grammar = grammar.map_err(|refusal| ProviderError::Unsupported(refusal.to_string()))?;
         let prompt = chat::prompt(call, self.tools.weights.vocabulary())?;
         let wanted = usize::try_from(call.max_output_tokens.unwrap_or(USUAL_BUDGET)).unwrap_or(usize::MAX);
         let shortest = grammar.shortest.unwrap_or(0);
@@ -111,7 +119,7 @@ impl Service<'_> {
             None => self.try_again(&grammar, &prompt, budget, seed),
         };
         let written = written.map_err(|halt| self.failure(halt))?;
-        Ok(self.end(&grammar, &prompt, written))
+        Ok(self.end(&prompt, written))
     }
 
     /// An answer that is heard while it is written.
@@ -192,13 +200,10 @@ impl Service<'_> {
         }
     }
 
-    fn end(&self, grammar: &Grammar, prompt: &Prompt, written: Written) -> ModelEnd {
+    fn end(&self, prompt: &Prompt, written: Written) -> ModelEnd {
         let mut outcome = "ok".to_owned();
         if written.closed {
             outcome.push_str("; brought to an end at the token limit");
-        }
-        if let Some(refusal) = &grammar.lenient {
-            outcome = format!("{outcome}; not everything was enforced: {refusal}");
         }
         let decode = self.job.call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar);
         self.job.report(Report::Attempt(Attempt::new(decode, outcome, self.began.elapsed())));
@@ -208,4 +213,16 @@ impl Service<'_> {
         end.confidence_from = written.confidence_from;
         end
     }
+}
+
+/// What of a contract the grammar does not know, if an answer could break it.
+fn broken_promise(lowered: &Lowered) -> Option<String> {
+    let first = lowered.gaps().next()?;
+    let path = if first.path.is_empty() { "/" } else { &first.path };
+    let others = match lowered.gaps().count() - 1 {
+        0 => String::new(),
+        1 => ", and one more".to_owned(),
+        count => format!(", and {count} more"),
+    };
+    Some(format!("the grammar has no word for `{}` at `{path}`{others}", first.keyword))
 }

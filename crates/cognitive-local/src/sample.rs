@@ -1,9 +1,13 @@
 //! The next token, from what the model finds likely and the grammar allows. The same seed gives the same tokens.
 //! Allocates nothing per token.
-
-use std::f32::consts::{LN_2, LOG2_E};
+//!
+//! In free text the grammar allows nearly everything, and to list all that it allows would cost more than to ask about
+//! one token. So there the sampler first proposes a token without knowing what is allowed. Only if that one is refused
+//! the list is made, and another is drawn so that every token is as likely as if the list had been known from the start.
 
 use toktrie::SimpleVob;
+
+use crate::engine::{Kernel, sum_of_powers};
 
 /// How many of the likeliest tokens take part when there is a temperature.
 const MOST_CANDIDATES: usize = 40;
@@ -53,8 +57,37 @@ pub(crate) enum Manner {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Choice {
     pub token: u32,
-    /// How likely the model found it among the tokens that were allowed: before temperature and penalty.
+    /// How likely the model found it, before temperature and penalty: among the tokens that were allowed if there was a
+    /// list of them, else among all.
     pub probability: f32,
+}
+
+/// The best tokens by penalised logit, best first.
+#[derive(Debug, Clone)]
+struct Best {
+    list: [(f32, u32); MOST_CANDIDATES],
+    count: usize,
+    /// The highest logit without any penalty.
+    highest: f32,
+}
+
+impl Best {
+    const NONE: Self =
+        Self { list: [(f32::NEG_INFINITY, 0); MOST_CANDIDATES], count: 0, highest: f32::NEG_INFINITY };
+
+    fn candidates(&self) -> &[(f32, u32)] {
+        self.list.get(..self.count).unwrap_or_default()
+    }
+
+    fn has(&self, token: u32) -> bool {
+        self.candidates().iter().any(|(_, candidate)| *candidate == token)
+    }
+
+    /// The logit and the weights of the candidates together at a temperature, where the likeliest weighs one.
+    fn sum(&self, temperature: f32) -> (f32, f32) {
+        let top = self.candidates().first().map_or(f32::NEG_INFINITY, |(logit, _)| *logit);
+        (top, self.candidates().iter().map(|(logit, _)| ((logit - top) / temperature).exp()).sum())
+    }
 }
 
 /// Chooses tokens.
@@ -62,12 +95,13 @@ pub(crate) struct Choice {
 pub(crate) struct Sampler {
     temperature: f32,
     dice: Dice,
+    kernel: Kernel,
     /// The last tokens of free text, in a ring.
     recent: [u32; WINDOW],
     written: usize,
     /// How often each token is in the ring.
     counts: Vec<u8>,
-    candidates: [(f32, u32); MOST_CANDIDATES],
+    best: Best,
 }
 
 impl Sampler {
@@ -77,40 +111,89 @@ impl Sampler {
         Self {
             temperature,
             dice: Dice::new(seed),
+            kernel: Kernel::best(),
             recent: [0; WINDOW],
             written: 0,
             counts: vec![0; vocabulary],
-            candidates: [(f32::NEG_INFINITY, 0); MOST_CANDIDATES],
+            best: Best::NONE,
         }
     }
 
     /// Chooses among the allowed tokens; `None` if there is none.
     pub(crate) fn choose(&mut self, logits: &[f32], allowed: &SimpleVob, manner: Manner) -> Option<Choice> {
-        let (mut count, mut highest, mut bar) = (0, f32::NEG_INFINITY, f32::NEG_INFINITY);
-        each_block(logits, allowed, |first, block| {
-            let best =
-                block.iter().fold(f32::NEG_INFINITY, |best, logit| if *logit > best { *logit } else { best });
-            highest = highest.max(best);
+        self.find_best(logits, Some(allowed), manner);
+        let token = self.draw(manner, |_, weight| weight)?;
+        let highest = self.best.highest;
+        let mut sum = 0.0;
+        each_block(logits, allowed, |_, block| sum += sum_of_powers(self.kernel, block, highest));
+        self.choice(logits, token, highest, sum)
+    }
+
+    /// Chooses a token of free text. `allows` is asked about one token, and `allowed` lists all that may come, which is
+    /// asked for only if the first token may not. An error of theirs ends the choice.
+    ///
+    /// Without temperature the best of all tokens is the best of the allowed ones, if it is one of them. With one, let
+    /// `U` be the best of all, `M` the best of the allowed ones, and each token's weight `w`; the aim is to draw `t` from
+    /// `M` with probability `w(t) / M`. The first draw yields a token that is in both with `w(t) / U`, which is less. So
+    /// the second draw gives it what is missing, `w(t) / M - w(t) / U`, and a token of `M` alone `w(t) / M`. These are
+    /// together what the first draw had left over. `M` is never heavier than `U`, so nothing is negative.
+    pub(crate) fn choose_freely<E>(
+        &mut self,
+        logits: &[f32],
+        allows: impl FnOnce(u32) -> bool,
+        allowed: impl FnOnce() -> Result<SimpleVob, E>,
+    ) -> Result<Option<Choice>, E> {
+        self.find_best(logits, None, Manner::Prose);
+        let highest = self.best.highest;
+        let mut token = self.draw(Manner::Prose, |_, weight| weight);
+        if !token.is_some_and(allows) {
+            let all = self.best.clone();
+            self.find_best(logits, Some(&allowed()?), Manner::Prose);
+            let (top, sum) = self.best.sum(self.temperature);
+            let (top_of_all, sum_of_all) = all.sum(self.temperature);
+            let share = sum * ((top - top_of_all) / self.temperature).exp() / sum_of_all;
+            let missing = (1.0 - share).max(0.0);
+            token =
+                self.draw(Manner::Prose, |token, weight| weight * if all.has(token) { missing } else { 1.0 });
+        }
+        let Some(token) = token else { return Ok(None) };
+        let sum = sum_of_powers(self.kernel, logits, highest);
+        Ok(self.choice(logits, token, highest, sum))
+    }
+
+    fn choice(&self, logits: &[f32], token: u32, highest: f32, sum: f32) -> Option<Choice> {
+        let chosen = logits.get(token as usize).copied()?;
+        Some(Choice { token, probability: sum_of_powers(self.kernel, &[chosen], highest) / sum })
+    }
+
+    fn find_best(&mut self, logits: &[f32], allowed: Option<&SimpleVob>, manner: Manner) {
+        let (best, counts) = (&mut self.best, &self.counts);
+        (best.count, best.highest) = (0, f32::NEG_INFINITY);
+        let mut bar = f32::NEG_INFINITY;
+        let mut look_at = |first: u32, block: &[f32]| {
+            let top =
+                block.iter().fold(f32::NEG_INFINITY, |top, logit| if *logit > top { *logit } else { top });
+            best.highest = best.highest.max(top);
             // A penalty only lowers, so whoever is below the bar without one is below it with one.
-            if best > bar {
+            if top > bar {
                 for (token, logit) in (first..).zip(block) {
-                    if *logit <= bar {
-                        continue;
+                    // What is no number is above no bar.
+                    if *logit > bar {
+                        let is_repeated = manner == Manner::Prose
+                            && counts.get(token as usize).is_some_and(|count| *count > 0);
+                        let logit = if is_repeated { penalised(*logit) } else { *logit };
+                        bar = insert(&mut best.list, &mut best.count, (logit, token));
                     }
-                    let is_repeated = manner == Manner::Prose
-                        && self.counts.get(token as usize).is_some_and(|count| *count > 0);
-                    let logit = if is_repeated { penalised(*logit) } else { *logit };
-                    bar = insert(&mut self.candidates, &mut count, (logit, token));
                 }
             }
-        });
-        let token = self.draw(count, manner)?;
-        let chosen = logits.get(token as usize).copied()?;
-        let mut sums = [0.0; LANES];
-        each_block(logits, allowed, |_, block| {
-            sums.iter_mut().zip(block).for_each(|(sum, logit)| *sum += power(*logit - highest));
-        });
-        Some(Choice { token, probability: power(chosen - highest) / sums.iter().sum::<f32>() })
+        };
+        match allowed {
+            Some(allowed) => each_block(logits, allowed, look_at),
+            None => (0..)
+                .step_by(LANES)
+                .zip(logits.chunks(LANES))
+                .for_each(|(first, block)| look_at(first, block)),
+        }
     }
 
     /// Remembers a token of free text. One that holds a quote ends the text, and ends may repeat.
@@ -131,17 +214,18 @@ impl Sampler {
         self.written += 1;
     }
 
-    fn draw(&mut self, count: usize, manner: Manner) -> Option<u32> {
-        let candidates = self.candidates.get(..count)?;
+    /// Draws one of the best by its weight, which `adjust` may lower.
+    fn draw(&mut self, manner: Manner, adjust: impl Fn(u32, f32) -> f32) -> Option<u32> {
+        let candidates = self.best.candidates();
         let (highest, likeliest) = *candidates.first()?;
         if self.temperature <= 0.0 || manner == Manner::Decision {
             return Some(likeliest);
         }
-        let weight = |logit: f32| ((logit - highest) / self.temperature).exp();
-        let sum: f32 = candidates.iter().map(|(logit, _)| weight(*logit)).sum();
+        let weight = |logit: f32, token: u32| adjust(token, ((logit - highest) / self.temperature).exp());
+        let sum: f32 = candidates.iter().map(|(logit, token)| weight(*logit, *token)).sum();
         let mut left = self.dice.fraction() * sum;
         for (logit, token) in candidates {
-            left -= weight(*logit);
+            left -= weight(*logit, *token);
             if left < 0.0 {
                 return Some(*token);
             }
@@ -154,11 +238,9 @@ impl Sampler {
 pub(crate) fn mass(logits: &[f32], allowed: &SimpleVob) -> f32 {
     let finite = logits.iter().copied().filter(|logit| logit.is_finite());
     let highest = finite.fold(f32::NEG_INFINITY, f32::max);
+    let kernel = Kernel::best();
     let mut sum = 0.0;
-    each_block(logits, allowed, |_, block| {
-        let likely = block.iter().filter(|logit| logit.is_finite());
-        sum += likely.map(|logit| power(logit - highest)).sum::<f32>();
-    });
+    each_block(logits, allowed, |_, block| sum += sum_of_powers(kernel, block, highest));
     sum
 }
 
@@ -191,7 +273,7 @@ fn insert(best: &mut [(f32, u32); MOST_CANDIDATES], count: &mut usize, new: (f32
 
 /// The logits in blocks; what is not allowed, or no number, is as unlikely as can be. Blocks without anything allowed
 /// are passed over. Written without branches, so that many numbers are handled at once.
-fn each_block(logits: &[f32], allowed: &SimpleVob, mut visit: impl FnMut(u32, &[f32; LANES])) {
+fn each_block(logits: &[f32], allowed: &SimpleVob, mut visit: impl FnMut(u32, &[f32])) {
     let mut first = 0;
     for (word, chunk) in allowed.as_slice().iter().zip(logits.chunks(LANES)) {
         if *word != 0 {
@@ -204,19 +286,6 @@ fn each_block(logits: &[f32], allowed: &SimpleVob, mut visit: impl FnMut(u32, &[
         }
         first += 32;
     }
-}
-
-/// `e` to the power of a number that is not positive, to four digits: enough for a probability with two, and quick
-/// enough to be summed over a whole vocabulary.
-#[inline]
-fn power(exponent: f32) -> f32 {
-    // Adding this leaves the nearest whole number in the lowest bits.
-    const ROUND: f32 = 12_582_912.0;
-    let exponent = if exponent > -80.0 { exponent } else { -80.0 } * LOG2_E;
-    let shifted = exponent + ROUND;
-    let rest = exponent - (shifted - ROUND);
-    let series = 1.0 + rest * (LN_2 + rest * (0.240_227 + rest * (0.055_504 + rest * 0.009_618)));
-    f32::from_bits(series.to_bits().wrapping_add(shifted.to_bits() << 23))
 }
 
 #[cfg(test)]
@@ -293,13 +362,57 @@ mod tests {
         assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), Manner::Prose).unwrap().token, 10);
     }
 
+    /// A choice of free text where only these tokens are allowed, and whether the list of them was needed.
+    fn freely(sampler: &mut Sampler, logits: &[f32], tokens: &[u32]) -> (Option<Choice>, bool) {
+        let mut listed = false;
+        let choice = sampler.choose_freely(
+            logits,
+            |token| tokens.contains(&token),
+            || {
+                listed = true;
+                Ok::<_, ()>(allow(tokens))
+            },
+        );
+        (choice.unwrap(), listed)
+    }
+
     #[test]
-    fn powers_are_good_to_four_digits() {
-        for step in 0..8_000_u16 {
-            let exponent = f32::from(step) / -100.0;
-            assert!((power(exponent) / exponent.exp() - 1.0).abs() < 1e-4, "{exponent}");
+    fn without_temperature_free_text_needs_the_list_only_if_the_best_is_refused() {
+        let mut sampler = Sampler::new(100, 0.0, 1);
+        let logits = logits(&[(3, 9.0), (40, 2.0), (99, 1.0)]);
+        let (choice, listed) = freely(&mut sampler, &logits, &[3, 40, 99]);
+        assert_eq!((choice.unwrap().token, listed), (3, false));
+        let (choice, listed) = freely(&mut sampler, &logits, &[40, 99]);
+        assert_eq!((choice.unwrap().token, listed), (40, true));
+        assert_eq!(freely(&mut sampler, &logits, &[]), (None, true));
+    }
+
+    /// Each token is drawn as often as if the list had been known, also where a refusal lets tokens in that were not among
+    /// the best before.
+    #[test]
+    fn free_text_is_drawn_as_if_all_allowed_tokens_had_been_listed() {
+        let logits: Vec<f32> =
+            (0..100_u8).map(|token| f32::from(u16::from(token) * 37 % 100) / 40.0).collect();
+        let allowed: Vec<u32> = (0..100).filter(|token| token % 3 != 0).collect();
+        let draws = 200_000;
+        let (mut known, mut proposed) = ([0_i32; 100], [0_i32; 100]);
+        let mut one = Sampler::new(100, 0.8, 1);
+        let mut other = Sampler::new(100, 0.8, 2);
+        let mut lists = 0;
+        for _ in 0..draws {
+            known[one.choose(&logits, &allow(&allowed), Manner::Prose).unwrap().token as usize] += 1;
+            let (choice, listed) = freely(&mut other, &logits, &allowed);
+            proposed[choice.unwrap().token as usize] += 1;
+            lists += i32::from(listed);
         }
-        assert!(power(f32::NEG_INFINITY) < 1e-30);
+        assert!(lists * 5 > draws && lists * 2 < draws, "{lists}");
+        let chosen = known.iter().filter(|count| **count > 0).count();
+        assert_eq!(chosen, MOST_CANDIDATES);
+        for (token, (known, proposed)) in known.iter().zip(proposed).enumerate() {
+            // Some 5,000 each; five standard deviations of the difference.
+            let spread = 5.0 * f64::from(known + proposed).sqrt();
+            assert!(f64::from(known - proposed).abs() <= spread, "{token}: {known} {proposed}");
+        }
     }
 
     #[test]

@@ -71,9 +71,9 @@ impl<'a> Shape<'a> {
         let mut nodes = branches(self.schema);
         for step in place.path().take(steps) {
             let name = step.map(unescaped);
-            let below = nodes.into_iter().filter_map(|node| match &name {
-                Some(name) => member(node, name),
-                None => node.get("items"),
+            let below = nodes.into_iter().flat_map(|node| match &name {
+                Some(name) => member(node, name).into_iter().collect(),
+                None => items(node),
             });
             nodes = below.flat_map(branches).collect();
         }
@@ -83,7 +83,19 @@ impl<'a> Shape<'a> {
 
 fn member<'a>(node: &'a Value, name: &str) -> Option<&'a Value> {
     let named = node.get("properties").and_then(|properties| properties.get(name));
-    named.or_else(|| node.get("additionalProperties").filter(|others| others.is_object()))
+    let by_pattern = || node.get("patternProperties")?.as_object()?.values().next();
+    named.or_else(|| node.get("additionalProperties").filter(|others| others.is_object())).or_else(by_pattern)
+}
+
+/// The schemas that an item may have, at whichever place.
+fn items(node: &Value) -> Vec<&Value> {
+    match node.get("items") {
+        Some(Value::Array(places)) => {
+            let others = node.get("additionalItems").filter(|others| others.is_object());
+            places.iter().chain(others).collect()
+        }
+        items => items.into_iter().collect(),
+    }
 }
 
 /// A schema, or the branches of a choice, all the way down.

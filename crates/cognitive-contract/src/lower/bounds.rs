@@ -54,6 +54,30 @@ fn range(said: &Map<String, Value>) -> Option<(f64, f64)> {
     Some((bound("minimum", "exclusiveMinimum")?, bound("maximum", "exclusiveMaximum")?))
 }
 
+/// Whether no value can be between the bounds of a string or a number.
+pub(super) fn contradict(said: &Map<String, Value>) -> bool {
+    let number = |keyword: &str| said.get(keyword).and_then(Value::as_f64);
+    let exceeds = |least: &str, most: &str| matches!((number(least), number(most)), (Some(least), Some(most)) if least > most);
+    let meets = |least: &str, most: &str| matches!((number(least), number(most)), (Some(least), Some(most)) if least >= most);
+    exceeds("minLength", "maxLength")
+        || exceeds("minimum", "maximum")
+        || meets("exclusiveMinimum", "maximum")
+        || meets("minimum", "exclusiveMaximum")
+        || meets("exclusiveMinimum", "exclusiveMaximum")
+        || has_no_multiple(said)
+}
+
+/// Whether no multiple of the step is between the bounds.
+fn has_no_multiple(said: &Map<String, Value>) -> bool {
+    let (Some((least, most)), Some(step)) = (range(said), said.get("multipleOf").and_then(Value::as_f64))
+    else {
+        return false;
+    };
+    // The last digits of a quotient are not to be trusted, so in doubt the grammar engine decides.
+    let near = 1e-9 * (least.abs().max(most.abs()) / step).max(1.0);
+    step > 0.0 && (least / step - near).ceil() > (most / step + near).floor()
+}
+
 /// What services count.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {

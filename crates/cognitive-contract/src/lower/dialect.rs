@@ -18,6 +18,7 @@ pub(super) struct Dialect {
     pub objects: Objects,
     pub optional: Optional,
     pub recursion: Recursion,
+    pub rest: Rest,
     pub values: Values,
     pub anything: Anything,
     pub size: Size,
@@ -68,6 +69,15 @@ pub(super) enum Recursion {
     Defs,
     /// They are written out a few levels deep.
     Unrolled,
+}
+
+/// What becomes of rules that cannot be said as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// They are left out: validation will see.
+    LeftOut,
+    /// They are said more strictly, as long as anything is left.
+    Narrowed,
 }
 
 /// Which values a list of allowed values may hold.
@@ -166,6 +176,7 @@ static OPENAI: Dialect = Dialect {
     objects: Objects::Closed,
     optional: Optional::Null,
     recursion: Recursion::Defs,
+    rest: Rest::LeftOut,
     values: Values::Scalars,
     anything: Anything::Scalars,
     size: Size::AsWritten,
@@ -196,6 +207,7 @@ static ANTHROPIC: Dialect = Dialect {
     objects: Objects::Closed,
     optional: Optional::AbsentUpTo(24),
     recursion: Recursion::Unrolled,
+    rest: Rest::LeftOut,
     values: Values::Scalars,
     anything: Anything::Scalars,
     size: Size::AsWritten,
@@ -220,6 +232,7 @@ static GEMINI: Dialect = Dialect {
     objects: Objects::Open,
     optional: Optional::Absent,
     recursion: Recursion::Unrolled,
+    rest: Rest::LeftOut,
     values: Values::StringsAndNumbers,
     anything: Anything::AllTypes,
     size: Size::AsWritten,
@@ -243,6 +256,7 @@ static OLLAMA: Dialect = Dialect {
     objects: Objects::ClosedExceptMaps,
     optional: Optional::Absent,
     recursion: Recursion::Defs,
+    rest: Rest::LeftOut,
     values: Values::All,
     anything: Anything::AllTypes,
     size: Size::AsWritten,
@@ -256,9 +270,9 @@ static OLLAMA: Dialect = Dialect {
 /// `oneOf` is taken only where the branches exclude each other provably, so there is none. The model never reads the
 /// schema, so there are no descriptions.
 static GRAMMAR: Dialect = Dialect {
-    keywords: "additionalProperties anyOf const enum exclusiveMaximum exclusiveMinimum format items \
-               maxItems maxLength maxProperties maximum minItems minLength minimum multipleOf pattern \
-               properties required type x-copy-from x-guidance x-name-from",
+    keywords: "additionalItems additionalProperties allOf anyOf const enum exclusiveMaximum exclusiveMinimum \
+               format items maxItems maxLength maxProperties maximum minItems minLength minProperties minimum \
+               multipleOf pattern patternProperties properties required type x-copy-from x-guidance x-name-from",
     formats: &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"],
     patterns: Patterns::Simple,
     strings: Strings::AllRules,
@@ -267,6 +281,7 @@ static GRAMMAR: Dialect = Dialect {
     objects: Objects::ClosedExceptMaps,
     optional: Optional::Absent,
     recursion: Recursion::Unrolled,
+    rest: Rest::Narrowed,
     values: Values::All,
     anything: Anything::Scalars,
     size: Size::Bounded,

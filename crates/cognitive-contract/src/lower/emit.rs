@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::Losses;
 use super::bounds;
-use super::dialect::{Anything, Dialect, Objects, Optional, Shape, Size};
+use super::dialect::{Anything, Dialect, Objects, Optional, Rest, Shape, Size};
+use super::except;
 use super::merge::{types_of, union_of, values_of};
 use super::union::{self, nullable};
 use crate::text::pointer;
@@ -146,7 +147,8 @@ impl Emit<'_> {
     }
 
     fn choice(&mut self, keyword: &str, branches: &[Value], path: &str, level: usize) -> Option<Value> {
-        if keyword == "oneOf" && !union::is_disjoint(branches) {
+        // A target that narrows has made the branches exclude each other, or has said that it could not.
+        if keyword == "oneOf" && self.dialect.rest == Rest::LeftOut && !union::is_disjoint(branches) {
             self.losses.weakened(path, "oneOf", "at least one branch instead of exactly one");
         }
         let at = pointer(path, keyword);
@@ -167,9 +169,14 @@ impl Emit<'_> {
         let is_number = types.iter().any(|name| name == "number");
         let mut said = Vec::new();
         for name in types.iter().filter(|name| *name != "null" && !(is_number && *name == "integer")) {
-            said.extend(self.single(name, node, path, level).map(Value::Object));
+            for part in self.without_excluded(name, node, path) {
+                said.extend(match values_of(&part) {
+                    Some(values) => self.values(values, &part, path, level),
+                    None => self.single(name, &part, path, level).map(Value::Object),
+                });
+            }
         }
-        let has_null = types.iter().any(|name| name == "null");
+        let has_null = types.iter().any(|name| name == "null") && !except::excludes(node, &Value::Null);
         match union::any_of(said) {
             Some(said) if has_null => Some(nullable(said)),
             None if has_null => Some(json!({ "type": "null" })),
@@ -180,9 +187,20 @@ impl Emit<'_> {
     fn guessed_types(&mut self, node: &Map<String, Value>, path: &str) -> Vec<String> {
         let has = |keywords: &[&str]| keywords.iter().any(|keyword| node.contains_key(*keyword));
         let guesses = [
-            ("object", has(&["properties", "required", "additionalProperties"])),
-            ("array", has(&["items", "minItems", "maxItems"])),
-            ("string", has(&["minLength", "maxLength", "pattern", "format"])),
+            (
+                "object",
+                has(&[
+                    "properties",
+                    "required",
+                    "additionalProperties",
+                    "minProperties",
+                    "maxProperties",
+                    "patternProperties",
+                    "propertyNames",
+                ]),
+            ),
+            ("array", has(&["items", "minItems", "maxItems", "uniqueItems"])),
+            ("string", has(&["minLength", "maxLength", "pattern", "format", "allOf"])),
             ("number", has(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"])),
         ];
         let types: Vec<String> =
@@ -190,6 +208,9 @@ impl Emit<'_> {
         if !types.is_empty() {
             let how = format!("`{}`, because the other keywords are about that", types.join("` or `"));
             self.losses.tightened(path, "type", how);
+        }
+        if types.is_empty() && node.contains_key("not") {
+            return except::ALL_TYPES.map(str::to_owned).to_vec();
         }
         types
     }
@@ -202,12 +223,17 @@ impl Emit<'_> {
         level: usize,
     ) -> Option<Map<String, Value>> {
         match name {
-            "string" => Some(self.string(node, path)),
-            "integer" | "number" => Some(self.number(name, node, path)),
+            "string" => Some(self.string(node, path)).filter(|said| !self.is_empty(said)),
+            "integer" | "number" => Some(self.number(name, node, path)).filter(|said| !self.is_empty(said)),
             "array" => self.array(node, path, level),
             "object" => self.object(node, path, level),
             _ => Some(typed(name)),
         }
+    }
+
+    /// Whether nothing is between the bounds. A service may be asked for the impossible; a grammar is broken by it.
+    fn is_empty(&self, said: &Map<String, Value>) -> bool {
+        self.dialect.rest == Rest::Narrowed && bounds::contradict(said)
     }
 
     /// A place where anything may stand.

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Losses;
-use super::dialect::Recursion;
+use super::dialect::{Recursion, Rest};
 use super::merge::{merge, union_of};
 use super::normal::{At, Custom, Normal};
 use crate::format::Format;
@@ -27,13 +27,14 @@ const OF_THE_RUNTIME: [&str; 8] = [
 ];
 
 /// Writes the envelope schema. `ok`, then the payload, then `meta`: first the work, then the judgement on it.
-pub(super) fn write(module: &Module, recursion: Recursion, losses: &mut Losses) -> Value {
+pub(super) fn write(module: &Module, recursion: Recursion, rest: Rest, losses: &mut Losses) -> Value {
     let manifest = &module.manifest;
     if manifest.failure.partial_allowed {
         // A second copy of the data schema with everything optional would cost more than it is worth.
         losses.tightened("", "additionalProperties", "no `partial_data` beside an error");
     }
-    let mut normal = Normal::new(module.contract.root(), &manifest.enums.unknown_tag, recursion, losses);
+    let mut normal =
+        Normal::new(module.contract.root(), &manifest.enums.unknown_tag, (recursion, rest), losses);
     let strict = manifest.enums.strategy == EnumStrategy::Strict;
     normal.custom = if strict { Custom::Removed } else { Custom::Kept };
     let mut properties = Map::new();

@@ -11,6 +11,9 @@ use crate::text::pointer;
 /// How often a type may stand within itself where it has to be written out.
 const UNROLLED: usize = 3;
 
+/// How many references in a row are followed.
+const MOST_STEPS: usize = 16;
+
 /// A place in a file of the module.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
@@ -38,6 +41,18 @@ impl<'a> Normal<'a> {
             .and_then(|reference| self.find(reference, file))
             .and_then(|place| self.value(&place))
             .unwrap_or(node)
+    }
+
+    /// What a reference within one file leads to, through further references. Its own references stay good there.
+    pub(super) fn written(&self, node: &Value, file: &str) -> Option<&'a Value> {
+        let mut found: Option<&'a Value> = None;
+        for _ in 0..MOST_STEPS {
+            let reference = found.unwrap_or(node).get("$ref").and_then(Value::as_str);
+            let Some(reference) = reference else { return found };
+            let place = self.find(reference, file).filter(|place| place.file == file)?;
+            found = Some(self.value(&place)?);
+        }
+        None
     }
 
     fn value(&self, place: &Place) -> Option<&'a Value> {

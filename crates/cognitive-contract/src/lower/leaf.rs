@@ -3,12 +3,16 @@
 use serde_json::{Map, Number, Value, json};
 
 use super::bounds;
-use super::dialect::{Numbers, Size, Strings};
+use super::dialect::{Numbers, Rest, Size, Strings};
 use super::emit::{Emit, typed};
 
 /// Say that a string is a piece of the input, and that it is there if a list there names it; each names the member of the
 /// input. An engine that chooses token by token keeps to them.
 const ORIGINS: [&str; 2] = ["x-copy-from", "x-name-from"];
+
+/// The shortest text of any format that can be no longer, and the longest of any that can be no shorter.
+const SHORTEST_FORMAT: u64 = 7;
+const LONGEST_FORMAT: u64 = 40;
 
 impl Emit<'_> {
     pub(super) fn string(&mut self, node: &Map<String, Value>, path: &str) -> Map<String, Value> {
@@ -17,8 +21,11 @@ impl Emit<'_> {
             let is_taken = self.dialect.patterns.accept(pattern);
             self.keep("pattern", node, &mut said, is_taken, path);
         }
+        self.further_patterns(node, &mut said, path);
         if let Some(Value::String(format)) = node.get("format") {
-            let is_taken = self.dialect.formats.contains(&format.as_str()) && self.still_counts(&said);
+            let is_taken = self.dialect.formats.contains(&format.as_str())
+                && self.still_counts(&said)
+                && (self.dialect.rest == Rest::LeftOut || format_fits(node));
             self.keep("format", node, &mut said, is_taken, path);
         }
         let lengths_count = self.still_counts(&said);
@@ -42,6 +49,22 @@ impl Emit<'_> {
             }
         }
         said
+    }
+
+    /// The patterns that hold beside the first one.
+    fn further_patterns(&mut self, node: &Map<String, Value>, said: &mut Map<String, Value>, path: &str) {
+        let patterns = node.get("allOf").and_then(Value::as_array).into_iter().flatten();
+        let mut kept = Vec::new();
+        for further in patterns.filter_map(|each| each.get("pattern")?.as_str()) {
+            if self.dialect.has("allOf") && self.dialect.patterns.accept(further) {
+                kept.push(json!({ "pattern": further }));
+            } else {
+                self.losses.dropped(path, "pattern");
+            }
+        }
+        if !kept.is_empty() {
+            said.insert("allOf".to_owned(), Value::Array(kept));
+        }
     }
 
     /// Whether a further rule about a string would count.
@@ -188,6 +211,16 @@ impl Emit<'_> {
             }
         }
     }
+}
+
+/// Whether a format surely leaves something of what else is said of a string. No answer is judged by a format, so it must
+/// not be what makes an answer impossible.
+fn format_fits(node: &Map<String, Value>) -> bool {
+    let length = |keyword: &str| node.get(keyword).and_then(Value::as_u64);
+    let has_pattern = node.contains_key("pattern") || node.contains_key("allOf");
+    !has_pattern
+        && length("minLength").is_none_or(|least| least <= SHORTEST_FORMAT)
+        && length("maxLength").is_none_or(|most| most >= LONGEST_FORMAT)
 }
 
 /// A float without fraction as an integer, if it is one exactly.

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Losses;
-use super::normal::MOST_NODES;
+use super::normal::{MOST_NODES, is_among};
 use crate::text::pointer;
 
 /// The keywords of a choice.
@@ -53,11 +53,8 @@ fn objects(a: Map<String, Value>, mut b: Map<String, Value>, path: &str, losses:
     }
     b.shift_remove("description");
     match (union_of(&a), union_of(&b)) {
-        (Some(_), Some((lost, _))) => {
-            losses.dropped(path, lost);
-            described(a, description)
-        }
-        (Some((keyword, branches)), None) => {
+        // Two choices: the second goes into every branch of the first.
+        (Some((keyword, branches)), _) => {
             let joined = distribute(keyword, branches, &b, path, losses, |branch, plain| (branch, plain));
             described(joined.unwrap_or(a), description)
         }
@@ -111,19 +108,32 @@ fn size(value: &Value) -> usize {
     }
 }
 
+/// Keywords that are read together with others, so they are joined together.
+const JOINED_TOGETHER: &str = "type enum const properties additionalProperties items additionalItems";
+
 fn keywords(mut a: Map<String, Value>, b: Map<String, Value>, path: &str, losses: &mut Losses) -> Value {
     if !join_members(&mut a, &b, path, losses) {
         return Value::Bool(false);
     }
     for (keyword, value) in b {
-        if matches!(keyword.as_str(), "type" | "enum" | "const" | "properties" | "additionalProperties") {
+        if is_among(JOINED_TOGETHER, &keyword) {
             continue;
         }
-        let joined = match a.shift_remove(&keyword) {
-            None => value,
-            Some(first) => join(first, value, &keyword, path, losses),
-        };
-        a.insert(keyword, joined);
+        match a.shift_remove(&keyword) {
+            None => {
+                a.insert(keyword, value);
+            }
+            // Two patterns hold together.
+            Some(first) if keyword == "pattern" && first != value => {
+                a.insert(keyword, first);
+                let more = a.entry("allOf").or_insert_with(|| json!([]));
+                *more = Value::Array(together(array(more), vec![json!({ "pattern": value })]));
+            }
+            Some(first) => {
+                let joined = join(first, value, &keyword, path, losses);
+                a.insert(keyword, joined);
+            }
+        }
     }
     Value::Object(a)
 }
@@ -153,41 +163,125 @@ fn join_members(a: &mut Map<String, Value>, b: &Map<String, Value>, path: &str, 
         }
     }
     join_properties(a, b, path, losses);
+    join_items(a, b, path, losses);
     true
 }
 
 fn join(first: Value, second: Value, keyword: &str, path: &str, losses: &mut Losses) -> Value {
     let larger = |a: &Value, b: &Value| a.as_f64() >= b.as_f64();
     match keyword {
-        "minimum" | "exclusiveMinimum" | "minLength" | "minItems" => {
-            if larger(&first, &second) {
-                first
-            } else {
-                second
-            }
+        "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties" => {
+            if larger(&first, &second) { first } else { second }
         }
-        "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" => {
-            if larger(&first, &second) {
-                second
-            } else {
-                first
-            }
+        "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties" => {
+            if larger(&first, &second) { second } else { first }
         }
-        "items" => merge(first, second, &pointer(path, "items"), losses),
-        "required" => match (first, second) {
-            (Value::Array(mut names), Value::Array(more)) => {
-                let new: Vec<Value> = more.into_iter().filter(|name| !names.contains(name)).collect();
-                names.extend(new);
-                Value::Array(names)
-            }
-            (first, _) => first,
-        },
+        "propertyNames" => merge(first, second, &pointer(path, keyword), losses),
+        "patternProperties" => join_patterns(first, second, &pointer(path, keyword), losses),
+        "multipleOf" => common_multiple(&first, &second).unwrap_or_else(|| {
+            losses.dropped(path, keyword);
+            first
+        }),
+        "not" => {
+            let values = together(listed(&first), listed(&second));
+            let mut not = first.as_object().cloned().unwrap_or_default();
+            not.insert("enum".to_owned(), Value::Array(values));
+            Value::Object(not)
+        }
+        "required" | "allOf" => Value::Array(together(array(&first), array(&second))),
         _ => {
             if first != second {
                 losses.dropped(path, keyword);
             }
             first
         }
+    }
+}
+
+fn array(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
+}
+
+/// The values that a plain `not` excludes.
+pub(super) fn listed(not: &Value) -> Vec<Value> {
+    not.get("enum").map(array).unwrap_or_default()
+}
+
+fn together(mut list: Vec<Value>, more: Vec<Value>) -> Vec<Value> {
+    let new: Vec<Value> = more.into_iter().filter(|value| !list.contains(value)).collect();
+    list.extend(new);
+    list
+}
+
+/// What is a multiple of both; `None` if that cannot be said exactly.
+fn common_multiple(first: &Value, second: &Value) -> Option<Value> {
+    if let (Some(a), Some(b)) = (first.as_u64(), second.as_u64()) {
+        let (mut divisor, mut rest) = (a, b);
+        while rest != 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        return Some(json!(a.checked_div(divisor)?.checked_mul(b)?));
+    }
+    let (a, b) = (first.as_f64()?, second.as_f64()?);
+    if a % b == 0.0 {
+        return Some(first.clone());
+    }
+    (b % a == 0.0).then(|| second.clone())
+}
+
+fn join_patterns(first: Value, second: Value, path: &str, losses: &mut Losses) -> Value {
+    let (Value::Object(mut patterns), Value::Object(more)) = (first, second) else {
+        return Value::Bool(true);
+    };
+    for (pattern, schema) in more {
+        let joined = match patterns.shift_remove(&pattern) {
+            Some(first) => merge(first, schema, &pointer(path, &pattern), losses),
+            None => schema,
+        };
+        patterns.insert(pattern, joined);
+    }
+    Value::Object(patterns)
+}
+
+/// Joins the items of lists, each place with the same place of the other.
+fn join_items(a: &mut Map<String, Value>, b: &Map<String, Value>, path: &str, losses: &mut Losses) {
+    if !b.contains_key("items") {
+        return;
+    }
+    if !a.contains_key("items") {
+        for keyword in ["items", "additionalItems"] {
+            if let Some(value) = b.get(keyword) {
+                a.insert(keyword.to_owned(), value.clone());
+            }
+        }
+        return;
+    }
+    let ((first, first_others), (second, second_others)) = (places(a), places(b));
+    let at = pointer(path, "items");
+    let longest = first.len().max(second.len());
+    let joined: Vec<Value> = (0..longest)
+        .map(|index| {
+            let one = first.get(index).unwrap_or(&first_others).clone();
+            let other = second.get(index).unwrap_or(&second_others).clone();
+            merge(one, other, &pointer(&at, &index.to_string()), losses)
+        })
+        .collect();
+    let others = merge(first_others, second_others, &at, losses);
+    if joined.is_empty() {
+        a.insert("items".to_owned(), others);
+    } else {
+        a.insert("items".to_owned(), Value::Array(joined));
+        a.insert("additionalItems".to_owned(), others);
+    }
+}
+
+/// The schemas of the first places of a list, and that of all others.
+pub(super) fn places(node: &Map<String, Value>) -> (Vec<Value>, Value) {
+    match node.get("items") {
+        Some(Value::Array(places)) => {
+            (places.clone(), node.get("additionalItems").cloned().unwrap_or(Value::Bool(true)))
+        }
+        items => (Vec::new(), items.cloned().unwrap_or(Value::Bool(true))),
     }
 }
 
@@ -313,13 +407,29 @@ mod tests {
     }
 
     #[test]
+    fn d_05_patterns_steps_places_and_choices_join_exactly() {
+        let (value, lost) = merged(json!({ "pattern": "a" }), json!({ "pattern": "b" }));
+        assert_eq!((value, lost), (json!({ "pattern": "a", "allOf": [{ "pattern": "b" }] }), 0));
+        let step = |step: Value| json!({ "multipleOf": step });
+        assert_eq!(merged(step(json!(4)), step(json!(6))).0, step(json!(12)));
+        assert_eq!(merged(step(json!(0.5)), step(json!(2))).0, step(json!(2)));
+        let pair = json!({ "items": [{ "const": 1 }, true], "additionalItems": false });
+        let (value, _) = merged(pair, json!({ "items": { "type": "integer" } }));
+        assert_eq!(value["items"], json!([{ "const": 1, "type": "integer" }, { "type": "integer" }]));
+        assert_eq!(value["additionalItems"], json!(false));
+        let choice = |names: [&str; 2]| json!({ "anyOf": names.map(|name| json!({ "const": name })) });
+        let (value, lost) = merged(choice(["a", "b"]), choice(["b", "c"]));
+        let expected =
+            json!({ "anyOf": [{ "anyOf": [false, false] }, { "anyOf": [{ "const": "b" }, false] }] });
+        assert_eq!((value, lost), (expected, 0));
+    }
+
+    #[test]
     fn d_05_what_cannot_be_joined_is_noted() {
         assert_eq!(
-            merged(json!({ "pattern": "a" }), json!({ "pattern": "b" })),
-            (json!({ "pattern": "a" }), 1)
+            merged(json!({ "multipleOf": 0.3 }), json!({ "multipleOf": 0.25 })),
+            (json!({ "multipleOf": 0.3 }), 1)
         );
-        let choice = |name: &str| json!({ "anyOf": [{ "const": name }] });
-        assert_eq!(merged(choice("a"), choice("b")).1, 1);
         assert_eq!(merged(json!({ "$ref": "#/$defs/a" }), json!({ "type": "object" })).1, 1);
     }
 }

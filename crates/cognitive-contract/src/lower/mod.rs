@@ -2,6 +2,10 @@
 //! bound to, and everything that got lost on the way. Judges nothing: what a dialect cannot say is missing from the
 //! hint only, and validation goes on using the contract itself (D-05).
 //!
+//! Services are told what they understand, and the rest is left out. The grammar of the embedded model is narrowed instead:
+//! what it cannot say exactly it says more strictly, so that all it lets through is lawful. What it cannot even say
+//! strictly is a loss of [`Effect::Validity`], and with such a loss the embedded model refuses to serve.
+//!
 //! Three steps, one file each. `envelope` writes the whole envelope of a module as one schema; `normal` brings it to a
 //! plain form that needs no other file (no `$ref` except to recursive types, no `allOf`, no keyword that no target
 //! knows); `emit` says that form in the dialect of a target.
@@ -11,18 +15,25 @@
 //! sure it is of it.
 
 mod bounds;
+mod conditions;
+mod counts;
 mod dialect;
 mod emit;
 mod envelope;
+mod except;
 mod follow;
 mod leaf;
+mod list;
 mod merge;
+mod names;
+mod negate;
 mod normal;
 mod object;
 mod order;
 mod pattern;
 mod stand_in;
 mod union;
+mod unique;
 mod values;
 
 use std::fmt::Display;
@@ -70,6 +81,21 @@ impl Target {
     }
 }
 
+/// What a loss means for an answer that obeys the lowered schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Effect {
+    /// It obeys the contract, too. Some lawful answers cannot be given.
+    Tightened,
+    /// It obeys the contract, too: no answer is judged by the keyword.
+    Annotation,
+    /// It may break the contract. Validation finds that out.
+    Validity,
+    /// There will be none: the service is known not to take a schema of this size.
+    Refused,
+}
+
 /// A constraint that the target cannot say. Validation still enforces it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Loss {
@@ -81,6 +107,8 @@ pub struct Loss {
     /// (more is asked: not everything that the contract accepts can be answered) or `refused` (the service is known
     /// not to take a schema of this size).
     pub what: String,
+    /// What that means for an answer.
+    pub effect: Effect,
 }
 
 /// A lowered contract.
@@ -92,6 +120,13 @@ pub struct Lowered {
     pub schema: Value,
     /// Every weakened constraint.
     pub losses: Vec<Loss>,
+}
+
+impl Lowered {
+    /// The losses through which an answer that obeys this schema could still break the contract.
+    pub fn gaps(&self) -> impl Iterator<Item = &Loss> {
+        self.losses.iter().filter(|loss| loss.effect == Effect::Validity)
+    }
 }
 
 /// Lowers the envelope contract of a module. The same module always gives the same result, and a bounded one.
@@ -119,7 +154,7 @@ pub struct Lowered {
 pub fn lower(module: &Module, target: Target) -> Lowered {
     let dialect = Dialect::of(target);
     let mut losses = Losses::default();
-    let envelope = envelope::write(module, dialect.recursion, &mut losses);
+    let envelope = envelope::write(module, dialect.recursion, dialect.rest, &mut losses);
     let schema = emit::envelope(&envelope, dialect, &mut losses);
     Lowered { target, schema, losses: losses.0 }
 }
@@ -128,7 +163,7 @@ pub fn lower(module: &Module, target: Target) -> Lowered {
 /// (Targets without recursive types get those unrolled first, so there the paths go deeper.)
 #[must_use]
 pub fn envelope_schema(module: &Module) -> Value {
-    envelope::write(module, dialect::Recursion::Defs, &mut Losses::default())
+    envelope::write(module, dialect::Recursion::Defs, dialect::Rest::LeftOut, &mut Losses::default())
 }
 
 /// The list that grows on the way.
@@ -137,23 +172,30 @@ struct Losses(Vec<Loss>);
 
 impl Losses {
     fn dropped(&mut self, path: &str, keyword: &str) {
-        self.note(path, keyword, "dropped".to_owned());
+        self.note(path, keyword, "dropped".to_owned(), Effect::Validity);
     }
 
     fn weakened(&mut self, path: &str, keyword: &str, how: impl Display) {
-        self.note(path, keyword, format!("weakened: {how}"));
+        self.note(path, keyword, format!("weakened: {how}"), Effect::Validity);
     }
 
     fn tightened(&mut self, path: &str, keyword: &str, how: impl Display) {
-        self.note(path, keyword, format!("tightened: {how}"));
+        self.note(path, keyword, format!("tightened: {how}"), Effect::Tightened);
     }
 
     fn refused(&mut self, keyword: &str, why: impl Display) {
-        self.note("", keyword, format!("refused: {why}"));
+        self.note("", keyword, format!("refused: {why}"), Effect::Refused);
     }
 
-    fn note(&mut self, path: &str, keyword: &str, what: String) {
-        self.0.push(Loss { path: path.to_owned(), keyword: keyword.to_owned(), what });
+    fn note(&mut self, path: &str, keyword: &str, what: String, effect: Effect) {
+        // Contracts judge no format, and emitted context that breaks its schema is dropped without harm to the answer.
+        let judges_nothing = keyword == "format" || keyword.starts_with("x-");
+        let is_beside = path.starts_with("/properties/_emitted_context");
+        let effect = match effect {
+            Effect::Validity if judges_nothing || is_beside => Effect::Annotation,
+            effect => effect,
+        };
+        self.0.push(Loss { path: path.to_owned(), keyword: keyword.to_owned(), what, effect });
     }
 }
 

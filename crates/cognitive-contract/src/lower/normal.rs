@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Losses;
-use super::dialect::Recursion;
+use super::dialect::{Recursion, Rest};
 use super::follow::Place;
 use super::merge::{UNIONS, merge};
+use super::union;
 use crate::meta::CUSTOM_LIMIT;
 use crate::schema::{SCHEMA_FILE, Section};
 use crate::text::pointer;
@@ -23,11 +24,17 @@ const DEEPEST: usize = 48;
 const PLAIN: &str = "type description required const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf \
                      minLength maxLength pattern format minItems maxItems x-copy-from x-name-from";
 
+/// Keywords that only a target keeps which narrows what it cannot say.
+const COUNTS: &str = "minProperties maxProperties uniqueItems";
+
 /// Keywords of Draft-07 that no target knows.
 const UNKNOWN: &str = "not if then else dependencies propertyNames patternProperties minProperties maxProperties \
                        uniqueItems contains";
 
-fn is_among(words: &str, keyword: &str) -> bool {
+/// Those of them that can be said as a choice.
+const CONDITIONS: &str = "not if then else dependencies contains";
+
+pub(super) fn is_among(words: &str, keyword: &str) -> bool {
     words.split(' ').any(|word| word == keyword)
 }
 
@@ -73,6 +80,9 @@ pub(super) struct Normal<'a> {
     /// For the section at hand.
     pub custom: Custom,
     pub recursion: Recursion,
+    pub rest: Rest,
+    /// The author's keyword that is being said in other words.
+    pub written_as: Option<&'static str>,
     room: usize,
     /// The places that are being written out, the outermost first.
     pub open: Vec<Place>,
@@ -83,12 +93,19 @@ pub(super) struct Normal<'a> {
 }
 
 impl<'a> Normal<'a> {
-    pub(super) fn new(root: &'a Value, tag: &'a str, recursion: Recursion, losses: &'a mut Losses) -> Self {
+    pub(super) fn new(
+        root: &'a Value,
+        tag: &'a str,
+        (recursion, rest): (Recursion, Rest),
+        losses: &'a mut Losses,
+    ) -> Self {
         Self {
             files: BTreeMap::from([(SCHEMA_FILE.to_owned(), root)]),
             tag,
             custom: Custom::Kept,
             recursion,
+            rest,
+            written_as: None,
             room: MOST_NODES,
             open: Vec::new(),
             names: BTreeMap::new(),
@@ -132,7 +149,15 @@ impl<'a> Normal<'a> {
                 plain = merge(plain, choice, &at.path, self.losses);
             }
         }
+        if self.narrows() {
+            plain = self.conditions(members, plain, at);
+        }
         plain
+    }
+
+    /// Whether what cannot be said is said more strictly.
+    pub(super) fn narrows(&self) -> bool {
+        self.rest == Rest::Narrowed
     }
 
     pub(super) fn within(&mut self, place: Place, schema: &Value, at: &At) -> Value {
@@ -142,7 +167,7 @@ impl<'a> Normal<'a> {
         plain
     }
 
-    fn takes(&mut self, nodes: usize) -> bool {
+    pub(super) fn takes(&mut self, nodes: usize) -> bool {
         let fits = self.room >= nodes;
         self.room = self.room.saturating_sub(nodes);
         fits
@@ -166,6 +191,18 @@ impl<'a> Normal<'a> {
                 name if is_among(PLAIN, name) => {
                     plain.insert(keyword.clone(), value.clone());
                 }
+                "patternProperties" if self.narrows() => {
+                    if let Value::Object(patterns) = value {
+                        plain.insert(keyword.clone(), self.properties(patterns, &at.below(keyword)));
+                    }
+                }
+                "propertyNames" if self.narrows() => {
+                    plain.insert(keyword.clone(), self.schema(value, &at.below(keyword)));
+                }
+                name if self.narrows() && is_among(COUNTS, name) && rules(name, members) => {
+                    plain.insert(keyword.clone(), value.clone());
+                }
+                name if self.narrows() && is_among(CONDITIONS, name) => {}
                 name if is_among(UNKNOWN, name) && rules(name, members) => {
                     self.losses.dropped(&at.path, name);
                 }
@@ -173,7 +210,7 @@ impl<'a> Normal<'a> {
             }
         }
         // Members whose names match a pattern are beyond what is left, so nothing may shut them out here.
-        if rules("patternProperties", members) {
+        if rules("patternProperties", members) && !self.narrows() {
             plain.shift_remove("additionalProperties");
         }
         if plain.get("additionalProperties") == Some(&Value::Bool(true)) {
@@ -203,6 +240,15 @@ impl<'a> Normal<'a> {
             plain.insert("items".to_owned(), self.schema(items, &below));
             return;
         };
+        if self.narrows() {
+            let places = places.iter().enumerate();
+            let places = places.map(|(index, place)| self.schema(place, &below.below(&index.to_string())));
+            plain.insert("items".to_owned(), Value::Array(places.collect()));
+            if let Some(others) = others {
+                plain.insert("additionalItems".to_owned(), self.schema(others, &at.below("additionalItems")));
+            }
+            return;
+        }
         self.losses.weakened(&at.path, "items", "which schema holds at which place of the list");
         let mut branches: Vec<Value> =
             places.iter().map(|place| self.schema(place, &below.same_value())).collect();
@@ -231,7 +277,11 @@ impl<'a> Normal<'a> {
         let plain = kept.iter().enumerate().map(|(index, branch)| {
             self.schema(branch, &At { joined: at.joined, ..list.below(&index.to_string()) })
         });
-        json!({ keyword: plain.collect::<Vec<Value>>() })
+        let plain: Vec<Value> = plain.collect();
+        if keyword == "oneOf" && self.narrows() && !union::is_disjoint(&plain) {
+            return self.exclusive(&kept, plain, at);
+        }
+        json!({ keyword: plain })
     }
 }
 

@@ -1,10 +1,12 @@
-//! Objects and lists: which members and items a target can be bound to.
+//! Objects: which members a target can be bound to.
 
 use serde_json::{Map, Value, json};
 
 use super::bounds;
-use super::dialect::{Objects, Size};
+use super::counts::{Counts, Members};
+use super::dialect::{Objects, Rest, Size};
 use super::emit::{Emit, typed};
+use super::names::{self, Others, described_members};
 use crate::text::pointer;
 
 impl Emit<'_> {
@@ -28,24 +30,120 @@ impl Emit<'_> {
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        let mut properties = Map::new();
-        let mut said_required = Vec::new();
-        for (name, schema) in described_members(node, &required) {
+        let mut members = Members::default();
+        for (name, schema) in described_members(node, &required, path, self.losses) {
             let at = pointer(&pointer(path, "properties"), &name);
             let is_required = required.contains(&name.as_str());
             let Some(said) = self.schema(&schema, &at, level + 1) else {
                 if is_required {
                     return None;
                 }
+                members.forbidden.push(name);
                 continue;
             };
             let (said, is_required) = if is_required { (said, true) } else { self.optional(said, &at) };
             if is_required {
-                said_required.push(json!(name));
+                members.required.push(json!(name));
             }
-            properties.insert(name, said);
+            members.properties.insert(name, said);
         }
-        Some(self.assemble(node, properties, said_required, path, level))
+        if self.dialect.rest == Rest::Narrowed {
+            return self.narrow_object(node, members, path, level);
+        }
+        Some(self.assemble(node, members.properties, members.required, path, level))
+    }
+
+    /// An object for a target that narrows: it is closed, except for a map, and has as many members as it must.
+    fn narrow_object(
+        &mut self,
+        node: &Map<String, Value>,
+        mut members: Members,
+        path: &str,
+        level: usize,
+    ) -> Option<Map<String, Value>> {
+        let least = node.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
+        let anything = Map::new();
+        let others = match names::others(node) {
+            Others::Pattern(pattern, _) if !self.dialect.patterns.accept(pattern) => Others::None,
+            // Names have to be invented where there are not enough of them.
+            Others::None if is_open(node) && least > members.properties.len() as u64 => {
+                Others::Map(&anything)
+            }
+            others => others,
+        };
+        let is_short = least > members.properties.len() as u64;
+        // Beside members that may be absent, a grammar cannot count the others; so then there are none, unless all of
+        // them are needed anyway.
+        let has_optional = members.properties.len() > members.required.len();
+        let others = if has_optional && !is_short { Others::None } else { others };
+        let counts = self.count_members(node, &mut members, others != Others::None, path)?;
+        let mut said = match others {
+            Others::None => self.assemble(&closed(node), members.properties, members.required, path, level),
+            Others::Map(map) => {
+                let map = self.schema(
+                    &Value::Object(map.clone()),
+                    &pointer(path, "additionalProperties"),
+                    level + 1,
+                );
+                self.map(members, counts, ("additionalProperties", map), path)?
+            }
+            Others::Pattern(pattern, schema) => {
+                let at = pointer(&pointer(path, "patternProperties"), pattern);
+                let schema = self.schema(schema, &at, level + 1);
+                self.map(
+                    members,
+                    counts,
+                    ("patternProperties", schema.map(|schema| json!({ pattern: schema }))),
+                    path,
+                )?
+            }
+        };
+        if !said.contains_key("const") {
+            for (keyword, count) in [("minProperties", counts.least), ("maxProperties", counts.most)] {
+                if let Some(count) = count.filter(|_| !said.contains_key(keyword)) {
+                    said.insert(keyword.to_owned(), json!(count));
+                }
+            }
+        }
+        Some(said)
+    }
+
+    /// An object with members that nobody described, at most so many; `None` if there have to be some and cannot.
+    fn map(
+        &mut self,
+        members: Members,
+        counts: Counts,
+        (keyword, others): (&str, Option<Value>),
+        path: &str,
+    ) -> Option<Map<String, Value>> {
+        let Members { mut properties, required, forbidden } = members;
+        let mut said = typed("object");
+        let count = required.len() as u64;
+        let Some(others) = others else {
+            if counts.least.is_some() {
+                return None;
+            }
+            return Some(self.assemble(&closed(&Map::new()), properties, required, path, 0));
+        };
+        // A name that may not be there must not come back as one of the others.
+        properties.extend(forbidden.into_iter().map(|name| (name, Value::Bool(false))));
+        if !properties.is_empty() {
+            said.insert("properties".to_owned(), Value::Object(properties));
+            if !required.is_empty() {
+                said.insert("required".to_owned(), Value::Array(required));
+            }
+        }
+        said.insert(keyword.to_owned(), others);
+        if keyword != "additionalProperties" {
+            said.insert("additionalProperties".to_owned(), json!(false));
+        }
+        let usual = (count + bounds::MOST_ITEMS).max(counts.least.unwrap_or(0));
+        let most = counts.most.map_or(usual, |most| most.min(usual));
+        if counts.most != Some(most) {
+            self.losses.tightened(path, "maxProperties", format!("at most {most} members"));
+        }
+        said.insert("maxProperties".to_owned(), json!(most));
+        Some(said)
     }
 
     fn assemble(
@@ -77,13 +175,6 @@ impl Emit<'_> {
             }
             (Some(Value::Object(others)), Objects::ClosedExceptMaps) if all_required => {
                 self.other_members(others, &mut said, path, level);
-                if self.dialect.size == Size::Bounded
-                    && said.get("additionalProperties").is_some_and(Value::is_object)
-                {
-                    let most = required_count(&said) + bounds::MOST_ITEMS;
-                    said.insert("maxProperties".to_owned(), json!(most));
-                    self.losses.tightened(path, "maxProperties", format!("at most {most} members"));
-                }
             }
             (Some(Value::Bool(false)), _) => {
                 said.insert("additionalProperties".to_owned(), json!(false));
@@ -114,74 +205,21 @@ impl Emit<'_> {
         let schema = self.schema(&Value::Object(others.clone()), &at, level + 1);
         said.insert("additionalProperties".to_owned(), schema.unwrap_or(Value::Bool(false)));
     }
-
-    /// A list; `None` if it may not be empty and no item fits.
-    pub(super) fn array(
-        &mut self,
-        node: &Map<String, Value>,
-        path: &str,
-        level: usize,
-    ) -> Option<Map<String, Value>> {
-        let least = node.get("minItems").and_then(Value::as_u64).unwrap_or(0);
-        let most = node.get("maxItems").and_then(Value::as_u64);
-        let anything = Value::Bool(true);
-        let items = match most {
-            Some(0) => None,
-            _ => self.schema(node.get("items").unwrap_or(&anything), &pointer(path, "items"), level),
-        };
-        let mut said = typed("array");
-        let Some(items) = items else {
-            if least > 0 {
-                return None;
-            }
-            // Only the empty list is left. Some dialects insist on a schema for the items that cannot be there.
-            said.insert("items".to_owned(), json!({ "type": "null" }));
-            self.most_items(0, &mut said, path);
-            return Some(said);
-        };
-        said.insert("items".to_owned(), items);
-        if least > self.dialect.most_min_items {
-            let taken = self.dialect.most_min_items;
-            self.losses.weakened(path, "minItems", format!("{taken} instead of {least}"));
-        }
-        if least > 0 {
-            said.insert("minItems".to_owned(), json!(least.min(self.dialect.most_min_items)));
-        }
-        match most {
-            Some(most) => self.most_items(most, &mut said, path),
-            None if self.dialect.size == Size::Bounded => {
-                let most = least.max(bounds::MOST_ITEMS);
-                self.losses.tightened(path, "maxItems", format!("at most {most} items"));
-                said.insert("maxItems".to_owned(), json!(most));
-            }
-            None => {}
-        }
-        Some(said)
-    }
-
-    fn most_items(&mut self, most: u64, said: &mut Map<String, Value>, path: &str) {
-        if self.dialect.has("maxItems") && most <= self.dialect.most_items {
-            said.insert("maxItems".to_owned(), json!(most));
-        } else {
-            self.losses.dropped(path, "maxItems");
-        }
-    }
 }
 
-/// The members of an object in the author's order, then those that are required without being described.
-fn described_members(node: &Map<String, Value>, required: &[&str]) -> Vec<(String, Value)> {
-    let properties = node.get("properties").and_then(Value::as_object);
-    let mut members: Vec<(String, Value)> =
-        properties.into_iter().flatten().map(|(name, schema)| (name.clone(), schema.clone())).collect();
-    let others = node.get("additionalProperties").cloned().unwrap_or(Value::Bool(true));
-    for name in required {
-        if !members.iter().any(|(known, _)| known == name) {
-            members.push(((*name).to_owned(), others.clone()));
-        }
-    }
-    members
+/// Whether members that nobody described may be anything.
+fn is_open(node: &Map<String, Value>) -> bool {
+    let has = |keyword: &str| node.contains_key(keyword);
+    !has("additionalProperties") && !has("patternProperties") && !has("propertyNames")
 }
 
-fn required_count(said: &Map<String, Value>) -> u64 {
-    said.get("required").and_then(Value::as_array).map_or(0, |names| names.len() as u64)
+/// The same, without members that nobody described.
+fn closed(node: &Map<String, Value>) -> Map<String, Value> {
+    let is_closed = node.get("additionalProperties") == Some(&Value::Bool(false));
+    // Where the author closed it, there is nothing to note.
+    if is_closed {
+        Map::from_iter([("additionalProperties".to_owned(), Value::Bool(false))])
+    } else {
+        Map::new()
+    }
 }

@@ -19,7 +19,7 @@ pub fn drop_stand_ins(module: &Module, reply: &mut Map<String, Value>) -> Vec<St
     let sections = [("data", Some(contract.data())), ("error", contract.error()), ("meta", contract.meta())];
     let mut dropped = Vec::new();
     for (name, section) in sections {
-        if let (Some(section), Some(value)) = (section, reply.get_mut(name)) {
+        if let (Some(section), Some(value)) = (section, reply.get_mut(name).filter(|value| has_null(value))) {
             let gone = drop_refused(section, value);
             dropped.extend(gone.into_iter().map(|path| format!("/{name}{path}")));
         }
@@ -33,6 +33,16 @@ pub fn drop_stand_ins(module: &Module, reply: &mut Map<String, Value>) -> Vec<St
         drop_all(emitted, "/_emitted_context", &mut dropped);
     }
     dropped
+}
+
+/// Most answers have none, and then the contract need not be asked.
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(members) => members.values().any(has_null),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 fn drop_refused(section: &Section, value: &mut Value) -> Vec<String> {

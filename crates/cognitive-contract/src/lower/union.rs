@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::merge::{types_of, values_of};
+use super::merge::{types_of, union_of, values_of};
 
 /// More branches than this are not compared with each other.
 const MOST_COMPARED: usize = 64;
@@ -16,12 +16,19 @@ pub(super) fn is_disjoint(branches: &[Value]) -> bool {
             .all(|(index, branch)| branches.iter().skip(index + 1).all(|other| exclude(branch, other)))
 }
 
-fn exclude(a: &Value, b: &Value) -> bool {
+/// Whether no value can fit both.
+pub(super) fn exclude(a: &Value, b: &Value) -> bool {
     let (a, b) = match (a, b) {
         (Value::Object(a), Value::Object(b)) => (a, b),
         (Value::Bool(false), _) | (_, Value::Bool(false)) => return true,
         _ => return false,
     };
+    for (choice, other) in [(a, b), (b, a)] {
+        if let Some((_, branches)) = union_of(choice) {
+            let other = Value::Object(other.clone());
+            return branches.iter().all(|branch| exclude(branch, &other));
+        }
+    }
     if let (Some(first), Some(second)) = (types_of(a), types_of(b)) {
         let same =
             |x: &str, y: &str| x == y || matches!((x, y), ("integer", "number") | ("number", "integer"));

@@ -6,6 +6,7 @@ use super::dialect::Values;
 use super::emit::{Emit, typed};
 use super::merge::types_of;
 use super::union;
+use crate::schema::Section;
 
 /// Up to this many listed values, nobody counts their characters.
 const LONG_ENUM: usize = 250;
@@ -23,11 +24,7 @@ impl Emit<'_> {
             None => values,
             Some(types) => values.into_iter().filter(|value| fits(value, &types)).collect(),
         };
-        let beside =
-            |keyword: &&String| !matches!(keyword.as_str(), "type" | "enum" | "const" | "description");
-        for keyword in node.keys().filter(beside) {
-            self.losses.dropped(path, keyword);
-        }
+        let values = self.lawful(values, node, path);
         let mut groups: Vec<(&'static str, Vec<Value>)> = Vec::new();
         for value in values {
             let kind = kind_of(&value);
@@ -48,6 +45,24 @@ impl Emit<'_> {
             })
             .collect();
         union::any_of(said)
+    }
+
+    /// The values that also obey what stands beside the list.
+    fn lawful(&mut self, mut values: Vec<Value>, node: &Map<String, Value>, path: &str) -> Vec<Value> {
+        let judges = |keyword: &&String| {
+            !matches!(keyword.as_str(), "type" | "enum" | "const" | "description" | "format")
+                && !keyword.starts_with("x-")
+        };
+        let beside: Vec<&String> = node.keys().filter(judges).collect();
+        if beside.is_empty() {
+            return values;
+        }
+        // A recursive type is described elsewhere, so with one there is nobody to ask.
+        match Section::alone(&Value::Object(node.clone())) {
+            Ok(judge) => values.retain(|value| judge.accepts(value)),
+            Err(_) => beside.into_iter().for_each(|keyword| self.losses.dropped(path, keyword)),
+        }
+        values
     }
 
     /// The values of one type; `None` if the target cannot list them.
@@ -81,7 +96,7 @@ impl Emit<'_> {
     }
 }
 
-fn kind_of(value: &Value) -> &'static str {
+pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

@@ -1,4 +1,5 @@
-//! The exponential function, written so that the compiler can compute many at once: no branch, no table, no call.
+//! The exponential function, written so that the compiler can compute many at once: no branch, no table, no call. The
+//! only one of this crate.
 
 #![expect(
     clippy::inline_always,
@@ -47,9 +48,42 @@ impl Work for Gate<'_> {
     }
 }
 
+/// How many sums are kept side by side: as many as the widest vectors have room for, on every processor, so that all
+/// add up in the same order.
+const SUMS: usize = 16;
+
+/// The sum of `e` to the power of each number less `highest`, which is the largest of them. What is no number is as good
+/// as nothing.
+pub(crate) fn sum_of_powers(kernel: Kernel, numbers: &[f32], highest: f32) -> f32 {
+    let mut sums = [0.0; SUMS];
+    kernel.run(Powers { numbers, highest, sums: &mut sums });
+    sums.iter().sum()
+}
+
+struct Powers<'a> {
+    numbers: &'a [f32],
+    highest: f32,
+    sums: &'a mut [f32; SUMS],
+}
+
+impl Work for Powers<'_> {
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let (whole, rest) = self.numbers.as_chunks::<SUMS>();
+        for chunk in whole {
+            for (sum, number) in self.sums.iter_mut().zip(chunk) {
+                *sum += exp::<FUSED>(*number - self.highest);
+            }
+        }
+        for (sum, number) in self.sums.iter_mut().zip(rest) {
+            *sum += exp::<FUSED>(*number - self.highest);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::exp;
+    use super::{Kernel, exp, sum_of_powers};
 
     #[test]
     fn it_agrees_with_the_standard_library_over_its_range() {
@@ -65,5 +99,16 @@ mod tests {
     fn it_saturates_beyond_its_range() {
         assert!(exp::<false>(f32::NEG_INFINITY) < 2e-38);
         assert!(exp::<false>(f32::INFINITY).is_finite());
+    }
+
+    #[test]
+    fn powers_are_summed_alike_by_every_kernel_and_nonsense_counts_for_nothing() {
+        let mut numbers: Vec<f32> = (0..1_003_u16).map(|step| f32::from(step % 97) / -5.0).collect();
+        let expected: f64 = numbers.iter().map(|number| f64::from(*number).exp()).sum();
+        numbers.extend([f32::NAN, f32::NEG_INFINITY]);
+        for kernel in Kernel::available() {
+            let sum = f64::from(sum_of_powers(kernel, &numbers, 0.0));
+            assert!((sum / expected - 1.0).abs() < 1e-5, "{}: {sum} {expected}", kernel.name());
+        }
     }
 }

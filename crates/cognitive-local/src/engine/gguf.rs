@@ -59,6 +59,7 @@ pub(super) struct Tensor<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
     F32,
+    F16,
     Q4_0,
     Q4_1,
     Q8_0,
@@ -69,6 +70,7 @@ impl Encoding {
     pub(super) const fn block(self) -> (usize, usize) {
         match self {
             Self::F32 => (1, 4),
+            Self::F16 => (1, 2),
             Self::Q4_0 => (32, 18),
             Self::Q4_1 => (32, 20),
             Self::Q8_0 => (32, 34),
@@ -78,10 +80,10 @@ impl Encoding {
     fn of(info: &Info) -> Result<Self, LoadError> {
         let name = match info.kind {
             0 => return Ok(Self::F32),
+            1 => return Ok(Self::F16),
             2 => return Ok(Self::Q4_0),
             3 => return Ok(Self::Q4_1),
             8 => return Ok(Self::Q8_0),
-            1 => "F16",
             6 => "Q5_0",
             7 => "Q5_1",
             10 => "Q2_K",

@@ -1,6 +1,6 @@
 //! From a GGUF file to the probabilities of the next token. Knows nothing of JSON, prompts or contracts.
 //!
-//! It computes one architecture, `llama`, with weights in `Q4_0`, `Q4_1` or `Q8_0`, and refuses the rest. What a token's
+//! It computes one architecture, `llama`, with weights in `Q4_0`, `Q4_1`, `Q8_0` or `F16`, and refuses the rest. What a token's
 //! logits are does not depend on how the text before it was cut, nor on the number of threads: bit by bit the same. It
 //! does depend on the processor in the last digits, see [`Kernel`].
 //!
@@ -29,6 +29,7 @@ use std::path::Path;
 use gguf::Gguf;
 use weights::{Shape, Weights};
 
+pub(crate) use exp::sum_of_powers;
 pub use raw::Kernel;
 pub use session::{FeedError, Session};
 pub use tokenizer::Tokenizer;

@@ -1,5 +1,6 @@
 //! Weights as the kernels want them: tiles of 16 rows, so that one vector register holds one column group of 16 rows and
-//! a product needs no sum across a register. Takes `Q4_0`, `Q4_1` and `Q8_0` apart; other encodings are refused.
+//! a product needs no sum across a register. Takes `Q4_0`, `Q4_1` and `Q8_0` apart as they are; `F16` is rounded to eight bits
+//! as it is read, which costs next to no quality and half the memory. Other encodings are refused.
 
 #![expect(
     clippy::indexing_slicing,
@@ -70,6 +71,13 @@ impl Matrix {
                     group[4 * row..4 * row + 4].copy_from_slice(four);
                 }
             })),
+            Encoding::F16 => Tiles::Q8(pack(tensor, EMPTY_Q8, |block: &mut Q8Block, row, from| {
+                let mut numbers = [0.0; COLUMNS];
+                for (number, bytes) in numbers.iter_mut().zip(from.as_chunks().0) {
+                    *number = half(u16::from_le_bytes(*bytes));
+                }
+                put_rounded(block, row, &numbers);
+            })),
             Encoding::F32 => return Err(unsupported(&format!("tensor `{name}` is a matrix of type F32"))),
         };
         Ok(Self { rows: tensor.rows, columns: tensor.columns, tiles })
@@ -126,9 +134,29 @@ fn put_q4(block: &mut Q4Block, row: usize, scale: u16, min: u16, nibbles: &[u8])
     }
 }
 
+/// Rounds 32 numbers to eight bits each, of which the largest uses all.
+fn put_rounded(block: &mut Q8Block, row: usize, numbers: &[f32; COLUMNS]) {
+    let largest = numbers.iter().fold(0.0, |largest: f32, number| largest.max(number.abs()));
+    let exact = largest / 127.0;
+    let mut scale = to_half(exact);
+    if half(scale) < exact {
+        // Halves are cut off, and with a smaller scale the largest number would not fit.
+        scale += 1;
+    }
+    block.scale[row] = scale;
+    let step = half(scale);
+    for (column, number) in numbers.iter().enumerate() {
+        let steps = if step > 0.0 { (number / step).round().clamp(-127.0, 127.0) } else { 0.0 };
+        #[expect(clippy::cast_possible_truncation, reason = "within a byte")]
+        let byte = (steps as i8).cast_unsigned();
+        block.bytes[column / 4][4 * row + column % 4] = byte;
+    }
+}
+
 /// Goes through the blocks of a tensor in the order of the tiles.
 fn pack<B: Copy>(tensor: &Tensor, empty: B, put: impl Fn(&mut B, usize, &[u8])) -> Vec<B> {
-    let (_, size) = tensor.encoding.block();
+    let (numbers, size) = tensor.encoding.block();
+    let size = size * COLUMNS / numbers;
     let blocks = tensor.columns / COLUMNS;
     let mut packed = Vec::with_capacity(tensor.rows.div_ceil(ROWS) * blocks);
     for rows in tensor.bytes.chunks(ROWS * blocks * size) {
@@ -167,7 +195,7 @@ fn to_half(value: f32) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{half, to_half};
+    use super::{Encoding, Matrix, Tensor, half, to_half};
 
     #[test]
     fn halves_are_read_exactly() {
@@ -177,6 +205,21 @@ mod tests {
         assert_eq!(half(0x7bff).to_bits(), 65504.0_f32.to_bits());
         assert_eq!(half(0xfc00).to_bits(), f32::NEG_INFINITY.to_bits());
         assert!(half(0x7e00).is_nan());
+    }
+
+    #[test]
+    fn halves_are_rounded_to_a_part_of_the_largest_beside_them() {
+        let numbers: Vec<f32> = (0..128_u16).map(|step| f32::from(step * 37 % 101) / 16.0 - 3.0).collect();
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| to_half(*number).to_le_bytes()).collect();
+        let tensor = Tensor { encoding: Encoding::F16, columns: 64, rows: 2, bytes: &bytes };
+        let matrix = Matrix::pack(&tensor, "halves").unwrap();
+        for (row, numbers) in numbers.chunks(64).enumerate() {
+            let mut out = [0.0; 64];
+            matrix.row(row, &mut out);
+            for (out, number) in out.iter().zip(numbers) {
+                assert!((out - number).abs() < 3.4 / 127.0 / 2.0, "{out} {number}");
+            }
+        }
     }
 
     #[test]

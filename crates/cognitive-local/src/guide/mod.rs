@@ -1,12 +1,13 @@
 //! The contract as a grammar: which tokens may come next. Grammars are compiled once per schema and kept; a schema that
-//! does not compile is refused with the keyword that is to blame.
+//! does not compile is refused with the keyword that is to blame. Nothing is read leniently: what a grammar lets through
+//! obeys its schema.
 
 mod env;
 mod refusal;
 mod walk;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use llguidance::api::TopLevelGrammar;
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::{ParserFactory, TokenParser};
-use serde_json::{Value, json};
+use serde_json::Value;
 use toktrie::InferenceCapabilities;
 
 use crate::closing::{self, Labels};
@@ -46,8 +47,6 @@ pub(crate) struct Grammar {
     weights: Arc<dyn Weights>,
     /// The schema as it was compiled.
     pub schema: Value,
-    /// Why the schema had to be read leniently; then a finished document may still break it.
-    pub lenient: Option<Refusal>,
     /// How many tokens the shortest document has; `None` if none was found.
     pub shortest: Option<usize>,
 }
@@ -70,7 +69,7 @@ impl Guide {
         Ok(Self { weights, factory, grammars: Mutex::default() })
     }
 
-    /// The grammar of a schema, leniently if it must be.
+    /// The grammar of a schema.
     pub(crate) fn grammar(&self, schema: &Value) -> Result<Arc<Grammar>, Refusal> {
         let key = schema.to_string();
         if let Some(known) = self.lock().get(&key) {
@@ -86,23 +85,13 @@ impl Guide {
     }
 
     fn compile(&self, schema: &Value) -> Result<Grammar, Refusal> {
-        let strictly = self.parser(schema);
-        let (parser, schema, lenient) = match strictly {
-            Ok(parser) => (parser, schema.clone(), None),
-            Err(message) => {
-                let refusal = Refusal::of(schema, &message, &|part| self.parser(part).is_ok());
-                let loose = leniently(schema);
-                match self.parser(&loose) {
-                    Ok(parser) => (parser, loose, Some(refusal)),
-                    Err(_) => return Err(refusal),
-                }
-            }
-        };
+        let parser = self.parser(schema);
+        let parser =
+            parser.map_err(|message| Refusal::of(schema, &message, &|part| self.parser(part).is_ok()))?;
         let mut grammar = Grammar {
             pristine: Mutex::new(parser),
             weights: Arc::clone(&self.weights),
-            schema,
-            lenient,
+            schema: schema.clone(),
             shortest: None,
         };
         grammar.shortest = shortest(&grammar);
@@ -134,13 +123,4 @@ fn shortest(grammar: &Grammar) -> Option<usize> {
     let shape = Shape::new(&grammar.schema);
     let plan = closing::plan(&mut grammar.walk(), &Place::default(), shape, None, Labels::Shortest);
     plan.is_whole().then(|| grammar.weights.vocabulary().encode(&plan.bytes).len())
-}
-
-/// The same schema, with leave to pass over what cannot be said.
-fn leniently(schema: &Value) -> Value {
-    let mut schema = schema.clone();
-    if let Value::Object(members) = &mut schema {
-        members.insert("x-guidance".to_owned(), json!({ "whitespace_flexible": false, "lenient": true }));
-    }
-    schema
 }

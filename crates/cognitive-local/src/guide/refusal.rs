@@ -44,7 +44,11 @@ fn children(node: &Value) -> Vec<(String, &Value)> {
     found.extend(named.map(|(name, child)| (format!("/properties/{}", escaped(name)), child)));
     let branches = node.get("anyOf").and_then(Value::as_array).into_iter().flatten();
     found.extend(branches.enumerate().map(|(index, child)| (format!("/anyOf/{index}"), child)));
-    for keyword in ["items", "additionalProperties"] {
+    let places = node.get("items").and_then(Value::as_array).into_iter().flatten();
+    found.extend(places.enumerate().map(|(index, child)| (format!("/items/{index}"), child)));
+    let patterns = node.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
+    found.extend(patterns.map(|(name, child)| (format!("/patternProperties/{}", escaped(name)), child)));
+    for keyword in ["items", "additionalItems", "additionalProperties"] {
         let child = node.get(keyword).filter(|child| child.is_object());
         found.extend(child.map(|child| (format!("/{keyword}"), child)));
     }

@@ -188,7 +188,7 @@ async fn a_panic_ends_one_request_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_schema_that_cannot_be_enforced_is_said_or_refused() {
+async fn a_schema_that_cannot_be_enforced_is_refused_by_its_keyword() {
     let embedded = embedded(&Arc::new(Toy::wordy()));
     let with = |member: Value| {
         let schema = json!({ "type": "object", "required": ["m"], "properties": { "m": member },
@@ -197,14 +197,34 @@ async fn a_schema_that_cannot_be_enforced_is_said_or_refused() {
         call.schema = Some(Arc::new(Lowered { target: Target::Grammar, schema, losses: Vec::new() }));
         call
     };
-    let (end, heard) =
-        ask(&embedded, &with(json!({ "type": "string", "maxLength": 9, "format": "color" }))).await;
-    assert!(end.is_ok());
-    assert!(heard.attempts[0].outcome.contains("`format` at `/properties/m`"), "{:?}", heard.attempts);
-    let (end, heard) = ask(&embedded, &with(json!({ "type": "string", "pattern": "(?=a)b" }))).await;
-    let Err(ProviderError::Unavailable(why)) = end else { panic!("{end:?}") };
-    assert!(why.contains("`pattern` at `/properties/m`"), "{why}");
-    assert_eq!((heard.attempts.len(), heard.text.as_str()), (1, ""));
+    for (member, keyword) in [
+        (json!({ "type": "string", "maxLength": 9, "format": "color" }), "format"),
+        (json!({ "type": "string", "pattern": "(?=a)b" }), "pattern"),
+    ] {
+        let (end, heard) = ask(&embedded, &with(member)).await;
+        let Err(ProviderError::Unsupported(why)) = end else { panic!("{end:?}") };
+        assert!(why.contains(&format!("`{keyword}` at `/properties/m`")), "{why}");
+        assert_eq!((heard.attempts.len(), heard.text.as_str()), (1, ""));
+    }
+}
+
+/// D-05: what the lowering could not say is no matter of luck here. A rule by which nothing is judged may be missing.
+#[tokio::test]
+async fn d_05_a_contract_with_a_gap_is_refused_before_anything_is_written() {
+    let toy = Arc::new(Toy::wordy());
+    let embedded = embedded(&toy);
+    let data = |member: Value| json!({ "type": "object", "required": ["m"], "properties": { "m": member } });
+    let mut call = call("x");
+    let lowered =
+        |member: Value| crate::guide::tests::module(&data(member)).unwrap().lowered(Target::Grammar);
+    call.schema = Some(lowered(json!({ "type": "string", "pattern": "^(?!x)" })));
+    let (end, heard) = ask(&embedded, &call).await;
+    let expected = "the grammar has no word for `pattern` at `/properties/data/properties/m`";
+    assert_eq!(end, Err(ProviderError::Unsupported(expected.to_owned())));
+    assert_eq!((heard.text.as_str(), heard.attempts.len()), ("", 1));
+    assert_eq!(toy.feeds.load(Ordering::SeqCst), 0);
+    call.schema = Some(lowered(json!({ "type": "string", "format": "color" })));
+    assert!(ask(&embedded, &call).await.0.is_ok());
 }
 
 #[tokio::test]

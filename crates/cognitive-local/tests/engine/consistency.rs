@@ -40,6 +40,32 @@ fn how_a_text_is_cut_and_who_computes_it_does_not_change_a_bit() {
     }
 }
 
+/// Weights in halves are rounded to eight bits, so they compute nearly what the same weights in `Q8_0` do.
+#[test]
+fn halves_compute_what_eight_bits_do() {
+    let toy = toy::Toy::default();
+    let eight = Arc::new(toy::open(&toy.bytes()).unwrap());
+    let halves = toy.change("blk.0.ffn_down.weight", |tensor| {
+        let scale = 2.0_f32.powi(-9);
+        let numbers = tensor.bytes.chunks(34).flat_map(|block| &block[2..]);
+        let numbers = numbers.map(|byte| scale * f32::from(byte.cast_signed()));
+        // The upper half of a float that needs no more than ten bits, with the exponent of a half.
+        let half = |number: f32| {
+            let (sign, magnitude) =
+                (if number < 0.0 { 0x8000 } else { 0 }, number.abs() * 2.0_f32.powi(-112));
+            sign | u16::try_from(magnitude.to_bits() >> 13).unwrap()
+        };
+        tensor.bytes = numbers.flat_map(|number| half(number).to_le_bytes()).collect();
+        tensor.kind = 1;
+    });
+    let halves = Arc::new(toy::open(&halves.bytes()).unwrap());
+    let text: Vec<u32> = (0..50_u32).map(|i| i * 37 % 256).collect();
+    let (eight, halves) = (logits(&eight, 1, &text), logits(&halves, 1, &text));
+    let largest = eight.iter().fold(0.0, |largest: f32, logit| largest.max(logit.abs()));
+    let apart = eight.iter().zip(&halves).map(|(one, other)| (one - other).abs()).fold(0.0, f32::max);
+    assert!(apart > 0.0 && apart < largest / 50.0, "{apart} of {largest}");
+}
+
 #[test]
 fn what_was_forgotten_leaves_no_trace() {
     for (model, text) in models() {

@@ -40,12 +40,15 @@ fn bundled() -> Vec<(String, Module)> {
     names.into_iter().map(load).collect()
 }
 
-/// The recorded replies that are JSON and nothing else.
+/// The recorded replies that are JSON and nothing else. A name with a module in it is the reply of a part.
 fn replies(name: &str) -> Vec<(String, Value)> {
     let mut replies: Vec<(String, Value)> = fs::read_dir(modules_folder().join(name).join("tests"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.to_string_lossy().ends_with(".reply.txt"))
+        .filter(|path| {
+            let case = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".reply.txt"));
+            case.is_some_and(|case| !case.contains('.'))
+        })
         .filter_map(|path| {
             let reply = serde_json::from_str(&fs::read_to_string(&path).unwrap()).ok()?;
             Some((path.display().to_string(), reply))

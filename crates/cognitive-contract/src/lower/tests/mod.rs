@@ -3,6 +3,7 @@
 mod bundled;
 mod generated;
 mod grammar;
+mod narrow;
 mod order;
 mod rules;
 mod shape;
@@ -88,7 +89,8 @@ fn every_schema<'a>(schema: &'a Value, each: &mut impl FnMut(&'a Map<String, Val
                     every_schema(schema, each);
                 }
             }
-            ("items" | "additionalProperties", schema) => every_schema(schema, each),
+            ("items", Value::Array(list)) => list.iter().for_each(|schema| every_schema(schema, each)),
+            ("items" | "additionalItems" | "additionalProperties", schema) => every_schema(schema, each),
             _ => {}
         }
     }

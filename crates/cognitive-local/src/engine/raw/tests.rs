@@ -81,7 +81,7 @@ fn bits(x: &[f32]) -> Vec<u32> {
 }
 
 fn encodings() -> impl Strategy<Value = Encoding> {
-    prop_oneof![Just(Encoding::Q4_0), Just(Encoding::Q4_1), Just(Encoding::Q8_0)]
+    prop_oneof![Just(Encoding::Q4_0), Just(Encoding::Q4_1), Just(Encoding::Q8_0), Just(Encoding::F16)]
 }
 
 proptest! {

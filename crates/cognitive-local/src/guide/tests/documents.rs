@@ -92,7 +92,7 @@ fn confidence_is_measured_from_labels_or_else_from_tokens() {
                 seen.insert(value["meta"]["confidence"].to_string(), Value::Null);
             }
         }
-        assert!(seen.len() > 3, "a measurement differs from run to run: {seen:?}");
+        assert!(seen.len() > 2, "a measurement differs from run to run: {seen:?}");
     }
 }
 
@@ -109,6 +109,32 @@ fn a_confidence_that_does_not_fit_is_left_to_the_model() {
     let value: Value = serde_json::from_str(&text).unwrap();
     assert!([json!(1), json!(2)].contains(&value["meta"]["confidence"]), "{text}");
     assert_eq!(written.confidence_from, None);
+}
+
+/// Asking about one token gives the same answer as the list of all, at every place of a document.
+#[test]
+fn a_token_is_allowed_alone_if_and_only_if_it_is_in_the_mask() {
+    for weights in toys() {
+        let guide = Guide::new(Arc::clone(&weights), false).unwrap();
+        let grammar = guide.grammar(&lowered(&rich())).unwrap();
+        let mut dice = Dice::new(5);
+        let count = u32::try_from(weights.vocabulary().len()).unwrap();
+        for _ in 0..6 {
+            let mut walk = grammar.walk();
+            for _ in 0..150 {
+                walk.forced().unwrap();
+                if walk.is_over() {
+                    break;
+                }
+                let mask = walk.mask().unwrap();
+                for token in 0..count {
+                    assert_eq!(walk.allows(token), mask.is_allowed(token), "{token}");
+                }
+                let allowed: Vec<u32> = mask.iter().collect();
+                walk.take(allowed[usize::try_from(dice.next()).unwrap() % allowed.len()]).unwrap();
+            }
+        }
+    }
 }
 
 #[test]

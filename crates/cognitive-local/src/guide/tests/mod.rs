@@ -17,7 +17,7 @@ use crate::sample::Dice;
 use crate::toy::Toy;
 
 /// A module with this data schema; `None` if it is no contract.
-fn module(data: &Value) -> Option<Module> {
+pub(crate) fn module(data: &Value) -> Option<Module> {
     let manifest = Manifest::from_value(&json!({ "name": "sample" }), Format::V22).unwrap();
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), json!({ "input": {}, "data": data }))]);
     let contract = Contract::compile(&files, &manifest.layout()).ok()?;

@@ -67,25 +67,25 @@ fn d_05_documents_in_the_words_of_the_real_model_obey_their_contracts() {
     let Some(model) = model() else { return };
     let weights: Arc<dyn Weights> = Arc::new(Random(model));
     let guide = Guide::new(Arc::clone(&weights), false).unwrap();
-    let (mut seed, mut lossy) = (10_000, 0);
-    for _ in 0..60 {
+    let mut seed = 10_000;
+    let mut judged = 0;
+    while judged < 60 {
         let module = std::iter::from_fn(|| {
             seed += 1;
             Some(module(&random_data(seed)))
         });
         let module = module.flatten().next().unwrap();
         let lowered = module.lowered(Target::Grammar);
+        if lowered.gaps().next().is_some() {
+            continue;
+        }
+        judged += 1;
         let grammar = guide.grammar(&lowered.schema).unwrap();
         for budget in [1, 40, 90] {
             let (text, _) = document(&weights, &grammar, budget, seed).unwrap();
-            if let Some(complaint) = complaints(&module, &text) {
-                let is_lossy = lowered.losses.iter().any(|loss| !loss.what.starts_with("tightened"));
-                assert!(is_lossy, "{seed}: {complaint}");
-                lossy += 1;
-            }
+            assert_eq!(complaints(&module, &text), None, "{seed}");
         }
     }
-    assert!(lossy < 12, "{lossy} of 180");
 }
 
 /// Times the model, so that the rest is what grammar and choice cost.

@@ -1,4 +1,7 @@
-//! Two thousand data schemas from a generator whose dice always fall the same way.
+//! Thousands of data schemas from a generator whose dice always fall the same way. What compiles writes only what the
+//! contract accepts; what does not is refused by a keyword that is there.
+
+use std::collections::BTreeMap;
 
 use serde_json::Map;
 
@@ -142,23 +145,141 @@ impl Dice {
         json!({ "oneOf": [branch(self, "a"), branch(self, "b")] })
     }
 
-    /// What a grammar cannot say, or not always.
+    /// What a grammar has no words of its own for.
     fn rare(&mut self, depth: u64) -> Value {
-        match self.roll(9) {
+        match self.roll(5) {
+            0 => self.conditional(depth),
+            1 => self.counted(depth),
+            2 => self.overlapping(depth),
+            3 => self.soup(depth),
+            _ => self.odd(depth),
+        }
+    }
+
+    /// Keywords that nobody would put together.
+    fn soup(&mut self, depth: u64) -> Value {
+        let mut node = Map::new();
+        for _ in 0..=self.roll(4) {
+            let schemas =
+                ["not", "if", "then", "else", "contains", "propertyNames", "additionalItems", "items"];
+            let counts = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"];
+            let (keyword, value) = match self.roll(9) {
+                0 | 1 => (self.pick(&schemas), self.schema(depth)),
+                2 => (
+                    self.pick(&["oneOf", "anyOf", "allOf"]),
+                    json!(self.some(1, 3, |dice| dice.schema(depth))),
+                ),
+                3 => (self.pick(&counts), json!(self.roll(5))),
+                4 => (self.pick(&["minimum", "maximum", "exclusiveMinimum"]), json!(self.roll(9))),
+                5 => ("type", json!(self.pick(&["object", "array", "string", "integer", "number"]))),
+                6 => ("required", json!([self.pick(&["a", "b"])])),
+                7 => ("dependencies", json!({ "a": self.schema(depth), "b": ["c"] })),
+                _ => ("properties", json!({ "a": self.schema(depth), "b": true })),
+            };
+            node.insert(keyword.to_owned(), value);
+        }
+        Value::Object(node)
+    }
+
+    fn conditional(&mut self, depth: u64) -> Value {
+        let kinds = json!({ "kind": { "enum": ["a", "b", "c"] }, "body": self.schema(depth), "more": true });
+        let is_a = json!({ "properties": { "kind": { "const": "a" } }, "required": ["kind"] });
+        let mut node = json!({ "type": "object", "properties": kinds });
+        match self.roll(7) {
+            0 => {
+                node["if"] = is_a;
+                node["then"] = json!({ "required": ["body"] });
+                node["else"] = json!({ "properties": { "body": false } });
+            }
+            1 => {
+                node["if"] = json!({ "required": ["kind"] });
+                node["then"] = json!({ "properties": { "body": self.schema(depth) } });
+            }
+            2 => node["dependencies"] = json!({ "kind": ["body"], "body": { "required": ["more"] } }),
+            3 => node["not"] = is_a,
+            4 => node["not"] = json!({ "required": ["kind", "body"] }),
+            5 => {
+                return json!({ "if": { "type": "string" }, "then": { "maxLength": 3 }, "type": ["string", "integer"] });
+            }
+            _ => {
+                return json!({ "type": "string", "if": { "pattern": "^x" }, "then": { "maxLength": 5 } });
+            }
+        }
+        node
+    }
+
+    fn counted(&mut self, depth: u64) -> Value {
+        let mut node = self.object(depth);
+        let least = self.roll(3);
+        match self.roll(8) {
+            0 => node["minProperties"] = json!(least),
+            1 => node["maxProperties"] = json!(least + 1),
+            2 => {
+                node["minProperties"] = json!(least);
+                node["maxProperties"] = json!(least + self.roll(2));
+            }
+            3 => {
+                node = json!({ "type": "object", "additionalProperties": self.schema(depth), "minProperties": least });
+            }
+            4 => node["propertyNames"] = json!({ "maxLength": 1 + self.roll(6) }),
+            5 => {
+                let names = [json!({ "enum": ["a", "b", "zz"] }), json!({ "pattern": "^[a-d]+$" })];
+                let names = names[usize::try_from(self.roll(2)).unwrap()].clone();
+                node = json!({ "type": "object", "additionalProperties": self.schema(depth), "propertyNames": names });
+            }
+            6 => node["patternProperties"] = json!({ "^[ac]": self.schema(depth) }),
+            _ => {
+                node = json!({ "type": "object", "patternProperties": { "^x": self.schema(depth) }, "minProperties": least });
+            }
+        }
+        node
+    }
+
+    fn overlapping(&mut self, depth: u64) -> Value {
+        match self.roll(5) {
             0 => json!({ "oneOf": self.some(2, 3, |dice| dice.schema(depth)) }),
             1 => {
-                json!({ "type": "array", "items": { "type": "integer", "maximum": 9 }, "uniqueItems": true })
+                json!({ "oneOf": [{ "type": "integer", "minimum": 5 }, { "type": "integer", "maximum": 9 }] })
             }
             2 => {
-                json!({ "type": "object", "additionalProperties": { "type": "integer" }, "minProperties": 1 })
+                json!({ "type": "object", "properties": { "a": self.schema(depth), "b": self.schema(depth) },
+                    "oneOf": [{ "required": ["a"] }, { "required": ["b"] }] })
             }
-            3 => json!({ "not": { "type": "string" } }),
-            4 => {
-                json!({ "if": { "type": "string" }, "then": { "maxLength": 3 }, "type": ["string", "integer"] })
+            3 => {
+                json!({ "anyOf": self.some(1, 3, |dice| dice.schema(depth)), "oneOf": [self.schema(depth)] })
             }
-            5 => json!({ "type": "string", "pattern": "^(?!x)[a-z]+$" }),
-            6 => json!({ "type": "array", "items": [{ "type": "integer" }, self.schema(depth)] }),
-            7 => json!({ "type": "object", "patternProperties": { "^x": { "type": "string" } } }),
+            _ => {
+                json!({ "oneOf": [{ "type": "string" }, { "type": "string", "maxLength": 4 }, self.schema(depth)] })
+            }
+        }
+    }
+
+    fn odd(&mut self, depth: u64) -> Value {
+        let item = self.schema(depth);
+        match self.roll(14) {
+            0 => json!({ "type": "array", "items": { "enum": ["x", "y", "z", 1] }, "uniqueItems": true }),
+            1 => json!({ "type": "array", "items": { "type": "integer", "minimum": 1, "maximum": 5 },
+                "uniqueItems": true, "minItems": self.roll(4) }),
+            2 => json!({ "type": "array", "items": item, "uniqueItems": true }),
+            3 => json!({ "not": { "type": self.pick(&["string", "object", "integer"]) } }),
+            4 => json!({ "not": { "enum": self.some(1, 4, Self::value) } }),
+            5 => {
+                json!({ "type": "string", "maxLength": 9, "not": { "const": self.pick(&["", "low", "q\"uote"]) } })
+            }
+            6 => json!({ "type": "integer", "minimum": 0, "maximum": 9, "not": { "const": self.roll(10) } }),
+            7 => json!({ "type": "string", "pattern": self.pick(&["^(?!x)[a-z]+$", "\\bword\\b"]) }),
+            8 => json!({ "type": "array", "items": [{ "type": "integer" }, item] }),
+            9 => {
+                json!({ "type": "array", "items": [item, { "type": "string" }], "additionalItems": self.flip(),
+                "minItems": self.roll(4) })
+            }
+            10 => {
+                json!({ "type": "array", "items": item, "contains": { "enum": ["a", 3, null] }, "maxItems": 4 })
+            }
+            11 => {
+                json!({ "allOf": [{ "type": "string", "pattern": "^[a-z]+$" }, { "pattern": "b" }], "maxLength": 9 })
+            }
+            12 => json!({ "enum": self.some(1, 5, Self::value), "minLength": 2, "minimum": 3 }),
             _ => json!({}),
         }
     }
@@ -166,6 +287,9 @@ impl Dice {
     fn data(&mut self) -> Value {
         let mut data = self.object(2);
         data["properties"]["rationale"] = json!({ "type": "string", "minLength": 1 });
+        if self.roll(4) == 0 {
+            data["properties"]["rare"] = self.rare(1);
+        }
         data
     }
 }
@@ -193,46 +317,86 @@ const FORMATS: [&str; 12] = [
 #[derive(Debug, Default)]
 struct Count {
     schemas: usize,
+    /// How many were refused, by keyword.
+    refused: BTreeMap<String, usize>,
     documents: usize,
     closed: usize,
-    /// Documents that break a rule of which the lowering had said that it was lost.
-    lossy: usize,
+    /// What only the grammar engine refused, and why.
+    engine: Vec<String>,
+    /// What is wrong with documents.
+    broken: Vec<String>,
 }
 
-/// D-05: a finished document obeys the module's own contract, unless the lowering said what the grammar does not know.
-/// Everything that is lowered compiles, and its end is found from everywhere.
+/// D-05: a finished document obeys the module's own contract, or the contract was refused before.
 #[test]
+fn d_05_every_document_of_a_few_hundred_schemas_obeys_its_contract() {
+    judge(300);
+}
+
+/// The same with as many schemas as were promised, or as `COGN_SCHEMAS` says.
+#[test]
+#[ignore = "a minute: cargo test --release -p cognitive-local --lib two_thousand -- --ignored --nocapture"]
 fn d_05_every_document_of_two_thousand_schemas_obeys_its_contract() {
-    let shares = std::thread::scope(|scope| {
-        let halves = [0, 1].map(|half| scope.spawn(move || half_of_them(half)));
+    let named = std::env::var("COGN_SCHEMAS").ok().and_then(|number| number.parse().ok());
+    judge(named.unwrap_or(2_000));
+}
+
+fn judge(schemas: usize) {
+    let halves = std::thread::scope(|scope| {
+        let halves = [0, 1].map(|half| scope.spawn(move || half_of_them(half, schemas / 2)));
         halves.map(|half| half.join().unwrap())
     });
-    println!("{shares:?}");
-    let sum = |part: fn(&Count) -> usize| shares.iter().map(part).sum::<usize>();
-    assert_eq!(sum(|count| count.schemas), 2_000);
-    assert!(sum(|count| count.lossy) * 50 < sum(|count| count.documents), "{shares:?}");
+    let broken: Vec<&String> = halves.iter().flat_map(|count| &count.broken).collect();
+    assert!(broken.is_empty(), "{} broken, such as {:#?}", broken.len(), broken.first());
+    println!("{halves:?}");
+    let sum = |part: fn(&Count) -> usize| halves.iter().map(part).sum::<usize>();
+    assert_eq!(sum(|count| count.schemas), schemas);
+    let refused = sum(|count| count.refused.values().sum());
+    println!("{schemas} schemas, {refused} refused, {} documents", sum(|count| count.documents));
+    assert!(refused * 10 < schemas, "{refused} of {schemas} were refused");
 }
 
-/// A thousand schemas, over one of the two vocabularies.
-fn half_of_them(half: u64) -> Count {
+/// Half of the schemas, over one of the two vocabularies.
+fn half_of_them(half: u64, schemas: usize) -> Count {
     let mut count = Count::default();
     let [bytes, words] = toys();
     let weights = if half == 0 { bytes } else { words };
     let guide = Guide::new(Arc::clone(&weights), false).unwrap();
     let mut seed = half;
-    while count.schemas < 1_000 {
+    while count.schemas < schemas {
         seed += 2;
-        let Some(module) = module(&random_data(seed)) else { continue };
+        let data = random_data(seed);
+        let Some(module) = module(&data) else { continue };
         count.schemas += 1;
-        one_schema(&module, &guide, &weights, seed, &mut count);
+        if let Some(keyword) = one_schema(&module, &guide, &weights, seed, &mut count) {
+            // Dice contradict themselves now and then; then all keywords are to blame together.
+            assert!(data.to_string().contains(&format!("\"{keyword}\"")), "{seed}: {keyword}: {data}");
+            *count.refused.entry(keyword).or_default() += 1;
+        }
     }
     count
 }
 
-fn one_schema(module: &Module, guide: &Guide, weights: &Arc<dyn Weights>, seed: u64, count: &mut Count) {
+/// Writes three documents, or returns the keyword by which the schema is refused.
+fn one_schema(
+    module: &Module,
+    guide: &Guide,
+    weights: &Arc<dyn Weights>,
+    seed: u64,
+    count: &mut Count,
+) -> Option<String> {
     let lowered = module.lowered(Target::Grammar);
-    let grammar = guide.grammar(&lowered.schema).unwrap_or_else(|refusal| panic!("{seed}: {refusal}"));
-    assert!(grammar.lenient.is_none() && grammar.shortest.is_some(), "{seed}: {}", lowered.schema);
+    if let Some(gap) = lowered.gaps().next() {
+        return Some(gap.keyword.clone());
+    }
+    let grammar = match guide.grammar(&lowered.schema) {
+        Ok(grammar) => grammar,
+        Err(refusal) => {
+            count.engine.push(format!("{seed}: {refusal}"));
+            return Some(refusal.keyword);
+        }
+    };
+    assert!(grammar.shortest.is_some(), "{seed}: {}", lowered.schema);
     // Dice seldom end a string; now and then they get the room to.
     let most = if seed % 8 < 2 { 700 } else { 100 };
     for (budget, dice) in [(1, 1), (60, 2), (most, 3)] {
@@ -241,35 +405,31 @@ fn one_schema(module: &Module, guide: &Guide, weights: &Arc<dyn Weights>, seed: 
         count.documents += 1;
         count.closed += usize::from(written.closed);
         if let Some(complaint) = complaints(module, &text) {
-            let is_lossy = lowered.losses.iter().any(|loss| !loss.what.starts_with("tightened"));
-            assert!(is_lossy, "{seed}: {complaint}: {}", lowered.schema);
-            count.lossy += 1;
+            let data = module.contract.data().schema();
+            count.broken.push(format!("{seed}: {complaint}\n{data}\n{}", lowered.schema));
         }
     }
+    None
 }
 
-/// Schemas that no lowering would write: the keyword is named, and where leniency helps it is used.
+/// Schemas that no lowering would write: the keyword is named.
 #[test]
 fn what_is_no_grammar_is_refused_by_its_keyword() {
     let guide = Guide::new(Arc::new(Toy::default()), false).unwrap();
-    for (node, keyword, can_be_lenient) in [
-        (json!({ "type": "string", "pattern": "(?=a)b" }), "pattern", false),
-        (json!({ "type": "string", "format": "color" }), "format", true),
-        (json!({ "type": "array", "uniqueItems": true }), "uniqueItems", true),
-        (json!({ "not": { "type": "string" } }), "not", true),
-        (json!({ "type": "integer", "minimum": 5, "maximum": 4 }), "minimum", false),
-        (json!({ "$ref": "other.json" }), "$ref", false),
+    for (node, keyword) in [
+        (json!({ "type": "string", "pattern": "(?=a)b" }), "pattern"),
+        (json!({ "type": "string", "format": "color" }), "format"),
+        (json!({ "type": "array", "uniqueItems": true }), "uniqueItems"),
+        (json!({ "not": { "type": "string" } }), "not"),
+        (json!({ "type": "integer", "minimum": 5, "maximum": 4 }), "minimum"),
+        (json!({ "$ref": "other.json" }), "$ref"),
     ] {
         let schema = json!({ "type": "object", "required": ["a/b"], "properties": { "ok": { "type": "boolean" }, "a/b": node } });
-        let refusal = match guide.grammar(&schema) {
-            Ok(grammar) => grammar.lenient.clone().unwrap(),
-            Err(refusal) => refusal,
-        };
+        let Err(refusal) = guide.grammar(&schema) else { panic!("{schema}") };
         assert_eq!(
             (refusal.keyword.as_str(), refusal.path.as_str()),
             (keyword, "/properties/a~1b"),
             "{refusal}"
         );
-        assert_eq!(guide.grammar(&schema).is_ok(), can_be_lenient, "{refusal}");
     }
 }

@@ -1,0 +1,132 @@
+//! Rules that depend on other rules, said as choices: `not`, `if`, `dependencies`, `contains`, and branches of which
+//! exactly one may hold. Only for targets that narrow; what cannot be said even so is noted as lost.
+
+use serde_json::{Map, Value, json};
+
+use super::except::WRITTEN;
+use super::merge::{listed, merge};
+use super::negate::opposite;
+use super::normal::{At, Normal};
+use super::union;
+
+/// More branches than this are not made exclusive.
+const MOST_EXCLUSIVE: usize = 12;
+
+impl Normal<'_> {
+    /// Joins the conditions of an author's schema to its plain form.
+    pub(super) fn conditions(&mut self, members: &Map<String, Value>, plain: Value, at: &At) -> Value {
+        let mut plain = plain;
+        if let Some(schema) = members.get("not") {
+            plain = self.not(schema, plain, at);
+        }
+        if let Some(condition) = members.get("if") {
+            plain = self.conditional(condition, members, plain, at);
+        }
+        for (name, needs) in members.get("dependencies").and_then(Value::as_object).into_iter().flatten() {
+            let needs = if needs.is_array() { json!({ "required": needs }) } else { needs.clone() };
+            let choice = json!({ "anyOf": [needs, { "properties": { name: false } }] });
+            plain = self.join(plain, "dependencies", &choice, at);
+        }
+        if let Some(schema) = members.get("contains") {
+            self.losses.tightened(&at.path, "contains", "the first item is it");
+            plain = self.join(plain, "contains", &json!({ "items": [schema], "minItems": 1 }), at);
+        }
+        plain
+    }
+
+    /// Joins what a keyword means to what stands already.
+    fn join(&mut self, plain: Value, keyword: &'static str, also: &Value, at: &At) -> Value {
+        let outer = self.written_as;
+        self.written_as = Some(outer.unwrap_or(keyword));
+        let also = self.schema(also, &at.same_value());
+        self.written_as = outer;
+        merge(plain, also, &at.path, self.losses)
+    }
+
+    /// The opposite of a schema that may be no more than a reference within its file.
+    fn opposite(&self, schema: &Value, at: &At) -> Option<Value> {
+        opposite(self.written(schema, &at.file).unwrap_or(schema))
+    }
+
+    fn not(&mut self, schema: &Value, plain: Value, at: &At) -> Value {
+        if let Some(values) = excluded(schema).filter(|values| self.takes(values.len())) {
+            let not = json!({ "enum": values, WRITTEN: self.written_as.unwrap_or("not") });
+            return merge(plain, json!({ "not": not }), &at.path, self.losses);
+        }
+        match self.opposite(schema, at) {
+            Some(opposite) => self.join(plain, "not", &opposite, at),
+            None => {
+                self.losses.dropped(&at.path, self.written_as.unwrap_or("not"));
+                plain
+            }
+        }
+    }
+
+    /// Either the condition and `then`, or its opposite and `else`. Where it has no opposite, both hold: then it does not
+    /// matter which of them is asked for.
+    fn conditional(
+        &mut self,
+        condition: &Value,
+        members: &Map<String, Value>,
+        plain: Value,
+        at: &At,
+    ) -> Value {
+        let part = |keyword: &str| members.get(keyword).cloned().unwrap_or(Value::Bool(true));
+        let (then, otherwise) = (part("then"), part("else"));
+        if then == Value::Bool(true) && otherwise == Value::Bool(true) {
+            return plain;
+        }
+        let both = match self.opposite(condition, at) {
+            Some(opposite) => {
+                json!({ "anyOf": [{ "allOf": [condition, then] }, { "allOf": [opposite, otherwise] }] })
+            }
+            None => {
+                self.losses.tightened(&at.path, "if", "what follows always holds");
+                json!({ "allOf": [then, otherwise] })
+            }
+        };
+        self.join(plain, "if", &both, at)
+    }
+
+    /// Branches of which exactly one may hold: each without what the others accept. A branch that cannot be told from
+    /// another is left out, as long as any is left.
+    pub(super) fn exclusive(&mut self, branches: &[Value], plain: Vec<Value>, at: &At) -> Value {
+        let alone = |index: usize| -> Option<Vec<Value>> {
+            let mine = plain.get(index)?;
+            let others = plain.iter().zip(branches).enumerate().filter(|(other, _)| *other != index);
+            let overlapping = others.filter(|(_, (other, _))| !union::exclude(mine, other));
+            overlapping.map(|(_, (_, written))| self.opposite(written, at)).collect()
+        };
+        let opposites: Vec<Option<Vec<Value>>> = (0..branches.len()).map(alone).collect();
+        if branches.len() > MOST_EXCLUSIVE || opposites.iter().all(Option::is_none) {
+            self.losses.weakened(&at.path, "oneOf", "at least one branch instead of exactly one");
+            return json!({ "oneOf": plain });
+        }
+        let mut said = Vec::new();
+        for (branch, opposites) in plain.into_iter().zip(opposites) {
+            let Some(opposites) = opposites else {
+                self.losses.tightened(&at.path, "oneOf", "without a branch that overlaps with others");
+                said.push(Value::Bool(false));
+                continue;
+            };
+            said.push(
+                opposites.iter().fold(branch, |branch, opposite| self.join(branch, "oneOf", opposite, at)),
+            );
+        }
+        json!({ "oneOf": said })
+    }
+}
+
+/// The values that a schema accepts, if it is no more than a list of them.
+fn excluded(schema: &Value) -> Option<Vec<Value>> {
+    let members = schema.as_object()?;
+    let lists = |keyword: &String| matches!(keyword.as_str(), "enum" | "const" | "description" | "title");
+    if !members.keys().all(lists) {
+        return None;
+    }
+    match (members.get("const"), members.contains_key("enum")) {
+        (Some(one), false) => Some(vec![one.clone()]),
+        (None, true) => Some(listed(schema)),
+        _ => None,
+    }
+}

@@ -1,0 +1,141 @@
+//! Lists in which nothing stands twice, for targets that narrow. Where the items are listed values, the list is one of
+//! their selections, in the order of the list; where they are not, a grammar cannot tell, and that is a loss.
+
+use serde_json::{Map, Value, json};
+
+use super::emit::{Emit, typed};
+use super::merge::{types_of, values_of};
+
+/// How many selections are written out at most.
+const MOST_SELECTIONS: usize = 256;
+/// How many integers are written out at most.
+const MOST_INTEGERS: i64 = 12;
+
+/// What the rule that nothing stands twice means for a list.
+#[derive(Debug)]
+pub(super) enum Unique {
+    /// Nothing, or nothing that could be said.
+    NoMatter,
+    /// There is no such list.
+    Impossible,
+    /// These are the lists.
+    OneOf(Map<String, Value>),
+}
+
+impl Emit<'_> {
+    /// The lists without anything twice, where that has to be said.
+    pub(super) fn unique(&mut self, node: &Map<String, Value>, path: &str, level: usize) -> Unique {
+        let number = |keyword: &str| node.get(keyword).and_then(Value::as_u64);
+        let (least, most) = (number("minItems").unwrap_or(0), number("maxItems").unwrap_or(u64::MAX));
+        if node.get("uniqueItems") != Some(&Value::Bool(true)) || most <= 1 {
+            return Unique::NoMatter;
+        }
+        let Some(values) = self.listed_items(node, path, level) else {
+            self.losses.dropped(path, "uniqueItems");
+            return Unique::NoMatter;
+        };
+        let (least, most) = (to_usize(least), to_usize(most).min(values.len()));
+        if least > most {
+            return Unique::Impossible;
+        }
+        let mut lists: Vec<Vec<Value>> = Vec::new();
+        for length in least..=most {
+            let Some(more) = selections(&values, length, MOST_SELECTIONS - lists.len()) else {
+                self.losses.tightened(
+                    path,
+                    "maxItems",
+                    format!("at most {} items", length.saturating_sub(1)),
+                );
+                break;
+            };
+            lists.extend(more);
+        }
+        if lists.is_empty() {
+            // Too many already of the smallest number of items.
+            self.losses.dropped(path, "uniqueItems");
+            return Unique::NoMatter;
+        }
+        self.losses.tightened(path, "uniqueItems", "in the order in which the values are listed");
+        let mut said = typed("array");
+        said.insert("enum".to_owned(), json!(lists));
+        Unique::OneOf(said)
+    }
+
+    /// All values that an item can have, if they are few.
+    fn listed_items(&mut self, node: &Map<String, Value>, path: &str, level: usize) -> Option<Vec<Value>> {
+        let items = node.get("items")?.as_object()?;
+        if values_of(items).is_none()
+            && !matches!(types_of(items)?.as_slice(), [one] if matches!(one.as_str(), "boolean" | "integer"))
+        {
+            return None;
+        }
+        // What is noted about the items is noted when the list is said.
+        let noted = self.losses.0.len();
+        let said = self.schema(&Value::Object(items.clone()), path, level);
+        self.losses.0.truncate(noted);
+        let Some(said) = said else { return Some(Vec::new()) };
+        let branches = said.get("anyOf").and_then(Value::as_array).cloned().unwrap_or_else(|| vec![said]);
+        let mut values = Vec::new();
+        for branch in branches {
+            values.extend(values_of_said(branch.as_object()?)?);
+        }
+        Some(values)
+    }
+}
+
+fn values_of_said(said: &Map<String, Value>) -> Option<Vec<Value>> {
+    if let Some(values) = values_of(said) {
+        return Some(values);
+    }
+    match said.get("type")?.as_str()? {
+        "boolean" => Some(vec![json!(true), json!(false)]),
+        "null" => Some(vec![Value::Null]),
+        "integer" => {
+            let (least, most) = (said.get("minimum")?.as_i64()?, said.get("maximum")?.as_i64()?);
+            let step = said.get("multipleOf").map_or(Some(1), Value::as_i64).filter(|step| *step > 0)?;
+            let values = (least..=most).filter(|value| value % step == 0);
+            (most.checked_sub(least)? < MOST_INTEGERS).then(|| values.map(|value| json!(value)).collect())
+        }
+        _ => None,
+    }
+}
+
+fn to_usize(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// All selections of so many values, each in the order of the list; `None` if there are more than `room`.
+fn selections(values: &[Value], length: usize, room: usize) -> Option<Vec<Vec<Value>>> {
+    if length == 0 {
+        return (room > 0).then(|| vec![Vec::new()]);
+    }
+    let mut found = Vec::new();
+    for (index, first) in values.iter().enumerate() {
+        let rest = values.get(index + 1..).unwrap_or_default();
+        if rest.len() + 1 < length {
+            break;
+        }
+        for mut selection in selections(rest, length - 1, room.saturating_sub(found.len()))? {
+            selection.insert(0, first.clone());
+            found.push(selection);
+        }
+        if found.len() > room {
+            return None;
+        }
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn d_05_selections_are_in_order_and_not_too_many() {
+        let values: Vec<Value> = ["a", "b", "c"].map(|name| json!(name)).to_vec();
+        assert_eq!(json!(selections(&values, 2, 9)), json!([["a", "b"], ["a", "c"], ["b", "c"]]));
+        assert_eq!(selections(&values, 0, 9), Some(vec![Vec::new()]));
+        assert_eq!(selections(&values, 4, 9), Some(Vec::new()));
+        assert_eq!(selections(&values, 2, 2), None);
+    }
+}

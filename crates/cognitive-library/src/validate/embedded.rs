@@ -1,0 +1,68 @@
+//! Rules that the embedded model cannot keep. It refuses a module with such a rule, and an author should hear of that
+//! before the first run; other providers do not mind, so this is never an error.
+
+use cognitive_contract::Module;
+use cognitive_contract::lower::{Loss, Target};
+use cognitive_contract::schema::Section;
+
+use crate::finding::{At, Finding, Findings};
+
+pub(super) fn check(module: &Module, found: &mut Findings) {
+    for gap in module.lowered(Target::Grammar).gaps() {
+        let Some((section, below)) = section_of(module, gap) else { continue };
+        let place = format!("{}{}", section.place.pointer, known_part(section, below));
+        let message = format!("the embedded model cannot keep `{}` and refuses the module", gap.keyword);
+        let hint = "Say the rule in other keywords to use it with the embedded model too; other providers check it \
+                    after the answer";
+        let finding = Finding::warning(&section.place.file, At::Value(place), "schema/embedded", message);
+        found.push(finding.hint(hint));
+    }
+}
+
+/// The section that a loss is about, and the way from there.
+fn section_of<'a>(module: &'a Module, loss: &'a Loss) -> Option<(&'a Section, &'a str)> {
+    let contract = &module.contract;
+    let sections = [
+        ("/properties/data", Some(contract.data())),
+        ("/properties/meta", contract.meta()),
+        ("/properties/error", contract.error()),
+    ];
+    sections.into_iter().find_map(|(prefix, section)| Some((section?, loss.path.strip_prefix(prefix)?)))
+}
+
+/// As much of a way as the author's schema has: references and conditions have been written out since.
+fn known_part<'a>(section: &Section, mut below: &'a str) -> &'a str {
+    while section.schema().pointer(below).is_none() {
+        below = below.rsplit_once('/').map_or("", |(above, _)| above);
+    }
+    below
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::folder::Folder;
+    use crate::validate::{Mode, validate};
+
+    /// D-05: what the embedded model refuses is said when the module is validated, at its place.
+    #[test]
+    fn d_05_a_rule_that_the_embedded_model_cannot_keep_is_a_warning_at_its_place() {
+        let tags = r#"{ "type": "array", "items": { "type": "string" }, "uniqueItems": true }"#;
+        let data = format!(
+            r#"{{ "type": "object", "required": ["rationale"], "properties": {{
+                "rationale": {{ "type": "string", "minLength": 1 }}, "tags": {tags} }} }}"#
+        );
+        let schema = format!(r#"{{ "input": {{}}, "data": {data} }}"#);
+        let manifest = "name: tags\nversion: 1.0.0\nresponsibility: Finds tags\ntier: exec\n";
+        let files = [("module.yaml", manifest), ("prompt.md", "Find tags."), ("schema.json", &schema)];
+        let files = files.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
+        let report = validate(&Folder::memory("tags", BTreeMap::from(files)), Mode::Standard);
+        let found: Vec<_> =
+            report.findings.iter().filter(|finding| finding.rule == "schema/embedded").collect();
+        assert_eq!(found.len(), 1, "{:?}", report.findings);
+        assert_eq!(found[0].message, "the embedded model cannot keep `uniqueItems` and refuses the module");
+        assert_eq!(report.sources.locate(found[0]).unwrap().line, 2);
+        assert!(report.valid());
+    }
+}

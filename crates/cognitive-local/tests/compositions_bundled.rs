@@ -1,0 +1,69 @@
+//! The bundled compositions with the real model: every part is asked, and a valid envelope comes back.
+//! Needs the weights; says so where there are none.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "in a test, a panic is the report")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cognitive_contract::ports::{Event, EventSink};
+use cognitive_contract::{Enforcement, Envelope};
+use cognitive_library::{Library, Shelf};
+use cognitive_local::Embedded;
+use cognitive_runtime::{Host, RunRequest, run};
+use serde_json::{Value, json};
+
+fn weights() -> Option<PathBuf> {
+    let named = std::env::var_os("COGN_MODEL").map(PathBuf::from);
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache")));
+    let usual = || Some(cache?.join("cogn/models/smollm2-135m-instruct-q4_1.gguf"));
+    let path = named.or_else(usual).filter(|path| path.is_file());
+    if path.is_none() {
+        println!("skipped: no weights; `cogn model pull` fetches them");
+    }
+    path
+}
+
+#[derive(Default)]
+struct Traced(Value);
+
+impl EventSink for Traced {
+    fn event(&mut self, event: Event<'_>) {
+        if let Event::Trace(trace) = event {
+            self.0 = serde_json::to_value(trace).unwrap();
+        }
+    }
+}
+
+// COMP-002, COMP-003, COMP-004: each pattern once, from the first part to the answer.
+#[tokio::test]
+async fn comp_002_003_004_bundled_compositions_run_on_the_embedded_model() {
+    let Some(path) = weights() else { return };
+    let library = Library::new(Path::new("/nonexistent"), None, &[]);
+    let embedded = Embedded::open(&path).unwrap();
+    let host = Host::new(Arc::new(Shelf::new(library.clone())), Arc::new(embedded));
+    let text = "Ada Lind opened the new bridge in Malmö on Friday. Shops nearby expect more visitors.";
+    for (name, input, least) in [
+        ("code-review-pipeline", json!({ "code": "def add(a, b):\n    return a - b\n" }), 1),
+        ("multi-reviewer", json!({ "text": text }), 3),
+        ("smart-processor", json!({ "text": text }), 1),
+    ] {
+        let mut traced = Traced::default();
+        let mut request = RunRequest::new(name, input);
+        request.options.seed = Some(1);
+        request.options.max_output_tokens = Some(120);
+        // A busy machine is no reason to fail here.
+        request.options.timeout = Duration::from_mins(5);
+        let envelope = run(&host, request, &mut traced).await;
+        let value = serde_json::to_value(&envelope).unwrap();
+        assert!(Envelope::from_value(value.clone()).is_ok(), "{value}");
+        assert!(envelope.ok(), "{name}: {value}");
+        let module = library.load(name).unwrap();
+        assert!(module.envelope_violations(&value, Enforcement::EnvelopeOnly).is_empty(), "{value}");
+        let parts = traced.0["parts"].as_array().map_or(0, Vec::len);
+        assert!(parts >= least, "{name}: {}", traced.0);
+        assert!(value["usage"]["total_tokens"].as_u64().unwrap() > 0, "{value}");
+    }
+}
