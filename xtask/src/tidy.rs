@@ -51,11 +51,12 @@ fn maps_name_only_what_exists() {
 }
 
 /// What each crate may depend on within the workspace. Nothing else is allowed.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("cognitive-contract", &[]),
     ("cognitive-http", &["cognitive-contract", "cognitive-runtime"]),
     ("cognitive-library", &["cognitive-contract"]),
     ("cognitive-local", &["cognitive-contract"]),
+    ("cognitive-media", &["cognitive-contract"]),
     ("cognitive-net", &["cognitive-contract"]),
     ("cognitive-runtime", &["cognitive-contract", "cognitive-library"]),
     ("cognitive-store", &["cognitive-contract"]),
@@ -66,6 +67,7 @@ const ARROWS: [(&str, &[&str]); 8] = [
             "cognitive-http",
             "cognitive-library",
             "cognitive-local",
+            "cognitive-media",
             "cognitive-net",
             "cognitive-runtime",
             "cognitive-store",

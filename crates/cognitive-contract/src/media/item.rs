@@ -1,0 +1,214 @@
+//! Which objects of an input are media items, and where they stand. (MEDIA-001, MEDIA-002)
+//! Reads the words of an item only; whether its bytes are what it says is found out later.
+
+use serde_json::{Map, Value, json};
+
+use crate::code::ErrorCode;
+use crate::failure::Failure;
+use crate::manifest::Modalities;
+use crate::text::pointer;
+
+/// A media item in an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Item<'a> {
+    /// Its number among the items, from 0, in the order of the input.
+    pub index: usize,
+    /// Where it stands, as a JSON pointer.
+    pub place: String,
+    /// Where its bytes are.
+    pub source: Source<'a>,
+    /// The type it claims to have.
+    pub declared: Option<&'a str>,
+    /// What its bytes must hash to.
+    pub checksum: Option<Checksum<'a>>,
+}
+
+/// Where the bytes of an item are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source<'a> {
+    /// At an address.
+    Url(&'a str),
+    /// In the item itself.
+    Base64(&'a str),
+    /// In a file.
+    File(&'a str),
+    /// Where the caller uploaded them before.
+    Upload(&'a str),
+}
+
+/// What the bytes of an item must hash to. (EXT-MEDIA)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checksum<'a> {
+    /// `sha256`, `md5` or `crc32`.
+    pub algorithm: &'a str,
+    /// The digits, in hexadecimal.
+    pub value: &'a str,
+}
+
+/// Every word for a source, and the member that goes with it.
+const SOURCES: [(&str, &str); 4] =
+    [("url", "url"), ("base64", "data"), ("file", "path"), ("upload_ref", "upload_id")];
+
+/// The media items of an input, in its order, at any depth. Context is not looked at, and a module that speaks of no
+/// modalities has no media: to it such an object is business data. The error is for an item that is half one.
+pub fn find<'a>(modalities: &Modalities, input: &'a Value) -> Result<Vec<Item<'a>>, Failure> {
+    let mut found = Vec::new();
+    if let Some(members) = input.as_object().filter(|_| modalities.declared) {
+        for (name, value) in members.iter().filter(|(name, _)| *name != crate::context::MEMBER) {
+            below(value, &pointer("", name), &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+fn below<'a>(value: &'a Value, place: &str, found: &mut Vec<Item<'a>>) -> Result<(), Failure> {
+    match value {
+        Value::Object(members) => match item(members, place, found.len())? {
+            Some(item) => found.push(item),
+            None => {
+                for (name, value) in members {
+                    below(value, &pointer(place, name), found)?;
+                }
+            }
+        },
+        Value::Array(items) => {
+            for (at, value) in items.iter().enumerate() {
+                below(value, &format!("{place}/{at}"), found)?;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    Ok(())
+}
+
+fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Result<Option<Item<'a>>, Failure> {
+    let text = |name: &str| members.get(name).and_then(Value::as_str);
+    let Some(word) = text("type") else { return Ok(None) };
+    let Some((_, companion)) = SOURCES.iter().find(|(known, _)| *known == word) else { return Ok(None) };
+    let Some(value) = members.get(*companion) else { return Ok(None) };
+    let Some(value) = value.as_str() else { return Err(half(place, companion, "is not a text")) };
+    let source = match word {
+        "url" => Source::Url(value),
+        "base64" => Source::Base64(value),
+        "file" => Source::File(value),
+        _ => Source::Upload(value),
+    };
+    let declared = text("media_type");
+    // (C-43) A lax schema may let it through; the contract does not.
+    if declared.is_none() && matches!(source, Source::Base64(_)) {
+        return Err(half(place, "media_type", "is missing"));
+    }
+    let checksum = members.get("checksum").map(|given| checksum(given, place)).transpose()?;
+    Ok(Some(Item { index, place: place.to_owned(), source, declared, checksum }))
+}
+
+fn checksum<'a>(given: &'a Value, place: &str) -> Result<Checksum<'a>, Failure> {
+    Checksum::read(given).map_err(|what| half(place, "checksum", what))
+}
+
+impl<'a> Checksum<'a> {
+    /// Reads `{algorithm, value}`. The error says what is wrong with it, to be put behind its name.
+    pub fn read(given: &'a Value) -> Result<Self, &'static str> {
+        let text = |name: &str| given.get(name).and_then(Value::as_str);
+        let (Some(algorithm), Some(value)) = (text("algorithm"), text("value")) else {
+            return Err("needs `algorithm` and `value`");
+        };
+        let digits = match algorithm {
+            "sha256" => Some(64),
+            "md5" => Some(32),
+            "crc32" => Some(8),
+            _ => None,
+        };
+        let fits = digits == Some(value.len()) && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if fits { Ok(Self { algorithm, value }) } else { Err("is no sha256, md5 or crc32 in hex") }
+    }
+}
+
+fn half(place: &str, member: &str, what: &str) -> Failure {
+    let place = pointer(place, member);
+    Failure::new(ErrorCode::InvalidInput, format!("`{place}` {what}")).with_detail("path", json!(place))
+}
+
+/// How many bytes a base64 text stands for, without decoding it; line breaks do not count. (SEC-002)
+#[must_use]
+pub fn decoded_length(text: &str) -> u64 {
+    let breaks = text.bytes().filter(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let padding = text
+        .bytes()
+        .rev()
+        .take_while(|byte| matches!(byte, b'=' | b'\r' | b'\n'))
+        .filter(|byte| *byte == b'=');
+    let digits = text.len() - breaks;
+    u64::try_from((digits / 4 * 3).saturating_sub(padding.count())).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::manifest::InputModality;
+
+    use super::*;
+
+    fn declared() -> Modalities {
+        Modalities { declared: true, input: vec![InputModality::Image], output: vec![] }
+    }
+
+    #[test]
+    fn media_001_items_are_found_at_any_depth_in_order() {
+        let input = json!({
+            "images": [{ "type": "url", "url": "https://a/b" }, { "note": { "type": "file", "path": "x.png" } }],
+            "one": { "type": "base64", "media_type": "image/png", "data": "AA==" },
+            "up": { "type": "upload_ref", "upload_id": "u1", "media_type": "image/png" },
+            "_context": { "c": { "type": "url", "url": "https://never" } },
+            "shape": { "type": "circle", "url": "https://no" }, "link": { "type": "url" },
+        });
+        let found = find(&declared(), &input).unwrap();
+        let seen: Vec<(usize, &str, Source<'_>)> =
+            found.iter().map(|item| (item.index, item.place.as_str(), item.source)).collect();
+        assert_eq!(
+            seen,
+            [
+                (0, "/images/0", Source::Url("https://a/b")),
+                (1, "/images/1/note", Source::File("x.png")),
+                (2, "/one", Source::Base64("AA==")),
+                (3, "/up", Source::Upload("u1")),
+            ]
+        );
+    }
+
+    #[test]
+    fn media_002_without_modalities_it_is_business_data() {
+        let silent = Modalities { declared: false, ..declared() };
+        assert_eq!(find(&silent, &json!({ "a": { "type": "url", "url": "http://10.0.0.1" } })).unwrap(), []);
+    }
+
+    #[test]
+    fn c_43_half_an_item_is_an_input_error_that_names_its_member() {
+        for (input, place) in [
+            (json!({ "a": { "type": "base64", "data": "AA==" } }), "/a/media_type"),
+            (json!({ "a": { "type": "url", "url": 7 } }), "/a/url"),
+            (json!({ "a": { "type": "url", "url": "u", "checksum": {} } }), "/a/checksum"),
+            (
+                json!({ "a": { "type": "url", "url": "u", "checksum": { "algorithm": "sha1", "value": "00" } } }),
+                "/a/checksum",
+            ),
+            (
+                json!({ "a": { "type": "url", "url": "u", "checksum": { "algorithm": "crc32", "value": "xyzxyzxy" } } }),
+                "/a/checksum",
+            ),
+        ] {
+            let failure = find(&declared(), &input).unwrap_err();
+            assert_eq!(failure.code(), ErrorCode::InvalidInput);
+            assert!(failure.message().contains(place), "{}", failure.message());
+        }
+    }
+
+    #[test]
+    fn sec_002_the_length_is_known_before_decoding() {
+        for (text, length) in
+            [("", 0), ("QQ==", 1), ("QUI=", 2), ("QUJD", 3), ("QUJD\r\nQQ==\n", 4), ("=", 0), ("====", 0)]
+        {
+            assert_eq!(decoded_length(text), length, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! How much media one run may bring. An operator may take less, and no more than the specification allows per item.
+
+use std::time::Duration;
+
+use super::kind::Category;
+
+const MIB: u64 = 1 << 20;
+
+/// What media may weigh. One MB is 1,048,576 bytes. (C-40)
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MediaLimits {
+    /// The largest item the runtime takes; the limit of its category holds as well. (MEDIA-005)
+    pub largest: u64,
+    /// The most items of one run. (S-28)
+    pub most: usize,
+    /// The most bytes of one run. (S-28)
+    pub together: u64,
+    /// The longest side of an image. (E1015)
+    pub longest_side: u32,
+    /// The shortest side of an image. The specification's own samples are one pixel wide, so the minimum of 10 that
+    /// E1016 speaks of is for operators to choose.
+    pub shortest_side: u32,
+    /// The largest video: its longer and its shorter side. (E1015)
+    pub video_sides: (u32, u32),
+    /// The most pixels of an image. (E1017)
+    pub most_pixels: u64,
+    /// The most pixels that are decoded: above, an image is a bomb, whatever it shows. (S-32)
+    pub most_decoded_pixels: u64,
+    /// The most pages of a document. (S-32)
+    pub most_pages: u32,
+}
+
+impl Default for MediaLimits {
+    fn default() -> Self {
+        Self {
+            largest: 100 * MIB,
+            most: 10,
+            together: 200 * MIB,
+            longest_side: 8192,
+            shortest_side: 1,
+            video_sides: (3840, 2160),
+            most_pixels: 67_108_864,
+            most_decoded_pixels: 50_000_000,
+            most_pages: 500,
+        }
+    }
+}
+
+impl MediaLimits {
+    /// The most bytes of one item of a category. (MEDIA-004, MEDIA-005)
+    #[must_use]
+    pub fn bytes_of(&self, category: Category) -> u64 {
+        let own = match category {
+            Category::Image => 20,
+            Category::Audio => 25,
+            Category::Video => 100,
+            Category::Document => 50,
+        };
+        self.largest.min(own * MIB)
+    }
+
+    /// The longest an item of a category may play. (MEDIA-006)
+    #[must_use]
+    pub fn length_of(category: Category) -> Option<Duration> {
+        match category {
+            Category::Audio => Some(Duration::from_mins(10)),
+            Category::Video => Some(Duration::from_mins(5)),
+            Category::Image | Category::Document => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_005_the_smaller_limit_counts() {
+        let usual = MediaLimits::default();
+        assert_eq!(Category::ALL.map(|category| usual.bytes_of(category) / MIB), [20, 25, 100, 50]);
+        let small = MediaLimits { largest: 21 * MIB, ..usual };
+        assert_eq!(Category::ALL.map(|category| small.bytes_of(category) / MIB), [20, 21, 21, 21]);
+    }
+}

@@ -1,0 +1,18 @@
+//! Media in inputs and answers: what counts as an item, which types there are, what an item may weigh, and the port
+//! behind which bytes are fetched and looked into. Touches no file and no socket, and decodes nothing.
+
+mod facts;
+mod item;
+mod kind;
+mod limits;
+mod output;
+mod port;
+mod upload;
+
+pub use facts::{Facts, judge, too_large};
+pub use item::{Checksum, Item, Source, decoded_length, find};
+pub use kind::{Category, MediaType};
+pub use limits::MediaLimits;
+pub use output::{Produced, check_output, find_output};
+pub use port::{Fitted, Form, Loaded, MediaPart, MediaSource, Reference, Reported, UrlFetch, Wanted};
+pub use upload::{Announced, NewUpload, UploadSink, UploadStore};

@@ -1,0 +1,319 @@
+//! Files that an item names. Somebody on this machine may name any file they can read; somebody at the other end of a
+//! network only files below the roots that an operator chose (SEC-010). Regular files only, never those of the system's
+//! own file systems, and what was opened is looked at again: a name can change its meaning in between. (S-33)
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+
+use bytes::Bytes;
+use cognitive_contract::{ErrorCode, Failure};
+
+use crate::fault::{no_file, too_many_bytes};
+
+/// Where files are windows into the machine.
+const FORBIDDEN: [&str; 3] = ["/proc", "/dev", "/sys"];
+
+/// Who may read what.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Files {
+    roots: Vec<PathBuf>,
+}
+
+impl Files {
+    /// Roots that do not exist are no roots.
+    pub(crate) fn below(roots: &[PathBuf]) -> Self {
+        Self { roots: roots.iter().filter_map(|root| fs::canonicalize(root).ok()).collect() }
+    }
+
+    /// Reads a file. (E1011, E1012, E4007)
+    pub(crate) fn read(
+        &self,
+        path: &str,
+        folder: Option<&Path>,
+        remote: bool,
+        largest: u64,
+    ) -> Result<Bytes, Failure> {
+        self.read_with(path, folder, remote, largest, || ())
+    }
+
+    /// The same, with something that happens between the look at the name and the opening, for tests.
+    fn read_with(
+        &self,
+        path: &str,
+        folder: Option<&Path>,
+        remote: bool,
+        largest: u64,
+        meanwhile: impl FnOnce(),
+    ) -> Result<Bytes, Failure> {
+        let path = complete(path, folder)?;
+        let real = match fs::canonicalize(&path) {
+            Ok(real) => real,
+            // Nobody learns from the answer which files exist outside of the roots.
+            Err(_) if remote && !self.allows(&plain(&path)) => return Err(forbidden()),
+            Err(error) => return Err(unreadable(&error)),
+        };
+        self.check(&real, remote)?;
+        let kind = fs::symlink_metadata(&real).map_err(|error| unreadable(&error))?.file_type();
+        if !kind.is_file() {
+            return Err(no_file("not_a_file", "the path is not that of a regular file"));
+        }
+        meanwhile();
+        let file = open(&real).map_err(|error| unreadable(&error))?;
+        let found = file.metadata().map_err(|error| unreadable(&error))?;
+        if !found.is_file() {
+            return Err(no_file("not_a_file", "the path is not that of a regular file"));
+        }
+        self.check(&path_of(&file, &real)?, remote)?;
+        if found.len() > largest {
+            return Err(too_many_bytes(largest));
+        }
+        take(file, found.len(), largest)
+    }
+
+    fn allows(&self, path: &Path) -> bool {
+        self.roots.iter().any(|root| path.starts_with(root))
+    }
+
+    fn check(&self, real: &Path, remote: bool) -> Result<(), Failure> {
+        if remote && !self.allows(real) {
+            return Err(forbidden());
+        }
+        if FORBIDDEN.iter().any(|place| real.starts_with(place)) {
+            return Err(no_file("forbidden", "files of the system are not read"));
+        }
+        Ok(())
+    }
+}
+
+/// An absolute path, as it was named.
+fn complete(path: &str, folder: Option<&Path>) -> Result<PathBuf, Failure> {
+    let named = Path::new(path);
+    match folder {
+        _ if path.is_empty() || path.contains('\0') => {
+            Err(no_file("not_found", "the path is empty or has a NUL in it"))
+        }
+        _ if named.is_absolute() => Ok(named.to_owned()),
+        Some(folder) => Ok(folder.join(named)),
+        None => Err(no_file("not_found", "the path is relative, and the module is in no folder")
+            .suggest("Give an absolute path")),
+    }
+}
+
+/// The path with its dots done, without a look at the disk.
+fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut plain, component| {
+        match component {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+        plain
+    })
+}
+
+fn forbidden() -> Failure {
+    Failure::new(ErrorCode::PermissionDenied, "files of this machine are not open to callers from outside")
+        .suggest("Send the bytes as `base64`, or upload them first")
+}
+
+fn unreadable(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            no_file("not_found", "there is no such file")
+        }
+        io::ErrorKind::PermissionDenied => no_file("unreadable", "the file may not be read"),
+        _ => no_file("unreadable", "the file cannot be read"),
+    }
+}
+
+/// Follows no link at the end of the path, and does not wait for whoever writes to a pipe.
+#[cfg(unix)]
+fn open(path: &Path) -> io::Result<File> {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags = i32::try_from(flags.bits()).unwrap_or(0);
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).open(path)
+}
+
+/// The path of what was opened, from the one who opened it.
+#[cfg(target_os = "linux")]
+fn path_of(file: &File, _: &Path) -> Result<PathBuf, Failure> {
+    use std::os::fd::AsRawFd as _;
+
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    fs::read_link(link).map_err(|error| unreadable(&error))
+}
+
+/// Elsewhere: the name must still stand for the same file and lead nowhere else.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn path_of(file: &File, path: &Path) -> Result<PathBuf, Failure> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let (Ok(opened), Ok(named), Ok(real)) =
+        (file.metadata(), fs::symlink_metadata(path), fs::canonicalize(path))
+    else {
+        return Err(no_file("unreadable", "the file cannot be read"));
+    };
+    let same = (opened.dev(), opened.ino()) == (named.dev(), named.ino()) && real == path;
+    if same { Ok(real) } else { Err(no_file("changed", "the file was exchanged while it was opened")) }
+}
+
+#[cfg(not(unix))]
+fn path_of(_: &File, path: &Path) -> Result<PathBuf, Failure> {
+    fs::canonicalize(path).map_err(|error| unreadable(&error))
+}
+
+/// All bytes, also of a file that grows meanwhile, but no more than wanted.
+fn take(file: File, length: u64, largest: u64) -> Result<Bytes, Failure> {
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    let read = file.take(largest.saturating_add(1)).read_to_end(&mut bytes);
+    let read = read.map_err(|error| unreadable(&error))?;
+    if u64::try_from(read).is_ok_and(|read| read <= largest) {
+        Ok(bytes.into())
+    } else {
+        Err(too_many_bytes(largest))
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    struct Place {
+        _kept: tempfile::TempDir,
+        root: PathBuf,
+        outside: PathBuf,
+    }
+
+    fn place() -> Place {
+        let kept = tempfile::tempdir().unwrap();
+        let base = fs::canonicalize(kept.path()).unwrap();
+        let (root, outside) = (base.join("root"), base.join("outside"));
+        fs::create_dir_all(root.join("below")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(root.join("below/a.png"), b"inside").unwrap();
+        fs::write(outside.join("secret.png"), b"secret").unwrap();
+        Place { _kept: kept, root, outside }
+    }
+
+    fn read(place: &Place, path: impl AsRef<Path>, remote: bool) -> Result<Bytes, String> {
+        let files = Files::below(std::slice::from_ref(&place.root));
+        told(files.read(path.as_ref().to_str().unwrap(), Some(&place.root), remote, 100))
+    }
+
+    fn told(result: Result<Bytes, Failure>) -> Result<Bytes, String> {
+        result.map_err(|failure| {
+            let code = failure.code().number();
+            let envelope = serde_json::to_value(failure.into_envelope()).unwrap();
+            let reason = envelope["error"]["details"]["reason"].as_str().unwrap_or("").to_owned();
+            format!("{code} {reason}")
+        })
+    }
+
+    #[test]
+    fn media_012_absolute_or_relative_to_the_folder_of_the_module() {
+        let place = place();
+        assert_eq!(read(&place, "below/a.png", false).unwrap(), "inside");
+        assert_eq!(read(&place, place.root.join("below/a.png"), false).unwrap(), "inside");
+        assert_eq!(read(&place, "../outside/secret.png", false).unwrap(), "secret");
+        assert_eq!(read(&place, "gone.png", false).unwrap_err(), "E1012 not_found");
+        assert_eq!(read(&place, "below", false).unwrap_err(), "E1012 not_a_file");
+        assert_eq!(read(&place, "", false).unwrap_err(), "E1012 not_found");
+        let homeless = Files::default().read("a.png", None, false, 100);
+        assert_eq!(told(homeless).unwrap_err(), "E1012 not_found");
+    }
+
+    #[test]
+    fn sec_010_from_outside_only_below_the_roots() {
+        let place = place();
+        assert_eq!(read(&place, "below/a.png", true).unwrap(), "inside");
+        for path in
+            ["/etc/passwd", "/etc/there-is-no-such-file", "../outside/secret.png", "../outside/gone.png"]
+        {
+            assert_eq!(read(&place, path, true).unwrap_err(), "E4007 ", "{path}");
+        }
+        let nowhere = Files::default().read("below/a.png", Some(&place.root), true, 100);
+        assert_eq!(told(nowhere).unwrap_err(), "E4007 ");
+        assert_eq!(read(&place, "below/gone.png", true).unwrap_err(), "E1012 not_found");
+        // A sibling whose name begins like the root is not below it.
+        fs::create_dir(place.root.with_file_name("rooted")).unwrap();
+        fs::write(place.root.with_file_name("rooted").join("x"), b"x").unwrap();
+        assert_eq!(read(&place, "../rooted/x", true).unwrap_err(), "E4007 ");
+    }
+
+    #[test]
+    fn sec_010_links_are_followed_before_anything_is_decided() {
+        let place = place();
+        symlink(place.outside.join("secret.png"), place.root.join("link.png")).unwrap();
+        symlink(&place.outside, place.root.join("folder")).unwrap();
+        symlink(place.root.join("below/a.png"), place.root.join("fine.png")).unwrap();
+        assert_eq!(read(&place, "link.png", true).unwrap_err(), "E4007 ");
+        assert_eq!(read(&place, "folder/secret.png", true).unwrap_err(), "E4007 ");
+        assert_eq!(read(&place, "fine.png", true).unwrap(), "inside");
+        assert_eq!(read(&place, "link.png", false).unwrap(), "secret");
+    }
+
+    #[test]
+    fn s_33_files_of_the_system_are_not_read() {
+        let place = place();
+        symlink("/proc/self/environ", place.root.join("environ.png")).unwrap();
+        for path in ["/proc/self/environ", "/proc/self/fd/0", "/dev/zero", "/dev/null", "environ.png"] {
+            let refused = read(&place, path, false).unwrap_err();
+            assert!(refused.starts_with("E1012 "), "{path}: {refused}");
+        }
+        assert_eq!(read(&place, "/proc/version", false).unwrap_err(), "E1012 forbidden");
+    }
+
+    #[test]
+    fn s_33_a_pipe_is_no_file_and_nobody_waits_for_it() {
+        let place = place();
+        let pipe = place.root.join("pipe.png");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert_eq!(read(&place, "pipe.png", false).unwrap_err(), "E1012 not_a_file");
+    }
+
+    #[test]
+    fn s_33_what_was_opened_is_looked_at_again() {
+        let place = place();
+        let files = Files::below(std::slice::from_ref(&place.root));
+        let read = |path: &str, meanwhile: &dyn Fn()| {
+            told(files.read_with(path, Some(&place.root), true, 100, meanwhile))
+        };
+        // The file becomes a link: it is not followed.
+        let file = place.root.join("below/a.png");
+        let exchanged = read("below/a.png", &|| {
+            fs::remove_file(&file).unwrap();
+            symlink(place.outside.join("secret.png"), &file).unwrap();
+        });
+        assert_eq!(exchanged.unwrap_err(), "E1012 unreadable");
+        // A folder on the way becomes a link: what was opened lies outside.
+        fs::create_dir(place.root.join("way")).unwrap();
+        fs::write(place.root.join("way/secret.png"), b"harmless").unwrap();
+        let exchanged = read("way/secret.png", &|| {
+            fs::remove_dir_all(place.root.join("way")).unwrap();
+            symlink(&place.outside, place.root.join("way")).unwrap();
+        });
+        assert_eq!(exchanged.unwrap_err(), "E4007 ");
+    }
+
+    #[test]
+    fn sec_002_a_file_is_cut_off_at_the_limit() {
+        let place = place();
+        fs::write(place.root.join("large"), vec![0; 101]).unwrap();
+        fs::write(place.root.join("full"), vec![0; 100]).unwrap();
+        assert_eq!(read(&place, "large", false).unwrap_err(), "E1011 ");
+        assert_eq!(read(&place, "full", false).unwrap().len(), 100);
+    }
+}

@@ -1,0 +1,179 @@
+//! JPEG: segments, and between them the pixels, in which only markers can be told apart.
+//! Of the application segments only those stay that say how the colours are meant. (S-30)
+
+use cognitive_contract::Failure;
+use cognitive_contract::media::MediaType;
+use image::metadata::Orientation;
+
+use super::{Look, Seen, is_beyond};
+use crate::fault::{broken, cut_short, too_much};
+use crate::reader::Reader;
+
+const START: u8 = 0xd8;
+const END: u8 = 0xd9;
+const SCAN: u8 = 0xda;
+const COMMENT: u8 = 0xfe;
+const LATER_HEIGHT: u8 = 0xdc;
+
+/// Every scan of a progressive picture goes over all of its pixels: a small file can ask for years.
+const MOST_SCANNED: u64 = 1_000_000_000;
+
+pub(super) fn walk(bytes: &[u8]) -> Result<Seen, Failure> {
+    let kind = MediaType::Jpeg;
+    let mut reader = Reader::new(bytes);
+    reader.take(2).ok_or_else(|| cut_short(kind))?;
+    let mut look: Option<Look> = None;
+    let mut notes = Notes { kept: std::iter::once(0..2).collect(), ..Notes::default() };
+    loop {
+        let start = reader.at();
+        let marker = marker(&mut reader)?;
+        if marker == END {
+            notes.kept.push(start..reader.at());
+            break;
+        }
+        let content = segment(&mut reader, marker)?;
+        match marker {
+            0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
+                let frame = frame(marker, content)?;
+                if look.is_some() {
+                    return Err(broken(kind, "has two headers"));
+                }
+                if is_beyond(frame.size) {
+                    return Ok(Seen::OnlySize(frame.size));
+                }
+                look = Some(frame);
+            }
+            SCAN => {
+                skip_pixels(&mut reader);
+                notes.scans += 1;
+            }
+            LATER_HEIGHT => return Err(broken(kind, "says its height too late")),
+            _ => {}
+        }
+        notes.take(marker, content, start..reader.at());
+    }
+    let Some(look) = look.filter(|_| notes.scans > 0) else { return Err(broken(kind, "has no pixels")) };
+    if look.pixels().saturating_mul(notes.scans) > MOST_SCANNED {
+        return Err(too_much(kind, "goes over its pixels too often"));
+    }
+    Ok(Seen::All(notes.into_look(look, reader.left() > 0)))
+}
+
+/// What the segments say beside the pixels.
+#[derive(Default)]
+struct Notes {
+    kept: Vec<std::ops::Range<usize>>,
+    orientation: Option<Orientation>,
+    dropped: bool,
+    scans: u64,
+}
+
+impl Notes {
+    fn take(&mut self, marker: u8, content: &[u8], place: std::ops::Range<usize>) {
+        if let (0xe1, Some(exif)) = (marker, content.strip_prefix(b"Exif\0\0")) {
+            self.orientation = self.orientation.or_else(|| Orientation::from_exif_chunk(exif));
+        }
+        let stays = match marker {
+            0xe0 => content.starts_with(b"JFIF\0"),
+            0xe2 => content.starts_with(b"ICC_PROFILE\0"),
+            0xee => content.starts_with(b"Adobe"),
+            0xe1..=0xef | COMMENT => false,
+            _ => true,
+        };
+        if stays {
+            self.kept.push(place);
+        } else {
+            self.dropped = true;
+        }
+    }
+
+    fn into_look(self, mut look: Look, more_follows: bool) -> Look {
+        self.kept.into_iter().for_each(|range| look.keep(range));
+        look.orientation = self.orientation.unwrap_or(Orientation::NoTransforms);
+        look.annotated = self.dropped || more_follows;
+        look
+    }
+}
+
+/// The next marker; any number of 0xff may precede it.
+fn marker(reader: &mut Reader<'_>) -> Result<u8, Failure> {
+    let cut = || cut_short(MediaType::Jpeg);
+    if reader.byte().ok_or_else(cut)? != 0xff {
+        return Err(broken(MediaType::Jpeg, "has bytes where a marker should be"));
+    }
+    loop {
+        match reader.byte().ok_or_else(cut)? {
+            0xff => {}
+            0x00 | 0x01 | 0xd0..=START => return Err(broken(MediaType::Jpeg, "has a marker out of place")),
+            marker => return Ok(marker),
+        }
+    }
+}
+
+fn segment<'a>(reader: &mut Reader<'a>, marker: u8) -> Result<&'a [u8], Failure> {
+    let cut = || cut_short(MediaType::Jpeg);
+    let length = reader.be16().ok_or_else(cut)?;
+    let length = length.checked_sub(2).ok_or_else(|| broken(MediaType::Jpeg, "has an empty segment"))?;
+    if marker == SCAN && length < 6 {
+        return Err(broken(MediaType::Jpeg, "has a scan of nothing"));
+    }
+    reader.take(usize::from(length)).ok_or_else(cut)
+}
+
+/// Moves to the marker after the pixels: 0xff that is neither escaped nor a restart.
+fn skip_pixels(reader: &mut Reader<'_>) {
+    loop {
+        let rest = reader.rest();
+        let Some(at) = rest.iter().position(|byte| *byte == 0xff) else {
+            let _to_the_end = reader.take(rest.len());
+            return;
+        };
+        let _there = reader.take(at);
+        match rest.get(at + 1) {
+            Some(0x00 | 0xd0..=0xd7) => {
+                let _past_it = reader.take(2);
+            }
+            Some(0xff) => {
+                let _fill_byte = reader.take(1);
+            }
+            _ => return,
+        }
+    }
+}
+
+fn frame(marker: u8, content: &[u8]) -> Result<Look, Failure> {
+    let senseless = || broken(MediaType::Jpeg, "has a header that makes no sense");
+    let mut reader = Reader::new(content);
+    let (Some(8 | 12), Some(height), Some(width), Some(components)) =
+        (reader.byte(), reader.be16(), reader.be16(), reader.byte())
+    else {
+        return Err(senseless());
+    };
+    if width == 0 || height == 0 || !(1..=4).contains(&components) {
+        return Err(senseless());
+    }
+    let depth = if components == 1 { 1 } else { 3 };
+    let mut look = Look::new((u32::from(width), u32::from(height)), depth, depth);
+    // Progressive pictures keep two bytes of every coefficient until the last scan.
+    let samples = samples(&mut reader, components).ok_or_else(senseless)?;
+    if !matches!(marker, 0xc0 | 0xc1) {
+        look.needed += look.pixels() * 2 * samples.0 / samples.1;
+    }
+    look.drawn = false;
+    Ok(look)
+}
+
+/// How many samples a pixel has on average, as a fraction: colours are often stored for every second pixel only.
+fn samples(reader: &mut Reader<'_>, components: u8) -> Option<(u64, u64)> {
+    let (mut sum, mut across, mut down) = (0, 1, 1);
+    for _ in 0..components {
+        let [_, factors, _] = *reader.take(3)?.first_chunk::<3>()?;
+        let (wide, high) = (u64::from(factors >> 4), u64::from(factors & 15));
+        if !(1..=4).contains(&wide) || !(1..=4).contains(&high) {
+            return None;
+        }
+        sum += wide * high;
+        (across, down) = (wide.max(across), high.max(down));
+    }
+    Some((sum, across * down))
+}

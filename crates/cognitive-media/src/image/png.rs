@@ -1,0 +1,113 @@
+//! PNG: a list of chunks, each with its length and a checksum.
+//! What is not needed to show the picture is not part of it: the list below says what stays.
+
+use cognitive_contract::Failure;
+use cognitive_contract::media::MediaType;
+use image::metadata::Orientation;
+
+use super::{Look, Seen, is_beyond};
+use crate::fault::{broken, cut_short, too_much};
+use crate::reader::{Reader, size};
+
+/// Pixels, and how their colours are meant. (S-30)
+const KEPT: [&[u8; 4]; 15] = [
+    b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"cICP", b"sBIT",
+    b"bKGD", b"pHYs", b"mDCV", b"cLLI",
+];
+
+/// Further frames. They go together with the movement.
+const MOVING: [&[u8; 4]; 3] = [b"acTL", b"fcTL", b"fdAT"];
+
+const SIGNATURE: usize = 8;
+
+/// Packed profiles of more bytes than this unpack to more than a profile of colours has.
+const LARGEST_PROFILE: usize = 16 << 10;
+
+/// The decoder takes its time for every piece; encoders write pieces of some kilobytes.
+const MOST_PIECES: usize = 20_000;
+
+pub(super) fn walk(bytes: &[u8]) -> Result<Seen, Failure> {
+    let kind = MediaType::Png;
+    let mut reader = Reader::new(bytes);
+    reader.take(SIGNATURE).ok_or_else(|| cut_short(kind))?;
+    let mut look: Option<Look> = None;
+    let (mut ended, mut pieces) = (false, 0_usize);
+    while !ended {
+        let start = reader.at();
+        let (name, content) = chunk(&mut reader)?;
+        let look = match &mut look {
+            None => {
+                let header = header(name, content)?;
+                if is_beyond(header.size) {
+                    return Ok(Seen::OnlySize(header.size));
+                }
+                look.get_or_insert(Look { kept: std::iter::once(0..SIGNATURE).collect(), ..header })
+            }
+            Some(_) if name == b"IHDR" => return Err(broken(kind, "has two headers")),
+            Some(look) => look,
+        };
+        match name {
+            b"IDAT" => pieces += 1,
+            b"IEND" => ended = true,
+            b"acTL" => look.animated = true,
+            b"eXIf" => {
+                look.orientation = Orientation::from_exif_chunk(content).unwrap_or(look.orientation);
+            }
+            _ => {}
+        }
+        let unusual = name == b"iCCP" && content.len() > LARGEST_PROFILE;
+        if !unusual && KEPT.iter().any(|kept| *kept == name) {
+            look.keep(start..reader.at());
+        } else if !MOVING.iter().any(|moving| *moving == name) {
+            look.annotated = true;
+        }
+    }
+    if pieces > MOST_PIECES {
+        return Err(too_much(kind, "is made of too many pieces"));
+    }
+    match look {
+        Some(mut look) if pieces > 0 => {
+            look.annotated |= reader.left() > 0;
+            Ok(Seen::All(look))
+        }
+        _ => Err(broken(kind, "has no pixels")),
+    }
+}
+
+/// The next chunk. A wrong checksum is damage; no viewer shows what follows.
+fn chunk<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], &'a [u8]), Failure> {
+    let cut = || cut_short(MediaType::Png);
+    let length = size(reader.be32().ok_or_else(cut)?);
+    let whole = reader.take(length.saturating_add(4)).ok_or_else(cut)?;
+    let (name, content) = whole.split_at_checked(4).ok_or_else(cut)?;
+    let sum = reader.be32().ok_or_else(cut)?;
+    if crc32fast::hash(whole) != sum {
+        return Err(broken(MediaType::Png, "is damaged"));
+    }
+    Ok((name, content))
+}
+
+fn header(name: &[u8], content: &[u8]) -> Result<Look, Failure> {
+    let senseless = || broken(MediaType::Png, "has a header that makes no sense");
+    if name != b"IHDR" || content.len() != 13 {
+        return Err(senseless());
+    }
+    let mut reader = Reader::new(content);
+    let mut field = || reader.be32().filter(|side| (1..=0x7fff_ffff).contains(side)).ok_or_else(senseless);
+    let size = (field()?, field()?);
+    let (Some(bits), Some(colours), Some(0), Some(0), Some(0..=1)) =
+        (reader.byte(), reader.byte(), reader.byte(), reader.byte(), reader.byte())
+    else {
+        return Err(senseless());
+    };
+    // Palettes and small depths are unfolded to whole bytes; transparency of single colours adds a channel.
+    let depth = match (colours, bits) {
+        (0, 1 | 2 | 4 | 8) | (4, 8) => 2,
+        (0 | 4, 16) | (3, 1 | 2 | 4 | 8) | (2 | 6, 8) => 4,
+        (2 | 6, 16) => 8,
+        _ => return Err(senseless()),
+    };
+    // Sixteen bits become eight after they were decoded, and for a moment there are both.
+    let peak = if bits == 16 { depth * 3 / 2 } else { depth };
+    Ok(Look::new(size, depth, peak))
+}

@@ -1,0 +1,118 @@
+//! Documents: how many pages, and their text. Scanned pages have none, and then the text is empty: whoever asked for it
+//! says so to the caller, or sends the document to a model that can look at it.
+//!
+//! What is read here is a language with pointers, compression and encryption, so it is read with limits on everything,
+//! and by [`worker`](crate::worker) in a process that can be ended.
+
+mod fonts;
+mod text;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+
+use cognitive_contract::Failure;
+use cognitive_contract::media::{MediaLimits, MediaType};
+use lopdf::{DecompressError, Document, Error, LoadOptions, Object};
+use serde::{Deserialize, Serialize};
+
+use crate::fault::{broken, too_much};
+
+/// The most that one stream may become by being decompressed.
+const LARGEST_STREAM: usize = 32 << 20;
+
+/// Nested objects are read by recursion, at most a hundred deep; threads of a pool are too shallow for that in builds
+/// without optimisation.
+const STACK: usize = 16 << 20;
+
+/// The word before the place of the table of contents, and how far before the end of the file it may stand.
+const END: &[u8] = b"startxref";
+const TAIL: usize = 4096;
+
+/// What is wanted of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Question {
+    Pages,
+    Text,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Found {
+    Pages(u32),
+    Text(String),
+    Broken(String),
+    TooMuch(String),
+}
+
+impl Found {
+    pub(crate) fn into_result(self) -> Result<Self, Failure> {
+        match self {
+            Self::Broken(what) => Err(broken(MediaType::Pdf, &what)),
+            Self::TooMuch(what) => Err(too_much(MediaType::Pdf, &what)),
+            good => Ok(good),
+        }
+    }
+}
+
+/// Reads a document. Never panics and never fails otherwise than in its answer.
+pub(crate) fn read(bytes: &[u8], question: Question) -> Found {
+    let work = || catch_unwind(AssertUnwindSafe(|| answer(bytes, question)));
+    let done = thread::scope(|scope| {
+        let worker = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        worker.ok().and_then(|worker| worker.join().ok())
+    });
+    match done {
+        Some(Ok(Ok(found) | Err(found))) => found,
+        _ => Found::Broken("cannot be read".to_owned()),
+    }
+}
+
+fn answer(bytes: &[u8], question: Question) -> Result<Found, Found> {
+    let options = LoadOptions::with_max_decompressed_size(LARGEST_STREAM);
+    let document = Document::load_mem_with_options(bytes, options).map_err(|error| told(&error))?;
+    if document.is_encrypted() {
+        return Err(locked());
+    }
+    let most = MediaLimits::default().most_pages;
+    let pages = count(&document, most);
+    match question {
+        Question::Pages if pages == 0 => Err(Found::Broken("has no pages".to_owned())),
+        Question::Pages => Ok(Found::Pages(pages)),
+        Question::Text if pages > most => Err(Found::TooMuch(format!("has more than {most} pages"))),
+        Question::Text => text::of(document).map(Found::Text),
+    }
+}
+
+/// How many pages there are, or how many the document says it has, whichever is more. Not counted far beyond the limit.
+fn count(document: &Document, most: u32) -> u32 {
+    let enough = usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(4);
+    let found = u32::try_from(document.page_iter().take(enough).count()).unwrap_or(u32::MAX);
+    let root = document.catalog().and_then(|catalog| catalog.get_deref(b"Pages", document));
+    let said = root.and_then(Object::as_dict).and_then(|pages| pages.get_deref(b"Count", document));
+    let said = said.and_then(Object::as_i64).unwrap_or(0);
+    // Without a single page the claim is no claim.
+    if found == 0 { 0 } else { found.max(u32::try_from(said).unwrap_or(0)) }
+}
+
+/// The end says where everything is. A library forgives its lack and searches; half a document is not one.
+pub(crate) fn has_end(bytes: &[u8]) -> bool {
+    let tail = bytes.get(bytes.len().saturating_sub(TAIL)..).unwrap_or(bytes);
+    tail.windows(END.len()).any(|window| window == END)
+}
+
+fn told(error: &Error) -> Found {
+    match error {
+        Error::Decompress(DecompressError::MemoryLimitExceeded { .. }) => {
+            Found::TooMuch(format!("has a part that gets larger than {} MiB", LARGEST_STREAM >> 20))
+        }
+        Error::InvalidPassword | Error::Decryption(_) => locked(),
+        // What a parser says of hostile bytes is not for a caller to read.
+        _ => Found::Broken("cannot be read".to_owned()),
+    }
+}
+
+fn locked() -> Found {
+    Found::Broken("is locked with a password".to_owned())
+}

@@ -1,0 +1,210 @@
+//! The text of a document, page by page, in the order in which it is drawn. Lines and gaps are guessed from movements;
+//! columns and tables come out as their author drew them.
+
+use lopdf::content::{Content, Operation};
+use lopdf::{Dictionary, Document, Object, ObjectId, Stream};
+
+use super::fonts::{Fonts, prepare};
+use super::{Found, told};
+
+/// The longest text: a thousand dense pages.
+const LONGEST: usize = 8 << 20;
+/// The most drawing that is looked at, over all pages.
+const MOST_OPERATIONS: usize = 3_000_000;
+/// The most that the drawing of one page may become by being decompressed.
+const LARGEST_PAGE: usize = 16 << 20;
+/// How deep drawings may use drawings.
+const DEEPEST: usize = 6;
+/// A move to the left within a text, in thousandths of its size, that is a gap between words.
+const GAP: f32 = -180.0;
+
+/// The text of all pages, an empty line between them.
+pub(super) fn of(mut document: Document) -> Result<String, Found> {
+    prepare(&mut document);
+    let mut walk =
+        Walk { document: &document, fonts: Fonts::default(), out: String::new(), left: MOST_OPERATIONS };
+    for page in document.page_iter() {
+        walk.page(page)?;
+        let length = walk.out.trim_end().len();
+        walk.out.truncate(length);
+        if length > 0 {
+            walk.out.push_str("\n\n");
+        }
+    }
+    let clean = walk.out.trim().chars().filter(|letter| *letter == '\n' || !letter.is_control());
+    Ok(clean.collect())
+}
+
+struct Walk<'a> {
+    document: &'a Document,
+    fonts: Fonts<'a>,
+    out: String,
+    left: usize,
+}
+
+/// What a drawing may refer to: its own resources first, then those of whoever uses it.
+type Resources<'a> = Vec<&'a Dictionary>;
+
+#[derive(Default)]
+struct State<'a> {
+    font: Option<&'a Dictionary>,
+    height: Option<f32>,
+}
+
+impl<'a> Walk<'a> {
+    fn page(&mut self, page: ObjectId) -> Result<(), Found> {
+        let document = self.document;
+        let Ok((own, inherited)) = document.get_page_resources(page) else { return Ok(()) };
+        let inherited = inherited.into_iter().filter_map(|id| document.get_dictionary(id).ok());
+        let mut resources: Resources<'a> = own.into_iter().chain(inherited).collect();
+        if resources.is_empty() {
+            resources.extend(inherited_directly(document, page));
+        }
+        let content =
+            document.get_page_content_with_limit(page, LARGEST_PAGE).map_err(|error| told(&error))?;
+        self.draw(&content, &resources, 0)
+    }
+
+    fn draw(&mut self, content: &[u8], resources: &Resources<'a>, depth: usize) -> Result<(), Found> {
+        let mut state = State::default();
+        // What cannot be read ends the drawing, as it does in a viewer.
+        for operation in Content::decode_iter(content).map_while(Result::ok) {
+            self.left = self.left.checked_sub(1).ok_or_else(endless)?;
+            if self.out.len() > LONGEST {
+                return Err(endless());
+            }
+            self.step(&operation, resources, &mut state, depth)?;
+        }
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        operation: &Operation,
+        resources: &Resources<'a>,
+        state: &mut State<'a>,
+        depth: usize,
+    ) -> Result<(), Found> {
+        let operands = operation.operands.as_slice();
+        match operation.operator.as_str() {
+            "Tf" => state.font = name(operands).and_then(|name| self.find(resources, b"Font", name)),
+            "Tj" | "TJ" => self.show(operands, state.font),
+            "'" | "\"" => {
+                self.line();
+                self.show(operands, state.font);
+            }
+            "T*" | "ET" => self.line(),
+            "Td" | "TD" => match number(operands, 1) {
+                Some(0.0) => self.gap(),
+                _ => self.line(),
+            },
+            "Tm" => {
+                let height = number(operands, 5);
+                if height == state.height {
+                    self.gap();
+                } else {
+                    self.line();
+                }
+                state.height = height;
+            }
+            "Do" if depth < DEEPEST => {
+                if let Some(form) = name(operands).and_then(|name| self.form(resources, name)) {
+                    self.use_form(form, resources, depth)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, operands: &[Object], font: Option<&'a Dictionary>) {
+        for operand in operands {
+            match operand {
+                Object::String(bytes, _) => {
+                    if let Some(font) = font {
+                        self.fonts.write(font, self.document, bytes, &mut self.out);
+                    }
+                }
+                Object::Array(parts) => {
+                    for part in parts {
+                        match part {
+                            Object::String(..) => self.show(std::slice::from_ref(part), font),
+                            moved if moved.as_float().is_ok_and(|by| by < GAP) => self.gap(),
+                            _ => {}
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn line(&mut self) {
+        if !self.out.is_empty() && !self.out.ends_with('\n') {
+            self.out.push('\n');
+        }
+    }
+
+    fn gap(&mut self) {
+        if !self.out.is_empty() && !self.out.ends_with([' ', '\n']) {
+            self.out.push(' ');
+        }
+    }
+
+    fn entry(&self, resources: &Resources<'a>, kind: &[u8], name: &[u8]) -> Option<&'a Object> {
+        let document = self.document;
+        resources.iter().find_map(|each| {
+            let named = each.get_deref(kind, document).and_then(Object::as_dict).ok()?;
+            named.get_deref(name, document).ok()
+        })
+    }
+
+    fn find(&self, resources: &Resources<'a>, kind: &[u8], name: &[u8]) -> Option<&'a Dictionary> {
+        self.entry(resources, kind, name)?.as_dict().ok()
+    }
+
+    fn form(&self, resources: &Resources<'a>, name: &[u8]) -> Option<&'a Stream> {
+        let stream = self.entry(resources, b"XObject", name)?.as_stream().ok()?;
+        let kind = stream.dict.get(b"Subtype").and_then(Object::as_name).ok()?;
+        (kind == b"Form").then_some(stream)
+    }
+
+    fn use_form(&mut self, form: &'a Stream, resources: &Resources<'a>, depth: usize) -> Result<(), Found> {
+        let content = form.get_plain_content_with_limit(LARGEST_PAGE).map_err(|error| told(&error));
+        // A form whose filter is unknown is an empty one; a bomb is not.
+        let content = match content {
+            Ok(content) => content,
+            Err(Found::TooMuch(what)) => return Err(Found::TooMuch(what)),
+            Err(_) => return Ok(()),
+        };
+        // Also counts uses that draw nothing: they decompress.
+        self.left = self.left.checked_sub(content.len() / 64).ok_or_else(endless)?;
+        let own = form.dict.get_deref(b"Resources", self.document).and_then(Object::as_dict).ok();
+        let all: Resources<'a> = own.into_iter().chain(resources.iter().copied()).take(16).collect();
+        self.draw(&content, &all, depth + 1)
+    }
+}
+
+/// Resources that stand directly in a parent of the page.
+fn inherited_directly(document: &Document, page: ObjectId) -> Option<&Dictionary> {
+    let mut node = document.get_dictionary(page).ok()?;
+    for _ in 0..32 {
+        if let Ok(found) = node.get_deref(b"Resources", document).and_then(Object::as_dict) {
+            return Some(found);
+        }
+        node = node.get_deref(b"Parent", document).and_then(Object::as_dict).ok()?;
+    }
+    None
+}
+
+fn endless() -> Found {
+    Found::TooMuch("has more on its pages than can be read".to_owned())
+}
+
+fn name(operands: &[Object]) -> Option<&[u8]> {
+    operands.first()?.as_name().ok()
+}
+
+fn number(operands: &[Object], at: usize) -> Option<f32> {
+    operands.get(at)?.as_float().ok()
+}

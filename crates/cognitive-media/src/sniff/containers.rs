@@ -1,0 +1,231 @@
+//! Containers that hold more than one kind of thing: ISO media (MP4, `QuickTime`, HEIC), EBML (`WebM`, Matroska), Ogg; and
+//! MP3, which has no opening of its own. Looks at headers only, a bounded number of them.
+
+use cognitive_contract::media::MediaType;
+
+use super::{Found, names};
+use crate::reader::{Reader, size};
+
+const UNKNOWN: Found = Found::Other(names::UNKNOWN);
+
+/// Brands of plain MP4 film.
+const MP4: [&[u8; 4]; 14] = [
+    b"isom", b"iso2", b"iso3", b"iso4", b"iso5", b"iso6", b"iso7", b"iso8", b"iso9", b"mp41", b"mp42",
+    b"avc1", b"dash", b"MSNV",
+];
+
+/// Brands that say what else it is.
+const BRANDS: [(&[u8], &str); 11] = [
+    (b"heic", "image/heic"),
+    (b"heix", "image/heic"),
+    (b"hevc", "image/heic"),
+    (b"mif1", "image/heif"),
+    (b"msf1", "image/heif"),
+    (b"avif", "image/avif"),
+    (b"avis", "image/avif"),
+    (b"M4A ", "audio/mp4"),
+    (b"M4B ", "audio/mp4"),
+    (b"3gp", "video/3gpp"),
+    (b"3g2", "video/3gpp2"),
+];
+
+/// ISO media by their brand; `None` if the bytes are none.
+pub(super) fn iso(bytes: &[u8]) -> Option<Found> {
+    let mut reader = Reader::new(bytes);
+    let length = size(reader.be32()?);
+    match reader.take(4)? {
+        b"ftyp" => {}
+        // Films from before there were brands.
+        b"moov" | b"mdat" | b"wide" | b"pnot" if length >= 8 => {
+            return Some(Found::Known(MediaType::Quicktime));
+        }
+        _ => return None,
+    }
+    let major = reader.take(4)?;
+    if let Some((_, name)) = BRANDS.iter().find(|(brand, _)| major.starts_with(brand)) {
+        return Some(Found::Other(name));
+    }
+    if major == b"qt  " {
+        return Some(Found::Known(MediaType::Quicktime));
+    }
+    let plain = |brand: &[u8]| MP4.iter().any(|known| *known == brand) || brand == b"M4V ";
+    let others = reader.rest().get(4..length.saturating_sub(16).min(256)).unwrap_or_default();
+    let film = plain(major) || others.chunks_exact(4).any(plain);
+    Some(if film { Found::Known(MediaType::Mp4) } else { UNKNOWN })
+}
+
+/// Ogg by the codec of its first stream.
+pub(super) fn ogg(bytes: &[u8]) -> Found {
+    let segments = bytes.get(26).copied().map_or(0, usize::from);
+    let first = bytes.get(27 + segments..).unwrap_or_default();
+    if first.starts_with(b"\x80theora") || first.starts_with(b"BBCD") {
+        return Found::Other("video/ogg");
+    }
+    if bytes.len() < 28 { UNKNOWN } else { Found::Known(MediaType::Ogg) }
+}
+
+/// The most elements that are looked at before the tracks.
+const MOST_ELEMENTS: usize = 4096;
+
+const EBML: u32 = 0x1a45_dfa3;
+const DOC_TYPE: u32 = 0x4282;
+const SEGMENT: u32 = 0x1853_8067;
+const TRACKS: u32 = 0x1654_ae6b;
+const TRACK: u32 = 0xae;
+const TRACK_TYPE: u32 = 0x83;
+const CLUSTER: u32 = 0x1f43_b675;
+
+/// `WebM`, and whether there is film in it. Sniffers that stop at the first bytes call all of it video.
+pub(super) fn ebml(bytes: &[u8]) -> Found {
+    let mut reader = Reader::new(bytes);
+    let Some((EBML, Some(length))) = element(&mut reader) else { return UNKNOWN };
+    let Some(header) = reader.take(length) else { return UNKNOWN };
+    match child(header, DOC_TYPE) {
+        Some(name) if name.strip_suffix(b"\0").unwrap_or(name) == b"webm" => {}
+        Some(name) if name.starts_with(b"matroska") => return Found::Other("video/x-matroska"),
+        _ => return UNKNOWN,
+    }
+    match tracks(&mut reader) {
+        Some(tracks) if has_film(tracks) => Found::Known(MediaType::WebmVideo),
+        Some(_) => Found::Known(MediaType::WebmAudio),
+        None => UNKNOWN,
+    }
+}
+
+/// The list of tracks, which comes before the first cluster.
+fn tracks<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
+    for _ in 0..MOST_ELEMENTS {
+        match element(reader)? {
+            (SEGMENT, _) => {}
+            (TRACKS, Some(length)) => return reader.take(length.min(reader.left())),
+            (CLUSTER, _) | (_, None) => return None,
+            (_, Some(length)) => reader.take(length).map(drop)?,
+        }
+    }
+    None
+}
+
+fn has_film(tracks: &[u8]) -> bool {
+    let mut reader = Reader::new(tracks);
+    while let Some((id, Some(length))) = element(&mut reader) {
+        let Some(content) = reader.take(length) else { return false };
+        if id == TRACK && child(content, TRACK_TYPE) == Some(&[1]) {
+            return true;
+        }
+    }
+    false
+}
+
+fn child(content: &[u8], wanted: u32) -> Option<&[u8]> {
+    let mut reader = Reader::new(content);
+    loop {
+        let (id, length) = element(&mut reader)?;
+        let content = reader.take(length?)?;
+        if id == wanted {
+            return Some(content);
+        }
+    }
+}
+
+/// The id of an element, and its length unless that is unknown.
+fn element(reader: &mut Reader<'_>) -> Option<(u32, Option<usize>)> {
+    let first = reader.byte()?;
+    let more = usize::try_from(first.leading_zeros()).ok().filter(|more| *more < 4)?;
+    let id = reader.take(more)?.iter().fold(u32::from(first), |id, byte| id << 8 | u32::from(*byte));
+    let first = reader.byte()?;
+    let more = usize::try_from(first.leading_zeros()).ok().filter(|more| *more < 8)?;
+    let mask = 0xff_u16.unbounded_shr(u32::try_from(more).ok()? + 1);
+    let head = u64::from(u16::from(first) & mask);
+    let length = reader.take(more)?.iter().fold(head, |sum, byte| sum << 8 | u64::from(*byte));
+    let unknown = (1_u64 << (7 * (more + 1))) - 1;
+    let length = if length == unknown { None } else { Some(usize::try_from(length).ok()?) };
+    Some((id, length))
+}
+
+/// How many bytes an ID3 tag at the beginning takes; 0 without one.
+pub(crate) fn id3_length(bytes: &[u8]) -> usize {
+    let Some([b'I', b'D', b'3', _, _, flags, a, b, c, d]) = bytes.first_chunk::<10>() else { return 0 };
+    if [a, b, c, d].into_iter().any(|byte| *byte > 0x7f) {
+        return 0;
+    }
+    let length = [a, b, c, d].into_iter().fold(0_usize, |sum, byte| sum << 7 | usize::from(*byte));
+    length + if flags & 0x10 == 0 { 10 } else { 20 }
+}
+
+/// The header of an MP3 frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mp3Frame {
+    /// Bytes, header included.
+    pub(crate) length: usize,
+}
+
+/// Kilobits per second of layer III, for MPEG 1 and for MPEG 2 and 2.5.
+const RATES: [[usize; 16]; 2] = [
+    [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0],
+    [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0],
+];
+
+impl Mp3Frame {
+    /// Reads a header. `None` unless every field of it makes sense.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let [sync, kind, rates, _] = *bytes.first_chunk::<4>()?;
+        if sync != 0xff || kind & 0xe0 != 0xe0 || kind & 0x06 != 0x02 {
+            return None;
+        }
+        let (old, divisor) = match kind >> 3 & 3 {
+            3 => (true, 1),
+            2 => (false, 2),
+            0 => (false, 4),
+            _ => return None,
+        };
+        let hertz = [44_100, 48_000, 32_000].get(usize::from(rates >> 2 & 3))? / divisor;
+        let kilobits = *RATES.get(usize::from(!old))?.get(usize::from(rates >> 4))?;
+        let factor = if old { 144_000 } else { 72_000 };
+        let length = factor * kilobits / hertz + usize::from(rates >> 1 & 1);
+        (kilobits > 0).then_some(Self { length })
+    }
+}
+
+/// Frames have a weak mark, so one is not believed: the next must stand where the first one says, or the file end there.
+pub(super) fn is_mp3(bytes: &[u8]) -> bool {
+    let tag = id3_length(bytes);
+    let sound = bytes.get(tag..).unwrap_or_default();
+    let padding = sound.iter().take(4096).take_while(|byte| tag > 0 && **byte == 0).count();
+    let sound = sound.get(padding..).unwrap_or_default();
+    let Some(first) = Mp3Frame::read(sound) else { return false };
+    let next = sound.get(first.length..).unwrap_or_default();
+    next.is_empty() || next.starts_with(b"TAG") || Mp3Frame::read(next).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_013_brands_tell_film_from_the_rest() {
+        let file = |major: &[u8; 4], minor: &[u8]| {
+            let length = u32::try_from(16 + minor.len()).unwrap();
+            [&length.to_be_bytes()[..], b"ftyp", major, &[0; 4], minor].concat()
+        };
+        let video = Some(Found::Known(MediaType::Mp4));
+        assert_eq!(iso(&file(b"isom", b"")), video);
+        assert_eq!(iso(&file(b"XAVC", b"mp42iso2")), video);
+        assert_eq!(iso(&file(b"qt  ", b"")), Some(Found::Known(MediaType::Quicktime)));
+        assert_eq!(iso(&file(b"heic", b"mif1")), Some(Found::Other("image/heic")));
+        assert_eq!(iso(&file(b"M4A ", b"isom")), Some(Found::Other("audio/mp4")));
+        assert_eq!(iso(&file(b"XXXX", b"")), Some(UNKNOWN));
+        assert_eq!(iso(b"\0\0\0\x08moov"), Some(Found::Known(MediaType::Quicktime)));
+        assert_eq!(iso(b"%PDF-1.7"), None);
+    }
+
+    #[test]
+    fn one_frame_mark_does_not_make_sound() {
+        let frame = [&[0xff, 0xfb, 0x90, 0x00][..], &[0; 413]].concat();
+        assert_eq!(Mp3Frame::read(&frame), Some(Mp3Frame { length: 417 }));
+        assert!(is_mp3(&[frame.clone(), frame.clone()].concat()));
+        assert!(is_mp3(&[b"ID3\x04\0\0\0\0\0\x02xx", &frame[..]].concat()));
+        assert!(!is_mp3(&[&frame[..], b"<html>"].concat()));
+        assert!(!is_mp3(&[0xff, 0xff, 0xff, 0xff]));
+        assert!(!is_mp3(b"ID3\x04\0\0\xff\xff\xff\xff"));
+    }
+}

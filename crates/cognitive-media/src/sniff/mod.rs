@@ -1,0 +1,155 @@
+//! What bytes are, from the bytes alone. A name, a header or a claim never counts.
+//! Answers with a type only where the opening of the file says so beyond doubt; whether the rest holds together is found
+//! out by whoever walks through it.
+
+mod containers;
+mod names;
+
+use cognitive_contract::media::MediaType;
+use cognitive_contract::{ErrorCode, Failure};
+use serde_json::json;
+
+use crate::checksum::hex;
+use crate::fault::broken;
+use crate::reader::Reader;
+
+pub(crate) use containers::id3_length;
+
+/// How many of the first bytes a failure shows.
+const SHOWN: usize = 16;
+
+/// What bytes look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A type of the table.
+    Known(MediaType),
+    /// Something else, by its usual name.
+    Other(&'static str),
+}
+
+/// What these bytes are.
+pub(crate) fn sniff(bytes: &[u8]) -> Found {
+    let known = |kind| Found::Known(kind);
+    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+        known(MediaType::Png)
+    } else if bytes.starts_with(&[0xff, 0xd8, 0xff]) {
+        known(MediaType::Jpeg)
+    } else if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
+        known(MediaType::Gif)
+    } else if bytes.starts_with(b"RIFF") {
+        riff(bytes)
+    } else if bytes.starts_with(b"OggS") {
+        containers::ogg(bytes)
+    } else if bytes.starts_with(&[0x1a, 0x45, 0xdf, 0xa3]) {
+        containers::ebml(bytes)
+    } else if is_pdf(bytes) {
+        known(MediaType::Pdf)
+    } else if let Some(found) = containers::iso(bytes) {
+        found
+    } else if containers::is_mp3(bytes) {
+        known(MediaType::Mp3)
+    } else {
+        Found::Other(names::other(bytes))
+    }
+}
+
+fn riff(bytes: &[u8]) -> Found {
+    match bytes.get(8..12) {
+        Some(b"WEBP") => Found::Known(MediaType::Webp),
+        Some(b"WAVE") => Found::Known(MediaType::Wav),
+        Some(b"AVI ") => Found::Other("video/x-msvideo"),
+        Some(_) => Found::Other("application/x-riff"),
+        None => Found::Other(names::UNKNOWN),
+    }
+}
+
+/// A document begins with its header. Readers forgive a kilobyte before it, and files that are two things at once live
+/// on that; here only a byte order mark and white space may precede.
+fn is_pdf(bytes: &[u8]) -> bool {
+    let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let blank = start.iter().take(SHOWN).take_while(|byte| byte.is_ascii_whitespace()).count();
+    let mut reader = Reader::new(start.get(blank..).unwrap_or_default());
+    let version = reader.take(5).filter(|mark| *mark == b"%PDF-").and_then(|_| reader.take(2));
+    matches!(version, Some(b"1." | b"2."))
+}
+
+/// Whether the bytes are what they are claimed to be. (SEC-003, E1013, E1014)
+pub(crate) fn check(bytes: &[u8], claimed: MediaType) -> Result<(), Failure> {
+    if bytes.is_empty() {
+        return Err(broken(claimed, "is empty"));
+    }
+    let found = sniff(bytes);
+    if found == Found::Known(claimed) {
+        return Ok(());
+    }
+    if names::openings(claimed).iter().any(|opening| opening.starts_with(bytes)) {
+        return Err(broken(claimed, "ends within its first bytes"));
+    }
+    // The mark is there and what has to follow is not: damage, and no other type.
+    if found == Found::Other(names::UNKNOWN)
+        && names::marks(claimed).iter().any(|mark| bytes.starts_with(mark))
+    {
+        return Err(broken(claimed, "cannot be read"));
+    }
+    let detected = match found {
+        Found::Known(kind) => kind.mime(),
+        Found::Other(name) => name,
+    };
+    let message = format!("the item is said to be {claimed}, its bytes are {detected}");
+    Err(Failure::new(ErrorCode::MediaTypeMismatch, message)
+        .with_detail("declared_type", json!(claimed.mime()))
+        .with_detail("detected_type", json!(detected))
+        .with_detail("magic_bytes", json!(hex(bytes.get(..SHOWN).unwrap_or(bytes))))
+        .suggest("Say what it is in `media_type`, or send what it says"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(bytes: &[u8], claimed: MediaType) -> &'static str {
+        check(bytes, claimed).map_or_else(|failure| failure.code().number(), |()| "ok")
+    }
+
+    #[test]
+    fn sec_003_a_claim_that_the_bytes_deny_is_e1014() {
+        let gif = b"GIF89a\x01\0\x01\0";
+        assert_eq!(code(gif, MediaType::Gif), "ok");
+        assert_eq!(code(gif, MediaType::Png), "E1014");
+        assert_eq!(code(b"PK\x03\x04 and so on", MediaType::Png), "E1014");
+        assert_eq!(code(b"<html></html>", MediaType::Jpeg), "E1014");
+        assert_eq!(code(b"", MediaType::Png), "E1013");
+        assert_eq!(code(b"\x89PN", MediaType::Png), "E1013");
+        assert_eq!(code(b"\x89PN", MediaType::Gif), "E1014");
+    }
+
+    #[test]
+    fn ext_media_a_mismatch_says_what_was_there() {
+        let failure = check(b"%PDF-1.7 0123456789", MediaType::Png).unwrap_err();
+        let envelope = serde_json::to_value(failure.into_envelope()).unwrap();
+        assert_eq!(
+            envelope["error"]["details"],
+            json!({
+                "declared_type": "image/png", "detected_type": "application/pdf",
+                "magic_bytes": "255044462d312e372030313233343536",
+            })
+        );
+    }
+
+    #[test]
+    fn a_document_begins_at_its_beginning() {
+        assert_eq!(sniff(b"\xef\xbb\xbf\n %PDF-1.4\n"), Found::Known(MediaType::Pdf));
+        assert_eq!(sniff(b"PK\x03\x04....%PDF-1.4\n"), Found::Other("application/zip"));
+        assert_eq!(sniff(b"<html>%PDF-1.4"), Found::Other("text/html"));
+        assert_eq!(sniff(b"%PDF-9.4"), Found::Other("text/plain"));
+    }
+
+    #[test]
+    fn riff_is_not_enough() {
+        assert_eq!(sniff(b"RIFF\0\0\0\0WAVEfmt "), Found::Known(MediaType::Wav));
+        assert_eq!(sniff(b"RIFF\0\0\0\0WEBPVP8 "), Found::Known(MediaType::Webp));
+        assert_eq!(sniff(b"RIFF\0\0\0\0AVI LIST"), Found::Other("video/x-msvideo"));
+        assert_eq!(sniff(b"RIFF\0\0\0\0HTML"), Found::Other("application/x-riff"));
+        assert_eq!(code(b"RIFF\0\0", MediaType::Wav), "E1013");
+    }
+}

@@ -1,0 +1,194 @@
+//! Sound and film: how long they play, and how large the film is. Counts packets and decodes none.
+//! What a header says about length is not believed, with one exception: a WAV that claims more than it holds.
+
+use std::io::Cursor;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cognitive_contract::Failure;
+use cognitive_contract::media::{Category, Facts, MediaLimits, MediaType};
+use symphonia::core::codecs::CodecParameters;
+use symphonia::core::errors::Error;
+use symphonia::core::formats::probe::Hint;
+use symphonia::core::formats::{FormatOptions, FormatReader, Track};
+use symphonia::core::io::{MediaSourceStream, MediaSourceStreamOptions};
+use symphonia::core::meta::MetadataOptions;
+
+use crate::fault::{broken, cut_short, too_much};
+use crate::reader::{Reader, size};
+use crate::sniff::id3_length;
+
+/// Two hours of the smallest packets that codecs make. Whoever needs more is not playing.
+const MOST_PACKETS: u64 = 3_000_000;
+
+/// The facts about sound or film. (E1011, E1013)
+pub(crate) fn examine(bytes: &Bytes, kind: MediaType) -> Result<Facts, Failure> {
+    let mut facts = Facts::new(kind, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+    if kind == MediaType::Wav {
+        facts.duration = Some(wav(bytes)?);
+        return Ok(facts);
+    }
+    let mut format = open(bytes, kind)?;
+    facts.size = film_size(format.tracks());
+    if kind.category() == Category::Video && !format.tracks().iter().any(is_film) {
+        return Err(broken(kind, "has no film in it"));
+    }
+    facts.duration = Some(scan(format.as_mut(), kind)?);
+    Ok(facts)
+}
+
+fn open(bytes: &Bytes, kind: MediaType) -> Result<Box<dyn FormatReader>, Failure> {
+    let start = if kind == MediaType::Mp3 { id3_length(bytes) } else { 0 };
+    let source = Cursor::new(bytes.slice(start.min(bytes.len())..));
+    let stream = MediaSourceStream::new(Box::new(source), MediaSourceStreamOptions::default());
+    let probe = symphonia::default::get_probe();
+    let options = (FormatOptions::default(), MetadataOptions::default());
+    let format =
+        probe.probe(&Hint::new(), stream, options.0, options.1).map_err(|error| told(kind, &error))?;
+    let wanted: &[&str] = match kind {
+        MediaType::Mp3 => &["mp3", "mp2", "mp1"],
+        MediaType::Ogg => &["ogg"],
+        MediaType::WebmAudio | MediaType::WebmVideo => &["matroska", "webm", "mkv"],
+        _ => &["isomp4"],
+    };
+    // The opening has said what it is; a reader for something else would be reading something else.
+    if wanted.contains(&format.format_info().short_name) && !format.tracks().is_empty() {
+        Ok(format)
+    } else {
+        Err(broken(kind, "has nothing in it that plays"))
+    }
+}
+
+fn told(kind: MediaType, error: &Error) -> Failure {
+    match error {
+        Error::LimitError(_) => too_much(kind, "is beyond the limits of its format"),
+        Error::IoError(_) => cut_short(kind),
+        _ => broken(kind, "cannot be read"),
+    }
+}
+
+fn is_film(track: &Track) -> bool {
+    matches!(track.codec_params, Some(CodecParameters::Video(_)))
+}
+
+fn film_size(tracks: &[Track]) -> Option<(u32, u32)> {
+    tracks.iter().find_map(|track| match &track.codec_params {
+        Some(CodecParameters::Video(film)) => Some((u32::from(film.width?), u32::from(film.height?))),
+        _ => None,
+    })
+}
+
+/// The end of the last packet. A file that breaks off after some packets has ended there: live recordings do.
+fn scan(format: &mut dyn FormatReader, kind: MediaType) -> Result<Duration, Failure> {
+    let bases: Vec<_> = format.tracks().iter().map(|track| (track.id, track.time_base)).collect();
+    let enough = MediaLimits::length_of(kind.category()).unwrap_or(Duration::MAX);
+    let mut longest = Duration::ZERO;
+    for count in 0..MOST_PACKETS {
+        let packet = match format.next_packet() {
+            Ok(Some(packet)) => packet,
+            Ok(None) if count > 0 => return Ok(longest),
+            Ok(None) => return Err(broken(kind, "has nothing in it that plays")),
+            Err(error) if count == 0 => return Err(told(kind, &error)),
+            Err(_) => return Ok(longest),
+        };
+        let base = bases.iter().find(|(id, _)| *id == packet.track_id).and_then(|(_, base)| *base);
+        let Some(base) = base else { continue };
+        let start = base.calc_time_saturating(packet.pts).as_nanos();
+        let nanoseconds = start.saturating_add(base.calc_duration_saturating(packet.dur).as_nanos());
+        let end = u64::try_from(nanoseconds.max(0)).map_or(Duration::MAX, Duration::from_nanos);
+        longest = longest.max(end);
+        // Long enough to be refused; how much longer it is does not matter.
+        if longest > enough {
+            return Ok(longest);
+        }
+    }
+    Err(too_much(kind, "is made of too many pieces"))
+}
+
+/// A WAV plays as long as its header says, or as long as its bytes last, whichever is longer. (MEDIA-006)
+fn wav(bytes: &[u8]) -> Result<Duration, Failure> {
+    let cut = || cut_short(MediaType::Wav);
+    let mut reader = Reader::new(bytes);
+    reader.take(12).ok_or_else(cut)?;
+    let mut rate = None;
+    loop {
+        let name = reader.take(4).ok_or_else(cut)?;
+        let length = reader.le32().ok_or_else(cut)?;
+        match name {
+            b"fmt " => rate = Some(byte_rate(reader.take(size(length)).ok_or_else(cut)?)?),
+            b"data" => {
+                let Some(rate) = rate else {
+                    return Err(broken(MediaType::Wav, "does not say how it plays"));
+                };
+                return Ok(plays(length, reader.left(), rate));
+            }
+            _ => {
+                reader.take(size(length)).ok_or_else(cut)?;
+            }
+        }
+        if length & 1 == 1 {
+            reader.take(1.min(reader.left())).ok_or_else(cut)?;
+        }
+    }
+}
+
+/// Recorders that do not know the length in advance write the largest number, or none.
+fn plays(claimed: u32, present: usize, rate: u64) -> Duration {
+    let present = u64::try_from(present).unwrap_or(u64::MAX);
+    let length = match claimed {
+        0 | u32::MAX => present,
+        claimed => u64::from(claimed),
+    };
+    Duration::from_millis(length.saturating_mul(1000) / rate.max(1))
+}
+
+/// Bytes per second. Plain samples are counted, for the field that says it is often wrong.
+fn byte_rate(header: &[u8]) -> Result<u64, Failure> {
+    let mut reader = Reader::new(header);
+    let fields = (reader.le16(), reader.le16(), reader.le32(), reader.le32(), reader.le16());
+    let (Some(format), Some(channels), Some(rate), Some(said), Some(frame)) = fields else {
+        return Err(cut_short(MediaType::Wav));
+    };
+    let plain = matches!(format, 1 | 3 | 6 | 7 | 0xfffe);
+    let rate = if plain { u64::from(rate) * u64::from(frame) } else { u64::from(said) };
+    if channels == 0 || rate == 0 {
+        return Err(broken(MediaType::Wav, "has a header that makes no sense"));
+    }
+    Ok(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wave(claimed: u32, present: usize) -> Vec<u8> {
+        let mut file = b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+        file.extend(8_000_u32.to_le_bytes());
+        file.extend(8_000_u32.to_le_bytes());
+        file.extend(b"\x01\0\x08\0data");
+        file.extend(claimed.to_le_bytes());
+        file.resize(file.len() + present, 0x80);
+        file
+    }
+
+    #[test]
+    fn media_006_a_header_that_claims_eleven_minutes_is_believed() {
+        assert_eq!(wav(&wave(8_000 * 660, 100)).unwrap(), Duration::from_mins(11));
+        assert_eq!(wav(&wave(8_000, 8_000)).unwrap(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_recording_of_unknown_length_plays_as_long_as_it_lasts() {
+        assert_eq!(wav(&wave(u32::MAX, 16_000)).unwrap(), Duration::from_secs(2));
+        assert_eq!(wav(&wave(0, 16_000)).unwrap(), Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_wav_that_does_not_say_how_it_plays_is_refused() {
+        let mut silent = wave(8, 8);
+        silent[24..28].fill(0);
+        assert_eq!(wav(&silent).unwrap_err().code().number(), "E1013");
+        assert_eq!(wav(b"RIFF\0\0\0\0WAVEdata\x08\0\0\0").unwrap_err().code().number(), "E1013");
+        assert_eq!(wav(b"RIFF\0\0\0\0WAVEfmt ").unwrap_err().code().number(), "E1013");
+    }
+}

@@ -1,0 +1,268 @@
+//! Uploads on disk: announced, received in pieces, kept until they expire. Two files each, in one folder that is closed
+//! to everybody else; whatever is there is found again after a restart. (EXT-MEDIA)
+//!
+//! An upload belongs to whoever announced it, and its id cannot be guessed; even so, to others it does not exist.
+
+mod record;
+mod sink;
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use cognitive_contract::code::Blame;
+use cognitive_contract::media::{Announced, Loaded, NewUpload, UploadSink, UploadStore};
+use cognitive_contract::ports::PortFuture;
+use cognitive_contract::{ErrorCode, Failure};
+
+use crate::fault::{own, too_many_bytes};
+use record::{Paths, Record, create_folder, hashed};
+use sink::Sink;
+
+/// How long it is remembered that an upload has expired.
+const REMEMBERED: Duration = Duration::from_hours(24);
+
+/// What uploads may take.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct UploadLimits {
+    /// How long an upload is kept.
+    pub lifetime: Duration,
+    /// The most bytes of one owner.
+    pub bytes_per_owner: u64,
+    /// The most uploads of one owner.
+    pub uploads_per_owner: usize,
+    /// The most bytes of all.
+    pub bytes_together: u64,
+}
+
+impl Default for UploadLimits {
+    fn default() -> Self {
+        Self {
+            lifetime: Duration::from_hours(1),
+            bytes_per_owner: 1 << 30,
+            uploads_per_owner: 100,
+            bytes_together: 8 << 30,
+        }
+    }
+}
+
+/// What time it is.
+type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// The uploads in one folder. Cheap to clone; all clones are the same store.
+#[derive(Clone)]
+pub struct Uploads(Arc<Store>);
+
+struct Store {
+    folder: PathBuf,
+    limits: UploadLimits,
+    clock: Clock,
+    known: Mutex<HashMap<String, Known>>,
+}
+
+struct Known {
+    record: Record,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Announced,
+    Receiving,
+    Complete,
+    /// Its bytes are gone; only that it was there is known.
+    Ended,
+}
+
+impl fmt::Debug for Uploads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Uploads").field("folder", &self.0.folder).finish_non_exhaustive()
+    }
+}
+
+impl Uploads {
+    /// Opens a folder, creates it if needed, and finds what is there.
+    pub fn open(
+        folder: PathBuf,
+        limits: UploadLimits,
+        clock: impl Fn() -> SystemTime + Send + Sync + 'static,
+    ) -> Result<Self, Failure> {
+        let failed = |error: &std::io::Error| own("the folder for uploads cannot be used", error);
+        create_folder(&folder).map_err(|error| failed(&error))?;
+        let mut known = HashMap::new();
+        for entry in fs::read_dir(&folder).map_err(|error| failed(&error))?.flatten() {
+            let path = entry.path();
+            let (Some(id), Some(extension)) = (
+                path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| Paths::is_id(stem)),
+                path.extension().and_then(|extension| extension.to_str()),
+            ) else {
+                continue;
+            };
+            let paths = Paths::new(&folder, id);
+            match extension {
+                // Whoever was sending it is gone.
+                "part" => drop(fs::remove_file(&path)),
+                "json" => match Record::read(&path) {
+                    Some(record) => {
+                        let whole =
+                            fs::metadata(&paths.data).is_ok_and(|found| found.len() == record.size_bytes);
+                        let state = if whole { State::Complete } else { State::Announced };
+                        known.insert(id.to_owned(), Known { record, state });
+                    }
+                    None => drop(fs::remove_file(&path)),
+                },
+                "data" if !paths.record.exists() => drop(fs::remove_file(&path)),
+                _ => {}
+            }
+        }
+        let store = Store { folder, limits, clock: Arc::new(clock), known: Mutex::new(known) };
+        let uploads = Self(Arc::new(store));
+        uploads.collect();
+        Ok(uploads)
+    }
+
+    /// Removes what has expired. Called by every announcement; a server that is never asked may call it now and then.
+    pub fn collect(&self) {
+        let (now, mut known) = ((self.0.clock)(), self.0.known());
+        known.retain(|id, upload| {
+            let paths = Paths::new(&self.0.folder, id);
+            if upload.record.has_ended(now)
+                && upload.state != State::Ended
+                && upload.state != State::Receiving
+            {
+                let _was_never_received = fs::remove_file(&paths.data);
+                upload.state = State::Ended;
+            }
+            let forgotten = upload.record.is_forgotten(now, REMEMBERED) && upload.state == State::Ended;
+            if forgotten {
+                let _gone_anyway = fs::remove_file(&paths.record);
+            }
+            !forgotten
+        });
+    }
+
+    /// The bytes of an upload that is complete. (E1011, E1018, E1019)
+    pub(crate) fn load(&self, owner: &str, id: &str, largest: u64) -> Result<Loaded, Failure> {
+        let kind = {
+            let known = self.0.known();
+            let upload = self.0.find(&known, owner, id)?;
+            if upload.state != State::Complete {
+                return Err(missing("the upload has not been received yet"));
+            }
+            if upload.record.size_bytes > largest {
+                return Err(too_many_bytes(largest));
+            }
+            upload.record.media_type()
+        };
+        let bytes = fs::read(Paths::new(&self.0.folder, id).data);
+        let bytes = bytes.map_err(|_| missing("the upload is not there any more"))?;
+        Ok(Loaded::new(Bytes::from(bytes), kind.map(|kind| kind.mime().to_owned())))
+    }
+}
+
+impl Store {
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An upload of this owner. (E1018, E1019)
+    fn find<'a>(
+        &self,
+        known: &'a HashMap<String, Known>,
+        owner: &str,
+        id: &str,
+    ) -> Result<&'a Known, Failure> {
+        let upload = known.get(id).filter(|upload| upload.record.belongs_to(owner));
+        let upload = upload.ok_or_else(|| missing("there is no upload with this id"))?;
+        if upload.state == State::Ended || upload.record.has_ended((self.clock)()) {
+            return Err(Failure::new(ErrorCode::UploadExpired, "the upload has expired")
+                .suggest("Upload it again and use the new id"));
+        }
+        Ok(upload)
+    }
+
+    fn set(&self, id: &str, state: State) {
+        if let Some(upload) = self.known().get_mut(id) {
+            upload.state = state;
+        }
+    }
+
+    /// Whether there is room for so many bytes. (E4002)
+    fn admit(&self, known: &HashMap<String, Known>, owner: &str, bytes: u64) -> Result<(), Failure> {
+        let owner = hashed(owner);
+        let living = || known.values().filter(|upload| upload.state != State::Ended);
+        let sum = |uploads: &mut dyn Iterator<Item = &Known>| -> u64 {
+            uploads.map(|upload| upload.record.size_bytes).fold(bytes, u64::saturating_add)
+        };
+        let of_owner = || living().filter(|upload| upload.record.owner == owner);
+        let message = if of_owner().count() >= self.limits.uploads_per_owner {
+            format!("there are {} uploads already", self.limits.uploads_per_owner)
+        } else if sum(&mut of_owner()) > self.limits.bytes_per_owner {
+            format!("the uploads would take more than {} bytes", self.limits.bytes_per_owner)
+        } else if sum(&mut living()) > self.limits.bytes_together {
+            "there is no room for further uploads".to_owned()
+        } else {
+            return Ok(());
+        };
+        let minutes = self.limits.lifetime.as_secs() / 60;
+        Err(Failure::new(ErrorCode::RateLimited, message)
+            .blaming(Blame::Caller)
+            .suggest(format!("Wait until some expire, after {minutes} minutes at most")))
+    }
+}
+
+impl UploadStore for Uploads {
+    fn announce(&self, owner: &str, upload: &NewUpload<'_>) -> Result<Announced, Failure> {
+        self.collect();
+        let most = cognitive_contract::media::MediaLimits::default().bytes_of(upload.media_type.category());
+        if upload.size_bytes > most {
+            return Err(too_many_bytes(most));
+        }
+        let expires_at = (self.0.clock)() + self.0.limits.lifetime;
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        let record = Record::new(owner, upload, expires_at);
+        let mut known = self.0.known();
+        self.0.admit(&known, owner, upload.size_bytes)?;
+        record
+            .write(&Paths::new(&self.0.folder, &id).record)
+            .map_err(|error| own("the upload cannot be noted", &error))?;
+        known.insert(id.clone(), Known { record, state: State::Announced });
+        Ok(Announced::new(id, expires_at, upload.size_bytes))
+    }
+
+    fn receive<'a>(
+        &'a self,
+        owner: &'a str,
+        id: &'a str,
+    ) -> PortFuture<'a, Result<Box<dyn UploadSink>, Failure>> {
+        Box::pin(async move {
+            let record = {
+                let mut known = self.0.known();
+                let upload = self.0.find(&known, owner, id)?;
+                if upload.state != State::Announced {
+                    let message = "the upload has been received already, or somebody is sending it";
+                    return Err(Failure::new(ErrorCode::InvalidInput, message));
+                }
+                let record = upload.record.clone();
+                known.entry(id.to_owned()).and_modify(|upload| upload.state = State::Receiving);
+                record
+            };
+            let sink = Sink::open(self.clone(), id, record)?;
+            Ok(Box::new(sink) as Box<dyn UploadSink>)
+        })
+    }
+}
+
+/// (E1019)
+fn missing(message: &str) -> Failure {
+    Failure::new(ErrorCode::UploadNotFound, message)
+        .suggest("Upload it, and use the id once all bytes are sent")
+}

@@ -1,0 +1,116 @@
+//! What is known of an upload, beside its bytes on disk. The owner is kept as a hash: whoever reads the folder learns
+//! nothing about callers. A record that cannot be read is none.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use cognitive_contract::media::{MediaType, NewUpload};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::checksum::hex;
+
+/// The file of a record. Written once, before the upload has an id that anybody knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) owner: String,
+    pub(super) filename: String,
+    pub(super) media_type: String,
+    pub(super) size_bytes: u64,
+    /// Algorithm and digits.
+    pub(super) checksum: Option<(String, String)>,
+    /// Seconds since 1970.
+    pub(super) expires_at: u64,
+}
+
+impl Record {
+    pub(super) fn new(owner: &str, upload: &NewUpload<'_>, expires_at: SystemTime) -> Self {
+        let checksum = upload.checksum.map(|sum| (sum.algorithm.to_owned(), sum.value.to_owned()));
+        Self {
+            owner: hashed(owner),
+            filename: upload.filename.chars().take(255).collect(),
+            media_type: upload.media_type.mime().to_owned(),
+            size_bytes: upload.size_bytes,
+            checksum,
+            expires_at: seconds(expires_at),
+        }
+    }
+
+    pub(super) fn belongs_to(&self, owner: &str) -> bool {
+        self.owner == hashed(owner)
+    }
+
+    pub(super) fn has_ended(&self, now: SystemTime) -> bool {
+        seconds(now) >= self.expires_at
+    }
+
+    /// Whether it ended so long ago that nobody asks for it any more.
+    pub(super) fn is_forgotten(&self, now: SystemTime, remembered: Duration) -> bool {
+        seconds(now) >= self.expires_at.saturating_add(remembered.as_secs())
+    }
+
+    pub(super) fn media_type(&self) -> Option<MediaType> {
+        MediaType::parse(&self.media_type)
+    }
+
+    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+        let mut file = create(path)?;
+        file.write_all(&serde_json::to_vec(self)?)
+    }
+
+    pub(super) fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(path).ok()?).ok()
+    }
+}
+
+pub(super) fn hashed(owner: &str) -> String {
+    hex(&Sha256::digest(owner))
+}
+
+pub(super) fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// The files of one upload.
+#[derive(Debug, Clone)]
+pub(super) struct Paths {
+    pub(super) record: PathBuf,
+    pub(super) data: PathBuf,
+    /// What has arrived so far.
+    pub(super) part: PathBuf,
+}
+
+impl Paths {
+    pub(super) fn new(folder: &Path, id: &str) -> Self {
+        let file = |extension: &str| folder.join(format!("{id}.{extension}"));
+        Self { record: file("json"), data: file("data"), part: file("part") }
+    }
+
+    /// Ids come from callers; only ours have this form, and no other reaches the disk.
+    pub(super) fn is_id(text: &str) -> bool {
+        text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    }
+}
+
+/// A new file that only its owner can read.
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// The folder, closed to everybody else.
+pub(super) fn create_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! The bytes of one upload on their way to the disk. They count while they come, and only the announced ones get a name
+//! under which they can be found.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+
+use bytes::Bytes;
+use cognitive_contract::media::UploadSink;
+use cognitive_contract::ports::PortFuture;
+use cognitive_contract::{ErrorCode, Failure};
+
+use super::record::{Paths, Record, create};
+use super::{State, Uploads};
+use crate::checksum::{Hasher, compare};
+use crate::fault::{own, too_many_bytes};
+
+pub(super) struct Sink {
+    uploads: Uploads,
+    id: String,
+    paths: Paths,
+    record: Record,
+    /// Away while a piece is being written.
+    open: Option<Open>,
+    done: bool,
+}
+
+struct Open {
+    file: File,
+    hasher: Option<Hasher>,
+    length: u64,
+}
+
+impl Sink {
+    pub(super) fn open(uploads: Uploads, id: &str, record: Record) -> Result<Self, Failure> {
+        let paths = Paths::new(&uploads.0.folder, id);
+        let hasher = record.checksum.as_ref().and_then(|(algorithm, _)| Hasher::new(algorithm));
+        // From here on the state is put back when the sink is dropped, also if the file cannot be created.
+        let mut sink = Self { id: id.to_owned(), paths, record, open: None, done: false, uploads };
+        // What an attempt before left behind, if it could not clean up.
+        let _usually_none = fs::remove_file(&sink.paths.part);
+        let file = create(&sink.paths.part).map_err(|error| own("the upload cannot be kept", &error))?;
+        sink.open = Some(Open { file, hasher, length: 0 });
+        Ok(sink)
+    }
+
+    fn end(&mut self) -> Result<(), Failure> {
+        let Some(open) = self.open.take() else { return Err(broken_off()) };
+        if open.length != self.record.size_bytes {
+            let message =
+                format!("{} bytes were announced, {} have come", self.record.size_bytes, open.length);
+            return Err(Failure::new(ErrorCode::MediaDecodeFailed, message).suggest("Send all of it"));
+        }
+        if let (Some(hasher), Some((algorithm, digits))) = (open.hasher, &self.record.checksum) {
+            compare(hasher, algorithm, digits)?;
+        }
+        drop(open.file);
+        fs::rename(&self.paths.part, &self.paths.data)
+            .map_err(|error| own("the upload cannot be kept", &error))?;
+        self.done = true;
+        self.uploads.0.set(&self.id, State::Complete);
+        Ok(())
+    }
+}
+
+impl UploadSink for Sink {
+    fn piece(&mut self, piece: Bytes) -> PortFuture<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            let Some(mut open) = self.open.take() else { return Err(broken_off()) };
+            let length = open.length.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+            if length > self.record.size_bytes {
+                return Err(too_many_bytes(self.record.size_bytes));
+            }
+            let written = tokio::task::spawn_blocking(move || {
+                open.file.write_all(&piece)?;
+                if let Some(hasher) = &mut open.hasher {
+                    hasher.update(&piece);
+                }
+                open.length = length;
+                Ok(open)
+            });
+            let written = written.await.map_err(|_| broken_off())?;
+            self.open = Some(written.map_err(|error| own("the upload cannot be kept", &error))?);
+            Ok(())
+        })
+    }
+
+    fn finish(mut self: Box<Self>) -> PortFuture<'static, Result<(), Failure>> {
+        Box::pin(async move { self.end() })
+    }
+}
+
+impl Drop for Sink {
+    /// Without its end an upload is as it was: announced.
+    fn drop(&mut self) {
+        if !self.done {
+            self.open = None;
+            let _was_never_created = fs::remove_file(&self.paths.part);
+            self.uploads.0.set(&self.id, State::Announced);
+        }
+    }
+}
+
+fn broken_off() -> Failure {
+    Failure::new(ErrorCode::InternalError, "the upload was broken off").suggest("Send it again")
+}

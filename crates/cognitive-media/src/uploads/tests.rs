@@ -1,0 +1,174 @@
+//! The life of an upload: who may touch it, how long, how much, and what a restart leaves of it.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cognitive_contract::media::{Checksum, MediaType};
+
+use super::*;
+
+/// Some seconds after some day.
+struct Time(Arc<AtomicU64>);
+
+impl Time {
+    fn new() -> Self {
+        Self(Arc::new(AtomicU64::new(1_900_000_000)))
+    }
+
+    fn pass(&self, time: Duration) {
+        self.0.fetch_add(time.as_secs(), Ordering::SeqCst);
+    }
+
+    fn open(&self, folder: &tempfile::TempDir, limits: UploadLimits) -> Uploads {
+        let seconds = Arc::clone(&self.0);
+        let clock = move || SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.load(Ordering::SeqCst));
+        Uploads::open(folder.path().join("uploads"), limits, clock).unwrap()
+    }
+}
+
+fn setting() -> (tempfile::TempDir, Time, Uploads) {
+    let (folder, time) = (tempfile::tempdir().unwrap(), Time::new());
+    let uploads = time.open(&folder, UploadLimits::default());
+    (folder, time, uploads)
+}
+
+fn upload(bytes: u64) -> NewUpload<'static> {
+    NewUpload::new("a.png", MediaType::Png, bytes)
+}
+
+fn code<T>(result: Result<T, Failure>) -> &'static str {
+    result.map_or_else(|failure| failure.code().number(), |_| "ok")
+}
+
+async fn send(uploads: &Uploads, owner: &str, id: &str, pieces: &[&'static [u8]]) -> Result<(), Failure> {
+    let mut sink = uploads.receive(owner, id).await?;
+    for piece in pieces {
+        sink.piece(Bytes::from_static(piece)).await?;
+    }
+    sink.finish().await
+}
+
+#[tokio::test]
+async fn ext_media_an_upload_is_announced_received_and_read() {
+    let (folder, _, uploads) = setting();
+    let announced = uploads.announce("ann", &upload(6)).unwrap();
+    assert_eq!(announced.max_size_bytes, 6);
+    assert_eq!(code(uploads.load("ann", &announced.id, 100)), "E1019");
+    send(&uploads, "ann", &announced.id, &[b"abc", b"", b"def"]).await.unwrap();
+    let loaded = uploads.load("ann", &announced.id, 100).unwrap();
+    assert_eq!((loaded.bytes.as_ref(), loaded.media_type.as_deref()), (&b"abcdef"[..], Some("image/png")));
+    assert_eq!(code(uploads.load("ann", &announced.id, 5)), "E1011");
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let place = folder.path().join("uploads");
+    assert_eq!(mode(&place), 0o700);
+    for entry in fs::read_dir(&place).unwrap().flatten() {
+        assert_eq!(mode(&entry.path()), 0o600, "{}", entry.path().display());
+    }
+}
+
+#[tokio::test]
+async fn ext_media_to_others_an_upload_does_not_exist() {
+    let (_folder, _, uploads) = setting();
+    let id = uploads.announce("ann", &upload(1)).unwrap().id;
+    assert_eq!(code(uploads.receive("bob", &id).await), "E1019");
+    send(&uploads, "ann", &id, &[b"a"]).await.unwrap();
+    assert_eq!(code(uploads.load("bob", &id, 9)), "E1019");
+    assert_eq!(code(uploads.load("ann", &id, 9)), "ok");
+    for unknown in ["", "../../etc/passwd", "0123456789abcdef0123456789abcdef"] {
+        assert_eq!(code(uploads.load("ann", unknown, 9)), "E1019", "{unknown}");
+    }
+}
+
+#[tokio::test]
+async fn ext_media_an_upload_expires_whether_received_or_not() {
+    let (folder, time, uploads) = setting();
+    let id = uploads.announce("ann", &upload(1)).unwrap().id;
+    send(&uploads, "ann", &id, &[b"a"]).await.unwrap();
+    let late = uploads.announce("ann", &upload(1)).unwrap().id;
+    time.pass(Duration::from_mins(59));
+    assert_eq!(code(uploads.load("ann", &id, 9)), "ok");
+    time.pass(Duration::from_mins(1));
+    assert_eq!(code(uploads.load("ann", &id, 9)), "E1018");
+    assert_eq!(code(uploads.receive("ann", &late).await), "E1018");
+    uploads.collect();
+    assert_eq!(code(uploads.load("ann", &id, 9)), "E1018");
+    let files = || fs::read_dir(folder.path().join("uploads")).unwrap().count();
+    assert_eq!(files(), 2, "the bytes are gone, that they were there is remembered");
+    time.pass(REMEMBERED);
+    uploads.collect();
+    assert_eq!(code(uploads.load("ann", &id, 9)), "E1019");
+    assert_eq!(files(), 0);
+}
+
+#[tokio::test]
+async fn ext_media_only_the_announced_bytes_are_taken() {
+    let (folder, _, uploads) = setting();
+    let sum = Checksum { algorithm: "crc32", value: "352441c2" };
+    let id = uploads.announce("ann", &upload(3).checked(sum)).unwrap().id;
+    assert_eq!(code(send(&uploads, "ann", &id, &[b"abcd"]).await), "E1011");
+    assert_eq!(code(send(&uploads, "ann", &id, &[b"abc", b"d"]).await), "E1011");
+    assert_eq!(code(send(&uploads, "ann", &id, &[b"ab"]).await), "E1013");
+    assert_eq!(code(send(&uploads, "ann", &id, &[b"abd"]).await), "E1020");
+    assert_eq!(
+        fs::read_dir(folder.path().join("uploads")).unwrap().count(),
+        1,
+        "nothing is left of attempts"
+    );
+    assert_eq!(code(uploads.load("ann", &id, 9)), "E1019");
+    assert_eq!(code(send(&uploads, "ann", &id, &[b"abc"]).await), "ok");
+    assert_eq!(code(send(&uploads, "ann", &id, &[b"abc"]).await), "E1001");
+}
+
+#[tokio::test]
+async fn ext_media_two_cannot_send_the_same_upload_at_once() {
+    let (_folder, _, uploads) = setting();
+    let id = uploads.announce("ann", &upload(3)).unwrap().id;
+    let first = uploads.receive("ann", &id).await.unwrap();
+    assert_eq!(code(uploads.receive("ann", &id).await), "E1001");
+    drop(first);
+    assert_eq!(code(send(&uploads, "ann", &id, &[b"abc"]).await), "ok");
+}
+
+#[tokio::test]
+async fn ext_media_each_owner_has_a_quota_and_all_together_too() {
+    let (folder, time) = (tempfile::tempdir().unwrap(), Time::new());
+    let limits = UploadLimits {
+        bytes_per_owner: 10,
+        uploads_per_owner: 3,
+        bytes_together: 15,
+        ..UploadLimits::default()
+    };
+    let uploads = time.open(&folder, limits);
+    assert_eq!(code(uploads.announce("ann", &upload(8))), "ok");
+    assert_eq!(code(uploads.announce("ann", &upload(3))), "E4002");
+    assert_eq!(code(uploads.announce("ann", &upload(1))), "ok");
+    assert_eq!(code(uploads.announce("ann", &upload(1))), "ok");
+    assert_eq!(code(uploads.announce("ann", &upload(0))), "E4002");
+    assert_eq!(code(uploads.announce("bob", &upload(6))), "E4002");
+    assert_eq!(code(uploads.announce("bob", &upload(5))), "ok");
+    time.pass(Duration::from_hours(1));
+    assert_eq!(code(uploads.announce("ann", &upload(10))), "ok");
+    assert_eq!(code(uploads.announce("bob", &upload((20 << 20) + 1))), "E1011");
+}
+
+#[tokio::test]
+async fn ext_media_a_restart_finds_what_was_complete_and_forgets_what_was_not() {
+    let (folder, time, uploads) = setting();
+    let whole = uploads.announce("ann", &upload(3)).unwrap().id;
+    send(&uploads, "ann", &whole, &[b"abc"]).await.unwrap();
+    let half = uploads.announce("ann", &upload(3)).unwrap().id;
+    let mut sink = uploads.receive("ann", &half).await.unwrap();
+    sink.piece(Bytes::from_static(b"ab")).await.unwrap();
+    // The process ends without cleaning up.
+    std::mem::forget(sink);
+    fs::write(folder.path().join("uploads/ffffffffffffffffffffffffffffffff.json"), b"not ours").unwrap();
+    let again = time.open(&folder, UploadLimits::default());
+    assert_eq!(again.load("ann", &whole, 9).unwrap().bytes, "abc");
+    assert_eq!(code(again.load("bob", &whole, 9)), "E1019");
+    assert_eq!(code(again.load("ann", &half, 9)), "E1019");
+    assert_eq!(code(send(&again, "ann", &half, &[b"abc"]).await), "ok");
+    assert_eq!(fs::read_dir(folder.path().join("uploads")).unwrap().count(), 4);
+    time.pass(Duration::from_hours(2));
+    let later = time.open(&folder, UploadLimits::default());
+    assert_eq!(code(later.load("ann", &whole, 9)), "E1018");
+}

@@ -1,0 +1,162 @@
+//! A process of its own for documents. It may not have more memory and time than it is given, and when it asks for
+//! more it ends, alone. A parser that loops, or that is talked into gigabytes, is somebody else's problem there.
+//!
+//! One line of JSON says what is wanted, the document follows until the end of the input; the answer is one value.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, Read, Write};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cognitive_contract::media::MediaType;
+use cognitive_contract::{ErrorCode, Failure};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+
+use crate::fault::{broken, own, too_much};
+use crate::pdf::{Found, Question, read};
+
+/// The memory of the process, without what is mapped from files.
+pub const MEMORY: u64 = 160 << 20;
+/// The seconds of computing of the process.
+pub const SECONDS: u64 = 10;
+/// The longest answer: a text of the longest length, every letter escaped.
+const LONGEST_ANSWER: u64 = 64 << 20;
+
+/// The longest line that says what is wanted.
+const LONGEST_REQUEST: u64 = 1024;
+
+/// What is wanted, and of how many bytes.
+#[derive(Serialize, Deserialize)]
+struct Request {
+    question: Question,
+    bytes: usize,
+}
+
+/// How to start the process, and how long to wait for it.
+#[derive(Debug, Clone)]
+pub struct Worker {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    patience: Duration,
+}
+
+impl Worker {
+    /// A program that calls [`serve`] when it is started with these arguments.
+    #[must_use]
+    pub fn new(program: PathBuf, arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().map(OsString::from).collect();
+        Self { program, arguments, patience: Duration::from_secs(2 * SECONDS) }
+    }
+
+    /// With another time to wait, all in all.
+    #[must_use]
+    pub fn patient_for(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Asks a new process. Dropping the future ends it.
+    pub(crate) async fn ask(&self, document: Bytes, question: Question) -> Result<Found, Failure> {
+        let mut child = self.start()?;
+        let answer = tokio::time::timeout(self.patience, talk(&mut child, &document, question)).await;
+        let Ok(answer) = answer else {
+            // It was asked to stop by being dropped; nobody waits for it.
+            return Err(exhausted());
+        };
+        let answer = answer.map_err(|error| own("the document could not be handed over", &error))?;
+        match serde_json::from_slice::<Found>(&answer) {
+            Ok(found) => found.into_result(),
+            Err(_) => Err(ended(&mut child).await),
+        }
+    }
+
+    fn start(&self) -> Result<Child, Failure> {
+        Command::new(&self.program)
+            .args(&self.arguments)
+            // It needs nothing of ours, least of all keys.
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| own("the process that reads documents does not start", &error))
+    }
+}
+
+async fn talk(child: &mut Child, document: &Bytes, question: Question) -> io::Result<Vec<u8>> {
+    let (Some(mut to), Some(from)) = (child.stdin.take(), child.stdout.take()) else { return Ok(Vec::new()) };
+    let mut line = serde_json::to_vec(&Request { question, bytes: document.len() })?;
+    line.push(b'\n');
+    let send = async move {
+        // A process that ends early closes the pipe; its answer, or the lack of one, says why.
+        let _closed = async {
+            to.write_all(&line).await?;
+            to.write_all(document).await?;
+            to.shutdown().await
+        }
+        .await;
+    };
+    let mut answer = Vec::new();
+    let mut from = from.take(LONGEST_ANSWER);
+    let receive = from.read_to_end(&mut answer);
+    let ((), received) = tokio::join!(send, receive);
+    received.map(|_| answer)
+}
+
+/// Why there is no answer.
+async fn ended(child: &mut Child) -> Failure {
+    match child.wait().await {
+        // The process handles everything else, so without a status it ran into a limit.
+        Ok(status) if status.code().is_none() => exhausted(),
+        Ok(status) if status.success() => broken(MediaType::Pdf, "cannot be read"),
+        _ => Failure::new(ErrorCode::InternalError, "the process that reads documents has failed"),
+    }
+}
+
+fn exhausted() -> Failure {
+    let what = format!("takes more than {} MiB of memory or {SECONDS} s to be read", MEMORY >> 20);
+    too_much(MediaType::Pdf, &what)
+}
+
+/// The work of the process: limits itself, reads a question and a document, answers.
+pub fn serve(input: impl Read, mut output: impl Write) -> io::Result<()> {
+    confine()?;
+    let mut input = io::BufReader::new(input);
+    let mut line = Vec::new();
+    input.by_ref().take(LONGEST_REQUEST).read_until(b'\n', &mut line)?;
+    let request: Request = serde_json::from_slice(&line)?;
+    // A buffer that grows by doubling would take half of the memory that there is.
+    let mut document = Vec::new();
+    document.try_reserve_exact(request.bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let most = u64::try_from(request.bytes).unwrap_or(u64::MAX);
+    input.take(most).read_to_end(&mut document)?;
+    let found = read(&document, request.question);
+    serde_json::to_writer(&mut output, &found)?;
+    output.flush()
+}
+
+/// From here on the process cannot take more than it was given.
+#[cfg(unix)]
+fn confine() -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+
+    let limit = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
+    limit(Resource::Core, 0)?;
+    limit(Resource::Cpu, SECONDS)?;
+    // Elsewhere the data of a process cannot be limited in a way that counts what is mapped.
+    #[cfg(target_os = "linux")]
+    limit(Resource::Data, MEMORY)?;
+    // No file may be written, no matter what the document talks the parser into.
+    limit(Resource::Fsize, 0)?;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn confine() -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! Media from end to end: made here, looked into, brought into a form, and what strangers make of them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic is the report of a test"
+)]
+#![expect(clippy::cast_possible_truncation, reason = "sizes of files that were made here")]
+
+mod documents;
+mod hostile;
+mod mutations;
+mod pictures;
+mod sources;
+mod support;
+mod timed;

@@ -1,0 +1,55 @@
+//! Files of every type, made by hand, and the port that looks at them.
+
+pub mod documents;
+pub mod pictures;
+pub mod timed;
+
+use bytes::Bytes;
+use cognitive_contract::Failure;
+use cognitive_contract::media::{Facts, Fitted, Form, MediaLimits, MediaSource, MediaType, judge};
+use cognitive_media::{Documents, Media, Worker};
+
+/// The port, with documents in a process of their own.
+pub fn media() -> Media {
+    let program = env!("CARGO_BIN_EXE_cognitive-media-worker");
+    Media::new(Documents::InWorker(Worker::new(program.into(), &[])))
+}
+
+/// What the runtime does with an item before it looks for a provider.
+pub async fn examine(bytes: &[u8], claimed: MediaType) -> Result<Facts, Failure> {
+    let facts = media().examine(Bytes::copy_from_slice(bytes), claimed).await?;
+    judge(&facts, &MediaLimits::default())?;
+    Ok(facts)
+}
+
+/// And what it does afterwards.
+pub async fn fit(bytes: &[u8], claimed: MediaType, form: &Form) -> Result<Fitted, Failure> {
+    let facts = examine(bytes, claimed).await?;
+    media().fit(Bytes::copy_from_slice(bytes), &facts, Some(form)).await
+}
+
+/// The code of a failure, or `ok`.
+pub fn code<T>(result: Result<T, Failure>) -> &'static str {
+    result.map_or_else(|failure| failure.code().number(), |_| "ok")
+}
+
+/// What most providers take.
+pub const USUAL: &[MediaType] = &[MediaType::Png, MediaType::Jpeg, MediaType::Webp, MediaType::Gif];
+
+/// A valid file of every type.
+pub fn samples() -> Vec<(MediaType, Vec<u8>)> {
+    vec![
+        (MediaType::Png, pictures::png(8, 6)),
+        (MediaType::Jpeg, pictures::jpeg(40, 30)),
+        (MediaType::Gif, pictures::gif(3)),
+        (MediaType::Webp, pictures::webp(8, 6)),
+        (MediaType::Mp3, timed::mp3(40)),
+        (MediaType::Wav, timed::wav(8_000, 8_000)),
+        (MediaType::Ogg, timed::ogg(50)),
+        (MediaType::WebmAudio, timed::webm(false, 50)),
+        (MediaType::WebmVideo, timed::webm(true, 50)),
+        (MediaType::Mp4, timed::mp4(b"isom", 50, (320, 240))),
+        (MediaType::Quicktime, timed::mp4(b"qt  ", 50, (320, 240))),
+        (MediaType::Pdf, documents::with_text("Hello")),
+    ]
+}
