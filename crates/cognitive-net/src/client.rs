@@ -2,10 +2,11 @@
 //! seconds to connect, no decompression, no cookies, and bodies with a limit.
 //! Follows no redirect that would carry a key to another place.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use cognitive_contract::ports::ProviderError;
+use reqwest::dns::Resolve;
 use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Client, ClientBuilder, Response, StatusCode, Url};
 use rustls::crypto::ring;
@@ -37,6 +38,21 @@ pub(crate) fn file_client(base: &Url, proxies: Proxies) -> Result<Client, Provid
     make(base, proxies, &|| builder(proxies).redirect(policy()).read_timeout(SILENCE))
 }
 
+/// Makes a client for media of strangers: nobody but this resolver says where it connects, a redirect is an answer like
+/// any other, and no connection is used twice.
+pub(crate) fn media_client(resolver: Arc<dyn Resolve>, connect: Duration) -> Result<Client, ProviderError> {
+    let made = || {
+        builder(Proxies::None)
+            .connect_timeout(connect)
+            .redirect(Policy::none())
+            .referer(false)
+            .pool_max_idle_per_host(0)
+            .dns_resolver(Arc::clone(&resolver))
+    };
+    install_tls();
+    made().build().or_else(|_| made().tls_certs_only([]).build()).map_err(|_| not_made())
+}
+
 fn make(base: &Url, proxies: Proxies, builder: &dyn Fn() -> ClientBuilder) -> Result<Client, ProviderError> {
     install_tls();
     // A client that trusts nobody.
@@ -45,9 +61,11 @@ fn make(base: &Url, proxies: Proxies, builder: &dyn Fn() -> ClientBuilder) -> Re
     let plain = base.scheme() == "http" && proxies == Proxies::None;
     let built = if plain { rootless() } else { builder().build() };
     // A machine without any can be used all the same; TLS will fail, and say so.
-    built
-        .or_else(|_| rootless())
-        .map_err(|_| ProviderError::Misconfigured("the HTTP client cannot be set up".to_owned()))
+    built.or_else(|_| rootless()).map_err(|_| not_made())
+}
+
+fn not_made() -> ProviderError {
+    ProviderError::Misconfigured("the HTTP client cannot be set up".to_owned())
 }
 
 fn builder(proxies: Proxies) -> ClientBuilder {
@@ -100,27 +118,28 @@ fn same_place(from: &Url, to: &Url) -> bool {
 pub(crate) enum BodyError {
     /// The connection broke.
     Lost(reqwest::Error),
-    /// It is longer than allowed.
-    TooLong,
+    /// It is longer than allowed, which is this long.
+    TooLong(usize),
 }
 
 /// A body that is read piece by piece, up to a limit.
 #[derive(Debug)]
-pub(crate) struct Body {
+pub(crate) struct Answer {
     response: Response,
     left: usize,
+    longest: usize,
 }
 
-impl Body {
-    pub(crate) fn new(response: Response) -> Self {
-        Self { response, left: LONGEST_BODY }
+impl Answer {
+    pub(crate) fn new(response: Response, longest: usize) -> Self {
+        Self { response, left: longest, longest }
     }
 
     /// Puts the next piece into `piece`; `false` if there is none.
     pub(crate) async fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool, BodyError> {
         piece.clear();
         let Some(bytes) = self.response.chunk().await.map_err(BodyError::Lost)? else { return Ok(false) };
-        self.left = self.left.checked_sub(bytes.len()).ok_or(BodyError::TooLong)?;
+        self.left = self.left.checked_sub(bytes.len()).ok_or(BodyError::TooLong(self.longest))?;
         piece.extend_from_slice(&bytes);
         Ok(true)
     }

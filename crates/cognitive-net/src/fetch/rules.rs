@@ -1,0 +1,418 @@
+//! Which URLs are fetched for a stranger: `https`, usual ports, public addresses, and what the operator trusts besides.
+//! Pure: names are resolved by whoever calls. A URL is parsed once, by the parser that the client uses too, so that
+//! nobody can read another host in it than is dialled.
+
+use std::error::Error;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use reqwest::Url;
+
+use super::address::blocked;
+
+/// The longest URL.
+const LONGEST: usize = 8 * 1024;
+
+/// What is fetched and what is not. The default is what the specification asks for. (S-04, S-31)
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Policy {
+    /// Whether `http` is taken besides `https`.
+    pub allow_http: bool,
+    /// The ports that are taken.
+    pub ports: Vec<u16>,
+    /// The time for one connection.
+    pub connect: Duration,
+    /// The time for everything: names, redirects, bytes.
+    pub total: Duration,
+    trusted: Vec<Url>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            allow_http: false,
+            ports: vec![80, 443],
+            connect: Duration::from_secs(5),
+            total: Duration::from_secs(15),
+            trusted: Vec::new(),
+        }
+    }
+}
+
+impl Policy {
+    /// Takes `http` too.
+    #[must_use]
+    pub fn with_http(mut self) -> Self {
+        self.allow_http = true;
+        self
+    }
+
+    /// Takes these ports and no others.
+    #[must_use]
+    pub fn with_ports(mut self, ports: impl Into<Vec<u16>>) -> Self {
+        self.ports = ports.into();
+        self
+    }
+
+    /// Gives another time for everything.
+    #[must_use]
+    pub fn within(mut self, total: Duration) -> Self {
+        self.total = total;
+        self
+    }
+
+    /// Trusts an origin such as `http://media.internal:9000`: scheme, port and address are as the operator wants them,
+    /// and nothing of it is checked. For a media server inside; every caller can fetch from it whatever it gives out.
+    /// Fails if the text is no origin: a path would look as if it limited something.
+    pub fn trusting(mut self, origin: &str) -> Result<Self, Refusal> {
+        let url = Url::parse(origin).map_err(|_| Refusal::of(Reason::InvalidUrl, None))?;
+        let bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
+        let usable =
+            matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();
+        if !bare || !usable {
+            return Err(Refusal::of(Reason::InvalidUrl, Some(&url)));
+        }
+        self.trusted.push(url);
+        Ok(self)
+    }
+
+    /// Whether the operator trusts the place of this URL.
+    #[must_use]
+    pub(crate) fn trusts(&self, url: &Url) -> bool {
+        self.trusted.iter().any(|trusted| trusted.origin() == url.origin())
+    }
+}
+
+/// Why something is not fetched, in the words of `details.reason`. (C-42)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The text is no URL.
+    InvalidUrl,
+    /// Neither `https` nor what else is allowed.
+    BlockedScheme,
+    /// A port that is not for media.
+    BlockedPort,
+    /// An address that is not public.
+    BlockedAddress,
+    /// Nobody knows the name.
+    Dns,
+    /// Nobody answers.
+    Refused,
+    /// TLS failed.
+    Tls,
+    /// It took too long.
+    Timeout,
+    /// The server does not give it.
+    HttpStatus(u16),
+    /// It was sent from place to place.
+    TooManyRedirects,
+    /// The bytes are packed, although they were asked for as they are.
+    Encoding,
+    /// The connection broke.
+    Interrupted,
+    /// The client could not be set up.
+    Setup,
+}
+
+impl Reason {
+    /// The word in `details.reason`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::InvalidUrl => "invalid_url",
+            Self::BlockedScheme => "blocked_scheme",
+            Self::BlockedPort => "blocked_port",
+            Self::BlockedAddress => "blocked_address",
+            Self::Dns => "dns",
+            Self::Refused => "refused",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::HttpStatus(_) => "http_status",
+            Self::TooManyRedirects => "too_many_redirects",
+            Self::Encoding => "encoding",
+            Self::Interrupted => "interrupted",
+            Self::Setup => "setup",
+        }
+    }
+
+    /// Whether a rule forbids it, rather than something going wrong.
+    #[must_use]
+    pub fn is_block(self) -> bool {
+        matches!(self, Self::InvalidUrl | Self::BlockedScheme | Self::BlockedPort | Self::BlockedAddress)
+    }
+}
+
+/// A URL that is not fetched. Its text names the host and nothing else of the URL: the rest may hold credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    reason: Reason,
+    host: String,
+}
+
+impl Refusal {
+    /// A refusal of this URL, if it is one.
+    #[must_use]
+    pub(crate) fn of(reason: Reason, url: Option<&Url>) -> Self {
+        Self { reason, host: url.and_then(Url::host_str).unwrap_or_default().to_owned() }
+    }
+
+    /// Why.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self.reason {
+            Reason::InvalidUrl => "it is no valid URL",
+            Reason::BlockedScheme => "its scheme is not allowed",
+            Reason::BlockedPort => "its port is not allowed",
+            // Which address it is stays here: strangers are not to map a network with our help.
+            Reason::BlockedAddress => "its address is not public",
+            Reason::Dns => "nobody knows its name",
+            Reason::Refused => "nobody answers there",
+            Reason::Tls => "no safe connection is possible",
+            Reason::Timeout => "it took too long",
+            Reason::HttpStatus(status) => {
+                return write!(f, "the media URL{} answered {status}", Host(&self.host));
+            }
+            Reason::TooManyRedirects => "it was redirected too often",
+            Reason::Encoding => "it is compressed although it was asked for as it is",
+            Reason::Interrupted => "the connection was lost",
+            Reason::Setup => "the HTTP client cannot be set up",
+        };
+        write!(f, "the media URL{} cannot be fetched: {why}", Host(&self.host))
+    }
+}
+
+struct Host<'a>(&'a str);
+
+impl fmt::Display for Host<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " at `{}`", self.0) }
+    }
+}
+
+impl Error for Refusal {}
+
+/// A URL as it will be fetched, if nothing about it forbids that. A host with a name still has to be resolved, and what
+/// comes of it to be judged. (SEC-001)
+pub fn check(url: &str, policy: &Policy) -> Result<Url, Refusal> {
+    let parsed = if url.len() > LONGEST { None } else { Url::parse(url).ok() };
+    let parsed = parsed.ok_or_else(|| Refusal::of(Reason::InvalidUrl, None))?;
+    check_parsed(parsed, policy)
+}
+
+/// The same for a URL that was found in an answer.
+pub(crate) fn check_parsed(url: Url, policy: &Policy) -> Result<Url, Refusal> {
+    let refuse = |reason| Err(Refusal::of(reason, Some(&url)));
+    let scheme_is_right = url.scheme() == "https" || url.scheme() == "http" && policy.allow_http;
+    let trusted = policy.trusts(&url);
+    if !trusted && !scheme_is_right {
+        return refuse(Reason::BlockedScheme);
+    }
+    if url.host_str().is_none_or(|host| host.trim_matches('.').is_empty()) {
+        return refuse(Reason::InvalidUrl);
+    }
+    if !trusted && !url.port_or_known_default().is_some_and(|port| policy.ports.contains(&port)) {
+        return refuse(Reason::BlockedPort);
+    }
+    if !trusted && (literal(&url).is_some_and(|address| blocked(address).is_some()) || is_local(&url)) {
+        return refuse(Reason::BlockedAddress);
+    }
+    Ok(url)
+}
+
+/// The address that a URL names itself. The parser has turned every numeric spelling into the usual one.
+pub(crate) fn literal(url: &Url) -> Option<IpAddr> {
+    let host = url.host_str()?;
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.parse().ok()
+}
+
+/// `localhost` and everything below it is this machine by definition, whatever a resolver says.
+fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+    host == "localhost" || host.ends_with(".localhost")
+}
+
+/// The addresses of a host, if all of them are public. One that is not is enough to refuse the host: it shows that its
+/// owner wants something inside. (SEC-011)
+pub(crate) fn judge(host: &str, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, Refusal> {
+    let refuse = |reason| Err(Refusal { reason, host: host.to_owned() });
+    if addresses.is_empty() {
+        return refuse(Reason::Dns);
+    }
+    if addresses.iter().any(|address| blocked(*address).is_some()) {
+        return refuse(Reason::BlockedAddress);
+    }
+    Ok(addresses)
+}
+
+/// Everything that can be said of a URL without connecting to anybody. `resolve` gives the addresses of a name.
+pub fn check_url(url: &str, resolve: impl Fn(&str) -> Vec<IpAddr>, policy: &Policy) -> Result<Url, Refusal> {
+    let url = check(url, policy)?;
+    if literal(&url).is_none() && !policy.trusts(&url) {
+        let host = url.host_str().unwrap_or_default();
+        judge(host, resolve(host))?;
+    }
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Texts that often are URLs, and often almost are.
+    fn urls() -> impl Strategy<Value = String> {
+        let pieces = prop::sample::select(vec![
+            "127.0.0.1",
+            "0x7f",
+            "0177",
+            "2130706433",
+            "1",
+            "0",
+            ".",
+            "::1",
+            "::ffff:",
+            "[",
+            "]",
+            "%",
+            "%31",
+            "２",
+            "。",
+            "@",
+            ":",
+            ":80",
+            "/",
+            "\\",
+            "#",
+            "?",
+            "localhost",
+            "a.example",
+            "xn--",
+            "-",
+            "\t",
+            " ",
+            "\u{ad}",
+            "é",
+            "93.184.216.34",
+        ]);
+        let scheme = prop::sample::select(vec![
+            "http://",
+            "https://",
+            "HTTP:",
+            "https:/",
+            "http:\\\\",
+            "file://",
+            "data:",
+            "",
+        ]);
+        (scheme, prop::collection::vec(pieces, 0..8))
+            .prop_map(|(scheme, pieces)| scheme.to_owned() + &pieces.concat())
+    }
+
+    proptest! {
+        // SEC-001: where every name leads inside, only a public address that the URL itself names is left.
+        #[test]
+        fn sec_001_no_spelling_gets_past_the_rules(url in urls()) {
+            let policy = Policy::default().with_http();
+            if let Ok(url) = check_url(&url, |_| vec![[127, 0, 0, 1].into()], &policy) {
+                prop_assert!(literal(&url).is_some_and(|address| blocked(address).is_none()), "{}", url);
+            }
+        }
+    }
+
+    fn reason(url: &str, policy: &Policy) -> Option<Reason> {
+        check(url, policy).err().map(|refusal| refusal.reason())
+    }
+
+    #[test]
+    fn s_31_https_on_usual_ports_unless_configured() {
+        let usual = Policy::default();
+        for (url, expected) in [
+            ("https://a.example/x", None),
+            ("https://a.example:443/x", None),
+            ("https://a.example:80/x", None),
+            ("https://93.184.216.34/x", None),
+            ("https://[2606:4700::1111]/x", None),
+            ("https://a.example:8443/x", Some(Reason::BlockedPort)),
+            ("https://a.example:22/x", Some(Reason::BlockedPort)),
+            ("http://a.example/x", Some(Reason::BlockedScheme)),
+            ("data:image/png;base64,AA==", Some(Reason::BlockedScheme)),
+            ("https://", Some(Reason::InvalidUrl)),
+            ("https://./x", Some(Reason::InvalidUrl)),
+        ] {
+            assert_eq!(reason(url, &usual), expected, "{url}");
+        }
+        let open = usual.with_http().with_ports([8080]);
+        assert_eq!(reason("http://a.example:8080/x", &open), None);
+        assert_eq!(reason("http://a.example/x", &open), Some(Reason::BlockedPort));
+        let endless = format!("https://a.example/{}", "x".repeat(LONGEST));
+        assert_eq!(reason(&endless, &open), Some(Reason::InvalidUrl));
+    }
+
+    #[test]
+    fn an_origin_is_trusted_and_its_neighbours_are_not() {
+        let policy = Policy::default().trusting("http://Media.Internal:9000").unwrap();
+        assert_eq!(reason("http://media.internal:9000/x", &policy), None);
+        for (url, expected) in [
+            ("http://media.internal/x", Reason::BlockedScheme),
+            ("https://media.internal:9000/x", Reason::BlockedPort),
+            ("http://media.internal.example:9000/x", Reason::BlockedScheme),
+            ("http://10.0.0.5:9000/x", Reason::BlockedScheme),
+        ] {
+            assert_eq!(reason(url, &policy), Some(expected), "{url}");
+        }
+        let inside = Policy::default().trusting("https://10.0.0.5").unwrap();
+        assert_eq!(reason("https://10.0.0.5/x", &inside), None);
+        assert_eq!(reason("https://10.0.0.6/x", &inside), Some(Reason::BlockedAddress));
+        for wrong in ["media.internal", "http://h/path", "http://h?q", "http://me:pw@h", "ftp://h", ""] {
+            assert!(Policy::default().trusting(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    // SEC-001, SEC-011: the published cases, with `http` allowed so that nothing but the address can stop them.
+    #[test]
+    fn sec_001_urls_and_what_their_names_resolve_to() {
+        let policy = Policy::default().with_http();
+        let inside = |answers: &'static [&str]| {
+            move |_: &str| answers.iter().map(|each| each.parse().unwrap()).collect()
+        };
+        let of =
+            |url: &str, answers| check_url(url, inside(answers), &policy).map_err(|refusal| refusal.reason());
+        for url in ["http://127.0.0.1/x.png", "http://2130706433/x.png", "http://[::ffff:127.0.0.1]/x.png"] {
+            assert_eq!(of(url, &[]), Err(Reason::BlockedAddress), "{url}");
+        }
+        let mixed: &[&str] = &["93.184.216.34", "127.0.0.1"];
+        for answers in [&["10.0.0.5"][..], &["::1"], mixed] {
+            assert_eq!(
+                of("https://intern.example/x.png", answers),
+                Err(Reason::BlockedAddress),
+                "{answers:?}"
+            );
+        }
+        assert!(of("https://cdn.example/x.png", &["93.184.216.34", "2606:4700::1111"]).is_ok());
+        assert_eq!(of("https://nobody.example/x.png", &[]), Err(Reason::Dns));
+        assert!(Reason::BlockedAddress.is_block() && !Reason::Dns.is_block());
+    }
+
+    // ERR-015: a URL may hold a password or a signature.
+    #[test]
+    fn err_015_a_refusal_names_the_host_and_nothing_else() {
+        let url = "https://me:pa55word@10.0.0.1/s3cret/path?token=s1gned";
+        let refusal = check(url, &Policy::default()).unwrap_err();
+        let shown = format!("{refusal} {refusal:?}");
+        assert!(refusal.to_string().starts_with("the media URL at `10.0.0.1` cannot be fetched"), "{shown}");
+        for secret in ["me:", "pa55word", "s3cret", "s1gned"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
+}

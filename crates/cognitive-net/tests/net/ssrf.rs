@@ -1,0 +1,396 @@
+//! Ways in which a URL may try to reach what is inside, against listeners that would notice. Nothing but the guard stands
+//! in the way: `http` is allowed, and so is the port of the listeners.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use cognitive_contract::failure::Failure;
+use cognitive_contract::media::UrlFetch;
+use cognitive_contract::ports::PortFuture;
+use cognitive_net::fetch::{Fetcher, Lookup, Policy, check_url};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::support::{Reply, Server, run};
+
+/// The addresses of names, and who asked for them.
+#[derive(Default)]
+pub(crate) struct Names {
+    known: Mutex<HashMap<String, Vec<IpAddr>>>,
+    pub(crate) asked: Mutex<Vec<String>>,
+}
+
+impl Names {
+    pub(crate) fn set(&self, name: &str, addresses: &[&str]) {
+        let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        self.known.lock().unwrap().insert(name.to_owned(), addresses);
+    }
+
+    fn of(&self, name: &str) -> Vec<IpAddr> {
+        let known = self.known.lock().unwrap();
+        known.get(name).or_else(|| known.get("*")).cloned().unwrap_or_default()
+    }
+}
+
+impl Lookup for Names {
+    fn lookup(&self, host: String) -> PortFuture<'static, io::Result<Vec<IpAddr>>> {
+        let found = self.of(&host);
+        self.asked.lock().unwrap().push(host);
+        Box::pin(async { Ok(found) })
+    }
+}
+
+/// The details of a failure, as a caller sees them.
+pub(crate) fn error_of(failure: Failure) -> Value {
+    serde_json::to_value(failure.into_envelope()).unwrap()["error"].take()
+}
+
+/// Listens on every IPv4 address of this machine, 127.0.0.0/8 among them, and on `::1`, all on one port.
+struct Trap {
+    port: u16,
+    v6: bool,
+    caught: Arc<AtomicUsize>,
+}
+
+impl Trap {
+    async fn set() -> Self {
+        let v4 = TcpListener::bind("0.0.0.0:0").await.unwrap();
+        let port = v4.local_addr().unwrap().port();
+        // A machine may be without IPv6; then there is nothing to reach either.
+        let v6 = TcpListener::bind(("::1", port)).await.ok();
+        let (caught, has_v6) = (Arc::new(AtomicUsize::new(0)), v6.is_some());
+        for listener in [Some(v4), v6].into_iter().flatten() {
+            let caught = Arc::clone(&caught);
+            tokio::spawn(async move {
+                while let Ok((mut stream, _)) = listener.accept().await {
+                    caught.fetch_add(1, Ordering::SeqCst);
+                    tokio::spawn(async move {
+                        let _ = stream.read(&mut [0; 4096]).await;
+                        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\ninside").await;
+                    });
+                }
+            });
+        }
+        Self { port, v6: has_v6, caught }
+    }
+
+    /// How many connections there were. Connections are accepted in their order, so those of our own, which come last,
+    /// show that none is left waiting.
+    async fn caught(&self) -> usize {
+        let hosts: &[&str] = if self.v6 { &["127.0.0.1", "::1"] } else { &["127.0.0.1"] };
+        for host in hosts {
+            let mut own = TcpStream::connect((*host, self.port)).await.unwrap();
+            own.write_all(b"x").await.unwrap();
+            own.read_exact(&mut [0; 1]).await.unwrap();
+        }
+        self.caught.load(Ordering::SeqCst) - hosts.len()
+    }
+
+    fn policy(&self) -> Policy {
+        Policy::default().with_http().with_ports([self.port])
+    }
+
+    fn url(&self, template: &str) -> String {
+        template.replace("PORT", &self.port.to_string())
+    }
+}
+
+/// Hosts that are an address, in every spelling.
+const LITERALS: &[&str] = &[
+    "127.0.0.1",
+    "127.0.0.1.",
+    "127.1",
+    "127.0.1",
+    "127.1.2.3",
+    "127.255.255.254",
+    "2130706433",
+    "017700000001",
+    "0x7f000001",
+    "0x7F.1",
+    "0x7f.0.0.1",
+    "0177.0.0.1",
+    "0177.0.0.01",
+    "0x7F.0x0.0x0.0x1",
+    "127.0x0.0.1",
+    "127.000.000.001",
+    "00000000177.1",
+    "0",
+    "0.0.0.0",
+    "0x0",
+    "00.0.0.0",
+    "10.0.0.1",
+    "10.1",
+    "0x0a000001",
+    "012.0.0.1",
+    "172.16.0.9",
+    "172.31.255.255",
+    "192.168.1.1",
+    "192.168.257",
+    "3232235777",
+    "169.254.169.254",
+    "0xa9fea9fe",
+    "2852039166",
+    "169.254.43518",
+    "100.64.0.1",
+    "100.100.100.200",
+    "192.0.0.192",
+    "198.18.0.1",
+    "224.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "168.63.129.16",
+    "192.0.2.1",
+    "203.0.113.1",
+    "198.51.100.1",
+    "%31%32%37.0.0.1",
+    "127%2e0%2e0%2e1",
+    "%6cocalhost",
+    "１２７.０.０.１",
+    "127。0。0。1",
+    "①②⑦.⓪.⓪.①",
+    "⑯⑨。②⑤④。⑯⑨｡②⑤④",
+    "0ｘ7f.1",
+    "ｌｏｃａｌｈｏｓｔ",
+    "locaⓛhost",
+    "localhost",
+    "LOCALHOST",
+    "localhost.",
+    "a.localhost",
+    "a.LocalHost.",
+    "[::1]",
+    "[::]",
+    "[0:0:0:0:0:0:0:1]",
+    "[0000::0001]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[::FFFF:7F00:0001]",
+    "[::ffff:0:127.0.0.1]",
+    "[::127.0.0.1]",
+    "[64:ff9b::127.0.0.1]",
+    "[64:ff9b:1::7f00:1]",
+    "[2002:7f00:1::]",
+    "[2001:0:7f00:1::]",
+    "[fe80::1]",
+    "[fe80::1%25lo]",
+    "[fe80::1%lo]",
+    "[::1%25lo]",
+    "[fd00::1]",
+    "[fc00::1]",
+    "[fec0::1]",
+    "[ff02::1]",
+    "[2001:db8::1]",
+    "[3fff::1]",
+    "[4000::1]",
+    "[::ffff:169.254.169.254]",
+    "[::ffff:10.0.0.1]",
+    "[fd00:ec2::254]",
+];
+
+/// Whole URLs that may be read in two ways, or that are no URLs of the web.
+const SPELLINGS: &[&str] = &[
+    "http://public.example@127.0.0.1:PORT/",
+    "http://public.example:80@127.0.0.1:PORT/",
+    "http://a:b@[::1]:PORT/",
+    "http://127.0.0.1:PORT\\@public.example/",
+    "http://127.0.0.1:PORT\\.public.example/",
+    "http://127.0.0.1:PORT?@public.example/",
+    "http://127.0.0.1:PORT#@public.example/",
+    "http://public.example%40127.0.0.1:PORT/",
+    "http://127.0.0.1:PORT@public.example/",
+    "http://public.example#@127.0.0.1:PORT/",
+    "http://127.0.0\t.1:PORT/",
+    "\n http://127.0.0.1:PORT/ ",
+    "http:\\\\127.0.0.1:PORT/",
+    "http:127.0.0.1:PORT/",
+    "http:/127.0.0.1:PORT/",
+    "http:////127.0.0.1:PORT/",
+    "HTTP://127.0.0.1:PORT/",
+    "https:127.0.0.1:PORT",
+    "https://127.0.0.1:PORT/",
+    "http://127.0.0.1\u{0}:PORT/",
+    "http://127.0.0.1 :PORT/",
+    "http://127.0.0.1%00.public.example:PORT/",
+    "http://127.0.0.1\u{ad}:PORT/",
+    "http://127.0.0.1:0PORT/",
+    "//127.0.0.1:PORT/",
+    "127.0.0.1:PORT/",
+    "",
+    "http://",
+    "http://:PORT/",
+    "http://[127.0.0.1]:PORT/",
+    "http://[::1:PORT/",
+    "http://::1:PORT/",
+    "ftp://127.0.0.1:PORT/",
+    "ws://127.0.0.1:PORT/",
+    "gopher://127.0.0.1:PORT/_GET",
+    "file://127.0.0.1:PORT/x",
+    "file:///etc/passwd",
+    "data:image/png;base64,AA==",
+    "blob:http://127.0.0.1:PORT/",
+    "jar:http://127.0.0.1:PORT/!/",
+    "unix:/run/docker.sock",
+    "javascript:0",
+    "view-source:http://127.0.0.1:PORT/",
+    "http+unix://127.0.0.1:PORT/",
+    "dict://127.0.0.1:PORT/x",
+    "ldap://127.0.0.1:PORT/",
+];
+
+/// Names, and what they resolve to.
+const ANSWERS: &[(&str, &[&str])] = &[
+    ("intern.example", &["10.0.0.5"]),
+    ("intern.example", &["127.0.0.1"]),
+    ("intern.example.", &["127.0.0.1"]),
+    ("intern.example", &["127.8.8.8"]),
+    ("intern.example", &["0.0.0.0"]),
+    ("intern.example", &["::1"]),
+    ("intern.example", &["::"]),
+    ("intern.example", &["::ffff:127.0.0.1"]),
+    ("intern.example", &["::127.0.0.1"]),
+    ("intern.example", &["64:ff9b::7f00:1"]),
+    ("intern.example", &["2002:7f00:1::"]),
+    ("intern.example", &["fd00::1"]),
+    ("intern.example", &["fe80::1"]),
+    ("mixed.example", &["93.184.216.34", "127.0.0.1"]),
+    ("mixed.example", &["127.0.0.1", "93.184.216.34"]),
+    ("mixed.example", &["93.184.216.34", "2606:4700::1111", "::1"]),
+    ("mixed.example", &["93.184.216.34", "169.254.169.254"]),
+    ("metadata.google.internal", &["169.254.169.254"]),
+    ("127.0.0.1.nip.io", &["127.0.0.1"]),
+    ("0x7f.1.example", &["127.0.0.1"]),
+    ("bücher.example", &["127.0.0.1"]),
+    ("xn--bcher-kva.example", &["127.0.0.1"]),
+    ("１２７.example", &["127.0.0.1"]),
+    ("user:pw@intern.example", &["127.0.0.1"]),
+    ("intern", &["127.0.0.1"]),
+    ("a_b.example", &["127.0.0.1"]),
+    // Where a name says what it is, no answer makes it something else.
+    ("a.localhost", &["93.184.216.34"]),
+    ("127.1", &["93.184.216.34"]),
+];
+
+/// Says why a URL was not fetched.
+async fn refused(fetcher: &Fetcher, url: &str) -> String {
+    let outcome = fetcher.fetch(url, 1_000).await;
+    let error = error_of(outcome.err().unwrap_or_else(|| panic!("{url:?} was fetched")));
+    assert_eq!(error["code"], "E1012", "{url:?}");
+    error["details"]["reason"].as_str().unwrap().to_owned()
+}
+
+/// The rules said no; nobody tried and failed.
+fn is_rule(reason: &str) -> bool {
+    matches!(reason, "blocked_address" | "blocked_scheme" | "blocked_port" | "invalid_url")
+}
+
+// SEC-001, SEC-011: not one of them gets a connection.
+#[test]
+fn sec_001_nothing_inside_is_reached_however_it_is_spelled() {
+    run(async {
+        let trap = Trap::set().await;
+        let inside: &[&str] = &["127.0.0.1"];
+        let literals = LITERALS.iter().map(|host| (format!("http://{host}:PORT/x.png"), inside));
+        let spellings = SPELLINGS.iter().map(|url| ((*url).to_owned(), inside));
+        let answers = ANSWERS.iter().map(|(host, answers)| (format!("http://{host}:PORT/x.png"), *answers));
+        let all: Vec<(String, &[&str])> = literals.chain(spellings).chain(answers).collect();
+        assert!(all.len() >= 150, "{}", all.len());
+        let names = Arc::new(Names::default());
+        let fetcher = Fetcher::new(trap.policy()).with_lookup(Arc::clone(&names) as Arc<dyn Lookup>);
+        for (template, answers) in all {
+            names.set("*", answers);
+            let reason = refused(&fetcher, &trap.url(&template)).await;
+            assert!(is_rule(&reason), "{template:?} {answers:?}: {reason}");
+        }
+        assert_eq!(trap.caught().await, 0);
+    });
+}
+
+// The control: it is the guard that stops them, and nothing else.
+#[test]
+fn sec_001_the_same_listeners_are_reached_by_an_operator_who_trusts_them() {
+    run(async {
+        let trap = Trap::set().await;
+        let names = Arc::new(Names::default());
+        names.set("media.example", &["127.9.9.9"]);
+        for origin in ["http://127.0.0.1:PORT", "http://127.1.2.3:PORT", "http://media.example:PORT"] {
+            let policy = Policy::default().trusting(&trap.url(origin)).unwrap();
+            let fetcher = Fetcher::new(policy).with_lookup(Arc::clone(&names) as Arc<dyn Lookup>);
+            let loaded = fetcher.fetch(&trap.url(&format!("{origin}/x.png")), 1_000).await.unwrap();
+            assert_eq!(loaded.bytes, "inside");
+        }
+        assert_eq!(trap.caught().await, 3);
+    });
+}
+
+/// A server that is trusted sends the client on to each of these.
+const PLACES: &[&str] = &[
+    "http://127.0.0.1:PORT/",
+    "http://[::1]:PORT/",
+    "http://2130706433:PORT/",
+    "//127.1:PORT/",
+    "http://intern.example:PORT/",
+    "http://mixed.example:PORT/",
+    "http://localhost:PORT/",
+    "http://169.254.169.254:PORT/",
+    "http://[::ffff:127.0.0.1]:PORT/",
+    "http://me:pw@127.0.0.1:PORT/",
+    "https://127.0.0.1:PORT/",
+    "\\\\127.0.0.1:PORT\\",
+    "file:///etc/passwd",
+    "ftp://127.0.0.1:PORT/",
+    "data:image/png;base64,AA==",
+    "http://[fe80::1%25lo]:PORT/",
+    "http://①②⑦.⓪.⓪.①:PORT/",
+];
+
+// SEC-011: every redirect starts over.
+#[test]
+fn sec_011_no_redirect_leads_inside() {
+    run(async {
+        let trap = Trap::set().await;
+        let names = Arc::new(Names::default());
+        names.set("media.example", &["127.0.0.1"]);
+        names.set("intern.example", &["127.0.0.1"]);
+        names.set("mixed.example", &["93.184.216.34", "127.0.0.1"]);
+        // Straight, and after two that are harmless.
+        let chains: Vec<Vec<&str>> =
+            PLACES.iter().flat_map(|place| [vec![*place], vec!["/next", "/next", *place]]).collect();
+        let statuses = ["301 m", "302 f", "303 s", "307 t", "308 p"].into_iter().cycle();
+        let places = chains.iter().flatten().zip(statuses);
+        let script = places
+            .map(|(place, status)| Reply::new(status, &format!("location: {}", trap.url(place)), "").act());
+        let server = Server::start(script.collect()).await;
+        let origin = server.url.replace("127.0.0.1", "media.example");
+        let policy = trap.policy().trusting(&origin).unwrap();
+        let fetcher = Fetcher::new(policy).with_lookup(names);
+        for chain in &chains {
+            let before = server.seen().len();
+            let reason = refused(&fetcher, &format!("{origin}/a")).await;
+            assert!(is_rule(&reason), "{chain:?}: {reason}");
+            assert_eq!(server.seen().len() - before, chain.len(), "{chain:?}");
+        }
+        assert_eq!(trap.caught().await, 0);
+    });
+}
+
+// SEC-011: a name that was public when somebody looked, and is not when it is dialled.
+#[test]
+fn sec_011_rebinding_does_not_help() {
+    run(async {
+        let trap = Trap::set().await;
+        let names = Arc::new(Names::default());
+        let url = trap.url("http://rebind.example:PORT/x.png");
+        names.set("rebind.example", &["93.184.216.34"]);
+        assert!(check_url(&url, |host| names.of(host), &trap.policy()).is_ok());
+        names.set("rebind.example", &["127.0.0.1"]);
+        let fetcher = Fetcher::new(trap.policy()).with_lookup(Arc::clone(&names) as Arc<dyn Lookup>);
+        let error = error_of(fetcher.fetch(&url, 1_000).await.unwrap_err());
+        assert_eq!(error["details"]["reason"], "blocked_address");
+        // There was no second question whose answer could have been dialled.
+        assert_eq!(*names.asked.lock().unwrap(), ["rebind.example"]);
+        assert_eq!(trap.caught().await, 0);
+    });
+}
