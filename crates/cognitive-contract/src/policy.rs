@@ -3,7 +3,7 @@
 
 use crate::code::ErrorCode;
 use crate::failure::Failure;
-use crate::manifest::{Allow, Manifest, ToolPolicy};
+use crate::manifest::{Allow, Manifest, Policies, ToolPolicy, Tools};
 
 /// What a tool touches. A policy that denies the class denies the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,20 +57,50 @@ pub struct Tool<'a> {
 /// Why a module may not use a tool; `None` allows it. A denied tool is neither offered nor executed.
 #[must_use]
 pub fn tool_refusal(manifest: &Manifest, tool: Tool<'_>) -> Option<Failure> {
-    let listed = |list: &[String]| list.iter().any(|each| each == tool.name);
-    let name = tool.name;
-    let reason = if !manifest.policies.tools {
-        format!("the module uses no tools, asked for: `{name}`")
-    } else if listed(&manifest.tools.denied) {
-        format!("the module denies the tool: `{name}`")
-    } else if manifest.tools.policy == ToolPolicy::DenyByDefault && !listed(&manifest.tools.allowed) {
-        format!("the module does not list the tool: `{name}`")
-    } else {
-        let mut classes = Class::of_tool(name).iter().chain(tool.classes);
-        let denied = classes.find(|class| policy(manifest, **class) == Allow::Deny)?;
-        format!("policy denies {} for the tool: `{name}`", denied.words())
-    };
-    Some(Failure::new(ErrorCode::PermissionDenied, reason))
+    ToolLaw { policies: &manifest.policies, lists: vec![&manifest.tools] }.refusal(tool)
+}
+
+/// What binds the use of tools: the manifest of a module and those of the modules that call it. Deny wins. (COMP-090)
+#[derive(Debug, Clone)]
+pub struct ToolLaw<'a> {
+    /// What all of them together let it reach.
+    pub policies: &'a Policies,
+    /// The lists of all of them, its own first.
+    pub lists: Vec<&'a Tools>,
+}
+
+impl ToolLaw<'_> {
+    /// Why a tool may not be used; `None` allows it.
+    #[must_use]
+    pub fn refusal(&self, tool: Tool<'_>) -> Option<Failure> {
+        let name = tool.name;
+        let reason = if self.policies.tools {
+            self.listed_against(name).or_else(|| self.class_against(tool))?
+        } else {
+            format!("the module uses no tools, asked for: `{name}`")
+        };
+        Some(Failure::new(ErrorCode::PermissionDenied, reason))
+    }
+
+    fn listed_against(&self, name: &str) -> Option<String> {
+        let listed = |list: &[String]| list.iter().any(|each| each == name);
+        self.lists.iter().enumerate().find_map(|(above, tools)| {
+            let who = if above == 0 { "the module" } else { "a calling module" };
+            if listed(&tools.denied) {
+                Some(format!("{who} denies the tool: `{name}`"))
+            } else if tools.policy == ToolPolicy::DenyByDefault && !listed(&tools.allowed) {
+                Some(format!("{who} does not list the tool: `{name}`"))
+            } else {
+                None
+            }
+        })
+    }
+
+    fn class_against(&self, tool: Tool<'_>) -> Option<String> {
+        let mut classes = Class::of_tool(tool.name).iter().chain(tool.classes);
+        let denied = classes.find(|class| policy(self.policies, **class) == Allow::Deny)?;
+        Some(format!("policy denies {} for the tool: `{}`", denied.words(), tool.name))
+    }
 }
 
 impl Class {
@@ -84,12 +114,12 @@ impl Class {
     }
 }
 
-fn policy(manifest: &Manifest, class: Class) -> Allow {
+fn policy(policies: &Policies, class: Class) -> Allow {
     match class {
-        Class::Network => manifest.policies.network,
-        Class::FilesystemWrite => manifest.policies.filesystem_write,
-        Class::SideEffects => manifest.policies.side_effects,
-        Class::CodeExecution => manifest.policies.code_execution,
+        Class::Network => policies.network,
+        Class::FilesystemWrite => policies.filesystem_write,
+        Class::SideEffects => policies.side_effects,
+        Class::CodeExecution => policies.code_execution,
     }
 }
 
@@ -157,6 +187,25 @@ mod tests {
         let manifest =
             json!({ "policies": { "tools_allowed": false }, "tools": { "allowed": ["calculator"] } });
         assert!(!allowed(manifest, "calculator"));
+    }
+
+    // COMP-090: what a caller does not list, its children do not use either.
+    #[test]
+    fn comp_090_pol_003_the_lists_of_callers_count_too() {
+        let manifest = |tools: Value| Manifest::from_value(&json!({ "tools": tools }), Format::V22).unwrap();
+        let child = manifest(json!({ "allowed": ["calculator"] }));
+        for (caller, allowed) in [
+            (json!({}), false),
+            (json!({ "allowed": ["calculator"] }), true),
+            (json!({ "policy": "allow_by_default" }), true),
+            (json!({ "policy": "allow_by_default", "denied": ["calculator"] }), false),
+        ] {
+            let caller = manifest(caller);
+            let law = ToolLaw { policies: &child.policies, lists: vec![&child.tools, &caller.tools] };
+            let refusal = law.refusal(Tool { name: "calculator", classes: &[] });
+            assert_eq!(refusal.is_none(), allowed, "{:?}", caller.tools);
+            assert!(refusal.is_none_or(|refusal| refusal.message().starts_with("a calling module")));
+        }
     }
 
     #[test]

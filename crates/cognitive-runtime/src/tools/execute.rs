@@ -1,0 +1,98 @@
+//! One call of one tool: may it be, are its arguments right, does it end in time, is its result short enough?
+//! Whatever goes wrong becomes a reply that the model can read; nothing here ends a run.
+
+use std::time::{Duration, Instant};
+
+use cognitive_contract::policy::{Tool as Asked, ToolLaw};
+use cognitive_contract::tools::{ToolBox, ToolCall, ToolOutcome, ToolReply, ToolSpec, ToolUse, asked};
+use serde_json::{Value, json};
+
+use super::alarm;
+use crate::panics;
+
+/// The longest result that a model is told, in bytes of JSON. More would crowd out the input.
+const LONGEST_RESULT: usize = 64 * 1024;
+
+/// Calls one tool, if the law allows it, within the time that remains.
+pub(crate) async fn execute(
+    tools: &ToolBox,
+    law: &ToolLaw<'_>,
+    call: &ToolCall,
+    remaining: Duration,
+) -> (ToolReply, ToolUse) {
+    let started = Instant::now();
+    let outcome = match allowed(tools, law, &call.name) {
+        Ok(spec) => run(tools, spec, call, remaining).await,
+        Err(refused) => Err(refused),
+    };
+    let (reply, word) = match outcome {
+        Ok(content) => (ToolReply { content, ok: true }, ToolOutcome::Ok),
+        Err((outcome, reason)) => (error(&reason), outcome),
+    };
+    (reply, ToolUse::new(&call.name, word, started.elapsed()))
+}
+
+/// A call that is not made because there are enough of them in this turn.
+pub(crate) fn one_too_many(call: &ToolCall, most: usize) -> (ToolReply, ToolUse) {
+    let reply = error(&format!("more than {most} calls in one turn; this one was not made"));
+    (reply, ToolUse::new(&call.name, ToolOutcome::TooMany, Duration::ZERO))
+}
+
+/// The tool of this name, if it may be used. Asked for every call, whatever the model was offered. (POL-004)
+pub(crate) fn allowed<'a>(
+    tools: &'a ToolBox,
+    law: &ToolLaw<'_>,
+    name: &str,
+) -> Result<&'a ToolSpec, Refused> {
+    let spec = tools.spec(name);
+    let tool = spec.map_or(Asked { name, classes: &[] }, asked);
+    if let Some(refusal) = law.refusal(tool) {
+        let reason = format!("{}: {}", refusal.code().number(), refusal.message());
+        return Err((ToolOutcome::Denied, reason));
+    }
+    spec.ok_or_else(|| (ToolOutcome::Unknown, "there is no such tool".to_owned()))
+}
+
+/// How it went, and what the model is told.
+type Refused = (ToolOutcome, String);
+
+async fn run(
+    tools: &ToolBox,
+    spec: &ToolSpec,
+    call: &ToolCall,
+    remaining: Duration,
+) -> Result<String, Refused> {
+    let arguments = arguments(tools, call).map_err(|reason| (ToolOutcome::InvalidArguments, reason))?;
+    let Some(tool) = tools.get(&call.name) else {
+        return Err((ToolOutcome::Unknown, "there is no such tool".to_owned()));
+    };
+    let time = spec.timeout.min(remaining);
+    // The call begins inside the future, so that a panic there is caught as well.
+    let called = panics::catch(async { tool.call(&arguments).await });
+    let result = match alarm::within(time, called).await {
+        None => return Err((ToolOutcome::TimedOut, "the tool took too long".to_owned())),
+        Some(Err(panics::Panicked)) => return Err((ToolOutcome::Failed, "the tool failed".to_owned())),
+        Some(Ok(Err(reason))) => return Err((ToolOutcome::Failed, reason.to_string())),
+        Some(Ok(Ok(result))) => result.to_string(),
+    };
+    if result.len() > LONGEST_RESULT {
+        let reason = format!("the result has {} bytes, at most {LONGEST_RESULT} are passed on", result.len());
+        return Err((ToolOutcome::TooLarge, reason));
+    }
+    Ok(result)
+}
+
+/// The arguments as a value that satisfies the schema. No text is the way of some models to say that there are none.
+fn arguments(tools: &ToolBox, call: &ToolCall) -> Result<Value, String> {
+    let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+    let value = serde_json::from_str(text).map_err(|_| "the arguments are not JSON".to_owned())?;
+    tools.objection(&call.name, &value).map_or(Ok(value), |why| Err(format!("wrong arguments: {why}")))
+}
+
+fn error(reason: &str) -> ToolReply {
+    let short: String = reason.chars().take(LONGEST_REASON).collect();
+    ToolReply { content: json!({ "error": short }).to_string(), ok: false }
+}
+
+/// The longest reason that a model is told, in characters. A tool's own words may be anything.
+const LONGEST_REASON: usize = 2_000;

@@ -1,0 +1,41 @@
+//! Tools for models that can call functions: the two that come along, and the dialogue in which a model uses them.
+//! A tool that the module or a caller of it denies is neither offered nor run. (POL-001…006, S-35)
+//!
+//! `built_in` is the box that every [`Host`](crate::Host) begins with; more tools come from whoever builds the host.
+//! What a tool returns is data: it goes to the model as it is and is read by nothing here.
+
+pub(crate) mod alarm;
+mod current_time;
+mod execute;
+mod held;
+mod json_query;
+mod talk;
+
+use cognitive_contract::tools::ToolBox;
+
+use crate::clock::Clock;
+
+pub use current_time::CurrentTime;
+pub use json_query::JsonQuery;
+pub(crate) use talk::Talk;
+
+/// The tools that come along: `current_time` and `json_query`. Neither reaches anything outside.
+#[must_use]
+pub fn built_in(clock: &Clock) -> ToolBox {
+    ToolBox::default().trusting(CurrentTime::new(clock.clone())).trusting(JsonQuery)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_fit_into_a_box_and_need_nothing() {
+        let tools = ToolBox::default().with(CurrentTime::new(Clock::new())).unwrap().with(JsonQuery).unwrap();
+        let built_in = built_in(&Clock::new());
+        assert!(tools.specs().eq(built_in.specs()));
+        let names: Vec<&str> = tools.specs().map(|spec| spec.name.as_str()).collect();
+        assert_eq!(names, ["current_time", "json_query"]);
+        assert!(tools.specs().all(|spec| spec.needs.is_empty()));
+    }
+}

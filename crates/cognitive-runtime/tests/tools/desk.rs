@@ -1,0 +1,311 @@
+//! A model that asks for tools by a script, tools that note how they are used, and a host around them. Judges nothing.
+
+use std::collections::BTreeMap;
+use std::future::{pending, poll_fn};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use cognitive_contract::policy::Class;
+use cognitive_contract::ports::{
+    AuditLog, AuditRecord, CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider,
+    ProviderError, Usage,
+};
+use cognitive_contract::stream::Chunk;
+use cognitive_contract::tools::{FUNCTION_CALLING, Tool, ToolBox, ToolCall, ToolError, ToolSpec};
+use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_library::{Folder, LoadError, load};
+use cognitive_runtime::host::ModuleSource;
+use cognitive_runtime::{Host, RunRequest, run, stream};
+use serde_json::{Value, json};
+
+/// One turn of the model.
+#[derive(Clone)]
+pub struct Turn {
+    text: String,
+    calls: Vec<(&'static str, String)>,
+}
+
+/// A turn that asks for tools.
+pub fn wants(calls: &[(&'static str, Value)]) -> Turn {
+    let calls = calls.iter().map(|(name, arguments)| (*name, arguments.to_string())).collect();
+    Turn { text: String::new(), calls }
+}
+
+/// The same with arguments that are whatever text.
+pub fn wants_text(name: &'static str, arguments: &str) -> Turn {
+    Turn { text: String::new(), calls: vec![(name, arguments.to_owned())] }
+}
+
+/// A turn that is the answer.
+pub fn says(rationale: &str) -> Turn {
+    let answer = json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
+                         "data": { "rationale": rationale } });
+    Turn { text: answer.to_string(), calls: Vec::new() }
+}
+
+impl Turn {
+    /// What the model says besides.
+    pub fn saying(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.text);
+        self
+    }
+}
+
+/// What happened at the desk.
+#[derive(Default)]
+pub struct Seen {
+    pub calls: Vec<ModelCall>,
+    pub used: Vec<(String, Value)>,
+    pub records: Vec<AuditRecord>,
+    pub dropped: usize,
+}
+
+type Shared = Arc<Mutex<Seen>>;
+
+/// Follows its script and keeps to the last turn of it.
+struct Model {
+    script: Vec<Turn>,
+    seen: Shared,
+    capabilities: &'static [&'static str],
+}
+
+impl Provider for Model {
+    fn name(&self) -> &'static str {
+        "model"
+    }
+
+    fn capabilities(&self) -> &[&str] {
+        self.capabilities
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        let mut seen = self.seen.lock().unwrap();
+        let turn = self.script.get(seen.calls.len()).or(self.script.last()).unwrap().clone();
+        seen.calls.push(call.clone());
+        drop(seen);
+        for piece in turn.text.split_inclusive(' ') {
+            sink.piece(piece);
+        }
+        let mut end = ModelEnd::complete("m", DecodeMode::Prompt);
+        end.usage = Some(Usage { input_tokens: 10, output_tokens: 1 });
+        let call = |(index, (name, arguments)): (usize, &(&str, String))| ToolCall {
+            id: format!("call_{index}"),
+            name: (*name).to_owned(),
+            arguments: arguments.clone(),
+        };
+        end.tool_calls = turn.calls.iter().enumerate().map(call).collect();
+        Box::pin(async { Ok(end) })
+    }
+}
+
+/// How a tool behaves.
+#[derive(Clone)]
+pub enum Does {
+    Return(Value),
+    Fail(&'static str),
+    Panic,
+    Hang,
+}
+
+struct Noted {
+    name: &'static str,
+    needs: Vec<Class>,
+    does: Does,
+    seen: Shared,
+}
+
+/// Notes that a call was dropped before it was done.
+struct Guard(Shared);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().dropped += 1;
+    }
+}
+
+impl Tool for Noted {
+    fn spec(&self) -> ToolSpec {
+        let parameters = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+        let spec = ToolSpec::new(self.name, "A tool.", parameters).needing(&self.needs);
+        spec.within(Duration::from_millis(20))
+    }
+
+    fn call<'a>(&'a self, arguments: &'a Value) -> PortFuture<'a, Result<Value, ToolError>> {
+        self.seen.lock().unwrap().used.push((self.name.to_owned(), arguments.clone()));
+        Box::pin(async {
+            match &self.does {
+                Does::Return(value) => Ok(value.clone()),
+                Does::Fail(reason) => Err(ToolError::new(*reason)),
+                Does::Panic => panic!("a tool with a fault"),
+                Does::Hang => {
+                    let _guard = Guard(Arc::clone(&self.seen));
+                    pending().await
+                }
+            }
+        })
+    }
+}
+
+struct Books(Shared);
+
+impl AuditLog for Books {
+    fn record(&self, record: &AuditRecord) -> Result<(), String> {
+        self.0.lock().unwrap().records.push(record.clone());
+        Ok(())
+    }
+}
+
+#[derive(Clone, Default)]
+struct Modules(BTreeMap<String, Arc<Module>>);
+
+impl ModuleSource for Modules {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        let found = self.0.get(name).cloned();
+        found.ok_or_else(|| Failure::new(ErrorCode::ModuleNotFound, format!("no module: `{name}`")))
+    }
+}
+
+/// A host with one module `sample`, or more, and the tools of the test.
+pub struct Desk {
+    modules: Modules,
+    pub seen: Shared,
+    tools: ToolBox,
+    script: Vec<Turn>,
+    capabilities: &'static [&'static str],
+}
+
+impl Desk {
+    pub fn new(manifest: Value, script: Vec<Turn>) -> Self {
+        let mut desk = Self {
+            modules: Modules::default(),
+            seen: Shared::default(),
+            tools: ToolBox::default(),
+            script,
+            capabilities: &["json_mode", FUNCTION_CALLING],
+        };
+        desk.module("sample", manifest, "Do it.");
+        desk
+    }
+
+    pub fn module(&mut self, name: &str, mut manifest: Value, prompt: &str) {
+        manifest["name"] = json!(name);
+        manifest["version"] = json!("1.2.3");
+        manifest["tier"] = json!("decision");
+        let schema =
+            json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } });
+        let files = BTreeMap::from([
+            ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
+            ("schema.json".to_owned(), schema.to_string().into_bytes()),
+            ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
+        ]);
+        let module = load(&Folder::memory(name, files)).map_err(LoadError::into_failure);
+        self.modules.0.insert(name.to_owned(), Arc::new(module.unwrap()));
+    }
+
+    /// A tool of the host.
+    pub fn tool(mut self, name: &'static str, needs: &[Class], does: Does) -> Self {
+        let tool = Noted { name, needs: needs.to_vec(), does, seen: Arc::clone(&self.seen) };
+        self.tools = self.tools.with(tool).unwrap();
+        self
+    }
+
+    /// A model that cannot call functions.
+    pub fn without_functions(mut self) -> Self {
+        self.capabilities = &["json_mode"];
+        self
+    }
+
+    pub fn host(&self) -> Host {
+        let (script, seen) = (self.script.clone(), Arc::clone(&self.seen));
+        let model = Model { script, seen, capabilities: self.capabilities };
+        let mut host = Host::new(Arc::new(self.modules.clone()), Arc::new(model));
+        host.audit = Some(Arc::new(Books(Arc::clone(&self.seen))));
+        for spec in self.tools.specs() {
+            // The box of the host has the built-in tools already.
+            assert!(host.tools.spec(&spec.name).is_none());
+        }
+        host.tools = self.tools.clone();
+        host
+    }
+
+    pub fn run(&self) -> Value {
+        self.request(RunRequest::new("sample", json!({})))
+    }
+
+    pub fn request(&self, request: RunRequest) -> Value {
+        serde_json::to_value(block_on(run(&self.host(), request, &mut NullSink))).unwrap()
+    }
+
+    /// The chunks of a streamed run.
+    pub fn stream(&self) -> Vec<Value> {
+        let chunks = Mutex::new(Vec::new());
+        let keep = |chunk: Chunk| chunks.lock().unwrap().push(serde_json::to_value(&chunk).unwrap());
+        block_on(stream(&self.host(), RunRequest::new("sample", json!({})), keep));
+        chunks.into_inner().unwrap()
+    }
+
+    /// What the model was offered in each call.
+    pub fn offered(&self) -> Vec<Vec<String>> {
+        let names = |call: &ModelCall| call.tools.iter().map(|spec| spec.name.clone()).collect();
+        self.seen.lock().unwrap().calls.iter().map(names).collect()
+    }
+
+    /// The tools that really ran.
+    pub fn ran(&self) -> Vec<String> {
+        self.seen.lock().unwrap().used.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// What the model was told of its calls, by the last request.
+    pub fn told(&self) -> Vec<Value> {
+        let seen = self.seen.lock().unwrap();
+        let rounds = &seen.calls.last().unwrap().rounds;
+        let replies = rounds.iter().flat_map(|round| &round.calls);
+        replies.map(|(_, reply)| serde_json::from_str(&reply.content).unwrap()).collect()
+    }
+
+    /// Event, success and code of every record but those of whole runs.
+    pub fn records(&self) -> Vec<(&'static str, bool, Option<String>)> {
+        let seen = self.seen.lock().unwrap();
+        let records = seen.records.iter().filter(|record| record.event != "run");
+        records.map(|record| (record.event, record.ok, record.code.clone())).collect()
+    }
+}
+
+/// Wakes the thread of a test.
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// Becomes ready after it was polled once: a run has come as far as it can.
+pub async fn once_polled() {
+    let mut polled = false;
+    poll_fn(|context| {
+        if polled {
+            return Poll::Ready(());
+        }
+        polled = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
