@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use cognitive_contract::media::Category;
 use cognitive_contract::ports::{Provider, ProviderError};
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -35,6 +36,9 @@ pub struct ProviderConfig {
     pub key: Option<Secret>,
     /// The address, if not the usual one. For [`Kind::Ollama`] a host is enough.
     pub base_url: Option<String>,
+    /// The kinds of media that the model understands, if not those that its service documents. Only the owner of a
+    /// server knows what its model can see.
+    pub media: Option<Vec<Category>>,
     /// Whether proxies are used.
     pub proxies: Proxies,
     /// How waiting between tries is done.
@@ -60,6 +64,7 @@ impl ProviderConfig {
             model: None,
             key: None,
             base_url: None,
+            media: None,
             proxies: Proxies::default(),
             pause: Arc::new(RealPause),
         }
@@ -83,6 +88,13 @@ impl ProviderConfig {
     #[must_use]
     pub fn with_base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = Some(base_url.into());
+        self
+    }
+
+    /// Says which kinds of media the model understands.
+    #[must_use]
+    pub fn with_media(mut self, media: impl Into<Vec<Category>>) -> Self {
+        self.media = Some(media.into());
         self
     }
 
@@ -126,11 +138,12 @@ pub(crate) fn remote(config: &ProviderConfig) -> Result<Remote, ProviderError> {
     let wire = wire(config, &base)?;
     Ok(Remote {
         name: config.kind.name(),
-        memory: Memory::new(wire.ladder(), wire.target(), wire.without()),
+        memory: Memory::new(wire.ladder(), wire.target(), wire.without()).alone(wire.without_beside_tools()),
         wire,
         client: client(&base, proxies(config.proxies, &base))?,
         redactor: Redactor::new(config.key.as_ref(), Some(&base)),
         pause: Arc::clone(&config.pause),
+        media: config.media.clone(),
     })
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cognitive_contract::ports::{ModelCall, ProviderError};
 
 use crate::complaint::Complaint;
-use crate::llm::turns;
+use crate::llm::{media, turns};
 use crate::redact::{Redactor, quotes};
 use crate::retry::Again;
 
@@ -117,7 +117,11 @@ impl Reporter<'_> {
     pub(crate) fn quote(&self, complaint: &Complaint) -> Option<String> {
         let text = self.redactor.clean(&complaint.text);
         let repeats = self.call.is_some_and(|call| {
-            quotes(&text, &call.instructions) || turns(call).any(|(_, said)| quotes(&text, said))
+            let told = call.rounds.iter().flat_map(|round| &round.calls);
+            let told = told.flat_map(|(call, reply)| [call.arguments.as_str(), &reply.content]);
+            let said = turns(call).map(|(_, said)| said).chain(told).any(|said| quotes(&text, said));
+            said || quotes(&text, &call.instructions)
+                || call.media.iter().any(|medium| quotes(&text, media::beginning(medium)))
         });
         (!text.is_empty() && !repeats).then_some(text)
     }
@@ -184,16 +188,28 @@ pub(crate) fn is_tls(error: &reqwest::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
+
     use super::*;
     use crate::secret::Secret;
 
     fn fault(status: u16, body: &str) -> Fault {
         let redactor = Redactor::new(Secret::new("k3y-of-ours").as_ref(), None);
-        let call = ModelCall::new(
+        let mut call = ModelCall::new(
             "Do it.".to_owned(),
             "Patient Zero lives at 12 Long Road, Smalltown".to_owned(),
             0.0,
         );
+        let asked = ToolCall {
+            id: "a".into(),
+            name: "find".into(),
+            arguments: r#"{"who":"Patient One, who lives at 7 Short Lane in Bigtown"}"#.into(),
+        };
+        let told = ToolReply {
+            content: r#"{"disease":"one that nobody but the patient should know of"}"#.into(),
+            ok: true,
+        };
+        call.rounds = vec![ToolRound { turn: serde_json::Value::Null, calls: vec![(asked, told)] }];
         Reporter { name: "svc", redactor: &redactor, call: Some(&call) }.status(status, None, body.as_bytes())
     }
 
@@ -253,8 +269,14 @@ mod tests {
     fn err_015_what_the_service_quotes_stays_here() {
         let key = fault(401, &said("bad key k3y-of-ours")).error.to_string();
         assert_eq!(key, "provider refused the request: svc answered 401: bad key [redacted]");
-        let prompt = said("cannot parse 'Patient Zero lives at 12 Long Road, Smalltown'");
-        assert_eq!(fault(400, &prompt).error, ProviderError::Unexpected("svc answered 400".to_owned()));
+        for quoted in [
+            "cannot parse 'Patient Zero lives at 12 Long Road, Smalltown'",
+            r#"bad arguments: {"who":"Patient One, who lives at 7 Short Lane in Bigtown"}"#,
+            r#"bad result: {"disease":"one that nobody but the patient should know of"}"#,
+        ] {
+            let error = fault(400, &said(quoted)).error;
+            assert_eq!(error, ProviderError::Unexpected("svc answered 400".to_owned()), "{quoted}");
+        }
     }
 
     #[test]

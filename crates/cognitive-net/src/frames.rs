@@ -5,7 +5,7 @@
 use crate::sse::{Lines, Sse, TooLong};
 
 /// The largest event. Services cut their answers into words, so this is generous.
-const LONGEST_EVENT: usize = 4 * 1024 * 1024;
+pub(crate) const LONGEST_EVENT: usize = 4 * 1024 * 1024;
 
 /// How a service was asked to send its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,22 +41,22 @@ pub(crate) enum Frames {
     /// One document: the service ignored that it was asked to stream.
     Whole(Vec<u8>),
     /// Nothing but white space so far.
-    Undecided(Shape),
+    Undecided(Shape, usize),
 }
 
 impl Frames {
-    /// A decoder for a body with this content type.
-    pub(crate) fn new(content_type: &str, asked: Shape) -> Result<Self, Unreadable> {
+    /// A decoder for a body with this content type, whose events may be so many bytes long.
+    pub(crate) fn new(content_type: &str, asked: Shape, longest: usize) -> Result<Self, Unreadable> {
         let kind = content_type.to_ascii_lowercase();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         if kind.contains("html") {
             return Err(Unreadable::Page);
         }
         Ok(match (kind, asked) {
-            ("text/event-stream", _) => Self::Events(Sse::new(LONGEST_EVENT)),
-            ("application/x-ndjson" | "application/jsonl", _) => Self::Lines(Lines::new(LONGEST_EVENT)),
+            ("text/event-stream", _) => Self::Events(Sse::new(longest)),
+            ("application/x-ndjson" | "application/jsonl", _) => Self::Lines(Lines::new(longest)),
             ("application/json", Shape::Lines) => Self::Whole(Vec::new()),
-            _ => Self::Undecided(asked),
+            _ => Self::Undecided(asked, longest),
         })
     }
 
@@ -69,10 +69,10 @@ impl Frames {
                 document.extend_from_slice(bytes);
                 Ok(())
             }
-            Self::Undecided(asked) => {
+            Self::Undecided(asked, longest) => {
                 // White space before the first byte means nothing in any of the forms.
                 let Some(first) = first_byte(bytes) else { return Ok(()) };
-                *self = decide(first, *asked)?;
+                *self = decide(first, *asked, *longest)?;
                 self.push(bytes, frames)
             }
         }
@@ -81,7 +81,7 @@ impl Frames {
     /// The bytes are over; adds what is only complete now.
     pub(crate) fn finish(&mut self, frames: &mut Vec<String>) {
         match self {
-            Self::Events(_) | Self::Undecided(_) => {}
+            Self::Events(_) | Self::Undecided(..) => {}
             Self::Lines(decoder) => decoder.finish(frames),
             Self::Whole(document) => frames.push(String::from_utf8_lossy(document).into_owned()),
         }
@@ -94,12 +94,12 @@ fn first_byte(bytes: &[u8]) -> Option<u8> {
     bytes.find(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xEF | 0xBB | 0xBF))
 }
 
-fn decide(first: u8, asked: Shape) -> Result<Frames, Unreadable> {
+fn decide(first: u8, asked: Shape, longest: usize) -> Result<Frames, Unreadable> {
     match (first, asked) {
         (b'<', _) => Err(Unreadable::Page),
         (b'{' | b'[', Shape::Events) => Ok(Frames::Whole(Vec::new())),
-        (_, Shape::Events) => Ok(Frames::Events(Sse::new(LONGEST_EVENT))),
-        (_, Shape::Lines) => Ok(Frames::Lines(Lines::new(LONGEST_EVENT))),
+        (_, Shape::Events) => Ok(Frames::Events(Sse::new(longest))),
+        (_, Shape::Lines) => Ok(Frames::Lines(Lines::new(longest))),
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn read(content_type: &str, asked: Shape, pieces: &[&str]) -> Result<Vec<String>, Unreadable> {
-        let mut decoder = Frames::new(content_type, asked)?;
+        let mut decoder = Frames::new(content_type, asked, LONGEST_EVENT)?;
         let mut frames = Vec::new();
         for piece in pieces {
             decoder.push(piece.as_bytes(), &mut frames)?;

@@ -1,4 +1,5 @@
-//! Outbound HTTP: the model providers behind one port, and the download of one public file.
+//! Outbound HTTP: the model providers behind one port, media that a caller names by URL, and the download of one
+//! public file.
 //!
 //! [`provider`] turns a [`ProviderConfig`] into a [`Provider`](cognitive_contract::ports::Provider). Whatever the service,
 //! the same holds: it is always asked to stream; it is bound to the lowered contract where it can be, and what it refuses
@@ -7,7 +8,8 @@
 //!
 //! Read the modules in this order: `kind` and `config` (what can be asked), `llm` (one file per service, and
 //! `llm::remote`, the one loop that all of them share), `complaint` and `fault` (what a service or the network says
-//! when it goes wrong), `retry`, `client`, `frames` and `sse` (the wire), `secret` and `redact`, `probe`, `download`.
+//! when it goes wrong), `retry`, `client`, `frames` and `sse` (the wire), `secret` and `redact`, `probe`, `download`,
+//! `otlp` (spans for a collector), and [`fetch`], which trusts nobody.
 //!
 //! ```
 //! use cognitive_net::{Kind, ProviderConfig, Secret, provider};
@@ -29,9 +31,11 @@ mod complaint;
 mod config;
 mod download;
 mod fault;
+pub mod fetch;
 mod frames;
 mod kind;
 mod llm;
+mod otlp;
 mod probe;
 mod redact;
 mod retry;
@@ -41,6 +45,7 @@ mod sse;
 pub use config::{ProviderConfig, Proxies, provider};
 pub use download::{Download, DownloadError, FileSink};
 pub use kind::Kind;
+pub use otlp::{SpanExporter, SpanWorker, span_exporter};
 pub use probe::{Probe, probe};
 pub use retry::{Pause, RealPause};
 pub use secret::Secret;

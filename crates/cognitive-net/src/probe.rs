@@ -7,7 +7,7 @@ use cognitive_contract::ports::ProviderError;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use crate::client::{Body, BodyError, beginning};
+use crate::client::{Answer, BodyError, LONGEST_BODY, beginning};
 use crate::config::{ProviderConfig, remote};
 use crate::fault::Reporter;
 use crate::llm::remote::Remote;
@@ -49,13 +49,13 @@ async fn list(remote: &Remote) -> Result<Value, ProviderError> {
         let asked = retry_after(response.headers(), SystemTime::now());
         return Err(reporter.status(status.as_u16(), asked, &beginning(response).await).error);
     }
-    let (mut body, mut piece, mut text) = (Body::new(response), Vec::new(), Vec::new());
+    let (mut body, mut piece, mut text) = (Answer::new(response, LONGEST_BODY), Vec::new(), Vec::new());
     loop {
         match body.next(&mut piece).await {
             Ok(true) => text.extend_from_slice(&piece),
             Ok(false) => break,
             Err(BodyError::Lost(error)) => return Err(reporter.transport(&error).error),
-            Err(BodyError::TooLong) => return Err(reporter.unreadable("far too much").error),
+            Err(BodyError::TooLong(_)) => return Err(reporter.unreadable("far too much").error),
         }
     }
     serde_json::from_slice(&text).map_err(|_| reporter.unreadable("something that is not JSON").error)

@@ -16,21 +16,20 @@ struct LineCutter {
 }
 
 impl LineCutter {
-    /// Takes one byte; `true` if it ended the line that now stands in `line`.
-    fn take(&mut self, byte: u8) -> bool {
-        let second_half = self.after_cr && byte == b'\n';
-        self.after_cr = byte == b'\r';
-        match byte {
-            _ if second_half => false,
-            b'\r' | b'\n' => {
-                self.strip_mark();
-                true
-            }
-            other => {
-                self.line.push(other);
-                false
-            }
+    /// Takes bytes up to the end of the present line; `true` if that end is there, and the line now stands in `line`.
+    fn take(&mut self, bytes: &mut &[u8]) -> bool {
+        if self.after_cr {
+            *bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
+        let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+        let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+        self.line.extend_from_slice(line);
+        self.after_cr = rest.first() == Some(&b'\r');
+        *bytes = rest.get(1..).unwrap_or_default();
+        if end.is_some() {
+            self.strip_mark();
+        }
+        end.is_some()
     }
 
     fn strip_mark(&mut self) {
@@ -58,12 +57,14 @@ impl Sse {
     }
 
     /// Takes the next bytes and adds the data of each event that they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8], events: &mut Vec<String>) -> Result<(), TooLong> {
-        for byte in bytes {
-            if self.lines.take(*byte) {
-                self.line_is_over(events);
-            } else if self.lines.line.len().saturating_add(self.data.len()) > self.longest {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<String>) -> Result<(), TooLong> {
+        while !bytes.is_empty() {
+            let whole = self.lines.take(&mut bytes);
+            if self.lines.line.len().saturating_add(self.data.len()) > self.longest {
                 return Err(TooLong);
+            }
+            if whole {
+                self.line_is_over(events);
             }
         }
         Ok(())
@@ -111,12 +112,14 @@ impl Lines {
     }
 
     /// Takes the next bytes and adds each line that they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8], events: &mut Vec<String>) -> Result<(), TooLong> {
-        for byte in bytes {
-            if self.lines.take(*byte) {
-                self.line_is_over(events);
-            } else if self.lines.line.len() > self.longest {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<String>) -> Result<(), TooLong> {
+        while !bytes.is_empty() {
+            let whole = self.lines.take(&mut bytes);
+            if self.lines.line.len() > self.longest {
                 return Err(TooLong);
+            }
+            if whole {
+                self.line_is_over(events);
             }
         }
         Ok(())

@@ -1,13 +1,18 @@
 //! The Messages API of Anthropic. Thinking is not part of an answer and is skipped; there is no seed.
 
 use cognitive_contract::lower::Target;
+use cognitive_contract::media::{Category, Form, MediaPart};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
+use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use crate::complaint::Complaint;
 use crate::frames::Shape;
+use crate::llm::borrowed::Node;
+use crate::llm::calls::declaration;
+use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
 use crate::llm::{REFUSED, Reading, Wire, count, messages, names_in, text_of};
 
@@ -15,6 +20,13 @@ use crate::llm::{REFUSED, Reading, Wire, count, messages, names_in, text_of};
 pub(crate) const VERSION: &str = "2023-06-01";
 /// The API insists on a limit. Every model of today can write this much, thinking included.
 const USUAL_LIMIT: u64 = 16_384;
+
+/// Images are scaled down to this side by the service.
+const LONGEST_SIDE: u32 = 1568;
+/// Five megabytes per image, counted as base64: some of the places that serve the model take no more.
+const LARGEST_IMAGE: u64 = media::bytes_in(5 << 20);
+/// In megabytes: what fits into a request of 32 as base64, with room for the rest of it.
+const LARGEST_PDF: u64 = 22;
 
 /// Anthropic, or a service that speaks like it.
 #[derive(Debug)]
@@ -54,22 +66,46 @@ impl Wire for Anthropic {
         &self.headers
     }
 
-    fn body(&self, call: &ModelCall, terms: &Terms, schema: Option<&Value>) -> Value {
-        let mut body = Map::new();
-        let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
-        set("model", json!(self.model));
-        set("max_tokens", json!(call.max_output_tokens.unwrap_or(USUAL_LIMIT)));
-        set("system", json!(call.instructions));
-        set("messages", Value::Array(messages(call)));
-        set("stream", json!(true));
+    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a Value>) -> Node<'a> {
+        let mut body = Vec::with_capacity(8);
+        let mut set = |name: &'static str, value: Node<'a>| body.push((name, value));
+        set("model", Node::from(&self.model));
+        set("max_tokens", call.max_output_tokens.unwrap_or(USUAL_LIMIT).into());
+        set("system", Node::from(&call.instructions));
+        let mut messages = messages(call);
+        media::attach(&mut messages, 0, "content", call, PARTS);
+        messages.extend(call.rounds.iter().flat_map(round));
+        set("messages", Node::List(messages));
+        set("stream", true.into());
         if terms.keeps(Extra::Temperature) {
             // The scale ends at 1 here.
-            set("temperature", json!(call.temperature.min(1.0)));
+            set("temperature", call.temperature.min(1.0).into());
+        }
+        // A conversation with calls needs its tools to the end, also when nothing more may be called.
+        if !call.tools.is_empty() && terms.keeps(Extra::Tools) {
+            let tools = call.tools.iter().map(|spec| declaration(spec, "input_schema"));
+            set("tools", Node::List(tools.collect()));
+            if call.answer_now {
+                set("tool_choice", Node::object([("type", "none".into())]));
+            }
         }
         if let Some(schema) = schema {
-            set("output_config", json!({ "format": { "type": "json_schema", "schema": schema } }));
+            let format = Node::object([("type", "json_schema".into()), ("schema", schema.into())]);
+            set("output_config", Node::object([("format", format)]));
         }
-        Value::Object(body)
+        Node::Object(body)
+    }
+
+    fn form(&self, category: Category) -> Option<Form> {
+        match category {
+            Category::Image => Some(media::images(media::IMAGES_AND_GIF, LONGEST_SIDE, LARGEST_IMAGE)),
+            Category::Document => Some(media::pdf(LARGEST_PDF)),
+            Category::Audio | Category::Video => None,
+        }
+    }
+
+    fn sees(&self, category: Category) -> bool {
+        matches!(category, Category::Image | Category::Document)
     }
 
     fn read(
@@ -80,8 +116,15 @@ impl Wire for Anthropic {
     ) -> Result<(), Complaint> {
         match text_of(frame, "/type").unwrap_or_default() {
             "message_start" => opening(frame.get("message").unwrap_or(&Value::Null), reading),
-            "content_block_start" => text(text_of(frame, "/content_block/text").unwrap_or_default()),
-            "content_block_delta" => text(text_of(frame, "/delta/text").unwrap_or_default()),
+            "content_block_start" => {
+                let block = frame.get("content_block").unwrap_or(&Value::Null);
+                text(text_of(block, "/text").unwrap_or_default());
+                begin_block(block, count(frame, "index"), reading);
+            }
+            "content_block_delta" => {
+                text(text_of(frame, "/delta/text").unwrap_or_default());
+                add_to_block(frame, reading);
+            }
             "message_delta" => {
                 count_tokens(frame.get("usage"), reading);
                 stop(frame.get("delta").unwrap_or(&Value::Null), reading);
@@ -90,8 +133,10 @@ impl Wire for Anthropic {
             // The whole answer at once.
             "message" => {
                 opening(frame, reading);
-                for block in frame.get("content").and_then(Value::as_array).into_iter().flatten() {
+                let blocks = frame.get("content").and_then(Value::as_array).into_iter().flatten();
+                for (place, block) in blocks.enumerate() {
                     text(text_of(block, "/text").unwrap_or_default());
+                    begin_block(block, place as u64, reading);
                 }
                 stop(frame, reading);
             }
@@ -101,6 +146,19 @@ impl Wire for Anthropic {
         Ok(())
     }
 
+    fn turn(&self, reading: &Reading, _: &str) -> Value {
+        let block = |(place, block): (usize, &Value)| {
+            let mut block = block.clone();
+            if let Some(members) = block.as_object_mut().filter(|members| is_call(members)) {
+                members.insert("input".to_owned(), reading.calls.arguments(place as u64));
+            }
+            // The service writes texts without text, and refuses to read them.
+            (text_of(&block, "/text") != Some("")).then_some(block)
+        };
+        let blocks: Vec<Value> = reading.parts.iter().enumerate().filter_map(block).collect();
+        json!({ "role": "assistant", "content": blocks })
+    }
+
     fn list(&self) -> &Url {
         &self.models
     }
@@ -108,6 +166,74 @@ impl Wire for Anthropic {
     fn names(&self, list: &Value) -> Vec<String> {
         names_in(list, "data", "id")
     }
+}
+
+/// A turn with calls, and all replies to it in one turn of the user.
+fn round(round: &ToolRound) -> [Node<'_>; 2] {
+    let replies = round.calls.iter().map(reply).collect();
+    [Node::from(&round.turn), Node::object([("role", "user".into()), ("content", Node::List(replies))])]
+}
+
+fn reply((call, told): &(ToolCall, ToolReply)) -> Node<'_> {
+    let mut block = vec![
+        ("type", "tool_result".into()),
+        ("tool_use_id", Node::from(&call.id)),
+        ("content", Node::from(&told.content)),
+    ];
+    if !told.ok {
+        block.push(("is_error", true.into()));
+    }
+    Node::Object(block)
+}
+
+fn is_call(block: &Map<String, Value>) -> bool {
+    block.get("type").and_then(Value::as_str) == Some("tool_use")
+}
+
+/// A block begins; in a whole answer it is all there. Blocks are numbered without gaps, so their number is their place.
+fn begin_block(block: &Value, index: u64, reading: &mut Reading) {
+    if reading.keeps_parts {
+        reading.parts.push(block.clone());
+    }
+    if block.as_object().is_some_and(is_call) {
+        // In a stream the input is empty here and follows in pieces.
+        let input =
+            block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
+        let input = input.map(ToString::to_string).unwrap_or_default();
+        let text = |path: &str| text_of(block, path).unwrap_or_default();
+        reading.calls().piece(index, text("/id"), text("/name"), &input);
+    }
+}
+
+/// More of a block: arguments go to their call; text, thoughts and their signature belong to the turn.
+fn add_to_block(frame: &Value, reading: &mut Reading) {
+    let index = count(frame, "index");
+    if let Some(json) = text_of(frame, "/delta/partial_json") {
+        reading.calls().piece(index, "", "", json);
+    }
+    let place = usize::try_from(index).ok().and_then(|index| reading.parts.get_mut(index));
+    let Some(block) = place.and_then(Value::as_object_mut) else { return };
+    for (member, path) in
+        [("text", "/delta/text"), ("thinking", "/delta/thinking"), ("signature", "/delta/signature")]
+    {
+        let Some(more) = text_of(frame, path) else { continue };
+        if let Value::String(so_far) = block.entry(member).or_insert_with(|| json!("")) {
+            so_far.push_str(more);
+        }
+    }
+}
+
+/// A turn in parts.
+const PARTS: Style = Style { text: media::typed_text, part };
+
+fn part(medium: &MediaPart) -> Node<'_> {
+    let kind = if medium.category() == Category::Document { "document" } else { "image" };
+    let source = Node::object([
+        ("type", "base64".into()),
+        ("media_type", medium.media_type.mime().into()),
+        ("data", media::base64(medium)),
+    ]);
+    Node::object([("type", kind.into()), ("source", source)])
 }
 
 fn opening(message: &Value, reading: &mut Reading) {

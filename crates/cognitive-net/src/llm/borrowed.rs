@@ -1,48 +1,101 @@
-//! A request body whose schema is borrowed. Schemas are large and every call of a module sends the same one, so a wire
-//! writes `null` where it belongs, and it is filled in while the body becomes text. No wire sends any other `null`.
+//! A request body that borrows what is large: the instructions, the turns and the schema, which every call of a module
+//! sends again. It becomes text in one pass. Knows no service and reads nothing.
 
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use bytes::Bytes;
+use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 
-/// What a wire writes in place of the schema.
-pub(crate) const PLACE: Value = Value::Null;
+/// Most bodies are not longer; one that is grows.
+const USUAL_LENGTH: usize = 4 * 1024;
 
-/// A body as text.
-pub(crate) fn text(body: &Value, schema: Option<&Value>) -> Vec<u8> {
-    let written = match schema {
-        Some(schema) => serde_json::to_vec(&Filled { body, schema }),
-        None => serde_json::to_vec(body),
-    };
-    // Neither a map with other keys than text nor a writer that fails is here.
-    written.unwrap_or_default()
+/// A value of a body.
+#[derive(Debug, Clone)]
+pub(crate) enum Node<'a> {
+    /// A text of the call.
+    Text(&'a str),
+    /// A schema, or another value that is there already.
+    Borrowed(&'a Value),
+    /// Anything small, or made for this body.
+    Value(Value),
+    /// A medium: what stands before its base64 in the same text, and the base64. `segments` writes it without a copy.
+    Base64 { before: String, data: &'a Bytes },
+    /// A list.
+    List(Vec<Node<'a>>),
+    /// An object, whose members keep their order. Each name is there once.
+    Object(Vec<(&'static str, Node<'a>)>),
 }
 
-struct Filled<'a> {
-    body: &'a Value,
-    schema: &'a Value,
+impl<'a> Node<'a> {
+    /// An object.
+    pub(crate) fn object<const COUNT: usize>(members: [(&'static str, Node<'a>); COUNT]) -> Self {
+        Self::Object(members.into())
+    }
+
+    /// The same as text.
+    pub(crate) fn text(&self) -> Vec<u8> {
+        let mut text = Vec::with_capacity(USUAL_LENGTH);
+        // Names are texts, and a vector takes whatever is written.
+        let _ = serde_json::to_writer(&mut text, self);
+        text
+    }
 }
 
-impl Serialize for Filled<'_> {
+impl Serialize for Node<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let inner = |body| Filled { body, schema: self.schema };
-        match self.body {
-            Value::Null => self.schema.serialize(serializer),
-            Value::Object(members) => {
-                let mut map = serializer.serialize_map(Some(members.len()))?;
-                for (name, value) in members {
-                    map.serialize_entry(name, &inner(value))?;
-                }
-                map.end()
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Borrowed(value) => value.serialize(serializer),
+            Self::Value(value) => value.serialize(serializer),
+            Self::Base64 { before, data } => {
+                serializer.collect_str(&format_args!("{before}{}", String::from_utf8_lossy(data)))
             }
-            Value::Array(items) => {
-                let mut list = serializer.serialize_seq(Some(items.len()))?;
-                for item in items {
-                    list.serialize_element(&inner(item))?;
-                }
-                list.end()
+            Self::List(items) => serializer.collect_seq(items),
+            Self::Object(members) => {
+                serializer.collect_map(members.iter().map(|(name, value)| (name, value)))
             }
-            other => other.serialize(serializer),
         }
+    }
+}
+
+impl<'a> From<&'a str> for Node<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<'a> From<&'a String> for Node<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<'a> From<&'a Value> for Node<'a> {
+    fn from(value: &'a Value) -> Self {
+        Self::Borrowed(value)
+    }
+}
+
+impl From<Value> for Node<'_> {
+    fn from(value: Value) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl From<bool> for Node<'_> {
+    fn from(value: bool) -> Self {
+        Self::Value(value.into())
+    }
+}
+
+impl From<u64> for Node<'_> {
+    fn from(value: u64) -> Self {
+        Self::Value(value.into())
+    }
+}
+
+impl From<f64> for Node<'_> {
+    fn from(value: f64) -> Self {
+        Self::Value(value.into())
     }
 }
 
@@ -53,11 +106,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schema_is_filled_in_at_its_place() {
+    fn a_body_is_the_text_of_the_same_value() {
         let schema = json!({ "type": "object", "enum": [null] });
-        let body = json!({ "a": [1, "null"], "format": { "schema": PLACE } });
-        let expected = json!({ "a": [1, "null"], "format": { "schema": schema } });
-        assert_eq!(text(&body, Some(&schema)), expected.to_string().into_bytes());
-        assert_eq!(text(&json!({ "a": 1 }), None), br#"{"a":1}"#);
+        let list = Node::List(vec![Node::from(1), Node::from("a \"b\"\n")]);
+        let format = Node::object([("schema", Node::from(&schema)), ("strict", true.into())]);
+        let body = Node::object([("list", list), ("format", format), ("temperature", 0.2.into())]);
+        let expected = json!({
+            "list": [1, "a \"b\"\n"],
+            "format": { "schema": schema, "strict": true },
+            "temperature": 0.2,
+        });
+        assert_eq!(body.text(), expected.to_string().into_bytes());
     }
 }

@@ -2,8 +2,10 @@
 //! their error messages say; everything else is found out by asking (see `terms`).
 
 use cognitive_contract::lower::Target;
+use cognitive_contract::media::Category;
 
 use crate::kind::Kind;
+use crate::llm::media;
 use crate::llm::openai::{Dialect, EVERYTHING, OPENAI};
 use crate::llm::terms::{Bind, Extra};
 
@@ -13,23 +15,54 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
         Kind::Anthropic | Kind::Gemini | Kind::Ollama => None,
         Kind::OpenAi => Some(OPENAI),
         // JSON mode only: a schema is answered with 400, or is taken and ignored.
-        Kind::DeepSeek | Kind::Qwen | Kind::Moonshot => Some(Dialect { ladder: NO_SCHEMA, ..USUAL }),
+        Kind::DeepSeek => Some(Dialect { ladder: NO_SCHEMA, sees: &[], ..USUAL }),
+        Kind::Qwen => Some(Dialect { ladder: NO_SCHEMA, largest_image: TEN, ..USUAL }),
+        Kind::Moonshot => Some(Dialect { ladder: NO_SCHEMA, ..USUAL }),
         // Documents no `response_format` at all, and mixes thoughts into the text unless told to keep them apart.
         Kind::MiniMax => Some(Dialect { ladder: ONLY_PROMPT, switches: &["reasoning_split"], ..USUAL }),
         // Refuses members that it does not know, counts tokens without being asked, and has its own word for the seed.
-        Kind::Mistral => Some(Dialect { without: &[Extra::StreamUsage], seed: "random_seed", ..USUAL }),
+        Kind::Mistral => {
+            Some(Dialect { without: &[Extra::StreamUsage], seed: "random_seed", largest_image: TEN, ..USUAL })
+        }
         // Knows schemas, but no JSON mode.
-        Kind::LmStudio => Some(Dialect { ladder: NO_JSON_MODE, ..USUAL }),
+        Kind::LmStudio => Some(Dialect { ladder: NO_JSON_MODE, alone: GRAMMARS, ..USUAL }),
         // Its grammars, which Ollama uses too, tell a success from a failure and know lengths. OpenAI's words do neither,
         // and a small model then writes an `error` into a success.
-        Kind::LlamaCpp => Some(Dialect { target: Target::Ollama, ..USUAL }),
-        Kind::Groq | Kind::OpenRouter | Kind::Vllm | Kind::Compatible => Some(USUAL),
+        Kind::LlamaCpp => {
+            // Blind unless it was started with a projector, which only its owner knows.
+            Some(Dialect { target: Target::Ollama, alone: GRAMMARS, sees: &[], ..USUAL })
+        }
+        // The last of them may be any server, also one with grammars.
+        Kind::Vllm => Some(Dialect { alone: GRAMMARS, sees: EYES_AND_EARS, ..USUAL }),
+        Kind::Compatible => Some(Dialect { alone: GRAMMARS, ..USUAL }),
+        Kind::Groq => Some(Dialect { largest_image: FOUR, ..USUAL }),
+        Kind::OpenRouter => Some(Dialect { sees: ALL_BUT_VIDEO, ..USUAL }),
     }
 }
 
 /// What most of them take. The limit of tokens has its old name: all of them know it, few know the new one.
-const USUAL: Dialect =
-    Dialect { target: Target::OpenAi, ladder: EVERYTHING, without: &[], seed: "seed", switches: &[] };
+const USUAL: Dialect = Dialect {
+    target: Target::OpenAi,
+    ladder: EVERYTHING,
+    without: &[],
+    seed: "seed",
+    switches: &[],
+    alone: &[],
+    sees: EYES,
+    images: media::IMAGES,
+    largest_image: 20 << 20,
+};
+
+const EYES: &[Category] = &[Category::Image];
+const EYES_AND_EARS: &[Category] = &[Category::Image, Category::Audio];
+const ALL_BUT_VIDEO: &[Category] = &[Category::Image, Category::Audio, Category::Document];
+/// Ten megabytes per image, counted as base64.
+const TEN: u64 = media::bytes_in(10_000_000);
+/// A whole request with images may have four megabytes.
+const FOUR: u64 = media::bytes_in(3_900_000);
+
+/// A grammar that lets only answers through lets no call of a tool through, and the server does not say so.
+const GRAMMARS: &[Bind] = &[Bind::Schema, Bind::Json];
 
 const NO_SCHEMA: &[Bind] = &[Bind::Json, Bind::Prompt];
 const NO_JSON_MODE: &[Bind] = &[Bind::Schema, Bind::Prompt];

@@ -1,18 +1,30 @@
 //! Gemini's `streamGenerateContent`. The key travels in a header, never in the address. Thoughts are skipped.
 
 use cognitive_contract::lower::Target;
+use cognitive_contract::media::{Category, Form, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
+use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
 use crate::frames::Shape;
+use crate::llm::borrowed::Node;
+use crate::llm::calls::{declaration, offers};
+use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
 use crate::llm::{Reading, Wire, at, count, names_in, text_of, turns};
 
 /// Seeds are 32-bit numbers here.
 const SEED: u64 = 0x7FFF_FFFF;
+
+/// Images are scaled down to this side by the service.
+const LONGEST_SIDE: u32 = 3072;
+/// A request may have 100 MB; this much, as base64, leaves room for the rest of it.
+const LARGEST: u64 = media::bytes_in(95_000_000);
+/// In megabytes, for a document that is sent within the request.
+const LARGEST_PDF: u64 = 47;
 
 /// Gemini.
 #[derive(Debug)]
@@ -21,6 +33,33 @@ pub(crate) struct Gemini {
     pub(crate) generate: Url,
     pub(crate) models: Url,
     pub(crate) headers: HeaderMap,
+}
+
+impl Gemini {
+    fn config<'a>(&self, call: &ModelCall, terms: &Terms, schema: Option<&'a Value>) -> Node<'a> {
+        let mut config = Vec::new();
+        let mut set = |name: &'static str, value: Node<'a>| config.push((name, value));
+        if terms.keeps(Extra::Temperature) {
+            set("temperature", call.temperature.into());
+        }
+        if let Some(seed) = call.seed.filter(|_| terms.keeps(Extra::Seed)) {
+            set("seed", (seed & SEED).into());
+        }
+        if let Some(limit) = call.max_output_tokens {
+            set("maxOutputTokens", limit.into());
+        }
+        if terms.bind != Bind::Prompt {
+            set("responseMimeType", "application/json".into());
+        }
+        // Only a model that makes images may be asked for them.
+        if call.wants_media && media::draws(&self.model) {
+            set("responseModalities", json!(["TEXT", "IMAGE"]).into());
+        }
+        if let Some(schema) = schema {
+            set("responseJsonSchema", schema.into());
+        }
+        Node::Object(config)
+    }
 }
 
 impl Wire for Gemini {
@@ -52,12 +91,40 @@ impl Wire for Gemini {
         &self.headers
     }
 
-    fn body(&self, call: &ModelCall, terms: &Terms, schema: Option<&Value>) -> Value {
-        json!({
-            "systemInstruction": { "parts": [{ "text": call.instructions }] },
-            "contents": turns(call).map(content).collect::<Vec<Value>>(),
-            "generationConfig": config(call, terms, schema),
+    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a Value>) -> Node<'a> {
+        let mut contents: Vec<Node<'a>> = turns(call).map(content).collect();
+        media::attach(&mut contents, 0, "parts", call, PARTS);
+        contents.extend(call.rounds.iter().flat_map(round));
+        let mut body = vec![
+            ("systemInstruction", Node::object([("parts", parts(&call.instructions))])),
+            ("contents", Node::List(contents)),
+            ("generationConfig", self.config(call, terms, schema)),
+        ];
+        if offers(call) && terms.keeps(Extra::Tools) {
+            let tools = call.tools.iter().map(|spec| declaration(spec, "parametersJsonSchema"));
+            let tools = Node::object([("functionDeclarations", Node::List(tools.collect()))]);
+            body.push(("tools", Node::List(vec![tools])));
+        }
+        Node::Object(body)
+    }
+
+    fn form(&self, category: Category) -> Option<Form> {
+        Some(match category {
+            Category::Image => media::images(media::IMAGES, LONGEST_SIDE, LARGEST),
+            Category::Audio => Form::of(&[MediaType::Mp3, MediaType::Wav, MediaType::Ogg]).up_to(LARGEST),
+            Category::Video => {
+                Form::of(&[MediaType::Mp4, MediaType::WebmVideo, MediaType::Quicktime]).up_to(LARGEST)
+            }
+            Category::Document => media::pdf(LARGEST_PDF),
         })
+    }
+
+    fn makes(&self, category: Category) -> bool {
+        category == Category::Image && media::draws(&self.model)
+    }
+
+    fn sees(&self, _: Category) -> bool {
+        true
     }
 
     fn read(
@@ -81,11 +148,27 @@ impl Wire for Gemini {
         for part in at(candidate, "/content/parts").and_then(Value::as_array).into_iter().flatten() {
             let thought = part.get("thought").and_then(Value::as_bool).unwrap_or(false);
             text(text_of(part, "/text").filter(|_| !thought).unwrap_or_default());
+            if let Some(data) = text_of(part, "/inlineData/data").filter(|_| !thought) {
+                media::note(reading, text_of(part, "/inlineData/mimeType").unwrap_or_default(), data);
+            }
+            if let Some(call) = part.get("functionCall") {
+                let id = text_of(call, "/id").unwrap_or_default();
+                let name = text_of(call, "/name").unwrap_or_default();
+                reading.calls().whole(id, name, call.get("args"));
+            }
+            // With its signature, without which the service does not go on.
+            if reading.keeps_parts {
+                reading.parts.push(part.clone());
+            }
         }
         if let Some(reason) = text_of(candidate, "/finishReason") {
             reading.finish = Some(finish(reason, candidate)?);
         }
         Ok(())
+    }
+
+    fn turn(&self, reading: &Reading, _: &str) -> Value {
+        json!({ "role": "model", "parts": reading.parts })
     }
 
     fn list(&self) -> &Url {
@@ -98,29 +181,44 @@ impl Wire for Gemini {
     }
 }
 
-fn content((is_model, text): (bool, &str)) -> Value {
-    json!({ "role": if is_model { "model" } else { "user" }, "parts": [{ "text": text }] })
+/// A turn with calls, and all replies to it in one turn of the user.
+fn round(round: &ToolRound) -> [Node<'_>; 2] {
+    let replies = round.calls.iter().map(|(call, told)| reply(call, told)).collect();
+    [Node::from(&round.turn), Node::object([("role", "user".into()), ("parts", Node::List(replies))])]
 }
 
-fn config(call: &ModelCall, terms: &Terms, schema: Option<&Value>) -> Value {
-    let mut config = Map::new();
-    let mut set = |name: &str, value: Value| config.insert(name.to_owned(), value);
-    if terms.keeps(Extra::Temperature) {
-        set("temperature", json!(call.temperature));
+/// A reply is an object here.
+fn reply<'a>(call: &'a ToolCall, told: &ToolReply) -> Node<'a> {
+    let content: Value = serde_json::from_str(&told.content).unwrap_or_default();
+    let response = if told.ok { json!({ "result": content }) } else { content };
+    let mut reply = vec![("name", Node::from(&call.name)), ("response", response.into())];
+    if !call.id.is_empty() {
+        reply.push(("id", Node::from(&call.id)));
     }
-    if let Some(seed) = call.seed.filter(|_| terms.keeps(Extra::Seed)) {
-        set("seed", json!(seed & SEED));
-    }
-    if let Some(limit) = call.max_output_tokens {
-        set("maxOutputTokens", json!(limit));
-    }
-    if terms.bind != Bind::Prompt {
-        set("responseMimeType", json!("application/json"));
-    }
-    if let Some(schema) = schema {
-        set("responseJsonSchema", schema.clone());
-    }
-    Value::Object(config)
+    Node::object([("functionResponse", Node::Object(reply))])
+}
+
+/// A turn in parts.
+const PARTS: Style = Style { text: |text| Node::object([("text", text)]), part };
+
+fn part(medium: &MediaPart) -> Node<'_> {
+    let mime = match medium.media_type {
+        // In its documentation these two have other names.
+        MediaType::Mp3 => "audio/mp3",
+        MediaType::Quicktime => "video/mov",
+        other => other.mime(),
+    };
+    let data = Node::object([("mimeType", mime.into()), ("data", media::base64(medium))]);
+    Node::object([("inlineData", data)])
+}
+
+fn content((is_model, text): (bool, &str)) -> Node<'_> {
+    let role = if is_model { "model" } else { "user" };
+    Node::object([("role", role.into()), ("parts", parts(text))])
+}
+
+fn parts(text: &str) -> Node<'_> {
+    Node::List(vec![Node::object([("text", text.into())])])
 }
 
 fn finish(reason: &str, candidate: &Value) -> Result<Finish, Complaint> {

@@ -3,21 +3,28 @@
 
 pub(crate) mod anthropic;
 mod borrowed;
+pub(crate) mod calls;
 pub(crate) mod compatible;
 pub(crate) mod gemini;
+pub(crate) mod media;
 pub(crate) mod ollama;
 pub(crate) mod openai;
+mod plain;
 pub(crate) mod remote;
+mod segments;
 pub(crate) mod terms;
 
 use cognitive_contract::lower::Target;
+use cognitive_contract::media::{Category, Form, Reported};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::complaint::Complaint;
 use crate::frames::Shape;
+use crate::llm::borrowed::Node;
+use crate::llm::calls::Calls;
 use crate::llm::terms::{Bind, Extra, Terms};
 
 /// What is said of a model that does not say why it refuses.
@@ -46,13 +53,38 @@ pub(crate) trait Wire: Send + Sync {
     /// What goes with every request; the key is marked as not to be shown.
     fn headers(&self) -> &HeaderMap;
 
-    /// The request for a call. The schema, or what stands for it, is there exactly if the terms bind to one.
-    fn body(&self, call: &ModelCall, terms: &Terms, schema: Option<&Value>) -> Value;
+    /// The request for a call. The schema is there exactly if the terms bind to one.
+    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a Value>) -> Node<'a>;
+
+    /// In which form it can be sent a kind of media; `None` if it has no words for it.
+    fn form(&self, category: Category) -> Option<Form>;
+
+    /// Whether its model is taken to understand a kind of media unless its user says otherwise.
+    fn sees(&self, category: Category) -> bool;
+
+    /// Whether the model makes such media beside its text.
+    fn makes(&self, _: Category) -> bool {
+        false
+    }
+
+    /// Reads a frame that carries a piece of text and nothing else, if it is one, without looking at all that a frame
+    /// may hold. `false` leaves it to [`Wire::read`].
+    fn read_plain(&self, _frame: &str, _reading: &mut Reading, _text: &mut dyn FnMut(&str)) -> bool {
+        false
+    }
 
     /// Reads one frame of an answer, or a whole answer: services that ignore the wish for a stream send the same
     /// members in one piece. Text goes to `text`.
     fn read(&self, frame: &Value, reading: &mut Reading, text: &mut dyn FnMut(&str))
     -> Result<(), Complaint>;
+
+    /// The bindings that it does not take beside tools; found out for the others by asking.
+    fn without_beside_tools(&self) -> &'static [Bind] {
+        &[]
+    }
+
+    /// The model's turn, to be sent back as it was when the tools that it asks for were called. `said` is its text.
+    fn turn(&self, reading: &Reading, said: &str) -> Value;
 
     /// Where it lists its models.
     fn list(&self) -> &Url;
@@ -74,8 +106,18 @@ pub(crate) struct Reading {
     pub(crate) thinks: bool,
     /// Tokens.
     pub(crate) usage: Option<Usage>,
+    /// Media beside the text.
+    pub(crate) media: Vec<Reported>,
     /// The service said that nothing more will come.
     pub(crate) closed: bool,
+    /// The tools that the model wants called.
+    pub(crate) calls: Calls,
+    /// Parts of the turn that have to be sent back with it, in the service's words. Kept only if tools are offered.
+    pub(crate) parts: Vec<Value>,
+    /// Whether they are.
+    pub(crate) keeps_parts: bool,
+    /// Thoughts that have to be sent back, where a service has a member for them.
+    pub(crate) thoughts: Option<String>,
 }
 
 impl Reading {
@@ -86,8 +128,20 @@ impl Reading {
 
     /// Notes the model's name.
     pub(crate) fn name_model(&mut self, name: Option<&Value>) {
-        let name = name.and_then(Value::as_str).filter(|name| !name.is_empty());
-        self.model = name.map(str::to_owned).or_else(|| self.model.take());
+        self.model_is(name.and_then(Value::as_str).unwrap_or_default());
+    }
+
+    /// The same for a name that is text already. Every frame repeats it.
+    pub(crate) fn model_is(&mut self, name: &str) {
+        if !name.is_empty() && self.model.as_deref() != Some(name) {
+            self.model = Some(name.to_owned());
+        }
+    }
+
+    /// Takes note that the model asks for a tool: it is at work, although it says nothing.
+    pub(crate) fn calls(&mut self) -> &mut Calls {
+        self.thinks = true;
+        &mut self.calls
     }
 
     /// Why it ended. A refusal in words says more than the code for one.
@@ -110,16 +164,19 @@ pub(crate) fn turns(call: &ModelCall) -> impl Iterator<Item = (bool, &str)> {
 }
 
 /// The turns in the form that most services take: `role` and `content`.
-pub(crate) fn messages(call: &ModelCall) -> Vec<Value> {
+pub(crate) fn messages(call: &ModelCall) -> Vec<Node<'_>> {
     let role = |is_model: bool| if is_model { "assistant" } else { "user" };
-    turns(call).map(|(is_model, text)| json!({ "role": role(is_model), "content": text })).collect()
+    turns(call).map(|(is_model, text)| message(role(is_model), text)).collect()
 }
 
 /// The same with the instructions as the first of them.
-pub(crate) fn messages_with_instructions(call: &ModelCall) -> Vec<Value> {
-    let mut messages = messages(call);
-    messages.insert(0, json!({ "role": "system", "content": call.instructions }));
-    messages
+pub(crate) fn messages_with_instructions(call: &ModelCall) -> Vec<Node<'_>> {
+    let instructions = [message("system", &call.instructions)];
+    instructions.into_iter().chain(messages(call)).collect()
+}
+
+fn message<'a>(role: &'static str, text: &'a str) -> Node<'a> {
+    Node::object([("role", role.into()), ("content", text.into())])
 }
 
 /// Where services send thoughts: chat completions under two names, Anthropic, Ollama. Gemini sends none unasked.

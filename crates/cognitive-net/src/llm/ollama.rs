@@ -2,20 +2,28 @@
 //! Ollama would cut it and answer as if nothing had happened.
 
 use cognitive_contract::lower::Target;
+use cognitive_contract::media::{Category, Form, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
+use cognitive_contract::tools::{ToolCall, ToolReply};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
 use crate::frames::Shape;
+use crate::llm::borrowed::Node;
+use crate::llm::calls::{functions, object, offers, rounds};
+use crate::llm::media;
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Reading, Wire, count, messages_with_instructions, names_in, text_of};
+use crate::llm::{Reading, Wire, at, count, messages_with_instructions, names_in, text_of};
 
 /// The port that Ollama listens on unless told otherwise.
 const PORT: u16 = 11_434;
 /// Seeds are 32-bit numbers to some of its engines.
 const SEED: u64 = 0x7FFF_FFFF;
+
+/// No model that it runs looks at more than a part of this.
+const LONGEST_SIDE: u32 = 2048;
 
 /// An Ollama server.
 #[derive(Debug)]
@@ -39,6 +47,11 @@ impl Wire for Ollama {
         &[Extra::StreamUsage, Extra::OldTokenName, Extra::TokenLimit]
     }
 
+    /// Its grammar lets no call through, and it does not say so.
+    fn without_beside_tools(&self) -> &'static [Bind] {
+        &[Bind::Schema, Bind::Json]
+    }
+
     fn model(&self) -> &str {
         &self.model
     }
@@ -55,25 +68,38 @@ impl Wire for Ollama {
         &self.headers
     }
 
-    fn body(&self, call: &ModelCall, terms: &Terms, schema: Option<&Value>) -> Value {
-        let mut body = json!({
-            "model": self.model,
-            "messages": messages_with_instructions(call),
-            "stream": true,
+    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a Value>) -> Node<'a> {
+        let mut messages = messages_with_instructions(call);
+        attach(&mut messages, call);
+        messages.extend(rounds(call, reply));
+        let mut body = vec![
+            ("model", Node::from(&self.model)),
+            ("messages", Node::List(messages)),
+            ("stream", true.into()),
             // Neither the prompt nor what was written may silently fall out of the window.
-            "truncate": false,
-            "shift": false,
-            "options": options(call, terms),
-        });
-        let format = match (terms.bind, schema) {
-            (Bind::Schema, Some(schema)) => Some(schema.clone()),
-            (Bind::Json, _) => Some(json!("json")),
-            (Bind::Schema, None) | (Bind::Prompt, _) => None,
-        };
-        if let (Some(format), Some(body)) = (format, body.as_object_mut()) {
-            body.insert("format".to_owned(), format);
+            ("truncate", false.into()),
+            ("shift", false.into()),
+            ("options", options(call, terms)),
+        ];
+        match (terms.bind, schema) {
+            (Bind::Schema, Some(schema)) => body.push(("format", schema.into())),
+            (Bind::Json, _) => body.push(("format", "json".into())),
+            (Bind::Schema, None) | (Bind::Prompt, _) => {}
         }
-        body
+        if offers(call) && terms.keeps(Extra::Tools) {
+            body.push(("tools", functions(call)));
+        }
+        Node::Object(body)
+    }
+
+    fn form(&self, category: Category) -> Option<Form> {
+        // Not all of its engines read more than these.
+        let types = &[MediaType::Jpeg, MediaType::Png];
+        (category == Category::Image).then(|| Form::of(types).sized(LONGEST_SIDE))
+    }
+
+    fn sees(&self, category: Category) -> bool {
+        category == Category::Image
     }
 
     fn read(
@@ -84,6 +110,11 @@ impl Wire for Ollama {
     ) -> Result<(), Complaint> {
         reading.name_model(frame.get("model"));
         text(text_of(frame, "/message/content").unwrap_or_default());
+        for call in at(frame, "/message/tool_calls").and_then(Value::as_array).into_iter().flatten() {
+            let name = text_of(call, "/function/name").unwrap_or_default();
+            let id = text_of(call, "/id").unwrap_or_default();
+            reading.calls().whole(id, name, at(call, "/function/arguments"));
+        }
         if frame.get("done").and_then(Value::as_bool) != Some(true) {
             return Ok(());
         }
@@ -101,6 +132,12 @@ impl Wire for Ollama {
         Ok(())
     }
 
+    fn turn(&self, reading: &Reading, said: &str) -> Value {
+        let call = |call: &ToolCall| json!({ "function": { "name": call.name, "arguments": object(call) } });
+        let calls: Vec<Value> = reading.calls.iter().map(call).collect();
+        json!({ "role": "assistant", "content": said, "tool_calls": calls })
+    }
+
     fn list(&self) -> &Url {
         &self.tags
     }
@@ -115,18 +152,36 @@ impl Wire for Ollama {
     }
 }
 
-fn options(call: &ModelCall, terms: &Terms) -> Value {
-    let mut options = Map::new();
+/// What the model is told of a call.
+fn reply<'a>(call: &'a ToolCall, told: &'a ToolReply) -> Node<'a> {
+    let (name, content) = (Node::from(&call.name), Node::from(&told.content));
+    Node::object([("role", "tool".into()), ("tool_name", name), ("content", content)])
+}
+
+/// Images stand beside the text of a turn, in their order; which is which, the text has to say.
+fn attach<'a>(messages: &mut [Node<'a>], call: &'a ModelCall) {
+    if call.media.is_empty() {
+        return;
+    }
+    let numbers: Vec<String> = call.media.iter().map(|medium| format!("Image {}", medium.index)).collect();
+    let text = format!("Attached, in this order: {}.\n\n{}", numbers.join(", "), call.input);
+    let images = Node::List(call.media.iter().map(media::base64).collect());
+    media::set(media::input_of(messages, 1, call), "content", Value::String(text).into());
+    media::set(media::input_of(messages, 1, call), "images", images);
+}
+
+fn options(call: &ModelCall, terms: &Terms) -> Node<'static> {
+    let mut options = Vec::new();
     if terms.keeps(Extra::Temperature) {
-        options.insert("temperature".to_owned(), json!(call.temperature));
+        options.push(("temperature", call.temperature.into()));
     }
     if let Some(seed) = call.seed.filter(|_| terms.keeps(Extra::Seed)) {
-        options.insert("seed".to_owned(), json!(seed & SEED));
+        options.push(("seed", (seed & SEED).into()));
     }
     if let Some(limit) = call.max_output_tokens {
-        options.insert("num_predict".to_owned(), json!(limit));
+        options.push(("num_predict", limit.into()));
     }
-    Value::Object(options)
+    Node::Object(options)
 }
 
 /// `OLLAMA_HOST` as a base address: it is written for the server, so it may lack the scheme, the host or the port, and

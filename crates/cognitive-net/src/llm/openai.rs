@@ -1,16 +1,21 @@
 //! Chat completions: OpenAI, and every service that speaks the same. What differs between them stands in a `Dialect`.
-//! Reads no tool calls and no reasoning: an answer is its text.
+//! Reasoning is no part of an answer; it is only kept to be sent back where a service insists.
 
 use cognitive_contract::lower::Target;
+use cognitive_contract::media::{Category, Form, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
+use cognitive_contract::tools::{ToolCall, ToolReply};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
 use crate::frames::Shape;
+use crate::llm::borrowed::Node;
+use crate::llm::calls::{functions, offers, rounds};
+use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Reading, Wire, at, count, messages_with_instructions, names_in, text_of};
+use crate::llm::{Reading, Wire, at, count, messages_with_instructions, names_in, plain, text_of};
 
 /// Where one service differs from the others.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +30,14 @@ pub(crate) struct Dialect {
     pub(crate) seed: &'static str,
     /// Switches that it needs to be turned on.
     pub(crate) switches: &'static [&'static str],
+    /// The bindings that keep its models from calling tools, or that it refuses beside them.
+    pub(crate) alone: &'static [Bind],
+    /// The kinds of media that its models are taken to understand.
+    pub(crate) sees: &'static [Category],
+    /// The types of images that it takes.
+    pub(crate) images: &'static [MediaType],
+    /// The most bytes of an image.
+    pub(crate) largest_image: u64,
 }
 
 /// `json_schema`, `json_object`, nothing.
@@ -37,7 +50,16 @@ pub(crate) const OPENAI: Dialect = Dialect {
     without: &[Extra::OldTokenName],
     seed: "seed",
     switches: &[],
+    alone: &[],
+    sees: &[Category::Image, Category::Document],
+    images: media::IMAGES_AND_GIF,
+    largest_image: 20 << 20,
 };
+
+/// Images are scaled down to this side by the service.
+const LONGEST_SIDE: u32 = 2048;
+/// In megabytes: what 50 of base64 hold.
+const LARGEST_PDF: u64 = 35;
 
 /// A service with chat completions.
 #[derive(Debug)]
@@ -62,6 +84,10 @@ impl Wire for OpenAi {
         self.dialect.without
     }
 
+    fn without_beside_tools(&self) -> &'static [Bind] {
+        self.dialect.alone
+    }
+
     fn model(&self) -> &str {
         &self.model
     }
@@ -78,32 +104,74 @@ impl Wire for OpenAi {
         &self.headers
     }
 
-    fn body(&self, call: &ModelCall, terms: &Terms, schema: Option<&Value>) -> Value {
-        let mut body = Map::new();
-        let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
-        set("model", json!(self.model));
-        set("messages", Value::Array(messages_with_instructions(call)));
-        set("stream", json!(true));
+    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a Value>) -> Node<'a> {
+        let mut body = Vec::with_capacity(12);
+        let mut set = |name: &'static str, value: Node<'a>| body.push((name, value));
+        set("model", Node::from(&self.model));
+        let mut messages = messages_with_instructions(call);
+        media::attach(&mut messages, 1, "content", call, PARTS);
+        messages.extend(rounds(call, reply));
+        set("messages", Node::List(messages));
+        set("stream", true.into());
         if terms.keeps(Extra::StreamUsage) {
-            set("stream_options", json!({ "include_usage": true }));
+            set("stream_options", Node::object([("include_usage", true.into())]));
         }
         if terms.keeps(Extra::Temperature) {
-            set("temperature", json!(call.temperature));
+            set("temperature", call.temperature.into());
         }
         if let Some(seed) = call.seed.filter(|_| terms.keeps(Extra::Seed)) {
-            set(self.dialect.seed, json!(seed & SIGNED));
+            set(self.dialect.seed, (seed & SIGNED).into());
         }
         if let Some(limit) = call.max_output_tokens.filter(|_| terms.keeps(Extra::TokenLimit)) {
             let old = terms.keeps(Extra::OldTokenName);
-            set(if old { "max_tokens" } else { "max_completion_tokens" }, json!(limit));
+            set(if old { "max_tokens" } else { "max_completion_tokens" }, limit.into());
         }
         for switch in self.dialect.switches {
-            set(switch, json!(true));
+            set(switch, true.into());
+        }
+        if call.wants_media && media::draws(&self.model) {
+            set("modalities", json!(["image", "text"]).into());
+        }
+        if offers(call) && terms.keeps(Extra::Tools) {
+            set("tools", functions(call));
         }
         if let Some(format) = format(terms.bind, schema) {
             set("response_format", format);
         }
-        Value::Object(body)
+        Node::Object(body)
+    }
+
+    fn form(&self, category: Category) -> Option<Form> {
+        match category {
+            Category::Image => {
+                Some(media::images(self.dialect.images, LONGEST_SIDE, self.dialect.largest_image))
+            }
+            Category::Audio => Some(Form::of(&[MediaType::Wav, MediaType::Mp3])),
+            Category::Document => Some(media::pdf(LARGEST_PDF)),
+            Category::Video => None,
+        }
+    }
+
+    fn makes(&self, category: Category) -> bool {
+        category == Category::Image && media::draws(&self.model)
+    }
+
+    fn sees(&self, category: Category) -> bool {
+        // Models that listen have a name of their own.
+        let listens = category == Category::Audio && self.model.contains("audio");
+        listens || self.dialect.sees.contains(&category)
+    }
+
+    fn read_plain(&self, frame: &str, reading: &mut Reading, text: &mut dyn FnMut(&str)) -> bool {
+        let Some(piece) = plain::piece(frame) else { return false };
+        match piece.finish.filter(|reason| !reason.is_empty()).map(finish) {
+            Some(Err(_complaint)) => return false,
+            Some(Ok(finish)) => reading.finish = Some(finish),
+            None => {}
+        }
+        reading.model_is(piece.model.unwrap_or_default());
+        text(&piece.text);
+        true
     }
 
     fn read(
@@ -125,12 +193,27 @@ impl Wire for OpenAi {
         for said in ["/delta", "/message"].iter().filter_map(|place| at(choice, place)) {
             text(text_of(said, "/content").unwrap_or_default());
             reading.refusal.push_str(text_of(said, "/refusal").unwrap_or_default());
+            read_calls(said, reading);
+            media::note_images(said, reading);
         }
         match text_of(choice, "/finish_reason") {
             None | Some("") => {}
             Some(reason) => reading.finish = Some(finish(reason)?),
         }
         Ok(())
+    }
+
+    fn turn(&self, reading: &Reading, said: &str) -> Value {
+        let call = |call: &ToolCall| {
+            let function = json!({ "name": call.name, "arguments": call.arguments });
+            json!({ "id": call.id, "type": "function", "function": function })
+        };
+        let calls: Vec<Value> = reading.calls.iter().map(call).collect();
+        let mut turn = json!({ "role": "assistant", "content": said, "tool_calls": calls });
+        if let (Some(thoughts), Some(turn)) = (&reading.thoughts, turn.as_object_mut()) {
+            turn.insert("reasoning_content".to_owned(), json!(thoughts));
+        }
+        turn
     }
 
     fn list(&self) -> &Url {
@@ -142,17 +225,58 @@ impl Wire for OpenAi {
     }
 }
 
+/// A turn in parts.
+const PARTS: Style = Style { text: media::typed_text, part };
+
+fn part(medium: &MediaPart) -> Node<'_> {
+    let (kind, content) = match medium.category() {
+        // There is no word for a video, and `form` says so.
+        Category::Image | Category::Video => ("image_url", Node::object([("url", media::data_url(medium))])),
+        Category::Audio => {
+            let format = medium.media_type.extension();
+            ("input_audio", Node::object([("data", media::base64(medium)), ("format", format.into())]))
+        }
+        Category::Document => {
+            let name = Value::String(format!("document-{}.pdf", medium.index));
+            ("file", Node::object([("filename", name.into()), ("file_data", media::data_url(medium))]))
+        }
+    };
+    Node::object([("type", kind.into()), (kind, content)])
+}
+
+/// Reads the calls of a delta or a message, and the thoughts that some services want to see again with them.
+fn read_calls(said: &Value, reading: &mut Reading) {
+    if let Some(thoughts) = said.get("reasoning_content").filter(|_| reading.keeps_parts) {
+        let so_far = reading.thoughts.get_or_insert_default();
+        so_far.push_str(thoughts.as_str().unwrap_or_default());
+    }
+    let calls = said.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+    for (place, call) in calls.enumerate() {
+        let text = |path: &str| text_of(call, path).unwrap_or_default();
+        // In a whole answer calls are not numbered.
+        let index = call.get("index").and_then(Value::as_u64).unwrap_or(place as u64);
+        let (name, arguments) = (text("/function/name"), text("/function/arguments"));
+        reading.calls().piece(index, text("/id"), name, arguments);
+    }
+}
+
+/// What the model is told of a call.
+fn reply<'a>(call: &'a ToolCall, told: &'a ToolReply) -> Node<'a> {
+    let (id, content) = (Node::from(&call.id), Node::from(&told.content));
+    Node::object([("role", "tool".into()), ("tool_call_id", id), ("content", content)])
+}
+
 /// Seeds are signed numbers to the services.
 const SIGNED: u64 = i64::MAX.unsigned_abs();
 
-fn format(bind: Bind, schema: Option<&Value>) -> Option<Value> {
+fn format(bind: Bind, schema: Option<&Value>) -> Option<Node<'_>> {
     match (bind, schema) {
         (Bind::Schema, Some(schema)) => {
-            let named = json!({ "name": "answer", "strict": true, "schema": schema });
-            Some(json!({ "type": "json_schema", "json_schema": named }))
+            let named = [("name", "answer".into()), ("strict", true.into()), ("schema", schema.into())];
+            Some(Node::object([("type", "json_schema".into()), ("json_schema", Node::object(named))]))
         }
         (Bind::Schema, None) | (Bind::Prompt, _) => None,
-        (Bind::Json, _) => Some(json!({ "type": "json_object" })),
+        (Bind::Json, _) => Some(Node::object([("type", "json_object".into())])),
     }
 }
 

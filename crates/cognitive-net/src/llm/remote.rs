@@ -5,20 +5,25 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::lower::Target;
+use cognitive_contract::media::{Category, Form};
 use cognitive_contract::ports::{
     Attempt, CallSink, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
+use cognitive_contract::tools::FUNCTION_CALLING;
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, Response};
+use reqwest::{Body, Client, Response};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use crate::client::{Body, BodyError, LONGEST_BODY, beginning};
+use crate::client::{Answer, BodyError, LONGEST_BODY, beginning};
 use crate::complaint::Complaint;
 use crate::fault::{Fault, Reporter};
-use crate::frames::{Frames, Unreadable};
-use crate::llm::terms::{Bind, Memory, Terms};
-use crate::llm::{Reading, Wire, borrowed, is_thought};
+use crate::frames::{Frames, LONGEST_EVENT, Unreadable};
+use crate::llm::calls::offers;
+use crate::llm::media;
+use crate::llm::segments::Segments;
+use crate::llm::terms::{Bind, Extra, Memory, Terms};
+use crate::llm::{Reading, Wire, is_thought};
 use crate::redact::Redactor;
 use crate::retry::{Again, Pause, retry_after, wait};
 
@@ -31,6 +36,10 @@ const SILENCE: Duration = Duration::from_mins(1);
 const AFTERTHOUGHT: Duration = Duration::from_secs(2);
 /// After the closing mark nothing can come; but a body read to its end leaves a connection that can be used again.
 const FAREWELL: Duration = Duration::from_millis(100);
+/// The longest answer with images beside its text. Those of today have up to 16 megapixels.
+const LONGEST_BODY_WITH_MEDIA: usize = 64 * 1024 * 1024;
+/// How services say that a model does not understand media.
+const MEDIA: &[&str] = &["image input", "image_url", "input_audio", "vision", "multimodal", "mmproj"];
 /// There are fewer things to give in to than this.
 const CONCESSIONS: usize = 8;
 
@@ -42,6 +51,8 @@ pub(crate) struct Remote {
     pub(crate) memory: Memory,
     pub(crate) redactor: Redactor,
     pub(crate) pause: Arc<dyn Pause>,
+    /// The kinds of media that its user says it understands, if they said so.
+    pub(crate) media: Option<Vec<Category>>,
 }
 
 impl Provider for Remote {
@@ -51,6 +62,22 @@ impl Provider for Remote {
 
     fn target(&self) -> Option<Target> {
         self.wire.target()
+    }
+
+    fn capabilities(&self) -> &[&str] {
+        &["json_mode", FUNCTION_CALLING]
+    }
+
+    fn takes(&self, category: Category) -> Option<Form> {
+        let taken = match &self.media {
+            Some(named) => named.contains(&category),
+            None => self.wire.sees(category),
+        };
+        self.wire.form(category).filter(|_| taken)
+    }
+
+    fn gives(&self, category: Category) -> bool {
+        self.wire.makes(category)
     }
 
     fn ask<'a>(
@@ -67,12 +94,17 @@ struct Feed<'a> {
     sink: &'a mut dyn CallSink,
     begun: bool,
     status: Option<u16>,
+    /// The text so far, kept only where it may have to be sent back.
+    said: Option<String>,
 }
 
 impl Feed<'_> {
     fn text(&mut self, text: &str) {
         if !text.is_empty() {
             self.begun = true;
+            if let Some(said) = &mut self.said {
+                said.push_str(text);
+            }
             self.sink.piece(text);
         }
     }
@@ -81,9 +113,13 @@ impl Feed<'_> {
 impl Remote {
     /// Try after try, within the time of the call.
     async fn tries(&self, call: &ModelCall, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
+        if !media::are_sound(call) {
+            return Err(ProviderError::Unexpected("a medium is not in base64".to_owned()));
+        }
         let deadline = deadline(call.timeout);
         let mut terms = self.memory.terms(call);
-        let mut feed = Feed { sink, begun: false, status: None };
+        let said = offers(call).then(String::new);
+        let mut feed = Feed { sink, begun: false, status: None, said };
         let (mut retries, mut concessions) = (0, 0);
         loop {
             let started = Instant::now();
@@ -120,18 +156,29 @@ impl Remote {
         let about_the_request = match fault.error {
             ProviderError::Unexpected(_) => true,
             // Some servers answer 500 to a schema that they cannot turn into a grammar.
-            ProviderError::Unavailable(_) => {
-                fault.complaint.as_ref().is_some_and(|complaint| complaint.mentions(&["grammar", "schema"]))
+            ProviderError::Unavailable(_) => fault
+                .complaint
+                .as_ref()
+                .is_some_and(|complaint| complaint.mentions(&["grammar", "schema", "tools param"])),
+            // A router that knows of no server that takes tools says that there is no such model.
+            ProviderError::Misconfigured(_) => {
+                fault.complaint.as_ref().is_some_and(|complaint| complaint.mentions(&["support tool use"]))
             }
             _ => false,
         };
         let complaint = fault.complaint.as_ref().filter(|_| about_the_request)?;
+        // A model without eyes gets none by being asked for less.
+        if !call.media.is_empty() && complaint.mentions(MEDIA) {
+            return None;
+        }
         self.memory.concede(terms, complaint, call)
     }
 
     async fn one_try(&self, call: &ModelCall, terms: &Terms, feed: &mut Feed<'_>) -> Result<ModelEnd, Fault> {
         let reporter = Reporter { name: self.name, redactor: &self.redactor, call: Some(call) };
-        let first = deadline(FIRST_TOKEN.max(call.timeout / 2));
+        // An image comes in one piece, when it is done.
+        let first = if call.wants_media { call.timeout } else { FIRST_TOKEN.max(call.timeout / 2) };
+        let first = deadline(first);
         let sent = timeout_at(first, self.send(call, terms)).await.map_err(|_| too_late())?;
         let response = sent.map_err(|error| reporter.transport(&error))?;
         let status = response.status();
@@ -139,17 +186,24 @@ impl Remote {
         if !status.is_success() {
             return self.refused_or_failed(response, terms, reporter).await;
         }
-        let reading = self.read(response, first, feed, reporter).await?;
+        let mut reading = self.read(response, first, feed, reporter).await?;
         if !reading.is_finished() {
             return Err(reporter.interrupted("it ended without its closing mark", Again::Later));
         }
-        Ok(self.end(&reading, terms.bind))
+        let mut end = self.end(&reading, terms.bind);
+        end.media = std::mem::take(&mut reading.media);
+        end.without_tools = offers(call) && !terms.keeps(Extra::Tools);
+        end.tool_calls = reading.calls.iter().cloned().collect();
+        if let Some(said) = feed.said.as_ref().filter(|_| !reading.calls.is_empty()) {
+            end.turn = self.wire.turn(&reading, said);
+        }
+        Ok(end)
     }
 
     async fn send(&self, call: &ModelCall, terms: &Terms) -> Result<Response, reqwest::Error> {
         let schema = self.memory.schema(call).filter(|_| terms.bind == Bind::Schema);
-        let schema = schema.map(|schema| &schema.schema);
-        let body = borrowed::text(&self.wire.body(call, terms, schema.map(|_| &borrowed::PLACE)), schema);
+        let body = self.wire.body(call, terms, schema.map(|schema| &schema.schema));
+        let body = if call.media.is_empty() { body.text().into() } else { Body::wrap(Segments::of(&body)) };
         let request = self.client.post(self.wire.address().clone()).headers(self.wire.headers().clone());
         request.header(CONTENT_TYPE, "application/json").body(body).send().await
     }
@@ -184,8 +238,12 @@ impl Remote {
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
         let unreadable = |why| unreadable(why, reporter);
-        let mut frames = Frames::new(&content_type, self.wire.shape()).map_err(unreadable)?;
-        let (mut body, mut reading) = (Body::new(response), Reading::default());
+        let draws = reporter.call.is_some_and(|call| call.wants_media);
+        let longest = if draws { LONGEST_BODY_WITH_MEDIA } else { LONGEST_BODY };
+        let longest_event = if draws { longest } else { LONGEST_EVENT };
+        let mut frames = Frames::new(&content_type, self.wire.shape(), longest_event).map_err(unreadable)?;
+        let mut body = Answer::new(response, longest);
+        let mut reading = Reading { keeps_parts: feed.said.is_some(), ..Reading::default() };
         let (mut piece, mut complete) = (Vec::new(), Vec::new());
         loop {
             let begun = feed.begun || reading.thinks || reading.is_finished();
@@ -224,7 +282,7 @@ impl Remote {
         if frame.trim() == "[DONE]" {
             reading.closed = true;
         }
-        if reading.closed {
+        if reading.closed || self.wire.read_plain(frame, reading, &mut |text| feed.text(text)) {
             return Ok(());
         }
         let value: Value =
@@ -281,8 +339,9 @@ fn report(feed: &mut Feed<'_>, bind: Bind, started: Instant, outcome: &Result<Mo
 fn broken(error: BodyError, reporter: Reporter<'_>) -> Fault {
     match error {
         BodyError::Lost(error) => reporter.transport(&error),
-        BodyError::TooLong => reporter
-            .interrupted(&format!("it is longer than {} MiB", LONGEST_BODY / 1024 / 1024), Again::Never),
+        BodyError::TooLong(most) => {
+            reporter.interrupted(&format!("it is longer than {} MiB", most / 1024 / 1024), Again::Never)
+        }
     }
 }
 

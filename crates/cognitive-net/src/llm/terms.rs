@@ -10,6 +10,7 @@ use cognitive_contract::lower::{Lowered, Target};
 use cognitive_contract::ports::{DecodeMode, ModelCall};
 
 use crate::complaint::Complaint;
+use crate::llm::calls::offers;
 
 /// How the answer is bound to the contract, the tightest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +46,8 @@ pub(crate) enum Extra {
     OldTokenName,
     /// Any limit in chat completions.
     TokenLimit,
+    /// The tools that the model may call.
+    Tools,
 }
 
 /// The terms of one request.
@@ -76,6 +79,12 @@ impl Terms {
             }
         }
         let about_format = complaint.mentions(FORMAT);
+        let less = ladder.iter().copied().find(|bind| *bind > self.bind && !self.refused.contains(bind));
+        // A service that cannot have tools and a format at once keeps the tools: the answer is checked anyway.
+        if self.refuses_tools(complaint, sent) && (!about_format || less.is_none()) {
+            next.without.insert(Extra::Tools);
+            return Some(next);
+        }
         if !about_format && !complaint.mentions(UNSUPPORTED) {
             return None;
         }
@@ -84,8 +93,14 @@ impl Terms {
         } else {
             next.refused.insert(self.bind);
         }
-        next.bind = ladder.iter().copied().find(|bind| *bind > self.bind && !self.refused.contains(bind))?;
+        next.bind = less?;
         Some(next)
+    }
+
+    /// Whether the service takes no tools. What is wrong with one tool is no reason to go without any.
+    fn refuses_tools(&self, complaint: &Complaint, sent: &ModelCall) -> bool {
+        let were_sent = self.keeps(Extra::Tools) && Extra::Tools.is_sent(self, sent);
+        were_sent && complaint.mentions(TOOLS) && complaint.mentions(&[UNSUPPORTED, NOT_SET_UP].concat())
     }
 }
 
@@ -101,6 +116,7 @@ impl Extra {
             Self::StreamUsage => &["stream_options", "include_usage"],
             Self::OldTokenName => &["max_tokens"],
             Self::TokenLimit => &["max_completion_tokens"],
+            Self::Tools => TOOLS,
         }
     }
 
@@ -111,9 +127,17 @@ impl Extra {
             Self::Seed => call.seed.is_some(),
             Self::OldTokenName => call.max_output_tokens.is_some(),
             Self::TokenLimit => call.max_output_tokens.is_some() && !terms.keeps(Self::OldTokenName),
+            // In the midst of a dialogue it is too late to go without.
+            Self::Tools => offers(call) && call.rounds.is_empty(),
         }
     }
 }
+
+/// How tools are called by the services.
+const TOOLS: &[&str] = &["tool", "function calling", "functions"];
+
+/// How services say that somebody would have to switch something on first.
+const NOT_SET_UP: &[&str] = &["requires", "not enabled", "no endpoints found"];
 
 /// How a binding is called by the services.
 const FORMAT: &[&str] = &[
@@ -184,6 +208,8 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 struct Known {
     refused: BTreeSet<Bind>,
+    /// What it does not take while tools are offered.
+    refused_beside_tools: BTreeSet<Bind>,
     without: BTreeSet<Extra>,
     /// Hashes of schemas that the service cannot take, while it takes others.
     bad_schemas: HashSet<u64>,
@@ -193,12 +219,23 @@ impl Memory {
     /// Nothing is known but what the service says of itself.
     pub(crate) fn new(ladder: &'static [Bind], target: Option<Target>, without: &[Extra]) -> Self {
         let without = without.iter().copied().collect();
-        let known = Known { refused: BTreeSet::new(), without, bad_schemas: HashSet::new() };
+        let (refused, refused_beside_tools) = (BTreeSet::new(), BTreeSet::new());
+        let known = Known { refused, refused_beside_tools, without, bad_schemas: HashSet::new() };
         Self { ladder, target, known: Mutex::new(known) }
+    }
+
+    /// The same for a service that does not take these bindings beside tools.
+    pub(crate) fn alone(self, bindings: &[Bind]) -> Self {
+        self.lock().refused_beside_tools.extend(bindings);
+        self
     }
 
     /// The terms for a call: the tightest binding that is not known to fail.
     pub(crate) fn terms(&self, call: &ModelCall) -> Terms {
+        self.terms_beside(offers(call), call)
+    }
+
+    fn terms_beside(&self, tools: bool, call: &ModelCall) -> Terms {
         let schema = self.schema(call);
         let known = self.lock();
         let fits = |bind: Bind| match (bind, schema) {
@@ -209,10 +246,14 @@ impl Memory {
             }
             (Bind::Json | Bind::Prompt, _) => true,
         };
-        let bind = self.ladder.iter().copied().find(|bind| !known.refused.contains(bind) && fits(*bind));
+        let mut refused = known.refused.clone();
+        if tools && !known.without.contains(&Extra::Tools) {
+            refused.extend(&known.refused_beside_tools);
+        }
+        let bind = self.ladder.iter().copied().find(|bind| !refused.contains(bind) && fits(*bind));
         Terms {
             bind: bind.unwrap_or(Bind::Prompt),
-            refused: known.refused.clone(),
+            refused,
             schema_is_to_blame: false,
             without: known.without.clone(),
         }
@@ -225,7 +266,12 @@ impl Memory {
 
     /// What to ask for instead.
     pub(crate) fn concede(&self, terms: &Terms, complaint: &Complaint, call: &ModelCall) -> Option<Terms> {
-        terms.concede(complaint, self.ladder, call)
+        let next = terms.concede(complaint, self.ladder, call)?;
+        if next.keeps(Extra::Tools) == terms.keeps(Extra::Tools) {
+            return Some(next);
+        }
+        // What did not go beside tools goes without them.
+        Some(Terms { without: next.without, ..self.terms_beside(false, call) })
     }
 
     /// A request on these terms worked, after one on other terms did not.
@@ -233,7 +279,11 @@ impl Memory {
         let bad = self.schema(call).filter(|_| terms.schema_is_to_blame).map(hash);
         let mut known = self.lock();
         known.without.extend(&terms.without);
-        known.refused.extend(&terms.refused);
+        if offers(call) && terms.keeps(Extra::Tools) {
+            known.refused_beside_tools.extend(&terms.refused);
+        } else {
+            known.refused.extend(&terms.refused);
+        }
         known.bad_schemas.extend(bad);
     }
 
@@ -251,6 +301,7 @@ fn hash(schema: &Lowered) -> u64 {
 mod tests {
     use std::sync::Arc;
 
+    use cognitive_contract::tools::ToolSpec;
     use serde_json::{Value, json};
 
     use super::*;
@@ -341,6 +392,57 @@ mod tests {
         memory.remember(&terms, &bad);
         assert_eq!(memory.terms(&bad).bind, Bind::Json);
         assert_eq!(memory.terms(&good).bind, Bind::Schema);
+    }
+
+    fn with_tools(schema: Option<Value>) -> ModelCall {
+        let mut call = call(schema);
+        call.tools = vec![Arc::new(ToolSpec::new("a", "A.", json!({ "type": "object" })))];
+        call
+    }
+
+    // Gemini, Groq and llama.cpp, in their words: the tools stay, the binding goes, and only beside tools.
+    #[test]
+    fn a_service_that_cannot_have_both_keeps_the_tools() {
+        for text in [
+            "Function calling with a response mime type: 'application/json' is unsupported",
+            "json mode cannot be combined with tool/function calling",
+            "Cannot use custom grammar constraints with tools.",
+        ] {
+            let memory = Memory::new(&[Bind::Json, Bind::Prompt], Some(Target::OpenAi), &[]);
+            let (call, plain) = (with_tools(None), call(None));
+            let terms = memory.concede(&memory.terms(&call), &complaint(text), &call).unwrap();
+            assert!(terms.keeps(Extra::Tools) && terms.bind == Bind::Prompt, "{text}");
+            memory.remember(&terms, &call);
+            assert_eq!(memory.terms(&call).bind, Bind::Prompt);
+            assert_eq!(memory.terms(&plain).bind, Bind::Json, "{text}");
+        }
+    }
+
+    // Ollama, llama.cpp, vLLM and OpenRouter, in their words.
+    #[test]
+    fn a_service_without_tools_is_asked_without_them() {
+        for text in [
+            "registry.ollama.ai/library/gemma:latest does not support tools",
+            "tools param requires --jinja flag",
+            "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",
+            "No endpoints found that support tool use.",
+        ] {
+            let (memory, call) = (memory(), with_tools(Some(json!({}))));
+            let terms = memory.concede(&memory.terms(&call), &complaint(text), &call).unwrap();
+            assert!(!terms.keeps(Extra::Tools) && terms.bind == Bind::Schema, "{text}");
+        }
+        let bad = "Invalid 'tools[0].function.parameters': 'a' is not a type";
+        let (memory, call) = (memory(), with_tools(None));
+        assert_eq!(memory.concede(&memory.terms(&call), &complaint(bad), &call), None, "one bad tool");
+    }
+
+    #[test]
+    fn a_binding_that_would_keep_the_model_from_calling_is_used_for_the_last_answer() {
+        let memory = memory().alone(&[Bind::Schema, Bind::Json]);
+        let mut call = with_tools(Some(json!({})));
+        assert_eq!(memory.terms(&call).bind, Bind::Prompt);
+        call.answer_now = true;
+        assert_eq!(memory.terms(&call).bind, Bind::Schema);
     }
 
     // LM Studio takes schemas, but no plain JSON mode.

@@ -96,5 +96,5 @@ fn a_provider_says_who_it_is() {
     let provider = provider(config).unwrap();
     assert_eq!((provider.name(), provider.target()), ("moonshot", None));
     assert!(provider.structured_output());
-    assert_eq!(provider.capabilities(), ["json_mode"]);
+    assert_eq!(provider.capabilities(), ["json_mode", "function_calling"]);
 }

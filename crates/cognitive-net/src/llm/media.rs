@@ -1,0 +1,206 @@
+//! Media in requests and answers: the words that several services share, and what they take of each kind. The media of a
+//! call stand before the text of its input, each after a label with its number. Decodes nothing and fetches nothing.
+
+use bytes::Bytes;
+use cognitive_contract::media::{Category, Form, MediaPart, MediaType, Reported};
+use cognitive_contract::ports::ModelCall;
+use serde_json::Value;
+
+use crate::llm::borrowed::Node;
+use crate::llm::{Reading, text_of};
+
+const MIB: u64 = 1 << 20;
+
+/// What every service with eyes takes; the first is what an image becomes that has to be made smaller.
+pub(crate) const IMAGES: &[MediaType] = &[MediaType::Jpeg, MediaType::Png, MediaType::Webp];
+/// The same for the services that take GIF too.
+pub(crate) const IMAGES_AND_GIF: &[MediaType] =
+    &[MediaType::Jpeg, MediaType::Png, MediaType::Webp, MediaType::Gif];
+
+/// How one service writes the parts of a turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Style {
+    /// A piece of text.
+    pub(crate) text: for<'a> fn(Node<'a>) -> Node<'a>,
+    /// A medium.
+    pub(crate) part: for<'a> fn(&'a MediaPart) -> Node<'a>,
+}
+
+/// Puts the media of a call into the turn with its input: `first` turns come before the examples, and `member` is what a
+/// turn calls its content.
+pub(crate) fn attach<'a>(
+    turns: &mut [Node<'a>],
+    first: usize,
+    member: &'static str,
+    call: &'a ModelCall,
+    style: Style,
+) {
+    if call.media.is_empty() {
+        return;
+    }
+    let mut parts = Vec::with_capacity(2 * call.media.len() + 1);
+    for medium in &call.media {
+        parts.push((style.text)(label(medium)));
+        parts.push((style.part)(medium));
+    }
+    parts.push((style.text)(Node::from(&call.input)));
+    set(input_of(turns, first, call), member, Node::List(parts));
+}
+
+/// The turn with the input. Each example before it is two turns.
+pub(crate) fn input_of<'n, 'a>(
+    turns: &'n mut [Node<'a>],
+    first: usize,
+    call: &ModelCall,
+) -> Option<&'n mut Node<'a>> {
+    turns.get_mut(first + 2 * call.examples.len())
+}
+
+/// Gives an object a member, in the place of one that it may have.
+pub(crate) fn set<'a>(object: Option<&mut Node<'a>>, member: &'static str, value: Node<'a>) {
+    let Some(Node::Object(members)) = object else { return };
+    match members.iter_mut().find(|(name, _)| *name == member) {
+        Some((_, old)) => *old = value,
+        None => members.push((member, value)),
+    }
+}
+
+/// `Image 0:`. Instructions and input speak of media by their number.
+fn label(medium: &MediaPart) -> Node<'static> {
+    let kind = match medium.category() {
+        Category::Image => "Image",
+        Category::Audio => "Audio",
+        Category::Video => "Video",
+        Category::Document => "Document",
+    };
+    Node::Value(Value::String(format!("{kind} {}:", medium.index)))
+}
+
+/// The bytes of a medium.
+pub(crate) fn base64(medium: &MediaPart) -> Node<'_> {
+    Node::Base64 { before: String::new(), data: &medium.base64 }
+}
+
+/// The bytes of a medium as a data URL.
+pub(crate) fn data_url(medium: &MediaPart) -> Node<'_> {
+    Node::Base64 { before: format!("data:{};base64,", medium.media_type), data: &medium.base64 }
+}
+
+/// Whether all media of a call can stand in JSON as they are. They should; but whoever could put a quotation mark into
+/// one could write the rest of the request.
+pub(crate) fn are_sound(call: &ModelCall) -> bool {
+    let sound = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    call.media.iter().all(|medium| medium.base64.iter().all(sound))
+}
+
+/// The beginning of a medium, for comparing it with what a service says.
+pub(crate) fn beginning(medium: &MediaPart) -> &str {
+    const ENOUGH: usize = 4 * 1024;
+    let data: &Bytes = &medium.base64;
+    std::str::from_utf8(data.get(..ENOUGH).unwrap_or(data)).unwrap_or_default()
+}
+
+/// A piece of text where every part names its kind.
+pub(crate) fn typed_text(text: Node<'_>) -> Node<'_> {
+    Node::object([("type", "text".into()), ("text", text)])
+}
+
+/// Images up to so many bytes each, and a side beyond which the service would scale them down itself.
+pub(crate) fn images(types: &'static [MediaType], longest_side: u32, largest: u64) -> Form {
+    Form::of(types).sized(longest_side).up_to(largest)
+}
+
+/// PDF up to so many megabytes.
+pub(crate) fn pdf(largest: u64) -> Form {
+    Form::of(&[MediaType::Pdf]).up_to(largest * MIB)
+}
+
+/// How many bytes may stand behind so much base64.
+pub(crate) const fn bytes_in(base64: u64) -> u64 {
+    base64 / 4 * 3
+}
+
+/// Whether a model makes images. The services call none otherwise, and a model that makes none refuses to be asked.
+pub(crate) fn draws(model: &str) -> bool {
+    model.contains("image")
+}
+
+/// Notes a medium of an answer.
+pub(crate) fn note(reading: &mut Reading, media_type: &str, base64: &str) {
+    if base64.is_empty() {
+        return;
+    }
+    // The model is at work, although it says nothing.
+    reading.thinks = true;
+    reading.media.push(Reported { media_type: media_type.to_owned(), base64: base64.to_owned() });
+}
+
+/// Notes the images of a message in chat completions: data URLs beside its text.
+pub(crate) fn note_images(message: &Value, reading: &mut Reading) {
+    for image in message.get("images").and_then(Value::as_array).into_iter().flatten() {
+        let url = text_of(image, "/image_url/url").unwrap_or_default();
+        let Some((media_type, data)) = url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"))
+        else {
+            continue;
+        };
+        note(reading, media_type, data);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn part(index: usize, media_type: MediaType, base64: &'static str) -> MediaPart {
+        MediaPart::new(index, media_type, Bytes::from_static(base64.as_bytes()))
+    }
+
+    #[test]
+    fn what_is_not_base64_is_not_sent() {
+        let mut call = ModelCall::new(String::new(), String::new(), 0.0);
+        assert!(are_sound(&call));
+        call.media = vec![part(0, MediaType::Png, "aW1n+/=="), part(1, MediaType::Png, "")];
+        assert!(are_sound(&call));
+        for wrong in ["aW1n\"", "aW\\n", "aW1n\n", "aW1n ", "äöü"] {
+            call.media = vec![part(0, MediaType::Png, "aW1n"), part(1, MediaType::Png, wrong)];
+            assert!(!are_sound(&call), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_turn_gets_its_media_before_its_text() {
+        let mut call = ModelCall::new(String::new(), "look".to_owned(), 0.0);
+        call.media = vec![part(2, MediaType::Png, "aW1n"), part(0, MediaType::Pdf, "cGRm")];
+        let turn = |role: &'static str| Node::object([("role", role.into()), ("content", "text".into())]);
+        let mut turns = vec![turn("system"), turn("user"), turn("assistant")];
+        let style = Style { text: |text| text, part: data_url };
+        attach(&mut turns, 1, "content", &call, style);
+        let written: Value = serde_json::from_slice(&Node::List(turns).text()).unwrap();
+        let content = json!([
+            "Image 2:",
+            "data:image/png;base64,aW1n",
+            "Document 0:",
+            "data:application/pdf;base64,cGRm",
+            "look"
+        ]);
+        assert_eq!(written[1], json!({ "role": "user", "content": content }));
+        assert_eq!((&written[0]["content"], &written[2]["content"]), (&json!("text"), &json!("text")));
+    }
+
+    #[test]
+    fn only_data_urls_are_media() {
+        let mut reading = Reading::default();
+        let message = json!({ "content": "", "images": [
+            { "type": "image_url", "image_url": { "url": "data:image/png;base64,aW1n" } },
+            { "type": "image_url", "image_url": { "url": "https://a.example/x.png" } },
+            { "type": "image_url", "image_url": { "url": "data:image/png;base64," } },
+            { "type": "image_url" },
+        ]});
+        note_images(&message, &mut reading);
+        note_images(&json!({ "images": null }), &mut reading);
+        let expected = Reported { media_type: "image/png".to_owned(), base64: "aW1n".to_owned() };
+        assert_eq!(reading.media, [expected]);
+    }
+}

@@ -1,0 +1,154 @@
+//! The usual frame of chat completions: a piece of text, or the word that it was the last. It is read in place, without a
+//! tree of values, because an answer has hundreds of them. Whatever is not exactly that is left to the reader of all frames.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// A frame with one piece of text. A member that is not named here, or is of another kind, makes it another frame.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plain<'a> {
+    #[serde(default)]
+    model: Option<&'a str>,
+    #[serde(borrow)]
+    choices: [Choice<'a>; 1],
+    #[serde(default)]
+    object: Option<&'a str>,
+    #[serde(default, rename = "usage")]
+    _no_usage: (),
+    #[serde(default, rename = "id")]
+    _id: IgnoredAny,
+    #[serde(default, rename = "created")]
+    _created: IgnoredAny,
+    #[serde(default, rename = "system_fingerprint")]
+    _system_fingerprint: IgnoredAny,
+    #[serde(default, rename = "service_tier")]
+    _service_tier: IgnoredAny,
+    #[serde(default, rename = "provider")]
+    _provider: IgnoredAny,
+    #[serde(default, rename = "obfuscation")]
+    _obfuscation: IgnoredAny,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    delta: Delta<'a>,
+    #[serde(default, rename = "index")]
+    _index: IgnoredAny,
+    #[serde(default, rename = "logprobs")]
+    _logprobs: IgnoredAny,
+    #[serde(default)]
+    finish_reason: Option<&'a str>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Delta<'a> {
+    #[serde(borrow, default)]
+    content: Cow<'a, str>,
+    #[serde(default, rename = "role")]
+    _role: IgnoredAny,
+    #[serde(default, rename = "refusal")]
+    _no_refusal: (),
+}
+
+/// What a plain frame says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Piece<'a> {
+    /// The model, where it is named.
+    pub(crate) model: Option<&'a str>,
+    /// The text.
+    pub(crate) text: Cow<'a, str>,
+    /// Why the model stopped, where it did.
+    pub(crate) finish: Option<&'a str>,
+}
+
+/// Reads a plain frame; `None` if it is any other.
+pub(crate) fn piece(frame: &str) -> Option<Piece<'_>> {
+    let Plain { model, choices: [choice], object, .. } = serde_json::from_str(frame).ok()?;
+    // A complaint can come as an object of that name.
+    let is_plain = object != Some("error");
+    is_plain.then_some(Piece { model, text: choice.delta.content, finish: choice.finish_reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::Url;
+    use reqwest::header::HeaderMap;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::llm::openai::{OPENAI, OpenAi};
+    use crate::llm::{Reading, Wire};
+
+    #[test]
+    fn a_piece_of_text_is_read_in_place() {
+        let frame = r#"{"id":"c-1","object":"chat.completion.chunk","created":1,"model":"gpt","system_fingerprint":null,
+            "choices":[{"index":0,"delta":{"role":"assistant","content":"a \"b\"","refusal":null},"logprobs":null,
+            "finish_reason":null}],"usage":null}"#;
+        let Piece { model, text, finish } = piece(frame).unwrap();
+        assert_eq!((model, &*text, finish), (Some("gpt"), "a \"b\"", None));
+        let last = piece(r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#).unwrap();
+        assert_eq!(last, Piece { model: None, text: "".into(), finish: Some("stop") });
+    }
+
+    /// What a reader makes of a frame: the text, the model, the end.
+    fn made_of(read: impl FnOnce(&mut Reading, &mut dyn FnMut(&str))) -> (String, Option<String>, String) {
+        let (mut reading, mut said) = (Reading::default(), String::new());
+        read(&mut reading, &mut |text| said.push_str(text));
+        (said, reading.model, format!("{:?}", reading.finish))
+    }
+
+    #[test]
+    fn both_readers_make_the_same_of_a_plain_frame() {
+        let url = || Url::parse("http://localhost").unwrap();
+        let wire = OpenAi {
+            dialect: OPENAI,
+            model: String::new(),
+            chat: url(),
+            models: url(),
+            headers: HeaderMap::new(),
+        };
+        for frame in [
+            r#"{"model":"m","choices":[{"index":0,"delta":{"content":"a \"b\" \u00e9\n"},"finish_reason":null}]}"#,
+            r#"{"model":"","choices":[{"delta":{"role":"assistant","content":""}}]}"#,
+            r#"{"model":"m","choices":[{"delta":{},"finish_reason":"stop"}]}"#,
+            r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"length"}]}"#,
+            r#"{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}"#,
+            r#"{"choices":[{"delta":{},"finish_reason":"content_filter"}],"usage":null}"#,
+        ] {
+            let plain = made_of(|reading, text| assert!(wire.read_plain(frame, reading, text), "{frame}"));
+            let value: Value = serde_json::from_str(frame).unwrap();
+            let whole = made_of(|reading, text| wire.read(&value, reading, text).unwrap());
+            assert_eq!(plain, whole, "{frame}");
+        }
+        let stopped = r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"error"}]}"#;
+        let untouched = made_of(|reading, text| assert!(!wire.read_plain(stopped, reading, text)));
+        assert_eq!(untouched, made_of(|_, _| ()), "a complaint is left to the reader of all frames");
+    }
+
+    #[test]
+    fn anything_else_is_another_frame() {
+        for frame in [
+            r#"{"choices":[{"delta":{"content":"a"},"finish_reason":{}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a","refusal":"no"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a","reasoning":"hm"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a","tool_calls":[]}}]}"#,
+            r#"{"choices":[{"delta":{"content":null}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":1}}"#,
+            r#"{"choices":[{"delta":{"content":"a"}}],"error":{"message":"m"}}"#,
+            r#"{"choices":[{"delta":{"content":"a"}}],"base_resp":{"status_code":1}}"#,
+            r#"{"choices":[{"delta":{"content":"a"}}],"object":"error"}"#,
+            r#"{"choices":[]}"#,
+            r#"[{"choices":[{"delta":{"content":"a"}}]}]"#,
+            "{",
+        ] {
+            assert_eq!(piece(frame), None, "{frame}");
+        }
+    }
+}

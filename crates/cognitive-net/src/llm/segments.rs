@@ -1,0 +1,131 @@
+//! A request body with media in it: JSON as text, and between its pieces the base64 of each item as it is. An item can be
+//! a hundred megabytes, so it is neither copied nor looked at as JSON, however often the request is made.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+use crate::llm::borrowed::Node;
+
+/// A body in pieces.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    left: VecDeque<Bytes>,
+}
+
+impl Segments {
+    /// Writes a body. What is not media is written as it would be without.
+    pub(crate) fn of(body: &Node<'_>) -> Self {
+        let mut writer = Writer::default();
+        writer.write(body);
+        writer.cut();
+        Self { left: writer.done }
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    done: VecDeque<Bytes>,
+    text: Vec<u8>,
+}
+
+impl Writer {
+    fn write(&mut self, node: &Node<'_>) {
+        match node {
+            Node::List(items) => {
+                self.text.push(b'[');
+                for (index, item) in items.iter().enumerate() {
+                    self.comma(index);
+                    self.write(item);
+                }
+                self.text.push(b']');
+            }
+            Node::Object(members) => {
+                self.text.push(b'{');
+                for (index, (name, value)) in members.iter().enumerate() {
+                    self.comma(index);
+                    self.write(&Node::Text(name));
+                    self.text.push(b':');
+                    self.write(value);
+                }
+                self.text.push(b'}');
+            }
+            Node::Base64 { before, data } => {
+                self.text.push(b'"');
+                // Ours, and without anything that JSON would escape.
+                self.text.extend_from_slice(before.as_bytes());
+                self.cut();
+                self.done.push_back(Bytes::clone(data));
+                self.text.push(b'"');
+            }
+            Node::Text(_) | Node::Borrowed(_) | Node::Value(_) => {
+                // A vector takes whatever is written.
+                let _ = serde_json::to_writer(&mut self.text, node);
+            }
+        }
+    }
+
+    fn comma(&mut self, index: usize) {
+        if index > 0 {
+            self.text.push(b',');
+        }
+    }
+
+    fn cut(&mut self) {
+        self.done.push_back(Bytes::from(std::mem::take(&mut self.text)));
+    }
+}
+
+/// Its length is known from the start, so it is sent with one.
+impl http_body::Body for Segments {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.left.pop_front().map(|segment| Ok(Frame::data(segment))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left.iter().map(|segment| segment.len() as u64).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body::Body;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn media_stand_between_the_pieces_and_are_not_copied() {
+        let (schema, image) =
+            (json!({ "type": "object", "enum": [null, "\""] }), Bytes::from_static(b"aW1n"));
+        let url = Node::Base64 { before: "data:image/png;base64,".to_owned(), data: &image };
+        let list = Node::List(vec![Node::from("a \"b\"\n"), url, Node::from(0.5), Node::List(Vec::new())]);
+        let body = Node::object([("list", list), ("schema", Node::from(&schema)), ("stream", true.into())]);
+        let segments = Segments::of(&body);
+        assert_eq!(segments.left.len(), 3);
+        assert_eq!(segments.left[1].as_ptr(), image.as_ptr());
+        let text: Vec<u8> = segments.left.iter().flatten().copied().collect();
+        assert_eq!(segments.size_hint().exact(), Some(text.len() as u64));
+        let expected = json!({
+            "list": ["a \"b\"\n", "data:image/png;base64,aW1n", 0.5, []],
+            "schema": schema,
+            "stream": true,
+        });
+        assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), expected);
+        assert_eq!(text, body.text(), "the same as without segments");
+    }
+}

@@ -1,0 +1,257 @@
+//! Sends finished spans to a collector: OTLP over HTTP, in JSON. Spans wait in a queue of bounded length and go out in
+//! batches; what does not fit or does not arrive is counted and forgotten. Nobody ever waits for a collector, and a span
+//! carries no text that anybody wrote (see [`Span`]).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use cognitive_contract::ports::ProviderError;
+use cognitive_contract::span::{Span, SpanKind, SpanSink, SpanValue};
+use reqwest::{Client, Url};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+use crate::client;
+use crate::config::Proxies;
+
+/// Spans that may wait.
+const WAITING: usize = 4_096;
+/// Spans that go out at once.
+const BATCH: usize = 512;
+/// How long the first span of a batch waits for company.
+const COMPANY: Duration = Duration::from_secs(1);
+/// The time for one batch.
+const TIME: Duration = Duration::from_secs(5);
+
+/// Takes spans for a collector.
+#[derive(Debug)]
+pub struct SpanExporter {
+    queue: mpsc::Sender<Message>,
+    lost: Arc<AtomicU64>,
+}
+
+/// Sends what an exporter has taken. Has to be run.
+#[derive(Debug)]
+pub struct SpanWorker {
+    queue: mpsc::Receiver<Message>,
+    lost: Arc<AtomicU64>,
+    client: Client,
+    place: Url,
+}
+
+#[derive(Debug)]
+enum Message {
+    Span(Box<Span>),
+    Stop,
+}
+
+/// An exporter to the collector at this address, such as `http://127.0.0.1:4318`, and the worker that has to be run for it.
+/// Fails with [`ProviderError::Misconfigured`] if that is no address.
+pub fn span_exporter(address: &str) -> Result<(Arc<SpanExporter>, SpanWorker), ProviderError> {
+    let place = place(address)?;
+    let here = place.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
+    let client = client::client(&place, if here { Proxies::None } else { Proxies::OfTheMachine })?;
+    let (send, receive) = mpsc::channel(WAITING);
+    let lost = Arc::<AtomicU64>::default();
+    let worker = SpanWorker { queue: receive, lost: Arc::clone(&lost), client, place };
+    Ok((Arc::new(SpanExporter { queue: send, lost }), worker))
+}
+
+fn place(address: &str) -> Result<Url, ProviderError> {
+    let wrong = || {
+        // The address itself may hold a password.
+        ProviderError::Misconfigured("the address of the collector is not `http://HOST:PORT`".to_owned())
+    };
+    let mut url = Url::parse(address).map_err(|_| wrong())?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(wrong());
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    if !path.ends_with("/v1/traces") {
+        url.set_path(&format!("{path}/v1/traces"));
+    }
+    Ok(url)
+}
+
+impl SpanExporter {
+    /// Ends the worker after it has sent what was taken so far.
+    pub async fn stop(&self) {
+        let _ = self.queue.send(Message::Stop).await;
+    }
+}
+
+impl SpanSink for SpanExporter {
+    fn finished(&self, span: Span) {
+        if self.queue.try_send(Message::Span(Box::new(span))).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl SpanWorker {
+    /// Sends spans until the exporter is stopped or gone.
+    pub async fn run(mut self) {
+        loop {
+            let (batch, more) = self.gather().await;
+            if !batch.is_empty() {
+                let count = batch.len() as u64;
+                if !self.send(&batch).await {
+                    self.lost.fetch_add(count, Ordering::Relaxed);
+                }
+            }
+            if !more {
+                return;
+            }
+        }
+    }
+
+    /// The next batch, and whether there will be another.
+    async fn gather(&mut self) -> (Vec<Span>, bool) {
+        let Some(Message::Span(first)) = self.queue.recv().await else { return (Vec::new(), false) };
+        let mut batch = vec![*first];
+        let until = Instant::now() + COMPANY;
+        while batch.len() < BATCH {
+            match timeout_at(until, self.queue.recv()).await {
+                Ok(Some(Message::Span(span))) => batch.push(*span),
+                Ok(Some(Message::Stop) | None) => return (batch, false),
+                Err(_) => break,
+            }
+        }
+        (batch, true)
+    }
+
+    async fn send(&self, batch: &[Span]) -> bool {
+        let body = request(batch).to_string();
+        let request = self.client.post(self.place.clone()).header("content-type", "application/json");
+        let sent = request.timeout(TIME).body(body).send().await;
+        sent.is_ok_and(|answer| answer.status().is_success())
+    }
+}
+
+/// A batch in the words of OTLP. Ids are hex digits and 64-bit numbers are strings, as its JSON has it.
+fn request(batch: &[Span]) -> Value {
+    let spans: Vec<Value> = batch.iter().map(written).collect();
+    let version = env!("CARGO_PKG_VERSION");
+    let resource = [attribute("service.name", text("cogn")), attribute("service.version", text(version))];
+    json!({ "resourceSpans": [{
+        "resource": { "attributes": resource },
+        "scopeSpans": [{ "scope": { "name": "cogn", "version": version }, "spans": spans }],
+    }] })
+}
+
+fn written(span: &Span) -> Value {
+    let kind = match span.kind {
+        SpanKind::Server => 2,
+        SpanKind::Client => 3,
+        _ => 1,
+    };
+    let attributes: Vec<Value> =
+        span.attributes.iter().map(|(name, value)| attribute(name, any(value))).collect();
+    let mut written = json!({
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        "name": span.name,
+        "kind": kind,
+        "startTimeUnixNano": nanoseconds(span.started),
+        "endTimeUnixNano": nanoseconds(span.ended),
+        "attributes": attributes,
+        "status": if span.failed { json!({ "code": 2 }) } else { json!({}) },
+    });
+    if let (Some(parent), Some(members)) = (&span.parent, written.as_object_mut()) {
+        members.insert("parentSpanId".to_owned(), Value::from(parent.as_str()));
+    }
+    written
+}
+
+fn attribute(name: &str, value: Value) -> Value {
+    json!({ "key": name, "value": value })
+}
+
+fn text(value: &str) -> Value {
+    json!({ "stringValue": value })
+}
+
+fn any(value: &SpanValue) -> Value {
+    match value {
+        SpanValue::Text(value) => text(value),
+        SpanValue::Count(count) => json!({ "intValue": count.to_string() }),
+        _ => Value::Null,
+    }
+}
+
+fn nanoseconds(moment: SystemTime) -> String {
+    moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_has_the_published_form() {
+        let started = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_700_000_000_000_000_001);
+        let mut span = Span::new(
+            "4bf92f3577b34da6a3ce929d0e0e4736",
+            "00f067aa0ba902b7",
+            "chat m",
+            SpanKind::Client,
+            (started, started),
+        )
+        .text("gen_ai.operation.name", "chat")
+        .count("gen_ai.usage.input_tokens", 7)
+        .failed("E2002");
+        span.parent = Some("1111111111111111".to_owned());
+        let value = request(&[span]);
+        let written = &value["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+        assert_eq!(
+            *written,
+            json!({
+                "traceId": "4bf92f3577b34da6a3ce929d0e0e4736",
+                "spanId": "00f067aa0ba902b7",
+                "name": "chat m",
+                "kind": 3,
+                "startTimeUnixNano": "1700000000000000001",
+                "endTimeUnixNano": "1700000000000000001",
+                "attributes": [
+                    { "key": "gen_ai.operation.name", "value": { "stringValue": "chat" } },
+                    { "key": "gen_ai.usage.input_tokens", "value": { "intValue": "7" } },
+                    { "key": "error.type", "value": { "stringValue": "E2002" } },
+                ],
+                "status": { "code": 2 },
+                "parentSpanId": "1111111111111111",
+            })
+        );
+        assert_eq!(value["resourceSpans"][0]["resource"]["attributes"][0]["key"], "service.name");
+    }
+
+    #[test]
+    fn an_address_is_completed_or_refused_without_being_shown() {
+        let path = |address: &str| place(address).unwrap().to_string();
+        assert_eq!(path("http://127.0.0.1:4318"), "http://127.0.0.1:4318/v1/traces");
+        assert_eq!(path("https://c.example/otlp/"), "https://c.example/otlp/v1/traces");
+        assert_eq!(path("http://a/v1/traces"), "http://a/v1/traces");
+        for wrong in ["127.0.0.1:4318", "ftp://secret@a", "", "http://"] {
+            let error = place(wrong).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_queue_that_is_full() {
+        let (exporter, worker) = span_exporter("http://127.0.0.1:9").unwrap();
+        let now = SystemTime::UNIX_EPOCH;
+        for _ in 0..WAITING + 3 {
+            exporter.finished(Span::new("a", "b", "n", SpanKind::Internal, (now, now)));
+        }
+        assert_eq!(exporter.lost(), 3);
+        drop(worker);
+        exporter.finished(Span::new("a", "b", "n", SpanKind::Internal, (now, now)));
+        assert_eq!(exporter.lost(), 4);
+    }
+}
