@@ -2,8 +2,9 @@
 //! valid any more, so that nobody pays for the rest.
 //!
 //! Careful on purpose. It judges only `data` of a success that opens the reply, by the rules of the plan alone, and takes
-//! into account what may be repaired: the spelling of declared values, and nulls that stand for absent members. It
-//! presumes that the reply holds one answer and names each member once; a reply that takes itself back is cut as well.
+//! into account what may be repaired: the spelling of declared values, and nulls that stand for absent members. A member
+//! that is written twice, or an answer that is corrected later, does not make good what broke the contract before: that
+//! is a rule of every run (`cut::unless_taken_back`), so a verdict stands, whatever follows.
 
 use std::sync::Arc;
 
@@ -332,7 +333,8 @@ impl Heed for Fuse {
                 self.found = None;
             }
             Step::Void => {
-                *self = Self::new(Arc::clone(&self.module), self.null_is_absent);
+                let verdict = self.verdict.take();
+                *self = Self { verdict, ..Self::new(Arc::clone(&self.module), self.null_is_absent) };
                 return;
             }
             _ => {}

@@ -82,9 +82,18 @@ impl<'o> Outlet<'o> {
 
     /// How far the work is. Never goes back, also when the model is asked again.
     pub(crate) fn progress(&mut self, percent: u8, stage: &str) {
+        self.work(percent, stage, None);
+    }
+
+    /// How far the parts of a composition are, and what happened to one of them.
+    pub(crate) fn part(&mut self, percent: u8, message: &str) {
+        self.work(percent, "part", Some(message));
+    }
+
+    fn work(&mut self, percent: u8, stage: &str, message: Option<&str>) {
         self.percent = self.percent.max(percent);
         if !self.silent {
-            let chunks = self.writer.progress(self.percent, Some(stage), None);
+            let chunks = self.writer.progress(self.percent, Some(stage), message);
             self.send(chunks);
         }
     }

@@ -91,6 +91,11 @@ impl Tree {
         self.whole.take()
     }
 
+    /// Whether a text is open.
+    pub(super) fn in_text(&self) -> bool {
+        self.text.is_some()
+    }
+
     /// What there is so far: open objects and lists as they stand, an open text as far as it has come.
     #[must_use]
     pub fn so_far(&self) -> Option<Value> {

@@ -9,6 +9,7 @@ use std::task::Poll;
 
 use cognitive_contract::manifest::{Mode, Tier};
 use cognitive_contract::ports::{Event, EventSink};
+use cognitive_contract::trace::{PartEvent, PartState};
 use cognitive_contract::{ErrorCode, Module, Warning};
 
 use serde_json::{Map, Value};
@@ -17,6 +18,7 @@ use super::deltas::Deltas;
 use super::fuse::{Fuse, Verdict};
 use super::scanner::Scanner;
 use super::step::{Heed, Step};
+use crate::stages::call::USUAL_REPLY;
 
 /// The listeners of one run.
 pub(crate) struct Watch<'w, 'o> {
@@ -100,7 +102,11 @@ impl<'w, 'o> Watch<'w, 'o> {
         }
         self.blown.store(false, Ordering::Relaxed);
         let wanted = fuse.is_some() || self.deltas.is_some();
-        self.call = wanted.then(|| Call { scanner: Scanner::new(strict), fuse, text: String::new() });
+        self.call = wanted.then(|| Call {
+            scanner: Scanner::new(strict),
+            fuse,
+            text: String::with_capacity(USUAL_REPLY),
+        });
     }
 
     /// The flag that says when the present call is of no use any more.
@@ -137,6 +143,7 @@ impl<'w, 'o> Watch<'w, 'o> {
                 outlet.open();
                 outlet.progress(10, stage);
             }
+            "tools" => outlet.progress(10, stage),
             "check" => outlet.progress(90, stage),
             // The answer is there already; what follows is its last chunk.
             "kept" | "composed" => outlet.open(),
@@ -145,11 +152,27 @@ impl<'w, 'o> Watch<'w, 'o> {
     }
 }
 
+impl Watch<'_, '_> {
+    /// A reader of a stream is told how far the parts of a composition are.
+    fn part(&mut self, part: PartEvent<'_>) {
+        let Some(deltas) = &mut self.deltas else { return };
+        if part.state == PartState::Speaks {
+            return;
+        }
+        let outlet = deltas.outlet();
+        outlet.open();
+        let share = part.done.saturating_mul(70) / part.of.max(1);
+        let percent = u8::try_from(share).unwrap_or(u8::MAX).min(70) + 10;
+        outlet.part(percent, &format!("{} {}", part.path, part.state.word()));
+    }
+}
+
 impl EventSink for Watch<'_, '_> {
     fn event(&mut self, event: Event<'_>) {
         match &event {
             Event::Text(text) => self.heard(text),
             Event::Stage(stage) => self.stage(stage),
+            Event::Part(part) => self.part(*part),
             _ => {}
         }
         self.sink.event(event);

@@ -24,21 +24,32 @@ fn blown(module: &Arc<Module>, strict: bool, pieces: &[&str]) -> Option<(usize, 
     fuse.verdict().map(|verdict| (verdict.at, verdict.violation.path.clone(), verdict.violation.rule))
 }
 
+/// Whether a reply was refused because it took back what it had said, so that no cut in time is needed for a refusal.
+fn was_taken_back(envelope: &Value) -> bool {
+    envelope["error"]["details"].get("taken_back_at").is_some()
+}
+
+// D-01: whether a call can be cut in time must not decide what the answer is.
 #[test]
-fn it_never_blows_on_a_reply_of_the_corpus_that_passes_and_does_not_depend_on_the_split() {
+fn it_never_blows_on_a_reply_of_the_corpus_that_passes_without_it() {
     let mut blew = 0;
     for case in corpus() {
         let module = corpus_module(&case.module, "delta");
-        let passes =
-            sync(&module, Pieces::new(&[&case.text], Ok(case.finish.clone())), case.strict)["ok"] == true;
+        let mut asked = request(case.strict);
+        asked.options.fuse = false;
+        let host = host(&module, Arc::new(Pieces::new(&[&case.text], Ok(case.finish.clone()))));
+        let without = serde_json::to_value(now(run(&host, asked, &mut NullSink))).unwrap();
         let at_once = blown(&module, case.strict, &[&case.text]);
+        assert_eq!(was_taken_back(&without), case.id.starts_with("taken-back"), "{}: {without}", case.id);
         for pieces in splits(&case.text) {
             assert_eq!(blown(&module, case.strict, &pieces), at_once, "{} {pieces:?}", case.id);
         }
         blew += usize::from(at_once.is_some());
-        assert!(!(passes && at_once.is_some()), "{}: {at_once:?}\n{}", case.id, case.text);
+        let refused = without["error"]["details"].get("violations").is_some()
+            || without["error"]["details"]["source"] == "model";
+        assert!(refused || at_once.is_none(), "{}: {at_once:?}\n{}\n{without}", case.id, case.text);
     }
-    assert!(blew > 5, "{blew}");
+    assert!(blew > 15, "{blew}");
 }
 
 fn contract() -> Value {
@@ -126,16 +137,34 @@ fn what_may_be_repaired_or_is_not_understood_does_not_blow_it() {
     }
 }
 
-/// The one thing that the fuse presumes, kept here so that nobody is surprised.
+// S-11, D-01: the last of two values counts, but it does not make good what broke the contract before.
 #[test]
-fn a_reply_that_takes_itself_back_is_cut_as_well() {
+fn s_11_a_reply_that_takes_itself_back_is_refused_whether_it_is_cut_or_not() {
     let module = corpus_module("", "delta");
     let twice = reply(r#"{"answer": 7, "answer": "42", "rationale": "r"}"#);
     let corrected = format!("{}\nThe corrected answer: {}", reply(r#"{"answer": 7}"#), good());
     for text in [twice, corrected] {
-        assert_eq!(sync(&module, Pieces::new(&[&text], Ok(Finish::Complete)), false)["ok"], true, "{text}");
-        assert_eq!(blown(&module, false, &[&text]).unwrap().1, "/data/answer");
+        let at = text.find('7').unwrap() + 1;
+        for (waits, fuse) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut provider = Pieces::new(&[&text], Ok(Finish::Complete));
+            provider.waits = waits;
+            let mut asked = request(false);
+            asked.options.fuse = fuse;
+            let envelope = now(run(&host(&module, Arc::new(provider)), asked, &mut NullSink));
+            let value = serde_json::to_value(&envelope).unwrap();
+            let error = &value["error"];
+            assert_eq!(error["code"], "E3001", "{value}");
+            assert_eq!(error["details"]["violations"][0]["path"], "/data/answer");
+            assert_eq!(value["partial_data"], json!({ "answer": 7 }));
+            let place = if waits && fuse { "cut_at" } else { "taken_back_at" };
+            assert_eq!(error["details"][place], at, "{value}");
+        }
     }
+    // Where each value keeps the contract, the last one counts, and nothing is cut.
+    let harmless = reply(r#"{"answer": "7", "answer": "42", "rationale": "r"}"#);
+    assert_eq!(blown(&module, false, &[&harmless]), None);
+    let value = sync(&module, Pieces::new(&[&harmless], Ok(Finish::Complete)), false);
+    assert_eq!(value["data"]["answer"], "42", "{value}");
 }
 
 #[test]
@@ -288,5 +317,32 @@ proptest! {
         let letters: Vec<String> = text.chars().map(String::from).collect();
         let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
         prop_assert_eq!(blown(&module, false, &letters), at_once);
+    }
+
+    // S-11, D-01: members twice, data twice, answers twice; the fuse changes nothing of what passes without it.
+    #[test]
+    fn a_reply_that_passes_without_the_fuse_passes_with_it(first in data(), second in data(), how in 0..4) {
+        let module = typed();
+        let members = |data: &Value| data.to_string().trim_matches(['{', '}']).to_owned();
+        let text = match how {
+            0 => reply(&format!("{{{}}}", [members(&first), members(&second)].join(", "))),
+            1 => reply(&format!(r#"{first}, "data": {second}"#)),
+            2 => format!("{}\nThe corrected answer: {}", reply(&first.to_string()), reply(&second.to_string())),
+            _ => format!("{}</think>{}", reply(&first.to_string()), reply(&second.to_string())),
+        };
+        let envelope = |fuse: bool| {
+            let mut provider = Pieces::new(&[&text], Ok(Finish::Complete));
+            provider.waits = true;
+            let mut asked = request(false);
+            asked.options.fuse = fuse;
+            super::harness::stable(
+                serde_json::to_value(now(run(&host(&module, Arc::new(provider)), asked, &mut NullSink))).unwrap(),
+            )
+        };
+        let (with, without) = (envelope(true), envelope(false));
+        prop_assert_eq!(&with["ok"], &without["ok"], "{}\n{}\n{}", text, with, without);
+        if without["ok"] == true {
+            prop_assert_eq!(with, without, "{}", text);
+        }
     }
 }

@@ -119,6 +119,31 @@ impl Provider for Pieces {
     }
 }
 
+/// A model whose reply can be changed, so that one host serves many: to make one costs more than a run.
+#[derive(Default)]
+pub struct Changing(Mutex<Option<Arc<Pieces>>>);
+
+impl Changing {
+    pub fn says(&self, pieces: Pieces) {
+        *self.0.lock().unwrap() = Some(Arc::new(pieces));
+    }
+}
+
+impl Provider for Changing {
+    fn name(&self) -> &'static str {
+        "pieces"
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        let pieces = self.0.lock().unwrap().clone().unwrap();
+        Box::pin(async move { pieces.ask(call, sink).await })
+    }
+}
+
 /// Waits for one poll.
 fn once() -> impl Future<Output = ()> {
     let mut waited = false;
@@ -139,7 +164,7 @@ pub fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-pub fn host(module: &Arc<Module>, provider: Arc<Pieces>) -> Host {
+pub fn host(module: &Arc<Module>, provider: Arc<impl Provider + 'static>) -> Host {
     Host::new(Arc::new(One(Arc::clone(module))), provider)
 }
 

@@ -52,6 +52,13 @@ pub enum LibertyRule {
     RepeatedName,
 }
 
+impl LibertyRule {
+    /// Whether something that the model wrote was left out of the answer, so that it could have been another one.
+    pub(crate) fn leaves_out(self) -> bool {
+        matches!(self, Self::Thinking | Self::Fence | Self::Prose | Self::PassedOver | Self::RepeatedName)
+    }
+}
+
 impl Liberty {
     pub(super) fn new(at: usize, rule: LibertyRule, what: impl Into<String>) -> Self {
         Self { at, rule, what: what.into() }
