@@ -254,6 +254,6 @@ mod tests {
             assert_eq!(module.manifest.name, name);
             assert!(module.warnings.is_empty());
         }
-        assert_eq!(bundled::names().count(), 11);
+        assert_eq!(bundled::names().count(), 14);
     }
 }

@@ -1,6 +1,8 @@
 //! From a folder to a [`Module`]: read, judge the manifest, compile the contract.
 //! Loading is tolerant of what is missing and has a default; `validate` is where authors hear about that.
 
+use std::path::Path;
+
 use cognitive_contract::module::Digest;
 use cognitive_contract::schema::SCHEMA_FILE;
 use cognitive_contract::text::hex;
@@ -55,7 +57,10 @@ pub fn load(folder: &Folder) -> Result<Module, LoadError> {
     let Some(parts) = formats::read(folder) else {
         return Err(LoadError::NotAModule { folder: folder.display() });
     };
-    assemble(parts, &folder.name()).map_err(|findings| LoadError::Invalid { name: folder.name(), findings })
+    let mut module = assemble(parts, &folder.name())
+        .map_err(|findings| LoadError::Invalid { name: folder.name(), findings })?;
+    module.folder = folder.path().map(Path::to_path_buf);
+    Ok(module)
 }
 
 /// Puts the parts of a folder together, or says everything that is wrong with them.

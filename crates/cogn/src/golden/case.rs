@@ -1,7 +1,7 @@
 //! The golden tests of a module folder: declared in `tests:` of the manifest, or found in `tests/` by their names.
 //! Leaves nothing out in silence: half a case, or an entry that cannot be read, is a case that fails.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cognitive_library::folder::{Folder, JSON_LIMIT, ReadError};
 use cognitive_library::{formats, json};
@@ -26,6 +26,8 @@ pub struct Case {
     pub expected: String,
     /// What the model answered, as it was recorded.
     pub reply: String,
+    /// The same for modules that the module is made of, by their names.
+    pub part_replies: BTreeMap<String, String>,
     /// Why the case cannot be run at all.
     fault: Option<String>,
 }
@@ -35,8 +37,8 @@ pub struct Case {
 pub(super) struct Script {
     pub(super) input: Value,
     pub(super) expectation: Expectation,
-    /// `None` if no reply was recorded.
-    pub(super) reply: Option<String>,
+    /// Replies by module, as far as they were recorded.
+    pub(super) replies: BTreeMap<String, String>,
 }
 
 impl Case {
@@ -62,12 +64,23 @@ impl Case {
             input: input.to_owned(),
             expected: expected.to_owned(),
             reply: format!("{stem}{REPLY}"),
+            part_replies: BTreeMap::new(),
             fault: None,
         }
     }
 
-    /// Reads the files. The error says what is wrong with the first that cannot be used.
-    pub(super) fn read(&self, folder: &Folder) -> Result<Script, String> {
+    /// Where the reply of a module is kept. That of the module itself has no name in it.
+    pub(super) fn reply_of(&self, module: &str, own: &str) -> String {
+        if module == own {
+            return self.reply.clone();
+        }
+        let stem = self.reply.strip_suffix(REPLY).unwrap_or(&self.reply);
+        format!("{stem}.{module}{REPLY}")
+    }
+
+    /// Reads the files; `own` is the name of the module. The error says what is wrong with the first that cannot be
+    /// used.
+    pub(super) fn read(&self, folder: &Folder, own: &str) -> Result<Script, String> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
@@ -75,12 +88,16 @@ impl Case {
         let expected = read_json(folder, &self.expected)?;
         let expectation = Expectation::parse(&expected)
             .map_err(|why| format!("`{}` cannot be used: {why}", self.expected))?;
-        let reply = match folder.read(&self.reply, JSON_LIMIT) {
-            Ok(text) => Some(text),
-            Err(ReadError::Missing) => None,
-            Err(error) => return Err(unreadable(&self.reply, error)),
-        };
-        Ok(Script { input, expectation, reply })
+        let parts = self.part_replies.iter().map(|(module, path)| (module.as_str(), path));
+        let mut replies = BTreeMap::new();
+        for (module, path) in parts.chain([(own, &self.reply)]) {
+            match folder.read(path, JSON_LIMIT) {
+                Ok(text) => replies.insert(module.to_owned(), text),
+                Err(ReadError::Missing) => None,
+                Err(error) => return Err(unreadable(path, error)),
+            };
+        }
+        Ok(Script { input, expectation, replies })
     }
 }
 
@@ -88,18 +105,37 @@ impl Case {
 #[must_use]
 pub fn cases(folder: &Folder) -> Vec<Case> {
     let mut cases: Vec<Case> = declared(folder).iter().map(|entry| Case::declared(entry)).collect();
+    let names: Vec<String> =
+        folder.names_in(TESTS).iter().filter(|name| !name.contains('/')).map(ToString::to_string).collect();
     let used: BTreeSet<String> =
         cases.iter().flat_map(|case| [&case.input, &case.expected, &case.reply]).cloned().collect();
     let mut stems = BTreeSet::new();
-    for name in folder.names_in(TESTS).iter().filter(|name| !name.contains('/')) {
+    let mut of_parts = Vec::new();
+    for name in &names {
+        if let Some((case, module)) =
+            of_part(name).filter(|(case, _)| names.contains(&format!("{case}{INPUT}")))
+        {
+            of_parts.push((format!("{TESTS}/{case}{REPLY}"), module.to_owned(), format!("{TESTS}/{name}")));
+            continue;
+        }
         let stem = [INPUT, EXPECTED, REPLY].iter().find_map(|ending| name.strip_suffix(ending));
         // A file that a declared case uses does not make a case of its own.
         stems.extend(stem.filter(|_| !used.contains(&format!("{TESTS}/{name}"))).map(str::to_owned));
     }
     cases.extend(stems.iter().map(|stem| Case::by_name(stem)));
+    for (reply, module, path) in of_parts {
+        for case in cases.iter_mut().filter(|case| case.reply == reply) {
+            case.part_replies.insert(module.clone(), path.clone());
+        }
+    }
     tell_apart(&mut cases);
     cases.sort_by(|a, b| a.name.cmp(&b.name));
     cases
+}
+
+/// `case.module.reply.txt` is what a module said that the tested one is made of. Names of modules have no dot.
+fn of_part(name: &str) -> Option<(&str, &str)> {
+    name.strip_suffix(REPLY)?.rsplit_once('.')
 }
 
 /// The entries of `tests` as they were written, also those that are not understood.
@@ -144,8 +180,6 @@ fn read_json(folder: &Folder, path: &str) -> Result<Value, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     fn folder(files: &[(&str, &str)]) -> Folder {
@@ -185,6 +219,27 @@ mod tests {
         );
     }
 
+    // COMP-002: a composition asks several modules, so a case of it has several replies.
+    #[test]
+    fn replies_of_parts_belong_to_their_case() {
+        let folder = folder(&[
+            ("tests/a.input.json", "{}"),
+            ("tests/a.expected.json", r#"{"ok": true}"#),
+            ("tests/a.reply.txt", "own"),
+            ("tests/a.part-one.reply.txt", "one"),
+            ("tests/b.c.input.json", "{}"),
+            ("tests/b.c.expected.json", r#"{"ok": true}"#),
+            ("tests/b.c.reply.txt", "dotted"),
+        ]);
+        assert_eq!(names(&folder), ["a", "b.c"]);
+        let case = cases(&folder).remove(0);
+        let replies = case.read(&folder, "m").unwrap().replies;
+        let replies: Vec<(&str, &str)> = replies.iter().map(|(name, text)| (&**name, &**text)).collect();
+        assert_eq!(replies, [("m", "own"), ("part-one", "one")]);
+        assert_eq!(case.reply_of("part-one", "m"), "tests/a.part-one.reply.txt");
+        assert_eq!(case.reply_of("m", "m"), "tests/a.reply.txt");
+    }
+
     #[test]
     fn one_input_may_have_two_expectations() {
         let folder = folder(&[
@@ -203,7 +258,8 @@ mod tests {
             ("tests/b.expected.json", r#"{"ok": true}"#),
             ("tests/c.reply.txt", "{}"),
         ]);
-        let errors: Vec<String> = cases(&folder).iter().map(|case| case.read(&folder).unwrap_err()).collect();
+        let errors: Vec<String> =
+            cases(&folder).iter().map(|case| case.read(&folder, "m").unwrap_err()).collect();
         assert_eq!(
             errors,
             [
@@ -219,7 +275,7 @@ mod tests {
     fn files_that_cannot_be_used_are_named() {
         let check = |input: &str, expected: &str| {
             let folder = folder(&[("tests/a.input.json", input), ("tests/a.expected.json", expected)]);
-            cases(&folder)[0].read(&folder).err().unwrap_or_default()
+            cases(&folder)[0].read(&folder, "m").err().unwrap_or_default()
         };
         assert_eq!(check("{\n1", "{}"), "`tests/a.input.json` is not JSON, line 2: key must be a string");
         assert_eq!(check("{}", "{}"), "`tests/a.expected.json` cannot be used: it expects nothing");

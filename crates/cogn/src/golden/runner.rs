@@ -1,6 +1,7 @@
 //! Runs cases: with the reply that was recorded, with a model, or with a model whose reply is recorded.
 //! Asks a model only if one was handed in for that. Loads each module once.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -9,7 +10,7 @@ use std::time::Instant;
 use cognitive_contract::policy::{Caller, invocation_refusal};
 use cognitive_contract::ports::{NullSink, Provider};
 use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_library::{Folder, formats, load};
+use cognitive_library::{Folder, Library, formats, load};
 use cognitive_runtime::host::{ModuleSource, RunInput};
 use cognitive_runtime::{Host, RunOptions, RunRequest};
 use serde_json::Value;
@@ -52,6 +53,8 @@ pub struct Options {
     pub coverage: bool,
     /// How each run is to be done, such as its time limit.
     pub run: RunOptions,
+    /// Where the modules are that a tested one is made of.
+    pub library: Library,
 }
 
 /// Where the replies of a case come from.
@@ -118,7 +121,7 @@ async fn run_module(subject: &Subject, options: &Options, answers: &Answers) -> 
     };
     let mut report = ModuleReport::new(name, folder.display());
     for case in cases(folder) {
-        report.cases.push(run_case(&module, folder, &case, answers, &options.run).await);
+        report.cases.push(run_case(&module, folder, &case, answers, options).await);
     }
     if report.cases.is_empty() {
         report.trouble = Some(if *asked { Trouble::NoTestsAsked } else { Trouble::NoTests });
@@ -138,10 +141,10 @@ pub async fn run_case(
     folder: &Folder,
     case: &Case,
     answers: &Answers,
-    options: &RunOptions,
+    options: &Options,
 ) -> CaseResult {
     let started = Instant::now();
-    let mut result = match case.read(folder) {
+    let mut result = match case.read(folder, &module.manifest.name) {
         Ok(script) => judge(module, folder, case, script, answers, options).await,
         Err(why) => CaseResult::new(&case.name, Status::Broken(why)),
     };
@@ -155,32 +158,31 @@ async fn judge(
     case: &Case,
     script: Script,
     answers: &Answers,
-    options: &RunOptions,
+    options: &Options,
 ) -> CaseResult {
-    let Script { input, expectation, reply } = script;
-    let silent = reply.is_none();
+    let Script { input, expectation, replies } = script;
+    let recorded_for: Vec<String> = replies.keys().cloned().collect();
     let witness = Arc::new(match answers {
-        Answers::Recorded => Witness::of_reply(reply),
+        Answers::Recorded => Witness::of_replies(replies),
         Answers::Live(provider) | Answers::Record(provider) => Witness::new(Arc::clone(provider)),
     });
     let envelope = answer(module, input, Arc::clone(&witness), options).await;
     let differences = expectation.differences(&envelope);
     let judged = if differences.is_empty() { Status::Passed } else { Status::Failed(differences) };
+    let seen = witness.seen();
     let mut recorded = false;
-    let status = match (answers, witness.seen()) {
+    let status = match answers {
+        Answers::Live(_) => judged,
         // An input that is refused before any model is asked needs no reply.
-        (Answers::Recorded, Seen::Unfinished) if silent => Status::NotRecorded,
-        (Answers::Record(_), Seen::Reply(text)) => match file::write_in(folder, &case.reply, &text) {
-            Ok(()) => {
-                recorded = true;
+        Answers::Recorded if seen.keys().all(|name| recorded_for.contains(name)) => judged,
+        Answers::Recorded => Status::NotRecorded,
+        Answers::Record(_) => match record(folder, case, &module.manifest.name, &seen) {
+            Ok(kept) => {
+                recorded = kept;
                 judged
             }
             Err(why) => Status::Broken(format!("the reply was not recorded: {why}")),
         },
-        (Answers::Record(_), Seen::Unfinished) => {
-            Status::Broken("the reply was not recorded: it did not come to its end".to_owned())
-        }
-        (Answers::Recorded | Answers::Live(_), _) | (Answers::Record(_), Seen::Nothing) => judged,
     };
     let mut result = CaseResult::new(&case.name, status);
     result.recorded = recorded;
@@ -188,9 +190,23 @@ async fn judge(
     result
 }
 
-async fn answer(module: &Arc<Module>, input: Value, provider: Arc<Witness>, options: &RunOptions) -> Value {
-    let host = Host::new(Arc::new(Loaded(Arc::clone(module))), provider);
-    let mut options = options.clone();
+/// Keeps what the model told each module; says whether it was asked at all.
+fn record(folder: &Folder, case: &Case, own: &str, seen: &BTreeMap<String, Seen>) -> Result<bool, String> {
+    if seen.values().any(|seen| *seen == Seen::Unfinished) {
+        return Err("it did not come to its end".to_owned());
+    }
+    for (module, seen) in seen {
+        if let Seen::Reply(text) = seen {
+            file::write_in(folder, &case.reply_of(module, own), text)?;
+        }
+    }
+    Ok(!seen.is_empty())
+}
+
+async fn answer(module: &Arc<Module>, input: Value, provider: Arc<Witness>, options: &Options) -> Value {
+    let modules = Loaded { tested: Arc::clone(module), others: options.library.clone() };
+    let host = Host::new(Arc::new(modules), provider);
+    let mut options = options.run.clone();
     // A case is about the module, not about who may run it.
     if invocation_refusal(&module.manifest, Caller::User).is_some() {
         options.caller = Caller::Agent;
@@ -200,16 +216,18 @@ async fn answer(module: &Arc<Module>, input: Value, provider: Arc<Witness>, opti
     serde_json::to_value(envelope).unwrap_or_default()
 }
 
-/// A library of one module, which is loaded already. One reply answers for one module, so there are no others.
-struct Loaded(Arc<Module>);
+/// The module that is tested, which is loaded already, and those that it is made of.
+struct Loaded {
+    tested: Arc<Module>,
+    others: Library,
+}
 
 impl ModuleSource for Loaded {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        if name == self.0.manifest.name {
-            return Ok(Arc::clone(&self.0));
+        if name == self.tested.manifest.name {
+            return Ok(Arc::clone(&self.tested));
         }
-        let message = format!("a golden test runs one module, not also: `{name}`");
-        Err(Failure::new(ErrorCode::ModuleNotFound, message))
+        self.others.module(name)
     }
 }
 

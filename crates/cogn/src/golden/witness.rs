@@ -1,6 +1,7 @@
-//! A provider that asks another one and remembers the reply, so that it can be kept beside the case.
+//! A provider that asks another one and remembers what each module was told, so that it can be kept beside the case.
 //! Changes nothing on the way in either direction.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cognitive_contract::lower::Target;
@@ -9,12 +10,9 @@ use cognitive_contract::ports::{
 };
 use cognitive_runtime::Replay;
 
-/// What was seen of the calls of one run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What was seen of the calls of one module.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// The model was not asked.
-    #[default]
-    Nothing,
     /// It was asked, and its last answer did not come to its natural end.
     Unfinished,
     /// Its last answer.
@@ -24,31 +22,54 @@ pub(super) enum Seen {
 /// The provider of one run.
 pub(super) struct Witness {
     inner: Arc<dyn Provider>,
-    seen: Mutex<Seen>,
+    seen: Mutex<BTreeMap<String, Seen>>,
 }
 
 impl Witness {
     /// Watches a provider.
     pub(super) fn new(inner: Arc<dyn Provider>) -> Self {
-        Self { inner, seen: Mutex::new(Seen::Nothing) }
+        Self { inner, seen: Mutex::default() }
     }
 
-    /// Answers with a saved reply; without one it has nothing to say.
-    pub(super) fn of_reply(reply: Option<String>) -> Self {
-        let silence = || {
-            let error = ProviderError::Unavailable("no reply is recorded".to_owned());
-            Replay::pieces(Vec::new(), Some(error))
-        };
-        Self::new(Arc::new(reply.map_or_else(silence, Replay::text)))
+    /// Answers each module with its saved reply; where there is none it has nothing to say.
+    pub(super) fn of_replies(replies: BTreeMap<String, String>) -> Self {
+        let replies = replies.into_iter().map(|(module, text)| (module, Replay::text(text)));
+        let error = ProviderError::Unavailable("no reply is recorded".to_owned());
+        let silence = Replay::pieces(Vec::new(), Some(error));
+        Self::new(Arc::new(Recorded { replies: replies.collect(), silence }))
     }
 
-    /// What was seen so far.
-    pub(super) fn seen(&self) -> Seen {
+    /// What was seen so far, by module.
+    pub(super) fn seen(&self) -> BTreeMap<String, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note(&self, seen: Seen) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+    fn note(&self, module: &str, seen: Seen) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(module.to_owned(), seen);
+    }
+}
+
+/// Saved replies by module.
+struct Recorded {
+    replies: BTreeMap<String, Replay>,
+    silence: Replay,
+}
+
+impl Provider for Recorded {
+    fn name(&self) -> &str {
+        self.silence.name()
+    }
+
+    fn capabilities(&self) -> &[&str] {
+        self.silence.capabilities()
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        self.replies.get(&call.module).unwrap_or(&self.silence).ask(call, sink)
     }
 }
 
@@ -75,12 +96,12 @@ impl Provider for Witness {
         sink: &'a mut dyn CallSink,
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
         Box::pin(async move {
-            self.note(Seen::Unfinished);
+            self.note(&call.module, Seen::Unfinished);
             let mut ear = Ear { text: String::new(), sink };
             let end = self.inner.ask(call, &mut ear).await;
             // A replay always comes to its natural end, so only such an answer is worth keeping.
             if end.as_ref().is_ok_and(|end| end.finish == Finish::Complete) {
-                self.note(Seen::Reply(ear.text));
+                self.note(&call.module, Seen::Reply(ear.text));
             }
             end
         })

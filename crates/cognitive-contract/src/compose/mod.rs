@@ -24,6 +24,7 @@ pub mod outcome;
 mod parser;
 mod path;
 pub mod plan;
+mod repeat;
 mod routing;
 mod version;
 
@@ -35,7 +36,8 @@ pub use mapping::{Mapping, as_input};
 pub use parser::DEEPEST as DEEPEST_EXPRESSION;
 pub use path::{Path, Root};
 pub use plan::Plan;
-pub use routing::{Choice, MOST_ROUNDS, Repeat, Round, Rule, route};
+pub use repeat::{MOST_ROUNDS, Repeat, Round};
+pub use routing::{Choice, Rule, route};
 pub use version::VersionRange;
 
 #[cfg(test)]

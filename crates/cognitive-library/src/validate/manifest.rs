@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use cognitive_contract::Format;
 use cognitive_contract::code::is_module_code;
 use cognitive_contract::manifest::{RiskRule, known_keys, unknown_keys, violations};
+use cognitive_contract::policy::{Tool, ToolLaw};
 use cognitive_contract::text::pointer;
 use serde_json::Value;
 
@@ -19,6 +20,7 @@ pub(super) fn check(subject: &Subject<'_>, found: &mut Findings) {
     tier_and_blocks(subject, found);
     keys(subject, found);
     codes(subject, found);
+    tools(subject, found);
 }
 
 fn missing(subject: &Subject<'_>, key: &str) -> bool {
@@ -152,6 +154,24 @@ fn near_miss(a: &str, b: &str) -> bool {
     let same_start = short.bytes().zip(long.bytes()).take_while(|(x, y)| x == y).count();
     let same_end = short.bytes().rev().zip(long.bytes().rev()).take_while(|(x, y)| x == y).count();
     long.len() - short.len() <= 1 && short.len() > 2 && same_start + same_end + 1 >= long.len()
+}
+
+/// Tools that are listed and can never be offered: another key denies them, and deny wins. (POL-003, POL-006)
+fn tools(subject: &Subject<'_>, found: &mut Findings) {
+    let Some(manifest) = &subject.effective else { return };
+    let denied: HashSet<&str> = manifest.tools.denied.iter().map(String::as_str).collect();
+    let law = ToolLaw { policies: &manifest.policies, lists: Vec::new() };
+    for (index, name) in manifest.tools.allowed.iter().enumerate() {
+        let message = if denied.contains(name.as_str()) {
+            format!("the tool is allowed and denied, so it is never offered: {}", quoted(name))
+        } else {
+            let Some(refusal) = law.refusal(Tool { name, classes: &[] }) else { continue };
+            format!("the tool is listed and never offered: {}", refusal.message())
+        };
+        let place = At::Value(pointer("/tools/allowed", &index.to_string()));
+        let finding = Finding::warning(subject.manifest_file, place, "manifest/tools", message);
+        found.push(finding.hint("Allow what it needs under `policies`, or take it out of the list"));
+    }
 }
 
 fn codes(subject: &Subject<'_>, found: &mut Findings) {

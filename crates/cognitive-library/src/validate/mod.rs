@@ -2,6 +2,8 @@
 //! Standard mode asks for a usable module; strict mode (`--v22`) for a complete v2.2 contract. Changes nothing.
 //! Says at most 200 things: who has to mend a module starts with the first of them.
 
+mod composition;
+mod embedded;
 mod examples;
 mod manifest;
 mod schema;
@@ -123,6 +125,7 @@ fn findings(folder: &Folder, mode: Mode, parts: Parts, sources: &mut Sources) ->
         load::assemble(parts, &folder.name()).map_err(|load_findings| found.extend(load_findings)).ok();
     found.append(checked);
     if let Some(module) = &module {
+        embedded::check(module, &mut found);
         Examples::new(folder, module, manifest_file, sources, &mut found).check(tests.as_ref());
     }
     found.finish(manifest_file)
@@ -143,6 +146,7 @@ fn checked(folder: &Folder, mode: Mode, parts: &Parts, sources: &Sources) -> Fin
     let mut found = Findings::default();
     if subject.written.is_object() {
         manifest::check(&subject, &mut found);
+        composition::check(&subject, &mut found);
     }
     if subject.root.is_object() {
         schema::check(&subject, sources, &mut found);

@@ -192,6 +192,24 @@ fn risk_004_custom_function_is_said_to_do_nothing() {
 }
 
 #[test]
+fn pol_003_006_a_tool_that_can_never_be_offered_is_a_warning() {
+    let found = |tools: Value, policies: Value| {
+        after(Mode::Standard, |manifest, _| {
+            (manifest["tools"], manifest["policies"]) = (tools, policies);
+        })
+    };
+    let shell = json!({ "allowed": ["shell"] });
+    assert_eq!(found(shell.clone(), json!({})), ["Warning manifest/tools"]);
+    assert_eq!(found(json!({ "allowed": ["a"], "denied": ["a"] }), json!({})), ["Warning manifest/tools"]);
+    assert_eq!(
+        found(json!({ "allowed": ["a"] }), json!({ "tools_allowed": false })),
+        ["Warning manifest/tools"]
+    );
+    assert_eq!(found(shell, json!({ "code_execution": "allow", "side_effects": "allow" })), [""; 0]);
+    assert_eq!(found(json!({ "allowed": ["current_time"] }), json!({})), [""; 0]);
+}
+
+#[test]
 fn fmt_011_a_folder_of_another_name_is_a_warning() {
     let dir = tempfile::tempdir().unwrap();
     let (manifest, schema, prompt) = good();

@@ -1,8 +1,10 @@
 //! What a module inherits from the modules that call it: where it stands, and what they deny. (COMP-090)
 //! A child can be denied more than it denies itself, never less.
 
+use std::sync::Arc;
+
 use cognitive_contract::Module;
-use cognitive_contract::manifest::{Allow, Policies, Tier};
+use cognitive_contract::manifest::{Allow, Policies, Tier, Tools};
 
 use super::resolve::DEEPEST;
 
@@ -13,6 +15,8 @@ pub(crate) struct Above {
     path: Vec<String>,
     /// What they deny together.
     policies: Option<Policies>,
+    /// Which tools each of them lets be used, innermost first.
+    tools: Vec<Tools>,
     /// The tier that the call asks for in place of the module's own.
     tier: Option<Tier>,
 }
@@ -34,9 +38,12 @@ impl Above {
         (!self.path.is_empty()).then(|| self.path.join("/"))
     }
 
-    /// The tier of a module that runs here.
-    pub(crate) fn tier(&self, module: &Module) -> Tier {
-        self.tier.unwrap_or(module.manifest.tier)
+    /// A module that runs here, in the tier that the call asks for. (COMP-061)
+    pub(crate) fn in_tier(&self, module: Arc<Module>) -> Arc<Module> {
+        match self.tier {
+            Some(tier) if tier != module.manifest.tier => Arc::new(module.in_tier(tier)),
+            _ => module,
+        }
     }
 
     /// The policies of a module that runs here.
@@ -45,11 +52,17 @@ impl Above {
         self.policies.as_ref().map_or(own.clone(), |above| tightened(own, above))
     }
 
+    /// Which tools a module that runs here and those above it let be used, its own list first.
+    pub(crate) fn tools<'a>(&'a self, module: &'a Module) -> Vec<&'a Tools> {
+        [&module.manifest.tools].into_iter().chain(&self.tools).collect()
+    }
+
     /// What the children of a module that runs here inherit.
     pub(crate) fn below(&self, module: &Module, tier: Option<Tier>) -> Self {
         let mut path = self.path.clone();
         path.push(module.manifest.name.clone());
-        Self { path, policies: Some(self.policies(module)), tier }
+        let tools = self.tools(module).into_iter().cloned().collect();
+        Self { path, policies: Some(self.policies(module)), tools, tier }
     }
 }
 

@@ -5,9 +5,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use cognitive_contract::compose::calls::{Argument, Call, Directives};
-use cognitive_contract::compose::{VersionRange, as_input};
-use cognitive_contract::ports::PortFuture;
-use futures_util::StreamExt;
+use cognitive_contract::compose::{Plan, VersionRange, as_input};
+use cognitive_contract::trace::PartState;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
@@ -30,9 +29,11 @@ pub(crate) struct Calls<'c> {
 /// How far a call is.
 #[derive(Clone, Default)]
 enum Stand {
-    /// It waits or runs.
+    /// It waits.
     #[default]
     Open,
+    /// It runs.
+    Running,
     /// It is over; `None` without a result.
     Over(Option<Value>),
 }
@@ -40,7 +41,7 @@ enum Stand {
 impl Stand {
     fn result(&self) -> Option<&Value> {
         match self {
-            Self::Open => None,
+            Self::Open | Self::Running => None,
             Self::Over(result) => result.as_ref(),
         }
     }
@@ -57,6 +58,21 @@ impl<'c> Calls<'c> {
     where
         'c: 'a,
     {
+        state.count.of += self.stands.len();
+        let outcome = self.run_all(parent, state).await;
+        if outcome.is_err() {
+            let calls = self.directives.calls.iter().zip(&self.stands);
+            for (call, _) in calls.filter(|(_, stand)| matches!(stand, Stand::Running)) {
+                state.tell_unfinished(&call.module, PartState::Cancelled);
+            }
+        }
+        outcome
+    }
+
+    async fn run_all<'a>(&mut self, parent: Parent<'a>, state: &mut State<'a>) -> Result<(), Failed>
+    where
+        'c: 'a,
+    {
         let any = VersionRange::any();
         let directives = self.directives;
         let mut running = FuturesUnordered::new();
@@ -64,16 +80,19 @@ impl<'c> Calls<'c> {
             // A path is read from the call before, so that must be done; and there is a limit to what runs at once.
             let needs_last = matches!(call.argument, Argument::Path(_)) && place > 0;
             while running.len() >= AT_ONCE || (needs_last && !self.is_done(place - 1)) {
-                self.settle(running.next().await, state)?;
+                self.settle(heard(parent, state, &mut running).await, state)?;
             }
-            let child = start(parent, state, call, &any, self.argument(call, place));
+            let wanted = wanted(state.plan, call, &any);
+            let child = run_child(parent, wanted, self.argument(call, place), state.flow.handed_down());
             running.push(async move { (place, child.await) });
+            state.tell(&call.module, PartState::Started);
+            self.stand(place, Stand::Running);
             while !call.options.is_async && !self.is_done(place) {
-                self.settle(running.next().await, state)?;
+                self.settle(heard(parent, state, &mut running).await, state)?;
             }
         }
         while !running.is_empty() {
-            self.settle(running.next().await, state)?;
+            self.settle(heard(parent, state, &mut running).await, state)?;
         }
         Ok(())
     }
@@ -90,14 +109,22 @@ impl<'c> Calls<'c> {
     }
 
     fn is_done(&self, place: usize) -> bool {
-        !matches!(self.stands.get(place), Some(Stand::Open))
+        !matches!(self.stands.get(place), Some(Stand::Open | Stand::Running))
+    }
+
+    fn stand(&mut self, place: usize, stand: Stand) {
+        if let Some(slot) = self.stands.get_mut(place) {
+            *slot = stand;
+        }
     }
 
     fn settle(&mut self, finished: Option<(usize, Done)>, state: &mut State<'_>) -> Result<(), Failed> {
         let Some((place, done)) = finished else { return Ok(()) };
+        let call = self.directives.calls.get(place);
+        state.tell(call.map_or("", |call| &call.module), done.state());
         let (result, emitted) = state.take(done);
         state.flow.child_done(emitted);
-        let call = self.directives.calls.get(place);
+        self.stand(place, Stand::Over(None));
         let silent =
             call.is_some_and(|call| call.options.is_async && !self.referenced.contains(call.module.as_str()));
         let result = match result {
@@ -111,9 +138,7 @@ impl<'c> Calls<'c> {
             }
             other => other?,
         };
-        if let Some(slot) = self.stands.get_mut(place) {
-            *slot = Stand::Over(result);
-        }
+        self.stand(place, Stand::Over(result));
         Ok(())
     }
 
@@ -141,24 +166,25 @@ impl<'c> Calls<'c> {
     }
 }
 
-/// Starts a call. What `requires` says of the module holds for calls of it, too.
-fn start<'a>(
+/// The next call that is done; the listeners hear what happens in the meantime.
+async fn heard<'a>(
     parent: Parent<'a>,
-    state: &State<'a>,
-    call: &'a Call,
-    any: &'a VersionRange,
-    input: RunInput,
-) -> PortFuture<'a, Done> {
-    let plan = state.plan;
+    state: &mut State<'a>,
+    running: &mut FuturesUnordered<impl Future<Output = (usize, Done)>>,
+) -> Option<(usize, Done)> {
+    parent.signals.next(running, state.sink, state.count).await
+}
+
+/// What a call asks for. What `requires` says of the module holds for calls of it, too.
+fn wanted<'a>(plan: &'a Plan, call: &'a Call, any: &'a VersionRange) -> Wanted<'a> {
     let declared = plan.part(&call.module).and_then(|place| plan.parts.get(place));
     let limit = declared.and_then(|part| part.timeout);
-    let wanted = Wanted {
+    Wanted {
         name: &call.module,
         range: declared.map_or(any, |part| &part.range),
         fallback: declared.and_then(|part| part.fallback.as_deref()),
         optional: call.options.optional,
         time: Some(limit.map_or(call.options.timeout, |limit| limit.min(call.options.timeout))),
         tier: call.options.tier,
-    };
-    run_child(parent, wanted, input, state.flow.handed_down())
+    }
 }

@@ -8,13 +8,16 @@ use cognitive_contract::compose::VersionRange;
 use cognitive_contract::context::{EMITTED, MEMBER, visible_to};
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::policy::Caller;
-use cognitive_contract::ports::{NullSink, PortFuture, Usage};
-use cognitive_contract::{Envelope, ErrorCode, Module, Warning};
+use cognitive_contract::ports::{PortFuture, Usage};
+use cognitive_contract::trace::{PartState, Trace};
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
 use serde_json::{Map, Value};
 
 use super::resolve::NOTICE;
+use super::signals::{Ear, Signals};
 use crate::host::{Host, RunInput, RunRequest};
-use crate::run::run;
+use crate::run::{milliseconds, run_until};
+use crate::tools::alarm;
 
 /// The run that children belong to.
 #[derive(Clone, Copy)]
@@ -22,7 +25,10 @@ pub(crate) struct Parent<'a> {
     pub(crate) host: &'a Host,
     pub(crate) module: &'a Module,
     pub(crate) request: &'a RunRequest,
+    pub(crate) started: Instant,
     pub(crate) deadline: Instant,
+    /// Where children are heard.
+    pub(crate) signals: &'a Signals,
 }
 
 /// Which module is to run, and how.
@@ -43,6 +49,8 @@ pub(crate) struct Done {
     /// Tokens of all tries.
     pub(crate) usage: Option<Usage>,
     pub(crate) warnings: Vec<Warning>,
+    /// What each try did.
+    pub(crate) traces: Vec<Trace>,
     /// The context that it hands on.
     pub(crate) emitted: Map<String, Value>,
 }
@@ -63,7 +71,7 @@ pub(crate) fn run_child<'a>(
     context: Map<String, Value>,
 ) -> PortFuture<'a, Done> {
     Box::pin(async move {
-        let mut done = Done { result: Ok(None), usage: None, warnings: Vec::new(), emitted: Map::new() };
+        let mut done = Done::new();
         let any = VersionRange::any();
         let choices = [Some((wanted.name, wanted.range)), wanted.fallback.map(|name| (name, &any))];
         let mut failed = None;
@@ -71,7 +79,7 @@ pub(crate) fn run_child<'a>(
             let found = parent.host.modules.module(name).ok();
             let Some(child) = found.filter(|child| range.matches(&child.manifest.version)) else { continue };
             let envelope = match parent.request_for(&child, name, wanted, &input, &context) {
-                Ok(request) => run(parent.host, request, &mut NullSink).await,
+                Ok(request) => done.listen(parent, wanted.name, request).await,
                 Err(out_of_time) => {
                     failed = Some(out_of_time);
                     break;
@@ -123,6 +131,15 @@ impl Parent<'_> {
     }
 }
 
+/// A provider ends its call in time by itself, and says more about it; this is for everything else that a child does.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// Resolves when a child has used up its time, whatever it is doing: asking again, calling tools, running parts of its own.
+async fn out_of_time(time: Duration) -> Failure {
+    let _never: Option<()> = alarm::within(time.saturating_add(GRACE), std::future::pending()).await;
+    Failure::new(ErrorCode::Timeout, "it took longer than it may")
+}
+
 /// An input with this context and no other: what a child was told to hand on is not context.
 fn with_context(input: &Value, context: Map<String, Value>) -> Value {
     let mut input = input.clone();
@@ -136,15 +153,38 @@ fn with_context(input: &Value, context: Map<String, Value>) -> Value {
 }
 
 impl Done {
+    fn new() -> Self {
+        let (warnings, traces) = (Vec::new(), Vec::new());
+        Self { result: Ok(None), usage: None, warnings, traces, emitted: Map::new() }
+    }
+
+    /// How the child ended, whatever that means for its parent.
+    pub(crate) fn state(&self) -> PartState {
+        if matches!(self.result, Ok(Some(_))) { PartState::Finished } else { PartState::Failed }
+    }
+
+    /// Runs a child and notes what it did.
+    async fn listen(&mut self, parent: Parent<'_>, wanted: &str, request: RunRequest) -> Envelope {
+        let started_ms = milliseconds(parent.started);
+        let name = request.module.clone();
+        let mut ear = Ear::new(&name, parent.signals);
+        let stop = out_of_time(request.options.timeout);
+        let envelope = run_until(parent.host, request, &mut ear, stop).await;
+        if let Some(mut trace) = ear.into_trace() {
+            trace.started_ms = started_ms;
+            trace.stands_in_for = (name != wanted).then(|| wanted.to_owned());
+            self.traces.push(trace);
+        }
+        envelope
+    }
+
     fn warn(&mut self, message: String) {
         self.warnings.push(Warning::new(NOTICE, message));
     }
 
     /// Takes an envelope apart: what it cost, what it hands on, what it says.
     fn take(&mut self, name: &str, mut envelope: Envelope) -> Result<Value, Failed> {
-        if let Some(usage) = envelope.take_beside("usage") {
-            let count = |member: &str| usage.get(member).and_then(Value::as_u64).unwrap_or_default();
-            let usage = Usage { input_tokens: count("input_tokens"), output_tokens: count("output_tokens") };
+        if let Some(usage) = envelope.take_beside("usage").as_ref().map(Usage::from_value) {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
         }
         if let Some(error) = envelope.error() {

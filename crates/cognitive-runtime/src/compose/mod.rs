@@ -6,8 +6,10 @@ mod calls;
 mod child;
 mod overview;
 mod parts;
+mod queue;
 mod resolve;
 mod results;
+mod signals;
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -16,6 +18,7 @@ use cognitive_contract::compose::outcome;
 use cognitive_contract::compose::plan::Answer as From;
 use cognitive_contract::context::Flow;
 use cognitive_contract::envelope::ErrorBody;
+use cognitive_contract::ports::EventSink;
 use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk, Warning};
 use serde_json::{Map, Value, json};
 
@@ -26,6 +29,7 @@ use self::parts::State;
 use self::resolve::{Composition, check, composition};
 pub use self::results::Results;
 pub(crate) use self::results::Shown;
+use self::signals::Signals;
 use crate::host::{Host, RunRequest};
 use crate::receipt::Receipt;
 use crate::stages::input::ValidInput;
@@ -70,6 +74,7 @@ pub(crate) async fn run(
     request: &RunRequest,
     input: &ValidInput,
     context: Map<String, Value>,
+    watch: &mut dyn EventSink,
     receipt: &mut Receipt,
 ) -> Result<Composed, Failure> {
     let above = &request.options.above;
@@ -82,8 +87,10 @@ pub(crate) async fn run(
     let Composition { plan, directives } = &made_of;
     // A child has no more time than it was given; the time of a surface is for each call.
     let time = if above.is_empty() { plan.timeout } else { plan.timeout.min(request.options.timeout) };
-    let parent = Parent { host, module, request, deadline: Instant::now() + time };
-    let mut state = State::new(plan, input.value(), Flow::new(module.manifest.context.mode, context));
+    let (started, signals) = (Instant::now(), Signals::default());
+    let parent = Parent { host, module, request, started, deadline: started + time, signals: &signals };
+    let flow = Flow::new(module.manifest.context.mode, context);
+    let mut state = State::new(plan, input.value(), flow, receipt, watch);
     state.warnings = warnings;
     state.text = input.given_text();
     let mut calls = Calls::new(directives, input);
@@ -91,7 +98,6 @@ pub(crate) async fn run(
     if outcome.is_ok() && plan.answer == From::Prompt {
         outcome = Box::pin(calls.run(parent, &mut state)).await;
     }
-    receipt.usage = state.usage;
     let deadline = Some(parent.deadline);
     let mut composed = Composed { is_composition: true, deadline, ..Composed::default() };
     match outcome {
@@ -105,7 +111,10 @@ pub(crate) async fn run(
             }
             calls.tell(&mut composed.results);
         }
-        Ok(()) => composed.answer = Some(answer(parent, &state)),
+        Ok(()) => {
+            composed.answer = Some(answer(parent, &state));
+            state.note_model();
+        }
     }
     composed.warnings = state.warnings;
     composed.updates = state.flow.into_updates();

@@ -4,18 +4,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cognitive_contract::Warning;
-use cognitive_contract::compose::plan::{Part, Progress};
+use cognitive_contract::compose::plan::Progress;
 use cognitive_contract::compose::{Choice, Plan};
 use cognitive_contract::context::Flow;
 use cognitive_contract::manifest::Pattern;
-use cognitive_contract::ports::{PortFuture, Usage};
-use futures_util::StreamExt;
+use cognitive_contract::ports::{EventSink, PortFuture};
+use cognitive_contract::trace::{PartState, Trace};
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Map, Value};
 
 use super::child::{Done, Failed, Parent, Wanted, run_child};
+use super::queue::Queue;
 use super::resolve::NOTICE;
+use super::signals::Count;
 use crate::host::RunInput;
+use crate::receipt::Receipt;
 
 /// Children that run at the same time.
 pub(crate) const AT_ONCE: usize = 4;
@@ -32,15 +35,28 @@ pub(crate) struct State<'a> {
     /// The part that a conditional composition ended with.
     pub(crate) last: Option<usize>,
     pub(crate) flow: Flow,
-    pub(crate) usage: Option<Usage>,
     pub(crate) warnings: Vec<Warning>,
+    /// The books of the whole.
+    receipt: &'a mut Receipt,
+    /// Who is told how far the parts are.
+    pub(crate) sink: &'a mut dyn EventSink,
+    pub(crate) count: Count,
 }
 
 impl<'a> State<'a> {
-    pub(crate) fn new(plan: &'a Plan, input: &'a Value, flow: Flow) -> Self {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        input: &'a Value,
+        flow: Flow,
+        receipt: &'a mut Receipt,
+        sink: &'a mut dyn EventSink,
+    ) -> Self {
         let results = vec![None; plan.parts.len()];
         let (started, warnings) = (BTreeSet::new(), Vec::new());
-        Self { plan, input, text: None, results, started, last: None, flow, usage: None, warnings }
+        // What a rule may choose is counted from the beginning, so that progress never goes back.
+        let of = plan.order.len() + usize::from(plan.pattern == Pattern::Conditional);
+        let count = Count { done: 0, of };
+        Self { plan, input, text: None, results, started, last: None, flow, warnings, receipt, sink, count }
     }
 
     /// What the plan sees.
@@ -57,10 +73,33 @@ impl<'a> State<'a> {
     /// Notes what a child cost and said; the context that it hands on is for the caller to place.
     pub(crate) fn take(&mut self, done: Done) -> (Result<Option<Value>, Failed>, Map<String, Value>) {
         if let Some(usage) = done.usage {
-            self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+            self.receipt.usage = Some(self.receipt.usage.unwrap_or_default().plus(usage));
         }
+        self.receipt.parts.extend(done.traces);
         self.warnings.extend(done.warnings);
         (done.result, done.emitted)
+    }
+
+    /// Notes who wrote the answer of the parts, if it was the same model for all of them.
+    pub(crate) fn note_model(&mut self) {
+        let of = |(_, envelope): &(&str, &Value)| envelope.pointer("/meta/model").cloned();
+        let mut models: Vec<Option<Value>> = self.spoken().iter().map(of).collect();
+        models.dedup();
+        if let [Some(Value::String(model))] = models.as_slice() {
+            self.receipt.model = Some(model.clone());
+        }
+    }
+
+    /// Tells how far a part is. One that is over counts as done.
+    pub(crate) fn tell(&mut self, name: &str, state: PartState) {
+        self.count.done += usize::from(state != PartState::Started);
+        self.count.tell(self.sink, name, state);
+    }
+
+    /// The same for a part that has nothing to show for itself.
+    pub(crate) fn tell_unfinished(&mut self, name: &str, state: PartState) {
+        self.receipt.parts.push(Trace::unfinished(name, state));
+        self.tell(name, state);
     }
 
     pub(crate) fn warn(&mut self, message: impl Into<String>) {
@@ -69,7 +108,7 @@ impl<'a> State<'a> {
 
     /// Runs what runs by itself, and then what the rules choose.
     pub(crate) async fn run(&mut self, parent: Parent<'a>) -> Result<(), Failed> {
-        self.run_all(parent, self.plan.order.clone()).await?;
+        self.run_all(parent, &self.plan.order).await?;
         if self.plan.pattern != Pattern::Conditional {
             return Ok(());
         }
@@ -84,33 +123,36 @@ impl<'a> State<'a> {
             }
         };
         let Some(chosen) = chosen.filter(|place| *place != 0) else { return Ok(()) };
-        self.run_all(parent, vec![chosen]).await?;
+        self.run_all(parent, &[chosen]).await?;
         if self.results.get(chosen).is_some_and(Option::is_some) {
             self.last = Some(chosen);
         }
         Ok(())
     }
 
-    async fn run_all(&mut self, parent: Parent<'a>, mut waiting: Vec<usize>) -> Result<(), Failed> {
+    async fn run_all(&mut self, parent: Parent<'a>, order: &[usize]) -> Result<(), Failed> {
         let at_once = if self.plan.pattern == Pattern::Parallel { AT_ONCE } else { 1 };
-        let mut running = FuturesUnordered::new();
-        let mut open: BTreeSet<usize> = waiting.iter().copied().collect();
-        let mut emitted = BTreeMap::new();
+        let (mut queue, mut running) = (Queue::new(self.plan, order), FuturesUnordered::new());
+        let (mut open, mut emitted) = (BTreeSet::new(), BTreeMap::new());
         loop {
             while running.len() < at_once
-                && let Some(place) = self.next(&mut waiting, &open)
+                && let Some(place) = queue.next()
             {
                 match self.start(parent, place) {
-                    Some(child) => running.push(async move { (place, child.await) }),
-                    None => {
-                        open.remove(&place);
+                    Some(child) => {
+                        open.insert(place);
+                        running.push(async move { (place, child.await) });
                     }
+                    None => queue.done(place),
                 }
             }
-            let Some((place, done)) = running.next().await else { return Ok(()) };
+            let next = parent.signals.next(&mut running, self.sink, self.count).await;
+            let Some((place, done)) = next else { return Ok(()) };
             open.remove(&place);
+            queue.done(place);
+            self.tell(self.name(place), done.state());
             let (result, handed_on) = self.take(done);
-            let result = result?;
+            let result = result.inspect_err(|_| self.cancel(&open))?;
             if let Some(slot) = self.results.get_mut(place) {
                 *slot = result;
             }
@@ -124,22 +166,27 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Takes out the first part that waits for nothing any more.
-    fn next(&self, waiting: &mut Vec<usize>, open: &BTreeSet<usize>) -> Option<usize> {
-        let is_ready = |place: &usize| {
-            let part: Option<&Part> = self.plan.parts.get(*place);
-            part.is_some_and(|part| !part.after.iter().any(|before| open.contains(before)))
-        };
-        let at = waiting.iter().position(is_ready)?;
-        Some(waiting.remove(at))
+    fn name(&self, place: usize) -> &'a str {
+        self.plan.parts.get(place).map_or("", |part| part.name.as_str())
+    }
+
+    /// Notes that parts which run are not waited for.
+    fn cancel(&mut self, open: &BTreeSet<usize>) {
+        for place in open {
+            self.tell_unfinished(self.name(*place), PartState::Cancelled);
+        }
     }
 
     /// Starts a part; `None` if no step to it is taken, so that it is skipped. (COMP-043)
     fn start(&mut self, parent: Parent<'a>, place: usize) -> Option<PortFuture<'a, Done>> {
         let plan = self.plan;
         let part = plan.parts.get(place)?;
-        let input = plan.input_of(place, self.progress(parent))?;
+        let Some(input) = plan.input_of(place, self.progress(parent)) else {
+            self.tell_unfinished(&part.name, PartState::Skipped);
+            return None;
+        };
         self.started.insert(place);
+        self.tell(&part.name, PartState::Started);
         let wanted = Wanted {
             name: &part.name,
             range: &part.range,

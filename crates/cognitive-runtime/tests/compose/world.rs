@@ -3,24 +3,29 @@
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
+use cognitive_contract::compose::Repeat;
 use cognitive_contract::ports::{
-    AuditLog, AuditRecord, CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider,
-    ProviderError, Usage,
+    AuditLog, AuditRecord, CallSink, DecodeMode, Event, EventSink, ModelCall, ModelEnd, NullSink, PortFuture,
+    Provider, ProviderError, Usage,
 };
 use cognitive_contract::stream::Chunk;
+use cognitive_contract::trace::PartEvent;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, LoadError, load};
 use cognitive_runtime::compose::{Overview, overview};
 use cognitive_runtime::host::{ModuleSource, RunInput};
-use cognitive_runtime::{Delivery, Host, RunRequest, run, stream};
+use cognitive_runtime::{Delivery, Host, RunRequest, repeat, run, stream};
 use serde_json::{Value, json};
 
 /// What the model does for a module.
 #[derive(Clone)]
 pub enum Reply {
     Say(Value),
+    /// Says exactly this.
+    Raw(&'static str),
     /// Emits this context.
     Emit(Value),
     /// Fails with this code.
@@ -29,6 +34,8 @@ pub enum Reply {
     Late,
     /// Waits until its gate is opened.
     Gate(Box<Reply>),
+    /// One after the other; the last one stays.
+    Turns(Vec<Reply>),
 }
 
 pub fn says_with(confidence: f64, risk: &str, data: Value) -> Reply {
@@ -86,7 +93,7 @@ impl Provider for Model {
             let name = speaker(call);
             self.seen.lock().unwrap().calls.push((name.clone(), call.clone()));
             let mut guard = Guard(Arc::clone(&self.seen), name.clone(), false);
-            let mut reply = self.replies.get(&name).unwrap_or_else(|| panic!("no reply for {name}")).clone();
+            let mut reply = self.reply(&name);
             if let Reply::Gate(behind) = reply {
                 poll_fn(|context| {
                     let mut seen = self.seen.lock().unwrap();
@@ -102,6 +109,10 @@ impl Provider for Model {
             guard.2 = true;
             let good = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
             let text = match reply {
+                Reply::Raw(text) => {
+                    sink.piece(text);
+                    return Ok(ModelEnd::complete("m", DecodeMode::Prompt));
+                }
                 Reply::Say(value) => value,
                 Reply::Emit(context) => {
                     json!({ "ok": true, "meta": good, "data": { "rationale": "r" }, "_emitted_context": context })
@@ -109,13 +120,22 @@ impl Provider for Model {
                 Reply::Refuse(code) => {
                     json!({ "ok": false, "meta": good, "error": { "code": code, "message": "no" } })
                 }
-                Reply::Late | Reply::Gate(_) => return Err(ProviderError::Timeout),
+                Reply::Late | Reply::Gate(_) | Reply::Turns(_) => return Err(ProviderError::Timeout),
             };
             sink.piece(&text.to_string());
             let mut end = ModelEnd::complete("m", DecodeMode::Prompt);
             end.usage = Some(Usage { input_tokens: 10, output_tokens: 2 });
             Ok(end)
         })
+    }
+}
+
+impl Model {
+    fn reply(&self, name: &str) -> Reply {
+        let reply = self.replies.get(name).unwrap_or_else(|| panic!("no reply for {name}"));
+        let Reply::Turns(turns) = reply else { return reply.clone() };
+        let asked = self.seen.lock().unwrap().calls.iter().filter(|(who, _)| who == name).count();
+        turns[(asked - 1).min(turns.len() - 1)].clone()
     }
 }
 
@@ -126,6 +146,35 @@ impl AuditLog for Books {
         let mut seen = self.0.lock().unwrap();
         seen.records.push((record.module.clone(), record.trace_id.clone()));
         Ok(())
+    }
+}
+
+struct Waking(Thread);
+
+impl Wake for Waking {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Hears everything, and writes down what is about parts.
+#[derive(Default)]
+pub struct Listener {
+    pub parts: Vec<String>,
+    pub trace: Value,
+    pub finished: usize,
+}
+
+impl EventSink for Listener {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Part(PartEvent { path, state, done, of, .. }) => {
+                self.parts.push(format!("{path} {} {done}/{of}", state.word()));
+            }
+            Event::Trace(trace) => self.trace = serde_json::to_value(trace).unwrap(),
+            Event::Finished(_) => self.finished += 1,
+            _ => {}
+        }
     }
 }
 
@@ -151,12 +200,25 @@ impl World {
         Self::default()
     }
 
-    pub fn module(&mut self, name: &str, mut manifest: Value, prompt: &str) -> &mut Self {
-        manifest["name"] = json!(name);
-        manifest["version"] = json!("1.2.3");
-        manifest["tier"] = json!("decision");
+    pub fn module(&mut self, name: &str, manifest: Value, prompt: &str) -> &mut Self {
         let schema =
             json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } });
+        self.module_with(name, manifest, prompt, &schema)
+    }
+
+    /// The same with a contract of its own.
+    pub fn module_with(
+        &mut self,
+        name: &str,
+        mut manifest: Value,
+        prompt: &str,
+        schema: &Value,
+    ) -> &mut Self {
+        for (member, usual) in [("name", name), ("version", "1.2.3"), ("tier", "decision")] {
+            if manifest.get(member).is_none() {
+                manifest[member] = json!(usual);
+            }
+        }
         let files = BTreeMap::from([
             ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
             ("schema.json".to_owned(), schema.to_string().into_bytes()),
@@ -172,7 +234,7 @@ impl World {
         self
     }
 
-    fn host(&self) -> Host {
+    pub fn host(&self) -> Host {
         let model = Model { replies: self.replies.clone(), seen: Arc::clone(&self.seen) };
         let mut host = Host::new(Arc::new(self.modules.clone()), Arc::new(model));
         host.audit = Some(Arc::new(Books(Arc::clone(&self.seen))));
@@ -196,12 +258,47 @@ impl World {
 
     fn poll_through(&self, request: RunRequest, gates: &[&str]) -> (Vec<String>, Value) {
         let (host, mut sink) = (self.host(), NullSink);
-        let mut future = std::pin::pin!(run(&host, request, &mut sink));
+        let (first, envelope) = self.poll_all(run(&host, request, &mut sink), gates);
+        (first, serde_json::to_value(&envelope).unwrap())
+    }
+
+    /// Runs and tells what was heard: parts as `path state done/of`, and the trace at the end.
+    pub fn watch(&self, module: &str, gates: &[&str]) -> (Vec<String>, Value) {
+        let (host, mut sink) = (self.host(), Listener::default());
+        let request = RunRequest::new(module, json!({}));
+        self.poll_all(run(&host, request, &mut sink), gates);
+        (sink.parts, sink.trace)
+    }
+
+    /// Runs a module until a condition holds.
+    pub fn repeat(&self, module: &str, input: Value, until: &Repeat) -> (Value, Listener) {
+        let (host, mut sink) = (self.host(), Listener::default());
+        let request = RunRequest::new(module, input);
+        let (_, envelope) = self.poll_all(repeat(&host, request, until, &mut sink), &[]);
+        (serde_json::to_value(&envelope).unwrap(), sink)
+    }
+
+    /// Runs to the end, however long that takes.
+    pub fn wait_for(&self, module: &str) -> Value {
+        let (host, mut sink) = (self.host(), NullSink);
+        let mut future = std::pin::pin!(run(&host, RunRequest::new(module, json!({})), &mut sink));
+        let waker = Waker::from(Arc::new(Waking(thread::current())));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            match future.as_mut().poll(&mut context) {
+                Poll::Ready(envelope) => return serde_json::to_value(&envelope).unwrap(),
+                Poll::Pending => thread::park(),
+            }
+        }
+    }
+
+    /// Polls until all wait, and notes who was called by then; then opens one gate after the other.
+    pub fn poll_all<T>(&self, future: impl Future<Output = T>, gates: &[&str]) -> (Vec<String>, T) {
+        let mut future = std::pin::pin!(future);
         let mut context = Context::from_waker(Waker::noop());
         let mut first = None;
         for gate in gates.iter().map(Some).chain([None]) {
             if let Poll::Ready(envelope) = future.as_mut().poll(&mut context) {
-                let envelope = serde_json::to_value(&envelope).unwrap();
                 return (first.unwrap_or_else(|| self.called()), envelope);
             }
             first.get_or_insert_with(|| self.called());
@@ -254,6 +351,10 @@ impl World {
 
     pub fn instructions(&self, name: &str) -> String {
         self.of(name).remove(0).instructions
+    }
+
+    pub fn temperatures(&self, name: &str) -> Vec<f64> {
+        self.of(name).into_iter().map(|call| call.temperature).collect()
     }
 
     pub fn times(&self) -> Vec<u128> {

@@ -1,0 +1,95 @@
+//! What is heard of parts while they run. They run side by side, each with a listener of its own; what these hear is put
+//! down here, and told by the one that polls them all, so that nobody has to share a listener.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use cognitive_contract::ports::{Event, EventSink};
+use cognitive_contract::trace::{PartEvent, PartState, Trace};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+/// What was heard and not yet told.
+#[derive(Default)]
+pub(crate) struct Signals {
+    /// Parts of parts, by their path.
+    inner: Mutex<Vec<(String, PartState)>>,
+    /// Whether some model has written. Said often, so it is a flag and no entry.
+    speaks: AtomicBool,
+}
+
+/// How many parts are done, and how many there are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Count {
+    pub(crate) done: usize,
+    pub(crate) of: usize,
+}
+
+impl Count {
+    pub(crate) fn tell(self, sink: &mut dyn EventSink, path: &str, state: PartState) {
+        sink.event(Event::Part(PartEvent::new(path, state, self.done, self.of)));
+    }
+}
+
+impl Signals {
+    fn put(&self, path: String, state: PartState) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).push((path, state));
+    }
+
+    fn tell(&self, sink: &mut dyn EventSink, count: Count) {
+        if self.speaks.swap(false, Ordering::Relaxed) {
+            count.tell(sink, "", PartState::Speaks);
+        }
+        let heard = std::mem::take(&mut *self.inner.lock().unwrap_or_else(PoisonError::into_inner));
+        for (path, state) in heard {
+            count.tell(sink, &path, state);
+        }
+    }
+
+    /// Waits for the next part that is done, and tells what is heard in the meantime.
+    pub(crate) async fn next<F: Future>(
+        &self,
+        running: &mut FuturesUnordered<F>,
+        sink: &mut dyn EventSink,
+        count: Count,
+    ) -> Option<F::Output> {
+        poll_fn(|context| {
+            let polled = running.poll_next_unpin(context);
+            self.tell(sink, count);
+            polled
+        })
+        .await
+    }
+}
+
+/// Listens to one part.
+pub(crate) struct Ear<'a> {
+    name: &'a str,
+    signals: &'a Signals,
+    trace: Option<Trace>,
+}
+
+impl<'a> Ear<'a> {
+    pub(crate) fn new(name: &'a str, signals: &'a Signals) -> Self {
+        Self { name, signals, trace: None }
+    }
+
+    /// What the part did; there once it is over.
+    pub(crate) fn into_trace(self) -> Option<Trace> {
+        self.trace
+    }
+}
+
+impl EventSink for Ear<'_> {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Text(_) | Event::Part(PartEvent { state: PartState::Speaks, .. }) => {
+                self.signals.speaks.store(true, Ordering::Relaxed);
+            }
+            Event::Part(part) => self.signals.put(format!("{}/{}", self.name, part.path), part.state),
+            Event::Trace(trace) => self.trace = Some(trace.clone()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The same module again and again, until a condition holds or the rounds are used up. (COMP-005)
+//! Every round is an ordinary run with the same trace id; the answer is that of the last one. The law of what a round
+//! hands to the next is in `cognitive_contract::compose`.
+
+use std::future::pending;
+use std::pin::pin;
+use std::time::Instant;
+
+use cognitive_contract::compose::{Repeat, Round};
+use cognitive_contract::ports::{Event, EventSink, Usage};
+use cognitive_contract::trace::Trace;
+use cognitive_contract::{Envelope, Failure, Module, Warning};
+use serde_json::{Map, Value, json};
+
+use crate::host::{Host, RunInput, RunRequest};
+use crate::run::{milliseconds, run_until};
+use crate::stages::input;
+
+/// The word of notices about rounds.
+const NOTICE: &str = "ITERATION";
+
+/// Runs a module until the condition holds on its envelope. Never fails: what goes wrong is in the envelope.
+pub async fn repeat(host: &Host, request: RunRequest, until: &Repeat, sink: &mut dyn EventSink) -> Envelope {
+    repeat_until(host, request, until, sink, pending()).await
+}
+
+/// The same for a surface that may have to end it before its time, whatever round it is in.
+pub async fn repeat_until(
+    host: &Host,
+    mut request: RunRequest,
+    until: &Repeat,
+    sink: &mut dyn EventSink,
+    stop: impl Future<Output = Failure>,
+) -> Envelope {
+    request.options.trace_id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
+    let module = host.modules.module(&request.module).ok();
+    let (mut stop, mut rounds) = (pin!(stop), Rounds::new());
+    loop {
+        let mut listener = Listener { sink: &mut *sink, trace: None };
+        let mut envelope = run_until(host, request.clone(), &mut listener, stop.as_mut()).await;
+        let trace = listener.trace;
+        rounds.take(&mut envelope, trace);
+        let value = serde_json::to_value(&envelope).unwrap_or_default();
+        let (Some(module), true) = (&module, envelope.ok()) else {
+            return rounds.close(module.as_deref(), envelope, false, sink);
+        };
+        match until.after(rounds.finished, &value) {
+            Round::Done => return rounds.close(Some(module), envelope, true, sink),
+            Round::GiveUp => {
+                let message = format!("the condition does not hold after {} rounds", rounds.finished);
+                envelope.meta_mut().warn(&Warning::new(NOTICE, message));
+                return rounds.close(Some(module), envelope, false, sink);
+            }
+            Round::Again => {
+                rounds.last = envelope.into_data();
+                let warned = feed(&mut request, until, module, &value);
+                rounds.warning = rounds.warning.or(warned);
+            }
+        }
+    }
+}
+
+/// Gives the request the input of the next round. The warning says that it is the same again.
+fn feed(request: &mut RunRequest, until: &Repeat, module: &Module, envelope: &Value) -> Option<Warning> {
+    let given = input::read(request.input.clone()).ok()?;
+    let next = until.next_input(module, given.value(), envelope);
+    // A kept answer to the same question would be the same answer.
+    request.options.no_cache |= next == *given.value();
+    if next == *given.value() {
+        let message = "the answer of a round changes nothing in the input of the next";
+        return Some(Warning::new(NOTICE, message));
+    }
+    request.input = RunInput::Json(next);
+    None
+}
+
+/// What there is of a repetition.
+struct Rounds {
+    started: Instant,
+    /// Rounds that have given an envelope, good or bad.
+    finished: u32,
+    usage: Option<Usage>,
+    traces: Vec<Trace>,
+    /// The data of the last good round.
+    last: Option<Map<String, Value>>,
+    warning: Option<Warning>,
+}
+
+impl Rounds {
+    fn new() -> Self {
+        let (traces, started) = (Vec::new(), Instant::now());
+        Self { started, finished: 0, usage: None, traces, last: None, warning: None }
+    }
+
+    fn take(&mut self, envelope: &mut Envelope, trace: Option<Trace>) {
+        self.finished += 1;
+        if let Some(usage) = envelope.take_beside("usage").as_ref().map(Usage::from_value) {
+            self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        }
+        let before: f64 = self.traces.iter().map(|trace| trace.latency_ms).sum();
+        if let Some(mut trace) = trace {
+            trace.started_ms = before;
+            self.traces.push(trace);
+        }
+    }
+
+    /// The envelope of the whole.
+    fn close(
+        self,
+        module: Option<&Module>,
+        envelope: Envelope,
+        done: bool,
+        sink: &mut dyn EventSink,
+    ) -> Envelope {
+        let mut envelope = match (envelope.error(), self.last) {
+            // A later round that failed takes nothing from what an earlier one gave.
+            (Some(error), Some(last))
+                if module.is_some_and(|module| module.manifest.failure.partial_allowed) =>
+            {
+                Envelope::failure(envelope.meta().clone(), error.clone(), Some(last))
+            }
+            _ => envelope,
+        };
+        if let Some(usage) = self.usage {
+            envelope.set_beside("usage", usage.to_value());
+        }
+        if let Some(warning) = &self.warning {
+            envelope.meta_mut().warn(warning);
+        }
+        let latency_ms = milliseconds(self.started);
+        let extra = &mut envelope.meta_mut().extra;
+        extra.insert("latency_ms".to_owned(), json!(latency_ms));
+        extra.insert("iteration".to_owned(), json!({ "rounds": self.finished, "done": done }));
+        let (name, version) = self.traces.last().map_or(("", ""), |last| (&last.module, &last.version));
+        let trace =
+            Trace::of(name, version, &envelope, latency_ms, self.usage).with_parts(self.traces.clone());
+        sink.event(Event::Trace(&trace));
+        sink.event(Event::Finished(&envelope));
+        envelope
+    }
+}
+
+/// Passes on what is heard of a round, but not that it is over: more may follow.
+struct Listener<'s> {
+    sink: &'s mut dyn EventSink,
+    trace: Option<Trace>,
+}
+
+impl EventSink for Listener<'_> {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Trace(trace) => self.trace = Some(trace.clone()),
+            Event::Finished(_) => {}
+            other => self.sink.event(other),
+        }
+    }
+}

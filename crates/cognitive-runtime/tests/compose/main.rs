@@ -1,0 +1,21 @@
+//! Modules that are made of modules, end to end, with a model whose every word and delay is scripted.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in a test, a panic is the report"
+)]
+
+mod calls;
+mod patterns;
+mod printed;
+mod rounds;
+mod watched;
+mod world;
+
+use serde_json::{Value, json};
+
+fn flow(from: &str, to: &str) -> Value {
+    json!({ "from": from, "to": to })
+}
