@@ -6,6 +6,10 @@ use cognitive_contract::{Envelope, ErrorCode, Failure};
 
 /// The longest value of a header that a module has a say in.
 const LONGEST: usize = 128;
+/// Room for all headers of an answer, those of the guard included, so that they are never moved.
+const HEADERS: usize = 12;
+/// Most envelopes are not longer; one that is grows.
+const USUAL_LENGTH: usize = 1024;
 
 /// The status of an envelope. A code that a module made up itself is an answer that cannot be used, like any E3xxx.
 pub(crate) fn status(envelope: &Envelope) -> StatusCode {
@@ -22,12 +26,12 @@ fn of_code(code: ErrorCode) -> StatusCode {
         ErrorCode::Timeout => StatusCode::GATEWAY_TIMEOUT,
         ErrorCode::ProviderUnavailable => StatusCode::BAD_GATEWAY,
         ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-        ErrorCode::ModuleNotFound => StatusCode::NOT_FOUND,
+        ErrorCode::ModuleNotFound | ErrorCode::UploadNotFound => StatusCode::NOT_FOUND,
         ErrorCode::PermissionDenied => StatusCode::FORBIDDEN,
         ErrorCode::StreamingNotSupported
         | ErrorCode::MultimodalNotSupported
         | ErrorCode::RecoveryNotSupported => StatusCode::NOT_IMPLEMENTED,
-        ErrorCode::SessionExpired => StatusCode::GONE,
+        ErrorCode::SessionExpired | ErrorCode::UploadExpired => StatusCode::GONE,
         ErrorCode::CheckpointInvalid => StatusCode::CONFLICT,
         other => match other.number().as_bytes().get(1) {
             Some(b'1') => StatusCode::BAD_REQUEST,
@@ -38,8 +42,21 @@ fn of_code(code: ErrorCode) -> StatusCode {
 }
 
 /// The headers of an envelope: what middleware routes on.
-pub(crate) fn routing(envelope: &Envelope, tier: Option<&str>) -> HeaderMap {
-    let mut headers = HeaderMap::new();
+pub(crate) fn routing(envelope: &Envelope, tier: Option<&'static str>) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(HEADERS);
+    route(&mut headers, envelope, tier);
+    headers
+}
+
+fn route(headers: &mut HeaderMap, envelope: &Envelope, tier: Option<&'static str>) {
+    let meta = envelope.meta();
+    let ok = if envelope.ok() { "true" } else { "false" };
+    headers.insert(HeaderName::from_static("cogn-ok"), HeaderValue::from_static(ok));
+    let risk = meta.risk.level().word();
+    headers.insert(HeaderName::from_static("cogn-risk"), HeaderValue::from_static(risk));
+    if let Some(tier) = tier {
+        headers.insert(HeaderName::from_static("cogn-tier"), HeaderValue::from_static(tier));
+    }
     let mut put = |name: &'static str, value: &str| {
         // Codes come from modules. A header that no gateway takes would cost the whole answer.
         if value.len() <= LONGEST
@@ -49,20 +66,13 @@ pub(crate) fn routing(envelope: &Envelope, tier: Option<&str>) -> HeaderMap {
             headers.insert(HeaderName::from_static(name), value);
         }
     };
-    let meta = envelope.meta();
-    put("cogn-ok", if envelope.ok() { "true" } else { "false" });
     put("cogn-confidence", &meta.confidence.get().to_string());
-    put("cogn-risk", meta.risk.level().word());
-    if let Some(tier) = tier {
-        put("cogn-tier", tier);
-    }
     if let Some(error) = envelope.error() {
         put("cogn-error-code", error.code());
     }
     if let Some(trace) = meta.extra.get("trace_id").and_then(serde_json::Value::as_str) {
         put("cogn-trace-id", trace);
     }
-    headers
 }
 
 /// The names of [`routing`], for `Trailer` and for what browsers may read.
@@ -70,9 +80,9 @@ pub(crate) const ROUTING: &str =
     "cogn-ok, cogn-confidence, cogn-risk, cogn-tier, cogn-error-code, cogn-trace-id";
 
 /// An envelope as the whole answer.
-pub(crate) fn envelope(envelope: &Envelope, tier: Option<&str>) -> Response<Body> {
+pub(crate) fn envelope(envelope: &Envelope, tier: Option<&'static str>) -> Response<Body> {
     let mut response = json(status(envelope), envelope);
-    response.headers_mut().extend(routing(envelope, tier));
+    route(response.headers_mut(), envelope, tier);
     if let Some(wait) = envelope.error().and_then(retry_after) {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
     }
@@ -105,7 +115,10 @@ pub(crate) fn failure_as(status: StatusCode, reason: Failure) -> Response<Body> 
 
 /// Any value as JSON. Nothing here may be kept by a cache.
 pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Response<Body> {
-    json_text(status, serde_json::to_vec(value).unwrap_or_default().into())
+    let mut text = Vec::with_capacity(USUAL_LENGTH);
+    // Names are texts, and a vector takes whatever is written.
+    let _ = serde_json::to_writer(&mut text, value);
+    json_text(status, text.into())
 }
 
 /// The same for what is JSON already.
@@ -113,6 +126,7 @@ pub(crate) fn json_text(status: StatusCode, text: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
     let headers = response.headers_mut();
+    headers.reserve(HEADERS);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response

@@ -62,7 +62,7 @@ impl App {
 
     /// The routes, for a server of your own or for tests without a socket.
     pub fn router(&self) -> Router {
-        crate::routes::router(Arc::clone(&self.0))
+        crate::routes::guarded(Arc::clone(&self.0))
     }
 
     /// Takes no more work, gives what goes on the time that was configured, then ends each stream with an error chunk and

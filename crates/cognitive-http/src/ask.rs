@@ -36,6 +36,29 @@ pub(crate) struct Options {
     pub(crate) max_output_tokens: Option<u64>,
     /// A sync answer instead of a stream would be of no use (CAP-013).
     pub(crate) require_streaming: bool,
+    /// The conversation that kept context belongs to, of this client alone.
+    pub(crate) session: Option<String>,
+    /// Ask the model also where an answer to the same input is kept.
+    pub(crate) no_cache: bool,
+}
+
+/// The longest name of a conversation.
+const LONGEST_SESSION: usize = 128;
+
+impl Options {
+    /// The name of the conversation, if it can be one.
+    pub(crate) fn session(&self) -> Result<Option<String>, Failure> {
+        let Some(session) = self.session.as_ref().filter(|session| !session.is_empty()) else {
+            return Ok(None);
+        };
+        if session.len() > LONGEST_SESSION || session.chars().any(char::is_control) {
+            let what = format!("`session` has to be a text of at most {LONGEST_SESSION} bytes");
+            return Err(
+                Failure::new(ErrorCode::InvalidInput, what).suggest("Give each conversation a short name")
+            );
+        }
+        Ok(Some(session.clone()))
+    }
 }
 
 /// The stream that a client lost, and how much of it it has.
@@ -72,7 +95,7 @@ pub(crate) fn read(
             Failure::new(ErrorCode::ParseError, "the body is not UTF-8").suggest("Send JSON in UTF-8")
         );
     };
-    let (input, options, recovery) = match serde_json::from_str::<Value>(text) {
+    let (input, mut options, recovery) = match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(members)) => unwrap(members, takes_input)?,
         _ => (RunInput::Raw(text.to_owned()), Options::default(), None),
     };
@@ -87,6 +110,8 @@ pub(crate) fn read(
         None => accepted,
     };
     let left_off = by_headers(headers).or(recovery);
+    // As with the mode, a header counts before the body.
+    options.session = word("x-cognitive-session").map(str::to_owned).or(options.session);
     let trailers = word(header::TE.as_str()).is_some_and(|te| te.contains("trailers"));
     Ok(Ask { input, wanted, framing, options, left_off, trailers })
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cognitive_contract::media::UploadStore;
+use cognitive_contract::span::SpanSink;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -78,8 +80,12 @@ pub struct ServerConfig {
     pub streams_per_client: usize,
     /// Connections at once.
     pub connections: usize,
-    /// The largest body, in bytes (S-28).
+    /// Connections at once per address, or per /64 of IPv6; 0 is no limit.
+    pub connections_per_address: usize,
+    /// The largest body, in bytes (S-28). Modules that take media may be sent more.
     pub body_limit: usize,
+    /// Who keeps uploads; without, there are none.
+    pub uploads: Option<Arc<dyn UploadStore>>,
     /// The time for a request to arrive.
     pub read_timeout: Duration,
     /// The time in which a client has to take at least something of what it is sent.
@@ -98,6 +104,10 @@ pub struct ServerConfig {
     pub drain: Duration,
     /// Who hears of every answer.
     pub log: Option<AccessLog>,
+    /// Who draws traces.
+    pub spans: Option<Arc<dyn SpanSink>>,
+    /// The model that the provider asks for, if that is known; only traces say it.
+    pub model: Option<String>,
 }
 
 impl Default for ServerConfig {
@@ -108,7 +118,9 @@ impl Default for ServerConfig {
             runs_per_minute: 60,
             streams_per_client: 4,
             connections: 10_000,
+            connections_per_address: 0,
             body_limit: 2 << 20,
+            uploads: None,
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),
             call_timeout: Duration::from_mins(1),
@@ -118,6 +130,8 @@ impl Default for ServerConfig {
             replay: Duration::from_mins(1),
             drain: Duration::from_secs(20),
             log: None,
+            spans: None,
+            model: None,
         }
     }
 }

@@ -6,16 +6,18 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use axum::middleware::Next;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use cognitive_contract::{ErrorCode, Failure};
 use futures_util::FutureExt;
+use tower_service::Service;
 
 use crate::answer;
 use crate::app::Shared;
 use crate::config::{AccessRecord, ApiKey};
+use crate::spans::Asked;
 use crate::trace::Trace;
 
 /// Who asks.
@@ -23,29 +25,36 @@ use crate::trace::Trace;
 pub(crate) struct Client {
     /// The name of a key, else an address.
     pub(crate) name: String,
-    pub(crate) trace: Trace,
+    /// Whose context is read and kept.
+    pub(crate) owner: String,
+    pub(crate) trace: Arc<Trace>,
 }
 
+/// The owner of all context of a server without keys: whoever uses this machine.
+const NOBODY: &str = "local";
+/// The subprotocol in which a page may show a key where it cannot set a header, and the one that it gets (`/ws`).
+const SHOWN: &str = "cogn.bearer.";
+
 /// Checks a request before it reaches its route, and completes the answer after it.
-pub(crate) async fn guard(
-    State(shared): State<Arc<Shared>>,
-    mut request: Request,
-    next: Next,
-) -> Response<Body> {
+pub(crate) async fn guard(shared: Arc<Shared>, mut routes: Router, mut request: Request) -> Response<Body> {
     let started = Instant::now();
-    let trace = Trace::of(request.headers());
+    let trace = Arc::new(Trace::of(request.headers()));
     let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let origin = request.headers().get(header::ORIGIN).cloned();
     let (client, mut response) = match admit(&shared, &request, address) {
         Ok(name) => {
-            let client = Client { name: name.clone(), trace: trace.clone() };
-            request.extensions_mut().insert(client);
+            let owner = if shared.config.keys.is_empty() { NOBODY.to_owned() } else { name.clone() };
+            let client = Client { name: name.clone(), owner, trace: Arc::clone(&trace) };
+            request.extensions_mut().insert(Arc::new(client));
             let response = if method == Method::OPTIONS && origin.is_some() {
                 preflight()
             } else {
                 // A panic takes this answer, not the connection: what it held is dropped and never seen again.
-                AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| fault())
+                match AssertUnwindSafe(routes.call(request)).catch_unwind().await {
+                    Ok(Ok(response)) => response,
+                    Err(_) => fault(),
+                }
             };
             (name, response)
         }
@@ -58,9 +67,10 @@ pub(crate) async fn guard(
         let latency_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let method = method.to_string();
         let path = cognitive_contract::text::cut(&path, 256).to_owned();
-        log(&AccessRecord { method, path, status, client, trace_id: trace.id, latency_ms });
+        log(&AccessRecord { method, path, status, client, trace_id: trace.id.clone(), latency_ms });
     }
-    response
+    let sampled = trace.sampled;
+    shared.drawn(|| Asked { trace, method, path, started }, sampled, response)
 }
 
 fn fault() -> Response<Body> {
@@ -91,9 +101,7 @@ fn admit(shared: &Shared, request: &Request, address: Option<IpAddr>) -> Result<
     if matches!(request.uri().path(), "/health" | "/ready") || preflight {
         return Ok(address.map_or_else(|| "local".to_owned(), |address| address.to_string()));
     }
-    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let shown = shown.and_then(|value| value.split_once(' '));
-    let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, key)| key);
+    let shown = bearer(headers).or_else(|| protocol(headers).filter(|_| request.uri().path() == "/ws"));
     shown.and_then(|key| ApiKey::find(&shared.config.keys, key.trim())).map(str::to_owned).ok_or_else(|| {
         let failure = Failure::new(ErrorCode::PermissionDenied, "a valid API key is needed")
             .suggest("Send `Authorization: Bearer KEY`");
@@ -101,6 +109,19 @@ fn admit(shared: &Shared, request: &Request, address: Option<IpAddr>) -> Result<
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         Box::new(response)
     })
+}
+
+/// The key in `Authorization`.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(key)
+}
+
+/// The key in a subprotocol: all that a page can send with a WebSocket.
+fn protocol(headers: &HeaderMap) -> Option<&str> {
+    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let mut offered = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    offered.find_map(|each| each.trim().strip_prefix(SHOWN))
 }
 
 /// A browser says where a page comes from. Without the header it is no page of somebody else.
@@ -131,9 +152,9 @@ fn preflight() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, OPTIONS"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, PUT, OPTIONS"));
     let allowed = "authorization, content-type, last-event-id, traceparent, x-cognitive-response-mode, \
-                   x-cognitive-recovery-session, x-cognitive-recovery-seq";
+                   x-cognitive-session, x-cognitive-recovery-session, x-cognitive-recovery-seq";
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(allowed));
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response
@@ -146,20 +167,21 @@ const EXPOSED: &str = "cogn-ok, cogn-confidence, cogn-risk, cogn-tier, cogn-erro
 /// The headers that every answer has.
 fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, response: &mut Response<Body>) {
     let headers = response.headers_mut();
-    let mut put = |name: &'static str, value: &str| {
-        if let Ok(value) = HeaderValue::from_str(value) {
+    let of_text = |text: &str| HeaderValue::from_str(text).ok();
+    let mut put = |name: HeaderName, value: Option<HeaderValue>| {
+        if let Some(value) = value {
             headers.insert(name, value);
         }
     };
-    put("traceparent", &trace.parent());
-    put("cogn-trace-id", &trace.id);
-    put("x-content-type-options", "nosniff");
-    put("vary", "Origin");
+    put(HeaderName::from_static("traceparent"), of_text(&trace.parent()));
+    put(HeaderName::from_static("cogn-trace-id"), of_text(&trace.id));
+    put(header::X_CONTENT_TYPE_OPTIONS, Some(HeaderValue::from_static("nosniff")));
+    put(header::VARY, Some(HeaderValue::from_static("Origin")));
     let listed =
         |origin: &&HeaderValue| shared.config.cors.iter().any(|each| each.as_bytes() == origin.as_bytes());
-    if let Some(origin) = origin.filter(listed).and_then(|origin| origin.to_str().ok()) {
-        put("access-control-allow-origin", origin);
-        put("access-control-expose-headers", EXPOSED);
+    if let Some(origin) = origin.filter(listed) {
+        put(header::ACCESS_CONTROL_ALLOW_ORIGIN, Some(origin.clone()));
+        put(header::ACCESS_CONTROL_EXPOSE_HEADERS, Some(HeaderValue::from_static(EXPOSED)));
     }
 }
 

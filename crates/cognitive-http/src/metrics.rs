@@ -54,7 +54,7 @@ impl Metrics {
     }
 
     /// Everything in the text format of Prometheus.
-    pub(crate) fn text(&self, open_streams: usize) -> String {
+    pub(crate) fn text(&self, open_streams: usize, lost_spans: Option<u64>) -> String {
         let counters = self.lock();
         let mut text = String::new();
         let mut line = |parts: std::fmt::Arguments<'_>| {
@@ -66,6 +66,9 @@ impl Metrics {
             line(format_args!("cogn_http_answers_total{{status=\"{status}\"}} {count}"));
         }
         line(format_args!("# TYPE cogn_streams_open gauge\ncogn_streams_open {open_streams}"));
+        if let Some(lost) = lost_spans {
+            line(format_args!("# TYPE cogn_spans_lost_total counter\ncogn_spans_lost_total {lost}"));
+        }
         line(format_args!("# TYPE cogn_runs_total counter"));
         for ((module, outcome), count) in &counters.runs {
             line(format_args!("cogn_runs_total{{module=\"{module}\",outcome=\"{outcome}\"}} {count}"));
@@ -116,10 +119,11 @@ mod tests {
         metrics.ran("m", &envelope, Duration::from_millis(30));
         metrics.ran("m", &envelope, Duration::from_secs(3));
         metrics.answered(504);
-        let text = metrics.text(2);
+        let text = metrics.text(2, Some(3));
         for line in [
             "cogn_http_answers_total{status=\"504\"} 1",
             "cogn_streams_open 2",
+            "cogn_spans_lost_total 3",
             "cogn_runs_total{module=\"m\",outcome=\"E2002\"} 2",
             "cogn_run_seconds_bucket{module=\"m\",le=\"0.1\"} 1",
             "cogn_run_seconds_bucket{module=\"m\",le=\"+Inf\"} 2",

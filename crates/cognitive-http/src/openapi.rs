@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::answer;
 use crate::app::Shared;
 use crate::routes::OPERATIONS;
-use crate::schemas;
+use crate::{schemas, uploads};
 
 /// The whole description, made anew every second at most: modules come and go.
 pub(crate) async fn document(State(shared): State<Arc<Shared>>) -> Response<Body> {
@@ -83,6 +83,14 @@ fn general(path: &str, summary: &str) -> Value {
         let parameter =
             json!({ "name": "module", "in": "path", "required": true, "schema": { "type": "string" } });
         members.insert("parameters".to_owned(), json!([parameter]));
+    }
+    if path.contains("{id}") {
+        let parameter =
+            json!({ "name": "id", "in": "path", "required": true, "schema": { "type": "string" } });
+        members.insert("parameters".to_owned(), json!([parameter]));
+    }
+    if let Some(body) = uploads::described(path) {
+        members.insert("requestBody".to_owned(), body);
     }
     if path.contains("run") || path.contains("execute") {
         let body = match path {

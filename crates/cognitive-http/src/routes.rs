@@ -4,13 +4,14 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, FromRequestParts, Path, Query as QueryOf, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use axum::routing::{get, post};
-use axum::{Router, middleware};
-use cognitive_contract::{ErrorCode, Failure};
+use axum::routing::{get, post, put};
+use cognitive_contract::manifest::InputModality;
+use cognitive_contract::{ErrorCode, Failure, Module};
 use http_body::Body as _;
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ use crate::ask::Query;
 use crate::catalog::no_module;
 use crate::guard::{Client, guard};
 use crate::run::Incoming;
-use crate::{answer, openapi, pages, run, websocket};
+use crate::{answer, openapi, pages, run, uploads, websocket};
 
 /// One operation, as `/openapi.json` describes it.
 pub(crate) struct Operation {
@@ -33,12 +34,14 @@ const fn operation(method: &'static str, path: &'static str, summary: &'static s
 }
 
 /// Everything that can be asked, besides the runs of each module.
-pub(crate) const OPERATIONS: [Operation; 11] = [
+pub(crate) const OPERATIONS: [Operation; 13] = [
     operation("post", "/api/run/{module}", "Run a module"),
     operation("post", "/v1/modules/{module}/execute", "Run a module"),
     operation("post", "/run", "Run the module that the body names"),
     operation("get", "/api/modules", "The installed modules"),
     operation("get", "/api/modules/{module}", "What a module takes, gives and may do"),
+    operation("post", "/v1/media/upload-url", "Make room for an upload"),
+    operation("put", "/v1/media/uploads/{id}", "Send the bytes of an upload"),
     operation("get", "/capabilities", "What this runtime can do"),
     operation("get", "/health", "Whether the server lives"),
     operation("get", "/ready", "Whether the server takes work"),
@@ -47,14 +50,28 @@ pub(crate) const OPERATIONS: [Operation; 11] = [
     operation("get", "/ws", "Several runs over one WebSocket"),
 ];
 
-/// All routes, behind the guard.
+/// The route of a path, as the table names it. What is not in the table has none.
+pub(crate) fn route(path: &str) -> Option<&'static str> {
+    let fits = |route: &str| {
+        let (mut parts, mut asked) = (route.split('/'), path.split('/'));
+        parts.by_ref().all(|part| {
+            asked.next().is_some_and(|asked| part == asked || (part.starts_with('{') && !asked.is_empty()))
+        }) && asked.next().is_none()
+    };
+    let pages = ["/docs", "/docs.js"];
+    OPERATIONS.iter().map(|operation| operation.path).chain(pages).find(|route| fits(route))
+}
+
+/// All routes. Only the guard may call them.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
-    let routes = Router::new()
+    Router::new()
         .route("/api/run/{module}", post(run_named))
         .route("/v1/modules/{module}/execute", post(run_named))
         .route("/run", post(run_in_body))
         .route("/api/modules", get(pages::modules))
         .route("/api/modules/{module}", get(pages::module))
+        .route("/v1/media/upload-url", post(uploads::announce))
+        .route("/v1/media/uploads/{id}", put(uploads::receive))
         .route("/capabilities", get(pages::capabilities))
         .route("/health", get(pages::health))
         .route("/ready", get(pages::ready))
@@ -65,18 +82,24 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/ws", get(websocket::upgrade))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
-        .with_state(Arc::clone(&shared));
-    // Around all of it: a route of its own would add to a refusal which methods it has.
-    Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(shared, guard))
+        .with_state(shared)
+}
+
+/// The same behind the guard. It stands around all of it: as a layer it would stand around every route, and a refusal
+/// would say which methods the route has.
+pub(crate) fn guarded(shared: Arc<Shared>) -> Router {
+    let routes = router(Arc::clone(&shared));
+    Router::new().fallback(move |request: Request| guard(Arc::clone(&shared), routes.clone(), request))
 }
 
 async fn run_named(
     State(shared): State<Arc<Shared>>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<Arc<Client>>,
     Name(module): Name,
     request: Request,
 ) -> Response<Body> {
-    match incoming(&shared, client, request).await {
+    let limit = limit_for(&shared, &module).await;
+    match incoming(&shared, client, request, limit).await {
         Ok(incoming) => run::answer(&shared, &module, incoming).await,
         Err(refusal) => *refusal,
     }
@@ -85,10 +108,11 @@ async fn run_named(
 /// `POST /run` with `{module, input | args}` (C-56).
 async fn run_in_body(
     State(shared): State<Arc<Shared>>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<Arc<Client>>,
     request: Request,
 ) -> Response<Body> {
-    let mut incoming = match incoming(&shared, client, request).await {
+    let limit = shared.config.body_limit;
+    let mut incoming = match incoming(&shared, client, request, limit).await {
         Ok(incoming) => incoming,
         Err(refusal) => return *refusal,
     };
@@ -113,53 +137,96 @@ async fn run_in_body(
     run::answer(&shared, &module, incoming).await
 }
 
+/// The largest body for a module that takes media, and for one that takes video (S-28).
+const MEDIA_BODY: usize = 40 << 20;
+const VIDEO_BODY: usize = 140 << 20;
+
+/// The most that a module of this name may be sent. One that is not there gets no more than text.
+async fn limit_for(shared: &Arc<Shared>, name: &str) -> usize {
+    match shared.module(name).await {
+        Ok(module) => body_limit(shared, &module),
+        Err(_) => shared.config.body_limit,
+    }
+}
+
+/// The most that a module may be sent.
+pub(crate) fn body_limit(shared: &Shared, module: &Module) -> usize {
+    let (usual, taken) = (shared.config.body_limit, &module.manifest.modalities.input);
+    if shared.host.media.is_none() {
+        usual
+    } else if taken.contains(&InputModality::Video) {
+        usual.max(VIDEO_BODY)
+    } else if taken.iter().any(|kind| *kind != InputModality::Text) {
+        usual.max(MEDIA_BODY)
+    } else {
+        usual
+    }
+}
+
+/// The most that any module may be sent, for a channel that learns too late which one is meant.
+pub(crate) fn largest_body(shared: &Shared) -> usize {
+    let usual = shared.config.body_limit;
+    if shared.host.media.is_some() { usual.max(VIDEO_BODY) } else { usual }
+}
+
 /// Reads a request to its end, within its limits of size, time and type.
 async fn incoming(
     shared: &Shared,
-    client: Client,
+    client: Arc<Client>,
     request: Request,
+    limit: usize,
 ) -> Result<Incoming, Box<Response<Body>>> {
     let (mut parts, body) = request.into_parts();
-    let limit = shared.config.body_limit;
-    if *shared.draining.borrow() {
-        let failure = shutting_down(ErrorCode::ProviderUnavailable);
-        return Err(Box::new(answer::failure_as(StatusCode::SERVICE_UNAVAILABLE, failure)));
-    }
-    if !is_json(&parts.headers) {
-        let failure = Failure::new(ErrorCode::UnsupportedMediaType, "the body has to be JSON")
-            .suggest("Send `Content-Type: application/json`");
-        return Err(Box::new(answer::failure(failure)));
-    }
-    let too_large = || {
-        let failure =
-            Failure::new(ErrorCode::InputTooLarge, format!("the body is larger than {limit} bytes"))
-                .suggest("Send less input");
-        Box::new(answer::failure(failure))
-    };
-    // What says of itself that it is too large need not be sent at all.
-    if body.size_hint().lower() > limit as u64 {
-        return Err(too_large());
-    }
-    let reading = axum::body::to_bytes(body, limit);
-    let body = match tokio::time::timeout(shared.config.read_timeout, reading).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(error)) if is_limit(&error) => return Err(too_large()),
-        Ok(Err(_)) => {
-            let failure = Failure::new(ErrorCode::ParseError, "the body broke off or is not framed as HTTP")
-                .suggest("Send it again");
-            return Err(Box::new(answer::failure(failure)));
-        }
-        Err(_) => {
-            let failure = Failure::new(ErrorCode::Timeout, "the body did not arrive in time");
-            return Err(Box::new(answer::failure_as(StatusCode::REQUEST_TIMEOUT, failure)));
-        }
-    };
+    let body = body_of(shared, &parts.headers, body, limit).await?;
     let Ok(QueryOf(query)) = QueryOf::<Query>::try_from_uri(&parts.uri) else {
         let failure = Failure::new(ErrorCode::InvalidInput, "the query cannot be understood")
             .suggest("Say `response_mode` once: `sync` or `streaming`");
         return Err(Box::new(answer::failure(failure)));
     };
     Ok(Incoming { client, headers: std::mem::take(&mut parts.headers), query, body })
+}
+
+/// Reads a body of JSON to its end.
+pub(crate) async fn body_of(
+    shared: &Shared,
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+) -> Result<Bytes, Box<Response<Body>>> {
+    if *shared.draining.borrow() {
+        let failure = shutting_down(ErrorCode::ProviderUnavailable);
+        return Err(Box::new(answer::failure_as(StatusCode::SERVICE_UNAVAILABLE, failure)));
+    }
+    if !is_json(headers) {
+        let failure = Failure::new(ErrorCode::UnsupportedMediaType, "the body has to be JSON")
+            .suggest("Send `Content-Type: application/json`");
+        return Err(Box::new(answer::failure(failure)));
+    }
+    let too_large = || Box::new(answer::failure(too_large("body", limit)));
+    // What says of itself that it is too large need not be sent at all.
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large());
+    }
+    let reading = axum::body::to_bytes(body, limit);
+    match tokio::time::timeout(shared.config.read_timeout, reading).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(error)) if is_limit(&error) => Err(too_large()),
+        Ok(Err(_)) => {
+            let failure = Failure::new(ErrorCode::ParseError, "the body broke off or is not framed as HTTP")
+                .suggest("Send it again");
+            Err(Box::new(answer::failure(failure)))
+        }
+        Err(_) => {
+            let failure = Failure::new(ErrorCode::Timeout, "the body did not arrive in time");
+            Err(Box::new(answer::failure_as(StatusCode::REQUEST_TIMEOUT, failure)))
+        }
+    }
+}
+
+/// More than a module may be sent.
+pub(crate) fn too_large(what: &str, limit: usize) -> Failure {
+    Failure::new(ErrorCode::InputTooLarge, format!("the {what} is larger than {limit} bytes"))
+        .suggest("Send less input")
 }
 
 fn is_limit(error: &axum::Error) -> bool {
@@ -187,8 +254,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
 
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    // Nearly all requests say it this way, and need no copy.
+    let other = || {
+        let kind = kind.to_ascii_lowercase();
+        kind.starts_with("application/") && kind.ends_with("+json")
+    };
+    kind.eq_ignore_ascii_case("application/json") || other()
 }
 
 async fn unknown_path(method: Method, uri: axum::http::Uri) -> Response<Body> {
@@ -203,8 +275,33 @@ async fn unknown_method(method: Method, uri: axum::http::Uri) -> Response<Body> 
     let failure = Failure::new(ErrorCode::InvalidReference, format!("`{path}` does not take `{method}`"))
         .suggest("`GET /openapi.json` describes what there is");
     let mut response = answer::failure_as(StatusCode::METHOD_NOT_ALLOWED, failure);
-    let posts = path == "/run" || path.starts_with("/api/run/") || path.starts_with("/v1/modules/");
-    let allowed = if posts { "POST" } else { "GET, HEAD" };
+    let posts = path == "/run"
+        || path.starts_with("/api/run/")
+        || path.starts_with("/v1/modules/")
+        || path == "/v1/media/upload-url";
+    let puts = path.starts_with("/v1/media/uploads/");
+    let allowed = if posts {
+        "POST"
+    } else if puts {
+        "PUT"
+    } else {
+        "GET, HEAD"
+    };
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_told_by_its_route() {
+        assert_eq!(route("/api/run/a"), Some("/api/run/{module}"));
+        assert_eq!(route("/v1/modules/a/execute"), Some("/v1/modules/{module}/execute"));
+        assert_eq!(route("/ws"), Some("/ws"));
+        for none in ["/", "", "/api/run", "/api/run/", "/api/run/a/b", "/v1/modules/a", "/secret"] {
+            assert_eq!(route(none), None, "{none}");
+        }
+    }
 }

@@ -22,7 +22,7 @@ use crate::transport;
 
 /// Everything about a request but its module.
 pub(crate) struct Incoming {
-    pub(crate) client: Client,
+    pub(crate) client: Arc<Client>,
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
     pub(crate) body: Bytes,
@@ -36,12 +36,19 @@ pub(crate) async fn answer(shared: &Arc<Shared>, name: &str, incoming: Incoming)
     }
 }
 
-async fn try_answer(shared: &Arc<Shared>, name: &str, incoming: Incoming) -> Result<Response<Body>, Failure> {
+async fn try_answer(
+    shared: &Arc<Shared>,
+    name: &str,
+    mut incoming: Incoming,
+) -> Result<Response<Body>, Failure> {
+    // With media in it, a body is most of what a request takes of the memory: it goes once it is read.
+    let body = std::mem::take(&mut incoming.body);
     let client = &incoming.client;
     let module = known(shared, client, name).await?;
     let properties = module.contract.input().schema().get("properties");
     let takes_input = properties.is_some_and(|properties| properties.get("input").is_some());
-    let mut ask = ask::read(&incoming.headers, &incoming.query, &incoming.body, takes_input)?;
+    let mut ask = ask::read(&incoming.headers, &incoming.query, &body, takes_input)?;
+    drop(body);
     let mut warnings = Vec::new();
     if let Some(left_off) = ask.left_off.take() {
         match resume(shared, client, name, &left_off)? {
@@ -56,7 +63,7 @@ async fn try_answer(shared: &Arc<Shared>, name: &str, incoming: Incoming) -> Res
     let agreed = shared.host.capabilities.agree(module.manifest.response.mode, ask.wanted);
     forbidden_fallback(&ask.options, agreed.streaming)?;
     warnings.extend(agreed.warning);
-    let mut options = options(shared, &ask.options);
+    let mut options = options(shared, client, &ask.options)?;
     options.trace_id = Some(client.trace.id.clone());
     options.warnings = warnings;
     let request = RunRequest {
@@ -69,7 +76,7 @@ async fn try_answer(shared: &Arc<Shared>, name: &str, incoming: Incoming) -> Res
         let _busy = shared.busy();
         let envelope =
             cognitive_runtime::run_until(&shared.host, request, &mut NullSink, shared.time_is_up()).await;
-        shared.metrics.ran(name, &envelope, started.elapsed());
+        shared.ran(name, &client.trace, &envelope, started.elapsed());
         let mut response = answer::envelope(&envelope, Some(module.manifest.tier.word()));
         if !envelope.ok() && *shared.ending.borrow() {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -97,13 +104,17 @@ fn respond(
 }
 
 /// What the client and the operator want of a run.
-pub(crate) fn options(shared: &Shared, asked: &Options) -> RunOptions {
+pub(crate) fn options(shared: &Shared, client: &Client, asked: &Options) -> Result<RunOptions, Failure> {
     let mut options = RunOptions::default();
+    options.user = Some(client.owner.clone());
+    options.remote = true;
+    options.session = asked.session()?;
+    options.no_cache = asked.no_cache;
     options.timeout = shared.config.call_timeout;
     options.receipt = asked.receipt;
     options.seed = asked.seed;
     options.max_output_tokens = asked.max_output_tokens;
-    options
+    Ok(options)
 }
 
 /// A client may say that a whole answer instead of a stream is of no use to it (CAP-013).
@@ -159,6 +170,7 @@ pub(crate) fn start(
     let session = Session::new(session_id(), &client.name, &request.module, kept);
     let reader = Reader::new(&session, 0);
     shared.sessions.insert(&session);
+    let trace = client.trace.clone();
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         let _last_word = LastWord(Arc::clone(&shared), Arc::clone(&session));
@@ -185,7 +197,7 @@ pub(crate) fn start(
             Delivery::Streamed(envelope) => envelope,
             Delivery::Whole(envelope) => whole(&shared, &session, envelope),
         };
-        shared.metrics.ran(&module, &envelope, started.elapsed());
+        shared.ran(&module, &trace, &envelope, started.elapsed());
     });
     reader
 }

@@ -43,6 +43,7 @@ pub(crate) fn parameters() -> Value {
     let table = [
         ("query", "response_mode", "Whether to stream", mode.clone()),
         ("header", "X-Cognitive-Response-Mode", "Whether to stream; comes before the query", mode),
+        ("header", "X-Cognitive-Session", "The conversation that kept context belongs to", text.clone()),
         ("header", "Last-Event-ID", "The last event that arrived, `SESSION:NUMBER`", text.clone()),
         ("header", "X-Cognitive-Recovery-Session", "The stream that broke off", text),
         (

@@ -1,21 +1,26 @@
 //! The socket: accepts connections, bounds them, and closes them in order when the server stops.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
-use tower_service::Service;
 
-use crate::app::App;
+use crate::app::{App, Shared};
+use crate::crowd::Crowd;
+use crate::guard::guard;
+use crate::routes;
 use crate::wire::Wire;
 
 /// How often expired streams are forgotten.
@@ -27,10 +32,11 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Serves until `stop` resolves, then lets open streams finish within their limit and ends the others with an error chunk.
 pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = ()> + Send) {
-    let router = app.router();
+    let routes = routes::router(Arc::clone(&app.0));
     let config = &app.0.config;
     let most = u32::try_from(config.connections.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
     let places = Arc::new(Semaphore::new(most as usize));
+    let crowd = Crowd::new(config.connections_per_address);
     let closing = watch::Sender::new(false);
     let mut sweep = tokio::time::interval(SWEEP);
     let mut http = http1::Builder::new();
@@ -51,11 +57,13 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
         };
         // Above the limit a connection waits for nothing: it is closed, and the client sees it at once.
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let Some(seat) = crowd.admit(address.ip()) else { continue };
         // Chunks are small and people watch them arrive.
         let _ = stream.set_nodelay(true);
-        let wire = Wire::new(stream, place, config.write_timeout);
-        let (http, router, closing) = (http.clone(), router.clone(), closing.subscribe());
-        tokio::spawn(async move { connection(&http, wire, address, router, closing).await });
+        let wire = Wire::new(stream, (place, seat), config.write_timeout);
+        let service = guarded(Arc::clone(&app.0), routes.clone(), address);
+        let (http, closing) = (http.clone(), closing.subscribe());
+        tokio::spawn(async move { connection(&http, wire, service, closing).await });
     }
     drop(listener);
     app.drain().await;
@@ -64,18 +72,27 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
     let _ = tokio::time::timeout(FAREWELL, places.acquire_many(most)).await;
 }
 
+/// The routes behind the guard, for one connection.
+fn guarded(
+    shared: Arc<Shared>,
+    routes: Router,
+    address: SocketAddr,
+) -> impl HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send> {
+    service_fn(move |request: Request<Incoming>| {
+        let (shared, routes) = (Arc::clone(&shared), routes.clone());
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(address));
+        async move { Ok(guard(shared, routes, request).await) }
+    })
+}
+
 /// Serves one connection to its end. When the server closes, it may finish what it is doing and takes nothing more.
 async fn connection(
     http: &http1::Builder,
     wire: Wire,
-    address: SocketAddr,
-    router: axum::Router,
+    service: impl HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send>,
     mut closing: watch::Receiver<bool>,
 ) {
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(address));
-        router.clone().call(request)
-    });
     let connection = http.serve_connection(TokioIo::new(wire), service).with_upgrades();
     tokio::pin!(connection);
     tokio::select! {

@@ -1,8 +1,12 @@
 //! W3C trace context: the id that a caller brings along, and the one that the answer carries (S-05).
 //! Believes nothing that is not exactly of the published form.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use axum::http::HeaderMap;
-use uuid::Uuid;
+use uuid::Builder;
 
 /// The trace of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,27 +16,71 @@ pub(crate) struct Trace {
     hex: String,
     /// Whether the caller brought it.
     pub(crate) brought: bool,
+    /// The work of the caller that this request is a part of.
+    pub(crate) caller: Option<String>,
+    /// Our own part of the work: 16 hex digits.
+    pub(crate) span: String,
+    /// Whether the caller has it drawn.
+    pub(crate) sampled: bool,
 }
 
 impl Trace {
     /// The caller's trace, or a new one.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let brought = headers.get("traceparent").and_then(|value| value.to_str().ok()).and_then(parse);
-        match brought {
-            Some(hex) => Self { id: hex.to_owned(), hex: hex.to_owned(), brought: true },
-            None => {
-                let id = Uuid::new_v4();
-                Self { id: id.to_string(), hex: id.simple().to_string(), brought: false }
+        let brought = headers.get("traceparent").and_then(|value| value.to_str().ok());
+        brought.and_then(Self::brought).unwrap_or_else(|| {
+            let id = Builder::from_random_bytes(unheard_of().to_be_bytes()).into_uuid();
+            Self {
+                id: id.to_string(),
+                hex: id.simple().to_string(),
+                brought: false,
+                caller: None,
+                span: span_id(),
+                sampled: true,
             }
-        }
+        })
+    }
+
+    /// The trace of a `traceparent`, if it is one.
+    pub(crate) fn brought(text: &str) -> Option<Self> {
+        let id = parse(text)?.to_owned();
+        let mut parts = text.split('-').skip(2);
+        let caller = parts.next().map(str::to_owned);
+        let flags = parts.next().and_then(|flags| u8::from_str_radix(flags, 16).ok()).unwrap_or(1);
+        let span = span_id();
+        Some(Self { hex: id.clone(), id, brought: true, caller, span, sampled: flags & 1 == 1 })
+    }
+
+    /// The trace as 32 hex digits.
+    pub(crate) fn hex(&self) -> &str {
+        &self.hex
     }
 
     /// The `traceparent` of our own part of the work.
     pub(crate) fn parent(&self) -> String {
-        let span = Uuid::new_v4().simple().to_string();
-        let span = span.get(..16).unwrap_or("0000000000000001");
-        format!("00-{}-{span}-01", self.hex)
+        format!("00-{}-{}-{:02x}", self.hex, self.span, u8::from(self.sampled))
     }
+}
+
+/// A new id for a part of the work.
+pub(crate) fn span_id() -> String {
+    let [_, id] = numbers();
+    // All zeros would be no id.
+    format!("{:016x}", id.max(1))
+}
+
+/// Two numbers that no other request has, without a call to the system for each: a counter under a keyed hash, whose
+/// keys the process got from the system once. They tell requests apart; secrets are made elsewhere.
+fn numbers() -> [u64; 2] {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    KEYS.each_ref().map(|key| key.hash_one(count))
+}
+
+fn unheard_of() -> u128 {
+    let [high, low] = numbers();
+    (u128::from(high) << 64) | u128::from(low)
 }
 
 /// The trace id of a `traceparent`, if it is one of version 00 (or a later one that begins alike).
@@ -51,7 +99,23 @@ pub(crate) fn parse(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+
+    // S-05: a request without a trace gets one that no other has, in the published form.
+    #[test]
+    fn s_05_every_request_has_ids_of_its_own() {
+        let traces: Vec<Trace> = (0..1_000).map(|_| Trace::of(&HeaderMap::new())).collect();
+        let ids: HashSet<&str> = traces.iter().map(|trace| trace.id.as_str()).collect();
+        let spans: HashSet<&str> = traces.iter().map(|trace| trace.span.as_str()).collect();
+        assert_eq!((ids.len(), spans.len()), (1_000, 1_000));
+        for trace in &traces {
+            let id = uuid::Uuid::parse_str(&trace.id).unwrap();
+            assert_eq!(id.get_version_num(), 4);
+            assert_eq!(parse(&trace.parent()), Some(trace.hex()));
+        }
+    }
 
     #[test]
     fn s_05_a_trace_id_is_taken_over_only_in_its_published_form() {
@@ -77,5 +141,8 @@ mod tests {
             trace.parent().starts_with(&format!("00-{id}-")) && !trace.parent().contains("00f067aa0ba902b7")
         );
         assert_eq!(parse(&Trace::of(&HeaderMap::new()).parent()).map(str::len), Some(32));
+        assert_eq!(trace.caller.as_deref(), Some("00f067aa0ba902b7"));
+        let unseen = Trace::brought(&format!("00-{id}-00f067aa0ba902b7-00")).unwrap();
+        assert!(trace.sampled && !unseen.sampled && unseen.parent().ends_with("-00"));
     }
 }

@@ -88,7 +88,7 @@ async fn chunk(
     framing: Framing,
     reader: &mut Reader,
     heartbeat: Duration,
-    tier: &str,
+    tier: &'static str,
 ) -> Option<(Bytes, Option<HeaderMap>)> {
     let Ok(next) = tokio::time::timeout(heartbeat, reader.next()).await else {
         return Some((Bytes::from_static(if framing == Framing::Events { b":\n\n" } else { b"{}\n" }), None));

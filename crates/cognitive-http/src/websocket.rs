@@ -24,8 +24,10 @@ use tokio::sync::{mpsc, watch};
 use crate::app::{Shared, shutting_down};
 use crate::ask::Options;
 use crate::guard::Client;
+use crate::routes::{body_limit, largest_body, too_large};
+use crate::run;
 use crate::session::{Reader, Session};
-use crate::{run, trace};
+use crate::trace::Trace;
 
 /// Chunks that wait for a slow client before its runs wait for it.
 const WAITING: usize = 64;
@@ -65,7 +67,7 @@ fn is_label(id: &Value) -> bool {
 /// Takes the connection over.
 pub(crate) async fn upgrade(
     State(shared): State<Arc<Shared>>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<Arc<Client>>,
     socket: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Response<Body> {
     let socket = match socket {
@@ -76,7 +78,9 @@ pub(crate) async fn upgrade(
             return crate::answer::failure_as(rejection.into_response().status(), failure);
         }
     };
-    let limit = shared.config.body_limit;
+    let limit = largest_body(&shared);
+    // A page that shows its key as a subprotocol needs another one that it is given; the key itself is not sent back.
+    let socket = socket.protocols(["cogn"]);
     socket
         .max_message_size(limit)
         .max_frame_size(limit)
@@ -84,7 +88,7 @@ pub(crate) async fn upgrade(
 }
 
 /// Reads wishes until the client goes; everything that goes out passes one channel.
-async fn talk(socket: WebSocket, shared: Arc<Shared>, client: Client) {
+async fn talk(socket: WebSocket, shared: Arc<Shared>, client: Arc<Client>) {
     let (mut write, mut read) = socket.split();
     let (out, mut outgoing) = mpsc::channel::<Message>(WAITING);
     let writer = tokio::spawn(async move {
@@ -150,7 +154,7 @@ struct Forwarder {
 
 struct Socket {
     shared: Arc<Shared>,
-    client: Client,
+    client: Arc<Client>,
     out: mpsc::Sender<Message>,
     runs: HashMap<String, Forwarder>,
     /// How often nothing came when something should have.
@@ -210,7 +214,7 @@ impl Socket {
             }
             Ok(Wish::Run(wish)) => {
                 let id = wish.id.clone();
-                if let Err(failure) = self.run(*wish).await {
+                if let Err(failure) = self.run(*wish, text.len()).await {
                     self.refuse(id.as_ref().filter(|id| is_label(id)), failure).await;
                 }
             }
@@ -224,7 +228,7 @@ impl Socket {
         }
     }
 
-    async fn run(&mut self, wish: RunWish) -> Result<(), Failure> {
+    async fn run(&mut self, wish: RunWish, length: usize) -> Result<(), Failure> {
         let RunWish { id, module: name, input, args, options: asked, traceparent } = wish;
         if id.as_ref().is_some_and(|id| !is_label(id)) {
             let what = format!("`id` has to be a number or a string of at most {LABEL} bytes");
@@ -234,6 +238,10 @@ impl Socket {
             return Err(shutting_down(ErrorCode::ProviderUnavailable));
         }
         let module = run::known(&self.shared, &self.client, &name).await?;
+        let limit = body_limit(&self.shared, &module);
+        if length > limit {
+            return Err(too_large("message", limit));
+        }
         run::within_rate(&self.shared, &self.client)?;
         // This channel carries only streams, so a module that does not stream sends its whole answer as the last chunk.
         let agreed =
@@ -241,17 +249,21 @@ impl Socket {
         run::forbidden_fallback(&asked, agreed.streaming)?;
         self.runs.retain(|_, run| !run.task.is_finished());
         let permit = run::permit(&self.shared, &self.client)?;
-        let mut options = run::options(&self.shared, &asked);
+        let mut options = run::options(&self.shared, &self.client, &asked)?;
         options.warnings.extend(agreed.warning);
         // The trace of the run, else that of the socket if the client brought one, else a new one for each run.
-        let trace = traceparent.as_deref().and_then(trace::parse).map(str::to_owned);
-        options.trace_id = trace.or_else(|| self.client.trace.brought.then(|| self.client.trace.id.clone()));
+        let own = traceparent.as_deref().and_then(Trace::brought);
+        let client = match own {
+            Some(trace) => Arc::new(Client { trace: Arc::new(trace), ..Client::clone(&self.client) }),
+            None => Arc::clone(&self.client),
+        };
+        options.trace_id = client.trace.brought.then(|| client.trace.id.clone());
         let input = match args {
             Some(args) => RunInput::Text(args),
             None => RunInput::Json(input.unwrap_or_default()),
         };
         let request = RunRequest { module: name, input, options };
-        let reader = run::start(&self.shared, &self.client, request, asked.chunk_type, permit);
+        let reader = run::start(&self.shared, &client, request, asked.chunk_type, permit);
         let session = Arc::downgrade(reader.session());
         let name = reader.session().id.as_str().to_owned();
         let task = tokio::spawn(forward(reader, id, self.out.clone(), self.shared.config.heartbeat));

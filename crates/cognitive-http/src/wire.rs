@@ -1,5 +1,6 @@
 //! A client's socket and the place that it takes among all connections, until the very end: a WebSocket keeps its place.
-//! Does not wait for ever for a client that reads nothing, and lets a client that still sends read the last answer.
+//! Does not wait for ever for a client that reads nothing, lets a client that still sends read the last answer, and lets no
+//! answer out that is no envelope.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,6 +13,9 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Sleep;
 
+use crate::crowd::Seat;
+use crate::unparsed;
+
 /// How long and how much a client may go on sending after its answer. If the socket were closed at once, the system would
 /// tell the client of a broken connection, and the answer would be lost on the way.
 const LINGER: Duration = Duration::from_secs(2);
@@ -20,17 +24,22 @@ const LEFTOVERS: usize = 64 << 20;
 /// One connection.
 pub(crate) struct Wire {
     /// Always there until it is dropped.
-    open: Option<(TcpStream, OwnedSemaphorePermit)>,
+    open: Option<(TcpStream, Place)>,
     /// The time in which a client has to take at least something of what it is sent.
     patience: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
     /// The client said all that it will say, or is gone.
     silent: bool,
+    /// An answer that goes out in place of another, and how much of it has gone.
+    instead: Option<(Vec<u8>, usize)>,
 }
 
+/// A place among all connections and among those of the same address.
+pub(crate) type Place = (OwnedSemaphorePermit, Seat);
+
 impl Wire {
-    pub(crate) fn new(stream: TcpStream, place: OwnedSemaphorePermit, patience: Duration) -> Self {
-        Self { open: Some((stream, place)), patience, waiting: None, silent: false }
+    pub(crate) fn new(stream: TcpStream, place: Place, patience: Duration) -> Self {
+        Self { open: Some((stream, place)), patience, waiting: None, silent: false, instead: None }
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
@@ -52,6 +61,30 @@ impl Wire {
         }
         self.silent = true;
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Whether something else goes out in place of these bytes. While it does, the same bytes are offered again.
+    fn replaces(&mut self, bytes: &[u8]) -> bool {
+        if self.instead.is_none() {
+            self.instead = unparsed::instead_of(bytes).map(|text| (text, 0));
+        }
+        self.instead.is_some()
+    }
+
+    fn write_instead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some((text, sent)) = self.instead.take() {
+            let Some(rest) = text.get(sent..).filter(|rest| !rest.is_empty()) else { break };
+            let tried = self.stream()?.poll_write(context, rest);
+            match self.tried(context, tried) {
+                Poll::Ready(Ok(count)) => self.instead = Some((text, sent + count)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    self.instead = Some((text, sent));
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -75,6 +108,9 @@ impl AsyncWrite for Wire {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.replaces(bytes) {
+            return self.write_instead(context).map_ok(|()| bytes.len());
+        }
         let tried = self.stream()?.poll_write(context, bytes);
         self.tried(context, tried)
     }
@@ -84,6 +120,12 @@ impl AsyncWrite for Wire {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let mut filled = parts.iter().filter(|part| !part.is_empty());
+        if let (Some(only), None) = (filled.next(), filled.next())
+            && self.replaces(only)
+        {
+            return self.write_instead(context).map_ok(|()| only.len());
+        }
         let tried = self.stream()?.poll_write_vectored(context, parts);
         self.tried(context, tried)
     }

@@ -1,7 +1,7 @@
 //! Clients that ask as fast as they are answered, and clients that listen.
 
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,34 +29,43 @@ pub(crate) fn request(path: &str, accept: &str) -> String {
     )
 }
 
-/// So many connections, each with so many requests one after the other.
-pub(crate) async fn load(address: &str, request: &str, connections: usize, requests: usize) -> Load {
+/// So many connections for so long, each with one request after the other.
+pub(crate) async fn load(address: &str, request: &str, connections: usize, time: Duration) -> Load {
     let started = Instant::now();
     let clients = (0..connections).map(|_| {
         let (address, request) = (address.to_owned(), request.to_owned());
-        tokio::spawn(async move { ask(&address, &request, requests).await })
+        tokio::spawn(async move {
+            let mut times = Vec::new();
+            ask(&address, &request, |took| {
+                times.push(took.as_secs_f64() * 1_000.0);
+                started.elapsed() < time
+            })
+            .await;
+            times
+        })
     });
     let mut times: Vec<f64> = join_all(clients).await.into_iter().flat_map(|times| times.unwrap()).collect();
     let seconds = started.elapsed().as_secs_f64();
     times.sort_by(f64::total_cmp);
     let at = |share: usize| times[(times.len() - 1) * share / 100];
-    #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+    #[expect(clippy::cast_precision_loss, reason = "less than a million")]
     let count = times.len() as f64;
     Load { per_second: count / seconds, p50: at(50), p99: at(99) }
 }
 
-async fn ask(address: &str, request: &str, requests: usize) -> Vec<f64> {
+/// Asks on one connection, as long as whoever hears how long an answer took wants to hear more.
+pub(crate) async fn ask(address: &str, request: &str, mut heard: impl FnMut(Duration) -> bool) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let mut kept = Vec::new();
-    let mut times = Vec::with_capacity(requests);
-    for _ in 0..requests {
+    loop {
         let started = Instant::now();
         stream.write_all(request.as_bytes()).await.unwrap();
         answer(&mut stream, &mut kept).await;
-        times.push(started.elapsed().as_secs_f64() * 1_000.0);
+        if !heard(started.elapsed()) {
+            return;
+        }
     }
-    times
 }
 
 /// Reads one answer with a length, and insists that it is a good one.

@@ -12,15 +12,19 @@
 
 mod client;
 mod servers;
+mod soak;
 mod stub;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use client::Load;
 
 const CONNECTIONS: usize = 64;
-const REQUESTS: usize = 300;
+const ROUNDS: usize = 5;
+const TIME: Duration = Duration::from_secs(2);
+const WARMING: Duration = Duration::from_millis(500);
 const STREAMS: usize = 2_000;
 
 /// A server in a process of its own, so that its memory and its time are its own.
@@ -43,10 +47,29 @@ impl Server {
     }
 
     /// Memory in megabytes: the highest so far.
-    fn peak(&self) -> u64 {
+    fn peak(&self) -> f64 {
+        self.status("VmHWM:")
+    }
+
+    /// Memory in megabytes, now.
+    fn memory(&self) -> f64 {
+        self.status("VmRSS:")
+    }
+
+    fn status(&self, name: &str) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0");
-        line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) / 1024
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0");
+        line.split_whitespace().next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+    }
+
+    /// The time that it has had of the processors so far; in steps of a hundredth of a second.
+    fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        // The name of the program, in brackets, may hold anything.
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        let ticks =
+            after_name.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
+        Duration::from_millis(ticks.sum::<u64>() * 10)
     }
 }
 
@@ -63,6 +86,10 @@ fn main() {
     match (args.get(1).map(String::as_str), args.get(2)) {
         (Some("bare"), Some(upstream)) => runtime.block_on(servers::bare(upstream)),
         (Some("cogn"), Some(upstream)) => runtime.block_on(servers::cogn(upstream)),
+        (Some("soak"), Some(seconds)) => {
+            let kind = if args.iter().any(|arg| arg == "bare") { "bare" } else { "cogn" };
+            runtime.block_on(soak::soak(kind, seconds.parse().unwrap()));
+        }
         _ => runtime.block_on(measure()),
     }
 }
@@ -73,19 +100,20 @@ async fn measure() {
     let cogn = Server::start("cogn", &upstream);
     let bare_request = client::request("/run", "application/json");
     let cogn_request = client::request("/api/run/words", "application/json");
-    // Both are warmed, then measured in turn, so that neither has a better moment.
+    // Both are warmed, then measured in turn and for the same time, so that neither has a better moment. A fixed count
+    // would end sooner for the faster one, and a machine that lends speed for a moment would lend it to that one.
     let mut rounds: Vec<(Load, Load)> = Vec::new();
-    for round in 0..4 {
-        let requests = if round == 0 { 20 } else { REQUESTS };
-        let one = client::load(&bare.address, &bare_request, CONNECTIONS, requests).await;
-        let other = client::load(&cogn.address, &cogn_request, CONNECTIONS, requests).await;
+    for round in 0..=ROUNDS {
+        let time = if round == 0 { WARMING } else { TIME };
+        let one = client::load(&bare.address, &bare_request, CONNECTIONS, time).await;
+        let other = client::load(&cogn.address, &cogn_request, CONNECTIONS, time).await;
         if round > 0 {
             rounds.push((one, other));
         }
     }
     rounds.sort_by(|a, b| (a.1.per_second / a.0.per_second).total_cmp(&(b.1.per_second / b.0.per_second)));
     let (one, other) = &rounds[rounds.len() / 2];
-    println!("{CONNECTIONS} connections, {REQUESTS} requests each, median of {} rounds", rounds.len());
+    println!("{CONNECTIONS} connections, {} seconds each, median of {ROUNDS} rounds", TIME.as_secs());
     println!("  bare  {one}");
     println!("  cogn  {other}");
     println!("  ratio of requests per second: {:.2} (at least 0.6)", other.per_second / one.per_second);
@@ -112,5 +140,5 @@ async fn slow_streams(upstream: &str) {
     let cogn = Server::start("cogn", &format!("{upstream}/slow"));
     let request = client::request("/api/run/words", "text/event-stream");
     let whole = client::streams(&cogn.address, &request, STREAMS).await;
-    println!("{STREAMS} slow streams at once: {whole} whole, {} MB at most (under 300)", cogn.peak());
+    println!("{STREAMS} slow streams at once: {whole} whole, {:.0} MB at most (under 300)", cogn.peak());
 }

@@ -1,5 +1,6 @@
 //! A model that answers at once (`/v1`), or one piece every half second (`/slow/v1`), in the wire format of OpenAI.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,12 +15,20 @@ pub(crate) const PIECES: [&str; 6] = [
     r#""risk": "low", "explain": "Two words"}}"#,
 ];
 
+static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many connections there were so far.
+pub(crate) fn connections() -> usize {
+    CONNECTIONS.load(Ordering::Relaxed)
+}
+
 /// Starts it; gives its address.
 pub(crate) async fn start() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
+            CONNECTIONS.fetch_add(1, Ordering::Relaxed);
             let _ = stream.set_nodelay(true);
             tokio::spawn(serve(stream));
         }

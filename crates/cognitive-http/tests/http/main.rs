@@ -9,10 +9,15 @@
 mod answers;
 mod attacks;
 mod breaks;
+mod context;
+mod edges;
 mod faults;
 mod frames;
+mod kills;
+mod media;
 mod operations;
 mod places;
 mod sockets;
 mod streams;
 mod support;
+mod tracing;

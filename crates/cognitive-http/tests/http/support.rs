@@ -148,7 +148,12 @@ impl Server {
         config: ServerConfig,
     ) -> Self {
         let provider: Arc<dyn Provider> = Arc::clone(script) as Arc<dyn Provider>;
-        let app = App::new(Host::new(modules, provider), config);
+        Self::with_host(folder, Host::new(modules, provider), config).await
+    }
+
+    /// A server with everything from elsewhere.
+    pub(crate) async fn with_host(folder: tempfile::TempDir, host: Host, config: ServerConfig) -> Self {
+        let app = App::new(host, config);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();

@@ -1,0 +1,88 @@
+//! How many connections one address may have at once, so that nobody takes all places. Knows nobody who has none.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The connections of all addresses.
+#[derive(Debug)]
+pub(crate) struct Crowd {
+    /// The most that one address may have; 0 is no limit.
+    most: usize,
+    by_address: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// A place of an address; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Seat(Option<(Arc<Crowd>, IpAddr)>);
+
+impl Crowd {
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, by_address: Mutex::default() })
+    }
+
+    /// A place for one more connection of this address, if it has not used up its own.
+    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
+        if self.most == 0 {
+            return Some(Seat(None));
+        }
+        let house = house(address);
+        let mut by_address = self.lock();
+        let count = by_address.entry(house).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Seat(Some((Arc::clone(self), house))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        // A panic while the lock was held leaves at worst a count that is one off.
+        self.by_address.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let Some((crowd, house)) = self.0.take() else { return };
+        let mut by_address = crowd.lock();
+        if let Some(count) = by_address.get_mut(&house) {
+            *count -= 1;
+            if *count == 0 {
+                by_address.remove(&house);
+            }
+        }
+    }
+}
+
+/// The address as far as it tells one customer from another: of IPv6 everybody is given a network of 2⁶⁴ addresses.
+fn house(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_so_many_places_and_gets_them_back() {
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let crowd = Crowd::new(2);
+        let first = crowd.admit(address("10.0.0.1")).unwrap();
+        let second = crowd.admit(address("::ffff:10.0.0.1")).unwrap();
+        assert!(crowd.admit(address("10.0.0.1")).is_none());
+        assert!(crowd.admit(address("10.0.0.2")).is_some());
+        drop(first);
+        assert!(crowd.admit(address("10.0.0.1")).is_some());
+        drop(second);
+        assert!(crowd.lock().is_empty(), "nobody is remembered who has no connection");
+        let _six =
+            [crowd.admit(address("2001:db8::1")), crowd.admit(address("2001:db8::2"))].map(Option::unwrap);
+        assert!(crowd.admit(address("2001:db8::3")).is_none());
+        assert!(crowd.admit(address("2001:db8:0:1::1")).is_some());
+        assert!(Crowd::new(0).admit(address("10.0.0.1")).is_some());
+    }
+}

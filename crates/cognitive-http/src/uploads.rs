@@ -1,0 +1,179 @@
+//! Media that are sent ahead of a run: `POST /v1/media/upload-url` makes room, `PUT /v1/media/uploads/{id}` takes the bytes
+//! piece by piece (EXT-MEDIA). Nothing is held in memory as a whole, and an upload exists for its owner alone.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::{Response, StatusCode};
+use cognitive_contract::media::{Checksum, MediaType, NewUpload, UploadSink, UploadStore, too_large};
+use cognitive_contract::{ErrorCode, Failure};
+use futures_util::StreamExt;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer;
+use crate::app::Shared;
+use crate::guard::Client;
+use crate::routes::{Name, body_of};
+use crate::run::within_rate;
+
+/// Where the bytes of an upload go.
+const PLACE: &str = "/v1/media/uploads/";
+
+/// The largest announcement; it says nothing but a name, a type and a size.
+const LONGEST_ANNOUNCEMENT: usize = 16 << 10;
+
+/// What a caller says about an upload before sending it.
+#[derive(Deserialize)]
+struct Wish {
+    filename: String,
+    media_type: String,
+    size_bytes: u64,
+    checksum: Option<Sum>,
+}
+
+#[derive(Deserialize)]
+struct Sum {
+    algorithm: String,
+    value: String,
+}
+
+/// Makes room for an upload.
+pub(crate) async fn announce(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    request: Request,
+) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let body = match body_of(&shared, &parts.headers, body, LONGEST_ANNOUNCEMENT).await {
+        Ok(body) => body,
+        Err(refusal) => return *refusal,
+    };
+    match try_announce(&shared, &client, &body) {
+        Ok(announced) => answer::json(StatusCode::OK, &announced),
+        Err(failure) => answer::failure(failure),
+    }
+}
+
+fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<Value, Failure> {
+    let store = store(shared)?;
+    within_rate(shared, client)?;
+    let wish: Wish = serde_json::from_slice(body).map_err(|error| {
+        Failure::new(ErrorCode::InvalidInput, format!("the body describes no upload: {error}"))
+            .suggest(r#"Send {"filename": "cat.png", "media_type": "image/png", "size_bytes": 1024}"#)
+    })?;
+    let kind = MediaType::parse(&wish.media_type).ok_or_else(|| {
+        let known: Vec<&str> = MediaType::all().map(MediaType::mime).collect();
+        let message = format!("no media type that is known: `{}`", wish.media_type);
+        Failure::new(ErrorCode::UnsupportedMediaType, message)
+            .suggest(format!("Send one of: {}", known.join(", ")))
+    })?;
+    let most = shared.host.media_limits.bytes_of(kind.category());
+    if wish.size_bytes > most {
+        return Err(too_large(kind.category(), wish.size_bytes, most));
+    }
+    let mut upload = NewUpload::new(&wish.filename, kind, wish.size_bytes);
+    if let Some(Sum { algorithm, value }) = &wish.checksum {
+        upload = upload.checked(Checksum { algorithm, value });
+    }
+    let announced = store.announce(&client.owner, &upload)?;
+    Ok(json!({
+        "upload_id": announced.id,
+        "upload_url": format!("{PLACE}{}", announced.id),
+        "method": "PUT",
+        "headers": { "Content-Type": kind.mime() },
+        "expires_at": utc(announced.expires_at),
+        "max_size_bytes": announced.max_size_bytes,
+    }))
+}
+
+/// Takes the bytes of an upload.
+pub(crate) async fn receive(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(id): Name,
+    request: Request,
+) -> Response<Body> {
+    match try_receive(&shared, &client, &id, request.into_body()).await {
+        Ok(()) => answer::json(StatusCode::OK, &json!({ "upload_id": id, "status": "complete" })),
+        Err(failure) => answer::failure(failure),
+    }
+}
+
+async fn try_receive(shared: &Shared, client: &Client, id: &str, body: Body) -> Result<(), Failure> {
+    let mut sink: Box<dyn UploadSink> = store(shared)?.receive(&client.owner, id).await?;
+    let mut pieces = body.into_data_stream();
+    loop {
+        // The time is for each piece: a film takes a while, and a client that sends nothing has gone.
+        let piece = tokio::time::timeout(shared.config.read_timeout, pieces.next()).await.map_err(|_| {
+            Failure::new(ErrorCode::Timeout, "the upload did not arrive in time").suggest("Send it again")
+        })?;
+        match piece {
+            Some(Ok(piece)) => sink.piece(piece).await?,
+            Some(Err(_)) => {
+                let message = "the upload broke off or is not framed as HTTP";
+                return Err(Failure::new(ErrorCode::ParseError, message).suggest("Send it again"));
+            }
+            None => return sink.finish().await,
+        }
+    }
+}
+
+fn store(shared: &Shared) -> Result<&Arc<dyn UploadStore>, Failure> {
+    shared.config.uploads.as_ref().ok_or_else(|| {
+        Failure::new(ErrorCode::MultimodalNotSupported, "this server takes no uploads")
+            .suggest("Send the item as base64, or name its address")
+    })
+}
+
+/// A moment as RFC 3339 in UTC, to the second.
+fn utc(moment: SystemTime) -> String {
+    let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_string()
+}
+
+/// How the two operations are described.
+pub(crate) fn described(path: &str) -> Option<Value> {
+    let announcement = json!({
+        "type": "object",
+        "required": ["filename", "media_type", "size_bytes"],
+        "properties": {
+            "filename": { "type": "string" },
+            "media_type": { "enum": MediaType::all().map(MediaType::mime).collect::<Vec<_>>() },
+            "size_bytes": { "type": "integer", "minimum": 1 },
+            "checksum": {
+                "type": "object",
+                "required": ["algorithm", "value"],
+                "properties": {
+                    "algorithm": { "enum": ["sha256", "md5", "crc32"] },
+                    "value": { "type": "string", "pattern": "^[0-9a-fA-F]+$" },
+                },
+            },
+        },
+    });
+    match path {
+        "/v1/media/upload-url" => {
+            Some(json!({ "required": true, "content": { "application/json": { "schema": announcement } } }))
+        }
+        "/v1/media/uploads/{id}" => {
+            let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
+            Some(json!({ "required": true, "content": { "application/octet-stream": bytes } }))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_019_moments_are_rfc_3339_in_utc() {
+        let moment = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
+        assert_eq!(utc(moment), "2027-01-15T08:00:00Z");
+    }
+}

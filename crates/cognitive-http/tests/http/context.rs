@@ -1,0 +1,133 @@
+//! Several turns over HTTP: what one run keeps, the next one of the same key and conversation is given, and nobody else.
+
+use std::sync::{Arc, Mutex};
+
+use cognitive_contract::context::MemoryContext;
+use cognitive_contract::ports::{
+    CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+};
+use cognitive_http::ApiKey;
+use cognitive_library::{Library, Shelf};
+use cognitive_runtime::Host;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+use crate::streams::{hear, say};
+use crate::support::{Server, client, json_of, roomy};
+
+const ANNA: &str = "anna-0123456789abcdef";
+const BOB: &str = "bob-0123456789abcdef";
+
+/// A model that notes what it reads and hands on the number of its turn.
+#[derive(Default)]
+struct Turns(Mutex<Vec<String>>);
+
+impl Turns {
+    /// The turn that the last call was told of.
+    fn told(&self) -> Option<u64> {
+        let read = self.0.lock().unwrap();
+        let (_, after) = read.last()?.split_once("the-turn-is-")?;
+        after.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
+    }
+}
+
+impl Provider for Turns {
+    fn name(&self) -> &'static str {
+        "turns"
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        let mut read = self.0.lock().unwrap();
+        read.push(call.input.clone());
+        let answer = json!({
+            "ok": true,
+            "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
+            "data": { "rationale": "r" },
+            "_emitted_context": { "session_state": { "note": format!("the-turn-is-{}", read.len()) } },
+        });
+        sink.piece(&answer.to_string());
+        Box::pin(async { Ok(ModelEnd::complete("m", DecodeMode::Prompt)) })
+    }
+}
+
+async fn server(keys: &[(&str, &str)]) -> (Server, Arc<Turns>) {
+    let folder = tempfile::tempdir().unwrap();
+    let module = folder.path().join("cognitive/modules/talk");
+    std::fs::create_dir_all(&module).unwrap();
+    let manifest = "name: talk\nversion: 1.0.0\nresponsibility: Talk\ntier: decision\nresponse:\n  mode: both\ncontext:\n  accepts:\n    - type: session_state\n  emits:\n    - type: session_state\n      ttl: 3600\n";
+    std::fs::write(module.join("module.yaml"), manifest).unwrap();
+    std::fs::write(module.join("prompt.md"), "Talk.").unwrap();
+    let schema = json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } } });
+    std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
+    let turns = Arc::new(Turns::default());
+    let shelf = Shelf::new(Library::new(folder.path(), None, &[]));
+    let mut host = Host::new(Arc::new(shelf), Arc::clone(&turns) as Arc<dyn Provider>);
+    host.context = Some(Arc::new(MemoryContext::default()));
+    let mut config = roomy();
+    config.keys = keys.iter().map(|(name, key)| ApiKey::new(name, key).unwrap()).collect();
+    (Server::with_host(folder, host, config).await, turns)
+}
+
+/// One turn; gives what the model was told of an earlier one.
+async fn turn(server: &Server, turns: &Turns, key: Option<&str>, session: Option<&str>) -> Option<u64> {
+    let mut request = client().post(server.url("/api/run/talk")).header("content-type", "application/json");
+    if let Some(key) = key {
+        request = request.header("authorization", format!("Bearer {key}"));
+    }
+    let options = session.map_or_else(|| json!({}), |session| json!({ "session": session }));
+    let body = json!({ "input": { "text": "hello" }, "_options": options });
+    let envelope = json_of(request.body(body.to_string()).send().await.unwrap()).await;
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    turns.told()
+}
+
+// S-23, CTX-016: a conversation belongs to a key and a name; another key or another name has another one.
+#[tokio::test]
+async fn s_23_several_turns_over_http_belong_to_one_key_and_one_conversation() {
+    let (server, turns) = server(&[("anna", ANNA), ("bob", BOB)]).await;
+    assert_eq!(turn(&server, &turns, Some(ANNA), Some("login")).await, None);
+    assert_eq!(turn(&server, &turns, Some(ANNA), Some("login")).await, Some(1));
+    assert_eq!(turn(&server, &turns, Some(ANNA), Some("login")).await, Some(2));
+    assert_eq!(turn(&server, &turns, Some(BOB), Some("login")).await, None, "another key");
+    assert_eq!(turn(&server, &turns, Some(ANNA), Some("other")).await, None, "another conversation");
+    assert_eq!(turn(&server, &turns, Some(ANNA), None).await, None, "no conversation");
+    assert_eq!(turn(&server, &turns, Some(ANNA), Some("login")).await, Some(3));
+}
+
+#[tokio::test]
+async fn without_keys_this_machine_is_one_user() {
+    let (server, turns) = server(&[]).await;
+    assert_eq!(turn(&server, &turns, None, Some("login")).await, None);
+    assert_eq!(turn(&server, &turns, None, Some("login")).await, Some(1));
+}
+
+// The same by a header, in a stream and on a socket.
+#[tokio::test]
+async fn a_conversation_goes_on_over_every_transport() {
+    let (server, turns) = server(&[("anna", ANNA)]).await;
+    let by_header = async |session: &str, accept: &str| {
+        let request = client().post(server.url("/api/run/talk")).header("content-type", "application/json");
+        let request = request.header("authorization", format!("Bearer {ANNA}")).header("accept", accept);
+        let body = r#"{"text": "hello"}"#;
+        request.header("x-cognitive-session", session).body(body).send().await.unwrap()
+    };
+    assert_eq!(by_header("a", "application/json").await.status(), 200);
+    assert_eq!(turns.told(), None);
+    let streamed = by_header("a", "application/x-ndjson").await.text().await.unwrap();
+    assert!(streamed.contains(r#""final":true"#), "{streamed}");
+    assert_eq!(turns.told(), Some(1));
+    let mut request = format!("ws://{}/ws", server.address).into_client_request().unwrap();
+    request.headers_mut().insert("authorization", format!("Bearer {ANNA}").parse().unwrap());
+    let (mut socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+    let run = |session: Value| json!({ "type": "run", "module": "talk", "input": { "text": "hello" }, "options": { "session": session } });
+    say(&mut socket, &run(json!("a"))).await;
+    while hear(&mut socket).await.get("final").is_none() {}
+    assert_eq!(turns.told(), Some(2));
+    say(&mut socket, &run(json!("x".repeat(129)))).await;
+    assert_eq!(hear(&mut socket).await["error"]["code"], "E1001");
+    assert_eq!(by_header(&"x".repeat(129), "application/json").await.status(), 400);
+}

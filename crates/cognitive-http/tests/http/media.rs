@@ -1,0 +1,227 @@
+//! Media over HTTP: uploads that belong to whoever announced them, files that stay on this machine, and bodies that may be
+//! as large as the module takes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use cognitive_contract::media::{Category, Form, MediaLimits, MediaType, UploadStore};
+use cognitive_contract::ports::{
+    CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+};
+use cognitive_http::{ApiKey, ServerConfig};
+use cognitive_library::{Library, Shelf};
+use cognitive_media::{Documents, Media, UploadLimits, Uploads};
+use cognitive_runtime::Host;
+use serde_json::{Value, json};
+
+use crate::support::{Server, client, json_of, roomy};
+
+/// A model that looks at pictures, and keeps what it was shown.
+#[derive(Default)]
+struct Eyes(Mutex<Vec<ModelCall>>);
+
+impl Provider for Eyes {
+    fn name(&self) -> &'static str {
+        "eyes"
+    }
+
+    fn takes(&self, category: Category) -> Option<Form> {
+        (category == Category::Image).then(|| Form::of(&[MediaType::Png]))
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        self.0.lock().unwrap().push(call.clone());
+        sink.piece(r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low", "explain": "e"}, "data": {"rationale": "r"}}"#);
+        Box::pin(async { Ok(ModelEnd::complete("m", DecodeMode::Prompt)) })
+    }
+}
+
+const ANN: &str = "ann-has-a-long-key";
+const BOB: &str = "bob-has-a-long-key";
+
+/// One pixel.
+const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+fn png() -> Vec<u8> {
+    let digit = |letter: u8| match letter {
+        b'A'..=b'Z' => u32::from(letter - b'A'),
+        b'a'..=b'z' => u32::from(letter - b'a') + 26,
+        b'0'..=b'9' => u32::from(letter - b'0') + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let (mut bytes, mut bits, mut count) = (Vec::new(), 0_u32, 0);
+    for letter in PNG.bytes().filter(|letter| *letter != b'=') {
+        bits = bits << 6 | digit(letter);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push(u8::try_from(bits >> count & 0xff).unwrap());
+        }
+    }
+    bytes
+}
+
+struct World {
+    server: Server,
+    eyes: Arc<Eyes>,
+    /// Seconds that have passed.
+    clock: Arc<AtomicU64>,
+}
+
+async fn world(keys: &[(&str, &str)]) -> World {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, modalities) in [("look", "[text, image]"), ("read", "[text]")] {
+        let module = folder.path().join("cognitive/modules").join(name);
+        std::fs::create_dir_all(&module).unwrap();
+        let manifest = format!(
+            "name: {name}\nversion: 1.0.0\nresponsibility: Look\ntier: decision\nmodalities: {{input: {modalities}}}\n"
+        );
+        std::fs::write(module.join("module.yaml"), manifest).unwrap();
+        std::fs::write(module.join("prompt.md"), "Look.").unwrap();
+        std::fs::write(
+            module.join("schema.json"),
+            r#"{"input": {"type": "object"}, "data": {"type": "object"}}"#,
+        )
+        .unwrap();
+    }
+    let clock = Arc::new(AtomicU64::new(0));
+    let ticks = Arc::clone(&clock);
+    let now =
+        move || SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + ticks.load(Ordering::SeqCst));
+    let uploads = Uploads::open(folder.path().join("uploads"), UploadLimits::default(), now).unwrap();
+    let eyes = Arc::new(Eyes::default());
+    let shelf = Arc::new(Shelf::new(Library::new(folder.path(), None, &[])));
+    let mut host = Host::new(shelf, Arc::clone(&eyes) as Arc<dyn Provider>);
+    let media = Media::new(Documents::Here).with_uploads(uploads.clone());
+    host.take_media(Arc::new(media), MediaLimits::default());
+    let mut config: ServerConfig = roomy();
+    config.uploads = Some(Arc::new(uploads) as Arc<dyn UploadStore>);
+    config.keys = keys.iter().map(|(name, key)| ApiKey::new(name, key).unwrap()).collect();
+    World { server: Server::with_host(folder, host, config).await, eyes, clock }
+}
+
+impl World {
+    async fn send(&self, method: &str, path: &str, key: &str, body: Vec<u8>) -> (u16, Value) {
+        let kind = if method == "PUT" { "image/png" } else { "application/json" };
+        let request = client()
+            .request(method.parse().unwrap(), self.server.url(path))
+            .header("content-type", kind)
+            .header("authorization", format!("Bearer {key}"))
+            .body(body);
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), json_of(response).await)
+    }
+
+    async fn post(&self, path: &str, key: &str, body: Value) -> (u16, Value) {
+        self.send("POST", path, key, body.to_string().into_bytes()).await
+    }
+
+    async fn announce(&self, key: &str, size: usize) -> Value {
+        let wish = json!({ "filename": "a.png", "media_type": "image/png", "size_bytes": size });
+        let (status, announced) = self.post("/v1/media/upload-url", key, wish).await;
+        assert_eq!(status, 200, "{announced}");
+        announced
+    }
+}
+
+fn reference(announced: &Value) -> Value {
+    json!({ "image": { "type": "upload_ref", "upload_id": announced["upload_id"], "media_type": "image/png" } })
+}
+
+// EXT-MEDIA: announced, sent, used; by its owner alone.
+#[tokio::test]
+async fn ext_media_an_upload_is_sent_ahead_and_used_by_its_owner_alone() {
+    let world = world(&[("ann", ANN), ("bob", BOB)]).await;
+    let announced = world.announce(ANN, png().len()).await;
+    assert_eq!(announced["method"], "PUT");
+    assert_eq!(announced["headers"]["Content-Type"], "image/png");
+    assert_eq!(announced["expires_at"], "2027-01-15T09:00:00Z");
+    assert_eq!(announced["max_size_bytes"], png().len());
+    let place = announced["upload_url"].as_str().unwrap();
+    let (status, early) = world.post("/api/run/look", ANN, reference(&announced)).await;
+    assert_eq!((status, &early["error"]["code"]), (404, &json!("E1019")), "not there yet: {early}");
+    let (status, theirs) = world.send("PUT", place, BOB, png()).await;
+    assert_eq!((status, &theirs["error"]["code"]), (404, &json!("E1019")));
+    let (status, sent) = world.send("PUT", place, ANN, png()).await;
+    assert_eq!((status, &sent["status"]), (200, &json!("complete")), "{sent}");
+    let (status, theirs) = world.post("/api/run/look", BOB, reference(&announced)).await;
+    assert_eq!((status, &theirs["error"]["code"]), (404, &json!("E1019")));
+    assert!(world.eyes.0.lock().unwrap().is_empty());
+    let (status, mine) = world.post("/api/run/look", ANN, reference(&announced)).await;
+    assert_eq!(status, 200, "{mine}");
+    assert_eq!(mine["meta"]["media_processed"][0]["bytes"], png().len());
+    assert_eq!(&world.eyes.0.lock().unwrap()[0].media[0].base64[..], PNG.as_bytes());
+    world.clock.store(7_200, Ordering::SeqCst);
+    let (status, late) = world.post("/api/run/look", ANN, reference(&announced)).await;
+    assert_eq!((status, &late["error"]["code"]), (410, &json!("E1018")));
+}
+
+// EXT-MEDIA, SEC-002: no more than announced, no less, and nothing that no module takes.
+#[tokio::test]
+async fn ext_media_an_upload_that_is_not_what_was_announced_is_refused() {
+    let world = world(&[("ann", ANN)]).await;
+    for (size, status, code) in [(10, 413, "E1011"), (png().len() + 1, 400, "E1013")] {
+        let announced = world.announce(ANN, size).await;
+        let place = announced["upload_url"].as_str().unwrap();
+        let (found, refused) = world.send("PUT", place, ANN, png()).await;
+        assert_eq!((found, &refused["error"]["code"]), (status, &json!(code)), "{refused}");
+        let (_, used) = world.post("/api/run/look", ANN, reference(&announced)).await;
+        assert_eq!(used["error"]["code"], "E1019");
+    }
+    for (wish, code) in [
+        (json!({ "filename": "a", "media_type": "text/html", "size_bytes": 1 }), "E1010"),
+        (json!({ "filename": "a", "media_type": "image/png", "size_bytes": 30 << 20 }), "E1011"),
+        (json!({ "filename": "a" }), "E1001"),
+    ] {
+        let (_, refused) = world.post("/v1/media/upload-url", ANN, wish).await;
+        assert_eq!(refused["error"]["code"], code, "{refused}");
+    }
+    let (status, nobody) = world.post("/v1/media/upload-url", "a-key-that-is-not-one", json!({})).await;
+    assert_eq!(status, 401, "{nobody}");
+}
+
+// SEC-010, C-42: the files of this machine are not those of its callers, whatever they are called.
+#[tokio::test]
+async fn sec_010_a_file_of_this_machine_is_refused() {
+    let world = world(&[]).await;
+    let inside = world.server.folder.path().join("secret.png");
+    std::fs::write(&inside, png()).unwrap();
+    for path in ["/etc/passwd", inside.to_str().unwrap(), "prompt.md", "../secret.png"] {
+        let body = json!({ "image": { "type": "file", "path": path } });
+        let (status, refused) = world.post("/api/run/look", "", body).await;
+        assert_eq!((status, &refused["error"]["code"]), (403, &json!("E4007")), "{path}: {refused}");
+    }
+    assert!(world.eyes.0.lock().unwrap().is_empty());
+}
+
+// S-28: a body as large as its module takes.
+#[tokio::test]
+async fn s_28_a_module_with_pictures_takes_a_larger_body() {
+    let world = world(&[]).await;
+    let body = json!({ "image": { "type": "base64", "media_type": "image/png", "data": PNG }, "note": "x".repeat(3 << 20) });
+    let (status, seen) = world.post("/api/run/look", "", body.clone()).await;
+    assert_eq!(status, 200, "{}", seen["error"]);
+    let (status, refused) = world.post("/api/run/read", "", body).await;
+    assert_eq!((status, &refused["error"]["code"]), (413, &json!("E1005")));
+}
+
+// CAP-003: the server says what it takes.
+#[tokio::test]
+async fn cap_003_the_server_declares_its_media_and_describes_its_uploads() {
+    let world = world(&[]).await;
+    let declared = json_of(client().get(world.server.url("/capabilities")).send().await.unwrap()).await;
+    let kinds = json!(["image", "audio", "video", "document"]);
+    assert_eq!(declared["capabilities"]["multimodal"]["input"], kinds);
+    assert_eq!(declared["capabilities"]["max_media_size_mb"], 100.0);
+    let described = json_of(client().get(world.server.url("/openapi.json")).send().await.unwrap()).await;
+    assert!(described["paths"]["/v1/media/uploads/{id}"]["put"]["requestBody"].is_object());
+    let schema = "/paths/~1v1~1media~1upload-url/post/requestBody/content/application~1json/schema/required";
+    assert_eq!(described.pointer(schema), Some(&json!(["filename", "media_type", "size_bytes"])));
+}

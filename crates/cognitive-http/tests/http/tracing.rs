@@ -1,0 +1,162 @@
+//! Traces for a collector on loopback: what it is sent, what it is never sent, and that nobody misses one that is away.
+
+use std::sync::{Arc, Mutex};
+
+use cognitive_contract::span::{Span, SpanSink};
+use cognitive_net::{SpanExporter, span_exporter};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::support::{ANSWER, Script, Server, ask, client, roomy};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CALLER: &str = "00f067aa0ba902b7";
+
+/// A collector that takes one batch and gives it back.
+async fn collector() -> (String, JoinHandle<(String, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let batch = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let (mut text, mut piece) = (String::new(), vec![0; 16 << 10]);
+        loop {
+            let count = stream.read(&mut piece).await.unwrap();
+            text.push_str(std::str::from_utf8(&piece[..count]).unwrap());
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            if body.len() == length.parse::<usize>().unwrap() {
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
+                return (head.to_owned(), serde_json::from_str(body).unwrap());
+            }
+        }
+    });
+    (address, batch)
+}
+
+/// An exporter that tells how many spans it was given: an answer is over only after its client has it.
+struct Counted {
+    exporter: Arc<SpanExporter>,
+    count: watch::Sender<usize>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl SpanSink for Counted {
+    fn finished(&self, span: Span) {
+        self.exporter.finished(span);
+        self.count.send_modify(|count| *count += 1);
+    }
+
+    fn lost(&self) -> u64 {
+        self.exporter.lost()
+    }
+}
+
+impl Counted {
+    /// Waits for so many spans and until all of them were sent.
+    async fn sent(&self, count: usize) {
+        self.count.subscribe().wait_for(|found| *found == count).await.unwrap();
+        self.exporter.stop().await;
+        let worker = self.worker.lock().unwrap().take().unwrap();
+        worker.await.unwrap();
+    }
+}
+
+async fn traced(address: &str, script: &Arc<Script>) -> (Server, Arc<Counted>) {
+    let (exporter, worker) = span_exporter(address).unwrap();
+    let worker = Mutex::new(Some(tokio::spawn(worker.run())));
+    let counted = Arc::new(Counted { exporter, count: watch::Sender::new(0), worker });
+    let mut config = roomy();
+    config.spans = Some(Arc::clone(&counted) as Arc<dyn SpanSink>);
+    (Server::start(script, "both", config).await, counted)
+}
+
+fn attribute(span: &Value, name: &str) -> Value {
+    let attributes = span["attributes"].as_array().unwrap();
+    let found = attributes.iter().find(|each| each["key"] == name).map(|each| each["value"].clone());
+    let value = found.unwrap_or_default();
+    value.get("stringValue").or_else(|| value.get("intValue")).cloned().unwrap_or_default()
+}
+
+// S-05: the server's span belongs to the caller's trace, the model's to the server's, by the published names.
+#[tokio::test]
+async fn s_05_a_collector_gets_one_span_for_the_answer_and_one_for_the_model() {
+    let (address, batch) = collector().await;
+    let (server, collected) = traced(&address, &Script::free(&ANSWER)).await;
+    let parent = format!("00-{TRACE}-{CALLER}-01");
+    let response = ask(&server, "application/json").header("traceparent", &parent).send().await.unwrap();
+    let ours = response.headers()["traceparent"].to_str().unwrap().to_owned();
+    assert_eq!(response.status(), 200);
+    collected.sent(2).await;
+    let (head, batch) = batch.await.unwrap();
+    assert!(
+        head.starts_with("POST /v1/traces HTTP/1.1\r\n") && head.contains("content-type: application/json")
+    );
+    let spans = batch["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let of_kind = |kind: u64| spans.iter().find(|span| span["kind"] == kind).unwrap();
+    let (http, model) = (of_kind(2), of_kind(3));
+    assert_eq!(spans.len(), 2);
+    assert_eq!(http["name"], "POST /api/run/{module}");
+    assert_eq!((&http["traceId"], &http["parentSpanId"]), (&TRACE.into(), &CALLER.into()));
+    assert!(ours.contains(http["spanId"].as_str().unwrap()), "{ours}");
+    assert_eq!(attribute(http, "http.request.method"), "POST");
+    assert_eq!(attribute(http, "http.route"), "/api/run/{module}");
+    assert_eq!(attribute(http, "http.response.status_code"), "200");
+    assert_eq!(model["name"], "chat stub");
+    assert_eq!((&model["traceId"], &model["parentSpanId"]), (&TRACE.into(), &http["spanId"]));
+    for (name, value) in [
+        ("gen_ai.operation.name", "chat"),
+        ("gen_ai.provider.name", "script"),
+        ("gen_ai.request.model", "stub"),
+        ("gen_ai.response.model", "stub"),
+        ("gen_ai.usage.input_tokens", "7"),
+        ("gen_ai.usage.output_tokens", "5"),
+        ("cogn.module", "words"),
+    ] {
+        assert_eq!(attribute(model, name), value, "{name}");
+    }
+    let sent = batch.to_string();
+    for text in ["winter", "snow", "It is short", "Two words", "Find the words"] {
+        assert!(!sent.contains(text), "nothing that anybody wrote is sent: {sent}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_fails_says_how_and_a_caller_that_draws_nothing_gets_nothing() {
+    let (address, batch) = collector().await;
+    let (server, collected) = traced(&address, &Script::free(&["no JSON"])).await;
+    let unseen = format!("00-{TRACE}-{CALLER}-00");
+    ask(&server, "application/json").header("traceparent", &unseen).send().await.unwrap();
+    let streamed = ask(&server, "application/x-ndjson").send().await.unwrap().text().await.unwrap();
+    assert!(streamed.contains("E1000"), "{streamed}");
+    let odd = client().request("SECRET".parse().unwrap(), server.url("/secret/path?secret=1"));
+    assert_eq!(odd.send().await.unwrap().status(), 404);
+    collected.sent(3).await;
+    let (_, batch) = batch.await.unwrap();
+    let spans = batch["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    assert_eq!(spans.len(), 3, "{batch}");
+    let model = spans.iter().find(|span| span["name"] == "chat stub").unwrap();
+    assert_eq!((&attribute(model, "error.type"), &model["status"]["code"]), (&"E1000".into(), &2.into()));
+    let odd = spans.iter().find(|span| span["name"] == "HTTP").unwrap();
+    assert_eq!(attribute(odd, "http.request.method"), "_OTHER");
+    assert!(!batch.to_string().to_lowercase().contains("secret"), "{batch}");
+}
+
+// A collector that is away costs its spans, and nothing else.
+#[tokio::test]
+async fn a_collector_that_is_away_is_not_missed() {
+    let address = {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        format!("http://{}", listener.local_addr().unwrap())
+    };
+    let (server, collected) = traced(&address, &Script::free(&ANSWER)).await;
+    for _ in 0..3 {
+        assert_eq!(ask(&server, "application/json").send().await.unwrap().status(), 200);
+    }
+    collected.sent(6).await;
+    assert_eq!(collected.lost(), 6);
+    let metrics = client().get(server.url("/metrics")).send().await.unwrap().text().await.unwrap();
+    assert!(metrics.contains("cogn_spans_lost_total 6\n"), "{metrics}");
+}
