@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::ErrorCode;
 use crate::manifest::Mode;
+use crate::media::{Category, MediaLimits};
 use crate::meta::Warning;
 
 /// The versions of the specification that modules and envelopes may follow. "2.1" by its compatibility mode.
@@ -65,6 +66,15 @@ pub struct Agreed {
 }
 
 impl Capabilities {
+    /// What a runtime can do that takes media within these limits.
+    pub fn take_media(&mut self, limits: &MediaLimits) {
+        let words = |kinds: &[Category]| kinds.iter().map(|kind| kind.word().to_owned()).collect();
+        let given = [Category::Image, Category::Audio, Category::Video];
+        self.multimodal = Multimodal { input: words(&Category::ALL), output: words(&given) };
+        // In units of 1,048,576 bytes. (C-40)
+        self.max_media_size_mb = f64::from(u32::try_from(limits.largest >> 10).unwrap_or(u32::MAX)) / 1024.0;
+    }
+
     /// Whether an answer is streamed (STREAM-021, CAP-010). Whoever asks for the other way gets the answer all the
     /// same, with a warning. A caller who says nothing gets the module's own way; `both` is then sync.
     #[must_use]

@@ -14,9 +14,9 @@
 //! 5. The laws about answers: [`overflow`] (insights), [`risk`] (aggregation), [`tier`] (the exec gate),
 //!    [`repair`] (form, never meaning), [`upgrade`] (old answers).
 //! 6. [`lower`] — the contract in the words of a provider, with a list of what got lost.
-//! 7. [`context`] — what a run may know besides its input. [`policy`] — tools and callers; [`capabilities`] — what a runtime can do and what it does when asked for more;
+//! 7. [`media`] — pictures, sound, film and documents. [`context`] — what a run may know besides its input. [`policy`] — tools and callers; [`capabilities`] — what a runtime can do and what it does when asked for more;
 //!    [`compose`] — modules made of modules; [`equal`] — when two values are the same;
-//!    [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
+//!    [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!
 //! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, prints nothing.
 //! What needs a door to the outside is handed in. It never panics on anything that a caller, a module author or a
@@ -62,11 +62,15 @@ pub mod compose;
 pub mod context;
 pub mod equal;
 pub mod lower;
+pub mod media;
 pub mod policy;
 pub mod stream;
 
 pub mod ports;
+pub mod span;
 pub mod text;
+pub mod tools;
+pub mod trace;
 
 pub use capabilities::Capabilities;
 pub use code::ErrorCode;

@@ -2,6 +2,7 @@
 //! Comes from `cognitive-library` whatever the format on disk was; nothing here knows files.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
@@ -11,21 +12,23 @@ use crate::envelope::{self, Envelope, Strictness};
 use crate::failure::Failure;
 use crate::format::Format;
 use crate::lower::{Lowered, Target, in_order, lower};
-use crate::manifest::{EnumStrategy, Manifest, RiskRule};
+use crate::manifest::{EnumStrategy, Manifest, RiskRule, Tier};
 use crate::meta::{RiskForm, Warning};
 use crate::schema::{Contract, Section, Side};
 use crate::violation::{MOST, Violation};
 
 /// A module, ready to run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Module {
     /// What it may do, all defaults decided.
     pub manifest: Manifest,
     /// What goes in and out.
-    pub contract: Contract,
+    pub contract: Arc<Contract>,
     /// What the model reads.
     pub prompt: String,
+    /// Where it was loaded from, for paths that are relative to it; `None` for one that came from no directory.
+    pub folder: Option<PathBuf>,
     /// Worked examples, in the order in which the model reads them. The contract accepts each of them.
     pub examples: Vec<WorkedExample>,
     /// The format of its folder.
@@ -59,8 +62,8 @@ pub struct Digest {
 }
 
 /// The contract in the words of each target, made when it is first asked for.
-#[derive(Debug, Default)]
-struct LoweredCache([OnceLock<Arc<Lowered>>; 5]);
+#[derive(Debug, Clone, Default)]
+struct LoweredCache(Arc<[OnceLock<Arc<Lowered>>; 5]>);
 
 /// Whether schemas are enforced. The envelope contract always is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,15 +87,25 @@ impl Module {
         });
         Self {
             manifest,
-            contract,
+            contract: Arc::new(contract),
             explains_envelope: explains_envelope(&prompt),
             prompt,
+            folder: None,
             examples: Vec::new(),
             format,
             warnings: deprecation.into_iter().chain(custom_risk).collect(),
             digest: Digest::default(),
             lowered: LoweredCache::default(),
         }
+    }
+
+    /// The same module in another tier: how freely it speaks, how exactly it must be read and how sure it has to be
+    /// are those of the tier. Its contract stays what the author wrote, and is shared.
+    #[must_use]
+    pub fn in_tier(&self, tier: Tier) -> Self {
+        let mut module = self.clone();
+        module.manifest.tier = tier;
+        module
     }
 
     /// The contract in the words of a target; made once per module.
@@ -298,13 +311,16 @@ fn judge_error(section: &Section, error: &Value) -> Vec<Violation> {
 /// The published code for a list of violations of an answer.
 ///
 /// Too many insights are always E3004. What breaks a schema or the envelope is E3001. Only where both are
-/// satisfied does the further rule give its own code: E3003 for a blank rationale, E3005 for a refused value.
+/// satisfied does the further rule give its own code: E3003 for a blank rationale, E3005 for a refused value, E3006 for
+/// a medium that the module does not give.
 #[must_use]
 pub fn output_code(found: &[Violation]) -> ErrorCode {
     let is_further_rule = |violation: &Violation| {
         matches!(
             (violation.code, violation.rule),
-            (ErrorCode::MissingRationale, "blank") | (ErrorCode::InvalidEnum, "strategy")
+            (ErrorCode::MissingRationale, "blank")
+                | (ErrorCode::InvalidEnum, "strategy")
+                | (ErrorCode::ConstraintViolation, "modalities.output")
         )
     };
     if found.iter().any(|violation| violation.code == ErrorCode::OverflowLimit) {

@@ -10,9 +10,13 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::code::ErrorCode;
 use crate::context::{Access, ContextEntry, ContextFilter, Owner};
 use crate::envelope::Envelope;
 use crate::lower::{Lowered, Target};
+use crate::media::{Category, Form, MediaPart, Reported};
+use crate::tools::{ToolCall, ToolOutcome, ToolRound, ToolSpec, ToolUse};
+use crate::trace::{PartEvent, Trace};
 
 /// A boxed future, so that ports can be trait objects.
 pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -33,9 +37,20 @@ pub trait Provider: Send + Sync {
         true
     }
 
-    /// What it can do besides, in the words of `preferred_capabilities`.
+    /// What it can do besides, in the words of `preferred_capabilities`. Only a provider that names
+    /// [`FUNCTION_CALLING`](crate::tools::FUNCTION_CALLING) is handed tools.
     fn capabilities(&self) -> &[&str] {
         &["json_mode"]
+    }
+
+    /// What it takes of a kind of media; `None` if it takes none of it.
+    fn takes(&self, _: Category) -> Option<Form> {
+        None
+    }
+
+    /// Whether its answers may come with a kind of media beside their text.
+    fn gives(&self, _: Category) -> bool {
+        false
     }
 
     /// Asks the model. Text and attempts go to `sink` as they happen; the summary follows at the end.
@@ -56,6 +71,12 @@ pub struct ModelCall {
     pub examples: Vec<Example>,
     /// What to do it with; data, never instructions.
     pub input: String,
+    /// The module that asks. Not for the model; recorded replies are told apart by it.
+    pub module: String,
+    /// Media that belong to the input, in its order, each in a form that the provider [takes](Provider::takes).
+    pub media: Vec<MediaPart>,
+    /// Whether the answer may come with media beside its text.
+    pub wants_media: bool,
     /// 0 is deterministic.
     pub temperature: f64,
     /// The same seed gives the same text where the provider can do that.
@@ -66,6 +87,12 @@ pub struct ModelCall {
     pub timeout: Duration,
     /// The contract in the provider's own words.
     pub schema: Option<Arc<Lowered>>,
+    /// What the model may call before it answers; usually nothing.
+    pub tools: Vec<Arc<ToolSpec>>,
+    /// The turns since the input in which it did, oldest first.
+    pub rounds: Vec<ToolRound>,
+    /// Whether it has called enough and has to answer now.
+    pub answer_now: bool,
 }
 
 impl ModelCall {
@@ -76,11 +103,17 @@ impl ModelCall {
             instructions,
             examples: Vec::new(),
             input,
+            module: String::new(),
+            media: Vec::new(),
+            wants_media: false,
             temperature,
             seed: None,
             max_output_tokens: None,
             timeout: Duration::from_mins(1),
             schema: None,
+            tools: Vec::new(),
+            rounds: Vec::new(),
+            answer_now: false,
         }
     }
 }
@@ -119,7 +152,10 @@ pub struct Attempt {
     pub elapsed: Duration,
 }
 
-fn as_milliseconds<S: serde::Serializer>(elapsed: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_milliseconds<S: serde::Serializer>(
+    elapsed: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
 }
 
@@ -170,13 +206,31 @@ pub struct ModelEnd {
     /// What `meta.confidence` was measured from, if the model did not make it up itself: `label_probability` or
     /// `token_probability`.
     pub confidence_from: Option<&'static str>,
+    /// The tools that it wants called before it goes on. With any, the text is no answer yet.
+    pub tool_calls: Vec<ToolCall>,
+    /// That turn in the service's own words, for [`ToolRound::turn`]; null if there is nothing special about it.
+    pub turn: Value,
+    /// Whether the service turned out to take no tools and was asked without them.
+    pub without_tools: bool,
+    /// Media that came beside the text, in their order.
+    pub media: Vec<Reported>,
 }
 
 impl ModelEnd {
     /// An answer that came to its natural end.
     #[must_use]
     pub fn complete(model: &str, decode: DecodeMode) -> Self {
-        Self { model: model.to_owned(), finish: Finish::Complete, decode, usage: None, confidence_from: None }
+        Self {
+            model: model.to_owned(),
+            finish: Finish::Complete,
+            decode,
+            usage: None,
+            confidence_from: None,
+            tool_calls: Vec::new(),
+            turn: Value::Null,
+            without_tools: false,
+            media: Vec::new(),
+        }
     }
 }
 
@@ -212,6 +266,13 @@ impl Usage {
         })
     }
 
+    /// What the `usage` member of an envelope says.
+    #[must_use]
+    pub fn from_value(value: &Value) -> Self {
+        let count = |member: &str| value.get(member).and_then(Value::as_u64).unwrap_or_default();
+        Self { input_tokens: count("input_tokens"), output_tokens: count("output_tokens") }
+    }
+
     /// The tokens of two calls together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -241,6 +302,8 @@ pub enum ProviderError {
     Interrupted(String),
     /// The prompt does not fit the model.
     ContextOverflow(String),
+    /// The model cannot be bound to what the module demands. Says which keyword it is and where it stands.
+    Unsupported(String),
     /// The service does not know what went wrong, and neither do we.
     Unexpected(String),
 }
@@ -257,6 +320,7 @@ impl fmt::Display for ProviderError {
             Self::Timeout => f.write_str("no answer within the time limit"),
             Self::Interrupted(why) => write!(f, "the answer broke off: {why}"),
             Self::ContextOverflow(why) => write!(f, "the prompt does not fit the model: {why}"),
+            Self::Unsupported(why) => write!(f, "the provider cannot keep this contract: {why}"),
             Self::Unexpected(why) => write!(f, "unexpected provider failure: {why}"),
         }
     }
@@ -278,6 +342,12 @@ pub enum Event<'a> {
     Stage(&'static str),
     /// Text of the model, as it arrives.
     Text(&'a str),
+    /// Something happened to a module that this one is made of.
+    Part(PartEvent<'a>),
+    /// What all of it took and cost. Comes right before the end.
+    Trace(&'a Trace),
+    /// A tool was called, or was not to be called.
+    Tool(&'a ToolUse),
     /// The run is over.
     Finished(&'a Envelope),
 }
@@ -332,7 +402,7 @@ pub trait AuditLog: Send + Sync {
 pub struct AuditRecord {
     /// When the run ended.
     pub at: SystemTime,
-    /// What happened: `run`, `context_access`.
+    /// What happened: `run`, `context_access`, `media_fetch`, `tool_call`, `policy_denied`.
     pub event: &'static str,
     /// The id that envelope and logs share.
     pub trace_id: String,
@@ -378,6 +448,49 @@ impl AuditRecord {
             latency_ms: 0.0,
             usage: None,
             receipt: Value::Null,
+            payload: None,
+        }
+    }
+
+    /// A record of a tool that a model asked for: which, how it went, how long it took; no values. (S-22, POL-004)
+    #[must_use]
+    pub fn tool_call(at: SystemTime, trace_id: &str, module: &str, used: &ToolUse) -> Self {
+        let denied = matches!(used.outcome, ToolOutcome::Denied);
+        Self {
+            at,
+            event: if denied { "policy_denied" } else { "tool_call" },
+            trace_id: trace_id.to_owned(),
+            module: module.to_owned(),
+            version: String::new(),
+            ok: used.outcome == ToolOutcome::Ok,
+            code: denied.then(|| ErrorCode::PermissionDenied.number().to_owned()),
+            model: String::new(),
+            confidence: 0.0,
+            risk: String::new(),
+            latency_ms: used.elapsed.as_secs_f64() * 1_000.0,
+            usage: None,
+            receipt: serde_json::json!({ "tool": used }),
+            payload: None,
+        }
+    }
+
+    /// A record of the media that were fetched for a run: kinds, sizes and hashes, no addresses. (S-22)
+    #[must_use]
+    pub fn media_fetch(at: SystemTime, trace_id: &str, module: &str, ok: bool, receipt: Value) -> Self {
+        Self {
+            at,
+            event: "media_fetch",
+            trace_id: trace_id.to_owned(),
+            module: module.to_owned(),
+            version: String::new(),
+            ok,
+            code: None,
+            model: String::new(),
+            confidence: 0.0,
+            risk: String::new(),
+            latency_ms: 0.0,
+            usage: None,
+            receipt,
             payload: None,
         }
     }

@@ -5,7 +5,7 @@ use cognitive_contract::capabilities::SPEC_VERSIONS;
 use serde_json::{Value, json};
 
 /// The highest level of the specification that is complete; `docs/conformance.md` shows it.
-pub const CONFORMANCE_LEVEL: u8 = 3;
+pub const CONFORMANCE_LEVEL: u8 = 4;
 
 /// The declaration of a runtime with these capabilities.
 #[must_use]

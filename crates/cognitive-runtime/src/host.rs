@@ -5,15 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cognitive_contract::compose::CustomAggregate;
+use cognitive_contract::context::Sanitiser;
+use cognitive_contract::media::{MediaLimits, MediaSource};
 use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{AuditLog, ContextStore, Provider};
 use cognitive_contract::tier::Gate;
+use cognitive_contract::tools::ToolBox;
 use cognitive_contract::{Capabilities, Enforcement, Failure, Module, Warning};
 use cognitive_library::{Library, Shelf};
 use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::compose::above::Above;
+use crate::tools::built_in;
 
 /// The surroundings of all runs of a process. Safe to share between runs.
 #[non_exhaustive]
@@ -30,12 +34,22 @@ pub struct Host {
     pub audit_payloads: bool,
     /// Who keeps context between runs. Without, context comes from the caller alone and nothing is kept.
     pub context: Option<Arc<dyn ContextStore>>,
+    /// Which members of context are kept from the model.
+    pub sanitiser: Sanitiser,
     /// What time it is for context that expires.
     pub clock: Clock,
     /// What this runtime offers; an operator may switch parts off.
     pub capabilities: Capabilities,
     /// The function for `aggregate: custom`. Without, modules that ask for it are not valid here.
     pub aggregate: Option<CustomAggregate>,
+    /// Who gets media and looks into them. Without, items are refused, except for saved replies.
+    pub media: Option<Arc<dyn MediaSource>>,
+    /// What media may weigh.
+    pub media_limits: MediaLimits,
+    /// Whether notes about an image, such as where it was taken, reach the model. (S-30)
+    pub keep_metadata: bool,
+    /// What models may call, if the module that runs asks for it and its policies let it.
+    pub tools: ToolBox,
 }
 
 /// Finds and loads modules by name.
@@ -70,20 +84,33 @@ impl ModuleSource for Shelf {
 }
 
 impl Host {
-    /// A host with the usual thresholds.
+    /// A host with the usual thresholds and the tools that come along.
     #[must_use]
     pub fn new(modules: Arc<dyn ModuleSource>, provider: Arc<dyn Provider>) -> Self {
+        let clock = Clock::new();
         Self {
+            tools: built_in(&clock),
             modules,
             provider,
             gate: Gate::default(),
             audit: None,
             audit_payloads: false,
             context: None,
-            clock: Clock::new(),
+            sanitiser: Sanitiser::default(),
+            clock,
             capabilities: Capabilities::default(),
             aggregate: None,
+            media: None,
+            media_limits: MediaLimits::default(),
+            keep_metadata: false,
         }
+    }
+
+    /// Lets modules have media: those of the source, within the limits. What the host says of itself says so too.
+    pub fn take_media(&mut self, source: Arc<dyn MediaSource>, limits: MediaLimits) {
+        self.capabilities.take_media(&limits);
+        self.media = Some(source);
+        self.media_limits = limits;
     }
 }
 
@@ -145,6 +172,8 @@ pub struct RunOptions {
     pub session: Option<String>,
     /// Ask the model also where an answer to the same input is kept.
     pub no_cache: bool,
+    /// Whether the caller is at the other end of a network: the files of this machine are not theirs. (SEC-010)
+    pub remote: bool,
     /// The modules that this run is a part of.
     pub(crate) above: Above,
 }
@@ -167,6 +196,7 @@ impl Default for RunOptions {
             tenant: None,
             session: None,
             no_cache: false,
+            remote: false,
             above: Above::default(),
         }
     }

@@ -11,6 +11,7 @@ use crate::host::{Host, RunOptions};
 use crate::memory::{CACHE, Memory, NOTICE};
 use crate::receipt::canonical_sha256;
 use crate::stages::input::ValidInput;
+use crate::stages::media::MediaSet;
 
 /// The type under which whole answers are kept, apart from what the module itself emits.
 const KIND: &str = "_answer";
@@ -38,6 +39,7 @@ impl<'a> Shelf<'a> {
         host: &Host,
         module: &Module,
         input: &ValidInput,
+        media: &MediaSet,
         options: &RunOptions,
     ) -> Option<Self> {
         memory.store.filter(|_| options.enforcement == Enforcement::Full)?;
@@ -53,6 +55,8 @@ impl<'a> Shelf<'a> {
             "module": module.digest.module,
             "context": others(input.context()),
             "provider": host.provider.name(),
+            // What stands at an address can become something else; the input would not show it.
+            "media": media.fingerprint(),
         }));
         key.text = format!("{}:{bound}", key.text);
         Some(Self { memory, key, ttl })

@@ -5,8 +5,7 @@
 use std::time::SystemTime;
 
 use cognitive_contract::context::{
-    ContextEntry, ContextFilter, EMITTED, MEMBER, Origin, Owner, Place, Variables, choose, emitted,
-    without_context,
+    ContextEntry, ContextFilter, EMITTED, MEMBER, Origin, Owner, Place, Sanitiser, Variables, choose, emitted,
 };
 use cognitive_contract::ports::ContextStore;
 use cognitive_contract::{Envelope, Module, Warning};
@@ -14,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::host::RunOptions;
-use crate::receipt::canonical_sha256;
+use crate::receipt::input_sha256;
 
 /// The word of notices about context, as the laws use it.
 pub(crate) const NOTICE: &str = "CONTEXT";
@@ -29,6 +28,7 @@ pub struct Memory<'a> {
     pub(crate) owner: Owner,
     clock: &'a Clock,
     session: Option<&'a str>,
+    pub(crate) sanitiser: Sanitiser,
 }
 
 impl<'a> Memory<'a> {
@@ -41,7 +41,15 @@ impl<'a> Memory<'a> {
             owner: Owner::new(given(&options.tenant), given(&options.user)),
             clock,
             session: given(&options.session),
+            sanitiser: Sanitiser::default(),
         }
+    }
+
+    /// The same with the operator's word on what is no secret, for a look at what the model would get.
+    #[must_use]
+    pub fn with_sanitiser(mut self, sanitiser: Sanitiser) -> Self {
+        self.sanitiser = sanitiser;
+        self
     }
 
     /// This moment.
@@ -57,7 +65,7 @@ impl<'a> Memory<'a> {
             return (recalled, warnings);
         };
         let now = self.now();
-        let input_hash = canonical_sha256(&without_context(input));
+        let input_hash = input_sha256(input);
         let from = Place { session: self.session, input_hash: Some(&input_hash) };
         for accept in &module.manifest.context.accepts {
             if input.get(MEMBER).is_some_and(|given| given.get(&accept.kind).is_some()) {

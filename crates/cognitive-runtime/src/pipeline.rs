@@ -7,25 +7,28 @@ use cognitive_contract::lower::Target;
 use cognitive_contract::ports::{AuditRecord, Event, EventSink};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Module, Warning, policy};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::compose;
-use crate::host::{Host, RunRequest};
+use crate::host::{Host, RunInput, RunOptions, RunRequest};
 use crate::kept::{self, Kept, Shelf};
 use crate::live::watch::{Watch, unless_blown};
 use crate::live::{Fuse, cut};
 use crate::memory::Memory;
 use crate::receipt::Receipt;
 use crate::stages::input::ValidInput;
+use crate::stages::media::MediaNote;
 use crate::stages::output::Answer;
 use crate::stages::prompt::Prompt;
-use crate::stages::{call, input, output, parse, prompt, requirements, seal};
+use crate::stages::{call, input, media, output, parse, prompt, requirements, seal};
+use crate::tools::Talk;
 
 /// Answers one request with one module.
 pub(crate) async fn answer(
     host: &Host,
     module: &Arc<Module>,
     request: &RunRequest,
+    given: RunInput,
     watch: &mut Watch<'_, '_>,
     receipt: &mut Receipt,
 ) -> Result<Envelope, Failure> {
@@ -34,22 +37,29 @@ pub(crate) async fn answer(
     }
     let options = &request.options;
     let memory = Memory::new(host.context.as_deref(), &host.clock, options);
-    let given = input::read(&request.input)?;
+    let given = input::read(given)?;
     let (recalled, mut warnings) = memory.recall(module, given.value());
     let handed = handed_down(given.value(), &recalled);
-    let input = input::validate(module, given, &recalled, options.enforcement)?;
+    let mut input = input::validate(module, given, &recalled, options.enforcement, &host.sanitiser)?;
     receipt.sha256.input = input.sha256();
     warnings.extend(input.warnings().iter().cloned());
-    warnings.extend(requirements::check(module, &input, host.provider.as_ref())?);
-    let mut composed = Box::pin(compose::run(host, module, request, &input, handed, receipt)).await?;
+    warnings.extend(requirements::check(module, host.provider.as_ref())?);
+    let media = Box::pin(media::gather(host, module, &input, options, receipt)).await;
+    warnings.extend(note_fetches(host, module, request, receipt));
+    let media = media?;
+    let mut composed = Box::pin(compose::run(host, module, request, &input, handed, watch, receipt)).await?;
     warnings.extend(composed.warnings.iter().cloned());
     // What other modules say can change without this one, so a composition is not kept.
-    let shelf = Shelf::find(&memory, host, module, &input, options).filter(|_| !composed.is_composition);
+    let shelf =
+        Shelf::find(&memory, host, module, &input, &media, options).filter(|_| !composed.is_composition);
     let mut answer = match composed.answer.take() {
         Some(answer) => answer_of_parts(answer, watch),
         None => {
             let policies = options.above.policies(module);
-            let (prompt, missing) = prompt::build_with(module, &input, &composed.results, &policies)?;
+            let attached = media::attach(media, &mut input);
+            let (mut prompt, missing) =
+                prompt::build_with(module, &input, &composed.results, &policies, attached)?;
+            prompt.expect_media(media::may_produce(module, host.provider.as_ref()));
             warnings.extend(missing);
             match shelf.as_ref().filter(|_| !options.no_cache).and_then(|shelf| shelf.take(host, module)) {
                 Some(kept) => answer_again(kept, watch, receipt),
@@ -65,7 +75,8 @@ pub(crate) async fn answer(
     answer.warnings.extend(warnings);
     if let Ok(envelope) = &mut answer.outcome {
         answer.warnings.extend(memory.hand_on(module, &receipt.sha256.input, envelope, !receipt.kept));
-        if let Some(shelf) = shelf.filter(|_| !receipt.kept) {
+        // What a tool said may be different the next time.
+        if let Some(shelf) = shelf.filter(|_| !receipt.kept && receipt.tools.is_empty()) {
             let new = Kept { envelope: envelope.clone(), model: receipt.model.clone(), notices };
             answer.warnings.extend(shelf.put(module, &new));
         }
@@ -126,6 +137,29 @@ fn note_access(
     noted.err().map(|reason| Warning::new("AUDIT", format!("the use of context was not recorded: {reason}")))
 }
 
+/// Puts down what was fetched from elsewhere for the run: kinds, sizes and hashes, no addresses. (S-22)
+fn note_fetches(host: &Host, module: &Module, request: &RunRequest, receipt: &Receipt) -> Option<Warning> {
+    let audit = host.audit.as_ref()?;
+    let fetched: Vec<&MediaNote> = receipt.media.iter().filter(|note| note.source != "base64").collect();
+    if fetched.is_empty() || host.media.is_none() {
+        return None;
+    }
+    let trace_id = request.options.trace_id.as_deref().unwrap_or_default();
+    let ok = fetched.iter().all(|note| note.status != "failed");
+    let mut record = AuditRecord::media_fetch(
+        host.clock.now(),
+        trace_id,
+        &request.module,
+        ok,
+        json!({ "media": fetched }),
+    );
+    record.version.clone_from(&module.manifest.version);
+    let noted = audit.record(&record);
+    noted
+        .err()
+        .map(|reason| Warning::new("AUDIT", format!("the fetching of media was not recorded: {reason}")))
+}
+
 /// Asks the model, and asks it again after an answer that breaks the contract, as often as the caller allows.
 async fn ask(
     host: &Host,
@@ -136,15 +170,20 @@ async fn ask(
     receipt: &mut Receipt,
 ) -> Result<Answer, Failure> {
     let mut asks_left = request.options.reask;
+    let mut talk = Talk::new(host, module, request);
+    talk.instruct(&mut prompt);
     loop {
-        let answer = ask_once(host, module, request, &prompt, watch, receipt).await?;
+        let mut answer = ask_once(host, module, request, &prompt, &mut talk, watch, receipt).await?;
         match prompt.again(&answer).filter(|_| asks_left > 0) {
             Some(next) => {
                 prompt = next;
                 asks_left -= 1;
                 receipt.reasked += 1;
             }
-            None => return Ok(answer),
+            None => {
+                answer.warnings.extend(talk.warnings());
+                return Ok(answer);
+            }
         }
     }
 }
@@ -155,25 +194,39 @@ async fn ask_once(
     module: &Arc<Module>,
     request: &RunRequest,
     prompt: &Prompt,
+    talk: &mut Talk<'_>,
     watch: &mut Watch<'_, '_>,
     receipt: &mut Receipt,
 ) -> Result<Answer, Failure> {
     receipt.sha256.prompt = prompt.sha256();
     let options = &request.options;
-    watch.begin_call(module, options.strict_parse, fuse(host, module, request));
+    let judging = fuse(host, module, options);
+    watch.begin_call(
+        module,
+        options.strict_parse,
+        judging().filter(|_| options.fuse && !talk.has_tools() && !prompt.wants_media),
+    );
     watch.event(Event::Stage("call"));
     let blown = watch.blown();
-    let called = call::ask(host.provider.as_ref(), module, prompt, options, watch, receipt);
+    let called = talk.ask(prompt, watch, receipt);
     let Some(reply) = unless_blown(called, &blown).await else {
         return Ok(Answer::unreadable(cut::failure(module, watch, receipt, options)));
     };
-    let reply = reply.map_err(|failure| in_words_of_a_stream(failure, watch))?;
+    let mut reply = reply.map_err(|failure| in_words_of_a_stream(failure, watch))?;
     receipt.replied(&reply);
     watch.event(Event::Stage("check"));
     let answer = match parse::extract(module, &reply, request.options.strict_parse) {
         Ok(mut draft) => {
             call::undo_stand_ins(host.provider.as_ref(), module, &reply, &mut draft.object);
-            output::judge(module, draft, request.options.enforcement, host.gate)
+            media::insert(&mut draft.object, std::mem::take(&mut reply.end.media));
+            let answer = output::judge(module, draft, options.enforcement, host.gate);
+            cut::unless_taken_back(
+                module,
+                answer,
+                judging().filter(|_| !prompt.wants_media),
+                &reply.text,
+                options,
+            )
         }
         Err(failure) => Answer::unreadable(failure),
     };
@@ -183,12 +236,12 @@ async fn ask_once(
     Ok(answer)
 }
 
-/// The fuse for one call. Without enforcement there is no contract to break.
-fn fuse(host: &Host, module: &Arc<Module>, request: &RunRequest) -> Option<Fuse> {
-    let wanted = request.options.fuse && request.options.enforcement == Enforcement::Full;
+/// Makes fuses for one call. Without enforcement there is no contract to break.
+fn fuse(host: &Host, module: &Arc<Module>, options: &RunOptions) -> impl Fn() -> Option<Fuse> {
     // These targets write null for members that are absent; see `call::undo_stand_ins`.
     let null_is_absent = matches!(host.provider.target(), Some(Target::OpenAi | Target::Anthropic));
-    wanted.then(|| Fuse::new(Arc::clone(module), null_is_absent))
+    let wanted = options.enforcement == Enforcement::Full;
+    move || wanted.then(|| Fuse::new(Arc::clone(module), null_is_absent))
 }
 
 /// A stream has a code of its own for a lack of time (C-12).

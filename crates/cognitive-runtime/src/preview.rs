@@ -6,7 +6,7 @@ use cognitive_contract::{Enforcement, Failure, Module};
 use crate::host::RunInput;
 use crate::memory::Memory;
 use crate::stages::prompt::Prompt;
-use crate::stages::{input, prompt};
+use crate::stages::{input, media, prompt};
 
 /// The prompt of a run that is not made.
 #[derive(Debug, Clone)]
@@ -29,11 +29,13 @@ pub fn preview(
     enforcement: Enforcement,
     memory: Option<&Memory<'_>>,
 ) -> Result<Preview, Failure> {
-    let given = input::read(given)?;
+    let given = input::read(given.clone())?;
     let (recalled, _) = memory.map(|memory| memory.recall(module, given.value())).unwrap_or_default();
-    let valid = input::validate(module, given, &recalled, enforcement)?;
-    let built = prompt::build(module, &valid)?;
+    let sanitiser = memory.map(|memory| memory.sanitiser.clone()).unwrap_or_default();
+    let mut valid = input::validate(module, given, &recalled, enforcement, &sanitiser)?;
+    let attached = media::describe(module, &mut valid)?;
+    let built = prompt::build(module, &valid, attached)?;
     let estimated_tokens = built.estimated_tokens();
-    let Prompt { instructions, examples, input } = built;
+    let Prompt { instructions, examples, input, .. } = built;
     Ok(Preview { instructions, examples, input, estimated_tokens })
 }

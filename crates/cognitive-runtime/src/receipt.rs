@@ -1,17 +1,24 @@
 //! How an answer was obtained: who wrote it, bound by what, in how many attempts, and everything that was changed.
 //! Filled in along the run, also when the run fails; kept in the audit and, on request, in `meta.provenance`.
 
-use cognitive_contract::lower::Loss;
+use std::sync::Arc;
+
+use cognitive_contract::context::MEMBER;
+use cognitive_contract::lower::Lowered;
 use cognitive_contract::ports::{Attempt, DecodeMode, Usage};
 use cognitive_contract::repair::Repair;
 use cognitive_contract::text::hex;
-use serde::Serialize;
+use cognitive_contract::tools::ToolUse;
+use cognitive_contract::trace::Trace;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::canonical;
 pub use crate::live::cut::Blown;
 use crate::live::watch::Cut;
 use crate::stages::call::Reply;
+use crate::stages::media::MediaNote;
 use crate::stages::parse::Liberty;
 
 /// The books of one run.
@@ -30,14 +37,25 @@ pub struct Receipt {
     /// Whether the service was given a schema and answered as if it had not been.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub schema_ignored: bool,
-    /// Constraints that the provider could not be told; they were enforced afterwards.
-    pub constraints_lost: Vec<Loss>,
+    /// The contract as the provider was told it, shared with all runs of the module. Goes into the books as the
+    /// constraints that it could not be told; they were enforced afterwards.
+    #[serde(rename = "constraints_lost", serialize_with = "losses")]
+    pub lowered: Option<Arc<Lowered>>,
     /// Liberties taken with the model's syntax.
     pub liberties: Vec<Liberty>,
     /// Changes to the answer, each with what stood there before.
     pub repairs: Vec<Repair>,
     /// Every try at the provider.
     pub attempts: Vec<Attempt>,
+    /// Every tool that the model asked for, whether it was called or not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolUse>,
+    /// The media of the input.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<MediaNote>,
+    /// How many there are, also when a bad one kept the others from being looked at.
+    #[serde(skip)]
+    pub media_count: usize,
     /// How often the model was asked again after a broken answer.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasked: u32,
@@ -52,6 +70,9 @@ pub struct Receipt {
     /// Tokens of all calls together.
     #[serde(skip)]
     pub usage: Option<Usage>,
+    /// What the modules did that this one is made of.
+    #[serde(skip)]
+    pub parts: Vec<Trace>,
 }
 
 /// SHA-256 in lower-case hex; empty where there was nothing to hash.
@@ -68,6 +89,11 @@ pub struct Hashes {
     pub input: String,
     /// The model's text as it came.
     pub reply: String,
+}
+
+#[expect(clippy::ref_option, reason = "serde hands over a reference")]
+fn losses<S: Serializer>(lowered: &Option<Arc<Lowered>>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(lowered.iter().flat_map(|lowered| &lowered.losses))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
@@ -107,8 +133,19 @@ pub(crate) fn sha256(parts: &[&[u8]]) -> String {
 /// The hash of a value that does not depend on the order of its members.
 #[must_use]
 pub fn canonical_sha256(value: &Value) -> String {
-    let text = serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| value.to_string().into_bytes());
-    sha256(&[&text])
+    let mut hash = Sha256::new();
+    canonical::feed(value, &mut hash);
+    hex(&hash.finalize())
+}
+
+/// The same for an input without its context.
+pub(crate) fn input_sha256(input: &Value) -> String {
+    let mut hash = Sha256::new();
+    match input {
+        Value::Object(members) => canonical::feed_members(members, Some(MEMBER), &mut hash),
+        other => canonical::feed(other, &mut hash),
+    }
+    hex(&hash.finalize())
 }
 
 #[cfg(test)]

@@ -4,9 +4,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cognitive_contract::media::{Category, Form, MediaType};
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
+
+use cognitive_contract::tools::FUNCTION_CALLING;
 
 use crate::stages::requirements;
 
@@ -44,7 +47,16 @@ impl Provider for Replay {
     }
 
     fn capabilities(&self) -> &[&str] {
-        &["json_mode", requirements::MEDIA]
+        &["json_mode", requirements::MEDIA, FUNCTION_CALLING]
+    }
+
+    fn takes(&self, category: Category) -> Option<Form> {
+        Some(Form::of(match category {
+            Category::Image => &[MediaType::Png, MediaType::Jpeg, MediaType::Webp, MediaType::Gif],
+            Category::Audio => &[MediaType::Mp3, MediaType::Wav, MediaType::Ogg, MediaType::WebmAudio],
+            Category::Video => &[MediaType::Mp4, MediaType::WebmVideo, MediaType::Quicktime],
+            Category::Document => &[MediaType::Pdf],
+        }))
     }
 
     fn ask<'a>(

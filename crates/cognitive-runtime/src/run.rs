@@ -7,12 +7,14 @@ use std::task::Poll;
 use std::time::{Instant, SystemTime};
 
 use cognitive_contract::ports::{AuditRecord, Event, EventSink};
+use cognitive_contract::trace::Trace;
 use cognitive_contract::{Envelope, ErrorCode, Failure, Warning};
 use serde_json::{Value, json};
 
 use crate::host::{Host, RunInput, RunRequest};
 use crate::live::watch::Watch;
 use crate::receipt::Receipt;
+use crate::stages::media;
 use crate::{panics, pipeline};
 
 /// Runs a module. Never fails: what goes wrong is in the envelope.
@@ -41,7 +43,10 @@ pub(crate) async fn run_watched(
     let started = Instant::now();
     let trace_id = request.options.trace_id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string()).clone();
     let mut books = Books::default();
-    let answered = panics::catch(find_and_answer(host, &request, watch, &mut books));
+    // The input is handed on and not copied: with media in it, it is most of what the run needs of the memory.
+    let given = std::mem::replace(&mut request.input, RunInput::Json(Value::Null));
+    let payload = (host.audit.is_some() && host.audit_payloads).then(|| given.clone());
+    let answered = panics::catch(find_and_answer(host, &request, given, watch, &mut books));
     let mut envelope = match unless_stopped(answered, stop).await {
         Ok(Ok(Ok(envelope))) => envelope,
         Ok(Ok(Err(failure))) => failure.into_envelope(),
@@ -52,6 +57,9 @@ pub(crate) async fn run_watched(
             failure.suggest("Report it with the trace id; the input was not changed").into_envelope()
         }
     };
+    if let Some(given) = payload {
+        request.input = given;
+    }
     let latency_ms = milliseconds(started);
     if let Some(usage) = books.receipt.usage {
         envelope.set_beside("usage", usage.to_value());
@@ -62,10 +70,17 @@ pub(crate) async fn run_watched(
     let extra = &mut envelope.meta_mut().extra;
     extra.insert("trace_id".to_owned(), Value::String(trace_id.clone()));
     extra.insert("latency_ms".to_owned(), json!(latency_ms));
+    if books.receipt.media_count > 0 {
+        let members = media::meta(books.receipt.media_count, &books.receipt.media);
+        extra.extend(members.map(|(name, value)| (name.to_owned(), value)));
+    }
     if let Some(span) = request.options.above.span() {
         extra.insert("parent_span".to_owned(), Value::String(span));
     }
+    let parts = std::mem::take(&mut books.receipt.parts);
+    let trace = Trace::of(&request.module, &books.version, &envelope, latency_ms, books.receipt.usage);
     keep_the_books(host, &request, &trace_id, latency_ms, books, &mut envelope);
+    watch.event(Event::Trace(&trace.with_parts(parts)));
     watch.event(Event::Finished(&envelope));
     envelope
 }
@@ -93,17 +108,18 @@ struct Books {
 async fn find_and_answer(
     host: &Host,
     request: &RunRequest,
+    given: RunInput,
     watch: &mut Watch<'_, '_>,
     books: &mut Books,
 ) -> Result<Envelope, Failure> {
     watch.event(Event::Stage("load"));
-    let module = host.modules.module(&request.module)?;
+    let module = request.options.above.in_tier(host.modules.module(&request.module)?);
     watch.loaded(&module);
     books.version.clone_from(&module.manifest.version);
     books.receipt.sha256.module.clone_from(&module.digest.module);
     books.receipt.sha256.schema.clone_from(&module.digest.schema);
     // Modules call modules: what stands on the heap does not stand on the stack of every level.
-    Box::pin(pipeline::answer(host, &module, request, watch, &mut books.receipt)).await
+    Box::pin(pipeline::answer(host, &module, request, given, watch, &mut books.receipt)).await
 }
 
 /// A record that cannot be kept is a warning; it never fails the run that it is about.
@@ -135,7 +151,7 @@ fn keep_the_books(
 }
 
 /// Milliseconds with microsecond precision.
-fn milliseconds(since: Instant) -> f64 {
+pub(crate) fn milliseconds(since: Instant) -> f64 {
     let micros = u32::try_from(since.elapsed().as_micros()).unwrap_or(u32::MAX);
     f64::from(micros) / 1_000.0
 }

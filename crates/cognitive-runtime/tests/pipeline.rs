@@ -264,6 +264,7 @@ fn pipe_010_provider_failures_have_their_codes() {
         (ProviderError::Timeout, "E2002"),
         (ProviderError::Interrupted("reset".into()), "E2010"),
         (ProviderError::ContextOverflow("too long".into()), "E4003"),
+        (ProviderError::Unsupported("`pattern` at `/properties/data`".into()), "E4001"),
         (ProviderError::Unexpected("token sk-123".into()), "E4000"),
     ] {
         let provider = Arc::new(Replay::pieces(vec!["{\"ok\"".into()], Some(error)));

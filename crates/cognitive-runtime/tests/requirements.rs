@@ -1,4 +1,4 @@
-//! What is asked of a provider before it is called, and what a run says of things that are not built.
+//! What is asked of a provider before it is called, and what a run says of things that it cannot do.
 
 #![expect(
     clippy::unwrap_used,
@@ -148,7 +148,7 @@ fn cap_011_media_are_refused_while_nobody_can_take_them() {
     let manifest = json!({ "modalities": { "input": ["image"] } });
     for (input, place) in [
         (json!({ "images": [{ "text": "a" }, { "type": "url", "url": "https://a/b.png" }] }), "/images/1"),
-        (json!({ "a/b": { "type": "base64", "data": "AA==" } }), "/a~1b"),
+        (json!({ "a/b": { "type": "base64", "media_type": "image/png", "data": "AA==" } }), "/a~1b"),
         (json!({ "deep": { "er": [[{ "type": "file", "path": "x.png" }]] } }), "/deep/er/0/0"),
     ] {
         let model = Arc::new(Model::default());
@@ -178,8 +178,8 @@ fn cap_014_media_002_a_module_with_modalities_takes_text_and_others_take_anythin
 }
 
 #[test]
-fn what_is_not_built_is_said() {
+fn media_020_a_model_that_cannot_draw_answers_in_words_and_it_is_said() {
     let manifest = json!({ "modalities": { "output": ["text", "image"] } });
-    let expected = "E4011: media in answers are not handled yet: `image`";
+    let expected = "E4011: the provider produces no media of the kind: `image`";
     assert_eq!(warnings(manifest, json!({})), [expected]);
 }

@@ -34,6 +34,12 @@ impl Prepared {
         &self.input
     }
 
+    /// The input, for whoever shows it to a model in another form.
+    #[must_use]
+    pub fn input_mut(&mut self) -> &mut Value {
+        &mut self.input
+    }
+
     /// The context by type, sanitised.
     #[must_use]
     pub fn context(&self) -> &Map<String, Value> {
@@ -64,10 +70,10 @@ pub struct Access {
 /// Decides whether an input may be sent to the model, and which context goes with it.
 ///
 /// The input schema judges `_context` only if it mentions it; otherwise it never sees the member. An empty `_context`
-/// is the same as none.
+/// is the same as none. An input can be most of a gigabyte, so it is taken and never copied.
 pub fn prepare(
     module: &Module,
-    input: &Value,
+    input: Value,
     sanitiser: &Sanitiser,
     enforcement: Enforcement,
 ) -> Result<Prepared, Failure> {
@@ -77,7 +83,7 @@ pub fn prepare(
 /// The same for free text, which fits no input schema by design: only its context is judged.
 pub fn prepare_text(
     module: &Module,
-    input: &Value,
+    input: Value,
     sanitiser: &Sanitiser,
     enforcement: Enforcement,
 ) -> Result<Prepared, Failure> {
@@ -88,21 +94,21 @@ pub fn prepare_text(
 
 fn prepare_judged(
     module: &Module,
-    input: &Value,
+    input: Value,
     sanitiser: &Sanitiser,
     enforcement: Enforcement,
     judge: impl Fn(&Module, &Value, &Map<String, Value>) -> Vec<Violation>,
 ) -> Result<Prepared, Failure> {
-    let Value::Object(members) = input else { return Err(refused(module, vec![no_object("")])) };
-    let given = match members.get(MEMBER) {
+    let Value::Object(mut members) = input else { return Err(refused(module, vec![no_object("")])) };
+    let given = match members.shift_remove(MEMBER) {
         None => Map::new(),
-        Some(Value::Object(given)) => given.clone(),
+        Some(Value::Object(given)) => given,
         Some(_) => return Err(refused(module, vec![no_object("/_context")])),
     };
     let mut warnings = Vec::new();
     let given = declared_only(module, given, &mut warnings);
     let taken = reduced(&module.manifest.context.accepts, given, &mut warnings);
-    let input = without_context(input);
+    let input = Value::Object(members);
     if enforcement == Enforcement::Full {
         let found = judge(module, &input, &taken);
         if !found.is_empty() {

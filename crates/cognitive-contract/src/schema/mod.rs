@@ -145,6 +145,20 @@ pub struct Section {
 }
 
 impl Section {
+    /// A schema that stands alone, such as that of a tool's arguments, under the same limits as a contract file.
+    pub fn alone(schema: &Value) -> Result<Self, Vec<SchemaProblem>> {
+        let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
+        let mut problems = limits::problems(&files);
+        if problems.is_empty() {
+            problems.extend(refs::problems(&files));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let root = SectionRef { file: SCHEMA_FILE.to_owned(), pointer: String::new() };
+        Compiler::new(files.clone(), Effort::Heavy)?.section(&root, &files)
+    }
+
     /// The schema as written, `$ref`s unresolved.
     #[must_use]
     pub fn schema(&self) -> &Value {

@@ -1,6 +1,8 @@
 //! Stage 3: ask the model and gather its text. (E2002, E2010, E4000–E4003)
 //! Passes every piece on as it arrives. Interprets nothing of it.
 
+use std::sync::Arc;
+
 use cognitive_contract::lower::{Target, drop_stand_ins};
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::ports::{
@@ -14,6 +16,9 @@ use super::prompt::Prompt;
 use crate::host::RunOptions;
 use crate::receipt::Receipt;
 
+/// Most short replies are not longer; one that is grows.
+pub(crate) const USUAL_REPLY: usize = 1024;
+
 /// What the model said.
 #[derive(Debug, Clone)]
 pub struct Reply {
@@ -25,31 +30,36 @@ pub struct Reply {
     pub model: String,
 }
 
-/// Asks the model once. Attempts go into the receipt, also when none of them worked.
-pub async fn ask(
-    provider: &dyn Provider,
-    module: &Module,
-    prompt: &Prompt,
-    options: &RunOptions,
-    sink: &mut dyn EventSink,
-    receipt: &mut Receipt,
-) -> Result<Reply, Failure> {
-    let mut call = ModelCall::new(
-        prompt.instructions.clone(),
-        prompt.input.clone(),
-        temperature(options.above.tier(module)),
-    );
+/// What the model is asked: the prompt, bound to the contract in the provider's words.
+#[must_use]
+pub fn compose(provider: &dyn Provider, module: &Module, prompt: &Prompt, options: &RunOptions) -> ModelCall {
+    let mut call =
+        ModelCall::new(prompt.instructions.clone(), prompt.input.clone(), temperature(module.manifest.tier));
+    call.module.clone_from(&module.manifest.name);
     call.examples.clone_from(&prompt.examples);
+    call.media.clone_from(&prompt.media.parts);
+    call.wants_media = prompt.wants_media;
     call.seed = options.seed;
     call.timeout = options.timeout;
     call.max_output_tokens = options.max_output_tokens;
     call.schema = provider.target().map(|target| module.lowered(target));
-    let mut gathered = Gathered { text: String::new(), sink, receipt };
-    let outcome = provider.ask(&call, &mut gathered).await;
+    call
+}
+
+/// Asks the model once. Attempts go into the receipt, also when none of them worked.
+pub async fn ask(
+    provider: &dyn Provider,
+    module: &Module,
+    call: &ModelCall,
+    sink: &mut dyn EventSink,
+    receipt: &mut Receipt,
+) -> Result<Reply, Failure> {
+    let mut gathered = Gathered { text: String::with_capacity(USUAL_REPLY), sink, receipt };
+    let outcome = provider.ask(call, &mut gathered).await;
     let Gathered { text, receipt, .. } = gathered;
     let end = outcome.map_err(|error| failure(&error, module, &text))?;
     if let (Some(lowered), DecodeMode::NativeSchema | DecodeMode::Grammar) = (&call.schema, end.decode) {
-        receipt.constraints_lost.clone_from(&lowered.losses);
+        receipt.lowered = Some(Arc::clone(lowered));
     }
     let model = format!("{}/{}", provider.name(), end.model);
     Ok(Reply { text, end, model })
@@ -108,7 +118,8 @@ impl CallSink for Gathered<'_> {
     }
 }
 
-fn failure(error: &ProviderError, module: &Module, text: &str) -> Failure {
+/// What a call that did not work is to the caller.
+pub(crate) fn failure(error: &ProviderError, module: &Module, text: &str) -> Failure {
     let message = error.to_string();
     let failure = match error {
         ProviderError::Unavailable(_) => Failure::new(ErrorCode::ProviderUnavailable, message)
@@ -129,6 +140,13 @@ fn failure(error: &ProviderError, module: &Module, text: &str) -> Failure {
         }
         ProviderError::ContextOverflow(_) => Failure::new(ErrorCode::ContextOverflow, message)
             .suggest("Send less input, or choose a model with a larger context window"),
+        ProviderError::Unsupported(_) => Failure::new(ErrorCode::ProviderUnavailable, message)
+            .with_detail("missing", json!(["contract"]))
+            .suggest(format!(
+                "Say the rule in other keywords (`cogn lower {} --target grammar` lists all that cannot be kept), or \
+                 choose another provider with `--provider`",
+                module.manifest.name
+            )),
         // An unknown failure may quote what it was given; its text is for the log only.
         _ => Failure::new(ErrorCode::InternalError, "the provider failed in an unexpected way"),
     };

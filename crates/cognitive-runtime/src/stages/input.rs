@@ -1,6 +1,8 @@
 //! Stage 1: is the input fit to be sent to a model, and which context goes with it? (E1000, E1001)
 //! Changes nothing in what the caller sent, and asks no model before it is sure.
 
+use std::sync::OnceLock;
+
 use cognitive_contract::code::Blame;
 use cognitive_contract::context::{
     Access, MEMBER, Prepared, Sanitiser, prepare, prepare_text, without_context,
@@ -33,6 +35,8 @@ impl Given {
 pub struct ValidInput {
     prepared: Prepared,
     arguments: Option<String>,
+    /// Made once: an input with media takes its time.
+    sha256: OnceLock<String>,
 }
 
 impl ValidInput {
@@ -60,10 +64,20 @@ impl ValidInput {
         &self.prepared.warnings
     }
 
-    /// The hash of the input without context, whatever the order of its members.
+    /// The hash of the input without context, whatever the order of its members: of what the caller sent, also when
+    /// its media have been taken out. (MEDIA-023)
     #[must_use]
     pub fn sha256(&self) -> String {
-        canonical_sha256(self.value())
+        self.sha256.get_or_init(|| canonical_sha256(self.value())).clone()
+    }
+
+    /// Takes the base64 text out of the media item at a place and leaves a note there.
+    pub(crate) fn take_media(&mut self, place: &str, note: &str) -> Option<String> {
+        let _ = self.sha256();
+        match self.prepared.input_mut().pointer_mut(&format!("{place}/data"))? {
+            Value::String(data) => Some(std::mem::replace(data, note.to_owned())),
+            _ => None,
+        }
     }
 
     /// The text that the caller sent in place of an object.
@@ -80,14 +94,14 @@ impl ValidInput {
 }
 
 /// Reads what the caller sent.
-pub fn read(input: &RunInput) -> Result<Given, Failure> {
+pub fn read(input: RunInput) -> Result<Given, Failure> {
     Ok(match input {
         // Free text fits no schema by design; it becomes an object with the two customary names.
         RunInput::Text(text) => {
-            Given { value: json!({ "$ARGUMENTS": text, "query": text }), arguments: Some(text.clone()) }
+            Given { value: json!({ "$ARGUMENTS": text, "query": text }), arguments: Some(text) }
         }
-        RunInput::Json(value) => Given { value: value.clone(), arguments: None },
-        RunInput::Raw(text) => Given { value: parse(text)?, arguments: None },
+        RunInput::Json(value) => Given { value, arguments: None },
+        RunInput::Raw(text) => Given { value: parse(&text)?, arguments: None },
     })
 }
 
@@ -98,22 +112,25 @@ pub fn validate(
     given: Given,
     recalled: &Map<String, Value>,
     enforcement: Enforcement,
+    sanitiser: &Sanitiser,
 ) -> Result<ValidInput, Failure> {
     let judge = if given.arguments.is_some() { prepare_text } else { prepare };
-    let sanitiser = Sanitiser::default();
     let prepared = match together(&given.value, recalled) {
-        Some(whole) => judge(module, &whole, &sanitiser, enforcement).or_else(|_| {
-            let mut prepared = judge(module, &given.value, &sanitiser, enforcement)?;
+        Some(whole) => judge(module, whole, sanitiser, enforcement).or_else(|_| {
+            let mut prepared = judge(module, given.value, sanitiser, enforcement)?;
             prepared.warnings.push(unfit(recalled));
             Ok(prepared)
         })?,
-        None => judge(module, &given.value, &sanitiser, enforcement)?,
+        None => judge(module, given.value, sanitiser, enforcement)?,
     };
-    Ok(ValidInput { prepared, arguments: given.arguments })
+    Ok(ValidInput { prepared, arguments: given.arguments, sha256: OnceLock::new() })
 }
 
 /// An input with kept context beside its own; `None` if there is nothing to put together.
 fn together(given: &Value, recalled: &Map<String, Value>) -> Option<Value> {
+    if recalled.is_empty() {
+        return None;
+    }
     let mut context = match given.get(MEMBER) {
         None => Map::new(),
         Some(own) => own.as_object()?.clone(),
@@ -121,7 +138,7 @@ fn together(given: &Value, recalled: &Map<String, Value>) -> Option<Value> {
     context.extend(recalled.iter().map(|(kind, value)| (kind.clone(), value.clone())));
     let Value::Object(mut members) = without_context(given) else { return None };
     members.insert(MEMBER.to_owned(), Value::Object(context));
-    Some(Value::Object(members)).filter(|_| !recalled.is_empty())
+    Some(Value::Object(members))
 }
 
 fn unfit(recalled: &Map<String, Value>) -> Warning {

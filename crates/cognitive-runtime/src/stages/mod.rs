@@ -2,6 +2,7 @@
 
 pub mod call;
 pub mod input;
+pub mod media;
 pub mod output;
 pub mod parse;
 pub mod prompt;

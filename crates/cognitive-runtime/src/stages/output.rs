@@ -2,6 +2,7 @@
 //! settle the risk, pass the tier's gate. (E2001, E3001, E3003–E3006)
 //! All law comes from `cognitive-contract`; this file only fixes the order.
 
+use cognitive_contract::media::check_output;
 use cognitive_contract::meta::{self, RiskForm};
 use cognitive_contract::module::output_code;
 use cognitive_contract::repair::{self, Repair};
@@ -14,8 +15,16 @@ use serde_json::{Map, Value};
 use super::parse::{Draft, Liberty};
 
 /// What the runtime alone says about a run; a model's word on these is not kept.
-const OWNED_BY_RUNTIME: [&str; 7] =
-    ["trace_id", "model", "latency_ms", "processing_time_ms", "media_processed", "warnings", "provenance"];
+const OWNED_BY_RUNTIME: [&str; 8] = [
+    "trace_id",
+    "model",
+    "latency_ms",
+    "processing_time_ms",
+    "media_processed",
+    "media_validation",
+    "warnings",
+    "provenance",
+];
 
 /// A judged answer: an envelope, and what was done to get there.
 #[derive(Debug)]
@@ -81,15 +90,26 @@ impl Judge<'_> {
     fn settle(&mut self, reply: Map<String, Value>) -> Result<Envelope, Failure> {
         let reply = Value::Object(self.current_shape(reply)?);
         let (mut reply, mut found) = match self.module.accept(reply, self.enforcement) {
-            Ok(envelope) => return Ok(envelope),
+            Ok(envelope) => return self.with_fit_media(envelope),
             Err(refused) => refused,
         };
         if self.repair(&mut reply, &found) {
             (reply, found) = match self.module.accept(reply, self.enforcement) {
-                Ok(envelope) => return Ok(envelope),
+                Ok(envelope) => return self.with_fit_media(envelope),
                 Err(refused) => refused,
             };
         }
+        Err(self.refused(&reply, &found))
+    }
+
+    /// No schema says which media a module gives; its modalities do. (MEDIA-018)
+    fn with_fit_media(&self, envelope: Envelope) -> Result<Envelope, Failure> {
+        let modalities = &self.module.manifest.modalities;
+        let found = envelope.data().map(|data| check_output(modalities, data)).unwrap_or_default();
+        if found.is_empty() {
+            return Ok(envelope);
+        }
+        let reply = serde_json::to_value(&envelope).unwrap_or_default();
         Err(self.refused(&reply, &found))
     }
 

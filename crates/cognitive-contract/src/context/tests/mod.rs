@@ -29,7 +29,7 @@ fn accepting(accepts: Value) -> Module {
 }
 
 fn prepared(module: &Module, input: Value) -> Result<Prepared, Failure> {
-    prepare(module, &input, &Sanitiser::default(), Enforcement::Full)
+    prepare(module, input.clone(), &Sanitiser::default(), Enforcement::Full)
 }
 
 /// The context that a model would get.
@@ -68,7 +68,7 @@ fn ctx_001_007_gen_008_what_is_not_declared_does_not_reach_the_model() {
     let many: Map<String, Value> =
         (0..1_000).map(|number| (format!("{number}").repeat(1_000), json!(1))).collect();
     let prepared =
-        prepare(&module, &json!({ "_context": many }), &Sanitiser::default(), Enforcement::Full).unwrap();
+        prepare(&module, json!({ "_context": many }), &Sanitiser::default(), Enforcement::Full).unwrap();
     assert!(
         prepared.warnings[0].message.len() < 500 && prepared.warnings[0].message.ends_with("and 995 more")
     );
@@ -105,7 +105,7 @@ fn ctx_003_004_free_text_is_judged_by_its_context_alone() {
     let module =
         module(accepts, json!({ "required": ["code"] }), &[("a.json", json!({ "type": "integer" }))]);
     let text = |input: Value, enforcement| {
-        prepare_text(&module, &input, &Sanitiser::default(), enforcement)
+        prepare_text(&module, input.clone(), &Sanitiser::default(), enforcement)
             .map(|prepared| prepared.context().len())
             .map_err(|failure| failure.code())
     };
@@ -168,10 +168,10 @@ fn what_is_no_object_is_refused_whatever_is_enforced() {
         (json!({ "_context": null }), "/_context"),
     ] {
         assert_eq!(refusal(&module, input.clone()).1, [(place.to_owned(), "E1003".to_owned())]);
-        assert!(prepare(&module, &input, &Sanitiser::default(), Enforcement::EnvelopeOnly).is_err());
+        assert!(prepare(&module, input.clone(), &Sanitiser::default(), Enforcement::EnvelopeOnly).is_err());
     }
     let strict = accepting(json!([{ "type": "a", "required": true }]));
-    assert!(prepare(&strict, &json!({}), &Sanitiser::default(), Enforcement::EnvelopeOnly).is_ok());
+    assert!(prepare(&strict, json!({}), &Sanitiser::default(), Enforcement::EnvelopeOnly).is_ok());
 }
 
 // CTX-012, C-51: truncated before it is judged. CTX-011: the roles are those of the schema.
@@ -226,7 +226,7 @@ fn ctx_040_044_context_is_judged_first_and_sanitised_on_a_copy() {
     let module = module(accepts, json!({}), &[("s.json", state)]);
     let input = json!({ "_context": { "s": { "api_key": "sk-B" }, "token_state": { "a": 1 } } });
     let before = input.clone();
-    let prepared = prepare(&module, &input, &Sanitiser::default(), Enforcement::Full).unwrap();
+    let prepared = prepare(&module, input.clone(), &Sanitiser::default(), Enforcement::Full).unwrap();
     assert_eq!(input, before);
     assert_eq!(prepared.context(), &map(json!({ "s": { "api_key": "[REDACTED]" } })));
     assert!(prepared.warnings[0].message.ends_with("`token_state`"), "a whole type does not vanish silently");

@@ -72,7 +72,7 @@ fn ctx_001_012_014_what_reaches_the_model_is_declared_and_part_of_what_was_given
     for _ in 0..2_000 {
         let given = dice.members(3);
         let input = json!({ "x": 1, "_context": given });
-        let Ok(prepared) = prepare(&module, &input, &spare, Enforcement::Full) else {
+        let Ok(prepared) = prepare(&module, input.clone(), &spare, Enforcement::Full) else {
             unreachable!("nothing here is required or judged")
         };
         assert_eq!(prepared.input(), &json!({ "x": 1 }));

@@ -1,0 +1,167 @@
+//! What a composition costs besides the model: the graph, the plan, the flow of data, and one run for each part.
+//! Baseline, in the same run: the same modules, each run alone. Prints one table, and fails where 50 parts take 5 ms or
+//! more, or where the cost of a part grows with their number. It is compared with the baseline of the same number, because
+//! five hundred modules do not fit the caches of a processor that holds fifty.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a benchmark may panic and print"
+)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use cognitive_contract::ports::NullSink;
+use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_library::{Folder, load};
+use cognitive_runtime::compose::overview;
+use cognitive_runtime::host::ModuleSource;
+use cognitive_runtime::{Host, Replay, RunRequest, run};
+use serde_json::{Value, json};
+
+/// Every number of parts that is measured.
+const SIZES: [usize; 5] = [10, 50, 100, 250, 500];
+
+struct Modules(BTreeMap<String, Arc<Module>>);
+
+impl ModuleSource for Modules {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        self.0.get(name).cloned().ok_or_else(|| Failure::new(ErrorCode::ModuleNotFound, "no such module"))
+    }
+}
+
+fn module(name: &str, composition: Option<Value>, prompt: &str) -> Arc<Module> {
+    let mut manifest = json!({ "name": name, "version": "1.0.0", "tier": "decision" });
+    if let Some(composition) = composition {
+        manifest["composition"] = composition;
+    }
+    let schema =
+        json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } });
+    let files = BTreeMap::from([
+        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
+        ("schema.json".to_owned(), schema.to_string().into_bytes()),
+        ("prompt.md".to_owned(), format!("Answer in the envelope.\n{prompt}").into_bytes()),
+    ]);
+    Arc::new(load(&Folder::memory(name, files)).unwrap_or_else(|error| panic!("{error:?}")))
+}
+
+fn part(number: usize) -> String {
+    format!("part-{number}")
+}
+
+/// Each part is fed by the one before.
+fn chain(size: usize) -> (Option<Value>, String) {
+    let requires: Vec<Value> = (0..size).map(|number| json!({ "name": part(number) })).collect();
+    let step = |number: usize| {
+        json!({ "from": part(number - 1), "to": part(number), "mapping": { "n": "$.data.n", "sure": "$.meta.confidence" },
+                "condition": "$.meta.confidence > 0.5 && exists($.data.n)" })
+    };
+    let last = json!({ "from": part(size - 1), "to": "output" });
+    let dataflow: Vec<Value> = (1..size).map(step).chain([last]).collect();
+    (Some(json!({ "requires": requires, "dataflow": dataflow })), String::new())
+}
+
+/// All parts get the input at once, and the answer is the list of what they say.
+fn fan(size: usize) -> (Option<Value>, String) {
+    let names: Vec<String> = (0..size).map(part).collect();
+    let requires: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
+    let dataflow = json!([{ "from": "input", "to": names, "mapping": { "text": "$.text" } },
+                          { "from": names, "to": "output", "aggregate": "array" }]);
+    (Some(json!({ "pattern": "parallel", "requires": requires, "dataflow": dataflow })), String::new())
+}
+
+/// Layers of ten, each fed by all of the layer before; declared backwards, so that nothing is ready where it stands.
+fn layers(size: usize) -> (Option<Value>, String) {
+    let names: Vec<String> = (0..size).map(part).collect();
+    let requires: Vec<Value> = names.iter().rev().map(|name| json!({ "name": name })).collect();
+    let layers: Vec<&[String]> = names.chunks(10).collect();
+    let between = layers.iter().zip(layers.iter().skip(1)).rev();
+    let mut dataflow: Vec<Value> =
+        between.map(|(from, to)| json!({ "from": from, "to": to, "aggregate": "merge" })).collect();
+    dataflow.push(json!({ "from": layers.last().unwrap(), "to": "output", "aggregate": "merge" }));
+    (Some(json!({ "pattern": "parallel", "requires": requires, "dataflow": dataflow })), String::new())
+}
+
+/// The prompt calls every part.
+fn calls(size: usize) -> (Option<Value>, String) {
+    let each = |number: usize| format!("@call:{}($INPUT) {{{{{}.data.n}}}}\n", part(number), part(number));
+    (None, (0..size).map(each).collect())
+}
+
+/// What a composition of so many parts looks like: its manifest, and the end of its prompt.
+type Shape = fn(usize) -> (Option<Value>, String);
+
+fn host(size: usize, shape: Shape) -> Host {
+    let mut modules: BTreeMap<String, Arc<Module>> =
+        (0..size).map(|number| (part(number), module(&part(number), None, ""))).collect();
+    let (composition, prompt) = shape(size);
+    modules.insert("main".to_owned(), module("main", composition, &prompt));
+    let reply =
+        r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"n":7,"rationale":"r"}}"#;
+    Host::new(Arc::new(Modules(modules)), Arc::new(Replay::text(reply)))
+}
+
+fn once(host: &Host, module: &str) {
+    let request = RunRequest::new(module, json!({ "text": "Some words." }));
+    let mut sink = NullSink;
+    let mut future = std::pin::pin!(run(host, request, &mut sink));
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(envelope) => assert!(envelope.ok(), "{envelope:?}"),
+        Poll::Pending => panic!("a saved reply waited for something"),
+    }
+}
+
+/// The time that this thread has had on a processor. What others do on a busy machine is not counted where the system
+/// tells; elsewhere it is the time that has passed.
+fn worked(since: Instant) -> f64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+    nanos.map_or_else(|| since.elapsed().as_secs_f64() * 1_000.0, |nanos| nanos as f64 / 1_000_000.0)
+}
+
+/// The mean of many rounds, in milliseconds; the more rounds, the shorter they are.
+fn mean(size: usize, mut work: impl FnMut()) -> f64 {
+    let (rounds, since) = (20_000 / size, Instant::now());
+    work();
+    let before = worked(since);
+    (0..rounds).for_each(|_| work());
+    (worked(since) - before) / rounds as f64
+}
+
+fn main() {
+    let shapes: [(&str, Shape); 4] = [("chain", chain), ("fan", fan), ("layers", layers), ("calls", calls)];
+    println!(
+        "{:8} {:>5} {:>10} {:>10} {:>12} {:>12} {:>6}",
+        "shape", "parts", "plan", "whole", "per part", "alone", "ratio"
+    );
+    for (name, shape) in shapes {
+        let mut ratios = BTreeMap::new();
+        for size in SIZES {
+            let host = host(size, shape);
+            let main = host.modules.module("main").unwrap();
+            let plan = mean(size, || assert!(overview(host.modules.as_ref(), &main).is_ok()));
+            let whole = mean(size, || once(&host, "main"));
+            let names: Vec<String> = (0..size).map(part).collect();
+            let alone = mean(size, || names.iter().for_each(|name| once(&host, name)));
+            let each = |time: f64| time * 1_000.0 / size as f64;
+            let (whole_each, alone_each) = (each(whole), each(alone));
+            println!(
+                "{name:8} {size:>5} {plan:>7.2} ms {whole:>7.2} ms {whole_each:>9.1} us {alone_each:>9.1} us {:>6.2}",
+                whole / alone
+            );
+            assert!(size != 50 || whole < 5.0, "50 parts have to be done in 5 ms");
+            ratios.insert(size, whole / alone);
+        }
+        let (few, many) = (ratios.get(&50).unwrap(), ratios.get(&500).unwrap());
+        assert!(
+            many / few < 1.5,
+            "{name}: {few:.2} times the bare runs of 50 parts, {many:.2} times those of 500"
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! The way of one item: from its words to its bytes, from its bytes to what they show, from there to the form that the
+//! provider takes. Every limit is looked at before the work that it limits. (SEC-002, MEDIA-004)
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use cognitive_contract::manifest::InputModality;
+use cognitive_contract::media::{
+    Category, Fitted, Form, Item, MediaLimits, MediaSource, MediaType, Reference, Source, Wanted,
+    decoded_length, judge, too_large,
+};
+use cognitive_contract::ports::Provider;
+use cognitive_contract::{ErrorCode, Failure, Module};
+use serde_json::json;
+
+use super::words::{Claim, claim, named_by_source, not_here, taken_by_module};
+use super::{Checked, Content, MediaNote};
+use crate::host::{Host, RunOptions};
+use crate::receipt::sha256;
+use crate::stages::requirements;
+
+/// What is needed to judge the items of one run.
+pub(super) struct Desk<'a> {
+    source: Option<&'a Arc<dyn MediaSource>>,
+    provider: &'a dyn Provider,
+    limits: &'a MediaLimits,
+    /// What the runtime takes; an operator may take less than it can.
+    offered: &'a [String],
+    taken: &'a [InputModality],
+    keep_metadata: bool,
+    /// Whether the books want the hash of items that the hash of the input covers already.
+    hash_all: bool,
+    module: &'a Module,
+    options: &'a RunOptions,
+}
+
+impl<'a> Desk<'a> {
+    pub(super) fn new(host: &'a Host, module: &'a Module, options: &'a RunOptions) -> Self {
+        Self {
+            source: host.media.as_ref(),
+            provider: host.provider.as_ref(),
+            limits: &host.media_limits,
+            offered: &host.capabilities.multimodal.input,
+            taken: &module.manifest.modalities.input,
+            keep_metadata: host.keep_metadata,
+            hash_all: options.receipt,
+            module,
+            options,
+        }
+    }
+
+    /// Judges all items by their words alone. The error names the item that it is about, if it is about one.
+    pub(super) fn admit<'i>(
+        &self,
+        items: &'i [Item<'i>],
+    ) -> Result<Vec<Claim>, (Option<&'i Item<'i>>, Failure)> {
+        if items.len() > self.limits.most {
+            let message =
+                format!("{} media items are sent, at most {} are taken", items.len(), self.limits.most);
+            let failure = Failure::new(ErrorCode::MediaTooLarge, message);
+            return Err((None, failure.suggest("Send fewer items, or several requests")));
+        }
+        let mut claims = Vec::with_capacity(items.len());
+        let mut inline = 0_u64;
+        for item in items {
+            let judged = claim(item, self.taken, self.options.remote).and_then(|claim| {
+                claim.map_or(self.anything(), |kind| self.taken_here(kind))?;
+                Ok(claim)
+            });
+            let claim = judged.map_err(|failure| (Some(item), failure))?;
+            if let (Source::Base64(text), Some(kind)) = (item.source, claim) {
+                let length = decoded_length(text);
+                let most = self.limits.bytes_of(kind.category());
+                if length > most {
+                    return Err((Some(item), too_large(kind.category(), length, most)));
+                }
+                inline = inline.saturating_add(length);
+            }
+            claims.push(claim);
+        }
+        self.within_total(inline).map_err(|failure| (None, failure))?;
+        Ok(claims)
+    }
+
+    /// Whether the items of the run are few enough bytes together. (S-28)
+    pub(super) fn within_total(&self, bytes: u64) -> Result<(), Failure> {
+        if bytes <= self.limits.together {
+            return Ok(());
+        }
+        let most = self.limits.together;
+        let message = format!("the media have more than {most} bytes together, no more are taken");
+        Err(Failure::new(ErrorCode::MediaTooLarge, message)
+            .with_detail("limit_bytes", json!(most))
+            .suggest("Send smaller items, or several requests"))
+    }
+
+    /// Whether there is any kind at all that module, runtime and provider take, for an item that does not say its own.
+    fn anything(&self) -> Result<(), Failure> {
+        let mut refused = None;
+        for category in Category::ALL.into_iter().filter(|category| category.is_in(self.taken)) {
+            match self.category_taken(category) {
+                Ok(()) => return Ok(()),
+                Err(failure) => refused = refused.or(Some(failure)),
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Whether module, runtime and provider take a type; in this order, so that the nearest reason is told.
+    fn taken_here(&self, kind: MediaType) -> Result<(), Failure> {
+        taken_by_module(kind, self.taken)?;
+        self.category_taken(kind.category())
+    }
+
+    fn category_taken(&self, category: Category) -> Result<(), Failure> {
+        if self.source.is_none() {
+            let refused = || not_here(category, "this runtime", &[]);
+            return if self.is_replayed() { Ok(()) } else { Err(refused()) };
+        }
+        if !self.offered.iter().any(|offered| offered == category.word()) {
+            let available: Vec<&str> = self.offered.iter().map(String::as_str).collect();
+            return Err(not_here(category, "this runtime", &available));
+        }
+        if category != Category::Document && self.form(category).is_none() {
+            let takes = |category: &Category| self.provider.takes(*category).is_some();
+            let available: Vec<&str> = Category::ALL.into_iter().filter(takes).map(Category::word).collect();
+            return Err(not_here(category, &format!("provider `{}`", self.provider.name()), &available));
+        }
+        Ok(())
+    }
+
+    /// A saved reply was written with its media; without a source they are not needed again.
+    fn is_replayed(&self) -> bool {
+        self.provider.capabilities().contains(&requirements::MEDIA)
+    }
+
+    fn form(&self, category: Category) -> Option<Form> {
+        let mut form = self.provider.takes(category)?;
+        form.keep_metadata |= self.keep_metadata;
+        Some(form)
+    }
+
+    /// Takes one item all the way.
+    pub(super) async fn check(&self, item: &Item<'_>, claim: Claim) -> Result<Checked, Failure> {
+        let Some(source) = self.source else { return unseen(item, claim) };
+        let (bytes, kind) = match item.source {
+            Source::Base64(text) => (decode(text)?, claim),
+            _ => self.load(source.as_ref(), item, claim).await?,
+        };
+        let kind = match kind {
+            Some(kind) => kind,
+            None => named_by_source(item, None, self.taken)?,
+        };
+        if let Some(checksum) = &item.checksum {
+            source.verify(bytes.clone(), checksum).await?;
+        }
+        let facts = source.examine(bytes.clone(), kind).await?;
+        judge(&facts, self.limits)?;
+        let is_inline = matches!(item.source, Source::Base64(_));
+        let mut note = MediaNote::new(item, "ok");
+        note.media_type = Some(facts.media_type.mime());
+        note.bytes = Some(facts.bytes);
+        note.sha256 = (!is_inline || self.hash_all).then(|| sha256(&[&bytes]));
+        let form = self.form(facts.media_type.category());
+        let fitted = source.fit(bytes.clone(), &facts, form.as_ref()).await?;
+        let content = match fitted {
+            Fitted::AsItIs if is_inline => Content::AsGiven(facts.media_type),
+            Fitted::AsItIs => Content::Base64(facts.media_type, encode(&bytes)),
+            Fitted::Changed { media_type, bytes } => {
+                note.status = "converted";
+                Content::Base64(media_type, encode(&bytes))
+            }
+            Fitted::Text(text) => {
+                note.status = "text";
+                Content::Text(text)
+            }
+        };
+        note.facts = Some(facts);
+        Ok(Checked { note, content })
+    }
+
+    /// Gets what the item refers to, and learns its type where it did not say.
+    async fn load(
+        &self,
+        source: &dyn MediaSource,
+        item: &Item<'_>,
+        claim: Claim,
+    ) -> Result<(Bytes, Claim), Failure> {
+        let reference = match item.source {
+            Source::Url(url) => Reference::Url(url),
+            Source::File(path) => Reference::File(path),
+            Source::Upload(id) | Source::Base64(id) => Reference::Upload(id),
+        };
+        let mut wanted = Wanted::new(reference, self.most_of(claim).min(self.limits.together));
+        wanted.remote = self.options.remote;
+        wanted.owner = self.options.user.as_deref();
+        wanted.folder = self.module.folder.as_deref();
+        let loaded = source.load(&wanted).await?;
+        let kind = match claim {
+            Some(kind) => kind,
+            None => named_by_source(item, loaded.media_type.as_deref(), self.taken)?,
+        };
+        self.taken_here(kind)?;
+        Ok((loaded.bytes, Some(kind)))
+    }
+
+    /// The most bytes that an item may have; that of the largest kind where the kind is not known yet.
+    fn most_of(&self, claim: Claim) -> u64 {
+        let of_module = Category::ALL.into_iter().filter(|category| category.is_in(self.taken));
+        match claim {
+            Some(kind) => self.limits.bytes_of(kind.category()),
+            None => of_module.map(|category| self.limits.bytes_of(category)).max().unwrap_or(0),
+        }
+    }
+}
+
+/// An item for a saved reply: its words are judged, its bytes are not needed.
+fn unseen(item: &Item<'_>, claim: Claim) -> Result<Checked, Failure> {
+    let mut note = MediaNote::new(item, "not_loaded");
+    note.media_type = claim.map(MediaType::mime);
+    if let Source::Base64(text) = item.source {
+        note.bytes = u64::try_from(decode(text)?.len()).ok();
+        note.status = "ok";
+    }
+    Ok(Checked { note, content: Content::Unseen })
+}
+
+/// The bytes of a base64 text: the standard alphabet, padding, and nothing else but line breaks. (MEDIA-010)
+fn decode(text: &str) -> Result<Bytes, Failure> {
+    // Line breaks are rare, so they are not looked for before they are in the way.
+    let decoded = STANDARD.decode(text).or_else(|first| match first {
+        _ if text.contains(BREAKS) => STANDARD.decode(text.replace(BREAKS, "")),
+        _ => Err(first),
+    });
+    decoded.map(Bytes::from).map_err(|_| {
+        let why = if text.starts_with("data:") { "it begins with `data:`" } else { "it is not valid base64" };
+        Failure::new(
+            ErrorCode::MediaDecodeFailed,
+            format!("the data of a media item cannot be decoded: {why}"),
+        )
+        .suggest("Send base64 in the standard alphabet, with padding and without a `data:` prefix")
+    })
+}
+
+/// What a base64 text may contain beside its digits.
+const BREAKS: [char; 2] = ['\r', '\n'];
+
+/// A base64 text without its line breaks; the same text if there are none.
+pub(super) fn without_breaks(text: String) -> String {
+    // In blocks, not letter by letter: a text of many megabytes is looked through as fast as memory allows.
+    let is_break = |byte: &u8| matches!(*byte, b'\r' | b'\n');
+    let mut blocks = text.as_bytes().chunks(4096);
+    let found = blocks.any(|block| block.iter().fold(false, |found, byte| found | is_break(byte)));
+    if found { text.replace(BREAKS, "") } else { text }
+}
+
+fn encode(bytes: &Bytes) -> Bytes {
+    Bytes::from(STANDARD.encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_010_base64_is_strict_except_for_line_breaks() {
+        assert_eq!(decode("QUJD").unwrap(), "ABC");
+        assert_eq!(decode("QU\r\nI=\n").unwrap(), "AB");
+        for broken in ["QUI", "QU I=", "QU-_", "data:image/png;base64,QUJD", "QQ=", "QR==", "@@@@", "QUI=\nQ"]
+        {
+            assert_eq!(decode(broken).unwrap_err().code(), ErrorCode::MediaDecodeFailed, "{broken}");
+        }
+    }
+}
