@@ -26,7 +26,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a module and print its envelope
-    Run(commands::run::RunArgs),
+    Run(Box<commands::run::RunArgs>),
     /// Show exactly what the model would get
     Prompt(commands::prompt::PromptArgs),
     /// Show the contract as a provider would be bound to it, and what gets lost
@@ -57,6 +57,11 @@ pub(crate) enum Command {
     Audit(commands::audit::AuditArgs),
     /// See, set and remove the context that is kept between runs
     Context(commands::context::ContextArgs),
+    /// Look at media as modules and providers would get them
+    Media(commands::media::MediaArgs),
+    /// Read one document from stdin; this program starts itself with it
+    #[command(hide = true, name = crate::media::WORKER)]
+    ReadDocument,
     /// Fetch, check and remove the weights of the embedded model
     Model(commands::model::ModelArgs),
     /// Serve modules over HTTP: one envelope or one stream for every request
@@ -113,7 +118,10 @@ mod tests {
         for page in [
             "README.md",
             "CONTRIBUTING.md",
+            "docs/composition.md",
+            "docs/context.md",
             "docs/errors.md",
+            "docs/media.md",
             "docs/serving.md",
             "docs/examples-and-evaluation.md",
         ] {

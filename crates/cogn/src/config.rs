@@ -30,6 +30,10 @@ pub struct Config {
     pub exec_min_confidence: Option<f64>,
     /// The books.
     pub audit: AuditConfig,
+    /// What context reaches a model.
+    pub context: ContextConfig,
+    /// What media may be, and where they may come from.
+    pub media: MediaConfig,
     /// What differs for single modules.
     pub modules: BTreeMap<String, ModuleConfig>,
 }
@@ -44,6 +48,48 @@ pub struct AuditConfig {
     pub payloads: Option<bool>,
     /// The database file.
     pub path: Option<PathBuf>,
+}
+
+/// What context reaches a model.
+#[derive(Debug, Clone, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct ContextConfig {
+    /// Names of members that are no secrets although they look like it, such as `keywords`.
+    pub not_secret: Option<Vec<String>>,
+}
+
+/// What media may be, and where they may come from.
+#[derive(Debug, Clone, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct MediaConfig {
+    /// Whether `http` addresses are fetched besides `https`.
+    pub allow_http: Option<bool>,
+    /// Origins inside the own network that are fetched from, such as `http://media.internal:9000`.
+    pub trusted_origins: Option<Vec<String>>,
+    /// Folders whose files callers from outside may name.
+    pub roots: Option<Vec<PathBuf>>,
+    /// The largest item, in units of 1,048,576 bytes.
+    pub max_size_mb: Option<u32>,
+    /// The shortest side of an image, in pixels.
+    pub shortest_side: Option<u32>,
+    /// Whether notes about an image, such as where it was taken, reach the model.
+    pub keep_metadata: Option<bool>,
+    /// The folder for uploads to the server.
+    pub uploads: Option<PathBuf>,
+}
+
+impl MediaConfig {
+    fn over(self, other: Self) -> Self {
+        Self {
+            allow_http: self.allow_http.or(other.allow_http),
+            trusted_origins: self.trusted_origins.or(other.trusted_origins),
+            roots: self.roots.or(other.roots),
+            max_size_mb: self.max_size_mb.or(other.max_size_mb),
+            shortest_side: self.shortest_side.or(other.shortest_side),
+            keep_metadata: self.keep_metadata.or(other.keep_metadata),
+            uploads: self.uploads.or(other.uploads),
+        }
+    }
 }
 
 /// What differs for one module.
@@ -85,6 +131,8 @@ impl Config {
                 payloads: self.audit.payloads.or(other.audit.payloads),
                 path: self.audit.path.or(other.audit.path),
             },
+            context: ContextConfig { not_secret: self.context.not_secret.or(other.context.not_secret) },
+            media: self.media.over(other.media),
             modules,
         }
     }

@@ -15,6 +15,7 @@ mod embedded;
 pub mod env_vars;
 pub mod eval;
 pub mod golden;
+mod media;
 pub mod printer;
 pub mod settings;
 mod view;
@@ -57,6 +58,8 @@ pub fn main() -> ExitCode {
         Command::Eval(args) => commands::eval::eval(args, &wiring::library(), &printer),
         Command::Audit(args) => books(|path| commands::audit::audit(args, path, &printer), &printer),
         Command::Context(args) => database(|path| commands::context::context(args, path, &printer), &printer),
+        Command::Media(args) => commands::media::media(args, &printer),
+        Command::ReadDocument => commands::media::read_document(),
         Command::Model(args) => commands::model::model(args, &wiring::environment, &printer),
         Command::Serve(args) => commands::serve::serve(args, &wiring::library(), &printer),
         Command::Capabilities => commands::capabilities::capabilities(&printer),

@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cognitive_contract::context::Sanitiser;
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{Confidence, ErrorCode, Failure};
 use cognitive_net::Kind;
 
-use crate::config::{Config, ModuleConfig};
+use crate::config::{Config, MediaConfig, ModuleConfig};
 use crate::env_vars;
 use crate::weights::SMOLLM2;
 
@@ -99,6 +100,10 @@ pub struct Settings {
     pub audit_payloads: bool,
     /// Whether weights must not be fetched.
     pub offline: bool,
+    /// Which members of context are kept from the model.
+    pub sanitiser: Sanitiser,
+    /// What media may be, and where they may come from.
+    pub media: MediaConfig,
 }
 
 /// Looks an environment variable up; an empty one is none.
@@ -136,8 +141,16 @@ impl Settings {
             database: database(config, environment),
             audit_payloads: config.audit.payloads.unwrap_or(false),
             offline: args.no_pull || offline(environment),
+            sanitiser: sanitiser(config),
+            media: config.media.clone(),
         })
     }
+}
+
+/// Which members of context are kept from the model. (CTX-041)
+#[must_use]
+pub fn sanitiser(config: &Config) -> Sanitiser {
+    Sanitiser::sparing(config.context.not_secret.iter().flatten())
 }
 
 /// Whether the environment forbids to fetch weights.

@@ -20,7 +20,7 @@ pub(crate) fn environment(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-fn home() -> Option<PathBuf> {
+pub(crate) fn home() -> Option<PathBuf> {
     env::var_os(env_vars::HOME).map(PathBuf::from).filter(|home| !home.as_os_str().is_empty())
 }
 
@@ -74,13 +74,6 @@ pub(crate) fn no_reply() -> Failure {
 pub(crate) fn must_fetch(settings: &Settings) -> bool {
     let Choice::Embedded { file } = &settings.provider else { return false };
     embedded::IN_THIS_BUILD && embedded::at_hand(file.as_deref(), &environment).is_none()
-}
-
-/// The books; the error says why there are none.
-pub(crate) fn audit(settings: &Settings) -> Result<Option<Arc<dyn AuditLog>>, String> {
-    let Some(path) = &settings.store else { return Ok(None) };
-    let store = Store::open(path).map_err(|error| error.to_string())?;
-    Ok(Some(Arc::new(store)))
 }
 
 /// Books and context, which are one file; the error says why there is neither. Where the books are switched off, the

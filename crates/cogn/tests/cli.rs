@@ -163,7 +163,7 @@ fn list_shows_what_can_be_run_and_what_is_broken() {
     assert!(line("code-reviewer").contains("bundled"));
     assert!(!output.out.contains('\u{1b}'), "a pipe gets no colour");
     let json = place.json(&["list", "--json"]);
-    assert_eq!(json.as_array().unwrap().len(), 13);
+    assert_eq!(json.as_array().unwrap().len(), 16);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn every_bundled_module_validates_strictly_from_the_command_line() {
     let place = Place::new();
     let output = place.run(&["validate", "--all", "--v22"]);
     assert_eq!(output.code, 0, "{}", output.out);
-    assert_eq!(output.out.matches("\nvalid").count(), 11);
+    assert_eq!(output.out.matches("\nvalid").count(), 14);
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn of_python(program: &str) -> Option<Command> {
 }
 
 // Requests that a machine makes up from `/openapi.json`: none of them breaks the server, every answer is as described.
-// Modules with media answer 501 until media are handled.
+// The embedded model takes no media, so modules that need them answer 501.
 #[test]
 fn requests_made_from_the_description_get_answers_as_described() {
     let server = Server::start(&[]);

@@ -212,3 +212,32 @@ fn s_46_the_same_input_is_answered_once_unless_asked_otherwise() {
     assert_eq!(ask(4, &[])["data"]["n"], 3, "what was asked anew is what is kept");
     assert_eq!(ask(5, &["--user", "ann"])["data"]["n"], 5, "every user has answers of his own");
 }
+
+// CTX-041: an operator can say which names only look like secrets; everything else stays redacted.
+#[test]
+fn ctx_041_names_that_only_look_like_secrets_can_be_spared() {
+    let home = Home::new();
+    let state = json!({ "keywords": ["zebra"], "api_key": "k-123" });
+    let input = json!({ "code": "x", "_context": { "session_state": state } }).to_string();
+    let asked = || home.any(&["prompt", "interactive-reviewer", "--input", &input, "--json"], "").1;
+    let usual = asked();
+    assert!(!usual.contains("zebra") && !usual.contains("k-123"), "{usual}");
+    std::fs::write(home.0.path().join("cognitive.yaml"), "context: {not_secret: [Keywords]}\n").unwrap();
+    let spared = asked();
+    assert!(spared.contains("zebra") && !spared.contains("k-123"), "{spared}");
+}
+
+// S-21: users of different tenants who have the same name share nothing.
+#[test]
+fn s_21_tenants_are_apart() {
+    let home = Home::new();
+    let of = |tenant: &'static str| ["--user", "ann", "--tenant", tenant];
+    home.cogn(&[&["set", "user_profile", r#"{"expertise_level":"expert"}"#], &of("north")[..]].concat(), "");
+    let get = |who: &[&str]| home.cogn(&[&["get", "user_profile"], who].concat(), "").0;
+    assert_eq!((get(&of("north")), get(&of("south")), get(&["--user", "ann"])), (0, 1, 1));
+    let asked = |tenant: &'static str| {
+        let args = [&["prompt", "adaptive-explainer", "--set", "code=x"], &of(tenant)[..]].concat();
+        home.any(&args, "").0
+    };
+    assert_eq!((asked("north"), asked("south")), (0, 1));
+}

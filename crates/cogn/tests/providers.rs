@@ -10,8 +10,12 @@ use tempfile::TempDir;
 
 #[path = "providers/faults.rs"]
 mod faults;
+#[path = "providers/media.rs"]
+mod media;
 #[path = "providers/stub.rs"]
 mod stub;
+#[path = "providers/tools.rs"]
+mod tools;
 
 use stub::{Act, Stub, good, streamed};
 
@@ -40,7 +44,8 @@ impl Run {
     fn cogn(&self, args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.home.path()).env_clear().env("HOME", self.home.path());
-        command.env("OPENAI_API_KEY", KEY).env("COGN_OFFLINE", "1");
+        command.env("OPENAI_API_KEY", KEY).env("ANTHROPIC_API_KEY", KEY).env("GEMINI_API_KEY", KEY);
+        command.env("COGN_OFFLINE", "1");
         if let Some(file) = self.trusted {
             command.env("SSL_CERT_FILE", file);
         }

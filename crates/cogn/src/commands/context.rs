@@ -40,6 +40,9 @@ struct Whose {
     /// The user that it belongs to; without, nobody's
     #[arg(long, value_name = "ID")]
     user: Option<String>,
+    /// The tenant of the user, where there are tenants
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
     /// The session that it is seen from
     #[arg(long, value_name = "ID")]
     session: Option<String>,
@@ -115,7 +118,7 @@ fn lasting(text: &str) -> Result<Ttl, String> {
 
 impl Whose {
     fn owner(&self) -> Owner {
-        Owner::user(self.user.as_deref())
+        Owner::new(self.tenant.as_deref(), self.user.as_deref())
     }
 
     /// Without a session everything of the user is meant, whatever session it is bound to.

@@ -14,7 +14,7 @@ use crate::embedded::Use;
 use crate::eval::{self, Case, Evaluation, Plan};
 use crate::printer::{Exit, Printer};
 use crate::settings::{ProviderArgs, Settings};
-use crate::{golden, wiring};
+use crate::{golden, media, wiring};
 
 /// Options of `eval`.
 #[derive(Debug, clap::Args)]
@@ -103,6 +103,7 @@ fn run(
     let mut host =
         Host::new(Arc::new(Shelf::new(library.clone())), wiring::provider(&settings, Use::OneByOne)?);
     host.gate = settings.gate;
+    media::give(&mut host, &settings.media, None)?;
     let progress = progress(printer, cases.len());
     let plan = Plan {
         module: args.module.clone(),

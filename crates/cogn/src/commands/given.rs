@@ -32,6 +32,12 @@ impl InputArgs {
         !named && self.input.is_none() && self.args.is_none() && self.set.is_empty()
     }
 
+    /// Whether anything was typed as input.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        self.file.is_some() || self.input.is_some() || self.args.is_some() || !self.set.is_empty()
+    }
+
     /// Gathers the input. What is wrong with its JSON is found later, in the order of the run.
     pub fn gather(&self) -> Result<RunInput, Failure> {
         if let Some(text) = &self.args {

@@ -1,8 +1,9 @@
 //! `cogn lower MODULE`: the contract as a provider or the embedded model is bound to it, and what got lost.
-//! Judges nothing; what is lost here is still validated in every answer.
+//! Judges nothing; what is lost here is still validated in every answer. The embedded model goes further and refuses a
+//! contract that it cannot keep; that is said first.
 
 use clap::ValueEnum;
-use cognitive_contract::lower::{Loss, Lowered, Target, lower as lowered};
+use cognitive_contract::lower::{Effect, Loss, Lowered, Target, lower as lowered};
 use cognitive_library::{Library, LoadError, load};
 
 use super::fail;
@@ -14,7 +15,7 @@ pub struct LowerArgs {
     /// Name of an installed module, or path of a folder
     module: String,
     /// Whose dialect to say it in
-    #[arg(long, value_enum, value_name = "TARGET")]
+    #[arg(long, alias = "for", value_enum, value_name = "TARGET")]
     target: Dialect,
     /// Print JSON: the schema together with the losses
     #[arg(long)]
@@ -33,6 +34,7 @@ enum Dialect {
     /// Ollama: `format`
     Ollama,
     /// The embedded model's own grammar
+    #[value(alias = "embedded")]
     Grammar,
 }
 
@@ -74,20 +76,39 @@ fn show_losses(lowered: &Lowered, printer: &Printer) {
         printer.err(format!("{HEAD}{target}{HEAD:#} can say all of this contract"));
         return;
     }
-    let count = lowered.losses.len();
-    let places = if count == 1 { "one place".to_owned() } else { format!("{count} places") };
-    printer.err(format!(
-        "{HEAD}{target}{HEAD:#} cannot say this contract in {places}; answers are still validated in full"
-    ));
-    let rows: Vec<Vec<String>> = lowered.losses.iter().map(row).collect();
+    printer.err(format!("{HEAD}{target}{HEAD:#} {}", summary(lowered)));
+    let (first, rest): (Vec<&Loss>, Vec<&Loss>) = lowered.losses.iter().partition(|loss| is_grave(loss));
+    let rows: Vec<Vec<String>> = first.into_iter().chain(rest).map(row).collect();
     for line in table(&rows) {
         printer.err(format!("  {line}"));
     }
 }
 
+/// What the losses mean for answers.
+fn summary(lowered: &Lowered) -> String {
+    let places = |count: usize| if count == 1 { "one place".to_owned() } else { format!("{count} places") };
+    let (losses, gaps) = (lowered.losses.len(), lowered.gaps().count());
+    match (lowered.target, gaps) {
+        (Target::Grammar, 0) => {
+            format!("says this contract more strictly in {}; whatever it writes obeys it", places(losses))
+        }
+        (Target::Grammar, gaps) => format!(
+            "cannot keep this contract in {}, so the embedded model refuses it; say it there in other keywords, or \
+             choose another provider",
+            places(gaps)
+        ),
+        _ => format!("cannot say this contract in {}; answers are still validated in full", places(losses)),
+    }
+}
+
+/// Whether an answer may break the contract by it, or there will be none.
+fn is_grave(loss: &Loss) -> bool {
+    matches!(loss.effect, Effect::Validity | Effect::Refused)
+}
+
 fn row(loss: &Loss) -> Vec<String> {
     let path = if loss.path.is_empty() { "/" } else { &loss.path };
-    let style = if loss.what.starts_with("refused") { DOUBT } else { FAINT };
+    let style = if is_grave(loss) { DOUBT } else { FAINT };
     vec![format!("{NOTE}{path}{NOTE:#}"), loss.keyword.clone(), format!("{style}{}{style:#}", loss.what)]
 }
 
@@ -108,7 +129,23 @@ mod tests {
 
     #[test]
     fn d_05_a_loss_at_the_top_has_a_path_to_show() {
-        let loss = Loss { path: String::new(), keyword: "oneOf".to_owned(), what: "weakened: x".to_owned() };
-        assert!(row(&loss)[0].contains('/'));
+        assert!(row(&loss(Effect::Validity))[0].contains('/'));
+    }
+
+    fn loss(effect: Effect) -> Loss {
+        Loss { path: String::new(), keyword: "oneOf".to_owned(), what: "weakened: x".to_owned(), effect }
+    }
+
+    #[test]
+    fn d_05_the_embedded_model_refuses_only_for_what_could_break_an_answer() {
+        let of = |target, effects: &[Effect]| {
+            let losses = effects.iter().map(|effect| loss(*effect)).collect();
+            summary(&Lowered { target, schema: serde_json::Value::Null, losses })
+        };
+        let harmless = [Effect::Tightened, Effect::Annotation];
+        assert!(of(Target::Grammar, &harmless).contains("obeys it"));
+        let grave = [Effect::Tightened, Effect::Validity];
+        assert!(of(Target::Grammar, &grave).starts_with("cannot keep this contract in one place, so"));
+        assert!(of(Target::OpenAi, &grave).contains("2 places; answers are still validated"));
     }
 }

@@ -1,6 +1,7 @@
 //! One file per command: its options, and one function that does it and says how it ended.
 //! No rule about modules or envelopes lives here.
 
+mod attach;
 pub mod audit;
 pub mod capabilities;
 pub mod check;
@@ -16,14 +17,17 @@ pub mod info;
 pub mod init;
 pub mod list;
 pub mod lower;
+pub mod media;
 pub mod migrate;
 pub mod model;
 pub mod prompt;
+pub mod rounds;
 pub mod run;
 pub mod schema;
 pub mod serve;
 mod stream;
 pub mod test;
+pub mod trace;
 pub mod validate;
 
 use cognitive_contract::Failure;

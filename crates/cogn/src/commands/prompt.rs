@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::fail;
 use super::given::InputArgs;
 use crate::printer::{Exit, FAINT, HEAD, Printer};
-use crate::wiring;
+use crate::{settings, wiring};
 
 /// Options of `prompt`.
 #[derive(Debug, clap::Args)]
@@ -24,6 +24,9 @@ pub struct PromptArgs {
     /// The user whose kept context would be read; without, nobody's
     #[arg(long, value_name = "ID")]
     user: Option<String>,
+    /// The tenant of the user, where there are tenants
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
     /// The session that it would be read from
     #[arg(long, value_name = "ID")]
     session: Option<String>,
@@ -39,8 +42,10 @@ pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
         let given = args.input.gather()?;
         let (store, clock, mut options) = (wiring::kept_context()?, Clock::new(), RunOptions::default());
         options.user.clone_from(&args.user);
+        options.tenant.clone_from(&args.tenant);
         options.session.clone_from(&args.session);
-        let memory = Memory::new(store.as_deref(), &clock, &options);
+        let sanitiser = settings::sanitiser(&wiring::config()?);
+        let memory = Memory::new(store.as_deref(), &clock, &options).with_sanitiser(sanitiser);
         cognitive_runtime::preview(&module, &given, enforcement, Some(&memory))
     });
     let preview = match built {

@@ -5,17 +5,23 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cognitive_contract::compose::Repeat;
 use cognitive_contract::ports::{Event, EventSink, NullSink, Provider};
+use cognitive_contract::trace::{PartState, Trace};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Warning};
 use cognitive_library::{Library, Shelf};
+use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Clock, Host, Memory, Replay, RunOptions, RunRequest, preview};
 
+use super::attach;
 use super::given::{InputArgs, read_text};
+use super::rounds::RepeatArgs;
 use super::stream::{self, Form};
+use super::trace::{self, Keeper};
 use crate::embedded::Use;
 use crate::printer::{Exit, FAINT, Printer};
 use crate::settings::{Choice, ProviderArgs, Settings};
-use crate::{embedded, view, wiring};
+use crate::{embedded, media, view, wiring};
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
@@ -25,6 +31,12 @@ pub struct RunArgs {
     module: String,
     #[command(flatten)]
     input: InputArgs,
+    /// A file or an address for the member of the input that takes media; repeatable
+    #[arg(long, value_name = "FILE|URL", conflicts_with = "args")]
+    media: Vec<String>,
+    /// Write media of the answer to files in this folder instead of printing them
+    #[arg(long, value_name = "DIR", conflicts_with = "stream")]
+    media_out: Option<PathBuf>,
     #[command(flatten)]
     provider: ProviderArgs,
     /// File with a saved reply for `--provider replay`; `-` reads stdin
@@ -42,15 +54,25 @@ pub struct RunArgs {
     /// Print the answer while it is written: one chunk per line, or as text for people
     #[arg(
         long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true,
-        default_missing_value = "ndjson", conflicts_with_all = ["pretty", "view"]
+        default_missing_value = "ndjson", conflicts_with_all = ["pretty", "view", "until"]
     )]
     stream: Option<Form>,
+    #[command(flatten)]
+    repeat: RepeatArgs,
+    /// Show on stderr which modules ran, and what each of them took and cost
+    #[arg(
+        long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "tree"
+    )]
+    trace: Option<trace::Form>,
     /// Let the model go on also when its answer cannot become valid any more
     #[arg(long)]
     no_fuse: bool,
     /// The user whose context is read and kept; without, nobody's
     #[arg(long, value_name = "ID")]
     user: Option<String>,
+    /// The tenant of the user, where there are tenants
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
     /// The session that context is read from and kept for
     #[arg(long, value_name = "ID")]
     session: Option<String>,
@@ -64,20 +86,24 @@ pub struct RunArgs {
 
 /// Runs and prints the envelope; the exit code says whether it is a success, 130 that it was cancelled.
 pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
-    let (envelope, cancelled) = match (prepare(args, library), args.stream) {
+    let (envelope, cancelled, trace) = match (prepare(args, library), args.stream) {
         (prepared, Some(form)) => stream::run(prepared, form, &args.module, printer),
-        (Ok((host, request)), None) => execute(&host, request, printer),
+        (Ok((host, request)), None) => execute(&host, request, args.repeat.repeat().as_ref(), printer),
         // Before a run there is one thing that Ctrl-C can interrupt: the fetching of weights.
         (Err(failure), None) => {
             let cancelled = failure.code() == ErrorCode::StreamInterrupted;
-            (failure.into_envelope(), cancelled)
+            (failure.into_envelope(), cancelled, None)
         }
     };
-    let text =
-        if args.pretty { serde_json::to_string_pretty(&envelope) } else { serde_json::to_string(&envelope) };
-    let text = text.unwrap_or_default();
+    let text = match printed(args, &envelope) {
+        Ok(text) => text,
+        Err(failure) => return super::fail(&failure, printer),
+    };
     if args.stream.is_none() {
         show(args, &envelope, &text, printer);
+    }
+    if let (Some(form), Some(trace)) = (args.trace, &trace) {
+        trace::show(trace, form, printer);
     }
     let written =
         args.output.as_ref().map(|path| fs::write(path, text + "\n").map_err(|error| (path, error)));
@@ -91,6 +117,19 @@ pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
         (false, true) => Exit::Good,
         (false, false) => Exit::Bad,
     }
+}
+
+/// The envelope as text, its media in files if they are to be.
+fn printed(args: &RunArgs, envelope: &Envelope) -> Result<String, Failure> {
+    let Some(folder) = &args.media_out else { return Ok(as_text(args, envelope)) };
+    let mut shown = serde_json::to_value(envelope).unwrap_or_default();
+    attach::store(&mut shown, folder)?;
+    Ok(as_text(args, &shown))
+}
+
+fn as_text(args: &RunArgs, shown: &impl serde::Serialize) -> String {
+    let text = if args.pretty { serde_json::to_string_pretty(shown) } else { serde_json::to_string(shown) };
+    text.unwrap_or_default()
 }
 
 fn show(args: &RunArgs, envelope: &Envelope, text: &str, printer: &Printer) {
@@ -119,9 +158,10 @@ fn prepare(args: &RunArgs, library: &Library) -> Result<(Host, RunRequest), Fail
         return Err(failure.suggest("Put one of them into a file"));
     }
     let mut request = RunRequest::new(&args.module, serde_json::Value::Null);
-    request.input = args.input.gather()?;
+    request.input = input(args, library)?;
     request.options = options(args, &settings);
-    let kept = wiring::memory(&settings, args.user.is_some() || args.session.is_some());
+    let kept =
+        wiring::memory(&settings, args.user.is_some() || args.tenant.is_some() || args.session.is_some());
     let kept = kept.unwrap_or_else(|reason| {
         let message = format!("the run is not recorded, and context is not kept: {reason}");
         request.options.warnings.push(Warning::new("AUDIT", message));
@@ -139,10 +179,26 @@ fn prepare(args: &RunArgs, library: &Library) -> Result<(Host, RunRequest), Fail
     };
     let mut host = Host::new(Arc::new(Shelf::new(library.clone())), provider);
     host.gate = settings.gate;
+    host.sanitiser = settings.sanitiser.clone();
     host.audit_payloads = settings.audit_payloads;
     host.audit = kept.audit;
     host.context = kept.context;
+    media::give(&mut host, &settings.media, None)?;
     Ok((host, request))
+}
+
+/// What was typed as input, with the media that go into it.
+fn input(args: &RunArgs, library: &Library) -> Result<RunInput, Failure> {
+    if args.media.is_empty() {
+        return args.input.gather();
+    }
+    // Media alone are an input too; nobody has to close stdin for that.
+    let given = if args.input.is_given() {
+        args.input.gather()?
+    } else {
+        RunInput::Json(serde_json::Value::Object(serde_json::Map::new()))
+    };
+    attach::attach(&library.load(&args.module)?, given, &args.media)
 }
 
 fn enforcement(args: &RunArgs) -> Enforcement {
@@ -160,6 +216,7 @@ fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
     options.max_output_tokens = settings.max_tokens;
     options.fuse = !args.no_fuse;
     options.user.clone_from(&args.user);
+    options.tenant.clone_from(&args.tenant);
     options.session.clone_from(&args.session);
     options.no_cache = args.no_cache;
     if args.stream.is_some() && options.timeout == RunOptions::default().timeout {
@@ -169,12 +226,17 @@ fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
 }
 
 /// Runs to the end or to the first Ctrl-C; dropping the run closes its connection.
-fn execute(host: &Host, request: RunRequest, printer: &Printer) -> (Envelope, bool) {
+fn execute(
+    host: &Host,
+    request: RunRequest,
+    repeat: Option<&Repeat>,
+    printer: &Printer,
+) -> (Envelope, bool, Option<Trace>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else {
         let failure =
             Failure::new(ErrorCode::InternalError, "the system gives no threads or files to run with");
-        return (failure.into_envelope(), false);
+        return (failure.into_envelope(), false, None);
     };
     runtime.block_on(async {
         let mut progress = Progress::new(printer);
@@ -189,8 +251,12 @@ fn execute(host: &Host, request: RunRequest, printer: &Printer) -> (Envelope, bo
             cancelled.set(true);
             by_the_user()
         };
-        let envelope = cognitive_runtime::run_until(host, request, sink, stop).await;
-        (envelope, cancelled.get())
+        let mut keeper = Keeper::new(sink);
+        let envelope = match repeat {
+            Some(repeat) => cognitive_runtime::repeat_until(host, request, repeat, &mut keeper, stop).await,
+            None => cognitive_runtime::run_until(host, request, &mut keeper, stop).await,
+        };
+        (envelope, cancelled.get(), keeper.into_trace())
     })
 }
 
@@ -220,6 +286,7 @@ impl EventSink for Progress {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Stage(stage) => self.0.set_message(stage),
+            Event::Part(part) if part.state == PartState::Started => self.0.set_message(part.path.to_owned()),
             Event::Finished(_) => self.0.finish_and_clear(),
             _ => {}
         }

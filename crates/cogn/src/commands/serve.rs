@@ -7,11 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
+use cognitive_contract::media::UploadStore;
 use cognitive_contract::ports::AuditLog;
+use cognitive_contract::span::SpanSink;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_http::config::AccessLog;
 use cognitive_http::{AccessRecord, ApiKey, App, ServerConfig};
 use cognitive_library::{Library, Shelf};
+use cognitive_net::{SpanExporter, SpanWorker};
 use cognitive_runtime::Host;
 use cognitive_store::Background;
 use tokio::net::TcpListener;
@@ -19,13 +22,18 @@ use tokio::net::TcpListener;
 use super::fail;
 use crate::embedded::Use;
 use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer};
-use crate::settings::{ProviderArgs, Settings};
-use crate::{env_vars, wiring};
+use crate::settings::{Choice, ProviderArgs, Settings};
+use crate::{env_vars, media, wiring};
 
 /// Lines of the access log that may wait to be written.
 const LINES: usize = 4_096;
 /// How long the process waits for the last of them.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How long it waits for the collector to take the last spans.
+const LAST_SPANS: Duration = Duration::from_secs(2);
+/// Connections of one address to a server that others can reach.
+const PER_ADDRESS: usize = 256;
 
 /// How often the files of a module are looked at, at most. Nobody saves and asks faster than this.
 const LOOK: Duration = Duration::from_millis(100);
@@ -51,6 +59,9 @@ pub struct ServeArgs {
     /// Streams at once per client; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 4)]
     streams: usize,
+    /// Connections at once per address; 0 is no limit. Without it 256, or no limit on this machine's own address
+    #[arg(long, value_name = "N")]
+    per_address: Option<usize>,
     /// The largest body, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 2)]
     max_body: usize,
@@ -60,6 +71,9 @@ pub struct ServeArgs {
     /// Seconds that open streams may take when the server stops
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     drain: u64,
+    /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// Write no access log
     #[arg(long)]
     quiet: bool,
@@ -74,13 +88,17 @@ pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
         Ok(prepared) => prepared,
         Err(failure) => return fail(&failure, printer),
     };
+    let tracing = match tracing(args, &mut config) {
+        Ok(tracing) => tracing,
+        Err(failure) => return fail(&failure, printer),
+    };
     let writer = log.map(|(log, writer)| {
         config.log = Some(log);
         writer
     });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     // The runtime goes here, and with it whoever could still write to the log.
-    let outcome = runtime.and_then(|runtime| runtime.block_on(listen(args, host, config, printer)));
+    let outcome = runtime.and_then(|runtime| runtime.block_on(listen(args, host, config, tracing, printer)));
     // A pipe that nobody reads must not keep the process from ending.
     let written =
         writer.is_none_or(|done| done.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Disconnected));
@@ -103,6 +121,7 @@ async fn listen(
     args: &ServeArgs,
     host: Host,
     config: ServerConfig,
+    tracing: Option<Tracing>,
     printer: &Printer,
 ) -> std::io::Result<()> {
     let listener = TcpListener::bind((args.host, args.port)).await?;
@@ -112,8 +131,29 @@ async fn listen(
     printer.err(format!(
         "{GOOD}listening{GOOD:#} on {NOTE}http://{address}{NOTE:#}, {FAINT}docs at /docs{FAINT:#}"
     ));
+    let tracing = tracing.map(|(exporter, worker)| (exporter, tokio::spawn(worker.run())));
     cognitive_http::serve(App::new(host, config), listener, stop).await;
+    if let Some((exporter, worker)) = tracing {
+        // A collector that is away must not keep the process from ending.
+        let sent = async {
+            exporter.stop().await;
+            let _ = worker.await;
+        };
+        let _ = tokio::time::timeout(LAST_SPANS, sent).await;
+    }
     Ok(())
+}
+
+type Tracing = (Arc<SpanExporter>, SpanWorker);
+
+/// The way to the collector, if there is one.
+fn tracing(args: &ServeArgs, config: &mut ServerConfig) -> Result<Option<Tracing>, Failure> {
+    let Some(address) = &args.otlp else { return Ok(None) };
+    let (exporter, worker) = cognitive_net::span_exporter(address).map_err(|error| {
+        Failure::new(ErrorCode::InvalidInput, error.to_string()).suggest("Use `--otlp http://127.0.0.1:4318`")
+    })?;
+    config.spans = Some(Arc::clone(&exporter) as Arc<dyn SpanSink>);
+    Ok(Some((exporter, worker)))
 }
 
 /// Resolves on Ctrl-C and, where there is one, on SIGTERM.
@@ -144,18 +184,32 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
         wiring::provider(&settings, Use::Server)?,
     );
     host.gate = settings.gate;
+    host.sanitiser = settings.sanitiser.clone();
     host.audit_payloads = settings.audit_payloads;
-    match wiring::audit(&settings) {
-        Ok(books) => host.audit = books.map(in_background).transpose()?,
-        Err(reason) => printer.warning(&format!("runs are not recorded: {reason}")),
+    match wiring::memory(&settings, true) {
+        Ok(kept) => {
+            host.audit = kept.audit.map(in_background).transpose()?;
+            host.context = kept.context;
+        }
+        Err(reason) => {
+            printer.warning(&format!("runs are not recorded, and context is not kept: {reason}"));
+        }
     }
+    let uploads = media::uploads(&settings.media, wiring::home())?;
+    media::give(&mut host, &settings.media, uploads.clone())?;
     let mut config = ServerConfig::default();
     config.keys = keys;
+    config.uploads = uploads.map(|uploads| Arc::new(uploads) as Arc<dyn UploadStore>);
     config.cors.clone_from(&args.cors);
     config.runs_per_minute = args.rate;
     config.streams_per_client = args.streams;
+    let per_address = if args.host.is_loopback() { 0 } else { PER_ADDRESS };
+    config.connections_per_address = args.per_address.unwrap_or(per_address);
     config.body_limit = args.max_body.saturating_mul(1 << 20);
     config.call_timeout = settings.timeout;
+    if let Choice::Service { kind, model, .. } = &settings.provider {
+        config.model = model.clone().or_else(|| kind.default_model().map(str::to_owned));
+    }
     config.grace = Duration::from_secs(args.grace);
     config.drain = Duration::from_secs(args.drain);
     Ok((host, config))

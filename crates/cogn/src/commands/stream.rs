@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use cognitive_contract::ports::{Event, EventSink};
 use cognitive_contract::stream::Chunk;
+use cognitive_contract::trace::{PartEvent, PartState, Trace};
 use cognitive_contract::{Envelope, ErrorCode, Failure};
 use cognitive_runtime::{Delivery, Host, RunRequest, Stream};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::run::by_the_user;
+use super::trace::Keeper;
 use crate::printer::Printer;
 use crate::view;
 
@@ -55,7 +57,7 @@ pub(super) fn run(
     form: Form,
     module: &str,
     printer: &Printer,
-) -> (Envelope, bool) {
+) -> (Envelope, bool, Option<Trace>) {
     let clock = Clock::new();
     let show = |chunk: Chunk| {
         clock.sent();
@@ -65,10 +67,10 @@ pub(super) fn run(
         }
     };
     let mut stream = Stream::new(show);
-    let (envelope, whole, cancelled) = match prepared {
+    let (envelope, whole, cancelled, trace) = match prepared {
         Err(failure) => {
             let cancelled = failure.code() == ErrorCode::StreamInterrupted;
-            (stream.fail(failure), false, cancelled)
+            (stream.fail(failure), false, cancelled, None)
         }
         Ok((host, request)) => execute(&mut stream, &host, request, &clock, form, printer),
     };
@@ -82,7 +84,7 @@ pub(super) fn run(
             }
         }
     }
-    (envelope, cancelled)
+    (envelope, cancelled, trace)
 }
 
 fn execute(
@@ -92,12 +94,12 @@ fn execute(
     clock: &Clock,
     form: Form,
     printer: &Printer,
-) -> (Envelope, bool, bool) {
+) -> (Envelope, bool, bool, Option<Trace>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else {
         let failure =
             Failure::new(ErrorCode::InternalError, "the system gives no threads or files to run with");
-        return (stream.fail(failure), false, false);
+        return (stream.fail(failure), false, false, None);
     };
     let beat = || {
         if form == Form::Ndjson {
@@ -116,9 +118,10 @@ fn execute(
                 }
             }
         };
-        let delivery = stream.run_until(host, request, &mut ears, stop).await;
+        let mut keeper = Keeper::new(&mut ears);
+        let delivery = stream.run_until(host, request, &mut keeper, stop).await;
         let whole = matches!(delivery, Delivery::Whole(_));
-        (delivery.into_envelope(), whole, cancelled.get())
+        (delivery.into_envelope(), whole, cancelled.get(), keeper.into_trace())
     })
 }
 
@@ -195,7 +198,9 @@ struct Ears<'a>(&'a Clock);
 impl EventSink for Ears<'_> {
     fn event(&mut self, event: Event<'_>) {
         match event {
-            Event::Text(_) => self.0.spoken.store(true, Ordering::Relaxed),
+            Event::Text(_) | Event::Part(PartEvent { state: PartState::Speaks, .. }) => {
+                self.0.spoken.store(true, Ordering::Relaxed);
+            }
             // Every call has the whole time to begin.
             Event::Stage(_) => self.0.spoken.store(false, Ordering::Relaxed),
             _ => {}

@@ -58,7 +58,7 @@ pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
         (false, true) => Source::Live,
         (false, false) => Source::Recorded,
     };
-    let options = Options { source, coverage: args.coverage, ..Options::default() };
+    let options = Options { source, coverage: args.coverage, library: library.clone(), ..Options::default() };
     let mut report = match run(args, &subjects, options) {
         Ok(report) => report,
         Err(failure) => {

@@ -20,6 +20,8 @@ pub(crate) struct Act {
     /// Status line and headers; nothing is said without them.
     head: Option<String>,
     body: String,
+    /// Whether each letter of the body stands for one byte.
+    latin: bool,
     then: Then,
 }
 
@@ -42,7 +44,18 @@ impl Act {
     /// A whole answer.
     pub(crate) fn reply(status: u16, headers: &str, body: impl Into<String>) -> Self {
         let head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\n{headers}");
-        Self { head: Some(head), body: body.into(), then: Then::End }
+        Self { head: Some(head), body: body.into(), latin: false, then: Then::End }
+    }
+
+    /// An answer in bytes, each given as the letter with its number.
+    pub(crate) fn latin(status: u16, headers: &str, body: String) -> Self {
+        Self { latin: true, ..Self::reply(status, headers, body) }
+    }
+
+    /// The body as it is sent.
+    fn bytes(&self) -> Vec<u8> {
+        let byte = |letter: char| u8::try_from(u32::from(letter)).unwrap();
+        if self.latin { self.body.chars().map(byte).collect() } else { self.body.clone().into_bytes() }
     }
 
     /// An answer in events.
@@ -58,7 +71,7 @@ impl Act {
 
     /// No answer at all.
     pub(crate) fn nothing(then: Then) -> Self {
-        Self { head: None, body: String::new(), then }
+        Self { head: None, body: String::new(), latin: false, then }
     }
 
     pub(crate) fn then(mut self, then: Then) -> Self {
@@ -69,8 +82,8 @@ impl Act {
     /// The answer as it is sent. A body that never ends has no length; one that breaks off announced more.
     fn opening(&self) -> Option<String> {
         let length = match self.then {
-            Then::End => self.body.len(),
-            _ => self.body.len() + 1_000_000_000,
+            Then::End => self.bytes().len(),
+            _ => self.bytes().len() + 1_000_000_000,
         };
         self.head.as_ref().map(|head| format!("{head}content-length: {length}\r\n\r\n"))
     }
@@ -185,13 +198,13 @@ fn converse<S: Read + Write>(stream: &mut S, act: &Act, asked: &Asked) -> std::i
         return if act.then == Then::Silence { until_the_client_leaves(stream) } else { Ok(()) };
     };
     stream.write_all(opening.as_bytes())?;
-    stream.write_all(act.body.as_bytes())?;
+    stream.write_all(&act.bytes())?;
     stream.flush()?;
     match act.then {
         Then::End | Then::Close | Then::Reset => Ok(()),
         Then::Silence => until_the_client_leaves(stream),
         Then::Repeat => loop {
-            stream.write_all(act.body.as_bytes())?;
+            stream.write_all(&act.bytes())?;
         },
     }
 }

@@ -61,7 +61,8 @@ pub(super) fn check_stream(given: Given<'_>) -> Outcome {
 /// What this runtime says of itself.
 #[expect(clippy::unnecessary_wraps, reason = "operations stand in one table")]
 pub(super) fn get_capabilities(_: Given<'_>) -> Outcome {
-    let capabilities = cognitive_contract::Capabilities::default();
+    let mut capabilities = cognitive_contract::Capabilities::default();
+    capabilities.take_media(&cognitive_contract::media::MediaLimits::default());
     Ok(json!({ "capabilities": cognitive_runtime::declaration(&capabilities) }))
 }
 

@@ -17,7 +17,7 @@ pub(super) fn prepare_context(given: Given<'_>) -> Outcome {
     let module = module(given)?;
     let input = given.value("input")?;
     let before = input.clone();
-    Ok(match prepare(&module, input, &Sanitiser::default(), Enforcement::Full) {
+    Ok(match prepare(&module, input.clone(), &Sanitiser::default(), Enforcement::Full) {
         Ok(prepared) => json!({ "context": prepared.context(), "input_unchanged": *input == before }),
         Err(failure) => json!({ "error": { "code": failure.code() }, "input_unchanged": *input == before }),
     })

@@ -1,13 +1,15 @@
 //! The files of a vector as a module folder in memory.
-//! Writes nothing to disk. Takes text and JSON; a case with binary files is about media, and those are not built.
+//! Writes nothing to disk. Takes text, JSON and base64.
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cognitive_contract::Module;
 use cognitive_library::{Folder, LoadError, load};
 use serde_json::{Map, Value};
 
-use super::{Given, MEDIA, Stop, broken};
+use super::{Given, Stop, broken};
 
 /// Path → content.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
@@ -22,11 +24,16 @@ pub(super) fn files(map: &Map<String, Value>) -> Result<Files, Stop> {
 
 fn content(value: &Value) -> Result<Vec<u8>, Stop> {
     let only = |name: &str| value.as_object().filter(|members| members.len() == 1)?.get(name)?.as_str();
-    if only("base64").is_some() {
-        return Err(Stop::NotBuilt(MEDIA));
+    if let Some(text) = only("base64") {
+        return bytes(text);
     }
     let text = value.as_str().or_else(|| only("$raw"));
     Ok(text.map_or_else(|| value.to_string(), str::to_owned).into_bytes())
+}
+
+/// Bytes that a case gives as base64.
+pub(super) fn bytes(text: &str) -> Result<Vec<u8>, Stop> {
+    STANDARD.decode(text).map_err(|error| broken(format!("no base64: {error}")))
 }
 
 /// A folder with these files.
@@ -76,8 +83,10 @@ mod tests {
     }
 
     #[test]
-    fn binary_files_are_not_built() {
-        let map = json!({ "a.png": { "base64": "AA==" } });
-        assert_eq!(files(map.as_object().unwrap()), Err(Stop::NotBuilt(MEDIA)));
+    fn contents_can_be_bytes() {
+        let map = json!({ "a.png": { "base64": "AP8=" } });
+        assert_eq!(files(map.as_object().unwrap()).unwrap()["a.png"], [0, 255]);
+        let broken = json!({ "a.png": { "base64": "?" } });
+        assert!(matches!(files(broken.as_object().unwrap()), Err(Stop::Broken(_))));
     }
 }

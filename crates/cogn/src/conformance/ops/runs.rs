@@ -1,14 +1,13 @@
 //! Operations that go through the pipeline: a whole run with a scripted model, and the rendering of prompts.
-//! Asks no real model, waits for nothing and fetches nothing.
+//! Asks no real model and fetches nothing.
 
 use std::future::Future;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
-use cognitive_contract::manifest::{InputModality, OutputModality};
+use cognitive_contract::media::MediaLimits;
 use cognitive_contract::ports::{NullSink, ProviderError};
 use cognitive_contract::stream::{assemble, check_log};
-use cognitive_contract::{Failure, Manifest, Module};
+use cognitive_contract::{Failure, Module};
 use cognitive_library::{Folder, Library, LoadError, load};
 use cognitive_runtime::compose::Results;
 use cognitive_runtime::host::ModuleSource;
@@ -16,40 +15,36 @@ use cognitive_runtime::stages::prompt::{Values, render};
 use cognitive_runtime::{Delivery, Host, Replay, RunRequest, run as run_module, stream as stream_module};
 use serde_json::{Value, json};
 
-use super::{CAPABILITIES, Given, MEDIA, Outcome, Stop, broken, files, json_of};
+use super::media::{self, Web};
+use super::{Given, Outcome, Stop, broken, files, json_of};
 
 /// Runs a module with a model that says what the case wants it to say.
 pub(super) fn run(given: Given<'_>) -> Outcome {
     let module = given.below("module")?;
-    let folder = files::module_folder(module)?;
-    needs(given, folder.as_ref())?;
     let provider = Arc::new(model(given.below("model")?)?);
-    let (modules, name): (Arc<dyn ModuleSource>, &str) = match folder {
+    let (modules, name): (Arc<dyn ModuleSource>, &str) = match files::module_folder(module)? {
         Some(folder) => (Arc::new(One(folder)), "sample"),
         None => (Arc::new(Library::default()), module.text("name")?),
     };
-    let host = Host::new(modules, provider.clone());
+    let (host, web) = host(given, modules, provider.clone())?;
     let request = RunRequest::new(name, given.value("input")?.clone());
-    let envelope = now(run_module(&host, request, &mut NullSink))
-        .ok_or_else(|| broken("the run waited for something although the model never does"))?;
-    Ok(json!({ "envelope": json_of(&envelope)?, "provider_calls": provider.calls(), "fetches": 0 }))
+    let envelope = wait(run_module(&host, request, &mut NullSink))?;
+    Ok(json!({
+        "envelope": json_of(&envelope)?,
+        "provider_calls": provider.calls(),
+        "fetches": web.fetches(),
+    }))
 }
 
 /// The same as a stream: its chunks and what a reader makes of them, or the envelope where the answer came whole.
 pub(super) fn run_stream(given: Given<'_>) -> Outcome {
     let folder =
         files::module_folder(given.below("module")?)?.ok_or_else(|| broken("the case has no module"))?;
-    needs_of_module(&folder)?;
     let provider = Arc::new(model(given.below("model")?)?);
-    let mut host = Host::new(Arc::new(One(folder)), provider.clone());
-    if let Some(capabilities) = given.get("capabilities") {
-        host.capabilities = serde_json::from_value(capabilities.clone())
-            .map_err(|error| broken(format!("no capabilities: {error}")))?;
-    }
+    let (host, _) = host(given, Arc::new(One(folder)), provider.clone())?;
     let request = RunRequest::new("sample", given.value("input")?.clone());
     let mut sent = Vec::new();
-    let delivery = now(stream_module(&host, request, |chunk| sent.push(chunk)))
-        .ok_or_else(|| broken("the run waited for something although the model never does"))?;
+    let delivery = wait(stream_module(&host, request, |chunk| sent.push(chunk)))?;
     if let Delivery::Whole(envelope) = delivery {
         return Ok(json!({ "envelope": json_of(&envelope)?, "provider_calls": provider.calls() }));
     }
@@ -63,28 +58,24 @@ pub(super) fn run_stream(given: Given<'_>) -> Outcome {
     }))
 }
 
-/// Refuses runs that would need what is not built: their result would say nothing.
-fn needs(given: Given<'_>, folder: Option<&Folder>) -> Result<(), Stop> {
-    if given.get("capabilities").is_some() {
-        return Err(Stop::NotBuilt(CAPABILITIES));
+/// The surroundings of a run: real media, except that addresses lead nowhere but to what the case says.
+fn host(
+    given: Given<'_>,
+    modules: Arc<dyn ModuleSource>,
+    provider: Arc<Replay>,
+) -> Result<(Host, Arc<Web>), Stop> {
+    let web = Arc::new(Web::of(given)?);
+    let mut host = Host::new(modules, provider);
+    host.take_media(media::source(&web), MediaLimits::default());
+    if let Some(capabilities) = given.get("capabilities") {
+        host.capabilities = serde_json::from_value(capabilities.clone())
+            .map_err(|error| broken(format!("no capabilities: {error}")))?;
     }
-    if given.get("http").is_some() {
-        return Err(Stop::NotBuilt(MEDIA));
-    }
-    folder.map_or(Ok(()), needs_of_module)
-}
-
-fn needs_of_module(folder: &Folder) -> Result<(), Stop> {
-    // A module that does not load is told so by the run itself.
-    let Ok(module) = load(folder) else { return Ok(()) };
-    let Manifest { modalities, .. } = &module.manifest;
-    let takes_media = modalities.input.iter().any(|kind| *kind != InputModality::Text);
-    let gives_media = modalities.output.iter().any(|kind| *kind != OutputModality::Text);
-    if takes_media || gives_media { Err(Stop::NotBuilt(MEDIA)) } else { Ok(()) }
+    Ok((host, web))
 }
 
 /// The one module of a case, whatever it is called.
-struct One(Folder);
+pub(super) struct One(pub(super) Folder);
 
 impl ModuleSource for One {
     fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
@@ -92,13 +83,11 @@ impl ModuleSource for One {
     }
 }
 
-/// A scripted model never waits, so one poll is a whole run. `None` if it was not.
-fn now<T>(future: impl Future<Output = T>) -> Option<T> {
-    let mut future = std::pin::pin!(future);
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => Some(value),
-        Poll::Pending => None,
-    }
+/// Runs something to its end. The model never waits, but whoever looks into media does so on another thread.
+pub(super) fn wait<T>(future: impl Future<Output = T>) -> Result<T, Stop> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| broken(format!("the system gives no threads: {error}")))?;
+    Ok(runtime.block_on(future))
 }
 
 /// `{text}`, `{json}`, `{pieces, then_error?}` or `{error}`.
@@ -142,7 +131,7 @@ pub(super) fn render_prompt(given: Given<'_>) -> Outcome {
     for (module, envelope) in given.get("results").and_then(Value::as_object).into_iter().flatten() {
         results.add(module, Some(envelope.clone()).filter(|envelope| !envelope.is_null()));
     }
-    let values = Values { arguments, input, schema: &Value::Null, results: &results };
+    let values = Values { arguments, input, schema: &Value::Null, results: &results, media: "" };
     let rendered = render(given.text("template")?, &values);
     Ok(json!({ "text": rendered.map(|rendered| rendered.text) }))
 }
@@ -180,24 +169,5 @@ mod tests {
             assert_eq!(result["envelope"]["error"]["code"], code, "{model}");
             assert_eq!(result["provider_calls"], 1);
         }
-    }
-
-    #[test]
-    fn what_a_run_cannot_do_yet_is_not_pretended() {
-        let model = json!({ "text": "" });
-        for manifest in [
-            json!({ "modalities": { "input": ["text", "image"] } }),
-            json!({ "modalities": { "output": ["audio"] } }),
-        ] {
-            let outcome = outcome(&given(manifest.clone(), model.clone()));
-            assert!(matches!(outcome, Err(Stop::NotBuilt(_))), "{manifest}");
-        }
-        for extra in ["http", "capabilities"] {
-            let mut given = given(json!({ "tier": "decision" }), model.clone());
-            given[extra] = json!({});
-            assert!(matches!(outcome(&given), Err(Stop::NotBuilt(_))), "{extra}");
-        }
-        let text = given(json!({ "tier": "decision", "modalities": { "input": ["text"] } }), model);
-        assert!(outcome(&text).is_ok());
     }
 }

@@ -1,0 +1,293 @@
+//! Pictures on their way to a service: `cogn run image-analyzer` with two files, in the words of every service. What is
+//! checked is the body that arrived: upright, without a word about where it was taken, in the right order.
+
+use std::fs;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use image::{DynamicImage, GenericImageView as _, ImageFormat, Rgb, RgbImage};
+use serde_json::{Value, json};
+
+use super::Run;
+use super::stub::{Act, Stub, streamed};
+
+/// Stands in the notes of a photograph, where cameras write the place.
+const SECRET: &[u8] = b"52N13E-SECRET-PLACE";
+
+fn answer() -> Value {
+    json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "Two pictures." },
+            "data": { "rationale": "Seen.", "analysis": { "description": "Colours." } } })
+}
+
+/// A picture: its left half red, its right half blue.
+fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
+    let colour = |x, _| if x < width / 2 { Rgb([255, 0, 0]) } else { Rgb([0, 0, 255]) };
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    DynamicImage::from(RgbImage::from_fn(width, height, colour)).write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+/// A photograph as a camera writes it that was held upright: lying, with a note to turn it and one about the place.
+fn photograph() -> Vec<u8> {
+    let mut exif = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x03".to_vec();
+    // ImageDescription at 50, Orientation 6 (a quarter to the right), and the place of the GPS notes.
+    exif.extend([0x01, 0x0e, 0, 2, 0, 0, 0, 19, 0, 0, 0, 50]);
+    exif.extend([0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0]);
+    exif.extend([0x88, 0x25, 0, 4, 0, 0, 0, 1, 0, 0, 0, 70]);
+    exif.extend([0; 4]);
+    exif.extend(SECRET);
+    exif.push(0);
+    exif.extend([0, 1, 0, 1, 0, 2, 0, 0, 0, 2, b'N', 0, 0, 0, 0, 0, 0, 0]);
+    let jpeg = picture(64, 32, ImageFormat::Jpeg);
+    let mut file = vec![0xff, 0xd8, 0xff, 0xe1];
+    file.extend(u16::try_from(exif.len() + 2).unwrap().to_be_bytes());
+    file.extend(exif);
+    file.extend(&jpeg[2..]);
+    file
+}
+
+fn put_pictures(folder: &Path) {
+    fs::write(folder.join("photo.jpg"), photograph()).unwrap();
+    fs::write(folder.join("drawing.png"), picture(40, 20, ImageFormat::Png)).unwrap();
+}
+
+/// Every picture of a body, with the path at which it stands.
+fn pictures(body: &Value, place: &str, found: &mut Vec<(String, DynamicImage, Vec<u8>)>) {
+    match body {
+        Value::Object(members) => {
+            members.iter().for_each(|(name, value)| pictures(value, &format!("{place}/{name}"), found));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(at, value)| pictures(value, &format!("{place}/{at}"), found));
+        }
+        Value::String(text) => {
+            let text = text.split_once(";base64,").map_or(text.as_str(), |(_, data)| data);
+            let bytes = STANDARD.decode(text).ok();
+            if let Some((bytes, image)) = bytes.and_then(|b| image::load_from_memory(&b).ok().map(|i| (b, i)))
+            {
+                found.push((place.to_owned(), image, bytes));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn body(asked: &str) -> Value {
+    serde_json::from_str(asked.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+/// How each service streams an answer.
+fn scripts() -> Vec<(&'static str, &'static str, Act, [&'static str; 2])> {
+    let text = answer().to_string();
+    let anthropic = [
+        json!({ "type": "message_start", "message": { "model": "m", "content": [], "usage": { "input_tokens": 1 } } }),
+        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": text } }),
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 1 } }),
+        json!({ "type": "message_stop" }),
+    ];
+    let event = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+    let anthropic: String = anthropic.iter().map(event).collect();
+    let candidate =
+        json!({ "content": { "parts": [{ "text": text }], "role": "model" }, "finishReason": "STOP" });
+    let gemini = format!("data: {}\n\n", json!({ "candidates": [candidate], "modelVersion": "m" }));
+    let message = json!({ "role": "assistant", "content": text });
+    let ollama = format!(
+        "{}\n{}\n",
+        json!({ "model": "m", "message": message, "done": false }),
+        json!({ "model": "m", "message": { "role": "assistant", "content": "" }, "done": true, "done_reason": "stop" })
+    );
+    let lines = Act::reply(200, "content-type: application/x-ndjson\r\n", ollama);
+    vec![
+        (
+            "openai",
+            "/v1",
+            Act::stream(streamed(&answer())),
+            ["/messages/1/content/1/image_url/url", "/messages/1/content/3/image_url/url"],
+        ),
+        (
+            "anthropic",
+            "",
+            Act::stream(anthropic),
+            ["/messages/0/content/1/source/data", "/messages/0/content/3/source/data"],
+        ),
+        (
+            "gemini",
+            "",
+            Act::stream(gemini),
+            ["/contents/0/parts/1/inlineData/data", "/contents/0/parts/3/inlineData/data"],
+        ),
+        ("ollama", "", lines, ["/messages/1/images/0", "/messages/1/images/1"]),
+    ]
+}
+
+// SEC-004, S-30, MEDIA-001, MEDIA-012, MEDIA-022: in the words of every service, sync and streaming.
+#[test]
+fn sec_004_two_pictures_reach_every_service_upright_and_without_a_place() {
+    for (provider, path, act, places) in scripts() {
+        for stream in [false, true] {
+            let (run, service) = (Run::new(None), Stub::start(vec![act.clone()]));
+            put_pictures(run.home.path());
+            let url = format!("http://{}{path}", service.place);
+            let mut args = vec!["run", "image-analyzer", "--media", "photo.jpg", "--media", "drawing.png"];
+            args.extend(["--provider", provider, "--base-url", &url, "--model", "gpt-4o"]);
+            args.extend(stream.then_some("--stream"));
+            let output = run.cogn(&args);
+            assert_eq!(output.code, 0, "{provider}: {}", output.all);
+            let [asked] = &service.asked()[..] else { panic!("{provider} was asked once") };
+            let (body, mut found) = (body(asked), Vec::new());
+            pictures(&body, "", &mut found);
+            let at: Vec<&str> = found.iter().map(|(place, ..)| place.as_str()).collect();
+            assert_eq!(at, places, "{provider}");
+            let (photo, drawing) = (&found[0].1, &found[1].1);
+            assert_eq!((photo.dimensions(), drawing.dimensions()), ((32, 64), (40, 20)), "{provider}");
+            let top = photo.get_pixel(16, 8);
+            assert!(top[0] > 200 && top[2] < 60, "{provider}: what was on the left is above, {top:?}");
+            for (_, _, bytes) in &found {
+                let has = |needle: &[u8]| bytes.windows(needle.len()).any(|window| window == needle);
+                assert!(!has(SECRET) && !has(b"Exif"), "{provider} learns where it was taken");
+            }
+            let text = body.to_string();
+            assert!(text.contains("Image 0: /images/0 (image/jpeg)"), "{provider}");
+            assert!(text.contains("Image 1: /images/1 (image/png)"), "{provider}");
+            if !stream {
+                let processed = &output.envelope["meta"]["media_processed"];
+                assert_eq!(processed[0]["status"], "converted", "{provider}: {processed}");
+                assert_eq!(processed[1]["status"], "ok", "{provider}: {processed}");
+            }
+        }
+    }
+}
+
+/// A media server with one picture, which counts.
+fn media_server() -> Stub {
+    let png = picture(40, 20, ImageFormat::Png);
+    let body: String = png.iter().map(|byte| char::from(*byte)).collect();
+    Stub::start(vec![Act::latin(200, "content-type: image/png\r\n", body)])
+}
+
+// MEDIA-008: a service that fails once gets the same picture again, and it was fetched once.
+#[test]
+fn media_008_a_picture_is_fetched_once_however_often_the_service_is_asked() {
+    let web = media_server();
+    let service = Stub::start(vec![Act::error(503, "overloaded", "later"), Act::stream(streamed(&answer()))]);
+    let run = Run::new(None);
+    let config = format!("media:\n  trusted_origins: [\"http://{}\"]\n", web.place);
+    fs::write(run.home.path().join("cognitive.yaml"), config).unwrap();
+    let url = format!("http://{}/a.png", web.place);
+    let output = run.cogn(&[
+        "run",
+        "image-analyzer",
+        "--media",
+        &url,
+        "--base-url",
+        &service.url(),
+        "--model",
+        "gpt-4o",
+    ]);
+    assert_eq!(output.code, 0, "{}", output.all);
+    assert_eq!((service.asked().len(), web.asked().len()), (2, 1));
+    let sent: Vec<usize> = service
+        .asked()
+        .iter()
+        .map(|asked| {
+            let mut found = Vec::new();
+            pictures(&body(asked), "", &mut found);
+            found.len()
+        })
+        .collect();
+    assert_eq!(sent, [1, 1]);
+}
+
+// MEDIA-009, SEC-001, MEDIA-011: an address inside is not fetched, and nobody is asked.
+#[test]
+fn sec_001_an_address_of_this_machine_is_not_fetched() {
+    let (web, service, run) = (media_server(), Stub::start(vec![Act::stream("")]), Run::new(None));
+    fs::write(run.home.path().join("cognitive.yaml"), "media: {allow_http: true}\n").unwrap();
+    let url = format!("http://{}/a.png", web.place);
+    let args = ["run", "image-analyzer", "--media", &url, "--base-url", &service.url(), "--model", "gpt-4o"];
+    let output = run.cogn(&args);
+    assert_eq!(output.envelope["error"]["code"], "E1012", "{}", output.all);
+    assert_eq!((service.asked().len(), web.asked().len()), (0, 0));
+}
+
+// MEDIA-002: to a module of v2.2 it is a link like any other.
+#[test]
+fn media_002_a_module_without_modalities_fetches_nothing() {
+    let (web, run) = (media_server(), Run::new(None));
+    let module = run.home.path().join("cognitive/modules/links");
+    fs::create_dir_all(&module).unwrap();
+    fs::write(
+        module.join("module.yaml"),
+        "name: links\nversion: 1.0.0\nresponsibility: Sort links\ntier: decision\n",
+    )
+    .unwrap();
+    fs::write(module.join("prompt.md"), "Sort the links.").unwrap();
+    let schema =
+        json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } });
+    fs::write(module.join("schema.json"), schema.to_string()).unwrap();
+    let good = json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } });
+    let service = Stub::start(vec![Act::stream(streamed(&good))]);
+    let input =
+        json!({ "link": { "type": "url", "url": format!("http://{}/a.png", web.place) } }).to_string();
+    let output =
+        run.cogn(&["run", "links", "--input", &input, "--base-url", &service.url(), "--model", "gpt-4o"]);
+    assert_eq!(output.code, 0, "{}", output.all);
+    assert!(web.asked().is_empty() && service.asked()[0].contains("/a.png"));
+}
+
+// MEDIA-015: a service that reads no documents gets the text; a process of its own has read it.
+#[test]
+fn media_015_a_document_is_read_for_a_service_that_cannot() {
+    let run = Run::new(None);
+    let pdf = "JVBERi0xLjQKMSAwIG9iago8PC9UeXBlL0NhdGFsb2cvUGFnZXMgMiAwIFI+PgplbmRvYmoKMiAwIG9iago8PC9UeXBlL1BhZ2VzL0tpZHNbMyAwIFJdL0NvdW50IDE+PgplbmRvYmoKMyAwIG9iago8PC9UeXBlL1BhZ2UvUGFyZW50IDIgMCBSL01lZGlhQm94WzAgMCA3MiA3Ml0vQ29udGVudHMgNCAwIFIvUmVzb3VyY2VzPDwvRm9udDw8L0YxIDUgMCBSPj4+Pj4+CmVuZG9iago0IDAgb2JqCjw8L0xlbmd0aCA0MT4+CnN0cmVhbQpCVCAvRjEgMTIgVGYgNSA0MCBUZCAoaGVsbG8gcGRmKSBUaiBFVCAgIAplbmRzdHJlYW0KZW5kb2JqCjUgMCBvYmoKPDwvVHlwZS9Gb250L1N1YnR5cGUvVHlwZTEvQmFzZUZvbnQvSGVsdmV0aWNhPj4KZW5kb2JqCnhyZWYKMCA2CjAwMDAwMDAwMDAgNjU1MzUgZiAKMDAwMDAwMDAwOSAwMDAwMCBuIAowMDAwMDAwMDU0IDAwMDAwIG4gCjAwMDAwMDAxMDUgMDAwMDAgbiAKMDAwMDAwMDIxNSAwMDAwMCBuIAowMDAwMDAwMzA0IDAwMDAwIG4gCnRyYWlsZXIKPDwvU2l6ZSA2L1Jvb3QgMSAwIFI+PgpzdGFydHhyZWYKMzY3CiUlRU9GCg==";
+    fs::write(run.home.path().join("a.pdf"), STANDARD.decode(pdf).unwrap()).unwrap();
+    let module = run.home.path().join("cognitive/modules/reader");
+    fs::create_dir_all(&module).unwrap();
+    fs::write(module.join("module.yaml"), "name: reader\nversion: 1.0.0\nresponsibility: Read\ntier: decision\nmodalities: {input: [text, document]}\n").unwrap();
+    fs::write(module.join("prompt.md"), "Read it.").unwrap();
+    let item = json!({ "type": "object", "required": ["type"], "properties": { "type": { "enum": ["file", "url"] } } });
+    let schema = json!({ "input": { "type": "object", "properties": { "paper": item } }, "data": { "type": "object", "required": ["rationale"] } });
+    fs::write(module.join("schema.json"), schema.to_string()).unwrap();
+    let good = json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } });
+    let line = json!({ "model": "m", "message": { "role": "assistant", "content": good.to_string() }, "done": true, "done_reason": "stop" });
+    let service =
+        Stub::start(vec![Act::reply(200, "content-type: application/x-ndjson\r\n", format!("{line}\n"))]);
+    let url = format!("http://{}", service.place);
+    let output = run.cogn(&[
+        "run",
+        "reader",
+        "--media",
+        "a.pdf",
+        "--provider",
+        "ollama",
+        "--base-url",
+        &url,
+        "--model",
+        "m",
+    ]);
+    assert_eq!(output.code, 0, "{}", output.all);
+    assert_eq!(output.envelope["meta"]["media_processed"][0]["status"], "text");
+    assert!(service.asked()[0].contains("hello pdf"), "{}", service.asked()[0]);
+}
+
+#[test]
+fn inspect_says_what_a_file_is_and_what_each_provider_gets() {
+    let run = Run::new(None);
+    put_pictures(run.home.path());
+    let output = run.cogn(&["media", "inspect", "photo.jpg", "--json"]);
+    assert_eq!(output.code, 0, "{}", output.all);
+    let found = &output.envelope;
+    assert_eq!(found["media_type"], "image/jpeg");
+    assert_eq!(found["dimensions"], json!({ "width": 32, "height": 64 }));
+    assert_eq!((&found["turned"], &found["metadata"]), (&json!(true), &json!(true)));
+    let gets = |name: &str| {
+        let all = found["providers"].as_array().unwrap();
+        all.iter().find(|each| each["provider"] == name).map(|each| each["gets"].clone())
+    };
+    assert_eq!(gets("anthropic"), Some(json!("converted")), "{found}");
+    assert!(run.cogn(&["media", "inspect", "drawing.png"]).out.contains("40×20"));
+    assert_eq!(run.cogn(&["media", "inspect", "nothing.png"]).code, 1);
+}
