@@ -1,6 +1,6 @@
 //! `cogn serve` as a process that is told to stop, that remembers between requests and restarts, and that draws traces.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -57,6 +57,7 @@ pub mod risk;
 pub mod tier;
 pub mod upgrade;
 
+mod audit;
 pub mod capabilities;
 pub mod compose;
 pub mod context;

@@ -13,6 +13,17 @@ use crate::violation::{OptionalMember, Violation};
 
 /// The most code points that `meta.explain` may have.
 pub const EXPLAIN_LIMIT: usize = 280;
+/// Members that the runtime alone sets about a run.
+pub const OF_THE_RUNTIME: [&str; 8] = [
+    "trace_id",
+    "model",
+    "latency_ms",
+    "processing_time_ms",
+    "media_processed",
+    "media_validation",
+    "warnings",
+    "provenance",
+];
 /// The most code points that a custom enum value may have.
 pub const CUSTOM_LIMIT: usize = 32;
 

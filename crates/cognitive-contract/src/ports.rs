@@ -10,12 +10,12 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::code::ErrorCode;
-use crate::context::{Access, ContextEntry, ContextFilter, Owner};
+pub use crate::audit::AuditRecord;
+use crate::context::{ContextEntry, ContextFilter, Owner};
 use crate::envelope::Envelope;
 use crate::lower::{Lowered, Target};
 use crate::media::{Category, Form, MediaPart, Reported};
-use crate::tools::{ToolCall, ToolOutcome, ToolRound, ToolSpec, ToolUse};
+use crate::tools::{ToolCall, ToolRound, ToolSpec, ToolUse};
 use crate::trace::{PartEvent, Trace};
 
 /// A boxed future, so that ports can be trait objects.
@@ -394,131 +394,4 @@ pub trait ContextStore: Send + Sync {
 pub trait AuditLog: Send + Sync {
     /// Keeps a record; the error says why it could not.
     fn record(&self, record: &AuditRecord) -> Result<(), String>;
-}
-
-/// One run in the books. Carries no payload unless asked to.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct AuditRecord {
-    /// When the run ended.
-    pub at: SystemTime,
-    /// What happened: `run`, `context_access`, `media_fetch`, `tool_call`, `policy_denied`.
-    pub event: &'static str,
-    /// The id that envelope and logs share.
-    pub trace_id: String,
-    /// The module as it was asked for.
-    pub module: String,
-    /// The module's version; empty if it was not found.
-    pub version: String,
-    /// Whether the run succeeded.
-    pub ok: bool,
-    /// The error code of a failure.
-    pub code: Option<String>,
-    /// `provider/model`; empty if no model was asked.
-    pub model: String,
-    /// Confidence, risk and latency, for statistics without payload.
-    pub confidence: f64,
-    /// See `confidence`.
-    pub risk: String,
-    /// See `confidence`.
-    pub latency_ms: f64,
-    /// Tokens, if known.
-    pub usage: Option<Usage>,
-    /// How the answer was obtained.
-    pub receipt: Value,
-    /// Input and envelope, only when asked for.
-    pub payload: Option<Value>,
-}
-
-impl AuditRecord {
-    /// A record with what every run has.
-    #[must_use]
-    pub fn new(at: SystemTime, trace_id: &str, module: &str, envelope: &Envelope) -> Self {
-        Self {
-            at,
-            event: "run",
-            trace_id: trace_id.to_owned(),
-            module: module.to_owned(),
-            version: String::new(),
-            ok: envelope.ok(),
-            code: envelope.error().map(|error| error.code().to_owned()),
-            model: String::new(),
-            confidence: envelope.meta().confidence.get(),
-            risk: envelope.meta().risk.level().word().to_owned(),
-            latency_ms: 0.0,
-            usage: None,
-            receipt: Value::Null,
-            payload: None,
-        }
-    }
-
-    /// A record of a tool that a model asked for: which, how it went, how long it took; no values. (S-22, POL-004)
-    #[must_use]
-    pub fn tool_call(at: SystemTime, trace_id: &str, module: &str, used: &ToolUse) -> Self {
-        let denied = matches!(used.outcome, ToolOutcome::Denied);
-        Self {
-            at,
-            event: if denied { "policy_denied" } else { "tool_call" },
-            trace_id: trace_id.to_owned(),
-            module: module.to_owned(),
-            version: String::new(),
-            ok: used.outcome == ToolOutcome::Ok,
-            code: denied.then(|| ErrorCode::PermissionDenied.number().to_owned()),
-            model: String::new(),
-            confidence: 0.0,
-            risk: String::new(),
-            latency_ms: used.elapsed.as_secs_f64() * 1_000.0,
-            usage: None,
-            receipt: serde_json::json!({ "tool": used }),
-            payload: None,
-        }
-    }
-
-    /// A record of the media that were fetched for a run: kinds, sizes and hashes, no addresses. (S-22)
-    #[must_use]
-    pub fn media_fetch(at: SystemTime, trace_id: &str, module: &str, ok: bool, receipt: Value) -> Self {
-        Self {
-            at,
-            event: "media_fetch",
-            trace_id: trace_id.to_owned(),
-            module: module.to_owned(),
-            version: String::new(),
-            ok,
-            code: None,
-            model: String::new(),
-            confidence: 0.0,
-            risk: String::new(),
-            latency_ms: 0.0,
-            usage: None,
-            receipt,
-            payload: None,
-        }
-    }
-
-    /// A record of the context that a model got: types, sizes and a hash, no values.
-    #[must_use]
-    pub fn context_access(
-        at: SystemTime,
-        trace_id: &str,
-        module: &str,
-        access: &Access,
-        input_sha256: &str,
-    ) -> Self {
-        Self {
-            at,
-            event: "context_access",
-            trace_id: trace_id.to_owned(),
-            module: module.to_owned(),
-            version: String::new(),
-            ok: true,
-            code: None,
-            model: String::new(),
-            confidence: 0.0,
-            risk: String::new(),
-            latency_ms: 0.0,
-            usage: None,
-            receipt: serde_json::json!({ "sizes": access.sizes, "sha256": { "input": input_sha256 } }),
-            payload: None,
-        }
-    }
 }

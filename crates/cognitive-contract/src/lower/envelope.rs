@@ -9,22 +9,13 @@ use super::merge::{merge, union_of};
 use super::normal::{At, Custom, Normal};
 use crate::format::Format;
 use crate::manifest::{EnumStrategy, Manifest};
-use crate::meta::{EXPLAIN_LIMIT, Risk};
+use crate::meta::{EXPLAIN_LIMIT, OF_THE_RUNTIME, Risk};
 use crate::module::Module;
 use crate::schema::SCHEMA_FILE;
 use crate::text::pointer;
 
-/// Members of `meta` that the runtime sets. The model is asked for one only if the author's schema requires it.
-const OF_THE_RUNTIME: [&str; 8] = [
-    "trace_id",
-    "model",
-    "latency_ms",
-    "processing_time_ms",
-    "media_processed",
-    "media_validation",
-    "confidence_aggregation",
-    "warnings",
-];
+/// Also a member that only compositions need.
+const OF_COMPOSITIONS: &str = "confidence_aggregation";
 
 /// Writes the envelope schema. `ok`, then the payload, then `meta`: first the work, then the judgement on it.
 pub(super) fn write(module: &Module, recursion: Recursion, rest: Rest, losses: &mut Losses) -> Value {
@@ -153,7 +144,8 @@ fn leave_to_the_runtime(members: &mut Map<String, Value>) {
     let required = members.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     if let Some(Value::Object(properties)) = members.get_mut("properties") {
         properties.retain(|name, _| {
-            !OF_THE_RUNTIME.contains(&name.as_str()) || required.iter().any(|each| each == name.as_str())
+            (!OF_THE_RUNTIME.contains(&name.as_str()) && name != OF_COMPOSITIONS)
+                || required.iter().any(|each| each == name.as_str())
         });
     }
 }

@@ -3,6 +3,7 @@
 //! All law comes from `cognitive-contract`; this file only fixes the order.
 
 use cognitive_contract::media::check_output;
+use cognitive_contract::meta::OF_THE_RUNTIME;
 use cognitive_contract::meta::{self, RiskForm};
 use cognitive_contract::module::output_code;
 use cognitive_contract::repair::{self, Repair};
@@ -13,18 +14,6 @@ use cognitive_contract::{
 use serde_json::{Map, Value};
 
 use super::parse::{Draft, Liberty};
-
-/// What the runtime alone says about a run; a model's word on these is not kept.
-const OWNED_BY_RUNTIME: [&str; 8] = [
-    "trace_id",
-    "model",
-    "latency_ms",
-    "processing_time_ms",
-    "media_processed",
-    "media_validation",
-    "warnings",
-    "provenance",
-];
 
 /// A judged answer: an envelope, and what was done to get there.
 #[derive(Debug)]
@@ -67,7 +56,7 @@ pub fn judge(module: &Module, draft: Draft, enforcement: Enforcement, gate: Gate
 fn drop_nonsense(reply: &mut Map<String, Value>) {
     if let Some(Value::Object(meta)) = reply.get_mut("meta") {
         let found = meta::check(meta, RiskForm::Words);
-        for member in OWNED_BY_RUNTIME {
+        for member in OF_THE_RUNTIME {
             if found.iter().any(|violation| violation.path.strip_prefix('/') == Some(member)) {
                 meta.shift_remove(member);
             }
@@ -177,7 +166,7 @@ impl Judge<'_> {
     }
 
     fn pass_gate(&mut self, gate: Gate, mut envelope: Envelope) -> Result<Envelope, Failure> {
-        for member in OWNED_BY_RUNTIME {
+        for member in OF_THE_RUNTIME {
             envelope.meta_mut().extra.shift_remove(member);
         }
         if let Some(data) = envelope.data() {
