@@ -113,6 +113,25 @@ fn a_run_prints_the_envelope_and_nothing_else() {
     assert_eq!(envelope["meta"]["model"], "replay/saved-reply");
 }
 
+// MEDIA-017: the media of an answer go to files, in whichever form the answer is shown.
+#[test]
+fn media_017_media_out_writes_files_for_programs_and_for_people() {
+    let place = Place::new();
+    let reply = bundled("image-generator/tests/blue-square.reply.txt");
+    let input = bundled("image-generator/tests/blue-square.input.json");
+    let run = ["run", "image-generator", &input, "--reply", &reply, "--output", "kept.json", "--media-out"];
+    for (folder, more) in [("one", &[][..]), ("two", &["--view"])] {
+        let output = place.run(&[&run[..], &[folder], more].concat());
+        assert_eq!(output.code, 0, "{}", output.err);
+        let path = Path::new(folder).join("images-0.png").display().to_string();
+        assert!(output.out.contains(&path) && !output.out.contains("iVBOR"), "{}", output.out);
+        assert!(fs::read(place.path(&path)).unwrap().starts_with(b"\x89PNG"));
+        let kept: Value =
+            serde_json::from_str(&fs::read_to_string(place.path("kept.json")).unwrap()).unwrap();
+        assert_eq!(kept["data"]["images"][0]["path"], path.as_str());
+    }
+}
+
 // MAN-015: whatever the failure contract says, the command line prints the envelope.
 #[test]
 fn env_010_every_failing_run_prints_a_failure_envelope() {

@@ -14,6 +14,7 @@ use crate::catalog::{Catalog, Fresh};
 use crate::config::ServerConfig;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::room::Room;
 use crate::sessions::Sessions;
 
 /// A server without a socket. Cheap to clone.
@@ -31,6 +32,10 @@ pub(crate) struct Shared {
     pub(crate) modules_count: Fresh<usize>,
     pub(crate) modules_list: Fresh<Bytes>,
     pub(crate) description: Fresh<Bytes>,
+    /// The largest body that any module takes.
+    pub(crate) most_taken: Fresh<usize>,
+    /// Memory for large bodies.
+    pub(crate) room: Room,
     /// Sync runs that are going on.
     busy: AtomicUsize,
     /// Set when the server takes no more work.
@@ -44,9 +49,11 @@ impl App {
     #[must_use]
     pub fn new(host: Host, config: ServerConfig) -> Self {
         let limits = Arc::new(Limits::new(config.runs_per_minute, config.streams_per_client));
+        let room = Room::new(config.large_bodies);
         Self(Arc::new(Shared {
             host,
             config,
+            room,
             limits,
             sessions: Sessions::default(),
             metrics: Metrics::default(),
@@ -54,6 +61,7 @@ impl App {
             modules_count: Fresh::default(),
             modules_list: Fresh::default(),
             description: Fresh::default(),
+            most_taken: Fresh::default(),
             busy: AtomicUsize::new(0),
             draining: watch::Sender::new(false),
             ending: watch::Sender::new(false),

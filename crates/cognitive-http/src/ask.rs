@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, header};
 use cognitive_contract::capabilities::Wanted;
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::stream::Checkpoint;
-use cognitive_contract::{ErrorCode, Failure};
+use cognitive_contract::{ErrorCode, Failure, long};
 use cognitive_runtime::host::RunInput;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -40,6 +40,18 @@ pub(crate) struct Options {
     pub(crate) session: Option<String>,
     /// Ask the model also where an answer to the same input is kept.
     pub(crate) no_cache: bool,
+    pub(crate) media_out: MediaOut,
+}
+
+/// In which form a client wants the media of an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum MediaOut {
+    /// As the module gave them.
+    #[default]
+    Base64,
+    /// At addresses that are good for a while (MEDIA-019).
+    Url,
 }
 
 /// The longest name of a conversation.
@@ -87,18 +99,21 @@ pub(crate) struct Query {
 pub(crate) fn read(
     headers: &HeaderMap,
     query: &Query,
-    body: &Bytes,
+    body: Bytes,
     takes_input: bool,
 ) -> Result<Ask, Failure> {
-    let Ok(text) = std::str::from_utf8(body) else {
+    // The memory of the body becomes that of the input: with media in it, there is no room for both.
+    let Ok(mut text) = String::from_utf8(Vec::from(body)) else {
         return Err(
             Failure::new(ErrorCode::ParseError, "the body is not UTF-8").suggest("Send JSON in UTF-8")
         );
     };
-    let (input, mut options, recovery) = match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(members)) => unwrap(members, takes_input)?,
-        _ => (RunInput::Raw(text.to_owned()), Options::default(), None),
-    };
+    let (input, mut options, recovery) =
+        match long::parse(&mut text).map_or_else(|| serde_json::from_str(&text), Ok) {
+            Ok(Value::Object(members)) => unwrap(members, takes_input)?,
+            Ok(other) => (RunInput::Json(other), Options::default(), None),
+            Err(_) => (RunInput::Raw(text), Options::default(), None),
+        };
     let (accepted, framing) = accept(headers);
     let word = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let by_words =
@@ -213,7 +228,7 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        read(&map, &Query::default(), &Bytes::from(body.to_string()), takes_input).unwrap()
+        read(&map, &Query::default(), Bytes::from(body.to_string()), takes_input).unwrap()
     }
 
     fn input(ask: &Ask) -> &Value {
@@ -235,10 +250,10 @@ mod tests {
         let query = Query { response_mode: Some("sync".to_owned()) };
         let mut headers = HeaderMap::new();
         headers.insert("accept", "text/event-stream".parse().unwrap());
-        let ask_by_query = read(&headers, &query, &Bytes::from("{}"), true).unwrap();
+        let ask_by_query = read(&headers, &query, Bytes::from("{}"), true).unwrap();
         assert_eq!(ask_by_query.wanted, Some(Wanted::Sync));
         let query = Query { response_mode: Some("fast".to_owned()) };
-        assert!(read(&HeaderMap::new(), &query, &Bytes::from("{}"), true).is_err());
+        assert!(read(&HeaderMap::new(), &query, Bytes::from("{}"), true).is_err());
     }
 
     #[test]
@@ -289,10 +304,11 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_left_to_the_run() {
-        let asked = read(&HeaderMap::new(), &Query::default(), &Bytes::from("{nope"), true).unwrap();
+        let asked = read(&HeaderMap::new(), &Query::default(), Bytes::from("{nope"), true).unwrap();
         assert!(matches!(asked.input, RunInput::Raw(_)));
-        assert!(read(&HeaderMap::new(), &Query::default(), &Bytes::from_static(b"\xff"), true).is_err());
-        let odd = Bytes::from(r#"{"_options": {"seed": "x"}}"#);
-        assert!(read(&HeaderMap::new(), &Query::default(), &odd, true).is_err());
+        assert!(read(&HeaderMap::new(), &Query::default(), Bytes::from_static(b"\xff"), true).is_err());
+        for odd in [r#"{"_options": {"seed": "x"}}"#, r#"{"_options": {"media_out": "folder"}}"#] {
+            assert!(read(&HeaderMap::new(), &Query::default(), Bytes::from(odd), true).is_err(), "{odd}");
+        }
     }
 }

@@ -84,6 +84,8 @@ pub struct ServerConfig {
     pub connections_per_address: usize,
     /// The largest body, in bytes (S-28). Modules that take media may be sent more.
     pub body_limit: usize,
+    /// What all bodies above that limit may take of the memory together, in bytes.
+    pub large_bodies: usize,
     /// Who keeps uploads; without, there are none.
     pub uploads: Option<Arc<dyn UploadStore>>,
     /// The time for a request to arrive.
@@ -120,6 +122,7 @@ impl Default for ServerConfig {
             connections: 10_000,
             connections_per_address: 0,
             body_limit: 2 << 20,
+            large_bodies: 512 << 20,
             uploads: None,
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),

@@ -4,6 +4,7 @@
 //! One request, start to finish: `server` accepts the connection as a `wire`, `routes` is the table, `guard` says who asks
 //! and whether they may, `ask` reads what they want, `catalog` finds the module, `run` runs it, `session` keeps the `log` of
 //! what a stream has sent, `sessions` those that can be taken up again, and `answer` gives every envelope its status and headers.
+//! `uploads` takes media that are sent ahead; `files` gives back those of answers.
 
 pub mod config;
 
@@ -12,12 +13,14 @@ mod app;
 mod ask;
 mod catalog;
 mod crowd;
+mod files;
 mod guard;
 mod limits;
 mod log;
 mod metrics;
 mod openapi;
 mod pages;
+mod room;
 mod routes;
 mod run;
 mod schemas;

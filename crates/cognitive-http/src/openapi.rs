@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::answer;
 use crate::app::Shared;
 use crate::routes::OPERATIONS;
-use crate::{schemas, uploads};
+use crate::{files, schemas, uploads};
 
 /// The whole description, made anew every second at most: modules come and go.
 pub(crate) async fn document(State(shared): State<Arc<Shared>>) -> Response<Body> {
@@ -88,6 +88,11 @@ fn general(path: &str, summary: &str) -> Value {
         let parameter =
             json!({ "name": "id", "in": "path", "required": true, "schema": { "type": "string" } });
         members.insert("parameters".to_owned(), json!([parameter]));
+    }
+    if let Some(content) = files::described(path) {
+        let bytes = json!({ "description": "The bytes", "content": content });
+        let responses = json!({ "200": bytes, "default": schemas::failure_response() });
+        members.insert("responses".to_owned(), responses);
     }
     if let Some(body) = uploads::described(path) {
         members.insert("requestBody".to_owned(), body);

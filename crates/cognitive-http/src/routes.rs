@@ -14,13 +14,14 @@ use cognitive_contract::manifest::InputModality;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use http_body::Body as _;
 use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::{Shared, shutting_down};
 use crate::ask::Query;
 use crate::catalog::no_module;
 use crate::guard::{Client, guard};
 use crate::run::Incoming;
-use crate::{answer, openapi, pages, run, uploads, websocket};
+use crate::{answer, files, openapi, pages, run, uploads, websocket};
 
 /// One operation, as `/openapi.json` describes it.
 pub(crate) struct Operation {
@@ -34,7 +35,7 @@ const fn operation(method: &'static str, path: &'static str, summary: &'static s
 }
 
 /// Everything that can be asked, besides the runs of each module.
-pub(crate) const OPERATIONS: [Operation; 13] = [
+pub(crate) const OPERATIONS: [Operation; 14] = [
     operation("post", "/api/run/{module}", "Run a module"),
     operation("post", "/v1/modules/{module}/execute", "Run a module"),
     operation("post", "/run", "Run the module that the body names"),
@@ -42,6 +43,7 @@ pub(crate) const OPERATIONS: [Operation; 13] = [
     operation("get", "/api/modules/{module}", "What a module takes, gives and may do"),
     operation("post", "/v1/media/upload-url", "Make room for an upload"),
     operation("put", "/v1/media/uploads/{id}", "Send the bytes of an upload"),
+    operation("get", "/v1/media/files/{id}", "The bytes of a medium of an answer"),
     operation("get", "/capabilities", "What this runtime can do"),
     operation("get", "/health", "Whether the server lives"),
     operation("get", "/ready", "Whether the server takes work"),
@@ -72,6 +74,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/modules/{module}", get(pages::module))
         .route("/v1/media/upload-url", post(uploads::announce))
         .route("/v1/media/uploads/{id}", put(uploads::receive))
+        .route("/v1/media/files/{id}", get(files::serve))
         .route("/capabilities", get(pages::capabilities))
         .route("/health", get(pages::health))
         .route("/ready", get(pages::ready))
@@ -111,12 +114,15 @@ async fn run_in_body(
     Extension(client): Extension<Arc<Client>>,
     request: Request,
 ) -> Response<Body> {
-    let limit = shared.config.body_limit;
+    let limit = limit_for_any(&shared, request.body().size_hint().upper()).await;
     let mut incoming = match incoming(&shared, client, request, limit).await {
         Ok(incoming) => incoming,
         Err(refusal) => return *refusal,
     };
-    let body: Option<Value> = serde_json::from_slice(&incoming.body).ok();
+    // With media in it, what was sent, what was read and what is handed on are too much at once.
+    let sent = std::mem::take(&mut incoming.body);
+    let (body, length): (Option<Value>, usize) = (serde_json::from_slice(&sent).ok(), sent.len());
+    drop(sent);
     let named = body.and_then(|mut body| {
         let members = body.as_object_mut()?;
         let module = members.shift_remove("module")?.as_str()?.to_owned();
@@ -133,6 +139,10 @@ async fn run_in_body(
                 .suggest(r#"Send {"module": "NAME", "input": {…}}"#);
         return answer::failure(failure);
     };
+    let limit = limit_for(&shared, &module).await;
+    if length > limit {
+        return answer::failure(too_large("body", limit));
+    }
     incoming.body = body;
     run::answer(&shared, &module, incoming).await
 }
@@ -147,6 +157,22 @@ async fn limit_for(shared: &Arc<Shared>, name: &str) -> usize {
         Ok(module) => body_limit(shared, &module),
         Err(_) => shared.config.body_limit,
     }
+}
+
+/// The most that may be sent to whichever module a body will name. Nobody looks for it where the body is short.
+async fn limit_for_any(shared: &Arc<Shared>, length: Option<u64>) -> usize {
+    let usual = shared.config.body_limit;
+    if length.is_some_and(|length| length <= usual as u64) {
+        return usual;
+    }
+    shared.most_taken.get(shared, most_taken).await.unwrap_or(usual)
+}
+
+/// The limit of the module that takes most.
+fn most_taken(shared: &Shared) -> usize {
+    let modules = &shared.host.modules;
+    let all = modules.names().into_iter().filter_map(|name| modules.module(&name).ok());
+    all.map(|module| body_limit(shared, &module)).max().unwrap_or(shared.config.body_limit)
 }
 
 /// The most that a module may be sent.
@@ -177,13 +203,21 @@ async fn incoming(
     limit: usize,
 ) -> Result<Incoming, Box<Response<Body>>> {
     let (mut parts, body) = request.into_parts();
+    let room = room_for(shared, &body, limit).map_err(|failure| Box::new(answer::failure(failure)))?;
     let body = body_of(shared, &parts.headers, body, limit).await?;
     let Ok(QueryOf(query)) = QueryOf::<Query>::try_from_uri(&parts.uri) else {
         let failure = Failure::new(ErrorCode::InvalidInput, "the query cannot be understood")
             .suggest("Say `response_mode` once: `sync` or `streaming`");
         return Err(Box::new(answer::failure(failure)));
     };
-    Ok(Incoming { client, headers: std::mem::take(&mut parts.headers), query, body })
+    Ok(Incoming { client, headers: std::mem::take(&mut parts.headers), query, body, room })
+}
+
+/// Room for a body that is larger than usual, or does not say how large it is where it may be.
+fn room_for(shared: &Shared, body: &Body, limit: usize) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+    let most = body.size_hint().upper().unwrap_or(u64::MAX).min(limit as u64);
+    let is_large = most > shared.config.body_limit as u64;
+    is_large.then(|| shared.room.take(most)).transpose()
 }
 
 /// Reads a body of JSON to its end.

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response, StatusCode};
-use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::ports::NullSink;
 use cognitive_contract::stream::{Chunk, ChunkWriter};
 use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk, Warning};
 use cognitive_runtime::{Delivery, RunOptions, RunRequest, Stream, session_id};
 use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::answer;
 use crate::app::Shared;
@@ -18,7 +18,7 @@ use crate::ask::{self, Ask, LeftOff, Options, Query};
 use crate::guard::Client;
 use crate::limits::StreamPermit;
 use crate::session::{Reader, Resumption, Session};
-use crate::transport;
+use crate::{files, transport};
 
 /// Everything about a request but its module.
 pub(crate) struct Incoming {
@@ -26,6 +26,8 @@ pub(crate) struct Incoming {
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
     pub(crate) body: Bytes,
+    /// The right to the memory of a large body.
+    pub(crate) room: Option<OwnedSemaphorePermit>,
 }
 
 /// Answers a request for a run, always with an envelope or a stream.
@@ -43,12 +45,13 @@ async fn try_answer(
 ) -> Result<Response<Body>, Failure> {
     // With media in it, a body is most of what a request takes of the memory: it goes once it is read.
     let body = std::mem::take(&mut incoming.body);
+    // What was made of it stays as large, so its room stays taken until there is an answer.
+    let _room = incoming.room.take();
     let client = &incoming.client;
     let module = known(shared, client, name).await?;
     let properties = module.contract.input().schema().get("properties");
     let takes_input = properties.is_some_and(|properties| properties.get("input").is_some());
-    let mut ask = ask::read(&incoming.headers, &incoming.query, &body, takes_input)?;
-    drop(body);
+    let mut ask = ask::read(&incoming.headers, &incoming.query, body, takes_input)?;
     let mut warnings = Vec::new();
     if let Some(left_off) = ask.left_off.take() {
         match resume(shared, client, name, &left_off)? {
@@ -74,8 +77,9 @@ async fn try_answer(
     if !agreed.streaming {
         let started = Instant::now();
         let _busy = shared.busy();
-        let envelope =
+        let mut envelope =
             cognitive_runtime::run_until(&shared.host, request, &mut NullSink, shared.time_is_up()).await;
+        files::publish(shared, &client.owner, ask.options.media_out, &mut envelope).await;
         shared.ran(name, &client.trace, &envelope, started.elapsed());
         let mut response = answer::envelope(&envelope, Some(module.manifest.tier.word()));
         if !envelope.ok() && *shared.ending.borrow() {
@@ -83,7 +87,7 @@ async fn try_answer(
         }
         return Ok(response);
     }
-    let mut reader = start(shared, client, request, ask.options.chunk_type, permit(shared, client)?);
+    let mut reader = start(shared, client, request, &ask.options, permit(shared, client)?);
     // STREAM-017: what fails before the first chunk is an ordinary answer; nothing has been sent yet.
     let failed_at_once = reader.peek().await.and_then(|first| first.envelope);
     if let Some(envelope) = failed_at_once {
@@ -151,7 +155,8 @@ pub(crate) fn permit(shared: &Shared, client: &Client) -> Result<StreamPermit, F
         .ok_or_else(|| too_much("too many streams at once", Duration::from_secs(1)))
 }
 
-fn too_much(what: &str, wait: Duration) -> Failure {
+/// Asked for more than there is at the moment.
+pub(crate) fn too_much(what: &str, wait: Duration) -> Failure {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     Failure::new(ErrorCode::RateLimited, what)
         .with_detail("retry_after_seconds", json!(seconds))
@@ -163,29 +168,27 @@ pub(crate) fn start(
     shared: &Arc<Shared>,
     client: &Client,
     request: RunRequest,
-    chunk_type: Option<ChunkType>,
+    asked: &Options,
     permit: StreamPermit,
 ) -> Reader {
     let kept = !shared.config.replay.is_zero();
     let session = Session::new(session_id(), &client.name, &request.module, kept);
     let reader = Reader::new(&session, 0);
     shared.sessions.insert(&session);
-    let trace = client.trace.clone();
+    let (trace, owner) = (client.trace.clone(), client.owner.clone());
+    let (chunk_type, media_out) = (asked.chunk_type, asked.media_out);
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         let _last_word = LastWord(Arc::clone(&shared), Arc::clone(&session));
         let started = Instant::now();
         let module = request.module.clone();
-        let mut permit = Some(permit);
+        // The last word waits until its media are where it says they are.
+        let mut last = None;
         let send = |chunk: Chunk| {
-            // Whoever hears the last word has the place back.
-            let last = chunk.kind().is_terminal();
-            if last {
-                permit = None;
-            }
-            session.push(chunk);
-            if last {
-                shared.sessions.ended(&session, shared.config.replay);
+            if chunk.kind().is_terminal() {
+                last = Some(chunk);
+            } else {
+                session.push(chunk);
             }
         };
         let mut stream = Stream::named(session.id.clone(), send);
@@ -193,10 +196,18 @@ pub(crate) fn start(
             stream = stream.with_chunk_type(wanted);
         }
         let stop = stop(&shared, &session);
-        let envelope = match stream.run_until(&shared.host, request, &mut NullSink, stop).await {
-            Delivery::Streamed(envelope) => envelope,
-            Delivery::Whole(envelope) => whole(&shared, &session, envelope),
+        let delivery = stream.run_until(&shared.host, request, &mut NullSink, stop).await;
+        drop(stream);
+        let (envelope, mut rest) = match delivery {
+            Delivery::Streamed(envelope) => (envelope, last.into_iter().collect()),
+            Delivery::Whole(envelope) => (envelope.clone(), whole(&session, envelope)),
         };
+        if let Some(Chunk::Final { envelope, .. }) = rest.last_mut() {
+            files::publish(&shared, &owner, media_out, envelope).await;
+        }
+        // Whoever hears the last word has the place back.
+        drop(permit);
+        end(&shared, &session, rest);
         shared.ran(&module, &trace, &envelope, started.elapsed());
     });
     reader
@@ -210,19 +221,22 @@ impl Drop for LastWord {
         if !self.1.has_ended() {
             let failure =
                 Failure::new(ErrorCode::InternalError, "the run was torn down by a fault of the server");
-            whole(&self.0, &self.1, failure.into_envelope());
+            end(&self.0, &self.1, whole(&self.1, failure.into_envelope()));
         }
     }
 }
 
 /// A channel that carries only streams gets a whole answer as the last chunk.
-fn whole(shared: &Shared, session: &Session, envelope: Envelope) -> Envelope {
-    let mut writer = ChunkWriter::new(session.id.clone(), 0);
-    for chunk in writer.finish(envelope.clone()) {
+fn whole(session: &Session, envelope: Envelope) -> Vec<Chunk> {
+    ChunkWriter::new(session.id.clone(), 0).finish(envelope)
+}
+
+/// Says what is left to say, of which the last is the last word.
+fn end(shared: &Shared, session: &Session, rest: Vec<Chunk>) {
+    for chunk in rest {
         session.push(chunk);
     }
     shared.sessions.ended(session, shared.config.replay);
-    envelope
 }
 
 /// Resolves when the run has to end before its time, with the reason.

@@ -37,7 +37,7 @@ impl Asked {
         let Self { trace, method, path, started } = self;
         let route = route(path);
         // What a client makes up as a method must not become a name.
-        let known = [Method::GET, Method::POST, Method::HEAD, Method::OPTIONS].contains(method);
+        let known = [Method::GET, Method::POST, Method::PUT, Method::HEAD, Method::OPTIONS].contains(method);
         let method = if known { method.as_str() } else { "_OTHER" };
         let verb = if known { method } else { "HTTP" };
         let name = route.map_or_else(|| verb.to_owned(), |route| format!("{verb} {route}"));
@@ -193,6 +193,20 @@ mod tests {
     fn failure(code: &str) -> Value {
         let meta = json!({ "confidence": 0, "risk": "high", "explain": "e" });
         json!({ "ok": false, "meta": meta, "error": { "code": code, "message": "m" } })
+    }
+
+    #[test]
+    fn every_method_of_the_table_goes_by_its_name() {
+        for operation in crate::routes::OPERATIONS {
+            let method = operation.method.to_uppercase();
+            let asked = Asked {
+                trace: Arc::new(Trace::of(&HeaderMap::new())),
+                method: method.parse().unwrap(),
+                path: operation.path.to_owned(),
+                started: Instant::now(),
+            };
+            assert_eq!(asked.span(200).name, format!("{method} {}", operation.path));
+        }
     }
 
     #[test]

@@ -32,13 +32,7 @@ struct Wish {
     filename: String,
     media_type: String,
     size_bytes: u64,
-    checksum: Option<Sum>,
-}
-
-#[derive(Deserialize)]
-struct Sum {
-    algorithm: String,
-    value: String,
+    checksum: Option<Value>,
 }
 
 /// Makes room for an upload.
@@ -71,13 +65,22 @@ fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<Value, 
         Failure::new(ErrorCode::UnsupportedMediaType, message)
             .suggest(format!("Send one of: {}", known.join(", ")))
     })?;
+    if wish.size_bytes == 0 {
+        let failure = Failure::new(ErrorCode::InvalidInput, "an upload has at least one byte");
+        return Err(failure.suggest("Say in `size_bytes` how many will be sent"));
+    }
     let most = shared.host.media_limits.bytes_of(kind.category());
     if wish.size_bytes > most {
         return Err(too_large(kind.category(), wish.size_bytes, most));
     }
     let mut upload = NewUpload::new(&wish.filename, kind, wish.size_bytes);
-    if let Some(Sum { algorithm, value }) = &wish.checksum {
-        upload = upload.checked(Checksum { algorithm, value });
+    if let Some(given) = &wish.checksum {
+        // One that cannot be computed would never be compared.
+        let checksum = Checksum::read(given).map_err(|what| {
+            Failure::new(ErrorCode::InvalidInput, format!("`checksum` {what}"))
+                .suggest("Leave it out, or send the digits of what is sent")
+        })?;
+        upload = upload.checked(checksum);
     }
     let announced = store.announce(&client.owner, &upload)?;
     Ok(json!({
@@ -122,7 +125,8 @@ async fn try_receive(shared: &Shared, client: &Client, id: &str, body: Body) -> 
     }
 }
 
-fn store(shared: &Shared) -> Result<&Arc<dyn UploadStore>, Failure> {
+/// Who keeps media here.
+pub(crate) fn store(shared: &Shared) -> Result<&Arc<dyn UploadStore>, Failure> {
     shared.config.uploads.as_ref().ok_or_else(|| {
         Failure::new(ErrorCode::MultimodalNotSupported, "this server takes no uploads")
             .suggest("Send the item as base64, or name its address")
@@ -130,7 +134,7 @@ fn store(shared: &Shared) -> Result<&Arc<dyn UploadStore>, Failure> {
 }
 
 /// A moment as RFC 3339 in UTC, to the second.
-fn utc(moment: SystemTime) -> String {
+pub(crate) fn utc(moment: SystemTime) -> String {
     let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
     Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_string()

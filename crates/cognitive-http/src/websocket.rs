@@ -263,7 +263,7 @@ impl Socket {
             None => RunInput::Json(input.unwrap_or_default()),
         };
         let request = RunRequest { module: name, input, options };
-        let reader = run::start(&self.shared, &client, request, asked.chunk_type, permit);
+        let reader = run::start(&self.shared, &client, request, &asked, permit);
         let session = Arc::downgrade(reader.session());
         let name = reader.session().id.as_str().to_owned();
         let task = tokio::spawn(forward(reader, id, self.out.clone(), self.shared.config.heartbeat));

@@ -32,6 +32,9 @@ pub(crate) struct Wire {
     silent: bool,
     /// An answer that goes out in place of another, and how much of it has gone.
     instead: Option<(Vec<u8>, usize)>,
+    /// Bytes of somebody else's making have been sent. From then on nothing is taken for a refusal of the library: a file
+    /// may look like one, and what went out in its place would have another length than was announced.
+    foreign: bool,
 }
 
 /// A place among all connections and among those of the same address.
@@ -39,7 +42,14 @@ pub(crate) type Place = (OwnedSemaphorePermit, Seat);
 
 impl Wire {
     pub(crate) fn new(stream: TcpStream, place: Place, patience: Duration) -> Self {
-        Self { open: Some((stream, place)), patience, waiting: None, silent: false, instead: None }
+        Self {
+            open: Some((stream, place)),
+            patience,
+            waiting: None,
+            silent: false,
+            instead: None,
+            foreign: false,
+        }
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
@@ -63,9 +73,15 @@ impl Wire {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
+    /// Looks at the beginning of what goes out: only files have a disposition.
+    fn notice(&mut self, bytes: &[u8]) {
+        let mark = b"\r\ncontent-disposition:";
+        self.foreign |= bytes.starts_with(b"HTTP/1.") && bytes.windows(mark.len()).any(|seen| seen == mark);
+    }
+
     /// Whether something else goes out in place of these bytes. While it does, the same bytes are offered again.
     fn replaces(&mut self, bytes: &[u8]) -> bool {
-        if self.instead.is_none() {
+        if self.instead.is_none() && !self.foreign {
             self.instead = unparsed::instead_of(bytes).map(|text| (text, 0));
         }
         self.instead.is_some()
@@ -108,6 +124,7 @@ impl AsyncWrite for Wire {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.notice(bytes);
         if self.replaces(bytes) {
             return self.write_instead(context).map_ok(|()| bytes.len());
         }
@@ -121,7 +138,11 @@ impl AsyncWrite for Wire {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let mut filled = parts.iter().filter(|part| !part.is_empty());
-        if let (Some(only), None) = (filled.next(), filled.next())
+        let first = filled.next();
+        if let Some(first) = first {
+            self.notice(first);
+        }
+        if let (Some(only), None) = (first, filled.next())
             && self.replaces(only)
         {
             return self.write_instead(context).map_ok(|()| only.len());
@@ -169,5 +190,27 @@ async fn leave(mut stream: TcpStream) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wire() -> Wire {
+        let patience = Duration::ZERO;
+        Wire { open: None, patience, waiting: None, silent: false, instead: None, foreign: false }
+    }
+
+    // An upload can hold anything. Where connections are shared, a body of another length would reach somebody else.
+    #[test]
+    fn a_file_that_looks_like_a_refusal_goes_out_as_it_is() {
+        let refusal = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+        assert!(wire().replaces(refusal));
+        let mut wire = wire();
+        wire.notice(
+            b"HTTP/1.1 200 OK\r\ncontent-disposition: inline; filename=\"a\"\r\ncogn-trace-id: 1\r\n\r\n",
+        );
+        assert!(!wire.replaces(refusal));
     }
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cognitive_contract::media::{MediaType, find_output};
+use cognitive_contract::media::{Moved, embedded, refer};
 use cognitive_contract::schema::Side;
-use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
 use cognitive_library::json;
 use cognitive_runtime::host::RunInput;
 use serde_json::{Map, Value, json};
@@ -95,30 +95,22 @@ fn put(
 }
 
 /// Writes the media of an answer to files and leaves their paths in their place.
-pub(super) fn store(envelope: &mut Value, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let Some(data) = envelope.get("data").and_then(Value::as_object) else { return Ok(Vec::new()) };
-    let found: Vec<(String, MediaType)> = find_output(data)
-        .into_iter()
-        .filter(|medium| medium.members.get("type").and_then(Value::as_str) == Some("base64"))
-        .filter_map(|medium| Some((medium.place.clone(), MediaType::parse(medium.media_type)?)))
-        .collect();
+pub(super) fn store(envelope: &mut Envelope, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut written = Vec::new();
-    for (place, kind) in found {
-        let Some(Value::Object(members)) = envelope.pointer_mut(&format!("/data{place}")) else { continue };
-        let text = members.get("data").and_then(Value::as_str).unwrap_or_default();
-        let bytes = STANDARD.decode(text).map_err(|_| {
-            Failure::new(ErrorCode::MediaDecodeFailed, format!("`/data{place}` is not valid base64"))
+    for medium in embedded(envelope) {
+        let bytes = STANDARD.decode(medium.text).map_err(|_| {
+            let message = format!("`/data{}` is not valid base64", medium.place);
+            Failure::new(ErrorCode::MediaDecodeFailed, message)
         })?;
         fs::create_dir_all(folder).map_err(|error| no_file(folder, &error))?;
-        let name = place.trim_start_matches('/').replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
-        let path = folder.join(format!("{name}.{}", kind.extension()));
+        let path = folder.join(medium.file_name());
         fs::write(&path, bytes).map_err(|error| no_file(&path, &error))?;
-        members.shift_remove("data");
-        members.insert("type".to_owned(), json!("file"));
-        members.insert("path".to_owned(), json!(path.display().to_string()));
-        written.push(path);
+        written.push((medium.place, path));
     }
-    Ok(written)
+    for (place, path) in &written {
+        refer(envelope, place, Moved::File { path: path.display().to_string() });
+    }
+    Ok(written.into_iter().map(|(_, path)| path).collect())
 }
 
 fn no_file(path: &Path, error: &std::io::Error) -> Failure {
@@ -168,19 +160,25 @@ mod tests {
         );
     }
 
+    fn answer(medium: &Value) -> Envelope {
+        let meta = json!({ "confidence": 1, "risk": "low", "explain": "e" });
+        let data = json!({ "rationale": "r", "all": [medium], "link": { "type": "url" } });
+        Envelope::from_value(json!({ "ok": true, "meta": meta, "data": data })).unwrap()
+    }
+
     #[test]
     fn media_of_an_answer_become_files() {
         let folder = tempfile::tempdir().unwrap();
         let medium = json!({ "type": "base64", "media_type": "image/png", "data": "UE5H", "width": 1 });
-        let mut envelope = json!({ "ok": true, "data": { "all": [medium], "link": { "type": "url" } } });
+        let mut envelope = answer(&medium);
         let written = store(&mut envelope, folder.path()).unwrap();
         assert_eq!(fs::read(&written[0]).unwrap(), b"PNG");
         let path = folder.path().join("all-0.png").display().to_string();
         let left = json!({ "type": "file", "media_type": "image/png", "width": 1, "path": path });
-        assert_eq!(envelope["data"]["all"][0], left);
-        let mut broken =
-            json!({ "data": { "a": { "type": "base64", "media_type": "image/png", "data": "?" } } });
+        assert_eq!(envelope.data().unwrap()["all"][0], left);
+        let mut broken = answer(&json!({ "type": "base64", "media_type": "image/png", "data": "?" }));
         assert!(store(&mut broken, folder.path()).is_err());
-        assert_eq!(store(&mut json!({ "ok": false }), folder.path()).unwrap().len(), 0);
+        let mut failed = Failure::new(ErrorCode::InternalError, "m").into_envelope();
+        assert_eq!(store(&mut failed, folder.path()).unwrap().len(), 0);
     }
 }

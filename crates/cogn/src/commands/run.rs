@@ -86,7 +86,7 @@ pub struct RunArgs {
 
 /// Runs and prints the envelope; the exit code says whether it is a success, 130 that it was cancelled.
 pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
-    let (envelope, cancelled, trace) = match (prepare(args, library), args.stream) {
+    let (mut envelope, cancelled, trace) = match (prepare(args, library), args.stream) {
         (prepared, Some(form)) => stream::run(prepared, form, &args.module, printer),
         (Ok((host, request)), None) => execute(&host, request, args.repeat.repeat().as_ref(), printer),
         // Before a run there is one thing that Ctrl-C can interrupt: the fetching of weights.
@@ -95,10 +95,13 @@ pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
             (failure.into_envelope(), cancelled, None)
         }
     };
-    let text = match printed(args, &envelope) {
-        Ok(text) => text,
-        Err(failure) => return super::fail(&failure, printer),
-    };
+    // Before anything is shown: a card, a line and a file all say where the media are.
+    if let Some(folder) = &args.media_out
+        && let Err(failure) = attach::store(&mut envelope, folder)
+    {
+        return super::fail(&failure, printer);
+    }
+    let text = as_text(args, &envelope);
     if args.stream.is_none() {
         show(args, &envelope, &text, printer);
     }
@@ -119,16 +122,9 @@ pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
     }
 }
 
-/// The envelope as text, its media in files if they are to be.
-fn printed(args: &RunArgs, envelope: &Envelope) -> Result<String, Failure> {
-    let Some(folder) = &args.media_out else { return Ok(as_text(args, envelope)) };
-    let mut shown = serde_json::to_value(envelope).unwrap_or_default();
-    attach::store(&mut shown, folder)?;
-    Ok(as_text(args, &shown))
-}
-
-fn as_text(args: &RunArgs, shown: &impl serde::Serialize) -> String {
-    let text = if args.pretty { serde_json::to_string_pretty(shown) } else { serde_json::to_string(shown) };
+fn as_text(args: &RunArgs, envelope: &Envelope) -> String {
+    let text =
+        if args.pretty { serde_json::to_string_pretty(envelope) } else { serde_json::to_string(envelope) };
     text.unwrap_or_default()
 }
 

@@ -12,6 +12,7 @@ mod breaks;
 mod context;
 mod edges;
 mod faults;
+mod files;
 mod frames;
 mod kills;
 mod media;

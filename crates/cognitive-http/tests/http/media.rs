@@ -41,14 +41,14 @@ impl Provider for Eyes {
     }
 }
 
-const ANN: &str = "ann-has-a-long-key";
-const BOB: &str = "bob-has-a-long-key";
+pub(crate) const ANN: &str = "ann-has-a-long-key";
+pub(crate) const BOB: &str = "bob-has-a-long-key";
 
 /// One pixel.
-const PNG: &str =
+pub(crate) const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-fn png() -> Vec<u8> {
+pub(crate) fn png() -> Vec<u8> {
     let digit = |letter: u8| match letter {
         b'A'..=b'Z' => u32::from(letter - b'A'),
         b'a'..=b'z' => u32::from(letter - b'a') + 26,
@@ -76,6 +76,10 @@ struct World {
 }
 
 async fn world(keys: &[(&str, &str)]) -> World {
+    world_with(keys, roomy()).await
+}
+
+async fn world_with(keys: &[(&str, &str)], mut config: ServerConfig) -> World {
     let folder = tempfile::tempdir().unwrap();
     for (name, modalities) in [("look", "[text, image]"), ("read", "[text]")] {
         let module = folder.path().join("cognitive/modules").join(name);
@@ -101,7 +105,6 @@ async fn world(keys: &[(&str, &str)]) -> World {
     let mut host = Host::new(shelf, Arc::clone(&eyes) as Arc<dyn Provider>);
     let media = Media::new(Documents::Here).with_uploads(uploads.clone());
     host.take_media(Arc::new(media), MediaLimits::default());
-    let mut config: ServerConfig = roomy();
     config.uploads = Some(Arc::new(uploads) as Arc<dyn UploadStore>);
     config.keys = keys.iter().map(|(name, key)| ApiKey::new(name, key).unwrap()).collect();
     World { server: Server::with_host(folder, host, config).await, eyes, clock }
@@ -163,6 +166,11 @@ async fn ext_media_an_upload_is_sent_ahead_and_used_by_its_owner_alone() {
     assert_eq!((status, &late["error"]["code"]), (410, &json!("E1018")));
 }
 
+fn with_checksum(algorithm: &str, value: &str) -> Value {
+    let checksum = json!({ "algorithm": algorithm, "value": value });
+    json!({ "filename": "a", "media_type": "image/png", "size_bytes": 1, "checksum": checksum })
+}
+
 // EXT-MEDIA, SEC-002: no more than announced, no less, and nothing that no module takes.
 #[tokio::test]
 async fn ext_media_an_upload_that_is_not_what_was_announced_is_refused() {
@@ -179,6 +187,10 @@ async fn ext_media_an_upload_that_is_not_what_was_announced_is_refused() {
         (json!({ "filename": "a", "media_type": "text/html", "size_bytes": 1 }), "E1010"),
         (json!({ "filename": "a", "media_type": "image/png", "size_bytes": 30 << 20 }), "E1011"),
         (json!({ "filename": "a" }), "E1001"),
+        (json!({ "filename": "a", "media_type": "image/png", "size_bytes": 0 }), "E1001"),
+        // A checksum that nobody can compute would never be compared.
+        (with_checksum("sha512", &"0".repeat(128)), "E1001"),
+        (with_checksum("crc32", "not hex"), "E1001"),
     ] {
         let (_, refused) = world.post("/v1/media/upload-url", ANN, wish).await;
         assert_eq!(refused["error"]["code"], code, "{refused}");
@@ -208,8 +220,30 @@ async fn s_28_a_module_with_pictures_takes_a_larger_body() {
     let body = json!({ "image": { "type": "base64", "media_type": "image/png", "data": PNG }, "note": "x".repeat(3 << 20) });
     let (status, seen) = world.post("/api/run/look", "", body.clone()).await;
     assert_eq!(status, 200, "{}", seen["error"]);
-    let (status, refused) = world.post("/api/run/read", "", body).await;
+    let (status, refused) = world.post("/api/run/read", "", body.clone()).await;
     assert_eq!((status, &refused["error"]["code"]), (413, &json!("E1005")));
+    // Where the body names the module, it may be as large as the module that takes most; then the named one counts.
+    let in_body = |name: &str| json!({ "module": name, "input": body });
+    let (status, seen) = world.post("/run", "", in_body("look")).await;
+    assert_eq!(status, 200, "{}", seen["error"]);
+    let (status, refused) = world.post("/run", "", in_body("read")).await;
+    assert_eq!((status, &refused["error"]["code"]), (413, &json!("E1005")));
+    let (status, refused) = world.post("/run", "", in_body("no-such-module")).await;
+    assert_eq!((status, &refused["error"]["code"]), (413, &json!("E1005")));
+}
+
+// S-28: many large bodies are not held in memory at once; small ones are none of that business.
+#[tokio::test]
+async fn s_28_large_bodies_share_a_memory_and_small_ones_need_none() {
+    let mut config = roomy();
+    config.large_bodies = 2 << 20;
+    let world = world_with(&[], config).await;
+    let image = json!({ "type": "base64", "media_type": "image/png", "data": PNG });
+    let (status, refused) =
+        world.post("/api/run/look", "", json!({ "image": image, "note": "x".repeat(3 << 20) })).await;
+    assert_eq!((status, &refused["error"]["code"]), (429, &json!("E4002")));
+    let (status, seen) = world.post("/api/run/look", "", json!({ "image": image })).await;
+    assert_eq!(status, 200, "{}", seen["error"]);
 }
 
 // CAP-003: the server says what it takes.

@@ -3,6 +3,7 @@
 //!
 //! An upload belongs to whoever announced it, and its id cannot be guessed; even so, to others it does not exist.
 
+mod reader;
 mod record;
 mod sink;
 #[cfg(test)]
@@ -18,11 +19,12 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use cognitive_contract::code::Blame;
-use cognitive_contract::media::{Announced, Loaded, NewUpload, UploadSink, UploadStore};
+use cognitive_contract::media::{Announced, KeptUpload, Loaded, NewUpload, UploadSink, UploadStore};
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{ErrorCode, Failure};
 
 use crate::fault::{own, too_many_bytes};
+use reader::Reader;
 use record::{Paths, Record, create_folder, hashed};
 use sink::Sink;
 
@@ -151,20 +153,19 @@ impl Uploads {
 
     /// The bytes of an upload that is complete. (E1011, E1018, E1019)
     pub(crate) fn load(&self, owner: &str, id: &str, largest: u64) -> Result<Loaded, Failure> {
-        let kind = {
-            let known = self.0.known();
-            let upload = self.0.find(&known, owner, id)?;
-            if upload.state != State::Complete {
-                return Err(missing("the upload has not been received yet"));
-            }
-            if upload.record.size_bytes > largest {
-                return Err(too_many_bytes(largest));
-            }
-            upload.record.media_type()
-        };
-        let bytes = fs::read(Paths::new(&self.0.folder, id).data);
-        let bytes = bytes.map_err(|_| missing("the upload is not there any more"))?;
-        Ok(Loaded::new(Bytes::from(bytes), kind.map(|kind| kind.mime().to_owned())))
+        let record = self.0.complete(owner, id)?;
+        if record.size_bytes > largest {
+            return Err(too_many_bytes(largest));
+        }
+        let bytes = fs::read(Paths::new(&self.0.folder, id).data).map_err(|_| gone())?;
+        Ok(Loaded::new(Bytes::from(bytes), record.media_type().map(|kind| kind.mime().to_owned())))
+    }
+
+    fn open_kept(&self, owner: &str, id: &str) -> Result<KeptUpload, Failure> {
+        let record = self.0.complete(owner, id)?;
+        let kind = record.media_type().ok_or_else(gone)?;
+        let reader = Reader::open(&Paths::new(&self.0.folder, id)).map_err(|_| gone())?;
+        Ok(KeptUpload::new(record.filename, kind, record.size_bytes, Box::new(reader)))
     }
 }
 
@@ -187,6 +188,16 @@ impl Store {
                 .suggest("Upload it again and use the new id"));
         }
         Ok(upload)
+    }
+
+    /// What is known of an upload of this owner whose bytes are all there. (E1018, E1019)
+    fn complete(&self, owner: &str, id: &str) -> Result<Record, Failure> {
+        let known = self.known();
+        let upload = self.find(&known, owner, id)?;
+        match upload.state {
+            State::Complete => Ok(upload.record.clone()),
+            _ => Err(missing("the upload has not been received yet")),
+        }
     }
 
     fn set(&self, id: &str, state: State) {
@@ -259,6 +270,14 @@ impl UploadStore for Uploads {
             Ok(Box::new(sink) as Box<dyn UploadSink>)
         })
     }
+
+    fn open<'a>(&'a self, owner: &'a str, id: &'a str) -> PortFuture<'a, Result<KeptUpload, Failure>> {
+        Box::pin(async move { self.open_kept(owner, id) })
+    }
+}
+
+fn gone() -> Failure {
+    missing("the upload is not there any more")
 }
 
 /// (E1019)

@@ -79,6 +79,33 @@ async fn ext_media_to_others_an_upload_does_not_exist() {
     }
 }
 
+// MEDIA-019: what waits in the store is given back to its owner, in pieces, as long as it exists.
+#[tokio::test]
+async fn media_019_what_is_kept_is_given_back_to_its_owner_alone() {
+    let (_folder, time, uploads) = setting();
+    let long = vec![7_u8; 600 << 10];
+    let id = uploads.announce("ann", &upload(600 << 10)).unwrap().id;
+    assert_eq!(code(uploads.open("ann", &id).await), "E1019", "not there yet");
+    let mut sink = uploads.receive("ann", &id).await.unwrap();
+    sink.piece(Bytes::from(long.clone())).await.unwrap();
+    sink.finish().await.unwrap();
+    assert_eq!(code(uploads.open("bob", &id).await), "E1019");
+    assert_eq!(code(uploads.open("ann", "../../etc/passwd").await), "E1019");
+    let mut kept = uploads.open("ann", &id).await.unwrap();
+    assert_eq!(
+        (kept.filename.as_str(), kept.media_type, kept.size_bytes),
+        ("a.png", MediaType::Png, 600 << 10)
+    );
+    let (mut read, mut pieces) = (Vec::new(), 0);
+    while let Some(piece) = kept.reader.piece().await.unwrap() {
+        read.extend_from_slice(&piece);
+        pieces += 1;
+    }
+    assert!(read == long && pieces == 3, "{} bytes in {pieces} pieces", read.len());
+    time.pass(Duration::from_hours(1));
+    assert_eq!(code(uploads.open("ann", &id).await), "E1018");
+}
+
 #[tokio::test]
 async fn ext_media_an_upload_expires_whether_received_or_not() {
     let (folder, time, uploads) = setting();

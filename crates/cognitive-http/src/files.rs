@@ -1,0 +1,164 @@
+//! Media of answers at temporary addresses: a client that wants no base64 gets `/v1/media/files/{id}` instead, where the
+//! bytes wait for it beside its uploads (MEDIA-017, MEDIA-019). They are its own alone, and for a while. What cannot be
+//! kept stays in the answer, with a warning: no client loses a picture because a disk is full.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Extension, State};
+use axum::http::{HeaderName, HeaderValue, Response, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cognitive_contract::media::{
+    Embedded, KeptUpload, MediaType, Moved, NewUpload, UploadReader, embedded, refer,
+};
+use cognitive_contract::{Envelope, ErrorCode, Failure, Warning};
+use serde_json::{Value, json};
+
+use crate::answer;
+use crate::app::Shared;
+use crate::ask::MediaOut;
+use crate::guard::Client;
+use crate::routes::Name;
+use crate::uploads::{store, utc};
+
+/// Where media of answers are.
+const PLACE: &str = "/v1/media/files/";
+
+/// The longest name of a file in a header.
+const LONGEST_NAME: usize = 100;
+
+/// A medium of an answer, out of the answer.
+struct Medium {
+    place: String,
+    name: String,
+    kind: MediaType,
+    bytes: Result<Bytes, Failure>,
+}
+
+impl Medium {
+    fn of(found: &Embedded<'_>) -> Self {
+        let bytes = STANDARD.decode(found.text).map(Bytes::from);
+        let bytes =
+            bytes.map_err(|_| Failure::new(ErrorCode::MediaDecodeFailed, "the text is not valid base64"));
+        Self { place: found.place.clone(), name: found.file_name(), kind: found.media_type, bytes }
+    }
+}
+
+/// Moves the media of an answer to addresses, if the client wants that.
+pub(crate) async fn publish(shared: &Shared, owner: &str, asked: MediaOut, envelope: &mut Envelope) {
+    if asked != MediaOut::Url {
+        return;
+    }
+    let media: Vec<Medium> = embedded(envelope).iter().map(Medium::of).collect();
+    for medium in media {
+        let place = medium.place.clone();
+        match keep(shared, owner, medium).await {
+            Ok(moved) => refer(envelope, &place, moved),
+            Err(failure) => {
+                let message = format!("`/data{place}` stays base64: {}", failure.message());
+                envelope.meta_mut().warn(&Warning::new(failure.code().number(), message));
+            }
+        }
+    }
+}
+
+/// Keeps a medium as if its owner had uploaded it: the same room, the same time. (E4002, E4011)
+async fn keep(shared: &Shared, owner: &str, medium: Medium) -> Result<Moved, Failure> {
+    let bytes = medium.bytes?;
+    let store = store(shared)?;
+    let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let announced = store.announce(owner, &NewUpload::new(&medium.name, medium.kind, size))?;
+    let mut sink = store.receive(owner, &announced.id).await?;
+    sink.piece(bytes).await?;
+    sink.finish().await?;
+    Ok(Moved::Url { url: format!("{PLACE}{}", announced.id), expires_at: utc(announced.expires_at) })
+}
+
+/// `GET /v1/media/files/{id}`: the bytes, for their owner.
+pub(crate) async fn serve(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(id): Name,
+) -> Response<Body> {
+    let opened = match store(&shared) {
+        Ok(store) => store.open(&client.owner, &id).await,
+        // Where nothing is kept, nothing can be found.
+        Err(_) => Err(Failure::new(ErrorCode::UploadNotFound, "nothing is kept here")),
+    };
+    match opened {
+        Ok(kept) => response(kept),
+        Err(failure) => answer::failure(as_file(failure)),
+    }
+}
+
+/// A failure of the store, in words for somebody who never uploaded anything.
+fn as_file(failure: Failure) -> Failure {
+    match failure.code() {
+        code @ ErrorCode::UploadExpired => {
+            Failure::new(code, "the file has expired").suggest("Run the module again, and fetch it sooner")
+        }
+        code @ ErrorCode::UploadNotFound => Failure::new(code, "there is no file with this id")
+            .suggest("Use the `url` of an answer, with the same key"),
+        _ => failure,
+    }
+}
+
+fn response(kept: KeptUpload) -> Response<Body> {
+    let KeptUpload { filename, media_type, size_bytes, reader, .. } = kept;
+    let mut response = Response::new(Body::from_stream(pieces(reader)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type.mime()));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size_bytes));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // The guard says so on every answer. Here it matters most: nobody has looked into these bytes.
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let policy = HeaderValue::from_static("default-src 'none'; sandbox");
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    let own = HeaderValue::from_static("same-origin");
+    headers.insert(HeaderName::from_static("cross-origin-resource-policy"), own);
+    // A plain name is always a header, and `wire` knows by this one that bytes of somebody else follow.
+    if let Ok(name) = HeaderValue::from_str(&format!("inline; filename=\"{}\"", plain(&filename))) {
+        headers.insert(header::CONTENT_DISPOSITION, name);
+    }
+    response
+}
+
+fn pieces(reader: Box<dyn UploadReader>) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
+    futures_util::stream::unfold(Some(reader), async |reader| {
+        let mut reader = reader?;
+        match reader.piece().await {
+            Ok(piece) => Some((Ok(piece?), Some(reader))),
+            // The length was announced, so whoever reads notices that this is not all.
+            Err(failure) => Some((Err(std::io::Error::other(failure.message().to_owned())), None)),
+        }
+    })
+}
+
+/// A name without anything that could end a header or lead to another folder.
+fn plain(name: &str) -> String {
+    let safe = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
+    name.chars().take(LONGEST_NAME).map(|letter| if safe(letter) { letter } else { '_' }).collect()
+}
+
+/// How the answer is described; nothing for other paths.
+pub(crate) fn described(path: &str) -> Option<Value> {
+    if path.strip_prefix(PLACE) != Some("{id}") {
+        return None;
+    }
+    let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
+    let produced = MediaType::all().map(|kind| (kind.mime().to_owned(), bytes.clone())).collect();
+    Some(Value::Object(produced))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_safe_in_a_header_and_in_a_folder() {
+        assert_eq!(plain("images-0.png"), "images-0.png");
+        assert_eq!(plain("../a\r\nset-cookie: b\"ä.png"), ".._a__set-cookie__b__.png");
+        assert_eq!(plain(&"x".repeat(10_000)).len(), LONGEST_NAME);
+    }
+}

@@ -1,0 +1,45 @@
+//! The bytes of one upload on their way back from the disk, a piece at a time. Whoever has it open reads it to its end, also
+//! when it expires meanwhile.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+
+use bytes::Bytes;
+use cognitive_contract::Failure;
+use cognitive_contract::media::UploadReader;
+use cognitive_contract::ports::PortFuture;
+
+use super::gone;
+use super::record::Paths;
+use crate::fault::own;
+
+/// The bytes of one piece.
+const PIECE: u64 = 256 << 10;
+
+pub(super) struct Reader {
+    /// Away while a piece is being read, and for good after a failure.
+    open: Option<File>,
+}
+
+impl Reader {
+    pub(super) fn open(paths: &Paths) -> io::Result<Self> {
+        Ok(Self { open: Some(File::open(&paths.data)?) })
+    }
+}
+
+impl UploadReader for Reader {
+    fn piece(&mut self) -> PortFuture<'_, Result<Option<Bytes>, Failure>> {
+        Box::pin(async move {
+            let Some(file) = self.open.take() else { return Err(gone()) };
+            let read = tokio::task::spawn_blocking(move || {
+                let mut piece = Vec::new();
+                (&file).take(PIECE).read_to_end(&mut piece)?;
+                Ok((file, piece))
+            });
+            let read = read.await.map_err(|_| gone())?;
+            let (file, piece) = read.map_err(|error| own("the upload cannot be read", &error))?;
+            self.open = Some(file);
+            Ok((!piece.is_empty()).then(|| Bytes::from(piece)))
+        })
+    }
+}
