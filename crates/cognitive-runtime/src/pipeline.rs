@@ -44,6 +44,7 @@ pub(crate) async fn answer(
     receipt.sha256.input = input.sha256();
     warnings.extend(input.warnings().iter().cloned());
     warnings.extend(requirements::check(module, host.provider.as_ref())?);
+    options.above.supplied.judge(module, &options.above.policies(module), input.value())?;
     let media = Box::pin(media::gather(host, module, &input, options, receipt)).await;
     warnings.extend(note_fetches(host, module, request, receipt));
     let media = media?;
@@ -218,7 +219,7 @@ async fn ask_once(
     let answer = match parse::extract(module, &reply, request.options.strict_parse) {
         Ok(mut draft) => {
             call::undo_stand_ins(host.provider.as_ref(), module, &reply, &mut draft.object);
-            media::insert(&mut draft.object, std::mem::take(&mut reply.end.media));
+            media::insert(&mut draft.object, &std::mem::take(&mut reply.end.media));
             let answer = output::judge(module, draft, options.enforcement, host.gate);
             cut::unless_taken_back(
                 module,

@@ -70,6 +70,9 @@ fn feed(request: &mut RunRequest, until: &Repeat, module: &Module, envelope: &Va
         let message = "the answer of a round changes nothing in the input of the next";
         return Some(Warning::new(NOTICE, message));
     }
+    // From now on a model has a hand in the input.
+    let above = &mut request.options.above;
+    above.supplied = above.supplied.or_by(given.value());
     request.input = RunInput::Json(next);
     None
 }

@@ -7,6 +7,7 @@ use cognitive_contract::Module;
 use cognitive_contract::manifest::{Allow, Policies, Tier, Tools};
 
 use super::resolve::DEEPEST;
+use super::supplied::Supplied;
 
 /// The modules above a run. Empty for a run that a surface asks for.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +20,8 @@ pub(crate) struct Above {
     tools: Vec<Tools>,
     /// The tier that the call asks for in place of the module's own.
     tier: Option<Tier>,
+    /// What the one who began it all sent.
+    pub(crate) supplied: Supplied,
 }
 
 impl Above {
@@ -58,11 +61,11 @@ impl Above {
     }
 
     /// What the children of a module that runs here inherit.
-    pub(crate) fn below(&self, module: &Module, tier: Option<Tier>) -> Self {
+    pub(crate) fn below(&self, module: &Module, tier: Option<Tier>, supplied: &Supplied) -> Self {
         let mut path = self.path.clone();
         path.push(module.manifest.name.clone());
         let tools = self.tools(module).into_iter().cloned().collect();
-        Self { path, policies: Some(self.policies(module)), tools, tier }
+        Self { path, policies: Some(self.policies(module)), tools, tier, supplied: supplied.clone() }
     }
 }
 

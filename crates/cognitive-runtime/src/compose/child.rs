@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::resolve::NOTICE;
 use super::signals::{Ear, Signals};
+use super::supplied::Supplied;
 use crate::host::{Host, RunInput, RunRequest};
 use crate::run::{milliseconds, run_until};
 use crate::tools::alarm;
@@ -29,6 +30,8 @@ pub(crate) struct Parent<'a> {
     pub(crate) deadline: Instant,
     /// Where children are heard.
     pub(crate) signals: &'a Signals,
+    /// What the one who began it all sent.
+    pub(crate) supplied: &'a Supplied,
 }
 
 /// Which module is to run, and how.
@@ -122,7 +125,7 @@ impl Parent<'_> {
         options.caller = Caller::Agent;
         options.warnings = Vec::new();
         options.receipt = false;
-        options.above = self.request.options.above.below(self.module, wanted.tier);
+        options.above = self.request.options.above.below(self.module, wanted.tier, self.supplied);
         let input = match input {
             RunInput::Json(value) => RunInput::Json(with_context(value, visible_to(child, context))),
             other => other.clone(),

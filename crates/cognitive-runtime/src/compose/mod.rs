@@ -10,6 +10,7 @@ mod queue;
 mod resolve;
 mod results;
 mod signals;
+mod supplied;
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -88,7 +89,9 @@ pub(crate) async fn run(
     // A child has no more time than it was given; the time of a surface is for each call.
     let time = if above.is_empty() { plan.timeout } else { plan.timeout.min(request.options.timeout) };
     let (started, signals) = (Instant::now(), Signals::default());
-    let parent = Parent { host, module, request, started, deadline: started + time, signals: &signals };
+    let supplied = &above.supplied.or_by(input.value());
+    let deadline = started + time;
+    let parent = Parent { host, module, request, started, deadline, signals: &signals, supplied };
     let flow = Flow::new(module.manifest.context.mode, context);
     let mut state = State::new(plan, input.value(), flow, receipt, watch);
     state.warnings = warnings;
@@ -98,7 +101,7 @@ pub(crate) async fn run(
     if outcome.is_ok() && plan.answer == From::Prompt {
         outcome = Box::pin(calls.run(parent, &mut state)).await;
     }
-    let deadline = Some(parent.deadline);
+    let deadline = Some(deadline);
     let mut composed = Composed { is_composition: true, deadline, ..Composed::default() };
     match outcome {
         Err(failed) => composed.answer = Some(failure(module, &state, &failed)),

@@ -10,6 +10,7 @@
 mod calls;
 mod patterns;
 mod printed;
+mod references;
 mod rounds;
 mod watched;
 mod world;

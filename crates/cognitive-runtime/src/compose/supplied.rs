@@ -1,0 +1,64 @@
+//! Which texts the caller of a run sent. A module may name an address or a file to another one only if the caller named
+//! it: what a model writes is data, and must not make this machine fetch or read something. (POL-001, POL-005, SEC-023)
+//! Judges runs on behalf of other runs only; whatever a caller sends itself is the business of the media source.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use cognitive_contract::context::MEMBER;
+use cognitive_contract::manifest::{Allow, Policies};
+use cognitive_contract::media::{self, Source};
+use cognitive_contract::{ErrorCode, Failure, Module};
+use serde_json::{Value, json};
+
+/// The longest text that can be an address or a path.
+const LONGEST: usize = 8 * 1024;
+
+/// The texts of the input that a caller sent. Unknown for the run of the caller itself, where everything is theirs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Supplied(Option<Arc<HashSet<Box<str>>>>);
+
+impl Supplied {
+    /// The same, or the texts of this input if nothing is known yet: then it is the caller's own.
+    pub(crate) fn or_by(&self, input: &Value) -> Self {
+        if self.0.is_some() {
+            return self.clone();
+        }
+        let mut texts = HashSet::new();
+        let members = input.as_object().into_iter().flatten();
+        members.filter(|(name, _)| *name != MEMBER).for_each(|(_, value)| collect(value, &mut texts));
+        Self(Some(Arc::new(texts)))
+    }
+
+    /// Whether a module may have the media of an input. (E4007)
+    pub(crate) fn judge(&self, module: &Module, policies: &Policies, input: &Value) -> Result<(), Failure> {
+        let Some(texts) = &self.0 else { return Ok(()) };
+        for item in media::find(&module.manifest.modalities, input)? {
+            let why = match item.source {
+                Source::Url(url) if policies.network == Allow::Deny && !texts.contains(url) => {
+                    "an address that the caller did not send is not fetched where the policy denies the network"
+                }
+                Source::File(path) if !texts.contains(path) => {
+                    "a file that the caller did not name is not read"
+                }
+                // Bytes are bytes, and an upload belongs to the caller anyway.
+                Source::Url(_) | Source::File(_) | Source::Base64(_) | Source::Upload(_) => continue,
+            };
+            return Err(Failure::new(ErrorCode::PermissionDenied, why)
+                .with_detail("path", json!(item.place))
+                .with_detail("index", json!(item.index)));
+        }
+        Ok(())
+    }
+}
+
+fn collect(value: &Value, texts: &mut HashSet<Box<str>>) {
+    match value {
+        Value::String(text) if text.len() <= LONGEST => {
+            texts.insert(text.as_str().into());
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Value::Object(members) => members.values().for_each(|value| collect(value, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
