@@ -149,6 +149,14 @@ impl Envelope {
         }
     }
 
+    /// The payload of a success, for a change inside one of its members that the contract does not speak of.
+    pub(crate) fn data_mut(&mut self) -> Option<&mut Map<String, Value>> {
+        match &mut self.outcome {
+            Outcome::Success { data } => Some(data),
+            Outcome::Failure { .. } => None,
+        }
+    }
+
     /// Puts a member beside the payload: `usage`, `_emitted_context`, and on failures `session_id`, `streaming`.
     /// Other names are refused, since the envelope is a closed object.
     pub fn set_beside(&mut self, name: &str, value: Value) -> bool {

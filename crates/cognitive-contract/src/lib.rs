@@ -62,6 +62,7 @@ pub mod capabilities;
 pub mod compose;
 pub mod context;
 pub mod equal;
+pub mod long;
 pub mod lower;
 pub mod media;
 pub mod policy;

@@ -19,7 +19,13 @@ pub fn fits(text: &str, limit: usize) -> bool {
 /// Appends one member name or index to a JSON pointer, escaped as RFC 6901 asks.
 #[must_use]
 pub fn pointer(parent: &str, token: &str) -> String {
-    format!("{parent}/{}", token.replace('~', "~0").replace('/', "~1"))
+    format!("{parent}/{}", escaped(token))
+}
+
+/// One member name as it stands in a JSON pointer. Most names stand there as they are.
+#[must_use]
+pub fn escaped(token: &str) -> std::borrow::Cow<'_, str> {
+    if token.contains(['~', '/']) { token.replace('~', "~0").replace('/', "~1").into() } else { token.into() }
 }
 
 /// Bytes as lower-case hexadecimal digits.

@@ -1,6 +1,7 @@
 //! The canonical form of a value (RFC 8785), written piece by piece into a hash. Keeps no copy of a text: an input with
 //! media is a hundred megabytes of one string. Numbers are left to the library that knows their rules.
 
+use cognitive_contract::long;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -41,10 +42,7 @@ pub(crate) fn feed_members(members: &Map<String, Value>, without: Option<&str>, 
 }
 
 fn feed_text(text: &str, hash: &mut Sha256) {
-    // Looked at in blocks, so that a long text without anything special costs next to nothing.
-    let special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
-    let block_is_plain = |block: &[u8]| !block.iter().fold(false, |found, byte| found | special(byte));
-    if text.as_bytes().chunks(4096).all(block_is_plain) {
+    if long::is_plain(text.as_bytes()) {
         hash.update(b"\"");
         hash.update(text.as_bytes());
         hash.update(b"\"");

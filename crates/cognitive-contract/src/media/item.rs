@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::code::ErrorCode;
 use crate::failure::Failure;
 use crate::manifest::Modalities;
-use crate::text::pointer;
+use crate::text::{escaped, pointer};
 
 /// A media item in an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,36 +50,59 @@ pub struct Checksum<'a> {
 const SOURCES: [(&str, &str); 4] =
     [("url", "url"), ("base64", "data"), ("file", "path"), ("upload_ref", "upload_id")];
 
+/// The most items that are looked for. Far more than any run may have; whoever sends a million is told so before they
+/// are all written down.
+const MOST_FOUND: usize = 1_000;
+
+/// The longest place of an item, in bytes. Its names come from the caller, and every item carries its own place.
+const LONGEST_PLACE: usize = 4_096;
+
 /// The media items of an input, in its order, at any depth. Context is not looked at, and a module that speaks of no
 /// modalities has no media: to it such an object is business data. The error is for an item that is half one.
 pub fn find<'a>(modalities: &Modalities, input: &'a Value) -> Result<Vec<Item<'a>>, Failure> {
-    let mut found = Vec::new();
+    let mut walk = Walk::default();
     if let Some(members) = input.as_object().filter(|_| modalities.declared) {
         for (name, value) in members.iter().filter(|(name, _)| *name != crate::context::MEMBER) {
-            below(value, &pointer("", name), &mut found)?;
+            walk.step(&escaped(name), value)?;
         }
     }
-    Ok(found)
+    Ok(walk.found)
 }
 
-fn below<'a>(value: &'a Value, place: &str, found: &mut Vec<Item<'a>>) -> Result<(), Failure> {
-    match value {
-        Value::Object(members) => match item(members, place, found.len())? {
-            Some(item) => found.push(item),
-            None => {
-                for (name, value) in members {
-                    below(value, &pointer(place, name), found)?;
-                }
-            }
-        },
-        Value::Array(items) => {
-            for (at, value) in items.iter().enumerate() {
-                below(value, &format!("{place}/{at}"), found)?;
-            }
+/// A way through an input. There is one text for the place: a text of its own for each value would make an input with
+/// one long name and many values below it take time by the square of its length.
+#[derive(Default)]
+struct Walk<'a> {
+    place: String,
+    found: Vec<Item<'a>>,
+}
+
+impl<'a> Walk<'a> {
+    fn step(&mut self, token: &str, value: &'a Value) -> Result<(), Failure> {
+        if !matches!(value, Value::Object(_) | Value::Array(_)) {
+            return Ok(());
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        let before = self.place.len();
+        self.place.push('/');
+        self.place.push_str(token);
+        self.below(value)?;
+        self.place.truncate(before);
+        Ok(())
     }
-    Ok(())
+
+    fn below(&mut self, value: &'a Value) -> Result<(), Failure> {
+        match value {
+            Value::Object(members) => match item(members, &self.place, self.found.len())? {
+                Some(item) => self.found.push(item),
+                None => members.iter().try_for_each(|(name, value)| self.step(&escaped(name), value))?,
+            },
+            Value::Array(items) => {
+                items.iter().enumerate().try_for_each(|(at, value)| self.step(&at.to_string(), value))?;
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        Ok(())
+    }
 }
 
 fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Result<Option<Item<'a>>, Failure> {
@@ -87,6 +110,7 @@ fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Resul
     let Some(word) = text("type") else { return Ok(None) };
     let Some((_, companion)) = SOURCES.iter().find(|(known, _)| *known == word) else { return Ok(None) };
     let Some(value) = members.get(*companion) else { return Ok(None) };
+    within_reach(place, index)?;
     let Some(value) = value.as_str() else { return Err(half(place, companion, "is not a text")) };
     let source = match word {
         "url" => Source::Url(value),
@@ -101,6 +125,19 @@ fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Resul
     }
     let checksum = members.get("checksum").map(|given| checksum(given, place)).transpose()?;
     Ok(Some(Item { index, place: place.to_owned(), source, declared, checksum }))
+}
+
+/// Whether one more item at this place can be written down.
+fn within_reach(place: &str, index: usize) -> Result<(), Failure> {
+    if index >= MOST_FOUND {
+        let message = format!("more than {MOST_FOUND} media items are sent");
+        return Err(Failure::new(ErrorCode::MediaTooLarge, message).suggest("Send fewer items"));
+    }
+    if place.len() > LONGEST_PLACE {
+        let message = format!("a media item stands below names of more than {LONGEST_PLACE} bytes");
+        return Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Use shorter names"));
+    }
+    Ok(())
 }
 
 fn checksum<'a>(given: &'a Value, place: &str) -> Result<Checksum<'a>, Failure> {
@@ -133,7 +170,13 @@ fn half(place: &str, member: &str, what: &str) -> Failure {
 /// How many bytes a base64 text stands for, without decoding it; line breaks do not count. (SEC-002)
 #[must_use]
 pub fn decoded_length(text: &str) -> u64 {
-    let breaks = text.bytes().filter(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let is_break = |byte: &u8| u8::from(*byte == b'\r') + u8::from(*byte == b'\n');
+    // Counted in bytes, in blocks that a byte can count: many letters at a time fit into a register.
+    let breaks: usize = text
+        .as_bytes()
+        .chunks(usize::from(u8::MAX))
+        .map(|block| usize::from(block.iter().map(is_break).sum::<u8>()))
+        .sum();
     let padding = text
         .bytes()
         .rev()
@@ -177,6 +220,29 @@ mod tests {
     }
 
     #[test]
+    fn s_28_the_number_of_items_and_the_length_of_their_places_are_bounded() {
+        let item = json!({ "type": "url", "url": "https://a/b" });
+        let code = |input: &Value| find(&declared(), input).map(|found| found.len()).map_err(|f| f.code());
+        assert_eq!(code(&json!({ "a": vec![item.clone(); 1_000] })), Ok(1_000));
+        assert_eq!(code(&json!({ "a": vec![item.clone(); 1_001] })), Err(ErrorCode::MediaTooLarge));
+        assert_eq!(code(&json!({ "a".repeat(4_095): item })), Ok(1));
+        assert_eq!(code(&json!({ "a".repeat(4_096): item })), Err(ErrorCode::InvalidInput));
+        assert_eq!(code(&json!({ "a~/b": { "c/d": item } })), Ok(1));
+        assert_eq!(
+            find(&declared(), &json!({ "a~/b": [0, { "c/d": item }] })).unwrap()[0].place,
+            "/a~0~1b/1/c~1d"
+        );
+    }
+
+    #[test]
+    fn a_long_name_above_many_values_takes_no_time() {
+        // With a text for each of them, this would write terabytes and take minutes.
+        let many = vec![json!({ "b": [0] }); 200_000];
+        let input = json!({ "a".repeat(20_000_000): many });
+        assert_eq!(find(&declared(), &input).unwrap(), []);
+    }
+
+    #[test]
     fn media_002_without_modalities_it_is_business_data() {
         let silent = Modalities { declared: false, ..declared() };
         assert_eq!(find(&silent, &json!({ "a": { "type": "url", "url": "http://10.0.0.1" } })).unwrap(), []);
@@ -210,5 +276,7 @@ mod tests {
         {
             assert_eq!(decoded_length(text), length, "{text:?}");
         }
+        assert_eq!(decoded_length(&"QUJD\n".repeat(1_000)), 3_000);
+        assert_eq!(decoded_length(&"\r\n".repeat(1_000)), 0);
     }
 }

@@ -13,6 +13,6 @@ pub use facts::{Facts, judge, too_large};
 pub use item::{Checksum, Item, Source, decoded_length, find};
 pub use kind::{Category, MediaType};
 pub use limits::MediaLimits;
-pub use output::{Produced, check_output, find_output};
+pub use output::{Embedded, Moved, Produced, check_output, embedded, find_output, refer};
 pub use port::{Fitted, Form, Loaded, MediaPart, MediaSource, Reference, Reported, UrlFetch, Wanted};
-pub use upload::{Announced, NewUpload, UploadSink, UploadStore};
+pub use upload::{Announced, KeptUpload, NewUpload, UploadReader, UploadSink, UploadStore};

@@ -1,13 +1,15 @@
-//! Media in an answer: which objects are meant, and whether the module may give them. (MEDIA-017, MEDIA-018)
-//! Their shape is the business of the module's schema; this is about what no schema says.
+//! Media in an answer: which objects are meant, whether the module may give them, and what stands in place of bytes that
+//! have gone elsewhere. (MEDIA-017 to MEDIA-019)
+//! Their shape is the business of the module's schema; this is about what no schema says. Decodes and keeps nothing.
 
 use serde_json::{Map, Value};
 
 use super::kind::MediaType;
 use crate::code::ErrorCode;
+use crate::envelope::Envelope;
 use crate::manifest::Modalities;
-use crate::text::pointer;
-use crate::violation::Violation;
+use crate::text::escaped;
+use crate::violation::{MOST, Violation};
 
 /// A medium in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,28 +23,48 @@ pub struct Produced<'a> {
     pub media_type: &'a str,
 }
 
+/// The most media of an answer that go elsewhere, and the longest place of one in bytes: a model writes both.
+const MOST_FOUND: usize = 1_000;
+const LONGEST_PLACE: usize = 4_096;
+
 /// The media in `data`, at any depth: objects with a `type`, its companion and a `media_type`. An object without the
-/// last is for the schema to judge: it may be a plain link.
+/// last is for the schema to judge: it may be a plain link. What stands beyond a thousand others, or at a place that
+/// nobody could name, is left out.
 #[must_use]
 pub fn find_output(data: &Map<String, Value>) -> Vec<Produced<'_>> {
     let mut found = Vec::new();
-    for (name, value) in data {
-        below(value, &pointer("", name), &mut found);
-    }
+    each_output(data, &mut |place, members, media_type| {
+        if found.len() < MOST_FOUND && place.len() <= LONGEST_PLACE {
+            found.push(Produced { place: place.to_owned(), members, media_type });
+        }
+    });
     found
 }
 
-fn below<'a>(value: &'a Value, place: &str, found: &mut Vec<Produced<'a>>) {
+/// Takes a medium: its place, its object and the type that it names.
+type Show<'s, 'a> = dyn FnMut(&str, &'a Map<String, Value>, &'a str) + 's;
+
+/// Shows every medium of `data`. There is one text for the place, whatever the number of values below a long name.
+fn each_output<'a>(data: &'a Map<String, Value>, show: &mut Show<'_, 'a>) {
+    let mut place = String::new();
+    data.iter().for_each(|(name, value)| step(value, &escaped(name), &mut place, show));
+}
+
+fn step<'a>(value: &'a Value, token: &str, place: &mut String, show: &mut Show<'_, 'a>) {
+    let before = place.len();
+    place.push('/');
+    place.push_str(token);
     match value {
         Value::Object(members) => match media_type(members) {
-            Some(media_type) => found.push(Produced { place: place.to_owned(), members, media_type }),
-            None => members.iter().for_each(|(name, value)| below(value, &pointer(place, name), found)),
+            Some(media_type) => show(place, members, media_type),
+            None => members.iter().for_each(|(name, value)| step(value, &escaped(name), place, show)),
         },
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(at, item)| below(item, &format!("{place}/{at}"), found));
+            items.iter().enumerate().for_each(|(at, item)| step(item, &at.to_string(), place, show));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+    place.truncate(before);
 }
 
 fn media_type(members: &Map<String, Value>) -> Option<&str> {
@@ -63,18 +85,94 @@ pub fn check_output(modalities: &Modalities, data: &Map<String, Value>) -> Vec<V
     if !modalities.declared {
         return Vec::new();
     }
-    let verdict = |produced: Produced<'_>| {
-        let place = format!("/data{}/media_type", produced.place);
-        let why = match MediaType::parse(produced.media_type).filter(|kind| kind.may_be_produced()) {
-            None => format!("`{}` is not a type that an answer may contain", produced.media_type),
+    let mut violations = Vec::new();
+    each_output(data, &mut |place, _, named| {
+        if violations.len() >= MOST {
+            return;
+        }
+        let why = match MediaType::parse(named).filter(|kind| kind.may_be_produced()) {
+            None => format!("`{named}` is not a type that an answer may contain"),
             Some(kind) if !kind.category().is_given(&modalities.output) => {
                 format!("the module does not give media of the kind `{}`", kind.category())
             }
-            Some(_) => return None,
+            Some(_) => return,
         };
-        Some(Violation::new(&place, ErrorCode::ConstraintViolation, "modalities.output", why))
-    };
-    find_output(data).into_iter().filter_map(verdict).collect()
+        let place = format!("/data{place}/media_type");
+        violations.push(Violation::new(&place, ErrorCode::ConstraintViolation, "modalities.output", why));
+    });
+    violations
+}
+
+/// A medium whose bytes stand in the answer itself, as base64.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Embedded<'a> {
+    /// Where it stands, as a JSON pointer from `data`.
+    pub place: String,
+    /// What it is.
+    pub media_type: MediaType,
+    /// Its bytes, in base64.
+    pub text: &'a str,
+}
+
+impl Embedded<'_> {
+    /// A name for its bytes: its place and the extension of its type. Safe as the name of a file.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        let place = self.place.trim_start_matches('/');
+        let name = place.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+        format!("{name}.{}", self.media_type.extension())
+    }
+}
+
+/// Where the bytes of a medium have gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the members of a medium, by their names in the specification")]
+pub enum Moved {
+    /// Into a file.
+    File { path: String },
+    /// To an address that ends to exist at a moment, in RFC 3339. (MEDIA-019)
+    Url { url: String, expires_at: String },
+}
+
+/// The media of an answer that could go elsewhere: base64, and of a type of the table.
+#[must_use]
+pub fn embedded(envelope: &Envelope) -> Vec<Embedded<'_>> {
+    let found = envelope.data().map(find_output).unwrap_or_default();
+    found.into_iter().filter_map(as_base64).collect()
+}
+
+fn as_base64(medium: Produced<'_>) -> Option<Embedded<'_>> {
+    let member = |name: &str| medium.members.get(name).and_then(Value::as_str);
+    member("type").filter(|word| *word == "base64")?;
+    let (media_type, text) = (MediaType::parse(medium.media_type)?, member("data")?);
+    Some(Embedded { place: medium.place, media_type, text })
+}
+
+/// Says in an answer where the bytes of a medium have gone, in place of the bytes. What else was said of it stays.
+pub fn refer(envelope: &mut Envelope, place: &str, moved: Moved) {
+    let Some(members) = envelope.data_mut().and_then(|data| at(data, place)) else { return };
+    members.shift_remove("data");
+    let mut put = |name: &str, value: String| members.insert(name.to_owned(), Value::String(value));
+    match moved {
+        Moved::File { path } => {
+            put("type", "file".to_owned());
+            put("path", path);
+        }
+        Moved::Url { url, expires_at } => {
+            put("type", "url".to_owned());
+            put("url", url);
+            put("expires_at", expires_at);
+        }
+    }
+}
+
+/// The object at a pointer from `data`.
+fn at<'a>(data: &'a mut Map<String, Value>, place: &str) -> Option<&'a mut Map<String, Value>> {
+    let place = place.strip_prefix('/')?;
+    let (first, rest) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let member = data.get_mut(&first.replace("~1", "/").replace("~0", "~"))?;
+    member.pointer_mut(rest)?.as_object_mut()
 }
 
 #[cfg(test)]
@@ -107,5 +205,36 @@ mod tests {
     fn media_017_a_plain_link_is_no_medium() {
         assert_eq!(verdicts(json!({ "a": { "type": "url", "url": "https://a/b" } }), true), [""; 0]);
         assert_eq!(verdicts(json!({ "a": { "type": "base64", "media_type": "image/gif" } }), true), [""; 0]);
+    }
+
+    fn answer(data: &Value) -> Envelope {
+        let meta = json!({ "confidence": 1, "risk": "low", "explain": "e" });
+        Envelope::from_value(json!({ "ok": true, "meta": meta, "data": data })).unwrap()
+    }
+
+    #[test]
+    fn media_017_what_stands_as_base64_can_be_referred_to_instead() {
+        let medium = json!({ "type": "base64", "media_type": "image/png", "data": "UE5H", "width": 1 });
+        let odd = json!({ "type": "base64", "media_type": "image/tiff", "data": "UE5H" });
+        let link = json!({ "type": "url", "media_type": "image/png", "url": "https://a/b" });
+        let mut envelope = answer(&json!({ "rationale": "r", "a/b~": [odd, link, medium], "one": medium }));
+        let found: Vec<(String, String, String)> = embedded(&envelope)
+            .iter()
+            .map(|medium| (medium.place.clone(), medium.file_name(), medium.text.to_owned()))
+            .collect();
+        let expected = |place: &str, name: &str| (place.to_owned(), name.to_owned(), "UE5H".to_owned());
+        assert_eq!(found, [expected("/a~1b~0/2", "a-1b-0-2.png"), expected("/one", "one.png")]);
+        refer(&mut envelope, "/a~1b~0/2", Moved::File { path: "x.png".to_owned() });
+        let expires_at = "2027-01-15T09:00:00Z".to_owned();
+        refer(&mut envelope, "/one", Moved::Url { url: "/f/1".to_owned(), expires_at });
+        refer(&mut envelope, "/nowhere/0", Moved::File { path: "y".to_owned() });
+        let file = json!({ "type": "file", "media_type": "image/png", "width": 1, "path": "x.png" });
+        let url = json!({
+            "type": "url", "media_type": "image/png", "width": 1, "url": "/f/1", "expires_at": "2027-01-15T09:00:00Z"
+        });
+        let data = envelope.data().unwrap();
+        assert_eq!(data["a/b~"], json!([odd, link, file]));
+        assert_eq!(data["one"], url);
+        assert_eq!(embedded(&envelope), []);
     }
 }

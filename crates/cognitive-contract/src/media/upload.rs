@@ -1,4 +1,5 @@
-//! Uploads: media that a caller sends ahead of a run and refers to afterwards. (EXT-MEDIA)
+//! Uploads: media that a caller sends ahead of a run and refers to afterwards, and media of answers that wait for the
+//! caller in the same place. (EXT-MEDIA, MEDIA-019)
 //! A port and its words only; where the bytes wait, and for how long, is decided behind it.
 
 use std::time::SystemTime;
@@ -22,6 +23,47 @@ pub trait UploadStore: Send + Sync {
         owner: &'a str,
         id: &'a str,
     ) -> PortFuture<'a, Result<Box<dyn UploadSink>, Failure>>;
+
+    /// Opens an upload that is complete, to give its bytes back. (E1018, E1019)
+    fn open<'a>(&'a self, owner: &'a str, id: &'a str) -> PortFuture<'a, Result<KeptUpload, Failure>>;
+}
+
+/// Where the bytes of a kept upload come from.
+pub trait UploadReader: Send {
+    /// The next piece; `None` at the end.
+    fn piece(&mut self) -> PortFuture<'_, Result<Option<Bytes>, Failure>>;
+}
+
+/// An upload that is complete, open for reading.
+#[non_exhaustive]
+pub struct KeptUpload {
+    /// Its name, as it was announced.
+    pub filename: String,
+    /// What it is.
+    pub media_type: MediaType,
+    /// How many bytes it has.
+    pub size_bytes: u64,
+    /// The bytes.
+    pub reader: Box<dyn UploadReader>,
+}
+
+impl KeptUpload {
+    /// An upload that is complete.
+    #[must_use]
+    pub fn new(
+        filename: String,
+        media_type: MediaType,
+        size_bytes: u64,
+        reader: Box<dyn UploadReader>,
+    ) -> Self {
+        Self { filename, media_type, size_bytes, reader }
+    }
+}
+
+impl std::fmt::Debug for KeptUpload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeptUpload").field("filename", &self.filename).finish_non_exhaustive()
+    }
 }
 
 /// Where the bytes of one upload go. Dropped before the end, it leaves nothing behind.

@@ -7,7 +7,7 @@ use cognitive_contract::code::Blame;
 use cognitive_contract::context::{
     Access, MEMBER, Prepared, Sanitiser, prepare, prepare_text, without_context,
 };
-use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning};
+use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, long};
 use cognitive_library::json;
 use serde_json::{Map, Value, json};
 
@@ -101,7 +101,7 @@ pub fn read(input: RunInput) -> Result<Given, Failure> {
             Given { value: json!({ "$ARGUMENTS": text, "query": text }), arguments: Some(text) }
         }
         RunInput::Json(value) => Given { value, arguments: None },
-        RunInput::Raw(text) => Given { value: parse(&text)?, arguments: None },
+        RunInput::Raw(text) => Given { value: parse(text)?, arguments: None },
     })
 }
 
@@ -147,8 +147,10 @@ fn unfit(recalled: &Map<String, Value>) -> Warning {
     Warning::new(NOTICE, message)
 }
 
-fn parse(text: &str) -> Result<Value, Failure> {
-    json::parse(text.trim_start_matches('\u{feff}')).map_err(|error| {
+fn parse(mut text: String) -> Result<Value, Failure> {
+    let marks = text.len() - text.trim_start_matches('\u{feff}').len();
+    text.drain(..marks);
+    long::parse(&mut text).map_or_else(|| json::parse(&text), Ok).map_err(|error| {
         let message = format!("the input is not JSON: {} (byte {})", error.message, error.offset);
         Failure::new(ErrorCode::ParseError, message)
             .blaming(Blame::Caller)

@@ -52,7 +52,7 @@ pub fn attach(set: MediaSet, input: &mut ValidInput) -> Attached {
         let given = if item.note.source == "base64" { input.take_media(&place, &note) } else { None };
         match item.content {
             Content::AsGiven(kind) => {
-                let text = without_breaks(given.unwrap_or_default());
+                let text = without_breaks(given.unwrap_or_default(), item.note.bytes);
                 attached.parts.push(MediaPart::new(index, kind, Bytes::from(text)));
             }
             Content::Base64(kind, base64) => attached.parts.push(MediaPart::new(index, kind, base64)),
@@ -87,7 +87,8 @@ pub fn describe(module: &Module, input: &mut ValidInput) -> Result<Attached, Fai
 /// `Image 0: /images/0 (image/png)`
 fn label(kind: Option<MediaType>, index: usize, place: &str) -> String {
     let mime = kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
-    format!("{} {index}: {place}{mime}", noun(kind.map(MediaType::category)))
+    // The names in a place are the caller's; none of them may begin a line of the prompt. (SEC-023)
+    format!("{} {index}: {}{mime}", noun(kind.map(MediaType::category)), place.escape_debug())
 }
 
 /// What stands in the input in place of the bytes.

@@ -3,6 +3,7 @@
 
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::media::{Category, Item, MediaType, Source};
+use cognitive_contract::text::cut;
 use cognitive_contract::{ErrorCode, Failure};
 use serde_json::json;
 
@@ -70,7 +71,7 @@ pub(super) fn taken_by_module(kind: MediaType, taken: &[InputModality]) -> Resul
 /// A type that is not in the table.
 fn unknown(what: &str) -> Failure {
     let known: Vec<&str> = MediaType::all().map(MediaType::mime).collect();
-    Failure::new(ErrorCode::UnsupportedMediaType, format!("no media type that is known: {what}"))
+    Failure::new(ErrorCode::UnsupportedMediaType, format!("no media type that is known: {}", cut(what, 100)))
         .with_detail("accepted", json!(known))
         .suggest(format!("Send one of: {}", known.join(", ")))
 }

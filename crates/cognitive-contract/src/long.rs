@@ -1,0 +1,204 @@
+//! JSON texts that are mostly one long string, such as a picture as base64: parsed without a second copy of it.
+//! Judges nothing itself: the parser sees the same text with a short mark in place of each long string, and a text that
+//! it refuses is left as it is for whoever wants to say why.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::ops::Range;
+
+use serde_json::Value;
+
+/// A string from this length on is long, in bytes. A shorter one is copied sooner than it is found.
+const LONG: usize = 256 << 10;
+/// How many bytes are looked at together.
+const BLOCK: usize = 1 << 10;
+/// How many letters without anything special make it worth while to look at blocks.
+const HEAD: usize = 64;
+
+/// Parses a JSON text with long strings in it, and uses its memory for the longest of them; it is empty afterwards.
+/// `None` for any other text, also for one that is no JSON: it stays as it is, to be parsed as usual.
+pub fn parse(text: &mut String) -> Option<Value> {
+    if text.len() < LONG {
+        return None;
+    }
+    let places = long_strings(text.as_bytes());
+    // Nobody can have written the mark: it did not exist when the text was written.
+    let mark = format!("{:016x}{:016x}-", random(), random());
+    let mut value = serde_json::from_str(&marked(text, &places, &mark)?).ok()?;
+    put_back(&mut value, &mark, &mut taken(text, places));
+    Some(value)
+}
+
+/// Whether a text stands in JSON as it is, between quotes and without escapes. Fast, also for one without an end.
+#[must_use]
+pub fn is_plain(text: &[u8]) -> bool {
+    // A whole block at a time and no way out in its middle, which is what a processor does best.
+    let has_special = |block: &[u8]| block.iter().fold(false, |found, byte| found | is_special(*byte));
+    !text.chunks(BLOCK).any(has_special)
+}
+
+#[inline]
+fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Where the long strings stand that are values and have no escapes, without their quotes. In a text that is no JSON
+/// these may be anything; it does not parse afterwards.
+fn long_strings(text: &[u8]) -> Vec<Range<usize>> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(open) = text.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'"')) {
+        let start = at + open + 1;
+        let Some((end, plain)) = end_of_string(text, start) else { break };
+        at = end + 1;
+        let mut after =
+            text.get(at..).unwrap_or_default().iter().skip_while(|byte| byte.is_ascii_whitespace());
+        if plain && end - start >= LONG && after.next() != Some(&b':') {
+            found.push(start..end);
+        }
+    }
+    found
+}
+
+/// Where the string ends that begins here, and whether it is plain.
+fn end_of_string(text: &[u8], start: usize) -> Option<(usize, bool)> {
+    let rest = text.get(start..)?;
+    let is_short = rest.iter().take(HEAD).any(|byte| is_special(*byte));
+    let blocks = rest.chunks_exact(BLOCK).take_while(|block| !is_short && is_plain(block));
+    let (mut at, mut plain) = (start + blocks.count() * BLOCK, true);
+    loop {
+        at += text.get(at..)?.iter().position(|byte| is_special(*byte))?;
+        match text.get(at)? {
+            b'"' => return Some((at, plain)),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+        plain = false;
+    }
+}
+
+/// The text with marks in place of the long strings; `None` if there are none.
+fn marked(text: &str, places: &[Range<usize>], mark: &str) -> Option<String> {
+    let (mut short, mut at) = (String::new(), 0);
+    for (number, place) in places.iter().enumerate() {
+        short.push_str(text.get(at..place.start)?);
+        short.push_str(mark);
+        short.push_str(&number.to_string());
+        at = place.end;
+    }
+    short.push_str(text.get(at..).filter(|_| at > 0)?);
+    Some(short)
+}
+
+/// The long strings themselves. All but the longest are copied; that one stays where it is.
+fn taken(text: &mut String, places: Vec<Range<usize>>) -> Vec<String> {
+    let longest = places.iter().enumerate().max_by_key(|(_, place)| place.len()).map(|(number, _)| number);
+    let copy = |(number, place): (usize, &Range<usize>)| match text.get(place.clone()) {
+        Some(long) if Some(number) != longest => long.to_owned(),
+        _ => String::new(),
+    };
+    let mut strings: Vec<String> = places.iter().enumerate().map(copy).collect();
+    let mut whole = std::mem::take(text);
+    if let Some((place, string)) = longest.and_then(|at| places.get(at).zip(strings.get_mut(at))) {
+        whole.truncate(place.end);
+        whole.drain(..place.start);
+        // Among many long strings, one must not keep the room of all.
+        if whole.capacity() / 2 > whole.len() {
+            whole.shrink_to_fit();
+        }
+        *string = whole;
+    }
+    strings
+}
+
+fn put_back(value: &mut Value, mark: &str, strings: &mut [String]) {
+    match value {
+        Value::String(text) => {
+            let number = text.strip_prefix(mark).and_then(|number| number.parse::<usize>().ok());
+            if let Some(string) = number.and_then(|number| strings.get_mut(number)) {
+                *text = std::mem::take(string);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| put_back(item, mark, strings)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|member| put_back(member, mark, strings));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn long(letter: &str, more: usize) -> String {
+        letter.repeat(LONG + more)
+    }
+
+    #[test]
+    fn it_is_the_value_that_the_parser_gives() {
+        let (a, b) = (long("a", 1), long("é", 0));
+        for text in [
+            json!({ "x": [{ "data": a, "n": 1 }, b, "short"], "y": a }).to_string(),
+            json!(a).to_string(),
+            format!(r#" {{ "k" : "{a}" , "k" : 1 }} "#),
+            format!(r#"{{"{a}" : "{b}"}}"#),
+            format!(r#"["{a}\n{a}", "\"{a}", "{a}\\", "{b}"]"#),
+        ] {
+            let (mut taken, usual) = (text.clone(), serde_json::from_str(&text).unwrap());
+            assert!(parse(&mut taken) == Some(usual) && taken.is_empty());
+        }
+    }
+
+    #[test]
+    fn other_texts_are_left_alone() {
+        let a = long("a", 1);
+        let broken = [
+            r#"["A""#,
+            r#"["A", nope]"#,
+            r#""A"#,
+            r#"{"A"}"#,
+            r#"["A"]]"#,
+            "A",
+            "[\"\n\", \"A\"]",
+            "[\"A\n\"]",
+        ];
+        for text in broken.iter().chain(&["[1]", "", r#"{"A": 1}"#, r#"["A\n"]"#]) {
+            let text = text.replace('A', &a);
+            let mut left = text.clone();
+            assert!(parse(&mut left).is_none() && left == text);
+        }
+    }
+
+    #[test]
+    fn the_longest_string_is_not_copied() {
+        let mut text = json!({ "type": "base64", "more": long("b", 0), "data": long("a", LONG) }).to_string();
+        let memory = text.as_ptr();
+        let value = parse(&mut text).unwrap();
+        assert_eq!(value["data"].as_str().unwrap().as_ptr(), memory);
+        assert_eq!(value["data"], json!(long("a", LONG)));
+    }
+
+    #[test]
+    fn many_strings_take_no_more_than_their_own_room() {
+        let mut text = json!(vec![long("a", 0); 8]).to_string();
+        let value = parse(&mut text).unwrap();
+        let Value::Array(items) = value else { panic!("{}", value["0"]) };
+        let room = items.iter().map(|item| if let Value::String(text) = item { text.capacity() } else { 0 });
+        assert!(room.sum::<usize>() < 9 * LONG);
+    }
+
+    #[test]
+    fn plain_is_what_stands_in_json_as_it_is() {
+        for byte in 0..=u8::MAX {
+            let text = char::from(byte).to_string();
+            let written = serde_json::to_string(&text).unwrap();
+            assert_eq!(is_plain(text.as_bytes()), written == format!("\"{text}\""), "{byte}");
+        }
+        assert!(is_plain(long("é", 0).as_bytes()) && !is_plain(format!("{}\"", long("a", 0)).as_bytes()));
+    }
+}
