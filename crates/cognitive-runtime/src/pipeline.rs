@@ -202,11 +202,8 @@ async fn ask_once(
     receipt.sha256.prompt = prompt.sha256();
     let options = &request.options;
     let judging = fuse(host, module, options);
-    watch.begin_call(
-        module,
-        options.strict_parse,
-        judging().filter(|_| options.fuse && !talk.has_tools() && !prompt.wants_media),
-    );
+    let live = options.fuse && !talk.has_tools() && !prompt.wants_media;
+    watch.begin_call(module, options.strict_parse, live.then(&judging).flatten());
     watch.event(Event::Stage("call"));
     let blown = watch.blown();
     let called = talk.ask(prompt, watch, receipt);
@@ -221,13 +218,8 @@ async fn ask_once(
             call::undo_stand_ins(host.provider.as_ref(), module, &reply, &mut draft.object);
             media::insert(&mut draft.object, &std::mem::take(&mut reply.end.media));
             let answer = output::judge(module, draft, options.enforcement, host.gate);
-            cut::unless_taken_back(
-                module,
-                answer,
-                judging().filter(|_| !prompt.wants_media),
-                &reply.text,
-                options,
-            )
+            let judging = || (!prompt.wants_media).then(&judging).flatten();
+            cut::unless_taken_back(module, answer, judging, &reply.text, options)
         }
         Err(failure) => Answer::unreadable(failure),
     };

@@ -76,12 +76,13 @@ fn is_strict(module: &Module, options: &RunOptions) -> bool {
 pub(crate) fn unless_taken_back(
     module: &Module,
     answer: Answer,
-    fuse: Option<Fuse>,
+    fuse: impl FnOnce() -> Option<Fuse>,
     text: &str,
     options: &RunOptions,
 ) -> Answer {
     let takes_back = answer.liberties.iter().any(|liberty| liberty.rule.leaves_out());
-    let Some(mut fuse) = fuse.filter(|_| takes_back && answer.outcome.is_ok()) else { return answer };
+    let suspicious = takes_back && answer.outcome.is_ok();
+    let Some(mut fuse) = suspicious.then(fuse).flatten() else { return answer };
     let strict = is_strict(module, options);
     Scanner::new(strict).push(text, &mut fuse);
     let Some(verdict) = fuse.verdict() else { return answer };
