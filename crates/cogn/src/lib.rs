@@ -7,6 +7,7 @@
 //! modules or envelopes; those are in `cognitive-contract`, `cognitive-library` and `cognitive-runtime`.
 
 mod args;
+mod collector;
 pub mod commands;
 pub mod config;
 pub mod conformance;

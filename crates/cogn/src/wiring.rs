@@ -64,6 +64,12 @@ pub(crate) fn provider(settings: &Settings, wanted: Use) -> Result<Arc<dyn Provi
     })
 }
 
+/// The model that a service is asked for, if that is known.
+pub(crate) fn model(settings: &Settings) -> Option<&str> {
+    let Choice::Service { kind, model, .. } = &settings.provider else { return None };
+    model.as_deref().or_else(|| kind.default_model())
+}
+
 /// Nothing was saved to be replayed.
 pub(crate) fn no_reply() -> Failure {
     Failure::new(ErrorCode::ProviderUnavailable, "there is no reply to replay")

@@ -68,6 +68,7 @@ async fn try_answer(
     warnings.extend(agreed.warning);
     let mut options = options(shared, client, &ask.options)?;
     options.trace_id = Some(client.trace.id.clone());
+    options.spans = shared.place(&client.trace, Some(&client.trace.span));
     options.warnings = warnings;
     let request = RunRequest {
         module: name.to_owned(),
@@ -80,7 +81,7 @@ async fn try_answer(
         let mut envelope =
             cognitive_runtime::run_until(&shared.host, request, &mut NullSink, shared.time_is_up()).await;
         files::publish(shared, &client.owner, ask.options.media_out, &mut envelope).await;
-        shared.ran(name, &client.trace, &envelope, started.elapsed());
+        shared.metrics.ran(name, &envelope, started.elapsed());
         let mut response = answer::envelope(&envelope, Some(module.manifest.tier.word()));
         if !envelope.ok() && *shared.ending.borrow() {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -175,7 +176,7 @@ pub(crate) fn start(
     let session = Session::new(session_id(), &client.name, &request.module, kept);
     let reader = Reader::new(&session, 0);
     shared.sessions.insert(&session);
-    let (trace, owner) = (client.trace.clone(), client.owner.clone());
+    let owner = client.owner.clone();
     let (chunk_type, media_out) = (asked.chunk_type, asked.media_out);
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
@@ -208,7 +209,7 @@ pub(crate) fn start(
         // Whoever hears the last word has the place back.
         drop(permit);
         end(&shared, &session, rest);
-        shared.ran(&module, &trace, &envelope, started.elapsed());
+        shared.metrics.ran(&module, &envelope, started.elapsed());
     });
     reader
 }

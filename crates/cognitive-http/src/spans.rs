@@ -1,6 +1,6 @@
-//! What the server did, for whoever draws traces: one span per answer and one per run of a model, by the names of the
-//! OpenTelemetry conventions for HTTP and for generative AI. Carries names, counts and codes, never a text that anybody
-//! sent, asked or answered; a path is told by its route alone.
+//! What the server did, for whoever draws traces: one span per answer, by the names of the OpenTelemetry conventions for
+//! HTTP. What a run did below it is drawn by the runtime, which is told the place. Carries names, counts and codes, never
+//! a text that anybody sent, asked or answered; a path is told by its route alone.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,13 +10,12 @@ use std::time::{Duration, Instant, SystemTime};
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Response};
 use cognitive_contract::span::{Span, SpanKind, SpanSink};
-use cognitive_contract::{Envelope, ErrorCode};
+use cognitive_runtime::SpanPlace;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use serde_json::Value;
 
 use crate::app::Shared;
 use crate::routes::route;
-use crate::trace::{Trace, span_id};
+use crate::trace::Trace;
 
 /// The time from a beginning that lies so far back until now.
 fn since(took: Duration) -> (SystemTime, SystemTime) {
@@ -103,97 +102,19 @@ impl Shared {
         response.map(|body| Body::new(Drawn { body, asked: asked(), status, sink }))
     }
 
-    /// Takes note of a run: in the counters, and as a span if a model was asked.
-    pub(crate) fn ran(&self, module: &str, trace: &Trace, envelope: &Envelope, took: Duration) {
-        self.metrics.ran(module, envelope, took);
-        let Some(sink) = self.config.spans.as_ref().filter(|_| trace.sampled) else { return };
-        let provider = (self.host.provider.name(), self.config.model.as_deref());
-        if let Some(span) = model_span(provider, module, trace, envelope, took) {
-            sink.finished(span);
-        }
+    /// Where the spans of a run belong that is a part of this work; `None` if nobody draws it.
+    pub(crate) fn place(&self, trace: &Trace, above: Option<&str>) -> Option<Arc<SpanPlace>> {
+        let sink = self.config.spans.as_ref().filter(|_| trace.sampled)?;
+        let place = SpanPlace::new(Arc::clone(sink)).below(above).asking_for(self.config.model.as_deref());
+        Some(Arc::new(place))
     }
-}
-
-/// Whether no model was asked, because the answer to the same input was kept.
-fn was_kept(envelope: &Envelope) -> bool {
-    let warnings = envelope.meta().extra.get("warnings").and_then(Value::as_array);
-    warnings.into_iter().flatten().any(|warning| warning.get("code").is_some_and(|code| code == "CACHED"))
-}
-
-/// The span of a run in which a model was asked, or would have been if it could be reached. The provider comes with the
-/// model that it asks for, as far as that is known.
-fn model_span(
-    (provider, wanted): (&str, Option<&str>),
-    module: &str,
-    trace: &Trace,
-    envelope: &Envelope,
-    took: Duration,
-) -> Option<Span> {
-    let extra = &envelope.meta().extra;
-    let word = |name: &str| extra.get(name).and_then(Value::as_str);
-    let code =
-        envelope.error().map(|error| ErrorCode::find(error.code()).map_or("module_code", ErrorCode::number));
-    let model = word("model").and_then(|model| model.split_once('/')).map(|(_, model)| model);
-    // Without an answer of a model, only these codes say that one was asked.
-    let asked = |code: &str| {
-        code.starts_with("E2") || code.starts_with("E3") || matches!(code, "E4001" | "E4002" | "E4003")
-    };
-    if was_kept(envelope) || (model.is_none() && !code.is_some_and(asked)) {
-        return None;
-    }
-    let wanted = wanted.or(model);
-    // A run on a socket may have a trace of its own; then nothing here is above it.
-    let own = word("trace_id").map(|id| id.replace('-', "")).filter(|id| id != trace.hex());
-    let kind = if provider == "embedded" { SpanKind::Internal } else { SpanKind::Client };
-    let name = wanted.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"));
-    let id = own.as_deref().unwrap_or(trace.hex());
-    let mut span = Span::new(id, &span_id(), name, kind, since(took))
-        .text("gen_ai.operation.name", "chat")
-        .text("gen_ai.provider.name", if provider == "gemini" { "gcp.gemini" } else { provider })
-        .text("cogn.module", module);
-    span.parent = own.is_none().then(|| trace.span.clone());
-    for (name, model) in [("gen_ai.request.model", wanted), ("gen_ai.response.model", model)] {
-        if let Some(model) = model {
-            span = span.text(name, model);
-        }
-    }
-    let usage = envelope.beside("usage");
-    let tokens =
-        [("input_tokens", "gen_ai.usage.input_tokens"), ("output_tokens", "gen_ai.usage.output_tokens")];
-    for (member, name) in tokens {
-        if let Some(count) = usage.and_then(|usage| usage.get(member)).and_then(Value::as_u64) {
-            span = span.count(name, count);
-        }
-    }
-    Some(match code {
-        Some(code) => span.failed(code),
-        None => span,
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderMap;
-    use serde_json::json;
 
     use super::*;
-
-    fn span(wanted: Option<&str>, envelope: Value) -> Option<Span> {
-        let envelope = Envelope::from_value(envelope).unwrap();
-        let trace = Trace::of(&HeaderMap::new());
-        model_span(("openai", wanted), "words", &trace, &envelope, Duration::ZERO)
-    }
-
-    fn success(extra: &Value) -> Value {
-        let mut meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e", "model": "openai/m-2026" });
-        meta.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-        json!({ "ok": true, "meta": meta, "data": { "rationale": "r" } })
-    }
-
-    fn failure(code: &str) -> Value {
-        let meta = json!({ "confidence": 0, "risk": "high", "explain": "e" });
-        json!({ "ok": false, "meta": meta, "error": { "code": code, "message": "m" } })
-    }
 
     #[test]
     fn every_method_of_the_table_goes_by_its_name() {
@@ -207,33 +128,5 @@ mod tests {
             };
             assert_eq!(asked.span(200).name, format!("{method} {}", operation.path));
         }
-    }
-
-    #[test]
-    fn a_span_is_drawn_only_where_a_model_was_asked() {
-        for code in ["E2002", "E2010", "E3001", "E4001", "E4002"] {
-            assert!(span(None, failure(code)).is_some_and(|span| span.failed), "{code}");
-        }
-        for code in ["E1001", "E4006", "E4007", "E4000"] {
-            assert_eq!(span(None, failure(code)), None, "{code}");
-        }
-        let kept = json!({ "warnings": [{ "code": "CACHED", "message": "m" }] });
-        assert_eq!(span(None, success(&kept)), None, "nobody was asked");
-    }
-
-    #[test]
-    fn the_model_that_was_asked_for_is_told_from_the_one_that_answered() {
-        let of = |span: &Span, name: &str| {
-            span.attributes.iter().find(|(each, _)| *each == name).map(|(_, value)| value.clone())
-        };
-        let text = |text: &str| Some(cognitive_contract::span::SpanValue::Text(text.to_owned()));
-        let drawn = span(Some("m"), success(&json!({}))).unwrap();
-        assert_eq!(drawn.name, "chat m");
-        assert_eq!(of(&drawn, "gen_ai.request.model"), text("m"));
-        assert_eq!(of(&drawn, "gen_ai.response.model"), text("m-2026"));
-        assert_eq!(drawn.kind, SpanKind::Client);
-        let own =
-            span(None, success(&json!({ "trace_id": "4bf92f35-77b3-4da6-a3ce-929d0e0e4736" }))).unwrap();
-        assert_eq!((own.trace_id.as_str(), own.parent), ("4bf92f3577b34da6a3ce929d0e0e4736", None));
     }
 }

@@ -1,11 +1,8 @@
 //! W3C trace context: the id that a caller brings along, and the one that the answer carries (S-05).
 //! Believes nothing that is not exactly of the published form.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use axum::http::HeaderMap;
+use cognitive_runtime::ids::{span_id, unheard_of};
 use uuid::Builder;
 
 /// The trace of one request.
@@ -60,27 +57,6 @@ impl Trace {
     pub(crate) fn parent(&self) -> String {
         format!("00-{}-{}-{:02x}", self.hex, self.span, u8::from(self.sampled))
     }
-}
-
-/// A new id for a part of the work.
-pub(crate) fn span_id() -> String {
-    let [_, id] = numbers();
-    // All zeros would be no id.
-    format!("{:016x}", id.max(1))
-}
-
-/// Two numbers that no other request has, without a call to the system for each: a counter under a keyed hash, whose
-/// keys the process got from the system once. They tell requests apart; secrets are made elsewhere.
-fn numbers() -> [u64; 2] {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    KEYS.each_ref().map(|key| key.hash_one(count))
-}
-
-fn unheard_of() -> u128 {
-    let [high, low] = numbers();
-    (u128::from(high) << 64) | u128::from(low)
 }
 
 /// The trace id of a `traceparent`, if it is one of version 00 (or a later one that begins alike).

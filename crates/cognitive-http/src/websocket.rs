@@ -253,17 +253,17 @@ impl Socket {
         options.warnings.extend(agreed.warning);
         // The trace of the run, else that of the socket if the client brought one, else a new one for each run.
         let own = traceparent.as_deref().and_then(Trace::brought);
-        let client = match own {
-            Some(trace) => Arc::new(Client { trace: Arc::new(trace), ..Client::clone(&self.client) }),
-            None => Arc::clone(&self.client),
-        };
-        options.trace_id = client.trace.brought.then(|| client.trace.id.clone());
+        let trace = own.as_ref().unwrap_or(&self.client.trace);
+        options.trace_id = trace.brought.then(|| trace.id.clone());
+        // What is above a run is of the same trace: the work of its caller, else the socket, else nothing.
+        let above = if own.is_some() { trace.caller.as_deref() } else { Some(trace.span.as_str()) };
+        options.spans = self.shared.place(trace, above.filter(|_| trace.brought));
         let input = match args {
             Some(args) => RunInput::Text(args),
             None => RunInput::Json(input.unwrap_or_default()),
         };
         let request = RunRequest { module: name, input, options };
-        let reader = run::start(&self.shared, &client, request, &asked, permit);
+        let reader = run::start(&self.shared, &self.client, request, &asked, permit);
         let session = Arc::downgrade(reader.session());
         let name = reader.session().id.as_str().to_owned();
         let task = tokio::spawn(forward(reader, id, self.out.clone(), self.shared.config.heartbeat));

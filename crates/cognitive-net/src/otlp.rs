@@ -32,10 +32,12 @@ pub struct SpanExporter {
     lost: Arc<AtomicU64>,
 }
 
-/// Sends what an exporter has taken. Has to be run.
+/// Sends what an exporter has taken. Has to be run; what it has not sent when it is dropped counts as lost.
 #[derive(Debug)]
 pub struct SpanWorker {
     queue: mpsc::Receiver<Message>,
+    /// Spans that have left the queue and have not arrived.
+    batch: Vec<Span>,
     lost: Arc<AtomicU64>,
     client: Client,
     place: Url,
@@ -55,7 +57,7 @@ pub fn span_exporter(address: &str) -> Result<(Arc<SpanExporter>, SpanWorker), P
     let client = client::client(&place, if here { Proxies::None } else { Proxies::OfTheMachine })?;
     let (send, receive) = mpsc::channel(WAITING);
     let lost = Arc::<AtomicU64>::default();
-    let worker = SpanWorker { queue: receive, lost: Arc::clone(&lost), client, place };
+    let worker = SpanWorker { queue: receive, batch: Vec::new(), lost: Arc::clone(&lost), client, place };
     Ok((Arc::new(SpanExporter { queue: send, lost }), worker))
 }
 
@@ -98,39 +100,54 @@ impl SpanWorker {
     /// Sends spans until the exporter is stopped or gone.
     pub async fn run(mut self) {
         loop {
-            let (batch, more) = self.gather().await;
-            if !batch.is_empty() {
-                let count = batch.len() as u64;
-                if !self.send(&batch).await {
-                    self.lost.fetch_add(count, Ordering::Relaxed);
-                }
+            let more = self.gather().await;
+            if !self.batch.is_empty() && self.send().await {
+                self.batch.clear();
             }
+            self.forget();
             if !more {
                 return;
             }
         }
     }
 
-    /// The next batch, and whether there will be another.
-    async fn gather(&mut self) -> (Vec<Span>, bool) {
-        let Some(Message::Span(first)) = self.queue.recv().await else { return (Vec::new(), false) };
-        let mut batch = vec![*first];
+    /// Gathers the next batch; says whether there will be another.
+    async fn gather(&mut self) -> bool {
+        let Some(Message::Span(first)) = self.queue.recv().await else { return false };
+        self.batch.push(*first);
         let until = Instant::now() + COMPANY;
-        while batch.len() < BATCH {
+        while self.batch.len() < BATCH {
             match timeout_at(until, self.queue.recv()).await {
-                Ok(Some(Message::Span(span))) => batch.push(*span),
-                Ok(Some(Message::Stop) | None) => return (batch, false),
+                Ok(Some(Message::Span(span))) => self.batch.push(*span),
+                Ok(Some(Message::Stop) | None) => return false,
                 Err(_) => break,
             }
         }
-        (batch, true)
+        true
     }
 
-    async fn send(&self, batch: &[Span]) -> bool {
-        let body = request(batch).to_string();
+    /// Counts what has not arrived, and lets go of it.
+    fn forget(&mut self) {
+        self.lost.fetch_add(self.batch.len() as u64, Ordering::Relaxed);
+        self.batch.clear();
+    }
+
+    async fn send(&self) -> bool {
+        let body = request(&self.batch).to_string();
         let request = self.client.post(self.place.clone()).header("content-type", "application/json");
         let sent = request.timeout(TIME).body(body).send().await;
         sent.is_ok_and(|answer| answer.status().is_success())
+    }
+}
+
+impl Drop for SpanWorker {
+    fn drop(&mut self) {
+        while let Ok(message) = self.queue.try_recv() {
+            if let Message::Span(span) = message {
+                self.batch.push(*span);
+            }
+        }
+        self.forget();
     }
 }
 
@@ -251,7 +268,8 @@ mod tests {
         }
         assert_eq!(exporter.lost(), 3);
         drop(worker);
+        assert_eq!(exporter.lost(), 3 + WAITING as u64, "what waits for a worker that is gone is lost");
         exporter.finished(Span::new("a", "b", "n", SpanKind::Internal, (now, now)));
-        assert_eq!(exporter.lost(), 4);
+        assert_eq!(exporter.lost(), 4 + WAITING as u64);
     }
 }

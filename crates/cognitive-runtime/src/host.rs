@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::compose::above::Above;
+use crate::spans::SpanPlace;
 use crate::tools::built_in;
 
 /// The surroundings of all runs of a process. Safe to share between runs.
@@ -174,6 +175,8 @@ pub struct RunOptions {
     pub no_cache: bool,
     /// Whether the caller is at the other end of a network: the files of this machine are not theirs. (SEC-010)
     pub remote: bool,
+    /// Where the spans of this run belong. Without, nobody draws it and nothing is done for it.
+    pub spans: Option<Arc<SpanPlace>>,
     /// The modules that this run is a part of.
     pub(crate) above: Above,
 }
@@ -197,6 +200,7 @@ impl Default for RunOptions {
             session: None,
             no_cache: false,
             remote: false,
+            spans: None,
             above: Above::default(),
         }
     }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::host::{Host, RunInput, RunRequest};
 use crate::run::{milliseconds, run_until};
+use crate::spans::{Drawing, Work};
 use crate::stages::input;
 
 /// The word of notices about rounds.
@@ -33,8 +34,12 @@ pub async fn repeat_until(
     stop: impl Future<Output = Failure>,
 ) -> Envelope {
     request.options.trace_id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
+    let mut drawing = Drawing::begin(Work::Repeat, host, &mut request.options);
     let module = host.modules.module(&request.module).ok();
-    let (mut stop, mut rounds) = (pin!(stop), Rounds::new());
+    if let (Some(drawing), Some(module)) = (&mut drawing, &module) {
+        drawing.loaded(module);
+    }
+    let (mut stop, mut rounds) = (pin!(stop), Rounds::new(drawing));
     loop {
         let mut listener = Listener { sink: &mut *sink, trace: None };
         let mut envelope = run_until(host, request.clone(), &mut listener, stop.as_mut()).await;
@@ -87,12 +92,13 @@ struct Rounds {
     /// The data of the last good round.
     last: Option<Map<String, Value>>,
     warning: Option<Warning>,
+    drawing: Option<Box<Drawing>>,
 }
 
 impl Rounds {
-    fn new() -> Self {
+    fn new(drawing: Option<Box<Drawing>>) -> Self {
         let (traces, started) = (Vec::new(), Instant::now());
-        Self { started, finished: 0, usage: None, traces, last: None, warning: None }
+        Self { started, finished: 0, usage: None, traces, last: None, warning: None, drawing }
     }
 
     fn take(&mut self, envelope: &mut Envelope, trace: Option<Trace>) {
@@ -137,6 +143,9 @@ impl Rounds {
         let (name, version) = self.traces.last().map_or(("", ""), |last| (&last.module, &last.version));
         let trace =
             Trace::of(name, version, &envelope, latency_ms, self.usage).with_parts(self.traces.clone());
+        if let Some(drawing) = self.drawing {
+            drawing.finish(&envelope);
+        }
         sink.event(Event::Trace(&trace));
         sink.event(Event::Finished(&envelope));
         envelope

@@ -2,7 +2,7 @@
 //! Anything that a stage could do belongs into a stage.
 
 use std::future::{pending, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::{Instant, SystemTime};
 
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::host::{Host, RunInput, RunRequest};
 use crate::live::watch::Watch;
 use crate::receipt::Receipt;
+use crate::spans::{Drawing, Work};
 use crate::stages::media;
 use crate::{panics, pipeline};
 
@@ -42,12 +43,14 @@ pub(crate) async fn run_watched(
 ) -> Envelope {
     let started = Instant::now();
     let trace_id = request.options.trace_id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string()).clone();
+    watch.draw(Drawing::begin(Work::Run, host, &mut request.options));
     let mut books = Books::default();
     // The input is handed on and not copied: with media in it, it is most of what the run needs of the memory.
     let given = std::mem::replace(&mut request.input, RunInput::Json(Value::Null));
     let payload = (host.audit.is_some() && host.audit_payloads).then(|| given.clone());
-    let answered = panics::catch(find_and_answer(host, &request, given, watch, &mut books));
-    let mut envelope = match unless_stopped(answered, stop).await {
+    let run = find_and_answer(host, &request, given, watch, &mut books);
+    let outcome = unless_stopped(pin!(panics::catch(run)), pin!(stop)).await;
+    let mut envelope = match outcome {
         Ok(Ok(Ok(envelope))) => envelope,
         Ok(Ok(Err(failure))) => failure.into_envelope(),
         Err(reason) => reason.with_partial(watch.partial()).into_envelope(),
@@ -79,18 +82,19 @@ pub(crate) async fn run_watched(
     }
     let parts = std::mem::take(&mut books.receipt.parts);
     let trace = Trace::of(&request.module, &books.version, &envelope, latency_ms, books.receipt.usage);
+    watch.finish_drawing(&envelope);
     keep_the_books(host, &request, &trace_id, latency_ms, books, &mut envelope);
     watch.event(Event::Trace(&trace.with_parts(parts)));
     watch.event(Event::Finished(&envelope));
     envelope
 }
 
-/// Waits for a run or for the reason to end it. A run that is done in the same moment counts.
+/// Waits for a run or for the reason to end it. A run that is done in the same moment counts. Both come pinned: what is
+/// handed over by value is kept twice.
 async fn unless_stopped<T>(
-    run: impl Future<Output = T>,
-    stop: impl Future<Output = Failure>,
+    mut run: Pin<&mut impl Future<Output = T>>,
+    mut stop: Pin<&mut impl Future<Output = Failure>>,
 ) -> Result<T, Failure> {
-    let (mut run, mut stop) = (pin!(run), pin!(stop));
     poll_fn(|context| match run.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Ok(output)),
         Poll::Pending => stop.as_mut().poll(context).map(Err),
@@ -116,8 +120,9 @@ async fn find_and_answer(
     let module = request.options.above.in_tier(host.modules.module(&request.module)?);
     watch.loaded(&module);
     books.version.clone_from(&module.manifest.version);
-    books.receipt.sha256.module.clone_from(&module.digest.module);
-    books.receipt.sha256.schema.clone_from(&module.digest.schema);
+    books.receipt.is_read = host.audit.is_some() || request.options.receipt;
+    books.receipt.sha256.module = books.receipt.hash(|| module.digest.module.clone());
+    books.receipt.sha256.schema = books.receipt.hash(|| module.digest.schema.clone());
     // Modules call modules: what stands on the heap does not stand on the stack of every level.
     Box::pin(pipeline::answer(host, &module, request, given, watch, &mut books.receipt)).await
 }

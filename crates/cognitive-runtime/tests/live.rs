@@ -8,6 +8,7 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod board;
 #[path = "live/fuse.rs"]
 mod fuse;
 #[path = "live/harness.rs"]

@@ -7,11 +7,14 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod board;
 #[path = "tools/desk.rs"]
 mod desk;
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use board::{Board, text};
 use cognitive_contract::policy::Class;
 use cognitive_contract::ports::NullSink;
 use cognitive_contract::{ErrorCode, Failure};
@@ -335,6 +338,20 @@ fn the_receipt_lists_calls_without_values() {
     assert!(tools[0]["elapsed_ms"].is_u64());
     let books = format!("{:?}{tools}", desk.seen.lock().unwrap().records);
     assert!(!books.contains("424242") && !books.contains("s3cret"), "{books}");
+}
+
+// What tools take is no time of the model, and no name that it made up is told.
+#[test]
+fn every_turn_is_a_span_of_its_own() {
+    let script = vec![wants(&[("count", json!({})), ("made-up secret", json!({}))]), says("x")];
+    let desk = Desk::new(lists(&["count"]), script).tool("count", &[], seven());
+    let (board, mut request) = (Arc::new(Board::default()), RunRequest::new("sample", json!({})));
+    request.options.spans = Some(board.place());
+    desk.request(request);
+    assert_eq!(board.tree(), ["run sample 0-5 20+2", "  chat wanted 1-2 10+1", "  chat wanted 3-4 10+1"]);
+    let spans = board.spans();
+    assert!(spans.iter().all(|span| text(span, "cogn.module").as_deref() == Some("sample")), "{spans:?}");
+    assert!(!format!("{spans:?}").contains("secret"), "{spans:?}");
 }
 
 #[test]

@@ -11,13 +11,14 @@ use cognitive_contract::trace::{PartState, Trace};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Warning};
 use cognitive_library::{Library, Shelf};
 use cognitive_runtime::host::RunInput;
-use cognitive_runtime::{Clock, Host, Memory, Replay, RunOptions, RunRequest, preview};
+use cognitive_runtime::{Clock, Host, Memory, Replay, RunOptions, RunRequest, SpanPlace, preview};
 
 use super::attach;
 use super::given::{InputArgs, read_text};
 use super::rounds::RepeatArgs;
 use super::stream::{self, Form};
 use super::trace::{self, Keeper};
+use crate::collector::Collector;
 use crate::embedded::Use;
 use crate::printer::{Exit, FAINT, Printer};
 use crate::settings::{Choice, ProviderArgs, Settings};
@@ -64,6 +65,9 @@ pub struct RunArgs {
         long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "tree"
     )]
     trace: Option<trace::Form>,
+    /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// Let the model go on also when its answer cannot become valid any more
     #[arg(long)]
     no_fuse: bool,
@@ -86,7 +90,23 @@ pub struct RunArgs {
 
 /// Runs and prints the envelope; the exit code says whether it is a success, 130 that it was cancelled.
 pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
-    let (mut envelope, cancelled, trace) = match (prepare(args, library), args.stream) {
+    let (collector, prepared) = match Collector::open(args.otlp.as_deref()) {
+        Ok(collector) => {
+            let prepared = prepare(args, library, collector.as_ref());
+            (collector, prepared)
+        }
+        Err(failure) => (None, Err(failure)),
+    };
+    let exit = answer(args, prepared, printer);
+    // Last of all: the answer is where it belongs, whatever becomes of the spans.
+    if let Some(collector) = collector {
+        collector.deliver(printer);
+    }
+    exit
+}
+
+fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer: &Printer) -> Exit {
+    let (mut envelope, cancelled, trace) = match (prepared, args.stream) {
         (prepared, Some(form)) => stream::run(prepared, form, &args.module, printer),
         (Ok((host, request)), None) => execute(&host, request, args.repeat.repeat().as_ref(), printer),
         // Before a run there is one thing that Ctrl-C can interrupt: the fetching of weights.
@@ -141,7 +161,11 @@ fn show(args: &RunArgs, envelope: &Envelope, text: &str, printer: &Printer) {
     }
 }
 
-fn prepare(args: &RunArgs, library: &Library) -> Result<(Host, RunRequest), Failure> {
+fn prepare(
+    args: &RunArgs,
+    library: &Library,
+    collector: Option<&Collector>,
+) -> Result<(Host, RunRequest), Failure> {
     let mut wanted = args.provider.clone();
     // A saved reply that was named is what the user wants replayed.
     if args.reply.is_some() && wanted.provider.is_none() {
@@ -180,6 +204,9 @@ fn prepare(args: &RunArgs, library: &Library) -> Result<(Host, RunRequest), Fail
     host.audit = kept.audit;
     host.context = kept.context;
     media::give(&mut host, &settings.media, None)?;
+    // Last of all: the clock of the spans runs from here on.
+    request.options.spans = collector
+        .map(|collector| Arc::new(SpanPlace::new(collector.sink()).asking_for(wiring::model(&settings))));
     Ok((host, request))
 }
 

@@ -9,29 +9,25 @@ use std::time::Duration;
 
 use cognitive_contract::media::UploadStore;
 use cognitive_contract::ports::AuditLog;
-use cognitive_contract::span::SpanSink;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_http::config::AccessLog;
 use cognitive_http::{AccessRecord, ApiKey, App, ServerConfig};
 use cognitive_library::{Library, Shelf};
-use cognitive_net::{SpanExporter, SpanWorker};
 use cognitive_runtime::Host;
 use cognitive_store::Background;
 use tokio::net::TcpListener;
 
 use super::fail;
+use crate::collector::Collector;
 use crate::embedded::Use;
 use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer};
-use crate::settings::{Choice, ProviderArgs, Settings};
+use crate::settings::{ProviderArgs, Settings};
 use crate::{env_vars, media, wiring};
 
 /// Lines of the access log that may wait to be written.
 const LINES: usize = 4_096;
 /// How long the process waits for the last of them.
 const FAREWELL: Duration = Duration::from_secs(2);
-
-/// How long it waits for the collector to take the last spans.
-const LAST_SPANS: Duration = Duration::from_secs(2);
 /// Connections of one address to a server that others can reach.
 const PER_ADDRESS: usize = 256;
 
@@ -88,17 +84,19 @@ pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
         Ok(prepared) => prepared,
         Err(failure) => return fail(&failure, printer),
     };
-    let tracing = match tracing(args, &mut config) {
-        Ok(tracing) => tracing,
+    let collector = match Collector::open(args.otlp.as_deref()) {
+        Ok(collector) => collector,
         Err(failure) => return fail(&failure, printer),
     };
+    config.spans = collector.as_ref().map(Collector::sink);
     let writer = log.map(|(log, writer)| {
         config.log = Some(log);
         writer
     });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     // The runtime goes here, and with it whoever could still write to the log.
-    let outcome = runtime.and_then(|runtime| runtime.block_on(listen(args, host, config, tracing, printer)));
+    let outcome =
+        runtime.and_then(|runtime| runtime.block_on(listen(args, host, config, collector, printer)));
     // A pipe that nobody reads must not keep the process from ending.
     let written =
         writer.is_none_or(|done| done.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Disconnected));
@@ -121,7 +119,7 @@ async fn listen(
     args: &ServeArgs,
     host: Host,
     config: ServerConfig,
-    tracing: Option<Tracing>,
+    collector: Option<Collector>,
     printer: &Printer,
 ) -> std::io::Result<()> {
     let listener = TcpListener::bind((args.host, args.port)).await?;
@@ -131,29 +129,12 @@ async fn listen(
     printer.err(format!(
         "{GOOD}listening{GOOD:#} on {NOTE}http://{address}{NOTE:#}, {FAINT}docs at /docs{FAINT:#}"
     ));
-    let tracing = tracing.map(|(exporter, worker)| (exporter, tokio::spawn(worker.run())));
+    let sending = collector.map(Collector::start);
     cognitive_http::serve(App::new(host, config), listener, stop).await;
-    if let Some((exporter, worker)) = tracing {
-        // A collector that is away must not keep the process from ending.
-        let sent = async {
-            exporter.stop().await;
-            let _ = worker.await;
-        };
-        let _ = tokio::time::timeout(LAST_SPANS, sent).await;
+    if let Some(sending) = sending {
+        sending.stop().await;
     }
     Ok(())
-}
-
-type Tracing = (Arc<SpanExporter>, SpanWorker);
-
-/// The way to the collector, if there is one.
-fn tracing(args: &ServeArgs, config: &mut ServerConfig) -> Result<Option<Tracing>, Failure> {
-    let Some(address) = &args.otlp else { return Ok(None) };
-    let (exporter, worker) = cognitive_net::span_exporter(address).map_err(|error| {
-        Failure::new(ErrorCode::InvalidInput, error.to_string()).suggest("Use `--otlp http://127.0.0.1:4318`")
-    })?;
-    config.spans = Some(Arc::clone(&exporter) as Arc<dyn SpanSink>);
-    Ok(Some((exporter, worker)))
 }
 
 /// Resolves on Ctrl-C and, where there is one, on SIGTERM.
@@ -207,9 +188,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
     config.connections_per_address = args.per_address.unwrap_or(per_address);
     config.body_limit = args.max_body.saturating_mul(1 << 20);
     config.call_timeout = settings.timeout;
-    if let Choice::Service { kind, model, .. } = &settings.provider {
-        config.model = model.clone().or_else(|| kind.default_model().map(str::to_owned));
-    }
+    config.model = wiring::model(&settings).map(str::to_owned);
     config.grace = Duration::from_secs(args.grace);
     config.drain = Duration::from_secs(args.drain);
     Ok((host, config))

@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use cognitive_contract::span::{Span, SpanSink};
 use cognitive_net::{SpanExporter, span_exporter};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
+use crate::streams::{hear, say};
 use crate::support::{ANSWER, Script, Server, ask, client, roomy};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -80,32 +82,40 @@ fn attribute(span: &Value, name: &str) -> Value {
     value.get("stringValue").or_else(|| value.get("intValue")).cloned().unwrap_or_default()
 }
 
-// S-05: the server's span belongs to the caller's trace, the model's to the server's, by the published names.
+// S-05: the server's span belongs to the caller's trace, the run's to the server's, the model's to the run's, by the
+// published names.
 #[tokio::test]
-async fn s_05_a_collector_gets_one_span_for_the_answer_and_one_for_the_model() {
+async fn s_05_a_collector_gets_a_span_for_the_answer_one_for_the_run_and_one_for_the_model() {
     let (address, batch) = collector().await;
     let (server, collected) = traced(&address, &Script::free(&ANSWER)).await;
     let parent = format!("00-{TRACE}-{CALLER}-01");
     let response = ask(&server, "application/json").header("traceparent", &parent).send().await.unwrap();
     let ours = response.headers()["traceparent"].to_str().unwrap().to_owned();
     assert_eq!(response.status(), 200);
-    collected.sent(2).await;
+    collected.sent(3).await;
     let (head, batch) = batch.await.unwrap();
     assert!(
         head.starts_with("POST /v1/traces HTTP/1.1\r\n") && head.contains("content-type: application/json")
     );
     let spans = batch["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
     let of_kind = |kind: u64| spans.iter().find(|span| span["kind"] == kind).unwrap();
-    let (http, model) = (of_kind(2), of_kind(3));
-    assert_eq!(spans.len(), 2);
+    let (http, run, model) = (of_kind(2), of_kind(1), of_kind(3));
+    assert_eq!(spans.len(), 3);
     assert_eq!(http["name"], "POST /api/run/{module}");
     assert_eq!((&http["traceId"], &http["parentSpanId"]), (&TRACE.into(), &CALLER.into()));
     assert!(ours.contains(http["spanId"].as_str().unwrap()), "{ours}");
     assert_eq!(attribute(http, "http.request.method"), "POST");
     assert_eq!(attribute(http, "http.route"), "/api/run/{module}");
     assert_eq!(attribute(http, "http.response.status_code"), "200");
+    assert_eq!((&run["name"], &run["traceId"]), (&"run words".into(), &TRACE.into()));
+    assert_eq!(run["parentSpanId"], http["spanId"]);
+    assert_eq!(attribute(run, "cogn.usage.input_tokens"), "7");
     assert_eq!(model["name"], "chat stub");
-    assert_eq!((&model["traceId"], &model["parentSpanId"]), (&TRACE.into(), &http["spanId"]));
+    assert_eq!((&model["traceId"], &model["parentSpanId"]), (&TRACE.into(), &run["spanId"]));
+    let time = |span: &Value, end: &str| span[end].as_str().unwrap().parse::<u128>().unwrap();
+    let began = [run, model].map(|span| time(span, "startTimeUnixNano"));
+    let ended = [model, run].map(|span| time(span, "endTimeUnixNano"));
+    assert!(began.is_sorted() && ended.is_sorted(), "{batch}");
     for (name, value) in [
         ("gen_ai.operation.name", "chat"),
         ("gen_ai.provider.name", "script"),
@@ -133,15 +143,48 @@ async fn a_run_that_fails_says_how_and_a_caller_that_draws_nothing_gets_nothing(
     assert!(streamed.contains("E1000"), "{streamed}");
     let odd = client().request("SECRET".parse().unwrap(), server.url("/secret/path?secret=1"));
     assert_eq!(odd.send().await.unwrap().status(), 404);
-    collected.sent(3).await;
+    collected.sent(4).await;
     let (_, batch) = batch.await.unwrap();
     let spans = batch["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
-    assert_eq!(spans.len(), 3, "{batch}");
+    assert_eq!(spans.len(), 4, "{batch}");
+    let run = spans.iter().find(|span| span["name"] == "run words").unwrap();
+    assert_eq!((&attribute(run, "error.type"), &run["status"]["code"]), (&"E1000".into(), &2.into()));
     let model = spans.iter().find(|span| span["name"] == "chat stub").unwrap();
-    assert_eq!((&attribute(model, "error.type"), &model["status"]["code"]), (&"E1000".into(), &2.into()));
+    assert_eq!(model["status"], json!({}), "the model has answered; its answer was of no use");
     let odd = spans.iter().find(|span| span["name"] == "HTTP").unwrap();
     assert_eq!(attribute(odd, "http.request.method"), "_OTHER");
     assert!(!batch.to_string().to_lowercase().contains("secret"), "{batch}");
+}
+
+// S-05: what is above a run on a socket is what its trace knows: the work of its caller, or the socket.
+#[tokio::test]
+async fn s_05_a_run_on_a_socket_has_its_place_in_its_own_trace() {
+    let (address, batch) = collector().await;
+    let (server, collected) = traced(&address, &Script::free(&ANSWER)).await;
+    let (of_run, flags) = ("0af7651916cd43dd8448eb211c80319c", ["01", "00"]);
+    let mut request = format!("ws://{}/ws", server.address).into_client_request().unwrap();
+    request.headers_mut().insert("traceparent", format!("00-{TRACE}-{CALLER}-01").parse().unwrap());
+    let (mut socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+    let run = json!({ "type": "run", "module": "words", "input": { "text": "a" } });
+    let own = flags.map(|flags| {
+        let mut run = run.clone();
+        run["traceparent"] = json!(format!("00-{of_run}-{CALLER}-{flags}"));
+        run
+    });
+    for message in own.iter().chain([&run]) {
+        say(&mut socket, message).await;
+        while hear(&mut socket).await.get("final").is_none() {}
+    }
+    collected.sent(5).await;
+    let (_, batch) = batch.await.unwrap();
+    let spans = batch["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let find = |name: &str, trace: &str| {
+        spans.iter().find(|span| span["name"] == name && span["traceId"] == trace).unwrap()
+    };
+    assert_eq!(spans.len(), 5, "what is not recorded is not sent: {batch}");
+    assert_eq!(find("run words", of_run)["parentSpanId"], CALLER);
+    assert_eq!(find("run words", TRACE)["parentSpanId"], find("GET /ws", TRACE)["spanId"]);
+    assert_eq!(find("chat stub", of_run)["parentSpanId"], find("run words", of_run)["spanId"]);
 }
 
 // A collector that is away costs its spans, and nothing else.
@@ -155,8 +198,8 @@ async fn a_collector_that_is_away_is_not_missed() {
     for _ in 0..3 {
         assert_eq!(ask(&server, "application/json").send().await.unwrap().status(), 200);
     }
-    collected.sent(6).await;
-    assert_eq!(collected.lost(), 6);
+    collected.sent(9).await;
+    assert_eq!(collected.lost(), 9);
     let metrics = client().get(server.url("/metrics")).send().await.unwrap().text().await.unwrap();
-    assert!(metrics.contains("cogn_spans_lost_total 6\n"), "{metrics}");
+    assert!(metrics.contains("cogn_spans_lost_total 9\n"), "{metrics}");
 }

@@ -2,15 +2,14 @@
 //! Changes nothing of what the sink hears.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use cognitive_contract::manifest::{Mode, Tier};
-use cognitive_contract::ports::{Event, EventSink};
+use cognitive_contract::ports::{Event, EventSink, ModelEnd};
 use cognitive_contract::trace::{PartEvent, PartState};
-use cognitive_contract::{ErrorCode, Module, Warning};
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
 
 use serde_json::{Map, Value};
 
@@ -18,22 +17,42 @@ use super::deltas::Deltas;
 use super::fuse::{Fuse, Verdict};
 use super::scanner::Scanner;
 use super::step::{Heed, Step};
+use crate::spans::Drawing;
 use crate::stages::call::USUAL_REPLY;
 
 /// The listeners of one run.
 pub(crate) struct Watch<'w, 'o> {
     sink: &'w mut dyn EventSink,
     deltas: Option<&'w mut Deltas<'o>>,
-    call: Option<Call>,
-    blown: Arc<AtomicBool>,
+    call: Option<Arc<Mutex<Call>>>,
+    drawing: Option<Box<Drawing>>,
 }
 
-/// What is known of the present call.
+/// What is known of the present call. Shared with whoever waits for it and may cut it.
 struct Call {
     scanner: Scanner,
     fuse: Option<Fuse>,
-    /// The text, kept for the case that the call is cut.
+    /// The text, kept for the fuse and for the case that the call is cut.
     text: String,
+    /// How much of it was scanned.
+    scanned: usize,
+}
+
+impl Call {
+    /// Scans what nobody has looked at yet; says whether the call is of no use any more.
+    fn is_blown(&mut self) -> bool {
+        let Some(fuse) = &mut self.fuse else { return false };
+        if let Some(rest) = self.text.get(self.scanned..).filter(|rest| !rest.is_empty()) {
+            self.scanner.push(rest, fuse);
+            self.scanned = self.text.len();
+        }
+        fuse.verdict().is_some()
+    }
+}
+
+/// Nobody leaves a call half changed, also not by a panic: at worst less of it was scanned.
+fn lock(call: &Mutex<Call>) -> MutexGuard<'_, Call> {
+    call.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A call that was cut.
@@ -61,7 +80,7 @@ impl Heed for Both<'_, '_> {
 
 impl<'w, 'o> Watch<'w, 'o> {
     pub(crate) fn new(sink: &'w mut dyn EventSink, deltas: Option<&'w mut Deltas<'o>>) -> Self {
-        Self { sink, deltas, call: None, blown: Arc::default() }
+        Self { sink, deltas, call: None, drawing: None }
     }
 
     /// What there is of the data in a stream, as far as the module hands over unfinished work.
@@ -76,6 +95,9 @@ impl<'w, 'o> Watch<'w, 'o> {
 
     /// The module is known. One that offers no streams is answered whole.
     pub(crate) fn loaded(&mut self, module: &Module) {
+        if let Some(drawing) = &mut self.drawing {
+            drawing.loaded(module);
+        }
         let Some(deltas) = &mut self.deltas else { return };
         deltas.configure(module);
         let outlet = deltas.outlet();
@@ -100,37 +122,43 @@ impl<'w, 'o> Watch<'w, 'o> {
         if let Some(deltas) = &mut self.deltas {
             deltas.begin_call(strict);
         }
-        self.blown.store(false, Ordering::Relaxed);
         let wanted = fuse.is_some() || self.deltas.is_some();
-        self.call = wanted.then(|| Call {
-            scanner: Scanner::new(strict),
-            fuse,
-            text: String::with_capacity(USUAL_REPLY),
+        self.call = wanted.then(|| {
+            let text = String::with_capacity(USUAL_REPLY);
+            Arc::new(Mutex::new(Call { scanner: Scanner::new(strict), fuse, text, scanned: 0 }))
         });
     }
 
-    /// The flag that says when the present call is of no use any more.
-    pub(crate) fn blown(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.blown)
+    /// What tells when the present call is of no use any more.
+    pub(crate) fn fuse(&self) -> LiveFuse {
+        LiveFuse(self.call.clone())
     }
 
     /// Why the present call was cut, and what it had said.
     pub(crate) fn cut(&mut self) -> Option<Cut> {
+        if let Some(drawing) = &mut self.drawing {
+            drawing.cut();
+        }
         let call = self.call.take()?;
-        let verdict = call.fuse?.verdict()?.clone();
-        Some(Cut { verdict, text: call.text })
+        let mut call = lock(&call);
+        let verdict = call.fuse.as_ref()?.verdict()?.clone();
+        Some(Cut { verdict, text: std::mem::take(&mut call.text) })
     }
 
+    /// Where there is no stream, the fuse looks at the text only when the run has to wait for more of it: a reply that comes
+    /// at once is judged whole.
     fn heard(&mut self, text: &str) {
-        let Some(call) = &mut self.call else { return };
-        let mut both = Both { fuse: call.fuse.as_mut(), deltas: self.deltas.as_deref_mut() };
-        call.scanner.push(text, &mut both);
-        if let Some(deltas) = &mut self.deltas {
-            deltas.end_piece(text);
+        let Some(call) = &self.call else { return };
+        let mut call = lock(call);
+        let Call { scanner, fuse, text: kept, scanned } = &mut *call;
+        if fuse.is_some() {
+            kept.push_str(text);
         }
-        if let Some(fuse) = &call.fuse {
-            call.text.push_str(text);
-            self.blown.store(fuse.verdict().is_some(), Ordering::Relaxed);
+        if let Some(deltas) = &mut self.deltas {
+            *scanned = kept.len();
+            let mut both = Both { fuse: fuse.as_mut(), deltas: Some(&mut **deltas) };
+            scanner.push(text, &mut both);
+            deltas.end_piece(text);
         }
     }
 
@@ -153,6 +181,32 @@ impl<'w, 'o> Watch<'w, 'o> {
 }
 
 impl Watch<'_, '_> {
+    /// From now on the run is drawn, if somebody wants that.
+    pub(crate) fn draw(&mut self, drawing: Option<Box<Drawing>>) {
+        self.drawing = drawing;
+    }
+
+    /// The model is asked.
+    pub(crate) fn asked(&mut self) {
+        if let Some(drawing) = &mut self.drawing {
+            drawing.asked();
+        }
+    }
+
+    /// It has answered, or failed.
+    pub(crate) fn answered(&mut self, outcome: Result<&ModelEnd, &Failure>) {
+        if let Some(drawing) = &mut self.drawing {
+            drawing.answered(outcome);
+        }
+    }
+
+    /// The run is over.
+    pub(crate) fn finish_drawing(&mut self, envelope: &Envelope) {
+        if let Some(drawing) = self.drawing.take() {
+            drawing.finish(envelope);
+        }
+    }
+
     /// A reader of a stream is told how far the parts of a composition are.
     fn part(&mut self, part: PartEvent<'_>) {
         let Some(deltas) = &mut self.deltas else { return };
@@ -179,13 +233,15 @@ impl EventSink for Watch<'_, '_> {
     }
 }
 
-/// Waits for a future until the flag is up. `None` drops the future, and with it the connection; a future that is done
+/// Tells when a call is of no use any more.
+pub(crate) struct LiveFuse(Option<Arc<Mutex<Call>>>);
+
+/// Waits for a future until the fuse blows. `None` drops the future, and with it the connection; a future that is done
 /// in the same moment counts, because nothing is saved by throwing its result away.
-pub(crate) async fn unless_blown<F: Future>(future: F, blown: &AtomicBool) -> Option<F::Output> {
-    let mut future = pin!(future);
+pub(crate) async fn unless_blown<F: Future>(mut future: Pin<&mut F>, fuse: &LiveFuse) -> Option<F::Output> {
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending if blown.load(Ordering::Relaxed) => Poll::Ready(None),
+        Poll::Pending if fuse.0.as_ref().is_some_and(|call| lock(call).is_blown()) => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     })
     .await

@@ -81,7 +81,7 @@ impl<'a> Talk<'a> {
     /// Tells the model what tools are, if it has any.
     pub(crate) fn instruct(&self, prompt: &mut Prompt) {
         if self.has_tools() {
-            prompt.instructions.push_str(RULE);
+            prompt.instructions = prompt.instructions.with(RULE);
         }
     }
 
@@ -137,14 +137,23 @@ impl<'a> Talk<'a> {
         watch: &mut Watch<'_, '_>,
         receipt: &mut Receipt,
     ) -> Result<Reply, Failure> {
+        watch.asked();
         let mut held = Held::new(watch, self.has_tools());
-        let reply = call::ask(self.host.provider.as_ref(), self.module, call, &mut held, receipt).await?;
+        let asked = call::ask(self.host.provider.as_ref(), self.module, call, &mut held, receipt).await;
+        let reply = match asked {
+            Ok(reply) => reply,
+            Err(failure) => {
+                watch.answered(Err(&failure));
+                return Err(failure);
+            }
+        };
         if !wants_tools(&reply) {
             held.release();
         } else if held.heard {
             // It began like an answer and was none: what went out was provisional, and the next turn begins anew.
             watch.begin_call(self.module, self.request.options.strict_parse, None);
         }
+        watch.answered(Ok(&reply.end));
         Ok(reply)
     }
 

@@ -7,7 +7,10 @@
     reason = "in a test, a panic is the report"
 )]
 
+#[path = "../board/mod.rs"]
+mod board;
 mod calls;
+mod drawn;
 mod patterns;
 mod printed;
 mod references;

@@ -350,7 +350,7 @@ impl World {
     }
 
     pub fn instructions(&self, name: &str) -> String {
-        self.of(name).remove(0).instructions
+        self.of(name).remove(0).instructions.to_string()
     }
 
     pub fn temperatures(&self, name: &str) -> Vec<f64> {

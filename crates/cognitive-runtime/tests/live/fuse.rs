@@ -10,6 +10,7 @@ use cognitive_runtime::run;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::board::{Board, text};
 use super::harness::{META, Pieces, chunks, corpus_module, good, host, module, now, request, sync};
 use super::{corpus, splits};
 
@@ -226,6 +227,20 @@ fn a_cut_call_stands_in_the_books_and_may_be_asked_again() {
     assert_eq!(receipt["fuse"]["path"], "/data/rationale");
     let written = receipt["fuse"]["tokens_written"].as_u64().unwrap();
     assert_eq!(receipt["fuse"]["tokens_saved_at_most"], 100 - written);
+}
+
+#[test]
+fn a_cut_call_is_drawn_as_far_as_it_came() {
+    let module = corpus_module("", "delta");
+    let mut provider = Pieces::new(&[&reply(r#"{"answer": 7"#), "}}"], Ok(Finish::Complete));
+    provider.waits = true;
+    let (board, mut asked) = (Arc::new(Board::default()), request(false));
+    asked.options.spans = Some(board.place());
+    asked.options.reask = 1;
+    now(run(&host(&module, Arc::new(provider)), asked, &mut NullSink));
+    assert_eq!(board.tree(), ["run sample 0-5 E3001", "  chat wanted 1-2 cut", "  chat wanted 3-4 cut"]);
+    let spans = board.spans();
+    assert_eq!(text(&spans[0], "gen_ai.response.model"), None, "nobody knows who was about to answer");
 }
 
 /// Values that are right, nearly right and wrong for each member.

@@ -1,0 +1,43 @@
+//! Ids that tell runs and their parts apart, without a call to the system for each: a counter under a keyed hash, whose
+//! keys the process got from the system once. They are no secrets; those are made elsewhere.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A new id for a part of the work: 16 hex digits.
+#[must_use]
+pub fn span_id() -> String {
+    let [_, id] = numbers();
+    // All zeros would be no id.
+    format!("{:016x}", id.max(1))
+}
+
+/// A number of 128 bits that no other run of this process has.
+#[must_use]
+pub fn unheard_of() -> u128 {
+    let [high, low] = numbers();
+    (u128::from(high) << 64) | u128::from(low)
+}
+
+fn numbers() -> [u64; 2] {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    KEYS.each_ref().map(|key| key.hash_one(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_are_the_same() {
+        let spans: HashSet<String> = (0..1_000).map(|_| span_id()).collect();
+        let numbers: HashSet<u128> = (0..1_000).map(|_| unheard_of()).collect();
+        assert_eq!((spans.len(), numbers.len()), (1_000, 1_000));
+        assert!(spans.iter().all(|id| id.len() == 16 && *id != "0".repeat(16)));
+    }
+}

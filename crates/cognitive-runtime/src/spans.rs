@@ -1,0 +1,247 @@
+//! What a run did, for whoever draws traces: one span per run of a module, below that of its caller, and below it one per
+//! answer that a model was asked for, by the names of the OpenTelemetry conventions for generative AI. Every surface gets
+//! them from here. Spans go to the port as they are over; a run that nobody draws reads no clock for them. Carries names,
+//! counts and codes, never a text that anybody sent, asked or answered: also a name under which no module was found is one.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use cognitive_contract::ports::{ModelEnd, Usage};
+use cognitive_contract::span::{Span, SpanKind, SpanSink};
+use cognitive_contract::trace::PartState;
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
+
+use crate::clock::Clock;
+use crate::host::{Host, RunOptions};
+use crate::ids::{span_id, unheard_of};
+
+/// Where the spans of a run belong, and who takes them. For one run: its clock is set when it is made.
+#[derive(Clone)]
+pub struct SpanPlace {
+    sink: Arc<dyn SpanSink>,
+    /// 32 hex digits; known once a run has begun.
+    trace_id: Option<Arc<str>>,
+    parent: Option<Arc<str>>,
+    model: Option<Arc<str>>,
+    clock: Clock,
+}
+
+impl SpanPlace {
+    /// A run that is a part of nothing.
+    #[must_use]
+    pub fn new(sink: Arc<dyn SpanSink>) -> Self {
+        Self { sink, trace_id: None, parent: None, model: None, clock: Clock::new() }
+    }
+
+    /// The same as a part of some work of the same trace: 16 hex digits.
+    #[must_use]
+    pub fn below(mut self, span: Option<&str>) -> Self {
+        self.parent = span.map(Arc::from);
+        self
+    }
+
+    /// The same with the model that the provider asks for, as far as that is known.
+    #[must_use]
+    pub fn asking_for(mut self, model: Option<&str>) -> Self {
+        self.model = model.map(Arc::from);
+        self
+    }
+
+    /// The same by another clock.
+    #[must_use]
+    pub fn by_clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+}
+
+impl fmt::Debug for SpanPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { trace_id, parent, model, .. } = self;
+        let mut shown = f.debug_struct("SpanPlace");
+        shown
+            .field("trace_id", trace_id)
+            .field("parent", parent)
+            .field("model", model)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// One run.
+    Run,
+    /// The same module again and again.
+    Repeat,
+}
+
+/// A run that is drawn. One that is dropped before its end was cancelled, and says so.
+pub(crate) struct Drawing {
+    /// The place of what is below.
+    place: Arc<SpanPlace>,
+    trace_id: Arc<str>,
+    id: Arc<str>,
+    parent: Option<Arc<str>>,
+    work: Work,
+    provider: String,
+    started: SystemTime,
+    /// Name and version; absent as long as no module was found.
+    module: Option<(String, String)>,
+    /// When the model was asked for the answer that it still owes.
+    asked: Option<SystemTime>,
+    over: bool,
+}
+
+impl Drawing {
+    /// Begins to draw, if somebody wants it. What runs on behalf of this run has its place below it.
+    pub(crate) fn begin(work: Work, host: &Host, options: &mut RunOptions) -> Option<Box<Self>> {
+        let above = options.spans.as_ref()?;
+        let own = || Arc::from(in_hex(options.trace_id.as_deref()));
+        let trace_id = above.trace_id.clone().unwrap_or_else(own);
+        let id: Arc<str> = span_id().into();
+        let parent = above.parent.clone();
+        let place = Arc::new(SpanPlace {
+            trace_id: Some(Arc::clone(&trace_id)),
+            parent: Some(Arc::clone(&id)),
+            ..SpanPlace::clone(above)
+        });
+        let started = place.clock.now();
+        options.spans = Some(Arc::clone(&place));
+        let provider = host.provider.name().to_owned();
+        let (module, asked, over) = (None, None, false);
+        Some(Box::new(Self { place, trace_id, id, parent, work, provider, started, module, asked, over }))
+    }
+
+    /// The module is known.
+    pub(crate) fn loaded(&mut self, module: &Module) {
+        self.module = Some((module.manifest.name.clone(), module.manifest.version.clone()));
+    }
+
+    /// A model is asked.
+    pub(crate) fn asked(&mut self) {
+        self.asked = Some(self.place.clock.now());
+    }
+
+    /// It has answered, or failed.
+    pub(crate) fn answered(&mut self, outcome: Result<&ModelEnd, &Failure>) {
+        match outcome {
+            Ok(end) => self.call_over(Some(end), None),
+            Err(failure) => self.call_over(None, Some(failure.code().number())),
+        }
+    }
+
+    /// Its answer was not waited for, because it could not become valid any more.
+    pub(crate) fn cut(&mut self) {
+        self.call_over(None, Some("cut"));
+    }
+
+    /// The run is over.
+    pub(crate) fn finish(mut self, envelope: &Envelope) {
+        // A code of the module's own is a word of its model.
+        let code = envelope
+            .error()
+            .map(|error| ErrorCode::find(error.code()).map_or("module_code", ErrorCode::number));
+        self.close(code, envelope.beside("usage").map(Usage::from_value));
+    }
+
+    fn close(&mut self, code: Option<&'static str>, usage: Option<Usage>) {
+        self.over = true;
+        // Whatever ended the run ended the call that it waited for.
+        self.call_over(None, code);
+        let verb = match self.work {
+            Work::Run => "run",
+            Work::Repeat => "repeat",
+        };
+        let name =
+            self.module.as_ref().map_or_else(|| verb.to_owned(), |(module, _)| format!("{verb} {module}"));
+        let time = (self.started, self.place.clock.now());
+        let mut span = Span::new(&self.trace_id, &self.id, name, SpanKind::Internal, time);
+        span.parent = self.parent.as_deref().map(str::to_owned);
+        if let Some((module, version)) = self.module.take() {
+            span = span.text("cogn.module", module).text("cogn.module.version", version);
+        }
+        // The parts are counted in, so it has a name of its own: who adds up `gen_ai.usage` counts each token once.
+        if let Some(Usage { input_tokens, output_tokens }) = usage {
+            span = span
+                .count("cogn.usage.input_tokens", input_tokens)
+                .count("cogn.usage.output_tokens", output_tokens);
+        }
+        self.place.sink.finished(ended(span, code));
+    }
+
+    /// The span of one call, if there is one that is not over.
+    fn call_over(&mut self, end: Option<&ModelEnd>, code: Option<&'static str>) {
+        let Some(asked) = self.asked.take() else { return };
+        let answered = end.map(|end| end.model.as_str());
+        let wanted = self.place.model.as_deref().or(answered);
+        let provider = self.provider.as_str();
+        // Nobody outside is asked.
+        let inside = matches!(provider, "embedded" | "replay");
+        let kind = if inside { SpanKind::Internal } else { SpanKind::Client };
+        let name = wanted.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"));
+        let time = (asked, self.place.clock.now());
+        let mut span = Span::new(&self.trace_id, &span_id(), name, kind, time)
+            .text("gen_ai.operation.name", "chat")
+            .text("gen_ai.provider.name", if provider == "gemini" { "gcp.gemini" } else { provider });
+        span.parent = Some(self.id.as_ref().to_owned());
+        if let Some((module, _)) = &self.module {
+            span = span.text("cogn.module", module);
+        }
+        for (name, model) in [("gen_ai.request.model", wanted), ("gen_ai.response.model", answered)] {
+            if let Some(model) = model {
+                span = span.text(name, model);
+            }
+        }
+        if let Some(Usage { input_tokens, output_tokens }) = end.and_then(|end| end.usage) {
+            span = span
+                .count("gen_ai.usage.input_tokens", input_tokens)
+                .count("gen_ai.usage.output_tokens", output_tokens);
+        }
+        self.place.sink.finished(ended(span, code));
+    }
+}
+
+impl Drop for Drawing {
+    fn drop(&mut self) {
+        if !self.over {
+            self.close(Some(PartState::Cancelled.word()), None);
+        }
+    }
+}
+
+fn ended(span: Span, code: Option<&str>) -> Span {
+    match code {
+        Some(code) => span.failed(code),
+        None => span,
+    }
+}
+
+/// A trace id as 32 hex digits; another one for an id that collectors do not take.
+fn in_hex(id: Option<&str>) -> String {
+    let bare: String = id.unwrap_or_default().chars().filter(|digit| *digit != '-').collect();
+    let is_hex = bare.len() == 32 && bare.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if is_hex && bare.bytes().any(|digit| digit != b'0') {
+        bare.to_ascii_lowercase()
+    } else {
+        format!("{:032x}", unheard_of().max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_id_is_kept_where_a_collector_takes_it() {
+        let kept = "4bf92f3577b34da6a3ce929d0e0e4736";
+        assert_eq!(in_hex(Some("4BF92F35-77b3-4da6-a3ce-929d0e0e4736")), kept);
+        assert_eq!(in_hex(Some(kept)), kept);
+        for other in [None, Some("my run"), Some(""), Some("00000000000000000000000000000000")] {
+            let made = in_hex(other);
+            assert!(made.len() == 32 && made.bytes().any(|digit| digit != b'0'), "{made}");
+            assert_ne!(made, in_hex(other));
+        }
+    }
+}
