@@ -95,17 +95,26 @@ impl Envelope {
 
     /// Takes JSON apart that was checked before, by [`check`] or by a module's own law.
     pub(crate) fn from_checked(value: Value) -> Option<Self> {
-        let Value::Object(mut members) = value else { return None };
-        let ok = members.shift_remove("ok")?.as_bool()?;
-        let meta = Meta::from_checked(into_object(members.shift_remove("meta")?)?)?;
-        let outcome = if ok {
-            Outcome::Success { data: into_object(members.shift_remove("data")?)? }
+        let Value::Object(members) = value else { return None };
+        let (mut ok, mut meta, mut payload, mut partial_data, mut beside) =
+            (None, None, None, None, Map::new());
+        for (name, value) in members {
+            match name.as_str() {
+                "ok" => ok = value.as_bool(),
+                "meta" => meta = into_object(value).and_then(Meta::from_checked),
+                "data" | "error" => payload = into_object(value),
+                "partial_data" => partial_data = into_object(value),
+                _ => {
+                    beside.insert(name, value);
+                }
+            }
+        }
+        let outcome = if ok? {
+            Outcome::Success { data: payload? }
         } else {
-            let error = ErrorBody(into_object(members.shift_remove("error")?)?);
-            let partial_data = members.shift_remove("partial_data").and_then(into_object);
-            Outcome::Failure { error, partial_data }
+            Outcome::Failure { error: ErrorBody(payload?), partial_data }
         };
-        Some(Self { meta, outcome, beside: members })
+        Some(Self { meta: meta?, outcome, beside })
     }
 
     /// Whether the run succeeded.

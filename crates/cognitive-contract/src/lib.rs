@@ -69,6 +69,7 @@ pub mod policy;
 pub mod stream;
 
 pub mod ports;
+mod shared;
 pub mod span;
 pub mod text;
 pub mod tools;
@@ -83,4 +84,5 @@ pub use manifest::Manifest;
 pub use meta::{Confidence, Meta, Risk, Warning};
 pub use module::{Enforcement, Module, WorkedExample};
 pub use schema::Contract;
+pub use shared::SharedText;
 pub use violation::Violation;

@@ -164,15 +164,20 @@ impl Meta {
     }
 
     /// Takes a checked object apart. `None` when [`check`] would have found something.
-    pub(crate) fn from_checked(mut object: Map<String, Value>) -> Option<Self> {
-        let confidence = Confidence::new(object.shift_remove("confidence")?.as_f64()?)?;
-        let risk = match object.shift_remove("risk")? {
-            Value::String(word) => RiskValue::Level(Risk::parse(&word)?),
-            Value::Object(custom) => RiskValue::Custom(custom),
-            _ => return None,
-        };
-        let Value::String(explain) = object.shift_remove("explain")? else { return None };
-        Some(Self { confidence, risk, explain, extra: object })
+    pub(crate) fn from_checked(object: Map<String, Value>) -> Option<Self> {
+        let (mut confidence, mut risk, mut explain, mut extra) = (None, None, None, Map::new());
+        for (name, value) in object {
+            match (name.as_str(), value) {
+                ("confidence", value) => confidence = value.as_f64().and_then(Confidence::new),
+                ("risk", Value::String(word)) => risk = Risk::parse(&word).map(RiskValue::Level),
+                ("risk", Value::Object(custom)) => risk = Some(RiskValue::Custom(custom)),
+                ("explain", Value::String(text)) => explain = Some(text),
+                (_, value) => {
+                    extra.insert(name, value);
+                }
+            }
+        }
+        Some(Self { confidence: confidence?, risk: risk?, explain: explain?, extra })
     }
 }
 
@@ -271,6 +276,10 @@ fn check_explain(value: Option<&Value>, found: &mut Vec<Violation>) {
 }
 
 fn check_optional(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
+    // Most models write what is required and nothing else.
+    if meta.keys().all(|name| matches!(name.as_str(), "confidence" | "risk" | "explain")) {
+        return;
+    }
     let rules: [OptionalMember; 8] = [
         ("trace_id", Value::is_string, "expected a string"),
         ("model", Value::is_string, "expected a string"),

@@ -15,6 +15,7 @@ use crate::lower::{Lowered, Target, in_order, lower};
 use crate::manifest::{EnumStrategy, Manifest, RiskRule, Tier};
 use crate::meta::{RiskForm, Warning};
 use crate::schema::{Contract, Section, Side};
+use crate::shared::SharedText;
 use crate::violation::{MOST, Violation};
 
 /// A module, ready to run.
@@ -39,6 +40,7 @@ pub struct Module {
     pub digest: Digest,
     explains_envelope: bool,
     lowered: LoweredCache,
+    instructions: OnceLock<SharedText>,
 }
 
 /// An input and the answer that a model should give to it.
@@ -96,6 +98,7 @@ impl Module {
             warnings: deprecation.into_iter().chain(custom_risk).collect(),
             digest: Digest::default(),
             lowered: LoweredCache::default(),
+            instructions: OnceLock::new(),
         }
     }
 
@@ -122,6 +125,12 @@ impl Module {
             Some(cell) => Arc::clone(cell.get_or_init(|| Arc::new(lower(self, target)))),
             None => Arc::new(lower(self, target)),
         }
+    }
+
+    /// The instructions of the module, where nothing in them depends on a run; made when they are first asked for.
+    #[must_use]
+    pub fn instructions(&self, make: impl FnOnce() -> String) -> SharedText {
+        self.instructions.get_or_init(|| make().into()).clone()
     }
 
     /// Whether an input may be sent to the model: E1001 with every violation, or nothing.
@@ -158,6 +167,11 @@ impl Module {
             Enforcement::Full => self.schema_violations(value),
             Enforcement::EnvelopeOnly => Vec::new(),
         };
+        if found.is_empty() {
+            found = envelope::check(value, self.strictness());
+            found.truncate(MOST);
+            return found;
+        }
         // The module's own schema has often said the same; one complaint per place is enough. Too many insights are
         // said whatever else is wrong there, because they decide the code.
         let said: HashSet<(String, bool)> = found.iter().map(place).collect();

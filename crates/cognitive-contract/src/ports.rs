@@ -15,6 +15,7 @@ use crate::context::{ContextEntry, ContextFilter, Owner};
 use crate::envelope::Envelope;
 use crate::lower::{Lowered, Target};
 use crate::media::{Category, Form, MediaPart, Reported};
+use crate::shared::SharedText;
 use crate::tools::{ToolCall, ToolRound, ToolSpec, ToolUse};
 use crate::trace::{PartEvent, Trace};
 
@@ -65,8 +66,8 @@ pub trait Provider: Send + Sync {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ModelCall {
-    /// What to do and how to answer.
-    pub instructions: String,
+    /// What to do and how to answer. Most calls of a module share it.
+    pub instructions: SharedText,
     /// Worked examples, oldest first. Each is a turn of the conversation before the real input.
     pub examples: Vec<Example>,
     /// What to do it with; data, never instructions.
@@ -98,9 +99,9 @@ pub struct ModelCall {
 impl ModelCall {
     /// A call with its text and the usual limits.
     #[must_use]
-    pub fn new(instructions: String, input: String, temperature: f64) -> Self {
+    pub fn new(instructions: impl Into<SharedText>, input: String, temperature: f64) -> Self {
         Self {
-            instructions,
+            instructions: instructions.into(),
             examples: Vec::new(),
             input,
             module: String::new(),

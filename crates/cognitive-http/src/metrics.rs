@@ -18,9 +18,15 @@ pub(crate) struct Metrics(Mutex<Counters>);
 #[derive(Debug, Default)]
 struct Counters {
     answers: BTreeMap<u16, u64>,
-    runs: BTreeMap<(String, &'static str), u64>,
-    seconds: BTreeMap<String, Histogram>,
-    tokens: BTreeMap<(String, &'static str), u64>,
+    modules: BTreeMap<String, Runs>,
+}
+
+/// The runs of one module.
+#[derive(Debug, Default)]
+struct Runs {
+    by_outcome: BTreeMap<&'static str, u64>,
+    tokens: BTreeMap<&'static str, u64>,
+    seconds: Histogram,
 }
 
 #[derive(Debug, Default)]
@@ -43,12 +49,17 @@ impl Metrics {
             Some(error) => ErrorCode::find(error.code()).map_or("module_code", ErrorCode::number),
         };
         let mut counters = self.lock();
-        *counters.runs.entry((module.to_owned(), outcome)).or_default() += 1;
-        counters.seconds.entry(module.to_owned()).or_default().add(took.as_secs_f64());
+        // All but the first run of a module find its name here.
+        if !counters.modules.contains_key(module) {
+            counters.modules.insert(module.to_owned(), Runs::default());
+        }
+        let Some(runs) = counters.modules.get_mut(module) else { return };
+        *runs.by_outcome.entry(outcome).or_default() += 1;
+        runs.seconds.add(took.as_secs_f64());
         let usage = envelope.beside("usage");
         for kind in ["input_tokens", "output_tokens"] {
             if let Some(count) = usage.and_then(|usage| usage.get(kind)).and_then(Value::as_u64) {
-                *counters.tokens.entry((module.to_owned(), kind)).or_default() += count;
+                *runs.tokens.entry(kind).or_default() += count;
             }
         }
     }
@@ -69,16 +80,21 @@ impl Metrics {
         if let Some(lost) = lost_spans {
             line(format_args!("# TYPE cogn_spans_lost_total counter\ncogn_spans_lost_total {lost}"));
         }
+        let modules = &counters.modules;
         line(format_args!("# TYPE cogn_runs_total counter"));
-        for ((module, outcome), count) in &counters.runs {
-            line(format_args!("cogn_runs_total{{module=\"{module}\",outcome=\"{outcome}\"}} {count}"));
+        for (module, runs) in modules {
+            for (outcome, count) in &runs.by_outcome {
+                line(format_args!("cogn_runs_total{{module=\"{module}\",outcome=\"{outcome}\"}} {count}"));
+            }
         }
         line(format_args!("# TYPE cogn_tokens_total counter"));
-        for ((module, kind), count) in &counters.tokens {
-            line(format_args!("cogn_tokens_total{{module=\"{module}\",kind=\"{kind}\"}} {count}"));
+        for (module, runs) in modules {
+            for (kind, count) in &runs.tokens {
+                line(format_args!("cogn_tokens_total{{module=\"{module}\",kind=\"{kind}\"}} {count}"));
+            }
         }
         line(format_args!("# TYPE cogn_run_seconds histogram"));
-        for (module, histogram) in &counters.seconds {
+        for (module, Runs { seconds: histogram, .. }) in modules {
             for (bound, count) in BUCKETS.iter().zip(histogram.buckets) {
                 line(format_args!("cogn_run_seconds_bucket{{module=\"{module}\",le=\"{bound}\"}} {count}"));
             }

@@ -76,7 +76,7 @@ impl Wire {
     /// Looks at the beginning of what goes out: only files have a disposition.
     fn notice(&mut self, bytes: &[u8]) {
         let mark = b"\r\ncontent-disposition:";
-        self.foreign |= bytes.starts_with(b"HTTP/1.") && bytes.windows(mark.len()).any(|seen| seen == mark);
+        self.foreign |= bytes.starts_with(b"HTTP/1.") && memchr::memmem::find(bytes, mark).is_some();
     }
 
     /// Whether something else goes out in place of these bytes. While it does, the same bytes are offered again.

@@ -1,5 +1,5 @@
-//! The HTTP client that all providers share the making of: TLS with ring and the roots of the system, HTTP/1.1, five
-//! seconds to connect, no decompression, no cookies, and bodies with a limit.
+//! The HTTP clients for everything but calls of models, which have `service`: files, media of strangers, spans. TLS with
+//! ring and the roots of the system, HTTP/1.1, five seconds to connect, no decompression, no cookies.
 //! Follows no redirect that would carry a key to another place.
 
 use std::sync::{Arc, OnceLock};
@@ -8,17 +8,15 @@ use std::time::Duration;
 use cognitive_contract::ports::ProviderError;
 use reqwest::dns::Resolve;
 use reqwest::redirect::{Action, Attempt, Policy};
-use reqwest::{Client, ClientBuilder, Response, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, StatusCode, Url};
 use rustls::crypto::ring;
 
 use crate::config::Proxies;
 
 /// The time for a connection, of every try.
-const CONNECT: Duration = Duration::from_secs(5);
-/// The longest answer. The longest that any model gives is a hundredth of this.
-pub(crate) const LONGEST_BODY: usize = 16 * 1024 * 1024;
-/// How much of an error is read; what matters stands at its beginning.
-const LONGEST_ERROR: usize = 64 * 1024;
+pub(crate) const CONNECT: Duration = Duration::from_secs(5);
+/// Who asks.
+pub(crate) const AGENT: &str = concat!("cogn/", env!("CARGO_PKG_VERSION"));
 /// Redirects within the same place, such as to a path with a slash at its end.
 const REDIRECTS: usize = 3;
 /// Redirects of a file: to its place, and from there to a copy nearby.
@@ -26,7 +24,7 @@ const FILE_REDIRECTS: usize = 5;
 /// How long a download may stand still.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Makes a client for the service at this address.
+/// Makes a client for the collector at this address.
 pub(crate) fn client(base: &Url, proxies: Proxies) -> Result<Client, ProviderError> {
     make(base, proxies, &|| builder(proxies))
 }
@@ -70,7 +68,7 @@ fn not_made() -> ProviderError {
 
 fn builder(proxies: Proxies) -> ClientBuilder {
     let builder = Client::builder()
-        .user_agent(concat!("cogn/", env!("CARGO_PKG_VERSION")))
+        .user_agent(AGENT)
         .connect_timeout(CONNECT)
         .tcp_keepalive(Duration::from_secs(30))
         .redirect(Policy::custom(redirect))
@@ -83,7 +81,7 @@ fn builder(proxies: Proxies) -> ClientBuilder {
 }
 
 /// The process has one TLS provider. Somebody else may have chosen it already; then that one serves as well.
-fn install_tls() {
+pub(crate) fn install_tls() {
     static DONE: OnceLock<()> = OnceLock::new();
     DONE.get_or_init(|| {
         let _already_chosen = ring::default_provider().install_default();
@@ -111,51 +109,6 @@ fn redirect_file(attempt: Attempt<'_>) -> Action {
 
 fn same_place(from: &Url, to: &Url) -> bool {
     from.origin() == to.origin()
-}
-
-/// Why a body was not read to its end.
-#[derive(Debug)]
-pub(crate) enum BodyError {
-    /// The connection broke.
-    Lost(reqwest::Error),
-    /// It is longer than allowed, which is this long.
-    TooLong(usize),
-}
-
-/// A body that is read piece by piece, up to a limit.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    response: Response,
-    left: usize,
-    longest: usize,
-}
-
-impl Answer {
-    pub(crate) fn new(response: Response, longest: usize) -> Self {
-        Self { response, left: longest, longest }
-    }
-
-    /// Puts the next piece into `piece`; `false` if there is none.
-    pub(crate) async fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool, BodyError> {
-        piece.clear();
-        let Some(bytes) = self.response.chunk().await.map_err(BodyError::Lost)? else { return Ok(false) };
-        self.left = self.left.checked_sub(bytes.len()).ok_or(BodyError::TooLong(self.longest))?;
-        piece.extend_from_slice(&bytes);
-        Ok(true)
-    }
-}
-
-/// The beginning of an error's body. A body that breaks off or never ends still says what it said.
-pub(crate) async fn beginning(mut response: Response) -> Vec<u8> {
-    let mut body = Vec::new();
-    while let Ok(Some(bytes)) = response.chunk().await {
-        body.extend_from_slice(&bytes);
-        if body.len() >= LONGEST_ERROR {
-            body.truncate(LONGEST_ERROR);
-            break;
-        }
-    }
-    body
 }
 
 #[cfg(test)]

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use cognitive_contract::media::Category;
 use cognitive_contract::ports::{Provider, ProviderError};
 use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use crate::client::client;
 use crate::kind::Kind;
 use crate::llm::Wire;
 use crate::llm::anthropic::{self, Anthropic};
@@ -23,6 +22,7 @@ use crate::llm::terms::Memory;
 use crate::redact::Redactor;
 use crate::retry::{Pause, RealPause};
 use crate::secret::Secret;
+use crate::service::Service;
 
 /// Which model to ask, where, and as whom.
 #[derive(Clone)]
@@ -136,11 +136,16 @@ pub fn provider(config: ProviderConfig) -> Result<Arc<dyn Provider>, ProviderErr
 pub(crate) fn remote(config: &ProviderConfig) -> Result<Remote, ProviderError> {
     let base = base(config)?;
     let wire = wire(config, &base)?;
+    let service = Service::new(&base, proxies(config.proxies, &base))?;
+    let mut posted = wire.headers().clone();
+    posted.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(Remote {
         name: config.kind.name(),
+        calls: service.place(wire.address(), &posted)?,
+        list: service.place(wire.list(), wire.headers())?,
+        service,
         memory: Memory::new(wire.ladder(), wire.target(), wire.without()).alone(wire.without_beside_tools()),
         wire,
-        client: client(&base, proxies(config.proxies, &base))?,
         redactor: Redactor::new(config.key.as_ref(), Some(&base)),
         pause: Arc::clone(&config.pause),
         media: config.media.clone(),

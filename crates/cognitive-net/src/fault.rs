@@ -11,6 +11,7 @@ use crate::complaint::Complaint;
 use crate::llm::{media, turns};
 use crate::redact::{Redactor, quotes};
 use crate::retry::Again;
+use crate::service::Trouble;
 
 /// A try that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,30 +77,30 @@ impl Reporter<'_> {
     }
 
     /// A request that got no answer, or whose answer broke off while it was read.
-    pub(crate) fn transport(&self, error: &reqwest::Error) -> Fault {
-        let why = self.redactor.clean(&deepest(error));
+    pub(crate) fn transport(&self, trouble: &Trouble) -> Fault {
         let name = self.name;
-        if error.is_builder() || error.is_redirect() {
-            return Fault::new(
-                ProviderError::Misconfigured(format!("{name} cannot be asked: {why}")),
-                Again::Never,
-            );
-        }
-        if error.is_body() || error.is_decode() {
-            return self.interrupted(&format!("the connection was lost: {why}"), Again::Later);
-        }
+        let (text, error): (_, &(dyn Error + 'static)) = match trouble {
+            Trouble::TooLong(most) => {
+                let text = format!("it is longer than {} MiB", most / 1024 / 1024);
+                return self.interrupted(&text, Again::Never);
+            }
+            Trouble::Broken(error) => {
+                let why = self.redactor.clean(&deepest(error));
+                return self.interrupted(&format!("the connection was lost: {why}"), Again::Later);
+            }
+            Trouble::Late => {
+                let text = format!("{name} cannot be reached: no connection in time");
+                return Fault::new(ProviderError::Unavailable(text), Again::Later);
+            }
+            Trouble::Unreached(error) => ("cannot be reached", error.as_ref()),
+            Trouble::Unanswered(error) => ("gave no answer", error),
+        };
+        let why = self.redactor.clean(&deepest(error));
         if is_tls(error) {
             let text = format!("{name} cannot be reached safely: {why}");
             return Fault::new(ProviderError::Unavailable(text), Again::Never);
         }
-        let text = if error.is_timeout() {
-            format!("{name} cannot be reached: no connection in time")
-        } else if error.is_connect() {
-            format!("{name} cannot be reached: {why}")
-        } else {
-            format!("{name} gave no answer: {why}")
-        };
-        Fault::new(ProviderError::Unavailable(text), Again::Later)
+        Fault::new(ProviderError::Unavailable(format!("{name} {text}: {why}")), Again::Later)
     }
 
     /// An answer that ended too early.
@@ -164,8 +165,8 @@ fn status_of(complaint: &Complaint) -> u16 {
 }
 
 /// The innermost cause: the outer ones only repeat that a request was made, and name its address.
-pub(crate) fn deepest(error: &reqwest::Error) -> String {
-    let mut cause: &dyn Error = error;
+pub(crate) fn deepest(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
@@ -173,7 +174,7 @@ pub(crate) fn deepest(error: &reqwest::Error) -> String {
 }
 
 /// Whether TLS itself failed: a wrong certificate, or no TLS on the other side. Trying again does not help.
-pub(crate) fn is_tls(error: &reqwest::Error) -> bool {
+pub(crate) fn is_tls(error: &(dyn Error + 'static)) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if error.is::<rustls::Error>() {

@@ -2,6 +2,8 @@
 //! chose to send. Looks at the content type first and at the first byte where that says nothing.
 //! Refuses pages for people: HTML is never an answer of a model.
 
+use std::borrow::Cow;
+
 use crate::sse::{Lines, Sse, TooLong};
 
 /// The largest event. Services cut their answers into words, so this is generous.
@@ -60,30 +62,30 @@ impl Frames {
         })
     }
 
-    /// Takes the next bytes and adds the frames that they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8], frames: &mut Vec<String>) -> Result<(), Unreadable> {
+    /// The next frame that the bytes complete. What it has read of them is gone from `bytes`.
+    pub(crate) fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Option<Cow<'b, str>>, Unreadable> {
         match self {
-            Self::Events(decoder) => Ok(decoder.push(bytes, frames)?),
-            Self::Lines(decoder) => Ok(decoder.push(bytes, frames)?),
+            Self::Events(decoder) => Ok(decoder.next(bytes)?),
+            Self::Lines(decoder) => Ok(decoder.next(bytes)?),
             Self::Whole(document) => {
-                document.extend_from_slice(bytes);
-                Ok(())
+                document.extend_from_slice(std::mem::take(bytes));
+                Ok(None)
             }
             Self::Undecided(asked, longest) => {
                 // White space before the first byte means nothing in any of the forms.
-                let Some(first) = first_byte(bytes) else { return Ok(()) };
+                let Some(first) = first_byte(bytes) else { return Ok(None) };
                 *self = decide(first, *asked, *longest)?;
-                self.push(bytes, frames)
+                self.next(bytes)
             }
         }
     }
 
-    /// The bytes are over; adds what is only complete now.
-    pub(crate) fn finish(&mut self, frames: &mut Vec<String>) {
+    /// The bytes are over; what is only complete now.
+    pub(crate) fn last(&mut self) -> Option<String> {
         match self {
-            Self::Events(_) | Self::Undecided(..) => {}
-            Self::Lines(decoder) => decoder.finish(frames),
-            Self::Whole(document) => frames.push(String::from_utf8_lossy(document).into_owned()),
+            Self::Events(_) | Self::Undecided(..) => None,
+            Self::Lines(decoder) => decoder.last(),
+            Self::Whole(document) => Some(String::from_utf8_lossy(document).into_owned()),
         }
     }
 }
@@ -111,9 +113,12 @@ mod tests {
         let mut decoder = Frames::new(content_type, asked, LONGEST_EVENT)?;
         let mut frames = Vec::new();
         for piece in pieces {
-            decoder.push(piece.as_bytes(), &mut frames)?;
+            let mut bytes = piece.as_bytes();
+            while let Some(frame) = decoder.next(&mut bytes)? {
+                frames.push(frame.into_owned());
+            }
         }
-        decoder.finish(&mut frames);
+        frames.extend(decoder.last());
         Ok(frames)
     }
 

@@ -8,8 +8,8 @@
 //!
 //! Read the modules in this order: `kind` and `config` (what can be asked), `llm` (one file per service, and
 //! `llm::remote`, the one loop that all of them share), `complaint` and `fault` (what a service or the network says
-//! when it goes wrong), `retry`, `client`, `frames` and `sse` (the wire), `secret` and `redact`, `probe`, `download`,
-//! `otlp` (spans for a collector), and [`fetch`], which trusts nobody.
+//! when it goes wrong), `retry`, `service` (connections), `frames` and `sse` (the wire), `secret` and `redact`, `probe`,
+//! `client` (for all but models), `download`, `otlp` (spans for a collector), and [`fetch`], which trusts nobody.
 //!
 //! ```
 //! use cognitive_net::{Kind, ProviderConfig, Secret, provider};
@@ -40,6 +40,7 @@ mod probe;
 mod redact;
 mod retry;
 mod secret;
+mod service;
 mod sse;
 
 pub use config::{ProviderConfig, Proxies, provider};

@@ -4,14 +4,16 @@
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::ports::ProviderError;
+use hyper::Method;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use crate::client::{Answer, BodyError, LONGEST_BODY, beginning};
 use crate::config::{ProviderConfig, remote};
 use crate::fault::Reporter;
 use crate::llm::remote::Remote;
+use crate::llm::segments::Segments;
 use crate::retry::retry_after;
+use crate::service::{LONGEST_BODY, Trouble};
 
 /// The time for the whole look.
 const TIME: Duration = Duration::from_secs(3);
@@ -42,20 +44,20 @@ pub async fn probe(config: &ProviderConfig) -> Result<Probe, ProviderError> {
 
 async fn list(remote: &Remote) -> Result<Value, ProviderError> {
     let reporter = Reporter { name: remote.name, redactor: &remote.redactor, call: None };
-    let request = remote.client.get(remote.wire.list().clone()).headers(remote.wire.headers().clone());
-    let response = request.send().await.map_err(|error| reporter.transport(&error).error)?;
-    let status = response.status();
+    let asked = remote.service.ask(Method::GET, &remote.list, Segments::default()).await;
+    let mut answer = asked.map_err(|trouble| reporter.transport(&trouble).error)?;
+    let status = answer.status();
     if !status.is_success() {
-        let asked = retry_after(response.headers(), SystemTime::now());
-        return Err(reporter.status(status.as_u16(), asked, &beginning(response).await).error);
+        let asked = retry_after(answer.headers(), SystemTime::now());
+        return Err(reporter.status(status.as_u16(), asked, &answer.beginning().await).error);
     }
-    let (mut body, mut piece, mut text) = (Answer::new(response, LONGEST_BODY), Vec::new(), Vec::new());
+    let mut text = Vec::new();
     loop {
-        match body.next(&mut piece).await {
-            Ok(true) => text.extend_from_slice(&piece),
-            Ok(false) => break,
-            Err(BodyError::Lost(error)) => return Err(reporter.transport(&error).error),
-            Err(BodyError::TooLong(_)) => return Err(reporter.unreadable("far too much").error),
+        match answer.next(LONGEST_BODY).await {
+            Ok(Some(piece)) => text.extend_from_slice(&piece),
+            Ok(None) => break,
+            Err(Trouble::TooLong(_)) => return Err(reporter.unreadable("far too much").error),
+            Err(trouble) => return Err(reporter.transport(&trouble).error),
         }
     }
     serde_json::from_slice(&text).map_err(|_| reporter.unreadable("something that is not JSON").error)

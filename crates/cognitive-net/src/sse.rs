@@ -2,43 +2,67 @@
 //! same for every way in which the bytes were cut into pieces.
 //! Keeps only the data of an event: every service repeats the event's name inside it.
 
+use std::borrow::Cow;
+
 /// An event that is larger than allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// Cuts bytes into lines that end in LF, CR or CRLF.
+/// Cuts bytes into lines that end in LF, CR or CRLF. A line that arrives in one piece is not copied.
 #[derive(Debug, Default)]
 struct LineCutter {
-    line: Vec<u8>,
+    /// The beginning of a line whose end has not arrived.
+    begun: Vec<u8>,
     after_cr: bool,
     /// A byte-order mark is looked for once, at the very beginning.
-    begun: bool,
+    past_mark: bool,
 }
 
 impl LineCutter {
-    /// Takes bytes up to the end of the present line; `true` if that end is there, and the line now stands in `line`.
-    fn take(&mut self, bytes: &mut &[u8]) -> bool {
-        if self.after_cr {
+    /// The next line that is complete; without one, the bytes are kept until there is more.
+    fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Option<Cow<'b, [u8]>> {
+        if self.after_cr && !bytes.is_empty() {
             *bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+            self.after_cr = false;
         }
-        let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
-        let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
-        self.line.extend_from_slice(line);
+        let Some(end) = memchr::memchr2(b'\r', b'\n', bytes) else {
+            self.begun.extend_from_slice(std::mem::take(bytes));
+            return None;
+        };
+        let (line, rest) = bytes.split_at(end);
         self.after_cr = rest.first() == Some(&b'\r');
         *bytes = rest.get(1..).unwrap_or_default();
-        if end.is_some() {
-            self.strip_mark();
-        }
-        end.is_some()
+        Some(self.whole(line))
     }
 
-    fn strip_mark(&mut self) {
-        if !self.begun && self.line.starts_with(b"\xEF\xBB\xBF") {
-            self.line.drain(..3);
+    /// A line whose end is there.
+    fn whole<'b>(&mut self, end: &'b [u8]) -> Cow<'b, [u8]> {
+        let line = if self.begun.is_empty() {
+            Cow::Borrowed(end)
+        } else {
+            self.begun.extend_from_slice(end);
+            Cow::Owned(std::mem::take(&mut self.begun))
+        };
+        if std::mem::replace(&mut self.past_mark, true) || !line.starts_with(MARK) {
+            return line;
         }
-        self.begun = true;
+        match line {
+            Cow::Borrowed(line) => Cow::Borrowed(line.get(MARK.len()..).unwrap_or_default()),
+            Cow::Owned(mut line) => {
+                line.drain(..MARK.len());
+                Cow::Owned(line)
+            }
+        }
+    }
+
+    /// How much of a line is kept.
+    fn kept(&self) -> usize {
+        self.begun.len()
     }
 }
+
+/// A byte-order mark.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A decoder of `text/event-stream`. An event without its closing blank line is dropped, as the standard says: a stream
 /// that was cut must not look whole.
@@ -56,35 +80,57 @@ impl Sse {
         Self { lines: LineCutter::default(), data: Vec::new(), has_data: false, longest }
     }
 
-    /// Takes the next bytes and adds the data of each event that they complete.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<String>) -> Result<(), TooLong> {
+    /// The data of the next event that the bytes complete. What it has read of them is gone from `bytes`.
+    pub(crate) fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Option<Cow<'b, str>>, TooLong> {
         while !bytes.is_empty() {
-            let whole = self.lines.take(&mut bytes);
-            if self.lines.line.len().saturating_add(self.data.len()) > self.longest {
+            let line = self.lines.next(bytes);
+            let length = line.as_ref().map_or_else(|| self.lines.kept(), |line| line.len());
+            if length.saturating_add(self.data.len()) > self.longest {
                 return Err(TooLong);
             }
-            if whole {
-                self.line_is_over(events);
+            let Some(line) = line else { break };
+            if line.is_empty() {
+                if let Some(data) = self.event() {
+                    return Ok(Some(text(Cow::Owned(data))));
+                }
+            } else if let Some(value) = data_of(&line) {
+                // Nearly all events are one line that came whole, and need no copy.
+                let alone = !self.has_data && !self.lines.after_cr;
+                if let (Cow::Borrowed(line), true, Some(rest)) = (&line, alone, bytes.strip_prefix(b"\n")) {
+                    *bytes = rest;
+                    return Ok(data_of(line).map(|value| text(Cow::Borrowed(value))));
+                }
+                self.add(value);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn line_is_over(&mut self, events: &mut Vec<String>) {
-        if self.lines.line.is_empty() {
-            if self.has_data {
-                events.push(String::from_utf8_lossy(&self.data).into_owned());
-            }
-            self.data.clear();
-            self.has_data = false;
-        } else if let Some(value) = data_of(&self.lines.line) {
-            if self.has_data {
-                self.data.push(b'\n');
-            }
-            self.data.extend_from_slice(value);
-            self.has_data = true;
+    fn add(&mut self, value: &[u8]) {
+        if self.has_data {
+            self.data.push(b'\n');
         }
-        self.lines.line.clear();
+        self.data.extend_from_slice(value);
+        self.has_data = true;
+    }
+
+    /// What was gathered for an event, if anything was.
+    fn event(&mut self) -> Option<Vec<u8>> {
+        let data = std::mem::take(&mut self.data);
+        std::mem::take(&mut self.has_data).then_some(data)
+    }
+}
+
+/// Bytes as text; what is none becomes the sign for that.
+fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
+    match bytes {
+        Cow::Borrowed(bytes) => {
+            std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+        }
+        Cow::Owned(bytes) => Cow::Owned(
+            String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        ),
     }
 }
 
@@ -111,32 +157,25 @@ impl Lines {
         Self { lines: LineCutter::default(), longest }
     }
 
-    /// Takes the next bytes and adds each line that they complete.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<String>) -> Result<(), TooLong> {
+    /// The next line that the bytes complete. What it has read of them is gone from `bytes`.
+    pub(crate) fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Option<Cow<'b, str>>, TooLong> {
         while !bytes.is_empty() {
-            let whole = self.lines.take(&mut bytes);
-            if self.lines.line.len() > self.longest {
+            let line = self.lines.next(bytes);
+            if line.as_ref().map_or_else(|| self.lines.kept(), |line| line.len()) > self.longest {
                 return Err(TooLong);
             }
-            if whole {
-                self.line_is_over(events);
+            let line = line.map(text).filter(|line| !line.trim().is_empty());
+            if line.is_some() {
+                return Ok(line);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The bytes are over: what is left is a line too, even without its end. Whether it is whole, its JSON tells.
-    pub(crate) fn finish(&mut self, events: &mut Vec<String>) {
-        self.lines.strip_mark();
-        self.line_is_over(events);
-    }
-
-    fn line_is_over(&mut self, events: &mut Vec<String>) {
-        let line = String::from_utf8_lossy(&self.lines.line);
-        if !line.trim().is_empty() {
-            events.push(line.into_owned());
-        }
-        self.lines.line.clear();
+    pub(crate) fn last(&mut self) -> Option<String> {
+        let line = text(self.lines.whole(b"")).into_owned();
+        (!line.trim().is_empty()).then_some(line)
     }
 }
 
@@ -151,8 +190,8 @@ mod tests {
     fn sse(pieces: &[&[u8]]) -> Vec<String> {
         let mut decoder = Sse::new(1_000);
         let mut events = Vec::new();
-        for piece in pieces {
-            decoder.push(piece, &mut events).unwrap();
+        for mut piece in pieces.iter().copied() {
+            events.extend(std::iter::from_fn(|| decoder.next(&mut piece).unwrap()).map(Cow::into_owned));
         }
         events
     }
@@ -160,10 +199,10 @@ mod tests {
     fn lines(pieces: &[&[u8]]) -> Vec<String> {
         let mut decoder = Lines::new(1_000);
         let mut events = Vec::new();
-        for piece in pieces {
-            decoder.push(piece, &mut events).unwrap();
+        for mut piece in pieces.iter().copied() {
+            events.extend(std::iter::from_fn(|| decoder.next(&mut piece).unwrap()).map(Cow::into_owned));
         }
-        decoder.finish(&mut events);
+        events.extend(decoder.last());
         events
     }
 
@@ -185,6 +224,16 @@ mod tests {
     }
 
     #[test]
+    fn an_event_that_comes_whole_is_not_copied() {
+        let (mut decoder, mut bytes) = (Sse::new(1_000), &b"data: a\n\ndata: b\n\ndata: c"[..]);
+        for expected in ["a", "b"] {
+            assert!(matches!(decoder.next(&mut bytes), Ok(Some(Cow::Borrowed(data))) if data == expected));
+        }
+        assert_eq!(decoder.next(&mut bytes), Ok(None));
+        assert_eq!(decoder.next(&mut &b"\n\n"[..]), Ok(Some(Cow::Owned("c".to_owned()))));
+    }
+
+    #[test]
     fn a_character_may_be_cut_in_two() {
         let text = "data: né👍\n\n".as_bytes();
         for cut in 0..text.len() {
@@ -201,21 +250,20 @@ mod tests {
 
     #[test]
     fn an_endless_event_is_refused() {
-        let mut events = Vec::new();
-        assert_eq!(Sse::new(10).push(b"data: 123456789", &mut events), Err(TooLong));
-        assert_eq!(Sse::new(20).push(b"data: 1234567890\ndata: 1234567890\n", &mut events), Err(TooLong));
-        assert_eq!(Lines::new(10).push(b"12345678901", &mut events), Err(TooLong));
-        assert_eq!(events, Vec::<String>::new());
+        assert_eq!(Sse::new(10).next(&mut &b"data: 123456789"[..]), Err(TooLong));
+        assert_eq!(Sse::new(10).next(&mut &b"data: 123456789\n\n"[..]), Err(TooLong));
+        assert_eq!(Sse::new(20).next(&mut &b"data: 1234567890\ndata: 1234567890\n"[..]), Err(TooLong));
+        assert_eq!(Lines::new(10).next(&mut &b"12345678901"[..]), Err(TooLong));
+        assert_eq!(Lines::new(10).next(&mut &b"12345678901\n"[..]), Err(TooLong));
     }
 
     // Quadratic decoders need seconds for this.
     #[test]
     fn a_large_event_in_small_pieces_takes_no_time() {
         let mut decoder = Sse::new(8_000_000);
-        let mut events = Vec::new();
         let started = Instant::now();
         for _ in 0..4_000 {
-            decoder.push(&[b'x'; 1_000], &mut events).unwrap();
+            decoder.next(&mut &[b'x'; 1_000][..]).unwrap();
         }
         assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
     }

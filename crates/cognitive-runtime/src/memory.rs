@@ -93,7 +93,7 @@ impl<'a> Memory<'a> {
     pub fn hand_on(
         &self,
         module: &Module,
-        input_hash: &str,
+        input_hash: &dyn Fn() -> String,
         envelope: &mut Envelope,
         is_new: bool,
     ) -> Vec<Warning> {
@@ -102,8 +102,7 @@ impl<'a> Memory<'a> {
             let message = "emitted context was dropped: a failure hands on nothing";
             return given.map(|_| Warning::new(NOTICE, message)).into_iter().collect();
         }
-        let hash = || input_hash.to_owned();
-        let origin = Origin { variables: self.variables(module, &hash), now: self.now() };
+        let origin = Origin { variables: self.variables(module, input_hash), now: self.now() };
         let emission = emitted(module, given.as_ref(), &origin);
         if !emission.visible.is_empty() {
             envelope.set_beside(EMITTED, Value::Object(emission.visible));

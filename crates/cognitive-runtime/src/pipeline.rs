@@ -1,5 +1,6 @@
 //! The stages of a run, in order, and nothing clever. A failure at a stage ends the run with that stage's code.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use cognitive_contract::context::{EMITTED, MEMBER};
@@ -9,7 +10,7 @@ use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Module, Warn
 
 use serde_json::{Map, Value, json};
 
-use crate::compose;
+use crate::compose::{self, Composed};
 use crate::host::{Host, RunInput, RunOptions, RunRequest};
 use crate::kept::{self, Kept, Shelf};
 use crate::live::watch::{Watch, unless_blown};
@@ -17,7 +18,7 @@ use crate::live::{Fuse, cut};
 use crate::memory::Memory;
 use crate::receipt::Receipt;
 use crate::stages::input::ValidInput;
-use crate::stages::media::MediaNote;
+use crate::stages::media::{MediaNote, MediaSet};
 use crate::stages::output::Answer;
 use crate::stages::prompt::Prompt;
 use crate::stages::{call, input, media, output, parse, prompt, requirements, seal};
@@ -41,14 +42,24 @@ pub(crate) async fn answer(
     let (recalled, mut warnings) = memory.recall(module, given.value());
     let handed = handed_down(given.value(), &recalled);
     let mut input = input::validate(module, given, &recalled, options.enforcement, &host.sanitiser)?;
-    receipt.sha256.input = input.sha256();
+    receipt.sha256.input = receipt.hash(|| input.sha256());
     warnings.extend(input.warnings().iter().cloned());
     warnings.extend(requirements::check(module, host.provider.as_ref())?);
     options.above.supplied.judge(module, &options.above.policies(module), input.value())?;
-    let media = Box::pin(media::gather(host, module, &input, options, receipt)).await;
+    // What a run does not need, it does not make room for: most have no media and no parts.
+    let found = media::find(module, &input)?;
+    let media = if found.is_empty() {
+        Ok(MediaSet::default())
+    } else {
+        Box::pin(media::gather(host, module, &found, options, receipt)).await
+    };
     warnings.extend(note_fetches(host, module, request, receipt));
     let media = media?;
-    let mut composed = Box::pin(compose::run(host, module, request, &input, handed, watch, receipt)).await?;
+    let mut composed = if compose::stands_alone(module) {
+        Composed::default()
+    } else {
+        Box::pin(compose::run(host, module, request, &input, handed, watch, receipt)).await?
+    };
     warnings.extend(composed.warnings.iter().cloned());
     // What other modules say can change without this one, so a composition is not kept.
     let shelf =
@@ -65,9 +76,9 @@ pub(crate) async fn answer(
             match shelf.as_ref().filter(|_| !options.no_cache).and_then(|shelf| shelf.take(host, module)) {
                 Some(kept) => answer_again(kept, watch, receipt),
                 None => {
-                    warnings.extend(note_access(host, module, request, &input, receipt));
+                    warnings.extend(note_access(host, module, request, &input));
                     let request = composed.in_time(request)?;
-                    Box::pin(ask(host, module, &request, prompt, watch, receipt)).await?
+                    ask(host, module, &request, prompt, watch, receipt).await?
                 }
             }
         }
@@ -75,7 +86,7 @@ pub(crate) async fn answer(
     let notices = answer.notices();
     answer.warnings.extend(warnings);
     if let Ok(envelope) = &mut answer.outcome {
-        answer.warnings.extend(memory.hand_on(module, &receipt.sha256.input, envelope, !receipt.kept));
+        answer.warnings.extend(memory.hand_on(module, &|| input.sha256(), envelope, !receipt.kept));
         // What a tool said may be different the next time.
         if let Some(shelf) = shelf.filter(|_| !receipt.kept && receipt.tools.is_empty()) {
             let new = Kept { envelope: envelope.clone(), model: receipt.model.clone(), notices };
@@ -122,17 +133,11 @@ fn answer_again(kept: Kept, watch: &mut Watch<'_, '_>, receipt: &mut Receipt) ->
 }
 
 /// Puts down which context the model is about to get, without any of its values. (CTX-043)
-fn note_access(
-    host: &Host,
-    module: &Module,
-    request: &RunRequest,
-    input: &ValidInput,
-    receipt: &Receipt,
-) -> Option<Warning> {
+fn note_access(host: &Host, module: &Module, request: &RunRequest, input: &ValidInput) -> Option<Warning> {
     let (audit, access) = (host.audit.as_ref()?, input.access()?);
     let trace_id = request.options.trace_id.as_deref().unwrap_or_default();
-    let hash = &receipt.sha256.input;
-    let mut record = AuditRecord::context_access(host.clock.now(), trace_id, &request.module, &access, hash);
+    let hash = input.sha256();
+    let mut record = AuditRecord::context_access(host.clock.now(), trace_id, &request.module, &access, &hash);
     record.version.clone_from(&module.manifest.version);
     let noted = audit.record(&record);
     noted.err().map(|reason| Warning::new("AUDIT", format!("the use of context was not recorded: {reason}")))
@@ -199,15 +204,15 @@ async fn ask_once(
     watch: &mut Watch<'_, '_>,
     receipt: &mut Receipt,
 ) -> Result<Answer, Failure> {
-    receipt.sha256.prompt = prompt.sha256();
+    receipt.sha256.prompt = receipt.hash(|| prompt.sha256());
     let options = &request.options;
     let judging = fuse(host, module, options);
     let live = options.fuse && !talk.has_tools() && !prompt.wants_media;
     watch.begin_call(module, options.strict_parse, live.then(&judging).flatten());
     watch.event(Event::Stage("call"));
-    let blown = watch.blown();
-    let called = talk.ask(prompt, watch, receipt);
-    let Some(reply) = unless_blown(called, &blown).await else {
+    let live = watch.fuse();
+    let replied = unless_blown(pin!(talk.ask(prompt, watch, receipt)), &live).await;
+    let Some(reply) = replied else {
         return Ok(Answer::unreadable(cut::failure(module, watch, receipt, options)));
     };
     let mut reply = reply.map_err(|failure| in_words_of_a_stream(failure, watch))?;

@@ -37,5 +37,5 @@ pub fn preview(
     let built = prompt::build(module, &valid, attached)?;
     let estimated_tokens = built.estimated_tokens();
     let Prompt { instructions, examples, input, .. } = built;
-    Ok(Preview { instructions, examples, input, estimated_tokens })
+    Ok(Preview { instructions: instructions.to_string(), examples, input, estimated_tokens })
 }

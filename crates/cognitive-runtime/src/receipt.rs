@@ -65,8 +65,11 @@ pub struct Receipt {
     /// Whether the answer is one of an earlier run, and no model was asked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
-    /// What exactly went in and came out.
+    /// What exactly went in and came out; empty if nobody will read it.
     pub sha256: Hashes,
+    /// Whether somebody will: the books, or the caller.
+    #[serde(skip)]
+    pub(crate) is_read: bool,
     /// Tokens of all calls together.
     #[serde(skip)]
     pub usage: Option<Usage>,
@@ -108,7 +111,7 @@ impl Receipt {
         self.model = Some(reply.model.clone());
         self.decode = Some(reply.end.decode);
         self.confidence_from = reply.end.confidence_from;
-        self.sha256.reply = sha256(&[reply.text.as_bytes()]);
+        self.sha256.reply = self.hash(|| sha256(&[reply.text.as_bytes()]));
         if let Some(usage) = reply.end.usage {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
         }
@@ -117,7 +120,12 @@ impl Receipt {
     /// Takes note of a call that the fuse cut.
     pub(crate) fn cut(&mut self, cut: &Cut, limit: Option<u64>) {
         self.fuse = Some(Blown::new(cut, limit));
-        self.sha256.reply = sha256(&[cut.text.as_bytes()]);
+        self.sha256.reply = self.hash(|| sha256(&[cut.text.as_bytes()]));
+    }
+
+    /// A hash, if somebody will read it.
+    pub(crate) fn hash(&self, make: impl FnOnce() -> String) -> String {
+        if self.is_read { make() } else { String::new() }
     }
 }
 

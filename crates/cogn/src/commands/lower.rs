@@ -140,7 +140,7 @@ mod tests {
     fn d_05_the_embedded_model_refuses_only_for_what_could_break_an_answer() {
         let of = |target, effects: &[Effect]| {
             let losses = effects.iter().map(|effect| loss(*effect)).collect();
-            summary(&Lowered { target, schema: serde_json::Value::Null, losses })
+            summary(&Lowered::new(target, serde_json::Value::Null, losses))
         };
         let harmless = [Effect::Tightened, Effect::Annotation];
         assert!(of(Target::Grammar, &harmless).contains("obeys it"));

@@ -120,9 +120,25 @@ pub struct Lowered {
     pub schema: Value,
     /// Every weakened constraint.
     pub losses: Vec<Loss>,
+    /// The schema as text. Every call sends it, so it is written once.
+    #[serde(skip)]
+    text: String,
 }
 
 impl Lowered {
+    /// A schema for a target, and what it does not say.
+    #[must_use]
+    pub fn new(target: Target, schema: Value, losses: Vec<Loss>) -> Self {
+        let text = schema.to_string();
+        Self { target, schema, losses, text }
+    }
+
+    /// The schema to send, as text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The losses through which an answer that obeys this schema could still break the contract.
     pub fn gaps(&self) -> impl Iterator<Item = &Loss> {
         self.losses.iter().filter(|loss| loss.effect == Effect::Validity)
@@ -156,7 +172,7 @@ pub fn lower(module: &Module, target: Target) -> Lowered {
     let mut losses = Losses::default();
     let envelope = envelope::write(module, dialect.recursion, dialect.rest, &mut losses);
     let schema = emit::envelope(&envelope, dialect, &mut losses);
-    Lowered { target, schema, losses: losses.0 }
+    Lowered::new(target, schema, losses.0)
 }
 
 /// The envelope contract of a module as one Draft-07 schema that needs no other file: what [`Loss::path`] points into.

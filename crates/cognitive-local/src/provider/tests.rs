@@ -42,7 +42,7 @@ fn call(input: &str) -> ModelCall {
             "list": { "type": "array", "maxItems": 3, "items": { "type": "integer", "minimum": 0, "maximum": 99 } },
         },
     });
-    call.schema = Some(Arc::new(Lowered { target: Target::Grammar, schema, losses: Vec::new() }));
+    call.schema = Some(Arc::new(Lowered::new(Target::Grammar, schema, Vec::new())));
     call
 }
 
@@ -194,7 +194,7 @@ async fn a_schema_that_cannot_be_enforced_is_refused_by_its_keyword() {
         let schema = json!({ "type": "object", "required": ["m"], "properties": { "m": member },
             "additionalProperties": false });
         let mut call = call("x");
-        call.schema = Some(Arc::new(Lowered { target: Target::Grammar, schema, losses: Vec::new() }));
+        call.schema = Some(Arc::new(Lowered::new(Target::Grammar, schema, Vec::new())));
         call
     };
     for (member, keyword) in [

@@ -66,12 +66,12 @@ impl Wire for Anthropic {
         &self.headers
     }
 
-    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a Value>) -> Node<'a> {
+    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a> {
         let mut body = Vec::with_capacity(8);
         let mut set = |name: &'static str, value: Node<'a>| body.push((name, value));
         set("model", Node::from(&self.model));
         set("max_tokens", call.max_output_tokens.unwrap_or(USUAL_LIMIT).into());
-        set("system", Node::from(&call.instructions));
+        set("system", Node::Json(call.instructions.json()));
         let mut messages = messages(call);
         media::attach(&mut messages, 0, "content", call, PARTS);
         messages.extend(call.rounds.iter().flat_map(round));
@@ -90,7 +90,7 @@ impl Wire for Anthropic {
             }
         }
         if let Some(schema) = schema {
-            let format = Node::object([("type", "json_schema".into()), ("schema", schema.into())]);
+            let format = Node::object([("type", "json_schema".into()), ("schema", Node::Json(schema))]);
             set("output_config", Node::object([("format", format)]));
         }
         Node::Object(body)

@@ -36,7 +36,7 @@ pub(crate) struct Gemini {
 }
 
 impl Gemini {
-    fn config<'a>(&self, call: &ModelCall, terms: &Terms, schema: Option<&'a Value>) -> Node<'a> {
+    fn config<'a>(&self, call: &ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a> {
         let mut config = Vec::new();
         let mut set = |name: &'static str, value: Node<'a>| config.push((name, value));
         if terms.keeps(Extra::Temperature) {
@@ -56,7 +56,7 @@ impl Gemini {
             set("responseModalities", json!(["TEXT", "IMAGE"]).into());
         }
         if let Some(schema) = schema {
-            set("responseJsonSchema", schema.into());
+            set("responseJsonSchema", Node::Json(schema));
         }
         Node::Object(config)
     }
@@ -91,12 +91,12 @@ impl Wire for Gemini {
         &self.headers
     }
 
-    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a Value>) -> Node<'a> {
+    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a> {
         let mut contents: Vec<Node<'a>> = turns(call).map(content).collect();
         media::attach(&mut contents, 0, "parts", call, PARTS);
         contents.extend(call.rounds.iter().flat_map(round));
         let mut body = vec![
-            ("systemInstruction", Node::object([("parts", parts(&call.instructions))])),
+            ("systemInstruction", Node::object([("parts", parts(Node::Json(call.instructions.json())))])),
             ("contents", Node::List(contents)),
             ("generationConfig", self.config(call, terms, schema)),
         ];
@@ -214,11 +214,11 @@ fn part(medium: &MediaPart) -> Node<'_> {
 
 fn content((is_model, text): (bool, &str)) -> Node<'_> {
     let role = if is_model { "model" } else { "user" };
-    Node::object([("role", role.into()), ("parts", parts(text))])
+    Node::object([("role", role.into()), ("parts", parts(text.into()))])
 }
 
-fn parts(text: &str) -> Node<'_> {
-    Node::List(vec![Node::object([("text", text.into())])])
+fn parts(text: Node<'_>) -> Node<'_> {
+    Node::List(vec![Node::object([("text", text)])])
 }
 
 fn finish(reason: &str, candidate: &Value) -> Result<Finish, Complaint> {

@@ -152,6 +152,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::llm::segments::Segments;
 
     fn part(index: usize, media_type: MediaType, base64: &'static str) -> MediaPart {
         MediaPart::new(index, media_type, Bytes::from_static(base64.as_bytes()))
@@ -177,7 +178,7 @@ mod tests {
         let mut turns = vec![turn("system"), turn("user"), turn("assistant")];
         let style = Style { text: |text| text, part: data_url };
         attach(&mut turns, 1, "content", &call, style);
-        let written: Value = serde_json::from_slice(&Node::List(turns).text()).unwrap();
+        let written: Value = serde_json::from_str(&Segments::of(&Node::List(turns)).text()).unwrap();
         let content = json!([
             "Image 2:",
             "data:image/png;base64,aW1n",

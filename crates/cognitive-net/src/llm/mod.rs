@@ -11,7 +11,7 @@ pub(crate) mod ollama;
 pub(crate) mod openai;
 mod plain;
 pub(crate) mod remote;
-mod segments;
+pub(crate) mod segments;
 pub(crate) mod terms;
 
 use cognitive_contract::lower::Target;
@@ -25,6 +25,7 @@ use crate::complaint::Complaint;
 use crate::frames::Shape;
 use crate::llm::borrowed::Node;
 use crate::llm::calls::Calls;
+use crate::llm::plain::Mould;
 use crate::llm::terms::{Bind, Extra, Terms};
 
 /// What is said of a model that does not say why it refuses.
@@ -53,8 +54,8 @@ pub(crate) trait Wire: Send + Sync {
     /// What goes with every request; the key is marked as not to be shown.
     fn headers(&self) -> &HeaderMap;
 
-    /// The request for a call. The schema is there exactly if the terms bind to one.
-    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a Value>) -> Node<'a>;
+    /// The request for a call. The schema is there, as JSON text, exactly if the terms bind to one.
+    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a>;
 
     /// In which form it can be sent a kind of media; `None` if it has no words for it.
     fn form(&self, category: Category) -> Option<Form>;
@@ -116,6 +117,8 @@ pub(crate) struct Reading {
     pub(crate) parts: Vec<Value>,
     /// Whether they are.
     pub(crate) keeps_parts: bool,
+    /// What its frames look like.
+    pub(crate) mould: Mould,
     /// Thoughts that have to be sent back, where a service has a member for them.
     pub(crate) thoughts: Option<String>,
 }
@@ -171,7 +174,8 @@ pub(crate) fn messages(call: &ModelCall) -> Vec<Node<'_>> {
 
 /// The same with the instructions as the first of them.
 pub(crate) fn messages_with_instructions(call: &ModelCall) -> Vec<Node<'_>> {
-    let instructions = [message("system", &call.instructions)];
+    let instructions = Node::Json(call.instructions.json());
+    let instructions = [Node::object([("role", "system".into()), ("content", instructions)])];
     instructions.into_iter().chain(messages(call)).collect()
 }
 

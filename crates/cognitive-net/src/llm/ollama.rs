@@ -68,7 +68,7 @@ impl Wire for Ollama {
         &self.headers
     }
 
-    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a Value>) -> Node<'a> {
+    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a> {
         let mut messages = messages_with_instructions(call);
         attach(&mut messages, call);
         messages.extend(rounds(call, reply));
@@ -82,7 +82,7 @@ impl Wire for Ollama {
             ("options", options(call, terms)),
         ];
         match (terms.bind, schema) {
-            (Bind::Schema, Some(schema)) => body.push(("format", schema.into())),
+            (Bind::Schema, Some(schema)) => body.push(("format", Node::Json(schema))),
             (Bind::Json, _) => body.push(("format", "json".into())),
             (Bind::Schema, None) | (Bind::Prompt, _) => {}
         }

@@ -104,7 +104,7 @@ impl Wire for OpenAi {
         &self.headers
     }
 
-    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a Value>) -> Node<'a> {
+    fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a> {
         let mut body = Vec::with_capacity(12);
         let mut set = |name: &'static str, value: Node<'a>| body.push((name, value));
         set("model", Node::from(&self.model));
@@ -163,7 +163,12 @@ impl Wire for OpenAi {
     }
 
     fn read_plain(&self, frame: &str, reading: &mut Reading, text: &mut dyn FnMut(&str)) -> bool {
+        if let Some(piece) = reading.mould.text(frame) {
+            text(&piece);
+            return true;
+        }
         let Some(piece) = plain::piece(frame) else { return false };
+        reading.mould.learn(frame, &piece);
         match piece.finish.filter(|reason| !reason.is_empty()).map(finish) {
             Some(Err(_complaint)) => return false,
             Some(Ok(finish)) => reading.finish = Some(finish),
@@ -269,10 +274,10 @@ fn reply<'a>(call: &'a ToolCall, told: &'a ToolReply) -> Node<'a> {
 /// Seeds are signed numbers to the services.
 const SIGNED: u64 = i64::MAX.unsigned_abs();
 
-fn format(bind: Bind, schema: Option<&Value>) -> Option<Node<'_>> {
+fn format(bind: Bind, schema: Option<&str>) -> Option<Node<'_>> {
     match (bind, schema) {
         (Bind::Schema, Some(schema)) => {
-            let named = [("name", "answer".into()), ("strict", true.into()), ("schema", schema.into())];
+            let named = [("name", "answer".into()), ("strict", true.into()), ("schema", Node::Json(schema))];
             Some(Node::object([("type", "json_schema".into()), ("json_schema", Node::object(named))]))
         }
         (Bind::Schema, None) | (Bind::Prompt, _) => None,

@@ -67,6 +67,47 @@ pub(crate) struct Piece<'a> {
     pub(crate) finish: Option<&'a str>,
 }
 
+/// What stands around the text in the frames of one answer. Most of them differ in nothing else, and then only the text has
+/// to be read: whatever follows the same beginning up to the same end is the inside of the same string, as long as it is
+/// the inside of a string at all.
+#[derive(Debug, Default)]
+pub(crate) struct Mould {
+    /// Up to the quote before the text.
+    before: String,
+    /// From the quote after it.
+    after: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Mould {
+    /// Learns from a frame what the next may look like. Only from a text that stands there as it is.
+    pub(crate) fn learn(&mut self, frame: &str, piece: &Piece<'_>) {
+        let Cow::Borrowed(text) = piece.text else { return };
+        let Some(start) = (text.as_ptr() as usize).checked_sub(frame.as_ptr() as usize) else { return };
+        let (before, after) = (frame.get(..start), frame.get(start + text.len()..));
+        if let (None, Some(before), Some(after)) = (piece.finish, before, after)
+            && before.ends_with('"')
+            && after.starts_with('"')
+        {
+            before.clone_into(&mut self.before);
+            after.clone_into(&mut self.after);
+        }
+    }
+
+    /// The text of a frame that differs from the learned one in its text alone.
+    pub(crate) fn text<'f>(&self, frame: &'f str) -> Option<Cow<'f, str>> {
+        if self.before.is_empty() {
+            return None;
+        }
+        let inside = frame.strip_prefix(self.before.as_str())?.strip_suffix(self.after.as_str())?;
+        let start = self.before.len() - 1;
+        let quoted = frame.get(start..start + inside.len() + 2)?;
+        serde_json::from_str(quoted).ok().map(|Text(text)| text)
+    }
+}
+
 /// Reads a plain frame; `None` if it is any other.
 pub(crate) fn piece(frame: &str) -> Option<Piece<'_>> {
     let Plain { model, choices: [choice], object, .. } = serde_json::from_str(frame).ok()?;
@@ -129,6 +170,36 @@ mod tests {
         let stopped = r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"error"}]}"#;
         let untouched = made_of(|reading, text| assert!(!wire.read_plain(stopped, reading, text)));
         assert_eq!(untouched, made_of(|_, _| ()), "a complaint is left to the reader of all frames");
+    }
+
+    #[test]
+    fn frames_of_one_mould_are_read_like_any_other() {
+        let frame = |text: &str, rest: &str| {
+            let text = serde_json::to_string(text).unwrap();
+            format!(r#"{{"id":"c","choices":[{{"delta":{{"content":{text}}},"finish_reason":null}}]{rest}}}"#)
+        };
+        let mut mould = Mould::default();
+        let first = frame("plain", "");
+        assert_eq!(mould.text(&first), None, "nothing is known yet");
+        mould.learn(&first, &piece(&first).unwrap());
+        for text in ["", "a", "\"", "\\", "\n\u{1}é👍", "\"},\"finish_reason\":null}]}"] {
+            let next = frame(text, "");
+            assert_eq!(mould.text(&next).as_deref(), Some(text), "{next}");
+            assert_eq!(piece(&next).unwrap().text, text);
+        }
+        let last = r#"{"id":"c","choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
+        for other in [
+            frame("a", r#","usage":{"prompt_tokens":1}"#).as_str(),
+            last,
+            // Two strings, and half a string, are not the inside of one.
+            r#"{"id":"c","choices":[{"delta":{"content":"a","refusal":"b"},"finish_reason":null}]}"#,
+            r#"{"id":"c","choices":[{"delta":{"content":"a\"},"finish_reason":null}]}"#,
+            &first[..first.len() - 1],
+        ] {
+            assert_eq!(mould.text(other), None, "{other}");
+        }
+        mould.learn(last, &piece(last).unwrap());
+        assert_eq!(mould.text(last), None, "the last frame is no mould");
     }
 
     #[test]

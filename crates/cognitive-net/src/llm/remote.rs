@@ -4,18 +4,17 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cognitive_contract::lower::Target;
+use cognitive_contract::lower::{Lowered, Target};
 use cognitive_contract::media::{Category, Form};
 use cognitive_contract::ports::{
     Attempt, CallSink, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 use cognitive_contract::tools::FUNCTION_CALLING;
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Body, Client, Response};
+use hyper::Method;
+use hyper::header::CONTENT_TYPE;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use crate::client::{Answer, BodyError, LONGEST_BODY, beginning};
 use crate::complaint::Complaint;
 use crate::fault::{Fault, Reporter};
 use crate::frames::{Frames, LONGEST_EVENT, Unreadable};
@@ -26,6 +25,7 @@ use crate::llm::terms::{Bind, Extra, Memory, Terms};
 use crate::llm::{Reading, Wire, is_thought};
 use crate::redact::Redactor;
 use crate::retry::{Again, Pause, retry_after, wait};
+use crate::service::{Answer, LONGEST_BODY, Place, Service, Trouble};
 
 /// A model that has not begun after so long will not. Who allows more than the usual minute for a call, say because a
 /// large model has to be loaded first, allows it for the beginning too: half of the time. (S-04)
@@ -47,7 +47,11 @@ const CONCESSIONS: usize = 8;
 pub(crate) struct Remote {
     pub(crate) name: &'static str,
     pub(crate) wire: Box<dyn Wire>,
-    pub(crate) client: Client,
+    pub(crate) service: Service,
+    /// Where calls go.
+    pub(crate) calls: Place,
+    /// Where it lists its models.
+    pub(crate) list: Place,
     pub(crate) memory: Memory,
     pub(crate) redactor: Redactor,
     pub(crate) pause: Arc<dyn Pause>,
@@ -116,7 +120,7 @@ impl Remote {
         if !media::are_sound(call) {
             return Err(ProviderError::Unexpected("a medium is not in base64".to_owned()));
         }
-        let deadline = deadline(call.timeout);
+        let deadline = after(call.timeout);
         let mut terms = self.memory.terms(call);
         let said = offers(call).then(String::new);
         let mut feed = Feed { sink, begun: false, status: None, said };
@@ -124,8 +128,7 @@ impl Remote {
         loop {
             let started = Instant::now();
             feed.status = None;
-            let outcome = timeout_at(deadline, self.one_try(call, &terms, &mut feed)).await;
-            let outcome = outcome.unwrap_or_else(|_| Err(too_late()));
+            let outcome = self.one_try(call, &terms, &mut feed, deadline).await;
             report(&mut feed, terms.bind, started, &outcome);
             let fault = match outcome {
                 Ok(end) => {
@@ -174,19 +177,27 @@ impl Remote {
         self.memory.concede(terms, complaint, call)
     }
 
-    async fn one_try(&self, call: &ModelCall, terms: &Terms, feed: &mut Feed<'_>) -> Result<ModelEnd, Fault> {
+    /// One try. Every wait in it ends at the deadline; a timer around the whole would be one more for each of them.
+    async fn one_try(
+        &self,
+        call: &ModelCall,
+        terms: &Terms,
+        feed: &mut Feed<'_>,
+        deadline: Instant,
+    ) -> Result<ModelEnd, Fault> {
         let reporter = Reporter { name: self.name, redactor: &self.redactor, call: Some(call) };
         // An image comes in one piece, when it is done.
         let first = if call.wants_media { call.timeout } else { FIRST_TOKEN.max(call.timeout / 2) };
-        let first = deadline(first);
+        let first = after(first).min(deadline);
         let sent = timeout_at(first, self.send(call, terms)).await.map_err(|_| too_late())?;
-        let response = sent.map_err(|error| reporter.transport(&error))?;
-        let status = response.status();
+        let answer = sent.map_err(|trouble| reporter.transport(&trouble))?;
+        let status = answer.status();
         feed.status = Some(status.as_u16());
         if !status.is_success() {
-            return self.refused_or_failed(response, terms, reporter).await;
+            let told = self.refused_or_failed(answer, terms, reporter);
+            return timeout_at(deadline, told).await.unwrap_or_else(|_| Err(too_late()));
         }
-        let mut reading = self.read(response, first, feed, reporter).await?;
+        let mut reading = self.read(answer, first, deadline, feed, reporter).await?;
         if !reading.is_finished() {
             return Err(reporter.interrupted("it ended without its closing mark", Again::Later));
         }
@@ -200,25 +211,22 @@ impl Remote {
         Ok(end)
     }
 
-    async fn send(&self, call: &ModelCall, terms: &Terms) -> Result<Response, reqwest::Error> {
+    async fn send(&self, call: &ModelCall, terms: &Terms) -> Result<Answer<'_>, Trouble> {
         let schema = self.memory.schema(call).filter(|_| terms.bind == Bind::Schema);
-        let body = self.wire.body(call, terms, schema.map(|schema| &schema.schema));
-        let body = if call.media.is_empty() { body.text().into() } else { Body::wrap(Segments::of(&body)) };
-        let request = self.client.post(self.wire.address().clone()).headers(self.wire.headers().clone());
-        request.header(CONTENT_TYPE, "application/json").body(body).send().await
+        let body = Segments::of(&self.wire.body(call, terms, schema.map(Lowered::text)));
+        self.service.ask(Method::POST, &self.calls, body).await
     }
 
     /// An answer with an error status. A guard that stops a prompt is no failure: it is the service's answer. (S-09)
     async fn refused_or_failed(
         &self,
-        response: Response,
+        answer: Answer<'_>,
         terms: &Terms,
         reporter: Reporter<'_>,
     ) -> Result<ModelEnd, Fault> {
-        let status = response.status().as_u16();
-        let asked = retry_after(response.headers(), SystemTime::now());
-        let body = beginning(response).await;
-        let fault = reporter.status(status, asked, &body);
+        let status = answer.status().as_u16();
+        let asked = retry_after(answer.headers(), SystemTime::now());
+        let fault = reporter.status(status, asked, &answer.beginning().await);
         let refusal = fault.complaint.as_ref().filter(|complaint| status == 400 && complaint.is_refusal());
         let Some(complaint) = refusal else { return Err(fault) };
         let why = reporter.quote(complaint).unwrap_or_else(|| "the prompt was blocked".to_owned());
@@ -230,43 +238,40 @@ impl Remote {
     /// to begin.
     async fn read(
         &self,
-        response: Response,
+        mut answer: Answer<'_>,
         first: Instant,
+        deadline: Instant,
         feed: &mut Feed<'_>,
         reporter: Reporter<'_>,
     ) -> Result<Reading, Fault> {
-        let content_type = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let content_type = content_type.unwrap_or_default().to_owned();
         let unreadable = |why| unreadable(why, reporter);
         let draws = reporter.call.is_some_and(|call| call.wants_media);
         let longest = if draws { LONGEST_BODY_WITH_MEDIA } else { LONGEST_BODY };
         let longest_event = if draws { longest } else { LONGEST_EVENT };
-        let mut frames = Frames::new(&content_type, self.wire.shape(), longest_event).map_err(unreadable)?;
-        let mut body = Answer::new(response, longest);
+        let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let mut frames = Frames::new(kind, self.wire.shape(), longest_event).map_err(unreadable)?;
         let mut reading = Reading { keeps_parts: feed.said.is_some(), ..Reading::default() };
-        let (mut piece, mut complete) = (Vec::new(), Vec::new());
         loop {
             let begun = feed.begun || reading.thinks || reading.is_finished();
-            let until = if begun { Instant::now() + patience(&reading) } else { first };
-            let more = match timeout_at(until, body.next(&mut piece)).await {
-                Ok(Ok(more)) => more,
+            let until = if begun { deadline.min(Instant::now() + patience(&reading)) } else { first };
+            let piece = match timeout_at(until, answer.next(longest)).await {
+                Ok(Ok(piece)) => piece,
                 // What was announced as complete stays complete, however the connection ends.
                 Ok(Err(_)) | Err(_) if reading.is_finished() => return Ok(reading),
-                Ok(Err(error)) => return Err(broken(error, reporter)),
+                Ok(Err(trouble)) => return Err(reporter.transport(&trouble)),
                 Err(_) => return Err(too_late()),
             };
             if reading.closed {
                 return Ok(reading);
             }
-            if more {
-                frames.push(&piece, &mut complete).map_err(unreadable)?;
-            } else {
-                frames.finish(&mut complete);
-            }
-            for frame in complete.drain(..) {
+            let mut rest = piece.as_deref().unwrap_or_default();
+            while let Some(frame) = frames.next(&mut rest).map_err(unreadable)? {
                 self.frame(&frame, &mut reading, feed, reporter)?;
             }
-            if !more {
+            if piece.is_none() {
+                if let Some(frame) = frames.last() {
+                    self.frame(&frame, &mut reading, feed, reporter)?;
+                }
                 return Ok(reading);
             }
         }
@@ -309,7 +314,8 @@ impl Remote {
     }
 }
 
-fn deadline(time: Duration) -> Instant {
+/// The moment at which a time that begins now is over.
+fn after(time: Duration) -> Instant {
     // A time that no clock can show is no limit; a day is none either.
     let now = Instant::now();
     now.checked_add(time).unwrap_or_else(|| now + Duration::from_hours(24))
@@ -334,15 +340,6 @@ fn report(feed: &mut Feed<'_>, bind: Bind, started: Instant, outcome: &Result<Mo
     let mut attempt = Attempt::new(bind.decode(), text, started.elapsed());
     attempt.status = feed.status;
     feed.sink.attempt(attempt);
-}
-
-fn broken(error: BodyError, reporter: Reporter<'_>) -> Fault {
-    match error {
-        BodyError::Lost(error) => reporter.transport(&error),
-        BodyError::TooLong(most) => {
-            reporter.interrupted(&format!("it is longer than {} MiB", most / 1024 / 1024), Again::Never)
-        }
-    }
 }
 
 fn unreadable(why: Unreadable, reporter: Reporter<'_>) -> Fault {

@@ -1,4 +1,4 @@
-//! A request body with media in it: JSON as text, and between its pieces the base64 of each item as it is. An item can be
+//! A request body as it is sent: JSON as text, and between its pieces the base64 of each medium as it is. A medium can be
 //! a hundred megabytes, so it is neither copied nor looked at as JSON, however often the request is made.
 
 use std::collections::VecDeque;
@@ -8,26 +8,35 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use serde::Serialize;
 
 use crate::llm::borrowed::Node;
 
-/// A body in pieces.
-#[derive(Debug)]
+/// Most bodies are not longer; one that is grows.
+const USUAL_LENGTH: usize = 4 * 1024;
+
+/// A body in pieces. The default is a request without one.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Segments {
     left: VecDeque<Bytes>,
 }
 
 impl Segments {
-    /// Writes a body. What is not media is written as it would be without.
+    /// Writes a body. What is not media is one piece.
     pub(crate) fn of(body: &Node<'_>) -> Self {
-        let mut writer = Writer::default();
+        let mut writer = Writer { done: VecDeque::with_capacity(1), text: Vec::with_capacity(USUAL_LENGTH) };
         writer.write(body);
         writer.cut();
         Self { left: writer.done }
     }
+
+    /// All of it as text.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.left.iter().flatten().copied().collect()).unwrap()
+    }
 }
 
-#[derive(Default)]
 struct Writer {
     done: VecDeque<Bytes>,
     text: Vec<u8>,
@@ -48,7 +57,7 @@ impl Writer {
                 self.text.push(b'{');
                 for (index, (name, value)) in members.iter().enumerate() {
                     self.comma(index);
-                    self.write(&Node::Text(name));
+                    self.leaf(name);
                     self.text.push(b':');
                     self.write(value);
                 }
@@ -62,11 +71,16 @@ impl Writer {
                 self.done.push_back(Bytes::clone(data));
                 self.text.push(b'"');
             }
-            Node::Text(_) | Node::Borrowed(_) | Node::Value(_) => {
-                // A vector takes whatever is written.
-                let _ = serde_json::to_writer(&mut self.text, node);
-            }
+            Node::Text(text) => self.leaf(text),
+            Node::Borrowed(value) => self.leaf(value),
+            Node::Value(value) => self.leaf(value),
+            Node::Json(text) => self.text.extend_from_slice(text.as_bytes()),
         }
+    }
+
+    fn leaf(&mut self, value: impl Serialize) {
+        // A vector takes whatever is written.
+        let _ = serde_json::to_writer(&mut self.text, &value);
     }
 
     fn comma(&mut self, index: usize) {
@@ -104,7 +118,7 @@ impl http_body::Body for Segments {
 #[cfg(test)]
 mod tests {
     use http_body::Body;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -114,18 +128,24 @@ mod tests {
             (json!({ "type": "object", "enum": [null, "\""] }), Bytes::from_static(b"aW1n"));
         let url = Node::Base64 { before: "data:image/png;base64,".to_owned(), data: &image };
         let list = Node::List(vec![Node::from("a \"b\"\n"), url, Node::from(0.5), Node::List(Vec::new())]);
-        let body = Node::object([("list", list), ("schema", Node::from(&schema)), ("stream", true.into())]);
+        let ready = schema.to_string();
+        let body = Node::object([
+            ("list", list),
+            ("schema", Node::from(&schema)),
+            ("same", Node::Json(&ready)),
+            ("stream", true.into()),
+        ]);
         let segments = Segments::of(&body);
         assert_eq!(segments.left.len(), 3);
         assert_eq!(segments.left[1].as_ptr(), image.as_ptr());
-        let text: Vec<u8> = segments.left.iter().flatten().copied().collect();
+        let text = segments.text();
         assert_eq!(segments.size_hint().exact(), Some(text.len() as u64));
         let expected = json!({
             "list": ["a \"b\"\n", "data:image/png;base64,aW1n", 0.5, []],
             "schema": schema,
+            "same": schema,
             "stream": true,
         });
-        assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), expected);
-        assert_eq!(text, body.text(), "the same as without segments");
+        assert_eq!(text, expected.to_string());
     }
 }

@@ -294,7 +294,7 @@ impl Memory {
 }
 
 fn hash(schema: &Lowered) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(schema.schema.to_string())
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(schema.text())
 }
 
 #[cfg(test)]
@@ -310,7 +310,7 @@ mod tests {
 
     fn call(schema: Option<Value>) -> ModelCall {
         let mut call = ModelCall::new(String::new(), String::new(), 0.0);
-        let lowered = |schema| Arc::new(Lowered { target: Target::OpenAi, schema, losses: Vec::new() });
+        let lowered = |schema| Arc::new(Lowered::new(Target::OpenAi, schema, Vec::new()));
         call.schema = schema.map(lowered);
         call.seed = Some(1);
         call.max_output_tokens = Some(9);
@@ -460,8 +460,7 @@ mod tests {
     #[test]
     fn a_schema_for_somebody_else_is_no_schema() {
         let mut other = call(Some(json!({})));
-        other.schema =
-            Some(Arc::new(Lowered { target: Target::Gemini, schema: json!({}), losses: Vec::new() }));
+        other.schema = Some(Arc::new(Lowered::new(Target::Gemini, json!({}), Vec::new())));
         assert_eq!(memory().terms(&other).bind, Bind::Json);
         assert_eq!(memory().terms(&call(None)).bind, Bind::Json);
     }

@@ -317,7 +317,7 @@ pub(crate) fn call(target: Option<Target>) -> ModelCall {
     call.seed = Some(7);
     call.max_output_tokens = Some(900);
     call.timeout = Duration::from_secs(5);
-    call.schema = target.map(|target| Arc::new(Lowered { target, schema: schema(), losses: Vec::new() }));
+    call.schema = target.map(|target| Arc::new(Lowered::new(target, schema(), Vec::new())));
     call
 }
 

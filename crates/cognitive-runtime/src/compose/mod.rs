@@ -27,6 +27,7 @@ use self::calls::Calls;
 use self::child::{Failed, Parent};
 pub use self::overview::{Edge, Member, Overview, overview};
 use self::parts::State;
+pub(crate) use self::resolve::stands_alone;
 use self::resolve::{Composition, check, composition};
 pub use self::results::Results;
 pub(crate) use self::results::Shown;

@@ -21,6 +21,11 @@ pub(crate) struct Composition {
     pub(crate) directives: Directives,
 }
 
+/// Whether a module is made of itself alone.
+pub(crate) fn stands_alone(module: &Module) -> bool {
+    module.manifest.composition.is_none() && directives(&module.prompt).calls.is_empty()
+}
+
 /// What a module is made of; `None` if it stands alone.
 pub(crate) fn composition(module: &Module) -> Result<Option<Composition>, Failure> {
     let directives = directives(&module.prompt);

@@ -54,7 +54,10 @@ pub fn judge(module: &Module, draft: Draft, enforcement: Enforcement, gate: Gate
 /// Takes out what the runtime will say itself where the model's word has the wrong type, and the marks of a stream.
 /// A well-formed value stays until the module's own schema has seen it.
 fn drop_nonsense(reply: &mut Map<String, Value>) {
-    if let Some(Value::Object(meta)) = reply.get_mut("meta") {
+    if let Some(Value::Object(meta)) = reply.get_mut("meta")
+        // Hardly any model says something of this, and a check costs more than a look.
+        && meta.keys().any(|name| OF_THE_RUNTIME.contains(&name.as_str()))
+    {
         let found = meta::check(meta, RiskForm::Words);
         for member in OF_THE_RUNTIME {
             if found.iter().any(|violation| violation.path.strip_prefix('/') == Some(member)) {

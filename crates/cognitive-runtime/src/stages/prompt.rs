@@ -3,10 +3,11 @@
 
 mod template;
 
+use cognitive_contract::compose::calls::Directives;
 use cognitive_contract::context::{MEMBER, label, without_context};
 use cognitive_contract::manifest::{Allow, Policies};
 use cognitive_contract::ports::Example;
-use cognitive_contract::{ErrorCode, Failure, Module, Warning, WorkedExample};
+use cognitive_contract::{ErrorCode, Failure, Module, SharedText, Warning, WorkedExample};
 use serde_json::{Value, json};
 
 pub use self::template::{Rendered, Values, render};
@@ -21,7 +22,7 @@ use crate::receipt::sha256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     /// The module's prompt, its limits, and how to answer.
-    pub instructions: String,
+    pub instructions: SharedText,
     /// Worked examples: turns of the conversation before the input, in the same form.
     pub examples: Vec<Example>,
     /// The input, as data.
@@ -52,7 +53,7 @@ impl Prompt {
     pub(crate) fn expect_media(&mut self, can_produce: bool) {
         if can_produce {
             self.wants_media = true;
-            self.instructions.push_str(PRODUCED);
+            self.instructions = self.instructions.with(PRODUCED);
         }
     }
 
@@ -60,8 +61,8 @@ impl Prompt {
     #[must_use]
     pub fn estimated_tokens(&self) -> u64 {
         let turns = self.examples.iter().flat_map(|example| [&example.input, &example.answer]);
-        let texts = turns.chain([&self.instructions, &self.input]);
-        texts.map(|text| estimated_tokens(text)).fold(0, u64::saturating_add)
+        let texts = turns.map(String::as_str).chain([&*self.instructions, &self.input]);
+        texts.map(estimated_tokens).fold(0, u64::saturating_add)
     }
 
     /// The prompt that sends an answer's violations back; `None` if asking again could not help.
@@ -100,12 +101,7 @@ pub fn build_with(
     let values =
         Values { arguments: input.arguments(), input: input.value(), schema, results, media: &listed };
     let found = found(&module.prompt, results);
-    let rendered = render_found(&module.prompt, &found, &values).ok_or_else(endless)?;
-    let mut instructions = rendered.text;
-    add_limits(&mut instructions, module, policies);
-    if !module.explains_envelope() {
-        instructions.push_str(ANSWER);
-    }
+    let (instructions, rendered) = instructions(module, &found, &values, policies)?;
     // Examples show what a turn looks like, so the real one looks the same, wherever else the input may stand.
     let told = rendered.used_input && module.examples.is_empty();
     let turn = if told { "Answer now.".to_owned() } else { input_turn(values.input) };
@@ -131,6 +127,30 @@ pub fn build_with(
         Warning::new("COMPOSITION", format!("the prompt asks for a value that is missing: `{name}`"))
     };
     Ok((prompt, rendered.missing.into_iter().map(missing).collect()))
+}
+
+/// What the model is told to do, and what the template did with the values. Instructions in which nothing depends on the
+/// run are the same for all runs of the module, and made once.
+fn instructions(
+    module: &Module,
+    found: &Directives,
+    values: &Values<'_>,
+    policies: &Policies,
+) -> Result<(SharedText, Rendered), Failure> {
+    let finish = |mut text: String| {
+        add_limits(&mut text, module, policies);
+        if !module.explains_envelope() {
+            text.push_str(ANSWER);
+        }
+        text
+    };
+    let fixed = values.results.is_empty() && !module.prompt.contains('$');
+    if fixed && *policies == module.manifest.policies && module.prompt.len() <= LONGEST {
+        return Ok((module.instructions(|| finish(module.prompt.clone())), Rendered::default()));
+    }
+    let mut rendered = render_found(&module.prompt, found, values).ok_or_else(endless)?;
+    let text = std::mem::take(&mut rendered.text);
+    Ok((finish(text).into(), rendered))
 }
 
 /// The longest prompt that is built, in bytes. No model reads more, and a template that repeats a large value would

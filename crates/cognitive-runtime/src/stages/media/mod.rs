@@ -92,21 +92,22 @@ impl MediaSet {
     }
 }
 
+/// Finds the media of an input.
+pub fn find<'i>(module: &Module, input: &'i ValidInput) -> Result<Vec<Item<'i>>, Failure> {
+    media::find(&module.manifest.modalities, input.value())
+}
+
 /// Gets and checks the media of an input. What is known of them is in the receipt, also when one of them fails.
 pub async fn gather(
     host: &Host,
     module: &Module,
-    input: &ValidInput,
+    found: &[Item<'_>],
     options: &RunOptions,
     receipt: &mut Receipt,
 ) -> Result<MediaSet, Failure> {
-    let found = media::find(&module.manifest.modalities, input.value())?;
-    if found.is_empty() {
-        return Ok(MediaSet::default());
-    }
     let desk = Desk::new(host, module, options);
     receipt.media_count = found.len();
-    let claims = desk.admit(&found).map_err(|(item, failure)| {
+    let claims = desk.admit(found).map_err(|(item, failure)| {
         receipt.media.extend(item.map(MediaNote::failed));
         item.map_or(failure.clone(), |item| at(item, failure))
     })?;
@@ -118,7 +119,7 @@ pub async fn gather(
     // In order, so that of several bad items the first is told of.
     let mut checks = stream::iter(checks).buffered(AT_ONCE);
     let mut set = MediaSet::default();
-    for item in &found {
+    for item in found {
         let Some(checked) = checks.next().await else { break };
         let checked = checked.and_then(|checked| {
             let all = set.items.iter().chain([&checked]);

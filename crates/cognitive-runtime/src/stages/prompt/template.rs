@@ -24,7 +24,7 @@ pub struct Values<'a> {
 }
 
 /// A rendered template.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rendered {
     /// The text.
     pub text: String,

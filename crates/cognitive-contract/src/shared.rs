@@ -1,0 +1,79 @@
+//! A text that many calls send, such as the instructions of a module: kept once, and written as JSON once.
+//! It never changes; whoever needs another one makes another one.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+/// A text and its form in JSON. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct SharedText(Arc<Both>);
+
+#[derive(Default)]
+struct Both {
+    text: String,
+    json: OnceLock<String>,
+}
+
+impl SharedText {
+    /// The text as a string of JSON, quotes included.
+    #[must_use]
+    pub fn json(&self) -> &str {
+        self.0.json.get_or_init(|| Value::from(self.0.text.as_str()).to_string())
+    }
+
+    /// The same text with more behind it.
+    #[must_use]
+    pub fn with(&self, more: &str) -> Self {
+        Self::from([self, more].concat())
+    }
+}
+
+impl From<String> for SharedText {
+    fn from(text: String) -> Self {
+        Self(Arc::new(Both { text, json: OnceLock::new() }))
+    }
+}
+
+impl Deref for SharedText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0.text
+    }
+}
+
+impl PartialEq for SharedText {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for SharedText {}
+
+impl fmt::Debug for SharedText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl fmt::Display for SharedText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_one_form_in_json() {
+        let text = SharedText::from("a \"b\"\n".to_owned());
+        assert_eq!(text.json(), r#""a \"b\"\n""#);
+        assert!(std::ptr::eq(text.json(), text.clone().json()), "it is written once");
+        assert_eq!(&*text.with("c"), "a \"b\"\nc");
+    }
+}

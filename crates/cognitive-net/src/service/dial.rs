@@ -1,0 +1,89 @@
+//! How a connection to a service is made: directly or through the machine's proxy, with TLS where the address says so.
+//! Five seconds, the roots of the system, HTTP/1.1. Refuses proxies of a kind that it does not know.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Uri;
+use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::proxy::matcher::Intercept;
+use rustls::{ClientConfig, RootCertStore};
+use tower_service::Service as _;
+
+use super::Trouble;
+use super::line::{Carrier, Line};
+use crate::client::{CONNECT, install_tls};
+
+/// How often the system looks whether the other side of a silent connection is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// Makes connections to one place.
+pub(crate) struct Dialer {
+    to: Uri,
+    connector: HttpsConnector<HttpConnector>,
+    tls: Arc<ClientConfig>,
+    proxy: Option<Intercept>,
+}
+
+impl Dialer {
+    /// For the place of this address, directly or through a proxy; asks nobody.
+    pub(crate) fn new(to: Uri, proxy: Option<Intercept>) -> Self {
+        install_tls();
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_keepalive(Some(KEEP_ALIVE));
+        // Reading the root certificates of the system takes longer than all the rest, and a model on this machine needs none.
+        let plain = [Some(&to), proxy.as_ref().map(Intercept::uri)]
+            .into_iter()
+            .flatten()
+            .all(|uri| uri.scheme_str() == Some("http"));
+        let tls = Arc::new(if plain { trusting_nobody() } else { trusting_the_system() });
+        let connector = HttpsConnector::from((http, Arc::clone(&tls)));
+        Self { to, connector, tls, proxy }
+    }
+
+    /// A proxy that reads requests itself, because they come without TLS.
+    pub(crate) fn reader(&self) -> Option<&Intercept> {
+        self.proxy.as_ref().filter(|_| self.to.scheme_str() == Some("http"))
+    }
+
+    /// Makes a connection.
+    pub(crate) async fn dial(&self) -> Result<Box<Line>, Trouble> {
+        let carrier = tokio::time::timeout(CONNECT, self.carrier()).await.map_err(|_| Trouble::Late)?;
+        let line = Line::over(carrier.map_err(Trouble::Unreached)?).await.map_err(Trouble::Unanswered)?;
+        Ok(Box::new(line))
+    }
+
+    async fn carrier(&self) -> Result<Box<dyn Carrier>, Box<dyn Error + Send + Sync>> {
+        let mut connector = self.connector.clone();
+        let Some(proxy) = &self.proxy else { return Ok(Box::new(connector.call(self.to.clone()).await?)) };
+        if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
+            return Err("the proxy is neither `http://` nor `https://`".into());
+        }
+        if self.reader().is_some() {
+            return Ok(Box::new(connector.call(proxy.uri().clone()).await?));
+        }
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), connector);
+        if let Some(auth) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(auth.clone());
+        }
+        let mut connector = HttpsConnector::from((tunnel, Arc::clone(&self.tls)));
+        Ok(Box::new(connector.call(self.to.clone()).await?))
+    }
+}
+
+/// A machine without any roots can be used all the same; TLS will fail, and say so.
+fn trusting_the_system() -> ClientConfig {
+    match ClientConfig::builder().try_with_platform_verifier() {
+        Ok(builder) => builder.with_no_client_auth(),
+        Err(_) => trusting_nobody(),
+    }
+}
+
+fn trusting_nobody() -> ClientConfig {
+    ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+}

@@ -1,0 +1,287 @@
+//! Requests to one service, over connections that are used again. A connection belongs to the call that uses it; a call
+//! that is dropped closes it, so that no model goes on writing for nobody.
+//! Follows no redirect that would carry a key to another place. Bodies are read up to a limit.
+
+mod dial;
+mod line;
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use cognitive_contract::ports::ProviderError;
+use http_body::Body as _;
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, LOCATION, PROXY_AUTHORIZATION, USER_AGENT};
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::http::response::Parts;
+use hyper::{Method, Request, StatusCode, Uri};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use percent_encoding::percent_decode_str;
+use reqwest::Url;
+
+use self::dial::Dialer;
+use self::line::Line;
+use crate::client::AGENT;
+use crate::config::Proxies;
+use crate::llm::segments::Segments;
+
+/// The longest answer. The longest that any model gives is a hundredth of this.
+pub(crate) const LONGEST_BODY: usize = 16 * 1024 * 1024;
+/// How much of an error is read; what matters stands at its beginning.
+const LONGEST_ERROR: usize = 64 * 1024;
+/// Redirects within the same place, such as to a path with a slash at its end.
+const REDIRECTS: usize = 3;
+/// How long an unused connection is kept; most services hang up sooner.
+const IDLE: Duration = Duration::from_secs(90);
+/// How many unused connections are kept.
+const MOST_IDLE: usize = 256;
+
+/// Why there is no answer, or no more of it.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// There was no connection in time.
+    Late,
+    /// There was no connection.
+    Unreached(Box<dyn Error + Send + Sync>),
+    /// The connection ended before an answer began.
+    Unanswered(hyper::Error),
+    /// The connection ended in the middle of an answer.
+    Broken(hyper::Error),
+    /// The answer is longer than allowed, which is this long.
+    TooLong(usize),
+}
+
+/// One service, or rather the place where it is.
+pub(crate) struct Service {
+    dialer: Dialer,
+    /// Unused connections, the last used at the end.
+    idle: Mutex<VecDeque<(Box<Line>, Instant)>>,
+}
+
+/// Something that can be asked at a service: an address and what goes with every request.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    url: Url,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Service {
+    /// The service at this address. Asks nobody.
+    pub(crate) fn new(base: &Url, proxies: Proxies) -> Result<Self, ProviderError> {
+        let matcher = match proxies {
+            Proxies::OfTheMachine => Some(Matcher::from_env()),
+            Proxies::None => None,
+        };
+        Self::through(base, matcher.as_ref())
+    }
+
+    /// The same, where these proxies stand between.
+    fn through(base: &Url, proxies: Option<&Matcher>) -> Result<Self, ProviderError> {
+        let origin: Uri = base.origin().ascii_serialization().parse().map_err(|_| unusable())?;
+        let proxy = proxies.and_then(|proxies| proxies.intercept(&origin));
+        Ok(Self { dialer: Dialer::new(origin, proxy), idle: Mutex::default() })
+    }
+
+    /// Makes a place of an address at this service.
+    pub(crate) fn place(&self, url: &Url, headers: &HeaderMap) -> Result<Place, ProviderError> {
+        let mut headers = headers.clone();
+        headers.insert(HOST, host(url).ok_or_else(unusable)?);
+        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        // Every request says how long it is. With a place for that, a copy of the headers need not grow.
+        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        if let Some(password) = password(url) {
+            headers.entry(AUTHORIZATION).or_insert(password);
+        }
+        let reader = self.dialer.reader();
+        if let Some(auth) = reader.and_then(Intercept::basic_auth) {
+            headers.insert(PROXY_AUTHORIZATION, auth.clone());
+        }
+        let mut bare = url.clone();
+        bare.set_fragment(None);
+        // Both only fail for addresses without a host.
+        let _ = bare.set_username("");
+        let _ = bare.set_password(None);
+        // A proxy that reads requests has to see where they go.
+        let uri = match (reader, bare.query()) {
+            (Some(_), _) => bare.as_str().parse(),
+            (None, None) => bare.path().parse(),
+            (None, Some(query)) => format!("{}?{query}", bare.path()).parse(),
+        };
+        Ok(Place { uri: uri.map_err(|_| unusable())?, url: bare, headers })
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        place: &Place,
+        body: Segments,
+    ) -> Result<Answer<'_>, Trouble> {
+        let mut answer = self.ask_once(method.clone(), place, body.clone()).await?;
+        let mut moved = None;
+        for _ in 0..REDIRECTS {
+            let Some(to) = self.moved(moved.as_ref().unwrap_or(place), &answer.head) else { break };
+            answer = self.ask_once(method.clone(), &to, body.clone()).await?;
+            moved = Some(to);
+        }
+        Ok(answer)
+    }
+
+    async fn ask_once(&self, method: Method, place: &Place, body: Segments) -> Result<Answer<'_>, Trouble> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = place.uri.clone();
+        *request.headers_mut() = place.headers.clone();
+        match request.body().size_hint().exact() {
+            None | Some(0) => request.headers_mut().remove(CONTENT_LENGTH),
+            Some(length) => request.headers_mut().insert(CONTENT_LENGTH, length.into()),
+        };
+        loop {
+            let (mut line, is_used) = match self.unused() {
+                Some(line) => (line, true),
+                // Rare, and large: a call that needs no new connection makes no room for the making of one.
+                None => (Box::pin(self.dialer.dial()).await?, false),
+            };
+            let mut refusal = match line.send(request).await {
+                Ok(response) => {
+                    let (head, body) = response.into_parts();
+                    return Ok(Answer { service: self, line: Some(line), head, body, left: usize::MAX });
+                }
+                Err(refusal) => refusal,
+            };
+            match refusal.take_message().filter(|_| is_used) {
+                // The other side hung up on a connection that had lain idle, and nothing of the request was sent.
+                Some(unsent) => request = unsent,
+                None => return Err(Trouble::Unanswered(refusal.into_error())),
+            }
+        }
+    }
+
+    /// Where an answer sends the request: only to the same service, and only where the method and the body stay the same.
+    fn moved(&self, from: &Place, head: &Parts) -> Option<Place> {
+        let kept = matches!(head.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        let location = head.headers.get(LOCATION).filter(|_| kept)?.to_str().ok()?;
+        let to = from.url.join(location).ok().filter(|to| same_place(&from.url, to))?;
+        self.place(&to, &from.headers).ok()
+    }
+
+    /// A connection that is free.
+    fn unused(&self) -> Option<Box<Line>> {
+        loop {
+            let (mut line, since) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop_back()?;
+            if since.elapsed() < IDLE && line.is_free() {
+                return Some(line);
+            }
+        }
+    }
+
+    /// Takes a connection back, if it can be used again.
+    fn take_back(&self, mut line: Box<Line>) {
+        if !line.is_free() {
+            return;
+        }
+        let now = Instant::now();
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push_back((line, now));
+        let too_old = |(_, since): &(Box<Line>, Instant)| now.duration_since(*since) >= IDLE;
+        while idle.len() > MOST_IDLE || idle.front().is_some_and(too_old) {
+            idle.pop_front();
+        }
+    }
+}
+
+/// An answer whose body is still to be read.
+pub(crate) struct Answer<'a> {
+    service: &'a Service,
+    line: Option<Box<Line>>,
+    head: Parts,
+    body: Incoming,
+    left: usize,
+}
+
+impl Answer<'_> {
+    /// Its status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
+    /// Its headers.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// The next piece, if the body is not longer than so much; `None` at its end. Then the connection is free for others.
+    pub(crate) async fn next(&mut self, longest: usize) -> Result<Option<Bytes>, Trouble> {
+        let Some(line) = &mut self.line else { return Ok(None) };
+        self.left = self.left.min(longest);
+        match line.next(&mut self.body).await.map_err(Trouble::Broken)? {
+            Some(bytes) => {
+                self.left = self.left.checked_sub(bytes.len()).ok_or(Trouble::TooLong(longest))?;
+                Ok(Some(bytes))
+            }
+            None => {
+                if let Some(line) = self.line.take() {
+                    self.service.take_back(line);
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// The beginning of an error's body. A body that breaks off or never ends still says what it said.
+    pub(crate) async fn beginning(mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        while let Ok(Some(bytes)) = self.next(usize::MAX).await {
+            body.extend_from_slice(&bytes);
+            if body.len() >= LONGEST_ERROR {
+                body.truncate(LONGEST_ERROR);
+                break;
+            }
+        }
+        body
+    }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").finish_non_exhaustive()
+    }
+}
+
+fn unusable() -> ProviderError {
+    ProviderError::Misconfigured("the address cannot be asked".to_owned())
+}
+
+fn same_place(from: &Url, to: &Url) -> bool {
+    from.origin() == to.origin()
+}
+
+/// The value of `Host`: with a port where it is not the usual one.
+fn host(url: &Url) -> Option<HeaderValue> {
+    let host = url.host_str()?;
+    let text = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    HeaderValue::from_str(&text).ok()
+}
+
+/// What an address with a name and a password says in a header.
+fn password(url: &Url) -> Option<HeaderValue> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let plain = |text| percent_decode_str(text).collect::<Vec<u8>>();
+    let both = [plain(url.username()), plain(url.password().unwrap_or_default())].join(&b':');
+    let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(both))).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests;

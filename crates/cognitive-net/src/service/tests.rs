@@ -1,0 +1,177 @@
+//! Places, proxies, and connections that end while nobody uses them.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+
+fn service(base: &str) -> Service {
+    Service::new(&Url::parse(base).unwrap(), Proxies::None).unwrap()
+}
+
+#[test]
+fn a_place_is_scheme_host_and_port() {
+    let url = |text: &str| Url::parse(text).unwrap();
+    assert!(same_place(&url("https://a/x"), &url("https://a:443/y")));
+    for other in ["http://a/x", "https://b/x", "https://a:444/x", "https://a.b/x"] {
+        assert!(!same_place(&url("https://a/x"), &url(other)), "{other}");
+    }
+}
+
+#[test]
+fn a_request_names_its_path_and_its_host() {
+    for (url, uri, host) in [
+        ("http://a:80/v1/x?k=1#part", "/v1/x?k=1", "a"),
+        ("http://a:8080", "/", "a:8080"),
+        ("https://[::1]:443/v1", "/v1", "[::1]"),
+    ] {
+        let place = service(url).place(&Url::parse(url).unwrap(), &HeaderMap::new()).unwrap();
+        assert_eq!((place.uri.to_string().as_str(), place.headers[HOST].to_str().unwrap()), (uri, host));
+    }
+}
+
+// ERR-015: a password in an address becomes a header that nothing prints, and a key says more than it.
+#[test]
+fn err_015_a_password_in_an_address_is_a_header() {
+    let url = Url::parse("http://me:pa%20ss@a/v1").unwrap();
+    let place = service("http://a").place(&url, &HeaderMap::new()).unwrap();
+    assert_eq!(place.headers[AUTHORIZATION], "Basic bWU6cGEgc3M=");
+    assert!(!format!("{place:?}").contains("bWU6"), "{place:?}");
+    assert!(!format!("{place:?}").contains("pa%20ss"), "{place:?}");
+    let key = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static("Bearer k"))]);
+    assert_eq!(service("http://a").place(&url, &key).unwrap().headers[AUTHORIZATION], "Bearer k");
+}
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
+}
+
+async fn listener() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    (listener, address)
+}
+
+/// Reads a head, and no more than that.
+async fn head(stream: &mut TcpStream) -> String {
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"\r\n\r\n") {
+        seen.push(stream.read_u8().await.unwrap());
+    }
+    String::from_utf8(seen).unwrap().to_lowercase()
+}
+
+async fn got(service: &Service, place: &Place) -> Result<Vec<u8>, Trouble> {
+    let answer = service.ask(Method::GET, place, Segments::default()).await?;
+    Ok(answer.beginning().await)
+}
+
+/// A service behind a proxy at this address.
+fn behind(proxy: &str, base: &str) -> (Service, Place) {
+    let matcher = Matcher::builder().all(format!("http://me:pass@{proxy}")).build();
+    let base = Url::parse(base).unwrap();
+    let service = Service::through(&base, Some(&matcher)).unwrap();
+    let place = service.place(&base, &HeaderMap::new()).unwrap();
+    (service, place)
+}
+
+#[test]
+fn a_proxy_reads_requests_without_tls() {
+    run(async {
+        let (listener, address) = listener().await;
+        let (service, place) = behind(&address, "http://svc.example:8080/v1/models?all=1");
+        let proxy = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let seen = head(&mut stream).await;
+            stream.write_all(ANSWER).await.unwrap();
+            seen
+        };
+        let (answered, seen) = tokio::join!(got(&service, &place), proxy);
+        assert_eq!(answered.unwrap(), b"ok");
+        assert!(seen.starts_with("get http://svc.example:8080/v1/models?all=1 http/1.1\r\n"), "{seen}");
+        assert!(seen.contains("\r\nhost: svc.example:8080\r\n"), "{seen}");
+        assert!(seen.contains("\r\nproxy-authorization: basic bwu6cgfzcw==\r\n"), "{seen}");
+    });
+}
+
+#[test]
+fn a_proxy_sees_nothing_of_requests_with_tls() {
+    run(async {
+        let (listener, address) = listener().await;
+        let (service, place) = behind(&address, "https://svc.example/v1");
+        let proxy = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let seen = head(&mut stream).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            (seen, stream.read_u8().await.unwrap())
+        };
+        let (answered, (seen, first)) = tokio::join!(got(&service, &place), proxy);
+        assert!(matches!(answered, Err(Trouble::Unreached(_))), "the proxy hung up in the middle of TLS");
+        assert!(seen.starts_with("connect svc.example:443 http/1.1\r\n"), "{seen}");
+        assert!(seen.contains("\r\nproxy-authorization: basic bwu6cgfzcw==\r\n"), "{seen}");
+        assert_eq!(first, 0x16, "what follows is a handshake of TLS");
+    });
+}
+
+#[test]
+fn a_proxy_of_another_kind_is_refused() {
+    let matcher = Matcher::builder().all("socks5://127.0.0.1:9").build();
+    let base = Url::parse("http://svc.example/").unwrap();
+    let service = Service::through(&base, Some(&matcher)).unwrap();
+    let place = service.place(&base, &HeaderMap::new()).unwrap();
+    let trouble = run(got(&service, &place)).unwrap_err();
+    assert!(matches!(&trouble, Trouble::Unreached(why) if why.to_string().contains("proxy")), "{trouble:?}");
+}
+
+#[test]
+fn a_connection_that_the_service_closed_is_not_used_again() {
+    run(async {
+        let (listener, address) = listener().await;
+        let base = Url::parse(&format!("http://{address}/")).unwrap();
+        let service = Service::new(&base, Proxies::None).unwrap();
+        let place = service.place(&base, &HeaderMap::new()).unwrap();
+        let serve = async {
+            // The first connection is kept for two requests, then closed; the second is for the third.
+            for requests in [2, 1] {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                for _ in 0..requests {
+                    head(&mut stream).await;
+                    stream.write_all(ANSWER).await.unwrap();
+                }
+            }
+        };
+        let ask = async {
+            for _ in 0..3 {
+                assert_eq!(got(&service, &place).await.unwrap(), b"ok");
+                // The end of a connection is seen when the runtime next looks at its sockets.
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::join!(serve, ask);
+    });
+}
+
+#[test]
+fn an_answer_that_is_dropped_takes_its_connection_along() {
+    run(async {
+        let (listener, address) = listener().await;
+        let base = Url::parse(&format!("http://{address}/")).unwrap();
+        let service = Service::new(&base, Proxies::None).unwrap();
+        let place = service.place(&base, &HeaderMap::new()).unwrap();
+        let serve = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            head(&mut stream).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nhalf").await.unwrap();
+            stream.read(&mut [0]).await
+        };
+        let ask = async {
+            let mut answer = service.ask(Method::GET, &place, Segments::default()).await.unwrap();
+            assert_eq!(answer.next(99).await.unwrap().unwrap(), "half");
+        };
+        let (left, ()) = tokio::join!(serve, ask);
+        assert_eq!(left.unwrap(), 0, "the service sees the end");
+        assert!(service.idle.lock().unwrap().is_empty());
+    });
+}
