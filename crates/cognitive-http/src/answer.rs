@@ -41,6 +41,19 @@ fn of_code(code: ErrorCode) -> StatusCode {
     }
 }
 
+/// The names of our own headers, read once.
+pub(crate) mod names {
+    use axum::http::HeaderName;
+
+    pub(crate) static OK: HeaderName = HeaderName::from_static("cogn-ok");
+    pub(crate) static RISK: HeaderName = HeaderName::from_static("cogn-risk");
+    pub(crate) static TIER: HeaderName = HeaderName::from_static("cogn-tier");
+    pub(crate) static CONFIDENCE: HeaderName = HeaderName::from_static("cogn-confidence");
+    pub(crate) static ERROR_CODE: HeaderName = HeaderName::from_static("cogn-error-code");
+    pub(crate) static TRACE_ID: HeaderName = HeaderName::from_static("cogn-trace-id");
+    pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+}
+
 /// The headers of an envelope: what middleware routes on.
 pub(crate) fn routing(envelope: &Envelope, tier: Option<&'static str>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(HEADERS);
@@ -51,27 +64,27 @@ pub(crate) fn routing(envelope: &Envelope, tier: Option<&'static str>) -> Header
 fn route(headers: &mut HeaderMap, envelope: &Envelope, tier: Option<&'static str>) {
     let meta = envelope.meta();
     let ok = if envelope.ok() { "true" } else { "false" };
-    headers.insert(HeaderName::from_static("cogn-ok"), HeaderValue::from_static(ok));
+    headers.insert(names::OK.clone(), HeaderValue::from_static(ok));
     let risk = meta.risk.level().word();
-    headers.insert(HeaderName::from_static("cogn-risk"), HeaderValue::from_static(risk));
+    headers.insert(names::RISK.clone(), HeaderValue::from_static(risk));
     if let Some(tier) = tier {
-        headers.insert(HeaderName::from_static("cogn-tier"), HeaderValue::from_static(tier));
+        headers.insert(names::TIER.clone(), HeaderValue::from_static(tier));
     }
-    let mut put = |name: &'static str, value: &str| {
+    let mut put = |name: &HeaderName, value: &str| {
         // Codes come from modules. A header that no gateway takes would cost the whole answer.
         if value.len() <= LONGEST
             && value.is_ascii()
             && let Ok(value) = HeaderValue::from_str(value)
         {
-            headers.insert(HeaderName::from_static(name), value);
+            headers.insert(name.clone(), value);
         }
     };
-    put("cogn-confidence", &meta.confidence.get().to_string());
+    put(&names::CONFIDENCE, &meta.confidence.get().to_string());
     if let Some(error) = envelope.error() {
-        put("cogn-error-code", error.code());
+        put(&names::ERROR_CODE, error.code());
     }
     if let Some(trace) = meta.extra.get("trace_id").and_then(serde_json::Value::as_str) {
-        put("cogn-trace-id", trace);
+        put(&names::TRACE_ID, trace);
     }
 }
 

@@ -14,7 +14,7 @@ use cognitive_contract::{ErrorCode, Failure};
 use futures_util::FutureExt;
 use tower_service::Service;
 
-use crate::answer;
+use crate::answer::{self, names};
 use crate::app::Shared;
 use crate::config::{AccessRecord, ApiKey};
 use crate::spans::Asked;
@@ -173,8 +173,8 @@ fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, respon
             headers.insert(name, value);
         }
     };
-    put(HeaderName::from_static("traceparent"), of_text(&trace.parent()));
-    put(HeaderName::from_static("cogn-trace-id"), of_text(&trace.id));
+    put(names::TRACEPARENT.clone(), of_text(&trace.parent()));
+    put(names::TRACE_ID.clone(), of_text(&trace.id));
     put(header::X_CONTENT_TYPE_OPTIONS, Some(HeaderValue::from_static("nosniff")));
     put(header::VARY, Some(HeaderValue::from_static("Origin")));
     let listed =

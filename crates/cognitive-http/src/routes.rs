@@ -101,9 +101,10 @@ async fn run_named(
     Name(module): Name,
     request: Request,
 ) -> Response<Body> {
-    let limit = limit_for(&shared, &module).await;
+    let found = shared.module(&module).await.ok();
+    let limit = limit_for(&shared, found.as_deref());
     match incoming(&shared, client, request, limit).await {
-        Ok(incoming) => run::answer(&shared, &module, incoming).await,
+        Ok(incoming) => run::answer(&shared, &module, found, incoming).await,
         Err(refusal) => *refusal,
     }
 }
@@ -139,24 +140,22 @@ async fn run_in_body(
                 .suggest(r#"Send {"module": "NAME", "input": {…}}"#);
         return answer::failure(failure);
     };
-    let limit = limit_for(&shared, &module).await;
+    let found = shared.module(&module).await.ok();
+    let limit = limit_for(&shared, found.as_deref());
     if length > limit {
         return answer::failure(too_large("body", limit));
     }
     incoming.body = body;
-    run::answer(&shared, &module, incoming).await
+    run::answer(&shared, &module, found, incoming).await
 }
 
 /// The largest body for a module that takes media, and for one that takes video (S-28).
 const MEDIA_BODY: usize = 40 << 20;
 const VIDEO_BODY: usize = 140 << 20;
 
-/// The most that a module of this name may be sent. One that is not there gets no more than text.
-async fn limit_for(shared: &Arc<Shared>, name: &str) -> usize {
-    match shared.module(name).await {
-        Ok(module) => body_limit(shared, &module),
-        Err(_) => shared.config.body_limit,
-    }
+/// The most that a module may be sent. One that is not there gets no more than text.
+fn limit_for(shared: &Shared, module: Option<&Module>) -> usize {
+    module.map_or(shared.config.body_limit, |module| body_limit(shared, module))
 }
 
 /// The most that may be sent to whichever module a body will name. Nobody looks for it where the body is short.

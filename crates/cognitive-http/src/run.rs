@@ -30,9 +30,14 @@ pub(crate) struct Incoming {
     pub(crate) room: Option<OwnedSemaphorePermit>,
 }
 
-/// Answers a request for a run, always with an envelope or a stream.
-pub(crate) async fn answer(shared: &Arc<Shared>, name: &str, incoming: Incoming) -> Response<Body> {
-    match try_answer(shared, name, incoming).await {
+/// Answers a request for a run, always with an envelope or a stream. The module comes along if it was found.
+pub(crate) async fn answer(
+    shared: &Arc<Shared>,
+    name: &str,
+    module: Option<Arc<Module>>,
+    incoming: Incoming,
+) -> Response<Body> {
+    match try_answer(shared, name, module, incoming).await {
         Ok(response) => response,
         Err(failure) => answer::failure(failure),
     }
@@ -41,6 +46,7 @@ pub(crate) async fn answer(shared: &Arc<Shared>, name: &str, incoming: Incoming)
 async fn try_answer(
     shared: &Arc<Shared>,
     name: &str,
+    module: Option<Arc<Module>>,
     mut incoming: Incoming,
 ) -> Result<Response<Body>, Failure> {
     // With media in it, a body is most of what a request takes of the memory: it goes once it is read.
@@ -48,7 +54,10 @@ async fn try_answer(
     // What was made of it stays as large, so its room stays taken until there is an answer.
     let _room = incoming.room.take();
     let client = &incoming.client;
-    let module = known(shared, client, name).await?;
+    let module = match module {
+        Some(module) => module,
+        None => known(shared, client, name).await?,
+    };
     let properties = module.contract.input().schema().get("properties");
     let takes_input = properties.is_some_and(|properties| properties.get("input").is_some());
     let mut ask = ask::read(&incoming.headers, &incoming.query, body, takes_input)?;

@@ -78,9 +78,6 @@ pub(crate) struct Mould {
     after: String,
 }
 
-#[derive(Debug, Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
 impl Mould {
     /// Learns from a frame what the next may look like. Only from a text that stands there as it is.
     pub(crate) fn learn(&mut self, frame: &str, piece: &Piece<'_>) {
@@ -101,11 +98,34 @@ impl Mould {
         if self.before.is_empty() {
             return None;
         }
-        let inside = frame.strip_prefix(self.before.as_str())?.strip_suffix(self.after.as_str())?;
-        let start = self.before.len() - 1;
-        let quoted = frame.get(start..start + inside.len() + 2)?;
-        serde_json::from_str(quoted).ok().map(|Text(text)| text)
+        inside(frame.strip_prefix(self.before.as_str())?.strip_suffix(self.after.as_str())?)
     }
+}
+
+/// What the inside of a string of JSON says; `None` if it is none, and for what is rare and left to the parser.
+fn inside(text: &str) -> Option<Cow<'_, str>> {
+    if text.bytes().any(|byte| byte.is_ascii_control()) {
+        return None;
+    }
+    let Some(first) = memchr::memchr2(b'"', b'\\', text.as_bytes()) else { return Some(text.into()) };
+    let (mut said, mut rest, mut at) = (String::with_capacity(text.len()), text, Some(first));
+    while let Some(place) = at {
+        let (before, escape) = rest.split_at_checked(place)?;
+        said.push_str(before);
+        let (letter, after) = escape.strip_prefix('\\').and_then(|escape| escape.split_at_checked(1))?;
+        said.push(match letter {
+            "n" => '\n',
+            "t" => '\t',
+            "\"" => '"',
+            "\\" => '\\',
+            "/" => '/',
+            _ => return None,
+        });
+        rest = after;
+        at = memchr::memchr2(b'"', b'\\', rest.as_bytes());
+    }
+    said.push_str(rest);
+    Some(said.into())
 }
 
 /// Reads a plain frame; `None` if it is any other.
@@ -182,11 +202,14 @@ mod tests {
         let first = frame("plain", "");
         assert_eq!(mould.text(&first), None, "nothing is known yet");
         mould.learn(&first, &piece(&first).unwrap());
-        for text in ["", "a", "\"", "\\", "\n\u{1}é👍", "\"},\"finish_reason\":null}]}"] {
+        for text in ["", "a", "\"", "\\", "a\n\t\"b\" é👍\\", "\"},\"finish_reason\":null}]}"] {
             let next = frame(text, "");
             assert_eq!(mould.text(&next).as_deref(), Some(text), "{next}");
             assert_eq!(piece(&next).unwrap().text, text);
         }
+        // What is rare is left to the parser.
+        assert_eq!(mould.text(&frame("\u{1}", "")), None);
+        assert_eq!(mould.text(&first.replace("plain", r"\u00e9")), None);
         let last = r#"{"id":"c","choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
         for other in [
             frame("a", r#","usage":{"prompt_tokens":1}"#).as_str(),
