@@ -65,6 +65,7 @@ pub mod equal;
 pub mod long;
 pub mod lower;
 pub mod media;
+pub mod members;
 pub mod policy;
 pub mod stream;
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
+use crate::members::member;
 use crate::text::{self, pointer};
 use crate::violation::{OptionalMember, Violation};
 
@@ -214,9 +215,9 @@ pub enum RiskForm<'a> {
 #[must_use]
 pub fn check(meta: &Map<String, Value>, risk_form: RiskForm<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
-    check_confidence(meta.get("confidence"), &mut found);
-    check_risk(meta.get("risk"), risk_form, &mut found);
-    check_explain(meta.get("explain"), &mut found);
+    check_confidence(member(meta, "confidence"), &mut found);
+    check_risk(member(meta, "risk"), risk_form, &mut found);
+    check_explain(member(meta, "explain"), &mut found);
     check_optional(meta, &mut found);
     found
 }
@@ -294,9 +295,9 @@ fn check_optional(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
         ),
         ("media_validation", Value::is_object, "expected an object"),
     ];
-    for (member, holds, message) in rules {
-        if meta.get(member).is_some_and(|value| !holds(value)) {
-            found.push(violation(member, "type", message));
+    for (name, holds, message) in rules {
+        if member(meta, name).is_some_and(|value| !holds(value)) {
+            found.push(violation(name, "type", message));
         }
     }
 }

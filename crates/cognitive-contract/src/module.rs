@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::format::Format;
 use crate::lower::{Lowered, Target, in_order, lower};
 use crate::manifest::{EnumStrategy, Manifest, RiskRule, Tier};
+use crate::members::member_of;
 use crate::meta::{RiskForm, Warning};
 use crate::schema::{Contract, Section, Side};
 use crate::shared::SharedText;
@@ -205,7 +206,7 @@ impl Module {
     /// What the schemas admit and the module's other rules do not: custom values under strict enums.
     #[must_use]
     pub fn rule_violations(&self, value: &Value) -> Vec<Violation> {
-        let Some(data) = value.get("data") else { return Vec::new() };
+        let Some(data) = member_of(value, "data") else { return Vec::new() };
         let refused = self.contract.refused_custom_values(data);
         refused
             .into_iter()
@@ -218,12 +219,12 @@ impl Module {
 
     fn schema_violations(&self, value: &Value) -> Vec<Violation> {
         let mut found = Vec::new();
-        if let (Some(section), Some(meta)) = (self.contract.meta(), value.get("meta")) {
+        if let (Some(section), Some(meta)) = (self.contract.meta(), member_of(value, "meta")) {
             found.extend(judge(section, meta, "/meta"));
         }
-        match value.get("ok").and_then(Value::as_bool) {
+        match member_of(value, "ok").and_then(Value::as_bool) {
             Some(true) => {
-                if let Some(data) = value.get("data") {
+                if let Some(data) = member_of(value, "data") {
                     found.extend(judge(self.contract.data(), data, "/data"));
                 }
             }

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::manifest::RiskRule;
+use crate::members::member;
 use crate::meta::{Risk, RiskValue};
 
 /// The highest risk among the entries that the rule names; `None` if there are none.
@@ -15,7 +16,7 @@ pub fn aggregate(data: &Map<String, Value>, rule: RiskRule) -> Option<Risk> {
         RiskRule::MaxIssuesRisk => "issues",
         RiskRule::Explicit | RiskRule::CustomFunction => return None,
     };
-    let entries = data.get(list)?.as_array()?;
+    let entries = member(data, list)?.as_array()?;
     entries.iter().map(risk_of_entry).max()
 }
 

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::manifest::RiskRule;
+use crate::members::member;
 use crate::meta::{Confidence, EXPLAIN_LIMIT, Risk};
 use crate::risk;
 use crate::text;
@@ -16,7 +17,7 @@ pub const NO_EXPLANATION: &str = "No explanation provided";
 /// Whether an answer already has the current shape: `ok` and a `meta` object.
 #[must_use]
 pub fn is_current(reply: &Map<String, Value>) -> bool {
-    reply.get("ok").is_some_and(Value::is_boolean) && reply.get("meta").is_some_and(Value::is_object)
+    member(reply, "ok").is_some_and(Value::is_boolean) && member(reply, "meta").is_some_and(Value::is_object)
 }
 
 /// Wraps an answer of v2.1 or older. An answer in the current shape comes back as it is.

@@ -4,6 +4,8 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use cognitive_contract::{Envelope, ErrorCode, Failure};
 
+use crate::names;
+
 /// The longest value of a header that a module has a say in.
 const LONGEST: usize = 128;
 /// Room for all headers of an answer, those of the guard included, so that they are never moved.
@@ -41,23 +43,15 @@ fn of_code(code: ErrorCode) -> StatusCode {
     }
 }
 
-/// The names of our own headers, read once.
-pub(crate) mod names {
-    use axum::http::HeaderName;
-
-    pub(crate) static OK: HeaderName = HeaderName::from_static("cogn-ok");
-    pub(crate) static RISK: HeaderName = HeaderName::from_static("cogn-risk");
-    pub(crate) static TIER: HeaderName = HeaderName::from_static("cogn-tier");
-    pub(crate) static CONFIDENCE: HeaderName = HeaderName::from_static("cogn-confidence");
-    pub(crate) static ERROR_CODE: HeaderName = HeaderName::from_static("cogn-error-code");
-    pub(crate) static TRACE_ID: HeaderName = HeaderName::from_static("cogn-trace-id");
-    pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-}
-
 /// The headers of an envelope: what middleware routes on.
 pub(crate) fn routing(envelope: &Envelope, tier: Option<&'static str>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(HEADERS);
     route(&mut headers, envelope, tier);
+    // Where the guard does not add it.
+    let trace = envelope.meta().extra.get("trace_id").and_then(serde_json::Value::as_str);
+    if let Some(trace) = trace.and_then(|trace| HeaderValue::from_str(trace).ok()) {
+        headers.insert(names::TRACE_ID.clone(), trace);
+    }
     headers
 }
 
@@ -82,9 +76,6 @@ fn route(headers: &mut HeaderMap, envelope: &Envelope, tier: Option<&'static str
     put(&names::CONFIDENCE, &meta.confidence.get().to_string());
     if let Some(error) = envelope.error() {
         put(&names::ERROR_CODE, error.code());
-    }
-    if let Some(trace) = meta.extra.get("trace_id").and_then(serde_json::Value::as_str) {
-        put(&names::TRACE_ID, trace);
     }
 }
 

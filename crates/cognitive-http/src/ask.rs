@@ -2,7 +2,7 @@
 //! Decides nothing about modules: bad JSON is handed on as it came, so that the run itself says what is wrong with it.
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use cognitive_contract::capabilities::Wanted;
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::stream::Checkpoint;
@@ -11,6 +11,7 @@ use cognitive_runtime::host::RunInput;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::names;
 use crate::transport::Framing;
 
 /// The request of a client.
@@ -115,9 +116,9 @@ pub(crate) fn read(
             Err(_) => (RunInput::Raw(text), Options::default(), None),
         };
     let (accepted, framing) = accept(headers);
-    let word = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let word = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let by_words =
-        [word("x-cognitive-response-mode"), options.response_mode.as_deref(), query.response_mode.as_deref()];
+        [word(&names::RESPONSE_MODE), options.response_mode.as_deref(), query.response_mode.as_deref()];
     let wanted = match by_words.into_iter().flatten().next() {
         Some("sync") => Some(Wanted::Sync),
         Some("streaming") => Some(Wanted::Streaming),
@@ -126,8 +127,8 @@ pub(crate) fn read(
     };
     let left_off = by_headers(headers).or(recovery);
     // As with the mode, a header counts before the body.
-    options.session = word("x-cognitive-session").map(str::to_owned).or(options.session);
-    let trailers = word(header::TE.as_str()).is_some_and(|te| te.contains("trailers"));
+    options.session = word(&names::SESSION).map(str::to_owned).or(options.session);
+    let trailers = word(&header::TE).is_some_and(|te| te.contains("trailers"));
     Ok(Ask { input, wanted, framing, options, left_off, trailers })
 }
 
@@ -203,16 +204,16 @@ fn accept(headers: &HeaderMap) -> (Option<Wanted>, Framing) {
 /// Where the client left off, by its headers. A number that is none is a place that never was: the stream starts again.
 /// It must not become a second run that nobody asked for.
 fn by_headers(headers: &HeaderMap) -> Option<LeftOff> {
-    let word = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(session) = word("x-cognitive-recovery-session") {
-        let seq = word("x-cognitive-recovery-seq").and_then(|seq| seq.parse().ok());
+    let word = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(session) = word(&names::RECOVERY_SESSION) {
+        let seq = word(&names::RECOVERY_SEQ).and_then(|seq| seq.parse().ok());
         return Some(LeftOff {
             session: session.to_owned(),
             place: Place::Chunks(seq.unwrap_or(u64::MAX), None),
         });
     }
     // An empty id means that there is none.
-    let last = word("last-event-id").filter(|id| !id.is_empty())?;
+    let last = word(&names::LAST_EVENT_ID).filter(|id| !id.is_empty())?;
     let (session, place) = last.rsplit_once(':').unwrap_or((last, ""));
     Some(LeftOff { session: session.to_owned(), place: Place::Events(place.parse().unwrap_or(usize::MAX)) })
 }

@@ -14,9 +14,10 @@ use cognitive_contract::{ErrorCode, Failure};
 use futures_util::FutureExt;
 use tower_service::Service;
 
-use crate::answer::{self, names};
+use crate::answer;
 use crate::app::Shared;
 use crate::config::{AccessRecord, ApiKey};
+use crate::names;
 use crate::spans::Asked;
 use crate::trace::Trace;
 

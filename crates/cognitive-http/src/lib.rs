@@ -18,6 +18,7 @@ mod guard;
 mod limits;
 mod log;
 mod metrics;
+mod names;
 mod openapi;
 mod pages;
 mod room;

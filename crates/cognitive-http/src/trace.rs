@@ -5,6 +5,8 @@ use axum::http::HeaderMap;
 use cognitive_runtime::ids::{span_id, unheard_of};
 use uuid::Builder;
 
+use crate::names;
+
 /// The trace of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trace {
@@ -24,7 +26,7 @@ pub(crate) struct Trace {
 impl Trace {
     /// The caller's trace, or a new one.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let brought = headers.get("traceparent").and_then(|value| value.to_str().ok());
+        let brought = headers.get(&names::TRACEPARENT).and_then(|value| value.to_str().ok());
         brought.and_then(Self::brought).unwrap_or_else(|| {
             let id = Builder::from_random_bytes(unheard_of().to_be_bytes()).into_uuid();
             Self {

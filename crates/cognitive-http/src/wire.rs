@@ -5,9 +5,11 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use memchr::memmem::Finder;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
@@ -20,6 +22,9 @@ use crate::unparsed;
 /// tell the client of a broken connection, and the answer would be lost on the way.
 const LINGER: Duration = Duration::from_secs(2);
 const LEFTOVERS: usize = 64 << 20;
+
+/// Finds the header that only files have.
+static DISPOSITION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(b"\r\ncontent-disposition:"));
 
 /// One connection.
 pub(crate) struct Wire {
@@ -75,8 +80,7 @@ impl Wire {
 
     /// Looks at the beginning of what goes out: only files have a disposition.
     fn notice(&mut self, bytes: &[u8]) {
-        let mark = b"\r\ncontent-disposition:";
-        self.foreign |= bytes.starts_with(b"HTTP/1.") && memchr::memmem::find(bytes, mark).is_some();
+        self.foreign |= bytes.starts_with(b"HTTP/1.") && DISPOSITION.find(bytes).is_some();
     }
 
     /// Whether something else goes out in place of these bytes. While it does, the same bytes are offered again.

@@ -22,7 +22,7 @@ use std::time::Duration;
 use client::Load;
 
 const CONNECTIONS: usize = 64;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 7;
 const TIME: Duration = Duration::from_secs(2);
 const WARMING: Duration = Duration::from_millis(500);
 const STREAMS: usize = 2_000;
@@ -100,16 +100,14 @@ async fn measure() {
     let cogn = Server::start("cogn", &upstream);
     let bare_request = client::request("/run", "application/json");
     let cogn_request = client::request("/api/run/words", "application/json");
-    // Both are warmed, then measured in turn and for the same time, so that neither has a better moment. A fixed count
-    // would end sooner for the faster one, and a machine that lends speed for a moment would lend it to that one.
+    // Both are measured in turn and for the same time, so that neither has a better moment. A fixed count would end sooner
+    // for the faster one, and a machine that lends speed for a moment would lend it to that one. Each is warmed before
+    // each of its turns: while one waits for the other, the system takes memory and caches away from it.
     let mut rounds: Vec<(Load, Load)> = Vec::new();
-    for round in 0..=ROUNDS {
-        let time = if round == 0 { WARMING } else { TIME };
-        let one = client::load(&bare.address, &bare_request, CONNECTIONS, time).await;
-        let other = client::load(&cogn.address, &cogn_request, CONNECTIONS, time).await;
-        if round > 0 {
-            rounds.push((one, other));
-        }
+    for _ in 0..ROUNDS {
+        let one = warm(&bare, &bare_request).await;
+        let other = warm(&cogn, &cogn_request).await;
+        rounds.push((one, other));
     }
     rounds.sort_by(|a, b| (a.1.per_second / a.0.per_second).total_cmp(&(b.1.per_second / b.0.per_second)));
     let (one, other) = &rounds[rounds.len() / 2];
@@ -120,6 +118,12 @@ async fn measure() {
     println!("  added p99: {:.2} ms (at most 2)", other.p99 - one.p99);
     first_delta(&bare, &cogn).await;
     slow_streams(&upstream).await;
+}
+
+/// One turn of a server: a moment that does not count, and the time that does.
+async fn warm(server: &Server, request: &str) -> Load {
+    client::load(&server.address, request, CONNECTIONS, WARMING).await;
+    client::load(&server.address, request, CONNECTIONS, TIME).await
 }
 
 /// Time to the first text of a field, one client alone.

@@ -79,16 +79,19 @@ pub(crate) struct Mould {
 }
 
 impl Mould {
-    /// Learns from a frame what the next may look like. Only from a text that stands there as it is.
+    /// Learns from a frame that was read as a plain one what the next may look like. A string of JSON holds no quote that is
+    /// not escaped, so the mark stands before a text; if it is there once and that text is the one that was read, it is
+    /// the place.
     pub(crate) fn learn(&mut self, frame: &str, piece: &Piece<'_>) {
-        let Cow::Borrowed(text) = piece.text else { return };
-        let Some(start) = (text.as_ptr() as usize).checked_sub(frame.as_ptr() as usize) else { return };
-        let (before, after) = (frame.get(..start), frame.get(start + text.len()..));
-        if let (None, Some(before), Some(after)) = (piece.finish, before, after)
-            && before.ends_with('"')
-            && after.starts_with('"')
-        {
-            before.clone_into(&mut self.before);
+        let Some((before, text)) = frame.split_once(MARK) else { return };
+        let Some((said, after)) = end_of_string(text).and_then(|end| text.split_at_checked(end)) else {
+            return;
+        };
+        let is_it =
+            !said.is_empty() && inside(said).as_deref() == Some(&*piece.text) && !after.contains(MARK);
+        if is_it && piece.finish.is_none() {
+            self.before.clear();
+            self.before.extend([before, MARK]);
             after.clone_into(&mut self.after);
         }
     }
@@ -99,6 +102,21 @@ impl Mould {
             return None;
         }
         inside(frame.strip_prefix(self.before.as_str())?.strip_suffix(self.after.as_str())?)
+    }
+}
+
+/// What stands before the text of a frame.
+const MARK: &str = r#""content":""#;
+
+/// Where the string ends whose inside begins here.
+fn end_of_string(inside: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', inside.as_bytes().get(at..)?)?;
+        if inside.as_bytes().get(at) == Some(&b'"') {
+            return Some(at);
+        }
+        at += 2;
     }
 }
 
@@ -223,6 +241,19 @@ mod tests {
         }
         mould.learn(last, &piece(last).unwrap());
         assert_eq!(mould.text(last), None, "the last frame is no mould");
+        let (escaped, mut mould) = (frame("\"quoted\" \\", ""), Mould::default());
+        mould.learn(&escaped, &piece(&escaped).unwrap());
+        assert_eq!(mould.text(&frame("next", "")).as_deref(), Some("next"), "a mould of a text with escapes");
+        // Another text under the same name, before the one that counts or behind it.
+        for other in [
+            r#"{"id":{"content":"a"},"choices":[{"delta":{"content":"a"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a"}}],"id":{"content":"b"}}"#,
+            r#"{"id":{"content":"b"},"choices":[{"delta":{"content": "a"}}]}"#,
+        ] {
+            let mut mould = Mould::default();
+            mould.learn(other, &piece(other).unwrap());
+            assert_eq!(mould.text(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -57,8 +57,10 @@ impl Writer {
                 self.text.push(b'{');
                 for (index, (name, value)) in members.iter().enumerate() {
                     self.comma(index);
-                    self.leaf(name);
-                    self.text.push(b':');
+                    // Names are ours as well.
+                    self.text.push(b'"');
+                    self.text.extend_from_slice(name.as_bytes());
+                    self.text.extend_from_slice(b"\":");
                     self.write(value);
                 }
                 self.text.push(b'}');

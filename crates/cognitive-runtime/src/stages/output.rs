@@ -3,6 +3,7 @@
 //! All law comes from `cognitive-contract`; this file only fixes the order.
 
 use cognitive_contract::media::check_output;
+use cognitive_contract::members::member;
 use cognitive_contract::meta::OF_THE_RUNTIME;
 use cognitive_contract::meta::{self, RiskForm};
 use cognitive_contract::module::output_code;
@@ -65,8 +66,11 @@ fn drop_nonsense(reply: &mut Map<String, Value>) {
             }
         }
     }
-    reply.shift_remove("streaming");
-    reply.shift_remove("session_id");
+    for mark in ["streaming", "session_id"] {
+        if member(reply, mark).is_some() {
+            reply.shift_remove(mark);
+        }
+    }
 }
 
 struct Judge<'a> {
@@ -121,6 +125,9 @@ impl Judge<'_> {
     /// v1 modules could promise a confidence and a rationale; a made-up 0.5 would break that promise silently.
     fn require_promises(&self, reply: &Map<String, Value>) -> Result<(), Failure> {
         let promises = self.module.manifest.constraints;
+        if !promises.require_confidence && !promises.require_rationale {
+            return Ok(());
+        }
         if reply.get("ok") == Some(&Value::Bool(false)) {
             return Ok(());
         }

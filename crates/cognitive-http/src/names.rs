@@ -1,0 +1,16 @@
+//! The names of headers that HTTP does not know, in the form in which they are compared: every request asks for most of them.
+
+use axum::http::HeaderName;
+
+pub(crate) static OK: HeaderName = HeaderName::from_static("cogn-ok");
+pub(crate) static RISK: HeaderName = HeaderName::from_static("cogn-risk");
+pub(crate) static TIER: HeaderName = HeaderName::from_static("cogn-tier");
+pub(crate) static CONFIDENCE: HeaderName = HeaderName::from_static("cogn-confidence");
+pub(crate) static ERROR_CODE: HeaderName = HeaderName::from_static("cogn-error-code");
+pub(crate) static TRACE_ID: HeaderName = HeaderName::from_static("cogn-trace-id");
+pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) static RESPONSE_MODE: HeaderName = HeaderName::from_static("x-cognitive-response-mode");
+pub(crate) static SESSION: HeaderName = HeaderName::from_static("x-cognitive-session");
+pub(crate) static RECOVERY_SESSION: HeaderName = HeaderName::from_static("x-cognitive-recovery-session");
+pub(crate) static RECOVERY_SEQ: HeaderName = HeaderName::from_static("x-cognitive-recovery-seq");
+pub(crate) static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
