@@ -18,6 +18,8 @@
 //!    [`compose`] — modules made of modules; [`equal`] — when two values are the same;
 //!    [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!
+//! [`members`] and [`SharedText`] only save work: members of small objects, and texts that many calls send.
+//!
 //! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, prints nothing.
 //! What needs a door to the outside is handed in. It never panics on anything that a caller, a module author or a
 //! model can influence.

@@ -41,7 +41,7 @@ pub struct Module {
     pub digest: Digest,
     explains_envelope: bool,
     lowered: LoweredCache,
-    instructions: OnceLock<SharedText>,
+    instructions: Arc<OnceLock<SharedText>>,
 }
 
 /// An input and the answer that a model should give to it.
@@ -99,7 +99,7 @@ impl Module {
             warnings: deprecation.into_iter().chain(custom_risk).collect(),
             digest: Digest::default(),
             lowered: LoweredCache::default(),
-            instructions: OnceLock::new(),
+            instructions: Arc::default(),
         }
     }
 
@@ -128,7 +128,8 @@ impl Module {
         }
     }
 
-    /// The instructions of the module, where nothing in them depends on a run; made when they are first asked for.
+    /// The instructions of the module, where nothing in them depends on a run; made when they are first asked for, from
+    /// what the module was then.
     #[must_use]
     pub fn instructions(&self, make: impl FnOnce() -> String) -> SharedText {
         self.instructions.get_or_init(|| make().into()).clone()
@@ -168,6 +169,7 @@ impl Module {
             Enforcement::Full => self.schema_violations(value),
             Enforcement::EnvelopeOnly => Vec::new(),
         };
+        // Most answers are right, and then there is nothing to compare with.
         if found.is_empty() {
             found = envelope::check(value, self.strictness());
             found.truncate(MOST);

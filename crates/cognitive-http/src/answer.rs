@@ -47,12 +47,21 @@ fn of_code(code: ErrorCode) -> StatusCode {
 pub(crate) fn routing(envelope: &Envelope, tier: Option<&'static str>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(HEADERS);
     route(&mut headers, envelope, tier);
-    // Where the guard does not add it.
-    let trace = envelope.meta().extra.get("trace_id").and_then(serde_json::Value::as_str);
-    if let Some(trace) = trace.and_then(|trace| HeaderValue::from_str(trace).ok()) {
-        headers.insert(names::TRACE_ID.clone(), trace);
+    // Trailers do not pass the guard, which adds it to everything else.
+    if let Some(trace) = envelope.meta().extra.get("trace_id").and_then(serde_json::Value::as_str) {
+        put(&mut headers, &names::TRACE_ID, trace);
     }
     headers
+}
+
+/// Codes and ids may come from modules. A header that no gateway takes would cost the whole answer.
+fn put(headers: &mut HeaderMap, name: &HeaderName, value: &str) {
+    if value.len() <= LONGEST
+        && value.is_ascii()
+        && let Ok(value) = HeaderValue::from_str(value)
+    {
+        headers.insert(name.clone(), value);
+    }
 }
 
 fn route(headers: &mut HeaderMap, envelope: &Envelope, tier: Option<&'static str>) {
@@ -64,18 +73,9 @@ fn route(headers: &mut HeaderMap, envelope: &Envelope, tier: Option<&'static str
     if let Some(tier) = tier {
         headers.insert(names::TIER.clone(), HeaderValue::from_static(tier));
     }
-    let mut put = |name: &HeaderName, value: &str| {
-        // Codes come from modules. A header that no gateway takes would cost the whole answer.
-        if value.len() <= LONGEST
-            && value.is_ascii()
-            && let Ok(value) = HeaderValue::from_str(value)
-        {
-            headers.insert(name.clone(), value);
-        }
-    };
-    put(&names::CONFIDENCE, &meta.confidence.get().to_string());
+    put(headers, &names::CONFIDENCE, &meta.confidence.get().to_string());
     if let Some(error) = envelope.error() {
-        put(&names::ERROR_CODE, error.code());
+        put(headers, &names::ERROR_CODE, error.code());
     }
 }
 
@@ -181,14 +181,17 @@ mod tests {
         assert_eq!(response.headers()["cogn-error-code"], "E4002");
         assert_eq!(response.headers()["cogn-risk"], "high");
         assert_eq!(response.headers()["cogn-confidence"], "0");
-        let value = serde_json::json!({
-            "ok": true,
-            "meta": { "confidence": 0.9, "risk": "low", "explain": "e", "trace_id": "t\r\nx: y" },
-            "data": { "rationale": "r" }
-        });
-        let response = envelope(&Envelope::from_value(value).unwrap(), Some("exec"));
-        assert_eq!(response.headers()["cogn-tier"], "exec");
-        assert!(!response.headers().contains_key("cogn-trace-id"), "a line break never reaches a header");
+        let traced = |id: &str| {
+            let meta =
+                serde_json::json!({ "confidence": 0.9, "risk": "low", "explain": "e", "trace_id": id });
+            let value = serde_json::json!({ "ok": true, "meta": meta, "data": { "rationale": "r" } });
+            routing(&Envelope::from_value(value).unwrap(), Some("exec"))
+        };
+        assert_eq!(traced("t")["cogn-tier"], "exec");
+        assert_eq!(traced("t")["cogn-trace-id"], "t");
+        for id in ["t\r\nx: y", "É", &"t".repeat(1_000)] {
+            assert!(!traced(id).contains_key("cogn-trace-id"), "{id:.40}");
+        }
         for code in ["E7001\r\nset-cookie: a=b", "É7001", &"E".repeat(100_000)] {
             let value = serde_json::json!({
                 "ok": false,

@@ -42,6 +42,12 @@ pub(crate) async fn guard(shared: Arc<Shared>, mut routes: Router, mut request: 
     let trace = Arc::new(Trace::of(request.headers()));
     let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let unanswered = shared.asked(trace.sampled, || Asked {
+        trace: Arc::clone(&trace),
+        method: method.clone(),
+        path: path.clone(),
+        started,
+    });
     let origin = request.headers().get(header::ORIGIN).cloned();
     let (client, mut response) = match admit(&shared, &request, address) {
         Ok(name) => {
@@ -70,8 +76,7 @@ pub(crate) async fn guard(shared: Arc<Shared>, mut routes: Router, mut request: 
         let path = cognitive_contract::text::cut(&path, 256).to_owned();
         log(&AccessRecord { method, path, status, client, trace_id: trace.id.clone(), latency_ms });
     }
-    let sampled = trace.sampled;
-    shared.drawn(|| Asked { trace, method, path, started }, sampled, response)
+    unanswered.answered(response)
 }
 
 fn fault() -> Response<Body> {

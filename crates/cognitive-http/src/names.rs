@@ -1,4 +1,5 @@
-//! The names of headers that HTTP does not know, in the form in which they are compared: every request asks for most of them.
+//! The names of headers that HTTP does not know, in the form in which they are compared and sent: every request is asked for
+//! some of them, and every answer carries others.
 
 use axum::http::HeaderName;
 

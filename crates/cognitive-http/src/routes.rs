@@ -101,8 +101,8 @@ async fn run_named(
     Name(module): Name,
     request: Request,
 ) -> Response<Body> {
-    let found = shared.module(&module).await.ok();
-    let limit = limit_for(&shared, found.as_deref());
+    let found = shared.module(&module).await;
+    let limit = limit_for(&shared, found.as_deref().ok());
     match incoming(&shared, client, request, limit).await {
         Ok(incoming) => run::answer(&shared, &module, found, incoming).await,
         Err(refusal) => *refusal,
@@ -140,8 +140,8 @@ async fn run_in_body(
                 .suggest(r#"Send {"module": "NAME", "input": {…}}"#);
         return answer::failure(failure);
     };
-    let found = shared.module(&module).await.ok();
-    let limit = limit_for(&shared, found.as_deref());
+    let found = shared.module(&module).await;
+    let limit = limit_for(&shared, found.as_deref().ok());
     if length > limit {
         return answer::failure(too_large("body", limit));
     }

@@ -30,11 +30,12 @@ pub(crate) struct Incoming {
     pub(crate) room: Option<OwnedSemaphorePermit>,
 }
 
-/// Answers a request for a run, always with an envelope or a stream. The module comes along if it was found.
+/// Answers a request for a run, always with an envelope or a stream. The module is what was found before the body was read;
+/// if its files change meanwhile, the run itself has the new ones.
 pub(crate) async fn answer(
     shared: &Arc<Shared>,
     name: &str,
-    module: Option<Arc<Module>>,
+    module: Result<Arc<Module>, Failure>,
     incoming: Incoming,
 ) -> Response<Body> {
     match try_answer(shared, name, module, incoming).await {
@@ -46,7 +47,7 @@ pub(crate) async fn answer(
 async fn try_answer(
     shared: &Arc<Shared>,
     name: &str,
-    module: Option<Arc<Module>>,
+    module: Result<Arc<Module>, Failure>,
     mut incoming: Incoming,
 ) -> Result<Response<Body>, Failure> {
     // With media in it, a body is most of what a request takes of the memory: it goes once it is read.
@@ -54,10 +55,7 @@ async fn try_answer(
     // What was made of it stays as large, so its room stays taken until there is an answer.
     let _room = incoming.room.take();
     let client = &incoming.client;
-    let module = match module {
-        Some(module) => module,
-        None => known(shared, client, name).await?,
-    };
+    let module = found(shared, client, module)?;
     let properties = module.contract.input().schema().get("properties");
     let takes_input = properties.is_some_and(|properties| properties.get("input").is_some());
     let mut ask = ask::read(&incoming.headers, &incoming.query, body, takes_input)?;
@@ -141,12 +139,15 @@ pub(crate) fn forbidden_fallback(asked: &Options, streaming: bool) -> Result<(),
 }
 
 /// The module of a run. Looking for one that is not there costs as much as a run.
-pub(crate) async fn known(shared: &Arc<Shared>, client: &Client, name: &str) -> Result<Arc<Module>, Failure> {
-    let found = shared.module(name).await;
-    if found.is_err() {
+pub(crate) fn found(
+    shared: &Shared,
+    client: &Client,
+    module: Result<Arc<Module>, Failure>,
+) -> Result<Arc<Module>, Failure> {
+    if module.is_err() {
         within_rate(shared, client)?;
     }
-    found
+    module
 }
 
 /// Whether the client may run once more this minute (S-29).

@@ -32,7 +32,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    fn span(&self, status: u16) -> Span {
+    fn span(&self, status: Option<u16>) -> Span {
         let Self { trace, method, path, started } = self;
         let route = route(path);
         // What a client makes up as a method must not become a name.
@@ -42,12 +42,15 @@ impl Asked {
         let name = route.map_or_else(|| verb.to_owned(), |route| format!("{verb} {route}"));
         let mut span = Span::new(trace.hex(), &trace.span, name, SpanKind::Server, since(started.elapsed()))
             .text("http.request.method", method)
-            .text("url.scheme", "http")
-            .count("http.response.status_code", u64::from(status));
+            .text("url.scheme", "http");
         if let Some(route) = route {
             span = span.text("http.route", route);
         }
-        if status >= 500 {
+        match status {
+            None => span = span.failed("cancelled".to_owned()),
+            Some(status) => span = span.count("http.response.status_code", u64::from(status)),
+        }
+        if let Some(status) = status.filter(|status| *status >= 500) {
             span = span.failed(status.to_string());
         }
         span.parent.clone_from(&trace.caller);
@@ -65,7 +68,7 @@ struct Drawn {
 
 impl Drop for Drawn {
     fn drop(&mut self) {
-        self.sink.finished(self.asked.span(self.status));
+        self.sink.finished(self.asked.span(Some(self.status)));
     }
 }
 
@@ -89,17 +92,30 @@ impl HttpBody for Drawn {
     }
 }
 
-impl Shared {
+/// A request that has no answer yet. If the client goes away before there is one, that is told: the runs below it are.
+pub(crate) struct Unanswered(Option<(Asked, Arc<dyn SpanSink>)>);
+
+impl Unanswered {
     /// Tells of an answer once all of it has gone out. Without anybody to tell, the answer stays as it is.
-    pub(crate) fn drawn(
-        &self,
-        asked: impl FnOnce() -> Asked,
-        sampled: bool,
-        response: Response<Body>,
-    ) -> Response<Body> {
-        let Some(sink) = self.config.spans.clone().filter(|_| sampled) else { return response };
+    pub(crate) fn answered(mut self, response: Response<Body>) -> Response<Body> {
+        let Some((asked, sink)) = self.0.take() else { return response };
         let status = response.status().as_u16();
-        response.map(|body| Body::new(Drawn { body, asked: asked(), status, sink }))
+        response.map(|body| Body::new(Drawn { body, asked, status, sink }))
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some((asked, sink)) = self.0.take() {
+            sink.finished(asked.span(None));
+        }
+    }
+}
+
+impl Shared {
+    /// Takes note of a request, if somebody draws it.
+    pub(crate) fn asked(&self, sampled: bool, asked: impl FnOnce() -> Asked) -> Unanswered {
+        Unanswered(self.config.spans.clone().filter(|_| sampled).map(|sink| (asked(), sink)))
     }
 
     /// Where the spans of a run belong that is a part of this work; `None` if nobody draws it.
@@ -126,7 +142,7 @@ mod tests {
                 path: operation.path.to_owned(),
                 started: Instant::now(),
             };
-            assert_eq!(asked.span(200).name, format!("{method} {}", operation.path));
+            assert_eq!(asked.span(Some(200)).name, format!("{method} {}", operation.path));
         }
     }
 }

@@ -237,7 +237,7 @@ impl Socket {
         if *self.shared.draining.borrow() {
             return Err(shutting_down(ErrorCode::ProviderUnavailable));
         }
-        let module = run::known(&self.shared, &self.client, &name).await?;
+        let module = run::found(&self.shared, &self.client, self.shared.module(&name).await)?;
         let limit = body_limit(&self.shared, &module);
         if length > limit {
             return Err(too_large("message", limit));

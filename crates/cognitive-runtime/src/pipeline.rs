@@ -207,8 +207,8 @@ async fn ask_once(
     receipt.sha256.prompt = receipt.hash(|| prompt.sha256());
     let options = &request.options;
     let judging = fuse(host, module, options);
-    let live = options.fuse && !talk.has_tools() && !prompt.wants_media;
-    watch.begin_call(module, options.strict_parse, live.then(&judging).flatten());
+    let is_live = options.fuse && !talk.has_tools() && !prompt.wants_media;
+    watch.begin_call(module, options.strict_parse, is_live.then(&judging).flatten());
     watch.event(Event::Stage("call"));
     let live = watch.fuse();
     let replied = unless_blown(pin!(talk.ask(prompt, watch, receipt)), &live).await;

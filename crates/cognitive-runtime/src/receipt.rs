@@ -67,7 +67,7 @@ pub struct Receipt {
     pub kept: bool,
     /// What exactly went in and came out; empty if nobody will read it.
     pub sha256: Hashes,
-    /// Whether somebody will: the books, or the caller.
+    /// Whether somebody will read the receipt: the books, or the caller.
     #[serde(skip)]
     pub(crate) is_read: bool,
     /// Tokens of all calls together.

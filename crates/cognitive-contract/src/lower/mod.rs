@@ -120,7 +120,7 @@ pub struct Lowered {
     pub schema: Value,
     /// Every weakened constraint.
     pub losses: Vec<Loss>,
-    /// The schema as text. Every call sends it, so it is written once.
+    /// The schema as text. Every call of a service sends it, so it is written once.
     #[serde(skip)]
     text: String,
 }

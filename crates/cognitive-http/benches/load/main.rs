@@ -105,8 +105,8 @@ async fn measure() {
     // each of its turns: while one waits for the other, the system takes memory and caches away from it.
     let mut rounds: Vec<(Load, Load)> = Vec::new();
     for _ in 0..ROUNDS {
-        let one = warm(&bare, &bare_request).await;
-        let other = warm(&cogn, &cogn_request).await;
+        let one = turn(&bare, &bare_request).await;
+        let other = turn(&cogn, &cogn_request).await;
         rounds.push((one, other));
     }
     rounds.sort_by(|a, b| (a.1.per_second / a.0.per_second).total_cmp(&(b.1.per_second / b.0.per_second)));
@@ -121,7 +121,7 @@ async fn measure() {
 }
 
 /// One turn of a server: a moment that does not count, and the time that does.
-async fn warm(server: &Server, request: &str) -> Load {
+async fn turn(server: &Server, request: &str) -> Load {
     client::load(&server.address, request, CONNECTIONS, WARMING).await;
     client::load(&server.address, request, CONNECTIONS, TIME).await
 }

@@ -133,6 +133,28 @@ async fn s_05_a_collector_gets_a_span_for_the_answer_one_for_the_run_and_one_for
     }
 }
 
+// A run whose client goes away is drawn below a request that is drawn too.
+#[tokio::test]
+async fn a_client_that_goes_before_its_answer_leaves_a_whole_tree() {
+    let (address, batch) = collector().await;
+    let script = Script::with_leave(&ANSWER, 0);
+    let (server, collected) = traced(&address, &script).await;
+    let asking = tokio::spawn(ask(&server, "application/json").send());
+    script.until_open(1).await;
+    asking.abort();
+    script.until_open(0).await;
+    collected.sent(3).await;
+    let (_, batch) = batch.await.unwrap();
+    let spans = batch["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let of_kind = |kind: u64| spans.iter().find(|span| span["kind"] == kind).unwrap();
+    let (http, run, model) = (of_kind(2), of_kind(1), of_kind(3));
+    assert_eq!((&run["parentSpanId"], &model["parentSpanId"]), (&http["spanId"], &run["spanId"]));
+    for span in [http, run, model] {
+        assert_eq!(attribute(span, "error.type"), "cancelled", "{span}");
+    }
+    assert_eq!(attribute(http, "http.response.status_code"), Value::Null);
+}
+
 #[tokio::test]
 async fn a_run_that_fails_says_how_and_a_caller_that_draws_nothing_gets_nothing() {
     let (address, batch) = collector().await;

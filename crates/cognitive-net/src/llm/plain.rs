@@ -83,7 +83,10 @@ impl Mould {
     /// not escaped, so the mark stands before a text; if it is there once and that text is the one that was read, it is
     /// the place.
     pub(crate) fn learn(&mut self, frame: &str, piece: &Piece<'_>) {
-        let Some((before, text)) = frame.split_once(MARK) else { return };
+        let Some((before, text)) = frame.split_once(MARK).filter(|(before, _)| before.ends_with(DELTA))
+        else {
+            return;
+        };
         let Some((said, after)) = end_of_string(text).and_then(|end| text.split_at_checked(end)) else {
             return;
         };
@@ -105,6 +108,8 @@ impl Mould {
     }
 }
 
+/// What stands before the mark in a frame whose delta is a text and nothing else.
+const DELTA: &str = r#""delta":{"#;
 /// What stands before the text of a frame.
 const MARK: &str = r#""content":""#;
 
@@ -249,6 +254,7 @@ mod tests {
             r#"{"id":{"content":"a"},"choices":[{"delta":{"content":"a"}}]}"#,
             r#"{"choices":[{"delta":{"content":"a"}}],"id":{"content":"b"}}"#,
             r#"{"id":{"content":"b"},"choices":[{"delta":{"content": "a"}}]}"#,
+            r#"{"id":{"content":"a"},"choices":[{"delta":{"content": "a"}}]}"#,
         ] {
             let mut mould = Mould::default();
             mould.learn(other, &piece(other).unwrap());

@@ -25,35 +25,37 @@ pub(crate) type Unsent = TrySendError<Request<Segments>>;
 /// A connection.
 pub(crate) struct Line {
     sender: SendRequest<Segments>,
-    connection: Connection<Box<dyn Carrier>, Segments>,
-    is_over: bool,
+    /// Gone when it is over. Only then does a request that it never looked at come back: see `send`.
+    connection: Option<Connection<Box<dyn Carrier>, Segments>>,
 }
 
 impl Line {
     /// Speaks HTTP over what carries bytes.
     pub(crate) async fn over(carrier: Box<dyn Carrier>) -> hyper::Result<Self> {
         let (sender, connection) = handshake(carrier).await?;
-        Ok(Self { sender, connection, is_over: false })
+        Ok(Self { sender, connection: Some(connection) })
     }
 
     /// Whether it takes a request now. Sees whether the other side has hung up since it was used last.
     pub(crate) fn is_free(&mut self) -> bool {
         self.drive(&mut Context::from_waker(Waker::noop()));
-        !self.is_over && self.sender.is_ready()
+        self.connection.is_some() && self.sender.is_ready()
     }
 
     /// Lets the connection read and write what it can. What goes wrong is told to whoever waits for an answer.
     fn drive(&mut self, context: &mut Context<'_>) {
-        self.is_over = self.is_over || Pin::new(&mut self.connection).poll(context).is_ready();
+        if self.connection.as_mut().is_some_and(|connection| Pin::new(connection).poll(context).is_ready()) {
+            self.connection = None;
+        }
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its answer. A connection that ends before it looked at the request has to
+    /// be dropped, because that is what hands the request back.
     pub(crate) async fn send(&mut self, request: Request<Segments>) -> Result<Response<Incoming>, Unsent> {
         let mut answer = pin!(self.sender.try_send_request(request));
         std::future::poll_fn(|context| {
             self.drive(context);
-            // Only the connection brings an answer, and it has just been driven: nobody else has to wake this task.
-            answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            answer.as_mut().poll(context)
         })
         .await
     }
@@ -72,7 +74,8 @@ impl Line {
     }
 }
 
-/// What has arrived of a body. Trailers are left out.
+/// What has arrived of a body. Trailers are left out. Only the connection brings bytes, and it wakes whoever drives it, so
+/// the body need not wake anybody.
 fn arrived(body: &mut Incoming) -> Poll<hyper::Result<Option<Bytes>>> {
     let mut nobody = Context::from_waker(Waker::noop());
     loop {

@@ -8,7 +8,7 @@ mod line;
 use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -24,6 +24,7 @@ use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
+use tokio::time::timeout;
 
 use self::dial::Dialer;
 use self::line::Line;
@@ -35,6 +36,8 @@ use crate::llm::segments::Segments;
 pub(crate) const LONGEST_BODY: usize = 16 * 1024 * 1024;
 /// How much of an error is read; what matters stands at its beginning.
 const LONGEST_ERROR: usize = 64 * 1024;
+/// How long the rest of an error is waited for.
+const STALLED: Duration = Duration::from_secs(2);
 /// Redirects within the same place, such as to a path with a slash at its end.
 const REDIRECTS: usize = 3;
 /// How long an unused connection is kept; most services hang up sooner.
@@ -65,7 +68,7 @@ pub(crate) struct Service {
 }
 
 /// Something that can be asked at a service: an address and what goes with every request.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Place {
     url: Url,
     uri: Uri,
@@ -176,24 +179,27 @@ impl Service {
     /// A connection that is free.
     fn unused(&self) -> Option<Box<Line>> {
         loop {
-            let (mut line, since) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop_back()?;
+            let (mut line, since) = self.idle().pop_back()?;
             if since.elapsed() < IDLE && line.is_free() {
                 return Some(line);
             }
         }
     }
 
+    /// The connections that nobody uses, without those that have waited too long. Nobody looks at them meanwhile: what the
+    /// other side has closed takes up a socket until then.
+    fn idle(&self) -> MutexGuard<'_, VecDeque<(Box<Line>, Instant)>> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let too_many = idle.len().saturating_sub(MOST_IDLE);
+        let too_old = idle.iter().take_while(|(_, since)| since.elapsed() >= IDLE).count();
+        idle.drain(..too_many.max(too_old));
+        idle
+    }
+
     /// Takes a connection back, if it can be used again.
     fn take_back(&self, mut line: Box<Line>) {
-        if !line.is_free() {
-            return;
-        }
-        let now = Instant::now();
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.push_back((line, now));
-        let too_old = |(_, since): &(Box<Line>, Instant)| now.duration_since(*since) >= IDLE;
-        while idle.len() > MOST_IDLE || idle.front().is_some_and(too_old) {
-            idle.pop_front();
+        if line.is_free() {
+            self.idle().push_back((line, Instant::now()));
         }
     }
 }
@@ -236,10 +242,10 @@ impl Answer<'_> {
         }
     }
 
-    /// The beginning of an error's body. A body that breaks off or never ends still says what it said.
+    /// The beginning of an error's body. A body that breaks off, stops or never ends still says what it said.
     pub(crate) async fn beginning(mut self) -> Vec<u8> {
         let mut body = Vec::new();
-        while let Ok(Some(bytes)) = self.next(usize::MAX).await {
+        while let Ok(Ok(Some(bytes))) = timeout(STALLED, self.next(usize::MAX)).await {
             body.extend_from_slice(&bytes);
             if body.len() >= LONGEST_ERROR {
                 body.truncate(LONGEST_ERROR);
@@ -247,6 +253,13 @@ impl Answer<'_> {
             }
         }
         body
+    }
+}
+
+/// An address may hold a key.
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").field("host", &self.url.host_str()).finish_non_exhaustive()
     }
 }
 

@@ -153,6 +153,59 @@ fn a_connection_that_the_service_closed_is_not_used_again() {
     });
 }
 
+/// A connection over a pipe, and its other end.
+async fn pipe() -> (Line, tokio::io::DuplexStream) {
+    let (here, there) = tokio::io::duplex(1 << 16);
+    (Line::over(Box::new(hyper_util::rt::TokioIo::new(here))).await.unwrap(), there)
+}
+
+fn request() -> Request<Segments> {
+    Request::new(Segments::default())
+}
+
+// The other side may hang up between the look whether a connection is free and its use.
+#[test]
+fn a_request_on_a_connection_that_just_ended_comes_back() {
+    run(async {
+        let (mut line, mut there) = pipe().await;
+        let serve = async {
+            let mut seen = [0; 1_024];
+            assert!(there.read(&mut seen).await.unwrap() > 0);
+            there.write_all(ANSWER).await.unwrap();
+        };
+        let ask = async {
+            let mut body = line.send(request()).await.unwrap().into_body();
+            while line.next(&mut body).await.unwrap().is_some() {}
+        };
+        tokio::join!(serve, ask);
+        assert!(line.is_free());
+        drop(there);
+        let mut refusal = line.send(request()).await.unwrap_err();
+        assert!(refusal.take_message().is_some(), "nothing of it was sent");
+        assert!(!line.is_free());
+    });
+}
+
+#[test]
+fn an_error_whose_body_stalls_says_what_it_said() {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let (listener, address) = listener().await;
+        let base = Url::parse(&format!("http://{address}/")).unwrap();
+        let service = Service::new(&base, Proxies::None).unwrap();
+        let place = service.place(&base, &HeaderMap::new()).unwrap();
+        let serve = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            head(&mut stream).await;
+            stream.write_all(b"HTTP/1.1 429 Slow\r\ncontent-length: 99\r\n\r\nslow down").await.unwrap();
+            stream
+        };
+        let (answered, _open) = tokio::join!(service.ask(Method::GET, &place, Segments::default()), serve);
+        assert_eq!(answered.unwrap().beginning().await, b"slow down");
+    });
+}
+
 #[test]
 fn an_answer_that_is_dropped_takes_its_connection_along() {
     run(async {

@@ -28,12 +28,11 @@ pub(crate) fn stands_alone(module: &Module) -> bool {
 
 /// What a module is made of; `None` if it stands alone.
 pub(crate) fn composition(module: &Module) -> Result<Option<Composition>, Failure> {
-    let directives = directives(&module.prompt);
-    let declared = module.manifest.composition.as_ref();
-    if declared.is_none() && directives.calls.is_empty() {
+    if stands_alone(module) {
         return Ok(None);
     }
-    let file = declared.cloned().unwrap_or_default();
+    let directives = directives(&module.prompt);
+    let file = module.manifest.composition.clone().unwrap_or_default();
     match Plan::compile(&file, &directives.calls) {
         Ok(Compiled { plan, .. }) => Ok(Some(Composition { plan, directives })),
         Err(faults) => {

@@ -50,7 +50,7 @@ impl Call {
     }
 }
 
-/// Nobody leaves a call half changed, also not by a panic: at worst less of it was scanned.
+/// A panic ends the run, so nobody asks a call any more that one has left half scanned.
 fn lock(call: &Mutex<Call>) -> MutexGuard<'_, Call> {
     call.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -236,8 +236,8 @@ impl EventSink for Watch<'_, '_> {
 /// Tells when a call is of no use any more.
 pub(crate) struct LiveFuse(Option<Arc<Mutex<Call>>>);
 
-/// Waits for a future until the fuse blows. `None` drops the future, and with it the connection; a future that is done
-/// in the same moment counts, because nothing is saved by throwing its result away.
+/// Waits for a future until the fuse blows. After `None` the caller drops the future, and with it the
+/// connection; a future that is done in the same moment counts, because nothing is saved by throwing its result away.
 pub(crate) async fn unless_blown<F: Future>(mut future: Pin<&mut F>, fuse: &LiveFuse) -> Option<F::Output> {
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),

@@ -145,7 +145,7 @@ fn instructions(
         text
     };
     let fixed = values.results.is_empty() && !module.prompt.contains('$');
-    if fixed && *policies == module.manifest.policies && module.prompt.len() <= LONGEST {
+    if fixed && *policies == module.manifest.policies {
         return Ok((module.instructions(|| finish(module.prompt.clone())), Rendered::default()));
     }
     let mut rendered = render_found(&module.prompt, found, values).ok_or_else(endless)?;

@@ -112,8 +112,14 @@ fn comp_090_s_05_children_inherit_policies_trace_and_pay_into_one_account() {
             "{instructions}"
         );
     }
+    // What a module is told alone is not what it is told below a stricter one, in whichever order they run.
+    for (module, told) in [("leaf", false), ("main", true), ("leaf", false)] {
+        world.run(module, json!({}));
+        let last = world.of("leaf").pop().unwrap().instructions;
+        assert_eq!(last.contains("using the network"), told, "{module}: {last}");
+    }
     assert_eq!(envelope["usage"], json!({ "input_tokens": 20, "output_tokens": 4, "total_tokens": 24 }));
-    let records = world.records();
+    let records = &world.records()[..3];
     assert_eq!(records.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["leaf", "mid", "main"]);
     assert!(records.iter().all(|(_, trace)| envelope["meta"]["trace_id"] == trace.as_str()));
 }

@@ -340,7 +340,7 @@ impl World {
         self.seen.lock().unwrap().records.clone()
     }
 
-    fn of(&self, name: &str) -> Vec<ModelCall> {
+    pub fn of(&self, name: &str) -> Vec<ModelCall> {
         let seen = self.seen.lock().unwrap();
         seen.calls.iter().filter(|(who, _)| who == name).map(|(_, call)| call.clone()).collect()
     }
