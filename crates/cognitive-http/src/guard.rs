@@ -18,6 +18,7 @@ use crate::answer;
 use crate::app::Shared;
 use crate::config::{AccessRecord, ApiKey};
 use crate::names;
+use crate::routes;
 use crate::spans::Asked;
 use crate::trace::Trace;
 
@@ -37,7 +38,7 @@ const NOBODY: &str = "local";
 const SHOWN: &str = "cogn.bearer.";
 
 /// Checks a request before it reaches its route, and completes the answer after it.
-pub(crate) async fn guard(shared: Arc<Shared>, mut routes: Router, mut request: Request) -> Response<Body> {
+pub(crate) async fn guard(shared: Arc<Shared>, mut table: Router, mut request: Request) -> Response<Body> {
     let started = Instant::now();
     let trace = Arc::new(Trace::of(request.headers()));
     let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
@@ -52,18 +53,22 @@ pub(crate) async fn guard(shared: Arc<Shared>, mut routes: Router, mut request: 
     let (client, mut response) = match admit(&shared, &request, address) {
         Ok(name) => {
             let owner = if shared.config.keys.is_empty() { NOBODY.to_owned() } else { name.clone() };
-            let client = Client { name: name.clone(), owner, trace: Arc::clone(&trace) };
-            request.extensions_mut().insert(Arc::new(client));
-            let response = if method == Method::OPTIONS && origin.is_some() {
-                preflight()
-            } else {
-                // A panic takes this answer, not the connection: what it held is dropped and never seen again.
-                match AssertUnwindSafe(routes.call(request)).catch_unwind().await {
-                    Ok(Ok(response)) => response,
-                    Err(_) => fault(),
+            let client = Arc::new(Client { name: name.clone(), owner, trace: Arc::clone(&trace) });
+            let usual = routes::usual_run(&request).map(str::to_owned);
+            let answered = async {
+                match usual {
+                    Some(module) => routes::run_module(&shared, client, &module, request).await,
+                    None if method == Method::OPTIONS && origin.is_some() => preflight(),
+                    None => {
+                        request.extensions_mut().insert(client);
+                        let Ok(response) = table.call(request).await;
+                        response
+                    }
                 }
             };
-            (name, response)
+            // A panic takes this answer, not the connection: what it held is dropped and never seen again.
+            let response = AssertUnwindSafe(answered).catch_unwind().await;
+            (name, response.unwrap_or_else(|_| fault()))
         }
         Err(refusal) => (address.map_or_else(String::new, |address| address.to_string()), *refusal),
     };

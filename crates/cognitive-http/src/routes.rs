@@ -101,10 +101,28 @@ async fn run_named(
     Name(module): Name,
     request: Request,
 ) -> Response<Body> {
-    let found = shared.module(&module).await;
-    let limit = limit_for(&shared, found.as_deref().ok());
-    match incoming(&shared, client, request, limit).await {
-        Ok(incoming) => run::answer(&shared, &module, found, incoming).await,
+    run_module(&shared, client, &module, request).await
+}
+
+/// The module of a request that asks for a run in the usual way. Runs are what the server is for, so the guard hands them
+/// over without asking the table; whatever is not quite usual, such as a name in other characters, goes through it.
+pub(crate) fn usual_run(request: &Request) -> Option<&str> {
+    let name = request.uri().path().strip_prefix("/api/run/").filter(|_| request.method() == Method::POST)?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (!name.is_empty() && name.bytes().all(plain)).then_some(name)
+}
+
+/// Runs a module.
+pub(crate) async fn run_module(
+    shared: &Arc<Shared>,
+    client: Arc<Client>,
+    module: &str,
+    request: Request,
+) -> Response<Body> {
+    let found = shared.module(module).await;
+    let limit = limit_for(shared, found.as_deref().ok());
+    match incoming(shared, client, request, limit).await {
+        Ok(incoming) => run::answer(shared, module, found, incoming).await,
         Err(refusal) => *refusal,
     }
 }
@@ -327,6 +345,29 @@ async fn unknown_method(method: Method, uri: axum::http::Uri) -> Response<Body> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_quite_a_usual_run_goes_through_the_table() {
+        let asks = |method: &str, uri: &str| {
+            let request = Request::builder().method(method).uri(uri).body(Body::empty()).unwrap();
+            usual_run(&request).map(str::to_owned)
+        };
+        assert_eq!(asks("POST", "/api/run/a-b_C1").as_deref(), Some("a-b_C1"));
+        assert_eq!(asks("POST", "http://h/api/run/a?response_mode=sync").as_deref(), Some("a"));
+        for (method, uri) in [
+            ("GET", "/api/run/a"),
+            ("OPTIONS", "/api/run/a"),
+            ("POST", "/api/run/"),
+            ("POST", "/api/run/a/"),
+            ("POST", "/api/run/a/b"),
+            ("POST", "/api/run/a%20b"),
+            ("POST", "/api/run/%61"),
+            ("POST", "/api/running/a"),
+            ("POST", "/v1/modules/a/execute"),
+        ] {
+            assert_eq!(asks(method, uri), None, "{method} {uri}");
+        }
+    }
 
     #[test]
     fn a_path_is_told_by_its_route() {
