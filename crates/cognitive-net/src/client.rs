@@ -107,7 +107,7 @@ fn redirect_file(attempt: Attempt<'_>) -> Action {
     attempt.follow()
 }
 
-fn same_place(from: &Url, to: &Url) -> bool {
+pub(crate) fn same_place(from: &Url, to: &Url) -> bool {
     from.origin() == to.origin()
 }
 

@@ -28,7 +28,7 @@ use tokio::time::timeout;
 
 use self::dial::Dialer;
 use self::line::Line;
-use crate::client::AGENT;
+use crate::client::{AGENT, same_place};
 use crate::config::Proxies;
 use crate::llm::segments::Segments;
 
@@ -271,10 +271,6 @@ impl fmt::Debug for Service {
 
 fn unusable() -> ProviderError {
     ProviderError::Misconfigured("the address cannot be asked".to_owned())
-}
-
-fn same_place(from: &Url, to: &Url) -> bool {
-    from.origin() == to.origin()
 }
 
 /// The value of `Host`: with a port where it is not the usual one.

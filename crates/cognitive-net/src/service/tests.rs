@@ -10,15 +10,6 @@ fn service(base: &str) -> Service {
 }
 
 #[test]
-fn a_place_is_scheme_host_and_port() {
-    let url = |text: &str| Url::parse(text).unwrap();
-    assert!(same_place(&url("https://a/x"), &url("https://a:443/y")));
-    for other in ["http://a/x", "https://b/x", "https://a:444/x", "https://a.b/x"] {
-        assert!(!same_place(&url("https://a/x"), &url(other)), "{other}");
-    }
-}
-
-#[test]
 fn a_request_names_its_path_and_its_host() {
     for (url, uri, host) in [
         ("http://a:80/v1/x?k=1#part", "/v1/x?k=1", "a"),
