@@ -62,8 +62,9 @@ fn long_strings(text: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the string ends that begins here, and whether it is plain.
-fn end_of_string(text: &[u8], start: usize) -> Option<(usize, bool)> {
+/// Where the string of JSON ends whose inside begins here, and whether it is plain.
+#[must_use]
+pub fn end_of_string(text: &[u8], start: usize) -> Option<(usize, bool)> {
     let rest = text.get(start..)?;
     let is_short = rest.iter().take(HEAD).any(|byte| is_special(*byte));
     let blocks = rest.chunks_exact(BLOCK).take_while(|block| !is_short && is_plain(block));

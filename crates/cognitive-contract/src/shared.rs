@@ -5,8 +5,6 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
-
 /// A text and its form in JSON. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct SharedText(Arc<Both>);
@@ -21,7 +19,8 @@ impl SharedText {
     /// The text as a string of JSON, quotes included.
     #[must_use]
     pub fn json(&self) -> &str {
-        self.0.json.get_or_init(|| Value::from(self.0.text.as_str()).to_string())
+        // A text can always be written.
+        self.0.json.get_or_init(|| serde_json::to_string(&self.0.text).unwrap_or_default())
     }
 
     /// The same text with more behind it.

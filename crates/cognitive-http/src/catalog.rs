@@ -90,8 +90,7 @@ impl Shared {
     /// A module by its name. A path, which the command line takes as well, is none: a caller from outside has no
     /// business with other folders.
     pub(crate) async fn module(self: &Arc<Self>, name: &str) -> Result<Arc<Module>, Failure> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        if name.is_empty() || name.len() > 128 || !name.bytes().all(plain) {
+        if !is_name(name) {
             return Err(no_module(name));
         }
         if self.catalog.with_seen(|seen| seen.contains(name)) {
@@ -111,6 +110,12 @@ impl Shared {
         });
         Ok(found)
     }
+}
+
+/// Whether a module can be called so.
+pub(crate) fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    !name.is_empty() && name.len() <= 128 && name.bytes().all(plain)
 }
 
 /// There is no module by this name, which is repeated only in part.

@@ -18,7 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::{Shared, shutting_down};
 use crate::ask::Query;
-use crate::catalog::no_module;
+use crate::catalog::{is_name, no_module};
 use crate::guard::{Client, guard};
 use crate::run::Incoming;
 use crate::{answer, files, openapi, pages, run, uploads, websocket};
@@ -108,8 +108,7 @@ async fn run_named(
 /// over without asking the table; whatever is not quite usual, such as a name in other characters, goes through it.
 pub(crate) fn usual_run(request: &Request) -> Option<&str> {
     let name = request.uri().path().strip_prefix("/api/run/").filter(|_| request.method() == Method::POST)?;
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    (!name.is_empty() && name.bytes().all(plain)).then_some(name)
+    is_name(name).then_some(name)
 }
 
 /// Runs a module.

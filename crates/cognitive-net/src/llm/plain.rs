@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use cognitive_contract::long;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -87,9 +88,8 @@ impl Mould {
         else {
             return;
         };
-        let Some((said, after)) = end_of_string(text).and_then(|end| text.split_at_checked(end)) else {
-            return;
-        };
+        let end = long::end_of_string(text.as_bytes(), 0);
+        let Some((said, after)) = end.and_then(|(end, _)| text.split_at_checked(end)) else { return };
         let is_it =
             !said.is_empty() && inside(said).as_deref() == Some(&*piece.text) && !after.contains(MARK);
         if is_it && piece.finish.is_none() {
@@ -113,26 +113,16 @@ const DELTA: &str = r#""delta":{"#;
 /// What stands before the text of a frame.
 const MARK: &str = r#""content":""#;
 
-/// Where the string ends whose inside begins here.
-fn end_of_string(inside: &str) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        at += memchr::memchr2(b'"', b'\\', inside.as_bytes().get(at..)?)?;
-        if inside.as_bytes().get(at) == Some(&b'"') {
-            return Some(at);
-        }
-        at += 2;
-    }
-}
-
 /// What the inside of a string of JSON says; `None` if it is none, and for what is rare and left to the parser.
 fn inside(text: &str) -> Option<Cow<'_, str>> {
+    if long::is_plain(text.as_bytes()) {
+        return Some(text.into());
+    }
     if text.bytes().any(|byte| byte.is_ascii_control()) {
         return None;
     }
-    let Some(first) = memchr::memchr2(b'"', b'\\', text.as_bytes()) else { return Some(text.into()) };
-    let (mut said, mut rest, mut at) = (String::with_capacity(text.len()), text, Some(first));
-    while let Some(place) = at {
+    let (mut said, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(place) = memchr::memchr2(b'"', b'\\', rest.as_bytes()) {
         let (before, escape) = rest.split_at_checked(place)?;
         said.push_str(before);
         let (letter, after) = escape.strip_prefix('\\').and_then(|escape| escape.split_at_checked(1))?;
@@ -145,7 +135,6 @@ fn inside(text: &str) -> Option<Cow<'_, str>> {
             _ => return None,
         });
         rest = after;
-        at = memchr::memchr2(b'"', b'\\', rest.as_bytes());
     }
     said.push_str(rest);
     Some(said.into())

@@ -179,8 +179,8 @@ impl Service {
     /// A connection that is free.
     fn unused(&self) -> Option<Box<Line>> {
         loop {
-            let (mut line, since) = self.idle().pop_back()?;
-            if since.elapsed() < IDLE && line.is_free() {
+            let (mut line, _) = self.idle().pop_back()?;
+            if line.is_free() {
                 return Some(line);
             }
         }
