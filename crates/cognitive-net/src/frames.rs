@@ -49,16 +49,18 @@ pub(crate) enum Frames {
 impl Frames {
     /// A decoder for a body with this content type, whose events may be so many bytes long.
     pub(crate) fn new(content_type: &str, asked: Shape, longest: usize) -> Result<Self, Unreadable> {
-        let kind = content_type.to_ascii_lowercase();
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        if kind.contains("html") {
+        let kind = content_type.split(';').next().unwrap_or_default().trim();
+        let is = |name: &str| kind.eq_ignore_ascii_case(name);
+        Ok(if is("text/event-stream") {
+            Self::Events(Sse::new(longest))
+        } else if is("application/x-ndjson") || is("application/jsonl") {
+            Self::Lines(Lines::new(longest))
+        } else if is("application/json") && asked == Shape::Lines {
+            Self::Whole(Vec::new())
+        } else if kind.to_ascii_lowercase().contains("html") {
             return Err(Unreadable::Page);
-        }
-        Ok(match (kind, asked) {
-            ("text/event-stream", _) => Self::Events(Sse::new(longest)),
-            ("application/x-ndjson" | "application/jsonl", _) => Self::Lines(Lines::new(longest)),
-            ("application/json", Shape::Lines) => Self::Whole(Vec::new()),
-            _ => Self::Undecided(asked, longest),
+        } else {
+            Self::Undecided(asked, longest)
         })
     }
 

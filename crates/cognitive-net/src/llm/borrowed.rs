@@ -2,7 +2,7 @@
 //! sends again. `segments` makes text of it in one pass. Knows no service and reads nothing.
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// A value of a body.
 #[derive(Debug, Clone)]
@@ -13,8 +13,12 @@ pub(crate) enum Node<'a> {
     Borrowed(&'a Value),
     /// JSON that is text already.
     Json(&'a str),
-    /// Anything small, or made for this body.
-    Value(Value),
+    /// Yes or no.
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// Anything else that was made for this body. In a box, because it is large and rare, and most nodes are neither.
+    Value(Box<Value>),
     /// A medium: what stands before its base64 in the same text, and the base64, which is written without a copy.
     Base64 { before: String, data: &'a Bytes },
     /// A list.
@@ -50,24 +54,25 @@ impl<'a> From<&'a Value> for Node<'a> {
 
 impl From<Value> for Node<'_> {
     fn from(value: Value) -> Self {
-        Self::Value(value)
+        Self::Value(Box::new(value))
     }
 }
 
 impl From<bool> for Node<'_> {
     fn from(value: bool) -> Self {
-        Self::Value(value.into())
+        Self::Bool(value)
     }
 }
 
 impl From<u64> for Node<'_> {
     fn from(value: u64) -> Self {
-        Self::Value(value.into())
+        Self::Number(value.into())
     }
 }
 
 impl From<f64> for Node<'_> {
+    /// What is not a number is null, as everywhere in JSON.
     fn from(value: f64) -> Self {
-        Self::Value(value.into())
+        Number::from_f64(value).map_or(Self::Json("null"), Self::Number)
     }
 }

@@ -73,7 +73,7 @@ fn label(medium: &MediaPart) -> Node<'static> {
         Category::Video => "Video",
         Category::Document => "Document",
     };
-    Node::Value(Value::String(format!("{kind} {}:", medium.index)))
+    Value::String(format!("{kind} {}:", medium.index)).into()
 }
 
 /// The bytes of a medium.

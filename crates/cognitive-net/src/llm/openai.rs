@@ -168,7 +168,7 @@ impl Wire for OpenAi {
             return true;
         }
         let Some(piece) = plain::piece(frame) else { return false };
-        reading.mould.learn(frame, &piece);
+        reading.mould.learn(&piece);
         match piece.finish.filter(|reason| !reason.is_empty()).map(finish) {
             Some(Err(_complaint)) => return false,
             Some(Ok(finish)) => reading.finish = Some(finish),

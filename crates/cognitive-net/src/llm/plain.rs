@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use cognitive_contract::long;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 
 /// A frame with one piece of text. A member that is not named here, or is of another kind, makes it another frame.
 #[derive(Debug, Deserialize)]
@@ -36,8 +36,7 @@ struct Plain<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Choice<'a> {
-    #[serde(borrow)]
-    delta: Delta<'a>,
+    delta: Delta,
     #[serde(default, rename = "index")]
     _index: IgnoredAny,
     #[serde(default, rename = "logprobs")]
@@ -48,13 +47,18 @@ struct Choice<'a> {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Delta<'a> {
-    #[serde(borrow, default)]
-    content: Cow<'a, str>,
+struct Delta {
+    /// Only whether there is any: where it stands in the frame is of use too, and found without the parser.
+    #[serde(default, deserialize_with = "present")]
+    content: bool,
     #[serde(default, rename = "role")]
     _role: IgnoredAny,
     #[serde(default, rename = "refusal")]
     _no_refusal: (),
+}
+
+fn present<'de, D: Deserializer<'de>>(source: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(source).map(|_| true)
 }
 
 /// What a plain frame says.
@@ -66,6 +70,33 @@ pub(crate) struct Piece<'a> {
     pub(crate) text: Cow<'a, str>,
     /// Why the model stopped, where it did.
     pub(crate) finish: Option<&'a str>,
+    place: Place<'a>,
+}
+
+/// Where the text stands in a frame: what is before it, up to its quote, how it is written, and what is after it.
+#[derive(Debug, PartialEq, Eq, Default)]
+struct Place<'a> {
+    before: &'a str,
+    written: &'a str,
+    after: &'a str,
+}
+
+impl<'a> Place<'a> {
+    /// A string of JSON holds no quote that is not escaped, so the mark is the name of a member. If it is there once, that is
+    /// the member.
+    fn find(frame: &'a str) -> Option<Self> {
+        let (_, rest) = frame.split_once(MARK).filter(|(_, rest)| !rest.contains(MARK))?;
+        let text = rest.trim_start().strip_prefix('"')?;
+        let (end, _) = long::end_of_string(text.as_bytes(), 0)?;
+        let (written, after) = text.split_at_checked(end)?;
+        Some(Self { before: frame.get(..frame.len() - text.len())?, written, after })
+    }
+
+    /// What is written there. What is rare is left to the parser.
+    fn text(&self, frame: &str) -> Option<Cow<'a, str>> {
+        let quoted = || frame.get(self.before.len() - 1..frame.len() - self.after.len() + 1);
+        inside(self.written).or_else(|| serde_json::from_str(quoted()?).ok().map(Cow::Owned))
+    }
 }
 
 /// What stands around the text in the frames of one answer. Most of them differ in nothing else, and then only the text has
@@ -80,22 +111,11 @@ pub(crate) struct Mould {
 }
 
 impl Mould {
-    /// Learns from a frame that was read as a plain one what the next may look like. A string of JSON holds no quote that is
-    /// not escaped, so the mark stands before a text; if it is there once and that text is the one that was read, it is
-    /// the place.
-    pub(crate) fn learn(&mut self, frame: &str, piece: &Piece<'_>) {
-        let Some((before, text)) = frame.split_once(MARK).filter(|(before, _)| before.ends_with(DELTA))
-        else {
-            return;
-        };
-        let end = long::end_of_string(text.as_bytes(), 0);
-        let Some((said, after)) = end.and_then(|(end, _)| text.split_at_checked(end)) else { return };
-        let is_it =
-            !said.is_empty() && inside(said).as_deref() == Some(&*piece.text) && !after.contains(MARK);
-        if is_it && piece.finish.is_none() {
-            self.before.clear();
-            self.before.extend([before, MARK]);
-            after.clone_into(&mut self.after);
+    /// Learns from a frame that was read as a plain one what the next may look like.
+    pub(crate) fn learn(&mut self, piece: &Piece<'_>) {
+        if piece.finish.is_none() && !piece.place.written.is_empty() {
+            piece.place.before.clone_into(&mut self.before);
+            piece.place.after.clone_into(&mut self.after);
         }
     }
 
@@ -108,10 +128,8 @@ impl Mould {
     }
 }
 
-/// What stands before the mark in a frame whose delta is a text and nothing else.
-const DELTA: &str = r#""delta":{"#;
 /// What stands before the text of a frame.
-const MARK: &str = r#""content":""#;
+const MARK: &str = r#""content":"#;
 
 /// What the inside of a string of JSON says; `None` if it is none, and for what is rare and left to the parser.
 fn inside(text: &str) -> Option<Cow<'_, str>> {
@@ -144,8 +162,14 @@ fn inside(text: &str) -> Option<Cow<'_, str>> {
 pub(crate) fn piece(frame: &str) -> Option<Piece<'_>> {
     let Plain { model, choices: [choice], object, .. } = serde_json::from_str(frame).ok()?;
     // A complaint can come as an object of that name.
-    let is_plain = object != Some("error");
-    is_plain.then_some(Piece { model, text: choice.delta.content, finish: choice.finish_reason })
+    if object == Some("error") {
+        return None;
+    }
+    if !choice.delta.content {
+        return Some(Piece { model, text: "".into(), finish: choice.finish_reason, place: Place::default() });
+    }
+    let place = Place::find(frame)?;
+    Some(Piece { model, text: place.text(frame)?, finish: choice.finish_reason, place })
 }
 
 #[cfg(test)]
@@ -163,10 +187,15 @@ mod tests {
         let frame = r#"{"id":"c-1","object":"chat.completion.chunk","created":1,"model":"gpt","system_fingerprint":null,
             "choices":[{"index":0,"delta":{"role":"assistant","content":"a \"b\"","refusal":null},"logprobs":null,
             "finish_reason":null}],"usage":null}"#;
-        let Piece { model, text, finish } = piece(frame).unwrap();
+        let Piece { model, text, finish, place } = piece(frame).unwrap();
         assert_eq!((model, &*text, finish), (Some("gpt"), "a \"b\"", None));
+        assert_eq!(format!("{}{}{}", place.before, place.written, place.after), frame);
+        let rare = frame.replace("content\":\"a", "content\" :  \"\\u00e9\\r");
+        assert_eq!(piece(&rare), None, "a member that is written in another way");
+        let rare = frame.replace("content\":\"a", "content\":  \"\\u00e9\\r");
+        assert_eq!(piece(&rare).unwrap().text, "é\r \"b\"");
         let last = piece(r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#).unwrap();
-        assert_eq!(last, Piece { model: None, text: "".into(), finish: Some("stop") });
+        assert_eq!((last.model, &*last.text, last.finish), (None, "", Some("stop")));
     }
 
     /// What a reader makes of a frame: the text, the model, the end.
@@ -213,7 +242,7 @@ mod tests {
         let mut mould = Mould::default();
         let first = frame("plain", "");
         assert_eq!(mould.text(&first), None, "nothing is known yet");
-        mould.learn(&first, &piece(&first).unwrap());
+        mould.learn(&piece(&first).unwrap());
         for text in ["", "a", "\"", "\\", "a\n\t\"b\" é👍\\", "\"},\"finish_reason\":null}]}"] {
             let next = frame(text, "");
             assert_eq!(mould.text(&next).as_deref(), Some(text), "{next}");
@@ -233,21 +262,27 @@ mod tests {
         ] {
             assert_eq!(mould.text(other), None, "{other}");
         }
-        mould.learn(last, &piece(last).unwrap());
+        mould.learn(&piece(last).unwrap());
         assert_eq!(mould.text(last), None, "the last frame is no mould");
         let (escaped, mut mould) = (frame("\"quoted\" \\", ""), Mould::default());
-        mould.learn(&escaped, &piece(&escaped).unwrap());
+        mould.learn(&piece(&escaped).unwrap());
         assert_eq!(mould.text(&frame("next", "")).as_deref(), Some("next"), "a mould of a text with escapes");
-        // Another text under the same name, before the one that counts or behind it.
+        // Spaces stand where the frame has them.
+        let (spaced, mut mould) =
+            (r#"{"choices":[{"delta":{"role":"assistant","content": "a"}}]}"#, Mould::default());
+        mould.learn(&piece(spaced).unwrap());
+        assert_eq!(mould.text(&spaced.replace("\"a\"", "\"next\"")).as_deref(), Some("next"));
+        assert_eq!(mould.text(&spaced.replace("t\": ", "t\":")), None);
+    }
+
+    #[test]
+    fn a_frame_with_two_members_of_that_name_is_left_to_the_parser() {
         for other in [
             r#"{"id":{"content":"a"},"choices":[{"delta":{"content":"a"}}]}"#,
             r#"{"choices":[{"delta":{"content":"a"}}],"id":{"content":"b"}}"#,
             r#"{"id":{"content":"b"},"choices":[{"delta":{"content": "a"}}]}"#,
-            r#"{"id":{"content":"a"},"choices":[{"delta":{"content": "a"}}]}"#,
         ] {
-            let mut mould = Mould::default();
-            mould.learn(other, &piece(other).unwrap());
-            assert_eq!(mould.text(other), None, "{other}");
+            assert_eq!(piece(other), None, "{other}");
         }
     }
 

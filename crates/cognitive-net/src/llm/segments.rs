@@ -18,22 +18,33 @@ const USUAL_LENGTH: usize = 4 * 1024;
 /// A body in pieces. The default is a request without one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Segments {
-    left: VecDeque<Bytes>,
+    /// The first piece, which is all of a body without media.
+    first: Bytes,
+    rest: VecDeque<Bytes>,
 }
 
 impl Segments {
     /// Writes a body. What is not media is one piece.
     pub(crate) fn of(body: &Node<'_>) -> Self {
-        let mut writer = Writer { done: VecDeque::with_capacity(1), text: Vec::with_capacity(USUAL_LENGTH) };
+        let mut writer = Writer { done: VecDeque::new(), text: Vec::with_capacity(USUAL_LENGTH) };
         writer.write(body);
-        writer.cut();
-        Self { left: writer.done }
+        let last = Bytes::from(writer.text);
+        let Some(first) = writer.done.pop_front() else {
+            return Self { first: last, rest: VecDeque::new() };
+        };
+        writer.done.push_back(last);
+        Self { first, rest: writer.done }
+    }
+
+    /// What is still to be sent.
+    fn left(&self) -> impl Iterator<Item = &Bytes> {
+        std::iter::once(&self.first).chain(&self.rest).filter(|segment| !segment.is_empty())
     }
 
     /// All of it as text.
     #[cfg(test)]
     pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.left.iter().flatten().copied().collect()).unwrap()
+        String::from_utf8(self.left().flatten().copied().collect()).unwrap()
     }
 }
 
@@ -75,6 +86,8 @@ impl Writer {
             }
             Node::Text(text) => self.leaf(text),
             Node::Borrowed(value) => self.leaf(value),
+            Node::Bool(value) => self.leaf(value),
+            Node::Number(value) => self.leaf(value),
             Node::Value(value) => self.leaf(value),
             Node::Json(text) => self.text.extend_from_slice(text.as_bytes()),
         }
@@ -105,15 +118,20 @@ impl http_body::Body for Segments {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.left.pop_front().map(|segment| Ok(Frame::data(segment))))
+        let mut segment = std::mem::take(&mut self.first);
+        while segment.is_empty() {
+            let Some(next) = self.rest.pop_front() else { return Poll::Ready(None) };
+            segment = next;
+        }
+        Poll::Ready(Some(Ok(Frame::data(segment))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left.is_empty()
+        self.left().next().is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left.iter().map(|segment| segment.len() as u64).sum())
+        SizeHint::with_exact(self.left().map(|segment| segment.len() as u64).sum())
     }
 }
 
@@ -138,8 +156,9 @@ mod tests {
             ("stream", true.into()),
         ]);
         let segments = Segments::of(&body);
-        assert_eq!(segments.left.len(), 3);
-        assert_eq!(segments.left[1].as_ptr(), image.as_ptr());
+        let pieces: Vec<&Bytes> = segments.left().collect();
+        assert_eq!(pieces.len(), 3);
+        assert_eq!(pieces[1].as_ptr(), image.as_ptr());
         let text = segments.text();
         assert_eq!(segments.size_hint().exact(), Some(text.len() as u64));
         let expected = json!({

@@ -143,10 +143,16 @@ impl Service {
         *request.method_mut() = method;
         *request.uri_mut() = place.uri.clone();
         *request.headers_mut() = place.headers.clone();
-        match request.body().size_hint().exact() {
-            None | Some(0) => request.headers_mut().remove(CONTENT_LENGTH),
-            Some(length) => request.headers_mut().insert(CONTENT_LENGTH, length.into()),
-        };
+        let length = request.body().size_hint().exact().filter(|length| *length > 0);
+        match (length, request.headers_mut()) {
+            (None, headers) => drop(headers.remove(CONTENT_LENGTH)),
+            // Not `insert`, which makes room for one more before it looks whether it is there.
+            (Some(length), headers) => {
+                if let Some(value) = headers.get_mut(CONTENT_LENGTH) {
+                    *value = length.into();
+                }
+            }
+        }
         loop {
             let (mut line, is_used) = match self.unused() {
                 Some(line) => (line, true),
@@ -176,14 +182,9 @@ impl Service {
         self.place(&to, &from.headers).ok()
     }
 
-    /// A connection that is free.
+    /// A connection that was free when it was taken back. Whether the other side has hung up since then, sending shows.
     fn unused(&self) -> Option<Box<Line>> {
-        loop {
-            let (mut line, _) = self.idle().pop_back()?;
-            if line.is_free() {
-                return Some(line);
-            }
-        }
+        self.idle().pop_back().map(|(line, _)| line)
     }
 
     /// The connections that nobody uses, without those that have waited too long. Nobody looks at them meanwhile: what the
