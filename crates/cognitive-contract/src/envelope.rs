@@ -18,9 +18,12 @@ pub const SUCCESS_MEMBERS: [&str; 5] = ["ok", "meta", "data", "_emitted_context"
 pub const FAILURE_MEMBERS: [&str; 8] =
     ["ok", "meta", "error", "partial_data", "_emitted_context", "usage", "streaming", "session_id"];
 
-/// A finished answer that obeys the envelope contract.
+/// A finished answer that obeys the envelope contract. In a box, because it passes through many hands.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Envelope {
+pub struct Envelope(Box<Parts>);
+
+#[derive(Debug, Clone, PartialEq)]
+struct Parts {
     meta: Meta,
     outcome: Outcome,
     beside: Map<String, Value>,
@@ -85,7 +88,8 @@ impl Envelope {
     /// A failure of the runtime's own making.
     #[must_use]
     pub fn failure(meta: Meta, error: ErrorBody, partial_data: Option<Map<String, Value>>) -> Self {
-        Self { meta, outcome: Outcome::Failure { error, partial_data }, beside: Map::new() }
+        let outcome = Outcome::Failure { error, partial_data };
+        Self(Box::new(Parts { meta, outcome, beside: Map::new() }))
     }
 
     /// Reads a finished envelope, or says everything that is wrong with it.
@@ -115,36 +119,36 @@ impl Envelope {
         } else {
             Outcome::Failure { error: ErrorBody(payload?), partial_data }
         };
-        Some(Self { meta: meta?, outcome, beside })
+        Some(Self(Box::new(Parts { meta: meta?, outcome, beside })))
     }
 
     /// Whether the run succeeded.
     #[must_use]
     pub fn ok(&self) -> bool {
-        matches!(self.outcome, Outcome::Success { .. })
+        matches!(self.0.outcome, Outcome::Success { .. })
     }
 
     /// The control plane.
     #[must_use]
     pub fn meta(&self) -> &Meta {
-        &self.meta
+        &self.0.meta
     }
 
     /// The control plane, to add what only the runtime knows.
     pub fn meta_mut(&mut self) -> &mut Meta {
-        &mut self.meta
+        &mut self.0.meta
     }
 
     /// Data, or error and partial data.
     #[must_use]
     pub fn outcome(&self) -> &Outcome {
-        &self.outcome
+        &self.0.outcome
     }
 
     /// The error of a failure.
     #[must_use]
     pub fn error(&self) -> Option<&ErrorBody> {
-        match &self.outcome {
+        match &self.0.outcome {
             Outcome::Success { .. } => None,
             Outcome::Failure { error, .. } => Some(error),
         }
@@ -153,7 +157,7 @@ impl Envelope {
     /// The payload of a success.
     #[must_use]
     pub fn data(&self) -> Option<&Map<String, Value>> {
-        match &self.outcome {
+        match &self.0.outcome {
             Outcome::Success { data } => Some(data),
             Outcome::Failure { .. } => None,
         }
@@ -161,7 +165,7 @@ impl Envelope {
 
     /// The payload of a success, for a change inside one of its members that the contract does not speak of.
     pub(crate) fn data_mut(&mut self) -> Option<&mut Map<String, Value>> {
-        match &mut self.outcome {
+        match &mut self.0.outcome {
             Outcome::Success { data } => Some(data),
             Outcome::Failure { .. } => None,
         }
@@ -174,26 +178,26 @@ impl Envelope {
         let is_payload = ["ok", "meta", "data", "error", "partial_data"].contains(&name);
         let allowed = members.contains(&name) && !is_payload;
         if allowed {
-            self.beside.insert(name.to_owned(), value);
+            self.0.beside.insert(name.to_owned(), value);
         }
         allowed
     }
 
     /// Takes a member beside the payload out.
     pub fn take_beside(&mut self, name: &str) -> Option<Value> {
-        self.beside.shift_remove(name)
+        self.0.beside.shift_remove(name)
     }
 
     /// A member beside the payload.
     #[must_use]
     pub fn beside(&self, name: &str) -> Option<&Value> {
-        self.beside.get(name)
+        self.0.beside.get(name)
     }
 
     /// The payload of a success taken out, for a failure that keeps it as `partial_data`.
     #[must_use]
     pub fn into_data(self) -> Option<Map<String, Value>> {
-        match self.outcome {
+        match self.0.outcome {
             Outcome::Success { data } => Some(data),
             Outcome::Failure { .. } => None,
         }
@@ -212,8 +216,8 @@ impl Serialize for Envelope {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("ok", &self.ok())?;
-        map.serialize_entry("meta", &self.meta)?;
-        match &self.outcome {
+        map.serialize_entry("meta", &self.0.meta)?;
+        match &self.0.outcome {
             Outcome::Success { data } => map.serialize_entry("data", data)?,
             Outcome::Failure { error, partial_data } => {
                 map.serialize_entry("error", &error.0)?;
@@ -222,7 +226,7 @@ impl Serialize for Envelope {
                 }
             }
         }
-        for (name, value) in &self.beside {
+        for (name, value) in &self.0.beside {
             map.serialize_entry(name, value)?;
         }
         map.end()

@@ -333,6 +333,11 @@ impl std::error::Error for ProviderError {}
 pub trait EventSink: Send {
     /// Something happened.
     fn event(&mut self, event: Event<'_>);
+
+    /// Whether anybody hears of it. What nobody hears need not be told.
+    fn is_heard(&self) -> bool {
+        true
+    }
 }
 
 /// What can be seen of a run while it goes on.
@@ -359,6 +364,10 @@ pub struct NullSink;
 
 impl EventSink for NullSink {
     fn event(&mut self, _: Event<'_>) {}
+
+    fn is_heard(&self) -> bool {
+        false
+    }
 }
 
 /// Someone who keeps context between requests. Nobody sees the context of another owner; what has expired at `now` is

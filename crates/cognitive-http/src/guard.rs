@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use cognitive_contract::{ErrorCode, Failure};
@@ -26,10 +26,36 @@ use crate::trace::Trace;
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     /// The name of a key, else an address.
-    pub(crate) name: String,
-    /// Whose context is read and kept.
-    pub(crate) owner: String,
+    pub(crate) name: Arc<str>,
+    has_key: bool,
     pub(crate) trace: Arc<Trace>,
+}
+
+impl Client {
+    /// Whose context is read and kept.
+    pub(crate) fn owner(&self) -> &str {
+        if self.has_key { &self.name } else { NOBODY }
+    }
+}
+
+/// The other end of a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    address: Option<IpAddr>,
+    /// What it is called where it has no key.
+    name: Arc<str>,
+}
+
+impl Peer {
+    /// Made once for all requests of a connection.
+    pub(crate) fn new(address: Option<IpAddr>) -> Self {
+        Self { address, name: address.map_or_else(|| NOBODY.into(), |address| address.to_string().into()) }
+    }
+
+    /// Whoever a server that is not ours says it is.
+    pub(crate) fn of(request: &Request) -> Self {
+        Self::new(request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip()))
+    }
 }
 
 /// The owner of all context of a server without keys: whoever uses this machine.
@@ -38,22 +64,27 @@ const NOBODY: &str = "local";
 const SHOWN: &str = "cogn.bearer.";
 
 /// Checks a request before it reaches its route, and completes the answer after it.
-pub(crate) async fn guard(shared: Arc<Shared>, mut table: Router, mut request: Request) -> Response<Body> {
+pub(crate) async fn guard(
+    shared: Arc<Shared>,
+    mut table: Router,
+    peer: Peer,
+    mut request: Request,
+) -> Response<Body> {
     let started = Instant::now();
     let trace = Arc::new(Trace::of(request.headers()));
-    let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let method = request.method().clone();
+    let path = shared.config.log.as_ref().map(|_| request.uri().path().to_owned());
     let unanswered = shared.asked(trace.sampled, || Asked {
         trace: Arc::clone(&trace),
         method: method.clone(),
-        path: path.clone(),
+        path: request.uri().path().to_owned(),
         started,
     });
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let (client, mut response) = match admit(&shared, &request, address) {
+    let (client, mut response) = match admit(&shared, &request, &peer) {
         Ok(name) => {
-            let owner = if shared.config.keys.is_empty() { NOBODY.to_owned() } else { name.clone() };
-            let client = Arc::new(Client { name: name.clone(), owner, trace: Arc::clone(&trace) });
+            let has_key = !shared.config.keys.is_empty();
+            let client = Arc::new(Client { name: Arc::clone(&name), has_key, trace: Arc::clone(&trace) });
             let usual = routes::usual_run(&request).map(str::to_owned);
             let answered = async {
                 match usual {
@@ -70,14 +101,14 @@ pub(crate) async fn guard(shared: Arc<Shared>, mut table: Router, mut request: R
             let response = AssertUnwindSafe(answered).catch_unwind().await;
             (name, response.unwrap_or_else(|_| fault()))
         }
-        Err(refusal) => (address.map_or_else(String::new, |address| address.to_string()), *refusal),
+        Err(refusal) => (peer.name, *refusal),
     };
     complete(&shared, origin.as_ref(), &trace, &mut response);
     let status = response.status().as_u16();
     shared.metrics.answered(status);
-    if let Some(log) = &shared.config.log {
+    if let Some((log, path)) = shared.config.log.as_ref().zip(path) {
         let latency_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let method = method.to_string();
+        let (method, client) = (method.to_string(), client.to_string());
         let path = cognitive_contract::text::cut(&path, 256).to_owned();
         log(&AccessRecord { method, path, status, client, trace_id: trace.id.clone(), latency_ms });
     }
@@ -90,7 +121,7 @@ fn fault() -> Response<Body> {
 }
 
 /// The name of the client, or the answer that turns it away.
-fn admit(shared: &Shared, request: &Request, address: Option<IpAddr>) -> Result<String, Box<Response<Body>>> {
+fn admit(shared: &Shared, request: &Request, peer: &Peer) -> Result<Arc<str>, Box<Response<Body>>> {
     let headers = request.headers();
     if !origin_allowed(headers, &shared.config.cors) {
         let failure = Failure::new(ErrorCode::PermissionDenied, "this web origin may not call the server")
@@ -98,22 +129,22 @@ fn admit(shared: &Shared, request: &Request, address: Option<IpAddr>) -> Result<
         return Err(Box::new(answer::failure(failure)));
     }
     if shared.config.keys.is_empty() {
-        if !host_is_local(headers) && address.is_none_or(|address| address.is_loopback()) {
+        if !host_is_local(headers) && peer.address.is_none_or(|address| address.is_loopback()) {
             let failure =
                 Failure::new(ErrorCode::PermissionDenied, "the server does not answer under this name")
                     .suggest("Use `localhost`, or start it with a key");
             return Err(Box::new(answer::failure(failure)));
         }
-        return Ok(address.map_or_else(|| "local".to_owned(), |address| address.to_string()));
+        return Ok(Arc::clone(&peer.name));
     }
     // Whether the server lives is no secret, and who watches over it has no key.
     // A browser asks without a key whether a page may send one; only `preflight` answers that.
     let preflight = request.method() == Method::OPTIONS && headers.contains_key(header::ORIGIN);
     if matches!(request.uri().path(), "/health" | "/ready") || preflight {
-        return Ok(address.map_or_else(|| "local".to_owned(), |address| address.to_string()));
+        return Ok(Arc::clone(&peer.name));
     }
     let shown = bearer(headers).or_else(|| protocol(headers).filter(|_| request.uri().path() == "/ws"));
-    shown.and_then(|key| ApiKey::find(&shared.config.keys, key.trim())).map(str::to_owned).ok_or_else(|| {
+    shown.and_then(|key| ApiKey::find(&shared.config.keys, key.trim())).map(Arc::from).ok_or_else(|| {
         let failure = Failure::new(ErrorCode::PermissionDenied, "a valid API key is needed")
             .suggest("Send `Authorization: Bearer KEY`");
         let mut response = answer::failure_as(StatusCode::UNAUTHORIZED, failure);
@@ -178,14 +209,14 @@ const EXPOSED: &str = "cogn-ok, cogn-confidence, cogn-risk, cogn-tier, cogn-erro
 /// The headers that every answer has.
 fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, response: &mut Response<Body>) {
     let headers = response.headers_mut();
-    let of_text = |text: &str| HeaderValue::from_str(text).ok();
+    let of_text = |text: String| HeaderValue::from_maybe_shared(Bytes::from(text)).ok();
     let mut put = |name: HeaderName, value: Option<HeaderValue>| {
         if let Some(value) = value {
             headers.insert(name, value);
         }
     };
-    put(names::TRACEPARENT.clone(), of_text(&trace.parent()));
-    put(names::TRACE_ID.clone(), of_text(&trace.id));
+    put(names::TRACEPARENT.clone(), of_text(trace.parent()));
+    put(names::TRACE_ID.clone(), of_text(trace.id.clone()));
     put(header::X_CONTENT_TYPE_OPTIONS, Some(HeaderValue::from_static("nosniff")));
     put(header::VARY, Some(HeaderValue::from_static("Origin")));
     let listed =

@@ -19,7 +19,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::app::{Shared, shutting_down};
 use crate::ask::Query;
 use crate::catalog::{is_name, no_module};
-use crate::guard::{Client, guard};
+use crate::guard::{Client, Peer, guard};
 use crate::run::Incoming;
 use crate::{answer, files, openapi, pages, run, uploads, websocket};
 
@@ -92,7 +92,10 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 /// would say which methods the route has.
 pub(crate) fn guarded(shared: Arc<Shared>) -> Router {
     let routes = router(Arc::clone(&shared));
-    Router::new().fallback(move |request: Request| guard(Arc::clone(&shared), routes.clone(), request))
+    Router::new().fallback(move |request: Request| {
+        let peer = Peer::of(&request);
+        guard(Arc::clone(&shared), routes.clone(), peer, request)
+    })
 }
 
 async fn run_named(

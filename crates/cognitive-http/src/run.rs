@@ -48,17 +48,17 @@ async fn try_answer(
     shared: &Arc<Shared>,
     name: &str,
     module: Result<Arc<Module>, Failure>,
-    mut incoming: Incoming,
+    incoming: Incoming,
 ) -> Result<Response<Body>, Failure> {
-    // With media in it, a body is most of what a request takes of the memory: it goes once it is read.
-    let body = std::mem::take(&mut incoming.body);
-    // What was made of it stays as large, so its room stays taken until there is an answer.
-    let _room = incoming.room.take();
-    let client = &incoming.client;
+    // What was made of the body stays as large, so its room stays taken until there is an answer.
+    let Incoming { client, headers, query, body, room: _room } = incoming;
+    let client = &*client;
     let module = found(shared, client, module)?;
     let properties = module.contract.input().schema().get("properties");
     let takes_input = properties.is_some_and(|properties| properties.get("input").is_some());
-    let mut ask = ask::read(&incoming.headers, &incoming.query, body, takes_input)?;
+    let mut ask = ask::read(&headers, &query, body, takes_input)?;
+    // The headers are a part of what the connection read, whose memory it can use again once they are gone.
+    drop(headers);
     let mut warnings = Vec::new();
     if let Some(left_off) = ask.left_off.take() {
         match resume(shared, client, name, &left_off)? {
@@ -87,7 +87,7 @@ async fn try_answer(
         let _busy = shared.busy();
         let mut envelope =
             cognitive_runtime::run_until(&shared.host, request, &mut NullSink, shared.time_is_up()).await;
-        files::publish(shared, &client.owner, ask.options.media_out, &mut envelope).await;
+        files::publish(shared, client.owner(), ask.options.media_out, &mut envelope).await;
         shared.metrics.ran(name, &envelope, started.elapsed());
         let mut response = answer::envelope(&envelope, Some(module.manifest.tier.word()));
         if !envelope.ok() && *shared.ending.borrow() {
@@ -118,7 +118,7 @@ fn respond(
 /// What the client and the operator want of a run.
 pub(crate) fn options(shared: &Shared, client: &Client, asked: &Options) -> Result<RunOptions, Failure> {
     let mut options = RunOptions::default();
-    options.user = Some(client.owner.clone());
+    options.user = Some(client.owner().to_owned());
     options.remote = true;
     options.session = asked.session()?;
     options.no_cache = asked.no_cache;
@@ -186,7 +186,7 @@ pub(crate) fn start(
     let session = Session::new(session_id(), &client.name, &request.module, kept);
     let reader = Reader::new(&session, 0);
     shared.sessions.insert(&session);
-    let owner = client.owner.clone();
+    let owner = client.owner().to_owned();
     let (chunk_type, media_out) = (asked.chunk_type, asked.media_out);
     let shared = Arc::clone(shared);
     tokio::spawn(async move {

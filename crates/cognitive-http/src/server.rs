@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::ConnectInfo;
 use axum::http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -19,7 +18,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::app::{App, Shared};
 use crate::crowd::Crowd;
-use crate::guard::guard;
+use crate::guard::{Peer, guard};
 use crate::routes;
 use crate::wire::Wire;
 
@@ -78,11 +77,10 @@ fn guarded(
     routes: Router,
     address: SocketAddr,
 ) -> impl HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send> {
+    let peer = Peer::new(Some(address.ip()));
     service_fn(move |request: Request<Incoming>| {
-        let (shared, routes) = (Arc::clone(&shared), routes.clone());
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(ConnectInfo(address));
-        async move { Ok(guard(shared, routes, request).await) }
+        let (shared, routes, peer) = (Arc::clone(&shared), routes.clone(), peer.clone());
+        async move { Ok(guard(shared, routes, peer, request.map(Body::new)).await) }
     })
 }
 

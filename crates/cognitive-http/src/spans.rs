@@ -40,7 +40,7 @@ impl Asked {
         let method = if known { method.as_str() } else { "_OTHER" };
         let verb = if known { method } else { "HTTP" };
         let name = route.map_or_else(|| verb.to_owned(), |route| format!("{verb} {route}"));
-        let mut span = Span::new(trace.hex(), &trace.span, name, SpanKind::Server, since(started.elapsed()))
+        let mut span = Span::new(&trace.hex(), &trace.span, name, SpanKind::Server, since(started.elapsed()))
             .text("http.request.method", method)
             .text("url.scheme", "http");
         if let Some(route) = route {

@@ -3,16 +3,18 @@
 
 use axum::http::HeaderMap;
 use cognitive_runtime::ids::{span_id, unheard_of};
-use uuid::Builder;
+use uuid::{Builder, Uuid};
 
 use crate::names;
+
+/// How long a `traceparent` is.
+const LENGTH: usize = 55;
 
 /// The trace of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trace {
     /// 32 hex digits if the caller brought it, else a UUID.
     pub(crate) id: String,
-    hex: String,
     /// Whether the caller brought it.
     pub(crate) brought: bool,
     /// The work of the caller that this request is a part of.
@@ -30,8 +32,7 @@ impl Trace {
         brought.and_then(Self::brought).unwrap_or_else(|| {
             let id = Builder::from_random_bytes(unheard_of().to_be_bytes()).into_uuid();
             Self {
-                id: id.to_string(),
-                hex: id.simple().to_string(),
+                id: id.hyphenated().encode_lower(&mut Uuid::encode_buffer()).to_owned(),
                 brought: false,
                 caller: None,
                 span: span_id(),
@@ -47,17 +48,21 @@ impl Trace {
         let caller = parts.next().map(str::to_owned);
         let flags = parts.next().and_then(|flags| u8::from_str_radix(flags, 16).ok()).unwrap_or(1);
         let span = span_id();
-        Some(Self { hex: id.clone(), id, brought: true, caller, span, sampled: flags & 1 == 1 })
+        Some(Self { id, brought: true, caller, span, sampled: flags & 1 == 1 })
     }
 
     /// The trace as 32 hex digits.
-    pub(crate) fn hex(&self) -> &str {
-        &self.hex
+    pub(crate) fn hex(&self) -> String {
+        self.id.replace('-', "")
     }
 
     /// The `traceparent` of our own part of the work.
     pub(crate) fn parent(&self) -> String {
-        format!("00-{}-{}-{:02x}", self.hex, self.span, u8::from(self.sampled))
+        let mut text = String::with_capacity(LENGTH);
+        text.push_str("00-");
+        text.extend(self.id.split('-'));
+        text.extend(["-", &self.span, if self.sampled { "-01" } else { "-00" }]);
+        text
     }
 }
 
@@ -89,9 +94,10 @@ mod tests {
         let spans: HashSet<&str> = traces.iter().map(|trace| trace.span.as_str()).collect();
         assert_eq!((ids.len(), spans.len()), (1_000, 1_000));
         for trace in &traces {
-            let id = uuid::Uuid::parse_str(&trace.id).unwrap();
+            let id = Uuid::parse_str(&trace.id).unwrap();
             assert_eq!(id.get_version_num(), 4);
-            assert_eq!(parse(&trace.parent()), Some(trace.hex()));
+            assert_eq!(parse(&trace.parent()), Some(trace.hex().as_str()));
+            assert_eq!(trace.parent().len(), LENGTH);
         }
     }
 

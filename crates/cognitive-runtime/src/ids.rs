@@ -1,6 +1,7 @@
 //! Ids that tell runs and their parts apart, without a call to the system for each: a counter under a keyed hash, whose
 //! keys the process got from the system once. They are no secrets; those are made elsewhere.
 
+use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub fn span_id() -> String {
     let [_, id] = numbers();
     // All zeros would be no id.
-    format!("{:016x}", id.max(1))
+    let mut text = String::with_capacity(16);
+    // A string takes whatever is written.
+    let _ = write!(text, "{:016x}", id.max(1));
+    text
 }
 
 /// A number of 128 bits that no other run of this process has.

@@ -12,6 +12,7 @@ pub(crate) struct Caught<F>(Pin<Box<F>>);
 #[derive(Debug)]
 pub(crate) struct Panicked;
 
+/// Modules call modules: what stands on the heap does not stand on the stack of every level.
 pub(crate) fn catch<F: Future>(future: F) -> Caught<F> {
     Caught(Box::pin(future))
 }

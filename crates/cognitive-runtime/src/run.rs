@@ -27,29 +27,29 @@ pub async fn run(host: &Host, request: RunRequest, sink: &mut dyn EventSink) -> 
 /// the envelope and the books say why.
 pub async fn run_until(
     host: &Host,
-    request: RunRequest,
+    mut request: RunRequest,
     sink: &mut dyn EventSink,
     stop: impl Future<Output = Failure>,
 ) -> Envelope {
-    run_watched(host, request, &mut Watch::new(sink, None), stop).await
+    run_watched(host, &mut request, &mut Watch::new(sink, None), pin!(stop)).await
 }
 
-/// The same with whoever else listens.
+/// The same with whoever else listens. What is large is lent: handed over by value it is kept twice.
 pub(crate) async fn run_watched(
     host: &Host,
-    mut request: RunRequest,
+    request: &mut RunRequest,
     watch: &mut Watch<'_, '_>,
-    stop: impl Future<Output = Failure>,
+    stop: Pin<&mut impl Future<Output = Failure>>,
 ) -> Envelope {
     let started = Instant::now();
-    let trace_id = request.options.trace_id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string()).clone();
+    request.options.trace_id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
     watch.draw(Drawing::begin(Work::Run, host, &mut request.options));
     let mut books = Books::default();
     // The input is handed on and not copied: with media in it, it is most of what the run needs of the memory.
     let given = std::mem::replace(&mut request.input, RunInput::Json(Value::Null));
     let payload = (host.audit.is_some() && host.audit_payloads).then(|| given.clone());
-    let run = find_and_answer(host, &request, given, watch, &mut books);
-    let outcome = unless_stopped(pin!(panics::catch(run)), pin!(stop)).await;
+    let run = find_and_answer(host, request, given, watch, &mut books);
+    let outcome = unless_stopped(pin!(panics::catch(run)), stop).await;
     let mut envelope = match outcome {
         Ok(Ok(Ok(envelope))) => envelope,
         Ok(Ok(Err(failure))) => failure.into_envelope(),
@@ -71,7 +71,7 @@ pub(crate) async fn run_watched(
         envelope.meta_mut().warn(warning);
     }
     let extra = &mut envelope.meta_mut().extra;
-    extra.insert("trace_id".to_owned(), Value::String(trace_id.clone()));
+    extra.insert("trace_id".to_owned(), json!(request.options.trace_id));
     extra.insert("latency_ms".to_owned(), json!(latency_ms));
     if books.receipt.media_count > 0 {
         let members = media::meta(books.receipt.media_count, &books.receipt.media);
@@ -81,16 +81,19 @@ pub(crate) async fn run_watched(
         extra.insert("parent_span".to_owned(), Value::String(span));
     }
     let parts = std::mem::take(&mut books.receipt.parts);
-    let trace = Trace::of(&request.module, &books.version, &envelope, latency_ms, books.receipt.usage);
+    let usage = books.receipt.usage;
+    let trace = || Trace::of(&request.module, &books.version, &envelope, latency_ms, usage).with_parts(parts);
+    let trace = watch.is_heard().then(trace);
     watch.finish_drawing(&envelope);
-    keep_the_books(host, &request, &trace_id, latency_ms, books, &mut envelope);
-    watch.event(Event::Trace(&trace.with_parts(parts)));
+    keep_the_books(host, request, latency_ms, books, &mut envelope);
+    if let Some(trace) = &trace {
+        watch.event(Event::Trace(trace));
+    }
     watch.event(Event::Finished(&envelope));
     envelope
 }
 
-/// Waits for a run or for the reason to end it. A run that is done in the same moment counts. Both come pinned: what is
-/// handed over by value is kept twice.
+/// Waits for a run or for the reason to end it. A run that is done in the same moment counts.
 async fn unless_stopped<T>(
     mut run: Pin<&mut impl Future<Output = T>>,
     mut stop: Pin<&mut impl Future<Output = Failure>>,
@@ -123,20 +126,13 @@ async fn find_and_answer(
     books.receipt.is_read = host.audit.is_some() || request.options.receipt;
     books.receipt.sha256.module = books.receipt.hash(|| module.digest.module.clone());
     books.receipt.sha256.schema = books.receipt.hash(|| module.digest.schema.clone());
-    // Modules call modules: what stands on the heap does not stand on the stack of every level.
-    Box::pin(pipeline::answer(host, &module, request, given, watch, &mut books.receipt)).await
+    pipeline::answer(host, &module, request, given, watch, &mut books.receipt).await
 }
 
 /// A record that cannot be kept is a warning; it never fails the run that it is about.
-fn keep_the_books(
-    host: &Host,
-    request: &RunRequest,
-    trace_id: &str,
-    latency_ms: f64,
-    books: Books,
-    envelope: &mut Envelope,
-) {
+fn keep_the_books(host: &Host, request: &RunRequest, latency_ms: f64, books: Books, envelope: &mut Envelope) {
     let Some(audit) = &host.audit else { return };
+    let trace_id = request.options.trace_id.as_deref().unwrap_or_default();
     let mut record = AuditRecord::new(SystemTime::now(), trace_id, &request.module, envelope);
     record.version = books.version;
     record.latency_ms = latency_ms;

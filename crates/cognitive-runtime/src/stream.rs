@@ -4,6 +4,7 @@
 
 use cognitive_contract::manifest::ChunkType;
 use std::future::pending;
+use std::pin::pin;
 
 use cognitive_contract::ports::{EventSink, NullSink};
 use cognitive_contract::stream::{Chunk, SessionId};
@@ -97,7 +98,7 @@ impl<'o> Stream<'o> {
     pub async fn run_until(
         &mut self,
         host: &Host,
-        request: RunRequest,
+        mut request: RunRequest,
         sink: &mut dyn EventSink,
         stop: impl Future<Output = Failure>,
     ) -> Delivery {
@@ -105,7 +106,7 @@ impl<'o> Stream<'o> {
             self.deltas.outlet().silence();
         }
         let mut watch = Watch::new(sink, Some(&mut self.deltas));
-        let envelope = run_watched(host, request, &mut watch, stop).await;
+        let envelope = run_watched(host, &mut request, &mut watch, pin!(stop)).await;
         if self.deltas.streams() {
             self.finish(envelope.clone());
             Delivery::Streamed(envelope)

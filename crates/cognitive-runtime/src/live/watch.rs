@@ -231,6 +231,10 @@ impl EventSink for Watch<'_, '_> {
         }
         self.sink.event(event);
     }
+
+    fn is_heard(&self) -> bool {
+        self.sink.is_heard()
+    }
 }
 
 /// Tells when a call is of no use any more.

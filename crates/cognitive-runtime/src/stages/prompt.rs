@@ -200,7 +200,9 @@ If it cannot:
 
 /// The input as a turn of the user. What such a turn is, the instructions say once for all turns.
 fn input_turn(input: &Value) -> String {
-    if input.get(MEMBER).is_none() { input.to_string() } else { without_context(input).to_string() }
+    // Not `to_string`, which writes a value piece by piece. Names are texts, so nothing can fail.
+    let json = |value: &Value| serde_json::to_string(value).unwrap_or_default();
+    if input.get(MEMBER).is_none() { json(input) } else { json(&without_context(input)) }
 }
 
 /// The module's examples, as turns of the conversation.
