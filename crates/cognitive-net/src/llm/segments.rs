@@ -15,12 +15,20 @@ use crate::llm::borrowed::Node;
 /// Most bodies are not longer; one that is grows.
 const USUAL_LENGTH: usize = 4 * 1024;
 
-/// A body in pieces. The default is a request without one.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Segments {
-    /// The first piece, which is all of a body without media.
-    first: Bytes,
-    rest: VecDeque<Bytes>,
+/// A body in pieces, or what is left of it.
+#[derive(Debug, Clone)]
+pub(crate) enum Segments {
+    /// One piece: a body without media.
+    One(Bytes),
+    /// Several.
+    Many(VecDeque<Bytes>),
+}
+
+/// A request without a body.
+impl Default for Segments {
+    fn default() -> Self {
+        Self::One(Bytes::new())
+    }
 }
 
 impl Segments {
@@ -28,23 +36,21 @@ impl Segments {
     pub(crate) fn of(body: &Node<'_>) -> Self {
         let mut writer = Writer { done: VecDeque::new(), text: Vec::with_capacity(USUAL_LENGTH) };
         writer.write(body);
-        let last = Bytes::from(writer.text);
-        let Some(first) = writer.done.pop_front() else {
-            return Self { first: last, rest: VecDeque::new() };
-        };
-        writer.done.push_back(last);
-        Self { first, rest: writer.done }
-    }
-
-    /// What is still to be sent.
-    fn left(&self) -> impl Iterator<Item = &Bytes> {
-        std::iter::once(&self.first).chain(&self.rest).filter(|segment| !segment.is_empty())
+        if writer.done.is_empty() {
+            return Self::One(writer.text.into());
+        }
+        writer.cut();
+        Self::Many(writer.done)
     }
 
     /// All of it as text.
     #[cfg(test)]
     pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.left().flatten().copied().collect()).unwrap()
+        let pieces = match self {
+            Self::One(text) => vec![text.clone()],
+            Self::Many(left) => left.iter().cloned().collect(),
+        };
+        String::from_utf8(pieces.concat()).unwrap()
     }
 }
 
@@ -118,20 +124,25 @@ impl http_body::Body for Segments {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let mut segment = std::mem::take(&mut self.first);
-        while segment.is_empty() {
-            let Some(next) = self.rest.pop_front() else { return Poll::Ready(None) };
-            segment = next;
-        }
-        Poll::Ready(Some(Ok(Frame::data(segment))))
+        let next = match &mut *self {
+            Self::One(text) => Some(std::mem::take(text)).filter(|text| !text.is_empty()),
+            Self::Many(left) => left.pop_front(),
+        };
+        Poll::Ready(next.map(|segment| Ok(Frame::data(segment))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left().next().is_none()
+        match self {
+            Self::One(text) => text.is_empty(),
+            Self::Many(left) => left.is_empty(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left().map(|segment| segment.len() as u64).sum())
+        SizeHint::with_exact(match self {
+            Self::One(text) => text.len() as u64,
+            Self::Many(left) => left.iter().map(|segment| segment.len() as u64).sum(),
+        })
     }
 }
 
@@ -156,7 +167,7 @@ mod tests {
             ("stream", true.into()),
         ]);
         let segments = Segments::of(&body);
-        let pieces: Vec<&Bytes> = segments.left().collect();
+        let Segments::Many(pieces) = &segments else { panic!("{segments:?}") };
         assert_eq!(pieces.len(), 3);
         assert_eq!(pieces[1].as_ptr(), image.as_ptr());
         let text = segments.text();

@@ -107,6 +107,8 @@ impl Service {
         if let Some(auth) = reader.and_then(Intercept::basic_auth) {
             headers.insert(PROXY_AUTHORIZATION, auth.clone());
         }
+        // Whoever sends them looks for a length as if there were none yet, and makes room for it first.
+        headers.reserve(1);
         let mut bare = url.clone();
         bare.set_fragment(None);
         // Both only fail for addresses without a host.
@@ -128,14 +130,24 @@ impl Service {
         place: &Place,
         body: Segments,
     ) -> Result<Answer<'_>, Trouble> {
-        let mut answer = self.ask_once(method.clone(), place, body.clone()).await?;
-        let mut moved = None;
-        for _ in 0..REDIRECTS {
-            let Some(to) = self.moved(moved.as_ref().unwrap_or(place), &answer.head) else { break };
-            answer = self.ask_once(method.clone(), &to, body.clone()).await?;
-            moved = Some(to);
+        let answer = self.ask_once(method.clone(), place, body.clone()).await?;
+        match self.moved(place, &answer.head) {
+            None => Ok(answer),
+            // Rare, and large: see `ask_once`.
+            Some(to) => Box::pin(self.follow(method, to, body)).await,
         }
-        Ok(answer)
+    }
+
+    /// Sends a request once more, to where it was sent.
+    async fn follow(&self, method: Method, mut to: Place, body: Segments) -> Result<Answer<'_>, Trouble> {
+        for _ in 1..REDIRECTS {
+            let answer = self.ask_once(method.clone(), &to, body.clone()).await?;
+            match self.moved(&to, &answer.head) {
+                None => return Ok(answer),
+                Some(next) => to = next,
+            }
+        }
+        self.ask_once(method, &to, body).await
     }
 
     async fn ask_once(&self, method: Method, place: &Place, body: Segments) -> Result<Answer<'_>, Trouble> {
