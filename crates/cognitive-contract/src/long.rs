@@ -36,8 +36,10 @@ pub fn is_plain(text: &[u8]) -> bool {
     !text.chunks(BLOCK).any(has_special)
 }
 
+/// Whether a byte means something else, or nothing, inside a string of JSON.
+#[must_use]
 #[inline]
-fn is_special(byte: u8) -> bool {
+pub fn is_special(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 

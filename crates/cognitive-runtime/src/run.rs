@@ -48,8 +48,10 @@ pub(crate) async fn run_watched(
     // The input is handed on and not copied: with media in it, it is most of what the run needs of the memory.
     let given = std::mem::replace(&mut request.input, RunInput::Json(Value::Null));
     let payload = (host.audit.is_some() && host.audit_payloads).then(|| given.clone());
-    let run = find_and_answer(host, request, given, watch, &mut books);
-    let outcome = unless_stopped(pin!(panics::catch(run)), stop).await;
+    let outcome = {
+        let run = pin!(find_and_answer(host, request, given, watch, &mut books));
+        unless_stopped(pin!(panics::catch(run)), stop).await
+    };
     let mut envelope = match outcome {
         Ok(Ok(Ok(envelope))) => envelope,
         Ok(Ok(Err(failure))) => failure.into_envelope(),

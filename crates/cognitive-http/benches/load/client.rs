@@ -1,6 +1,5 @@
 //! Clients that ask as fast as they are answered, and clients that listen.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -12,12 +11,6 @@ pub(crate) struct Load {
     pub(crate) per_second: f64,
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-}
-
-impl fmt::Display for Load {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>7.0} requests/s, p50 {:.2} ms, p99 {:.2} ms", self.per_second, self.p50, self.p99)
-    }
 }
 
 /// A request as bytes.

@@ -1,6 +1,7 @@
 //! One call of one tool: may it be, are its arguments right, does it end in time, is its result short enough?
 //! Whatever goes wrong becomes a reply that the model can read; nothing here ends a run.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use cognitive_contract::policy::{Tool as Asked, ToolLaw};
@@ -68,8 +69,8 @@ async fn run(
     };
     let time = spec.timeout.min(remaining);
     // The call begins inside the future, so that a panic there is caught as well.
-    let called = panics::catch(async { tool.call(&arguments).await });
-    let result = match alarm::within(time, called).await {
+    let calling = pin!(async { tool.call(&arguments).await });
+    let result = match alarm::within(time, panics::catch(calling)).await {
         None => return Err((ToolOutcome::TimedOut, "the tool took too long".to_owned())),
         Some(Err(panics::Panicked)) => return Err((ToolOutcome::Failed, "the tool failed".to_owned())),
         Some(Ok(Err(reason))) => return Err((ToolOutcome::Failed, reason.to_string())),
