@@ -55,7 +55,7 @@ pub struct AccessRecord {
     pub path: String,
     /// The status.
     pub status: u16,
-    /// Who asked: the name of a key, or an address.
+    /// Who asked: the name of a key, or an address; `local` where there is none.
     pub client: String,
     /// The id that envelope, audit and log share.
     pub trace_id: String,

@@ -27,14 +27,15 @@ use crate::trace::Trace;
 pub(crate) struct Client {
     /// The name of a key, else an address.
     pub(crate) name: Arc<str>,
-    has_key: bool,
+    /// Whether the server has keys, and tells its clients apart by them.
+    is_keyed: bool,
     pub(crate) trace: Arc<Trace>,
 }
 
 impl Client {
     /// Whose context is read and kept.
     pub(crate) fn owner(&self) -> &str {
-        if self.has_key { &self.name } else { NOBODY }
+        if self.is_keyed { &self.name } else { NOBODY }
     }
 }
 
@@ -58,7 +59,7 @@ impl Peer {
     }
 }
 
-/// The owner of all context of a server without keys: whoever uses this machine.
+/// The owner of all context of a server without keys: whoever uses this machine. Also whoever has no address.
 const NOBODY: &str = "local";
 /// The subprotocol in which a page may show a key where it cannot set a header, and the one that it gets (`/ws`).
 const SHOWN: &str = "cogn.bearer.";
@@ -83,8 +84,8 @@ pub(crate) async fn guard(
     let origin = request.headers().get(header::ORIGIN).cloned();
     let (client, mut response) = match admit(&shared, &request, &peer) {
         Ok(name) => {
-            let has_key = !shared.config.keys.is_empty();
-            let client = Arc::new(Client { name: Arc::clone(&name), has_key, trace: Arc::clone(&trace) });
+            let is_keyed = !shared.config.keys.is_empty();
+            let client = Arc::new(Client { name: Arc::clone(&name), is_keyed, trace: Arc::clone(&trace) });
             let usual = routes::usual_run(&request).map(str::to_owned);
             let answered = async {
                 match usual {

@@ -2,9 +2,10 @@
 //! tree of values, because an answer has hundreds of them. Whatever is not exactly that is left to the reader of all frames.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use cognitive_contract::long;
-use serde::de::IgnoredAny;
+use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// A frame with one piece of text. A member that is not named here, or is of another kind, makes it another frame.
@@ -20,17 +21,17 @@ struct Plain<'a> {
     #[serde(default, rename = "usage")]
     _no_usage: (),
     #[serde(default, rename = "id")]
-    _id: IgnoredAny,
+    _id: Scalar,
     #[serde(default, rename = "created")]
-    _created: IgnoredAny,
+    _created: Scalar,
     #[serde(default, rename = "system_fingerprint")]
-    _system_fingerprint: IgnoredAny,
+    _system_fingerprint: Scalar,
     #[serde(default, rename = "service_tier")]
-    _service_tier: IgnoredAny,
+    _service_tier: Scalar,
     #[serde(default, rename = "provider")]
-    _provider: IgnoredAny,
+    _provider: Scalar,
     #[serde(default, rename = "obfuscation")]
-    _obfuscation: IgnoredAny,
+    _obfuscation: Scalar,
 }
 
 #[derive(Debug, Deserialize)]
@@ -38,9 +39,9 @@ struct Plain<'a> {
 struct Choice<'a> {
     delta: Delta,
     #[serde(default, rename = "index")]
-    _index: IgnoredAny,
+    _index: Scalar,
     #[serde(default, rename = "logprobs")]
-    _logprobs: IgnoredAny,
+    _logprobs: Scalar,
     #[serde(default)]
     finish_reason: Option<&'a str>,
 }
@@ -52,9 +53,51 @@ struct Delta {
     #[serde(default, deserialize_with = "present")]
     content: bool,
     #[serde(default, rename = "role")]
-    _role: IgnoredAny,
+    _role: Scalar,
     #[serde(default, rename = "refusal")]
     _no_refusal: (),
+}
+
+/// A member that says nothing about the text. An object would not do: it could have a member of the same name as the text.
+#[derive(Debug, Default)]
+struct Scalar;
+
+impl<'de> Deserialize<'de> for Scalar {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_any(Self)
+    }
+}
+
+impl Visitor<'_> for Scalar {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("null, a truth value, a number or a text")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
 }
 
 fn present<'de, D: Deserializer<'de>>(source: D) -> Result<bool, D::Error> {
@@ -82,8 +125,8 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// A string of JSON holds no quote that is not escaped, so the mark is the name of a member. If it is there once, that is
-    /// the member.
+    /// A string of JSON holds no quote that is not escaped, so the mark is the name of a member, and no other member of a plain
+    /// frame has that name.
     fn find(frame: &'a str) -> Option<Self> {
         let (_, rest) = frame.split_once(MARK).filter(|(_, rest)| !rest.contains(MARK))?;
         let text = rest.trim_start().strip_prefix('"')?;
@@ -94,7 +137,7 @@ impl<'a> Place<'a> {
 
     /// What is written there. What is rare is left to the parser.
     fn text(&self, frame: &str) -> Option<Cow<'a, str>> {
-        let quoted = || frame.get(self.before.len() - 1..frame.len() - self.after.len() + 1);
+        let quoted = || frame.get(self.before.len().checked_sub(1)?..frame.len() - self.after.len() + 1);
         inside(self.written).or_else(|| serde_json::from_str(quoted()?).ok().map(Cow::Owned))
     }
 }
@@ -278,6 +321,11 @@ mod tests {
         for other in [
             r#"{"id":{"content":"a"},"choices":[{"delta":{"content":"a"}}]}"#,
             r#"{"choices":[{"delta":{"content":"a"}}],"id":{"content":"b"}}"#,
+            r#"{"id":{"content":"b"},"choices":[{"delta":{"content" :"a"}}]}"#,
+            r#"{"id":{"content":"b"},"choices":[{"delta":{"con\u0074ent":"a"}}]}"#,
+            r#"{"id":{"x\"content":"b"},"choices":[{"delta":{"content" :"a"}}]}"#,
+            r#"{"id":{"content":"b"},"choices":[{"delta":{"content" :null}}]}"#,
+            r#"{"id":{"content":"b"},"choices":[{"delta":["a"]}]}"#,
             r#"{"id":{"content":"b"},"choices":[{"delta":{"content": "a"}}]}"#,
         ] {
             assert_eq!(piece(other), None, "{other}");

@@ -134,7 +134,10 @@ impl Service {
         match self.moved(place, &answer.head) {
             None => Ok(answer),
             // Rare, and large: see `ask_once`.
-            Some(to) => Box::pin(self.follow(method, to, body)).await,
+            Some(to) => {
+                drop(answer);
+                Box::pin(self.follow(method, to, body)).await
+            }
         }
     }
 

@@ -154,7 +154,7 @@ fn request() -> Request<Segments> {
     Request::new(Segments::default())
 }
 
-// The other side may hang up between the look whether a connection is free and its use.
+// The other side may hang up while a connection lies unused, and nobody looks before it is used again.
 #[test]
 fn a_request_on_a_connection_that_just_ended_comes_back() {
     run(async {

@@ -232,6 +232,7 @@ impl EventSink for Watch<'_, '_> {
         self.sink.event(event);
     }
 
+    /// By others: what a stream and the fuse need of a run, they get here.
     fn is_heard(&self) -> bool {
         self.sink.is_heard()
     }
