@@ -57,7 +57,7 @@ async fn try_answer(
     let properties = module.contract.input().schema().get("properties");
     let takes_input = properties.is_some_and(|properties| properties.get("input").is_some());
     let mut ask = ask::read(&headers, &query, body, takes_input)?;
-    // The headers are a part of what the connection read, whose memory it can use again once they are gone.
+    // They hold on to all that the connection read with them, and nobody needs that while a model answers.
     drop(headers);
     let mut warnings = Vec::new();
     if let Some(left_off) = ask.left_off.take() {

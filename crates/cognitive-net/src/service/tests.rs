@@ -116,13 +116,19 @@ fn a_proxy_of_another_kind_is_refused() {
     assert!(matches!(&trouble, Trouble::Unreached(why) if why.to_string().contains("proxy")), "{trouble:?}");
 }
 
+/// A service on this machine, what asks it, and where.
+async fn local() -> (TcpListener, Service, Place) {
+    let (listener, address) = listener().await;
+    let base = format!("http://{address}/");
+    let service = service(&base);
+    let place = service.place(&Url::parse(&base).unwrap(), &HeaderMap::new()).unwrap();
+    (listener, service, place)
+}
+
 #[test]
 fn a_connection_that_the_service_closed_is_not_used_again() {
     run(async {
-        let (listener, address) = listener().await;
-        let base = Url::parse(&format!("http://{address}/")).unwrap();
-        let service = Service::new(&base, Proxies::None).unwrap();
-        let place = service.place(&base, &HeaderMap::new()).unwrap();
+        let (listener, service, place) = local().await;
         let serve = async {
             // The first connection is kept for two requests, then closed; the second is for the third.
             for requests in [2, 1] {
@@ -182,10 +188,7 @@ fn an_error_whose_body_stalls_says_what_it_said() {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let (listener, address) = listener().await;
-        let base = Url::parse(&format!("http://{address}/")).unwrap();
-        let service = Service::new(&base, Proxies::None).unwrap();
-        let place = service.place(&base, &HeaderMap::new()).unwrap();
+        let (listener, service, place) = local().await;
         let serve = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             head(&mut stream).await;
@@ -200,10 +203,7 @@ fn an_error_whose_body_stalls_says_what_it_said() {
 #[test]
 fn an_answer_that_is_dropped_takes_its_connection_along() {
     run(async {
-        let (listener, address) = listener().await;
-        let base = Url::parse(&format!("http://{address}/")).unwrap();
-        let service = Service::new(&base, Proxies::None).unwrap();
-        let place = service.place(&base, &HeaderMap::new()).unwrap();
+        let (listener, service, place) = local().await;
         let serve = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             head(&mut stream).await;
