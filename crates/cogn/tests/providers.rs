@@ -12,11 +12,14 @@ use tempfile::TempDir;
 mod faults;
 #[path = "providers/media.rs"]
 mod media;
+#[path = "providers/official.rs"]
+mod official;
 #[path = "providers/stub.rs"]
 mod stub;
 #[path = "providers/tools.rs"]
 mod tools;
 
+use official::Official;
 use stub::{Act, Stub, good, streamed};
 
 const KEY: &str = "sk-test-very-secret";
@@ -71,7 +74,7 @@ fn a_run_asks_the_service_keeps_the_books_and_shows_no_key() {
     assert_eq!(output.envelope["data"]["summary"], "Short.");
     assert_eq!(output.envelope["meta"]["model"], "openai/stub-1");
     assert_eq!(
-        output.envelope["usage"],
+        output.envelope["meta"]["usage"],
         json!({ "input_tokens": 11, "output_tokens": 7, "total_tokens": 18 })
     );
     let receipt = &output.envelope["meta"]["provenance"];
@@ -97,8 +100,37 @@ fn a_broken_answer_can_be_sent_back_once() {
     let output = Run::new(None).summarizer(&service.url(), &["--reask", "1", "--receipt"]);
     assert_eq!(output.code, 0, "{}", output.all);
     assert_eq!(output.envelope["meta"]["provenance"]["reasked"], 1);
-    assert_eq!(output.envelope["usage"]["total_tokens"], 36, "the tokens of both calls");
+    assert_eq!(output.envelope["meta"]["usage"]["total_tokens"], 36, "the tokens of both calls");
     assert!(service.asked()[1].contains("/data/summary"), "the model is told what was wrong");
+}
+
+// D-07, ENV-009, GEN-002: the envelope of a live run has the members of the official schema and no other, good or bad; the
+// final chunk of a stream has its tokens beside `meta`.
+#[test]
+fn w06_the_tokens_of_a_live_run_are_in_meta() {
+    let mut boastful = good();
+    boastful["usage"] = json!({ "input_tokens": 1 });
+    boastful["meta"]["usage"] = json!("little");
+    let broken = json!({ "ok": true, "meta": good()["meta"], "data": {} });
+    let tokens = json!({ "input_tokens": 11, "output_tokens": 7, "total_tokens": 18 });
+    let official = Official::find();
+    for (answer, members) in
+        [(good(), "ok meta data"), (boastful, "ok meta data"), (broken, "ok meta error partial_data")]
+    {
+        let (run, script) = (Run::new(None), || vec![Act::stream(streamed(&answer))]);
+        let output = run.summarizer(&Stub::start(script()).url(), &[]);
+        let found: Vec<&str> = output.envelope.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(found.join(" "), members, "{}", output.all);
+        assert_eq!(output.envelope["meta"]["usage"], tokens, "{}", output.all);
+        let faults = official.as_ref().map(|official| official.faults(&output.envelope));
+        assert_eq!(faults.unwrap_or_default(), Vec::<String>::new(), "{}", output.all);
+
+        let streamed = run.summarizer(&Stub::start(script()).url(), &["--stream"]);
+        let last: Value = serde_json::from_str(streamed.out.lines().last().unwrap()).unwrap();
+        let (beside, inside) = (last.get("usage"), last["meta"].get("usage"));
+        let wanted = if output.code == 0 { (Some(&tokens), None) } else { (None, Some(&tokens)) };
+        assert_eq!((beside, inside), wanted, "{last}");
+    }
 }
 
 // ERR-015, PIPE-010: a refused key is E4001, said without the key.

@@ -205,7 +205,7 @@ fn d_05_a_server_that_does_as_it_is_asked() {
     assert_eq!(essence(&envelope), answer("blue"), "{envelope}");
     assert_eq!(envelope["meta"]["provenance"]["decode"], "native_schema");
     assert_eq!(attempts(&envelope), [("native_schema", 200)]);
-    assert!(envelope["usage"]["output_tokens"].as_u64().unwrap() > 20, "{envelope}");
+    assert!(envelope["meta"]["usage"]["output_tokens"].as_u64().unwrap() > 20, "{envelope}");
     assert_eq!(run(&server, &CUT)["error"]["code"], "E2003");
     assert_eq!(run(&server, &["--set", &too_much()])["error"]["code"], "E4003");
 }
@@ -218,7 +218,7 @@ fn d_05_a_server_that_fails_on_schemas_and_counts_nothing() {
     assert_eq!(essence(&envelope), answer("blue"), "{envelope}");
     assert_eq!(envelope["meta"]["provenance"]["decode"], "json_mode");
     assert_eq!(attempts(&envelope), [("native_schema", 500), ("json_mode", 200)]);
-    assert_eq!(envelope.get("usage"), None);
+    assert_eq!(envelope["meta"].get("usage"), None);
     assert_eq!(run(&server, &CUT)["error"]["code"], "E2003");
     // To a prompt that does not fit it answers 200 and an empty stream: all that can be said is that it broke off.
     assert_eq!(run(&server, &["--set", &too_much()])["error"]["code"], "E2010");

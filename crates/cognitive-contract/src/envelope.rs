@@ -12,7 +12,8 @@ use crate::overflow;
 use crate::text::{self, pointer};
 use crate::violation::{MOST, OptionalMember, Violation};
 
-/// Members that a success may have.
+/// Members that a success may have. A top-level `usage` is read from others; the runtime writes `meta.usage`, because the
+/// official envelope schema is closed.
 pub const SUCCESS_MEMBERS: [&str; 5] = ["ok", "meta", "data", "_emitted_context", "usage"];
 /// Members that a failure may have.
 pub const FAILURE_MEMBERS: [&str; 8] =
@@ -171,12 +172,12 @@ impl Envelope {
         }
     }
 
-    /// Puts a member beside the payload: `usage`, `_emitted_context`, and on failures `session_id`, `streaming`.
-    /// Other names are refused, since the envelope is a closed object.
+    /// Puts a member beside the payload: `_emitted_context`, and on failures `session_id`, `streaming`.
+    /// Other names are refused, since the envelope is a closed object; tokens belong into `meta`.
     pub fn set_beside(&mut self, name: &str, value: Value) -> bool {
         let members: &[&str] = if self.ok() { &SUCCESS_MEMBERS } else { &FAILURE_MEMBERS };
-        let is_payload = ["ok", "meta", "data", "error", "partial_data"].contains(&name);
-        let allowed = members.contains(&name) && !is_payload;
+        let has_its_place = ["ok", "meta", "data", "error", "partial_data", "usage"].contains(&name);
+        let allowed = members.contains(&name) && !has_its_place;
         if allowed {
             self.0.beside.insert(name.to_owned(), value);
         }
@@ -515,8 +516,10 @@ mod tests {
     #[test]
     fn env_008_only_known_members_can_be_put_beside_the_payload() {
         let mut envelope = Envelope::from_value(success()).unwrap();
-        assert!(envelope.set_beside("usage", json!({})));
+        assert!(envelope.set_beside("_emitted_context", json!({})));
         assert!(!envelope.set_beside("session_id", json!("s")));
+        // D-07
+        assert!(!envelope.set_beside("usage", json!({})));
         assert!(Envelope::from_value(serde_json::to_value(&envelope).unwrap()).is_ok());
     }
 }

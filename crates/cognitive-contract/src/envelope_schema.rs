@@ -47,7 +47,7 @@ fn member(name: &str, ok: bool) -> Value {
         "usage" => {
             let tokens = json!({ "type": "integer", "minimum": 0 });
             json!({
-                "type": "object", "description": "Tokens that the run cost.",
+                "type": "object", "description": "Tokens, as older runtimes and streams say them; look at `meta.usage` first.",
                 "properties": { "input_tokens": tokens, "output_tokens": tokens, "total_tokens": tokens },
             })
         }
@@ -77,6 +77,7 @@ fn meta() -> Value {
             "model": { "type": "string", "description": "provider/model" },
             "latency_ms": { "type": "number", "minimum": 0 },
             "processing_time_ms": { "type": "integer", "minimum": 0 },
+            "usage": { "description": "Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`." },
             "media_processed": { "type": "array" },
             "media_validation": { "type": "object" },
             "confidence_aggregation": { "enum": ["mean", "min", "weighted_mean"] },

@@ -9,22 +9,26 @@ use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
 use crate::members::member;
+use crate::ports::Usage;
 use crate::text::{self, pointer};
 use crate::violation::{OptionalMember, Violation};
 
 /// The most code points that `meta.explain` may have.
 pub const EXPLAIN_LIMIT: usize = 280;
 /// Members that the runtime alone sets about a run.
-pub const OF_THE_RUNTIME: [&str; 8] = [
+pub const OF_THE_RUNTIME: [&str; 9] = [
     "trace_id",
     "model",
     "latency_ms",
     "processing_time_ms",
+    "usage",
     "media_processed",
     "media_validation",
     "warnings",
     "provenance",
 ];
+/// The member with the tokens of a run.
+pub(crate) const USAGE: &str = "usage";
 /// The most code points that a custom enum value may have.
 pub const CUSTOM_LIMIT: usize = 32;
 
@@ -162,6 +166,22 @@ impl Meta {
                 self.extra.insert("warnings".to_owned(), Value::Array(vec![entry]));
             }
         }
+    }
+
+    /// Tokens of all calls of the run, if a service counted them (`meta.usage`).
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        self.extra.get(USAGE).map(Usage::from_value)
+    }
+
+    /// Says what a run cost.
+    pub fn set_usage(&mut self, usage: Usage) {
+        self.extra.insert(USAGE.to_owned(), usage.to_value());
+    }
+
+    /// What a run cost taken out, for one who adds it to something else.
+    pub fn take_usage(&mut self) -> Option<Usage> {
+        self.extra.shift_remove(USAGE).as_ref().map(Usage::from_value)
     }
 
     /// Takes a checked object apart. `None` when [`check`] would have found something.

@@ -257,7 +257,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The `usage` member of an envelope.
+    /// The `usage` member of `meta`, and of the final chunk of a stream.
     #[must_use]
     pub fn to_value(self) -> Value {
         serde_json::json!({
@@ -267,7 +267,7 @@ impl Usage {
         })
     }
 
-    /// What the `usage` member of an envelope says.
+    /// What such a member says.
     #[must_use]
     pub fn from_value(value: &Value) -> Self {
         let count = |member: &str| value.get(member).and_then(Value::as_u64).unwrap_or_default();

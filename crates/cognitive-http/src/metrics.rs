@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cognitive_contract::ports::Usage;
 use cognitive_contract::{Envelope, ErrorCode};
-use serde_json::Value;
 
 /// Upper bounds of the buckets of a run's time, in seconds.
 const BUCKETS: [f64; 11] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
@@ -56,11 +56,9 @@ impl Metrics {
         let Some(runs) = counters.modules.get_mut(module) else { return };
         *runs.by_outcome.entry(outcome).or_default() += 1;
         runs.seconds.add(took.as_secs_f64());
-        let usage = envelope.beside("usage");
-        for kind in ["input_tokens", "output_tokens"] {
-            if let Some(count) = usage.and_then(|usage| usage.get(kind)).and_then(Value::as_u64) {
-                *runs.tokens.entry(kind).or_default() += count;
-            }
+        if let Some(Usage { input_tokens, output_tokens }) = envelope.meta().usage() {
+            *runs.tokens.entry("input_tokens").or_default() += input_tokens;
+            *runs.tokens.entry("output_tokens").or_default() += output_tokens;
         }
     }
 

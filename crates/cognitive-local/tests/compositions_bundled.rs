@@ -64,6 +64,6 @@ async fn comp_002_003_004_bundled_compositions_run_on_the_embedded_model() {
         assert!(module.envelope_violations(&value, Enforcement::EnvelopeOnly).is_empty(), "{value}");
         let parts = traced.0["parts"].as_array().map_or(0, Vec::len);
         assert!(parts >= least, "{name}: {}", traced.0);
-        assert!(value["usage"]["total_tokens"].as_u64().unwrap() > 0, "{value}");
+        assert!(value["meta"]["usage"]["total_tokens"].as_u64().unwrap() > 0, "{value}");
     }
 }

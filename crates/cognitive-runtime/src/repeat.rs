@@ -103,7 +103,7 @@ impl Rounds {
 
     fn take(&mut self, envelope: &mut Envelope, trace: Option<Trace>) {
         self.finished += 1;
-        if let Some(usage) = envelope.take_beside("usage").as_ref().map(Usage::from_value) {
+        if let Some(usage) = envelope.meta_mut().take_usage() {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
         }
         let before: f64 = self.traces.iter().map(|trace| trace.latency_ms).sum();
@@ -131,7 +131,7 @@ impl Rounds {
             _ => envelope,
         };
         if let Some(usage) = self.usage {
-            envelope.set_beside("usage", usage.to_value());
+            envelope.meta_mut().set_usage(usage);
         }
         if let Some(warning) = &self.warning {
             envelope.meta_mut().warn(warning);

@@ -67,7 +67,7 @@ pub(crate) async fn run_watched(
     }
     let latency_ms = milliseconds(started);
     if let Some(usage) = books.receipt.usage {
-        envelope.set_beside("usage", usage.to_value());
+        envelope.meta_mut().set_usage(usage);
     }
     for warning in request.options.warnings.iter().chain(&watch.warning()) {
         envelope.meta_mut().warn(warning);

@@ -143,7 +143,7 @@ impl Drawing {
         let code = envelope
             .error()
             .map(|error| ErrorCode::find(error.code()).map_or("module_code", ErrorCode::number));
-        self.close(code, envelope.beside("usage").map(Usage::from_value));
+        self.close(code, envelope.meta().usage());
     }
 
     fn close(&mut self, code: Option<&'static str>, usage: Option<Usage>) {

@@ -49,7 +49,7 @@ fn pol_003_a_listed_tool_is_offered_and_called() {
     assert_eq!(desk.offered(), [["count"], ["count"]]);
     assert_eq!(desk.seen.lock().unwrap().used, [("count".to_owned(), json!({ "n": 3 }))]);
     assert_eq!(desk.told(), [json!({ "n": 7 })]);
-    assert_eq!(envelope["usage"]["input_tokens"], 20, "the tokens of both calls");
+    assert_eq!(envelope["meta"]["usage"]["input_tokens"], 20, "the tokens of both calls");
     assert_eq!(warnings(&envelope), [""; 0]);
 }
 
@@ -103,7 +103,7 @@ fn pol_004_a_model_without_tools_that_asks_for_one_fails_with_e4007() {
     assert_eq!(envelope["error"]["details"]["tool"], "shell");
     assert_eq!((desk.ran().len(), desk.offered().len()), (0, 1));
     assert_eq!(desk.records(), [("policy_denied", false, Some("E4007".to_owned()))]);
-    assert_eq!(envelope["usage"]["input_tokens"], 10, "the call was paid for");
+    assert_eq!(envelope["meta"]["usage"]["input_tokens"], 10, "the call was paid for");
 }
 
 // POL-004: in a dialogue the model is told, the attempt is logged and said aloud, and nothing runs.

@@ -128,7 +128,8 @@ impl Evaluation {
             cases.iter().filter_map(|case| case.envelope.pointer("/meta/latency_ms")?.as_f64()).collect();
         times.sort_by(f64::total_cmp);
         let tokens = |name: &str| {
-            let counts = cases.iter().filter_map(|case| case.envelope.get("usage")?.get(name)?.as_u64());
+            let counts =
+                cases.iter().filter_map(|case| case.envelope.pointer("/meta/usage")?.get(name)?.as_u64());
             counts.fold(0, u64::saturating_add)
         };
         Self {
@@ -220,8 +221,8 @@ mod tests {
     }
 
     fn success(latency: f64) -> Value {
-        json!({ "ok": true, "meta": { "model": "m/1", "latency_ms": latency }, "data": {},
-                "usage": { "input_tokens": 10, "output_tokens": 3 } })
+        json!({ "ok": true, "data": {}, "meta": { "model": "m/1", "latency_ms": latency,
+                "usage": { "input_tokens": 10, "output_tokens": 3 } } })
     }
 
     fn failure(code: &str) -> Value {

@@ -10,7 +10,7 @@ use super::{path, terminal};
 use crate::code::ErrorCode;
 use crate::envelope::{self, Envelope, Strictness};
 use crate::failure::Failure;
-use crate::meta::{self, RiskForm};
+use crate::meta::{self, RiskForm, USAGE};
 use crate::module::output_code;
 use crate::violation::Violation;
 
@@ -193,12 +193,21 @@ fn keep_if(chunk: &mut Members, name: &str, holds: fn(&Value) -> bool) {
 fn seal(members: Members, strictness: Strictness<'_>, pieces: Vec<(u64, Piece)>) -> Envelope {
     let mut whole = Value::Object(members);
     let found = envelope::check(&whole, strictness);
-    if found.is_empty() {
-        return Envelope::from_checked(whole).unwrap_or_else(|| refused(&found, None));
+    let counted = found.iter().all(|each| !each.path.starts_with("/usage"));
+    let usage = whole.get_mut(USAGE).map(Value::take).filter(|usage| counted && usage.is_object());
+    let mut envelope = if found.is_empty() {
+        Envelope::from_checked(whole).unwrap_or_else(|| refused(&found, None))
+    } else {
+        let mut own = |name: &str| whole.get_mut(name).map(Value::take).and_then(object);
+        let own = own("data").or_else(|| own("partial_data"));
+        refused(&found, own.filter(|data| !data.is_empty()).or_else(|| replay(pieces)))
+    };
+    // What a chunk says beside `meta`, an envelope says inside it.
+    envelope.take_beside(USAGE);
+    if let Some(usage) = usage {
+        envelope.meta_mut().extra.insert(USAGE.to_owned(), usage);
     }
-    let mut own = |name: &str| whole.get_mut(name).map(Value::take).and_then(object);
-    let own = own("data").or_else(|| own("partial_data"));
-    refused(&found, own.filter(|data| !data.is_empty()).or_else(|| replay(pieces)))
+    envelope
 }
 
 fn refused(found: &[Violation], partial: Option<Members>) -> Envelope {
@@ -263,8 +272,8 @@ mod tests {
         assert_eq!(
             answer(&chunks),
             json!({
-                "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "done" }, "data": { "rationale": "r" },
-                "usage": { "input_tokens": 1 }, "_emitted_context": { "a": 1 },
+                "ok": true, "data": { "rationale": "r" }, "_emitted_context": { "a": 1 },
+                "meta": { "confidence": 0.9, "risk": "low", "explain": "done", "usage": { "input_tokens": 1 } },
             })
         );
     }

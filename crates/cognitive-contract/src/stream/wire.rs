@@ -1,12 +1,15 @@
 //! Chunks as JSON: exactly the members of the published chunk table, in its order, and none that is null.
-//! Decides nothing: what a chunk says is settled in `chunk.rs`.
+//! Decides nothing: what a chunk says is settled in `chunk.rs`. Tokens stand in `meta` of an envelope and beside it in a final
+//! chunk, because the chunk table has them there.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::chunk::Chunk;
 use super::session::{Checkpoint, Recovery};
+use crate::context::EMITTED;
 use crate::envelope::{Envelope, Outcome};
+use crate::meta::{Meta, USAGE};
 
 impl Serialize for Chunk {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -55,22 +58,44 @@ fn serialize_answer<M: SerializeMap>(
     recovery: Option<&Recovery>,
     map: &mut M,
 ) -> Result<(), M::Error> {
-    map.serialize_entry("meta", envelope.meta())?;
+    let mut usage = None;
     match envelope.outcome() {
-        Outcome::Success { data } => map.serialize_entry("data", data)?,
+        Outcome::Success { data } => {
+            usage = envelope.meta().extra.get(USAGE);
+            map.serialize_entry("meta", &FinalMeta(envelope.meta()))?;
+            map.serialize_entry("data", data)?;
+        }
         Outcome::Failure { error, partial_data } => {
+            map.serialize_entry("meta", envelope.meta())?;
             map.serialize_entry("error", &ErrorWire { members: error.members(), recovery })?;
             if let Some(partial) = partial_data {
                 map.serialize_entry("partial_data", partial)?;
             }
         }
     }
-    for name in ["usage", "_emitted_context"] {
-        if let Some(value) = envelope.beside(name) {
+    for (name, value) in [(USAGE, usage), (EMITTED, envelope.beside(EMITTED))] {
+        if let Some(value) = value {
             map.serialize_entry(name, value)?;
         }
     }
     Ok(())
+}
+
+/// The control plane of a final chunk: without the tokens, which stand beside it.
+struct FinalMeta<'a>(&'a Meta);
+
+impl Serialize for FinalMeta<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let meta = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("confidence", &meta.confidence)?;
+        map.serialize_entry("risk", &meta.risk)?;
+        map.serialize_entry("explain", meta.explain())?;
+        for (name, value) in meta.extra.iter().filter(|(name, _)| *name != USAGE) {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
 }
 
 #[derive(serde::Serialize)]
@@ -129,7 +154,8 @@ mod tests {
     use super::*;
     use crate::code::ErrorCode;
     use crate::failure::Failure;
-    use crate::meta::{Confidence, Meta, Risk, Warning};
+    use crate::meta::{Confidence, Risk, Warning};
+    use crate::ports::Usage;
     use crate::stream::session::SessionId;
 
     fn wire(chunk: &Chunk) -> String {
@@ -181,15 +207,16 @@ mod tests {
     }
 
     #[test]
+    // D-07: tokens are beside `meta` here, and inside it in the envelope.
     fn stream_011_012_the_final_chunk_carries_the_whole_answer() {
         let answer = json!({
-            "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": { "rationale": "r" },
-            "usage": { "input_tokens": 1 }, "_emitted_context": {},
+            "ok": true, "data": { "rationale": "r" }, "_emitted_context": {},
+            "meta": { "confidence": 0.9, "risk": "low", "explain": "e", "usage": { "input_tokens": 1 }, "model": "m" },
         });
         let chunk = Chunk::terminal(session(), Envelope::from_value(answer).unwrap());
         assert_eq!(
             wire(&chunk),
-            r#"{"final":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"r"},"usage":{"input_tokens":1},"_emitted_context":{}}"#
+            r#"{"final":true,"meta":{"confidence":0.9,"risk":"low","explain":"e","model":"m"},"data":{"rationale":"r"},"usage":{"input_tokens":1},"_emitted_context":{}}"#
         );
         assert!(chunk.envelope().unwrap().ok());
     }
@@ -202,6 +229,14 @@ mod tests {
             wire(&chunk),
             r#"{"ok":false,"streaming":true,"session_id":"sess_a","meta":{"confidence":0.0,"risk":"high","explain":"Provider failed: m"},"error":{"code":"E2011","message":"m","recoverable":true},"partial_data":{}}"#
         );
+    }
+
+    #[test]
+    fn stream_013_the_tokens_of_a_failed_stream_stay_in_its_meta() {
+        let mut envelope = Failure::new(ErrorCode::StreamTimeout, "m").into_envelope();
+        envelope.meta_mut().set_usage(Usage { input_tokens: 2, output_tokens: 3 });
+        let value = serde_json::to_value(Chunk::terminal(session(), envelope)).unwrap();
+        assert_eq!((value.get("usage"), &value["meta"]["usage"]["total_tokens"]), (None, &json!(5)));
     }
 
     #[test]

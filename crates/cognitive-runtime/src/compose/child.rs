@@ -187,7 +187,7 @@ impl Done {
 
     /// Takes an envelope apart: what it cost, what it hands on, what it says.
     fn take(&mut self, name: &str, mut envelope: Envelope) -> Result<Value, Failed> {
-        if let Some(usage) = envelope.take_beside("usage").as_ref().map(Usage::from_value) {
+        if let Some(usage) = envelope.meta_mut().take_usage() {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
         }
         if let Some(error) = envelope.error() {

@@ -52,7 +52,8 @@ pub fn judge(module: &Module, draft: Draft, enforcement: Enforcement, gate: Gate
     Answer { outcome, liberties: draft.liberties, repairs: judge.repairs, warnings: judge.warnings }
 }
 
-/// Takes out what the runtime will say itself where the model's word has the wrong type, and the marks of a stream.
+/// Takes out what the runtime will say itself where the model's word has the wrong type, the marks of a stream, and tokens
+/// that nobody but the service can count.
 /// A well-formed value stays until the module's own schema has seen it.
 fn drop_nonsense(reply: &mut Map<String, Value>) {
     if let Some(Value::Object(meta)) = reply.get_mut("meta")
@@ -67,7 +68,7 @@ fn drop_nonsense(reply: &mut Map<String, Value>) {
         }
     }
     // Looking is cheaper than removing what is not there.
-    for mark in ["streaming", "session_id"] {
+    for mark in ["streaming", "session_id", "usage"] {
         if member(reply, mark).is_some() {
             reply.shift_remove(mark);
         }

@@ -118,7 +118,10 @@ fn comp_090_s_05_children_inherit_policies_trace_and_pay_into_one_account() {
         let last = world.of("leaf").pop().unwrap().instructions;
         assert_eq!(last.contains("using the network"), told, "{module}: {last}");
     }
-    assert_eq!(envelope["usage"], json!({ "input_tokens": 20, "output_tokens": 4, "total_tokens": 24 }));
+    assert_eq!(
+        envelope["meta"]["usage"],
+        json!({ "input_tokens": 20, "output_tokens": 4, "total_tokens": 24 })
+    );
     let records = &world.records()[..3];
     assert_eq!(records.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["leaf", "mid", "main"]);
     assert!(records.iter().all(|(_, trace)| envelope["meta"]["trace_id"] == trace.as_str()));
@@ -245,7 +248,7 @@ fn sec_023_requests_for_tools_in_values_change_nothing_about_what_is_called() {
         world.reply("main", says("main"));
         let envelope = world.run("main", json!({ "say": say, "_context": { "notes": say } }));
         assert_eq!(envelope["ok"], true, "{envelope}");
-        (world.called(), envelope["usage"].clone())
+        (world.called(), envelope["meta"]["usage"].clone())
     };
     let usual = called(tame);
     assert_eq!(usual.0, ["one", "two", "three", "main"]);

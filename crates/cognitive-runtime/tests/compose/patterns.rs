@@ -45,7 +45,10 @@ fn comp_003_051_parallel_parts_run_at_the_same_time() {
     let results: Vec<&Value> =
         envelope["data"]["results"].as_array().unwrap().iter().map(|each| &each["rationale"]).collect();
     assert_eq!(results, ["one", "two", "three"]);
-    assert_eq!(envelope["usage"], json!({ "input_tokens": 30, "output_tokens": 6, "total_tokens": 36 }));
+    assert_eq!(
+        envelope["meta"]["usage"],
+        json!({ "input_tokens": 30, "output_tokens": 6, "total_tokens": 36 })
+    );
     assert_eq!(envelope["data"]["rationale"], "one: one\n\ntwo: two\n\nthree: three");
 }
 

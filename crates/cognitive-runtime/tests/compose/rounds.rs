@@ -34,7 +34,7 @@ fn comp_005_rounds_are_fed_counted_paid_together_and_traced_as_one() {
     assert_eq!(world.inputs("refine"), [r#"{"code":"bbb"}"#, r#"{"code":"bb"}"#, r#"{"code":"b"}"#]);
     assert_eq!(envelope["data"]["rationale"], "now ", "{envelope}");
     assert_eq!(envelope["meta"]["iteration"], json!({ "rounds": 3, "done": true }));
-    assert_eq!(envelope["usage"]["total_tokens"], 36);
+    assert_eq!(envelope["meta"]["usage"]["total_tokens"], 36);
     assert_eq!(envelope["meta"]["warnings"], Value::Null);
     let records = world.records();
     assert!(records.len() == 3 && records.iter().all(|(_, id)| envelope["meta"]["trace_id"] == id.as_str()));
@@ -60,7 +60,7 @@ fn comp_005_comp_081_a_round_that_fails_ends_it_and_leaves_what_there_was() {
     assert_eq!((world.called().len(), &envelope["error"]["code"]), (2, &json!("E2004")));
     assert_eq!(envelope["partial_data"], json!({ "shorter": "bb", "rationale": "now bb" }));
     assert_eq!(envelope["meta"]["iteration"], json!({ "rounds": 2, "done": false }));
-    assert_eq!(envelope["usage"]["total_tokens"], 24);
+    assert_eq!(envelope["meta"]["usage"]["total_tokens"], 24);
     let world = refiner(vec![]);
     let (envelope, _) = world.repeat("nowhere", json!({}), &until(5));
     assert_eq!(envelope["error"]["code"], "E4006");

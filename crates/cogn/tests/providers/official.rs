@@ -1,0 +1,30 @@
+//! The official schema of envelopes, if it lies beside this checkout. It is not part of the project, so a test that cannot
+//! find it says that it was skipped.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+/// The official schema of one envelope.
+pub(crate) struct Official(jsonschema::Validator);
+
+impl Official {
+    /// The schema; `None` where it is not at hand.
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+    pub(crate) fn find() -> Option<Self> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec/schemas");
+        let Ok(text) = std::fs::read_to_string(folder.join("response-envelope.schema.json")) else {
+            eprintln!("skipped: the official envelope schema is not beside this checkout");
+            return None;
+        };
+        let schema = serde_json::from_str(&text).unwrap();
+        Some(Self(jsonschema::draft7::new(&schema).unwrap()))
+    }
+
+    /// Everything that the schema finds wrong with an envelope, but for the context that a module may emit.
+    pub(crate) fn faults(&self, envelope: &Value) -> Vec<String> {
+        let mut envelope = envelope.clone();
+        envelope.as_object_mut().unwrap().shift_remove("_emitted_context");
+        self.0.iter_errors(&envelope).map(|fault| format!("{}: {fault}", fault.instance_path())).collect()
+    }
+}
