@@ -76,21 +76,20 @@ impl Capabilities {
     }
 
     /// Whether an answer is streamed (STREAM-021, CAP-010). Whoever asks for the other way gets the answer all the
-    /// same, with a warning. A caller who says nothing gets the module's own way; `both` is then sync.
+    /// same, with a warning. A stream has to be asked for: whoever says nothing gets one envelope, whatever the module
+    /// offers, and that is no reason to warn (D-14).
     #[must_use]
     pub fn agree(&self, module: Mode, wanted: Option<Wanted>) -> Agreed {
-        let asked =
-            wanted.unwrap_or(if module == Mode::Streaming { Wanted::Streaming } else { Wanted::Sync });
-        let why = match (asked, module) {
-            (Wanted::Streaming, _) if !self.streaming => Some("this runtime does not stream"),
-            (Wanted::Streaming, Mode::Sync) => Some("the module does not stream"),
-            (Wanted::Sync, Mode::Streaming) => Some("the module streams; its stream was gathered"),
+        let why = match (wanted, module) {
+            (Some(Wanted::Streaming), _) if !self.streaming => Some("this runtime does not stream"),
+            (Some(Wanted::Streaming), Mode::Sync) => Some("the module does not stream"),
+            (Some(Wanted::Sync), Mode::Streaming) => Some("the module streams; its stream was gathered"),
             _ => None,
         };
         let warning = why.map(|why| {
             Warning::new(ErrorCode::StreamingNotSupported.number(), format!("{why}; this is a sync answer"))
         });
-        Agreed { streaming: asked == Wanted::Streaming && warning.is_none(), warning }
+        Agreed { streaming: wanted == Some(Wanted::Streaming) && warning.is_none(), warning }
     }
 }
 
@@ -108,7 +107,7 @@ mod tests {
             (Mode::Both, None, false, false),
             (Mode::Streaming, Some(Streaming), true, false),
             (Mode::Streaming, Some(Sync), false, true),
-            (Mode::Streaming, None, true, false),
+            (Mode::Streaming, None, false, false),
             (Mode::Sync, Some(Streaming), false, true),
             (Mode::Sync, Some(Sync), false, false),
             (Mode::Sync, None, false, false),

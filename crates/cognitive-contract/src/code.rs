@@ -32,8 +32,12 @@ pub enum Blame {
     Provider,
     /// The module folder itself is wrong.
     Module,
-    /// This runtime, or how it is configured.
+    /// This runtime.
     Runtime,
+    /// Whoever set this runtime up: a file of theirs cannot be used.
+    Operator,
+    /// Nobody: the caller called the run off.
+    Nobody,
 }
 
 impl Blame {
@@ -46,6 +50,8 @@ impl Blame {
             Self::Provider => "Provider failed",
             Self::Module => "Module is invalid",
             Self::Runtime => "Runtime refused or failed",
+            Self::Operator => "Configuration is invalid",
+            Self::Nobody => "Cancelled by the caller",
         }
     }
 }

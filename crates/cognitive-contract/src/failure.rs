@@ -15,6 +15,16 @@ use crate::violation::{Violation, summarise};
 #[must_use = "a failure has to reach the caller as an envelope"]
 pub struct Failure(Box<Parts>);
 
+/// `details.kind` of a run that was called off.
+const CANCELLED: &str = "cancelled";
+
+/// Whether an envelope is that of a run that its caller called off. There is nothing to recover then.
+#[must_use]
+pub fn was_cancelled(envelope: &Envelope) -> bool {
+    let details = envelope.error().and_then(|error| error.members().get("details"));
+    details.and_then(|details| details.get("kind")).is_some_and(|kind| kind == CANCELLED)
+}
+
 #[derive(Debug, Clone)]
 struct Parts {
     code: ErrorCode,
@@ -55,6 +65,21 @@ impl Failure {
         Self::new(ErrorCode::InternalError, message)
             .blaming(Blame::Module)
             .with_detail("kind", json!("module_invalid"))
+    }
+
+    /// A configuration file that cannot be used. Without it nobody knows which model to ask, so it is E4001, with
+    /// `details.kind = "configuration"`: the caller's input was not even looked at.
+    pub fn misconfigured(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::ProviderUnavailable, message)
+            .blaming(Blame::Operator)
+            .with_detail("kind", json!("configuration"))
+    }
+
+    /// A run that its caller called off: E2010 with `details.kind = "cancelled"`, and nobody is to blame.
+    pub fn cancelled(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::StreamInterrupted, message)
+            .blaming(Blame::Nobody)
+            .with_detail("kind", json!(CANCELLED))
     }
 
     /// The same failure under a code that says more, such as E2011 for a lack of time in a stream.
@@ -191,6 +216,22 @@ mod tests {
             Violation::new("/data/extensions/insights", ErrorCode::OverflowLimit, "overflow", "too many");
         let failure = Failure::of_violations(ErrorCode::OverflowLimit, &[missing, many]);
         assert!(failure.message().starts_with("`/data/extensions/insights`"), "{}", failure.message());
+    }
+
+    // ERR-008: neither the input nor the provider has to do with it.
+    #[test]
+    fn err_008_a_cancelled_run_and_a_faulty_configuration_blame_nobody_else() {
+        let cancelled = Failure::cancelled("by the client").into_envelope();
+        assert!(was_cancelled(&cancelled));
+        let value = serde_json::to_value(cancelled).unwrap();
+        assert_eq!(value["error"]["code"], "E2010");
+        assert_eq!(value["meta"]["explain"], "Cancelled by the caller: by the client");
+        let configuration = Failure::misconfigured("`a.yaml`: line 1").into_envelope();
+        assert!(!was_cancelled(&configuration));
+        let value = serde_json::to_value(configuration).unwrap();
+        assert_eq!(value["error"]["code"], "E4001");
+        assert_eq!(value["meta"]["explain"], "Configuration is invalid: `a.yaml`: line 1");
+        assert_eq!(value["error"]["details"]["kind"], "configuration");
     }
 
     #[test]

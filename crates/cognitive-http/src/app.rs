@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
+use cognitive_contract::code::Blame;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_runtime::Host;
 use tokio::sync::watch;
@@ -123,5 +124,6 @@ impl Drop for Busy {
 
 /// Why a run ends or does not begin when the server stops.
 pub(crate) fn shutting_down(code: ErrorCode) -> Failure {
-    Failure::new(code, "the server is shutting down").suggest("Ask again in a moment")
+    // It is the server that goes, not the provider behind it.
+    Failure::new(code, "the server is shutting down").blaming(Blame::Runtime).suggest("Ask again in a moment")
 }

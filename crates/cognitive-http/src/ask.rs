@@ -4,6 +4,7 @@
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, header};
 use cognitive_contract::capabilities::Wanted;
+use cognitive_contract::code::Blame;
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::stream::Checkpoint;
 use cognitive_contract::{ErrorCode, Failure, long};
@@ -96,25 +97,41 @@ pub(crate) struct Query {
     response_mode: Option<String>,
 }
 
+/// What a body holds, as far as the route has looked into it.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// Bytes that nobody has looked at.
+    Bytes(Bytes),
+    /// The members beside the `module` of a body that names one.
+    Members(Map<String, Value>),
+    /// The same with free text in place of an input, which no schema judges (PROMPT-006).
+    Args(String, Map<String, Value>),
+}
+
+/// The text of a body. Its memory becomes that of the input: with media in it, there is no room for both.
+pub(crate) fn text_of(body: Bytes) -> Result<String, Failure> {
+    String::from_utf8(Vec::from(body)).map_err(|_| {
+        Failure::new(ErrorCode::ParseError, "the body is not UTF-8")
+            .blaming(Blame::Caller)
+            .suggest("Send JSON in UTF-8")
+    })
+}
+
 /// Reads a request. `takes_input` says whether the module's own input has a member called `input`.
 pub(crate) fn read(
     headers: &HeaderMap,
     query: &Query,
-    body: Bytes,
+    body: Content,
     takes_input: bool,
 ) -> Result<Ask, Failure> {
-    // The memory of the body becomes that of the input: with media in it, there is no room for both.
-    let Ok(mut text) = String::from_utf8(Vec::from(body)) else {
-        return Err(
-            Failure::new(ErrorCode::ParseError, "the body is not UTF-8").suggest("Send JSON in UTF-8")
-        );
+    let (input, mut options, recovery) = match body {
+        Content::Bytes(body) => parse(text_of(body)?, takes_input)?,
+        Content::Members(members) => unwrap(members, takes_input)?,
+        Content::Args(text, members) => {
+            let (_, options, left_off) = unwrap(members, takes_input)?;
+            (RunInput::Text(text), options, left_off)
+        }
     };
-    let (input, mut options, recovery) =
-        match long::parse(&mut text).map_or_else(|| serde_json::from_str(&text), Ok) {
-            Ok(Value::Object(members)) => unwrap(members, takes_input)?,
-            Ok(other) => (RunInput::Json(other), Options::default(), None),
-            Err(_) => (RunInput::Raw(text), Options::default(), None),
-        };
     let (accepted, framing) = accept(headers);
     let word = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let by_words =
@@ -130,6 +147,14 @@ pub(crate) fn read(
     options.session = word(&names::SESSION).map(str::to_owned).or(options.session);
     let trailers = word(&header::TE).is_some_and(|te| te.contains("trailers"));
     Ok(Ask { input, wanted, framing, options, left_off, trailers })
+}
+
+fn parse(mut text: String, takes_input: bool) -> Result<Unwrapped, Failure> {
+    Ok(match long::parse(&mut text).map_or_else(|| serde_json::from_str(&text), Ok) {
+        Ok(Value::Object(members)) => unwrap(members, takes_input)?,
+        Ok(other) => (RunInput::Json(other), Options::default(), None),
+        Err(_) => (RunInput::Raw(text), Options::default(), None),
+    })
 }
 
 /// Takes the wrapper off a body that has one.
@@ -182,23 +207,50 @@ fn unknown_mode(word: &str) -> Failure {
         .suggest("Use `sync` or `streaming`")
 }
 
-/// What `Accept` asks for (API-005). The media type that is named first wins; a quality of zero is a refusal.
+/// What `Accept` asks for (API-005). A stream has to be named and to be preferred, by its quality, to one envelope (D-14):
+/// a wildcard never means a stream. Of two equals that are both named, one envelope is meant; a name counts more than a
+/// wildcard.
 fn accept(headers: &HeaderMap) -> (Option<Wanted>, Framing) {
+    let mut streams: Option<(f32, Framing)> = None;
+    let mut envelope = [None; 3];
     let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     for part in values.flat_map(|value| value.split(',')) {
         let mut words = part.split(';').map(str::trim);
         let media = words.next().unwrap_or_default().to_ascii_lowercase();
-        if words.any(|word| matches!(word, "q=0" | "q=0.0" | "q=0.00" | "q=0.000")) {
-            continue;
-        }
-        match media.as_str() {
-            "text/event-stream" => return (Some(Wanted::Streaming), Framing::Events),
-            "application/x-ndjson" => return (Some(Wanted::Streaming), Framing::Lines),
-            "application/json" => return (Some(Wanted::Sync), Framing::Events),
-            _ => {}
+        let quality = quality(words);
+        let framing = match media.as_str() {
+            "text/event-stream" => Framing::Events,
+            "application/x-ndjson" => Framing::Lines,
+            other => {
+                let names = ["application/json", "application/*", "*/*"];
+                let place = names.iter().position(|name| *name == other);
+                if let Some(slot) = place.and_then(|place| envelope.get_mut(place)) {
+                    *slot = Some(quality);
+                }
+                continue;
+            }
+        };
+        // Of two ways to stream the better one counts, and of two that are as good the first.
+        if quality > streams.map_or(0.0, |(best, _)| best) {
+            streams = Some((quality, framing));
         }
     }
-    (None, Framing::Events)
+    // The most exact name says how welcome one envelope is.
+    let [named, ..] = envelope;
+    let welcome = envelope.into_iter().flatten().next().unwrap_or(0.0);
+    match streams {
+        Some((quality, framing)) if quality > welcome || (quality >= welcome && named.is_none()) => {
+            (Some(Wanted::Streaming), framing)
+        }
+        _ => (named.filter(|quality| *quality > 0.0).map(|_| Wanted::Sync), Framing::Events),
+    }
+}
+
+/// The weight of a media range, from 0 to 1. One that cannot be read is no preference.
+fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> f32 {
+    let weight = parameters.find_map(|word| word.strip_prefix("q=").or_else(|| word.strip_prefix("Q=")));
+    let Some(weight) = weight else { return 1.0 };
+    weight.trim().parse().ok().filter(|weight| (0.0..=1.0).contains(weight)).unwrap_or(0.0)
 }
 
 /// Where the client left off, by its headers. A number that is none is a place that never was: the stream starts again.
@@ -229,7 +281,11 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        read(&map, &Query::default(), Bytes::from(body.to_string()), takes_input).unwrap()
+        read(&map, &Query::default(), bytes(&body.to_string()), takes_input).unwrap()
+    }
+
+    fn bytes(body: &str) -> Content {
+        Content::Bytes(Bytes::from(body.to_owned()))
     }
 
     fn input(ask: &Ask) -> &Value {
@@ -251,10 +307,10 @@ mod tests {
         let query = Query { response_mode: Some("sync".to_owned()) };
         let mut headers = HeaderMap::new();
         headers.insert("accept", "text/event-stream".parse().unwrap());
-        let ask_by_query = read(&headers, &query, Bytes::from("{}"), true).unwrap();
+        let ask_by_query = read(&headers, &query, bytes("{}"), true).unwrap();
         assert_eq!(ask_by_query.wanted, Some(Wanted::Sync));
         let query = Query { response_mode: Some("fast".to_owned()) };
-        assert!(read(&HeaderMap::new(), &query, Bytes::from("{}"), true).is_err());
+        assert!(read(&HeaderMap::new(), &query, bytes("{}"), true).is_err());
     }
 
     #[test]
@@ -265,6 +321,43 @@ mod tests {
         assert_eq!(wanted("application/json"), Some(Wanted::Sync));
         assert_eq!(wanted("text/event-stream;q=0, */*"), None);
         assert_eq!(wanted("*/*"), None);
+    }
+
+    // D-14, API-005, STREAM-021: the quality decides, and a stream is never meant by a wildcard.
+    #[test]
+    fn w08_a_stream_is_what_accept_prefers_by_its_quality() {
+        let sync = (Some(Wanted::Sync), Framing::Events);
+        let (events, lines) =
+            ((Some(Wanted::Streaming), Framing::Events), (Some(Wanted::Streaming), Framing::Lines));
+        let silent = (None, Framing::Events);
+        for (value, expected) in [
+            ("text/event-stream", events),
+            ("TEXT/Event-Stream; Q=1", events),
+            ("application/x-ndjson", lines),
+            ("text/event-stream, application/json;q=0.9", events),
+            ("application/json;q=0.9, text/event-stream", events),
+            ("application/json, text/event-stream;q=0.9", sync),
+            ("text/event-stream;q=0.5, application/json", sync),
+            ("text/event-stream;q=0.5, */*", silent),
+            ("text/event-stream;q=0.2, application/*;q=0.3", silent),
+            ("text/event-stream, */*;q=0.1", events),
+            ("text/event-stream, */*", events),
+            ("application/json, text/event-stream", sync),
+            ("text/event-stream, application/json", sync),
+            ("application/json;q=0.1, */*, text/event-stream;q=0.5", events),
+            ("text/event-stream;q=0.4, application/x-ndjson;q=0.6", lines),
+            ("application/x-ndjson, text/event-stream", lines),
+            ("text/event-stream;q=0", silent),
+            ("text/event-stream;q=best", silent),
+            ("text/event-stream;q=7, application/json;q=0", silent),
+            ("application/*", silent),
+            ("text/*", silent),
+            ("*/*", silent),
+            ("", silent),
+        ] {
+            let asked = ask(&[("accept", value)], &json!({}), true);
+            assert_eq!((asked.wanted, asked.framing), expected, "{value}");
+        }
     }
 
     #[test]
@@ -305,11 +398,12 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_left_to_the_run() {
-        let asked = read(&HeaderMap::new(), &Query::default(), Bytes::from("{nope"), true).unwrap();
+        let asked = read(&HeaderMap::new(), &Query::default(), bytes("{nope"), true).unwrap();
         assert!(matches!(asked.input, RunInput::Raw(_)));
-        assert!(read(&HeaderMap::new(), &Query::default(), Bytes::from_static(b"\xff"), true).is_err());
+        let bytes_of_none = Content::Bytes(Bytes::from_static(b"\xff"));
+        assert!(read(&HeaderMap::new(), &Query::default(), bytes_of_none, true).is_err());
         for odd in [r#"{"_options": {"seed": "x"}}"#, r#"{"_options": {"media_out": "folder"}}"#] {
-            assert!(read(&HeaderMap::new(), &Query::default(), Bytes::from(odd), true).is_err(), "{odd}");
+            assert!(read(&HeaderMap::new(), &Query::default(), bytes(odd), true).is_err(), "{odd}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use cognitive_contract::failure::was_cancelled;
 use cognitive_contract::stream::{Checkpoint, Chunk, ChunkKind, Recovery};
 use cognitive_contract::text::hex;
 use cognitive_contract::{Envelope, ErrorCode};
@@ -82,7 +83,7 @@ impl Log {
     }
 
     fn offer(&self, envelope: &Envelope) -> Option<Recovery> {
-        let error = envelope.error()?;
+        let error = envelope.error().filter(|_| !was_cancelled(envelope))?;
         ErrorCode::find(error.code()).filter(|code| PASSING.contains(code))?;
         let details = error.members().get("details");
         let wait = details.and_then(|details| details.get("retry_after_seconds")?.as_u64());

@@ -12,12 +12,14 @@ use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{get, post, put};
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_runtime::host::RunInput;
+use cognitive_runtime::stages::input;
 use http_body::Body as _;
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::{Shared, shutting_down};
-use crate::ask::Query;
+use crate::ask::{Content, Query, text_of};
 use crate::catalog::{is_name, no_module};
 use crate::guard::{Client, Peer, guard};
 use crate::run::Incoming;
@@ -140,25 +142,11 @@ async fn run_in_body(
         Ok(incoming) => incoming,
         Err(refusal) => return *refusal,
     };
-    // With media in it, what was sent, what was read and what is handed on are too much at once.
-    let sent = std::mem::take(&mut incoming.body);
-    let (body, length): (Option<Value>, usize) = (serde_json::from_slice(&sent).ok(), sent.len());
-    drop(sent);
-    let named = body.and_then(|mut body| {
-        let members = body.as_object_mut()?;
-        let module = members.shift_remove("module")?.as_str()?.to_owned();
-        if let Some(args) = members.shift_remove("args").filter(Value::is_string) {
-            let input = serde_json::json!({ "$ARGUMENTS": args, "query": args });
-            members.insert("input".to_owned(), input);
-        }
-        members.entry("_options").or_insert_with(|| serde_json::json!({}));
-        Some((module, Bytes::from(body.to_string())))
-    });
-    let Some((module, body)) = named else {
-        let failure =
-            Failure::new(ErrorCode::InvalidInput, "the body has to be an object that names a `module`")
-                .suggest(r#"Send {"module": "NAME", "input": {…}}"#);
-        return answer::failure(failure);
+    let Content::Bytes(sent) = incoming.body else { return answer::failure(no_module_named()) };
+    let length = sent.len();
+    let (module, body) = match named(sent) {
+        Ok(named) => named,
+        Err(failure) => return answer::failure(failure),
     };
     let found = shared.module(&module).await;
     let limit = limit_for(&shared, found.as_deref().ok());
@@ -167,6 +155,34 @@ async fn run_in_body(
     }
     incoming.body = body;
     run::answer(&shared, &module, found, incoming).await
+}
+
+/// The module that a body names, and the rest of the body. What is no JSON is told so as by every other run.
+fn named(sent: Bytes) -> Result<(String, Content), Failure> {
+    let body = input::read(RunInput::Raw(text_of(sent)?))?.into_value();
+    let Value::Object(mut members) = body else { return Err(no_module_named()) };
+    let Some(Value::String(module)) = members.shift_remove("module") else { return Err(no_module_named()) };
+    let args = members.shift_remove("args").filter(|args| !args.is_null());
+    let rivals = ["input", "_context"];
+    let rival = rivals.into_iter().find(|name| members.get(*name).is_some_and(|value| !value.is_null()));
+    members.entry("_options").or_insert_with(|| serde_json::json!({}));
+    let refused = |what: String| {
+        Failure::new(ErrorCode::InvalidInput, what)
+            .suggest(r#"Send {"module": "NAME", "input": {…}} for anything but free text"#)
+    };
+    match (args, rival) {
+        (None, _) => Ok((module, Content::Members(members))),
+        (Some(Value::String(text)), None) => Ok((module, Content::Args(text, members))),
+        (Some(Value::String(_)), Some(rival)) => {
+            Err(refused(format!("`args` stands in place of `{rival}`; only one of them can be sent")))
+        }
+        (Some(_), _) => Err(refused("`args` has to be a text".to_owned())),
+    }
+}
+
+fn no_module_named() -> Failure {
+    Failure::new(ErrorCode::InvalidInput, "the body has to be an object that names a `module`")
+        .suggest(r#"Send {"module": "NAME", "input": {…}}"#)
 }
 
 /// The largest body for a module that takes media, and for one that takes video (S-28).
@@ -229,6 +245,7 @@ async fn incoming(
             .suggest("Say `response_mode` once: `sync` or `streaming`");
         return Err(Box::new(answer::failure(failure)));
     };
+    let body = Content::Bytes(body);
     Ok(Incoming { client, headers: std::mem::take(&mut parts.headers), query, body, room })
 }
 

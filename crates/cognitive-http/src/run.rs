@@ -8,13 +8,14 @@ use axum::http::{HeaderMap, Response, StatusCode};
 use cognitive_contract::ports::NullSink;
 use cognitive_contract::stream::{Chunk, ChunkWriter};
 use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk, Warning};
+use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Delivery, RunOptions, RunRequest, Stream, session_id};
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::answer;
 use crate::app::Shared;
-use crate::ask::{self, Ask, LeftOff, Options, Query};
+use crate::ask::{self, Ask, Content, LeftOff, Options, Query};
 use crate::guard::Client;
 use crate::limits::StreamPermit;
 use crate::session::{Reader, Resumption, Session};
@@ -25,7 +26,7 @@ pub(crate) struct Incoming {
     pub(crate) client: Arc<Client>,
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
-    pub(crate) body: Bytes,
+    pub(crate) body: Content,
     /// The right to the memory of a large body.
     pub(crate) room: Option<OwnedSemaphorePermit>,
 }
@@ -79,7 +80,7 @@ async fn try_answer(
     options.warnings = warnings;
     let request = RunRequest {
         module: name.to_owned(),
-        input: std::mem::replace(&mut ask.input, cognitive_runtime::host::RunInput::Raw(String::new())),
+        input: std::mem::replace(&mut ask.input, RunInput::Raw(String::new())),
         options,
     };
     if !agreed.streaming {
@@ -254,7 +255,7 @@ fn end(shared: &Shared, session: &Session, rest: Vec<Chunk>) {
 async fn stop(shared: &Shared, session: &Session) -> Failure {
     tokio::select! {
         () = session.abandoned(shared.config.grace) => {
-            Failure::new(ErrorCode::StreamInterrupted, "the client went away").suggest("Ask again")
+            Failure::cancelled("the client went away").suggest("Ask again")
         }
         () = tokio::time::sleep(shared.config.stream_limit) => {
             let seconds = shared.config.stream_limit.as_secs();
@@ -262,7 +263,7 @@ async fn stop(shared: &Shared, session: &Session) -> Failure {
                 .suggest("Send less input, or ask the operator for more time")
         }
         reason = session.cancelled() => {
-            reason.unwrap_or_else(|| Failure::new(ErrorCode::StreamInterrupted, "the run was cancelled"))
+            reason.unwrap_or_else(|| Failure::cancelled("the run was cancelled"))
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cognitive_contract::code::Blame;
 use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
 use cognitive_contract::{ErrorCode, Failure};
 use tokio::sync::watch;
@@ -164,6 +165,7 @@ impl Reader {
 /// The last word for a reader whose next chunk is not kept any more.
 fn too_slow(id: &SessionId) -> Option<Sent> {
     let failure = Failure::new(ErrorCode::StreamInterrupted, "the client reads too slowly")
+        .blaming(Blame::Runtime)
         .suggest("Read faster, or ask for the answer as a whole");
     let chunks = ChunkWriter::new(id.clone(), 0).finish(failure.into_envelope());
     chunks.into_iter().next_back().as_ref().and_then(Sent::new)

@@ -202,8 +202,7 @@ impl Socket {
             Ok(Wish::Cancel { session_id }) => {
                 match self.runs.get(&session_id).and_then(|run| run.session.upgrade()) {
                     Some(session) => {
-                        let reason =
-                            Failure::new(ErrorCode::StreamInterrupted, "the run was cancelled by the client");
+                        let reason = Failure::cancelled("the run was cancelled by the client");
                         session.cancel(reason.suggest("Run it again"));
                     }
                     None => {
@@ -249,8 +248,8 @@ impl Socket {
         run::forbidden_fallback(&asked, agreed.streaming)?;
         self.runs.retain(|_, run| !run.task.is_finished());
         let permit = run::permit(&self.shared, &self.client)?;
+        // That the answer comes whole is said by the stream itself.
         let mut options = run::options(&self.shared, &self.client, &asked)?;
-        options.warnings.extend(agreed.warning);
         // The trace of the run, else that of the socket if the client brought one, else a new one for each run.
         let own = traceparent.as_deref().and_then(Trace::brought);
         let trace = own.as_ref().unwrap_or(&self.client.trace);

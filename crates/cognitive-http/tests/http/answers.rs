@@ -40,7 +40,7 @@ async fn api_004_whatever_is_wrong_with_a_request_the_answer_is_an_envelope() {
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
     let json_type = "application/json";
     let long = json!({ "text": "x".repeat(2_000) }).to_string();
-    let table: [(&str, &str, &str, &str, u16, &str); 14] = [
+    let table: [(&str, &str, &str, &str, u16, &str); 18] = [
         ("POST", "/api/run/words", json_type, "{nope", 400, "E1000"),
         ("POST", "/api/run/words", json_type, "", 400, "E1000"),
         ("POST", "/api/run/words", json_type, r#"{"text": 7}"#, 400, "E1001"),
@@ -50,6 +50,10 @@ async fn api_004_whatever_is_wrong_with_a_request_the_answer_is_an_envelope() {
         ("POST", "/api/run/absent", json_type, "{}", 404, "E4006"),
         ("POST", "/api/run/..%2f..%2fetc", json_type, "{}", 404, "E4006"),
         ("POST", "/run", json_type, r#"{"text": "a"}"#, 400, "E1001"),
+        ("POST", "/run", json_type, "[1]", 400, "E1001"),
+        ("POST", "/run", json_type, r#"{"module": "words", "args": 7}"#, 400, "E1001"),
+        ("POST", "/run", json_type, r#"{"module": "words", "args": "a", "input": {}}"#, 400, "E1001"),
+        ("POST", "/run", json_type, r#"{"module": "absent", "args": "a"}"#, 404, "E4006"),
         ("GET", "/nothing/here", json_type, "", 404, "E1006"),
         ("DELETE", "/api/run/words", json_type, "", 405, "E1006"),
         ("GET", "/ws", json_type, "", 400, "E1001"),
@@ -168,4 +172,115 @@ async fn s_05_a_trace_goes_through() {
     let parent = response.headers()["traceparent"].to_str().unwrap().to_owned();
     assert!(parent.starts_with(&format!("00-{id}-")), "{parent}");
     assert_eq!(json_of(response).await["meta"]["trace_id"], id);
+}
+
+async fn post(server: &Server, path: &str, body: impl Into<reqwest::Body>) -> reqwest::Response {
+    let request = client().post(server.url(path)).header("content-type", "application/json");
+    request.body(body).send().await.unwrap()
+}
+
+// D-14, C-32, STREAM-021: a stream has to be asked for. A v2.2 module in tier exploration, whose default is to stream,
+// answers a plain request with one envelope, and nothing warns of a stream that nobody wanted.
+#[tokio::test]
+async fn w08_a_plain_request_gets_one_envelope_whatever_the_module_offers() {
+    let server = Server::start(&Script::free(&ANSWER), "streaming", roomy()).await;
+    let manifest = server.folder.path().join("cognitive/modules/words/module.yaml");
+    let streaming = std::fs::read_to_string(&manifest).unwrap();
+    let v22 =
+        "name: words\nversion: 1.0.0\nresponsibility: Find words\nexcludes: [prose]\ntier: exploration\n";
+    let input = json!({ "text": "winter snow" }).to_string();
+    let named = json!({ "module": "words", "input": { "text": "winter snow" } }).to_string();
+    for text in [streaming.as_str(), v22] {
+        std::fs::write(&manifest, text).unwrap();
+        for (path, body) in
+            [("/api/run/words", &input), ("/v1/modules/words/execute", &input), ("/run", &named)]
+        {
+            for accept in [
+                None,
+                Some("*/*"),
+                Some("application/*"),
+                Some("text/html, */*;q=0.8"),
+                Some("text/event-stream;q=0.1, */*"),
+            ] {
+                let mut request = client()
+                    .post(server.url(path))
+                    .header("content-type", "application/json")
+                    .body(body.clone());
+                if let Some(accept) = accept {
+                    request = request.header("accept", accept);
+                }
+                let response = request.send().await.unwrap();
+                assert_eq!(response.headers()["content-type"], "application/json", "{path} {accept:?}");
+                let envelope = json_of(response).await;
+                assert_eq!(envelope["data"]["words"][1]["text"], "snow", "{path} {accept:?}");
+                assert!(envelope["meta"].get("warnings").is_none(), "{envelope}");
+            }
+        }
+        for accept in ["text/event-stream", "application/json;q=0.5, text/event-stream"] {
+            let response = ask(&server, accept).send().await.unwrap();
+            assert_eq!(response.headers()["content-type"], "text/event-stream", "{accept}");
+        }
+        let by_word =
+            ask(&server, "*/*").header("x-cognitive-response-mode", "streaming").send().await.unwrap();
+        assert_eq!(
+            by_word.headers()["content-type"],
+            "text/event-stream",
+            "EXT-NEG: the header is asked first"
+        );
+    }
+}
+
+// C-56, PROMPT-006: free text is free of the input schema over HTTP as it is on the command line.
+#[tokio::test]
+async fn w13_args_of_a_request_are_not_judged_by_the_input_schema() {
+    let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
+    let prompt = server.folder.path().join("cognitive/modules/words/prompt.md");
+    std::fs::write(prompt, "Find the words in: $ARGUMENTS").unwrap();
+    let response =
+        post(&server, "/run", json!({ "module": "words", "args": "winter snow" }).to_string()).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(json_of(response).await["data"]["words"][0]["text"], "winter");
+    let options = json!({ "response_mode": "streaming", "chunk_type": "snapshot" });
+    let body = json!({ "module": "words", "args": "winter snow", "_options": options });
+    let response = post(&server, "/run", body.to_string()).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream", "options count as they do elsewhere");
+}
+
+// What is no JSON is told so in the same words on every path.
+#[tokio::test]
+async fn e_broken_json_is_e1000_on_every_path() {
+    let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
+    for broken in ["{nope", "", "{\"module\": \"words\", \"input\": {\"text\": \"a\"}", "\u{0}"] {
+        let [by_path, by_body] =
+            [post(&server, "/api/run/words", broken).await, post(&server, "/run", broken).await];
+        for response in [&by_path, &by_body] {
+            assert_eq!(
+                (response.status().as_u16(), &response.headers()["cogn-error-code"]),
+                (400, &"E1000".parse().unwrap()),
+                "{broken}"
+            );
+        }
+        let (mut by_path, mut by_body) = (json_of(by_path).await, json_of(by_body).await);
+        assert_eq!(by_path["error"]["details"]["source"], "caller");
+        for answer in [&mut by_path, &mut by_body] {
+            answer["meta"]
+                .as_object_mut()
+                .unwrap()
+                .retain(|name, _| !matches!(name.as_str(), "trace_id" | "latency_ms"));
+        }
+        assert_eq!(
+            (&by_path["error"], &by_path["meta"]["explain"]),
+            (&by_body["error"], &by_body["meta"]["explain"]),
+            "{broken}"
+        );
+    }
+    for path in ["/api/run/words", "/run"] {
+        let response = post(&server, path, vec![b'{', 0xff, b'}']).await;
+        assert_eq!(response.headers()["cogn-error-code"], "E1000", "{path}");
+        let explain = json_of(response).await["meta"]["explain"].to_string();
+        assert!(explain.starts_with("\"Input validation failed"), "{explain}");
+    }
+    // A mark that some editors put in front of JSON is no fault of it.
+    let marked = "\u{feff}{\"module\": \"words\", \"input\": {\"text\": \"a\"}}";
+    assert_eq!(post(&server, "/run", marked).await.status(), 200);
 }

@@ -237,3 +237,41 @@ fn a_server_that_stopped_has_told_its_sockets() {
     inside.shutdown_background();
     assert_eq!(hearing.recv().unwrap(), (json!("E2010"), true));
 }
+
+// ERR-008: who called a run off is told so. The provider did nothing wrong, and there is no stream to take up again.
+#[tokio::test]
+async fn w15_a_cancel_of_the_client_is_explained_as_its_own() {
+    let script = Script::with_leave(&ANSWER, 2);
+    let server = Server::start(&script, "both", roomy()).await;
+    let mut socket = socket(&server).await;
+    say(&mut socket, &run(1)).await;
+    let session = hear(&mut socket).await["session_id"].clone();
+    script.until_open(1).await;
+    say(&mut socket, &json!({ "type": "cancel", "session_id": session })).await;
+    let mut last = hear(&mut socket).await;
+    while !is_last(&last) {
+        last = hear(&mut socket).await;
+    }
+    assert_eq!(last["error"]["code"], "E2010", "{last}");
+    assert_eq!(
+        last["meta"]["explain"], "Cancelled by the caller: the run was cancelled by the client",
+        "{last}"
+    );
+    assert_eq!(last["error"]["details"]["kind"], "cancelled", "{last}");
+    assert!(last["error"].get("recovery").is_none(), "{last}");
+}
+
+// CAP-010: that an answer comes whole is said once.
+#[tokio::test]
+async fn cap_010_a_socket_says_once_that_a_module_does_not_stream() {
+    let server = Server::start(&Script::free(&ANSWER), "sync", roomy()).await;
+    let mut socket = socket(&server).await;
+    say(&mut socket, &run(1)).await;
+    let mut last = hear(&mut socket).await;
+    while !is_last(&last) {
+        last = hear(&mut socket).await;
+    }
+    let warnings = last["meta"]["warnings"].as_array().unwrap();
+    let codes: Vec<&Value> = warnings.iter().map(|warning| &warning["code"]).collect();
+    assert_eq!(codes, ["E4010"], "{last}");
+}

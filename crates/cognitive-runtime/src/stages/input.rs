@@ -28,6 +28,12 @@ impl Given {
     pub fn value(&self) -> &Value {
         &self.value
     }
+
+    /// The same for a surface that finds the input inside what was sent.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        self.value
+    }
 }
 
 /// Input that the module's contract accepts, and its context. Only [`validate`] makes one.
