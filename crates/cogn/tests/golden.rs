@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 /// What comes with the program, and nothing that is installed on this machine.
 fn bundled() -> Vec<Subject> {
     let found = Library::default().list().into_iter();
-    found.map(|found| Subject { name: found.name, folder: found.folder, asked: true }).collect()
+    found.map(|found| Subject { name: found.name, folder: found.folder }).collect()
 }
 
 fn run(subjects: &[Subject]) -> Report {
@@ -64,7 +64,7 @@ fn with_expectation(module: &str, case: &str, expected: &Value) -> golden::CaseR
         .filter(|line| !line.contains("->"))
         .fold(String::new(), |text, line| text + line + "\n");
     files.insert("module.yaml".to_owned(), manifest.replace("\ntests:\n", "\n").into_bytes());
-    let subject = Subject { name: module.to_owned(), folder: Folder::memory(module, files), asked: true };
+    let subject = Subject { name: module.to_owned(), folder: Folder::memory(module, files) };
     let report = run(&[subject]);
     assert_eq!(report.modules[0].cases.len(), 1, "{:?}", report.modules[0].trouble);
     report.modules[0].cases[0].clone()
@@ -148,7 +148,7 @@ fn the_report_for_build_servers_is_well_formed() {
         "wild \u{1b}<&\">",
         BTreeMap::from([("module.yaml".to_owned(), b"tier: \"]]>\"".to_vec())]),
     );
-    subjects.push(Subject { name: wild.name(), folder: wild, asked: false });
+    subjects.push(Subject { name: wild.name(), folder: wild });
     let xml = golden::to_junit(&run(&subjects));
     assert_eq!(xml.matches("<testcase ").count(), 47);
     check_balanced(&xml);
@@ -198,8 +198,7 @@ fn test_005_coverage_of_a_tiny_module_is_exact() {
         ("tests/a.reply.txt", reply.to_string()),
     ];
     let files = files.map(|(path, text)| (path.to_owned(), text.into_bytes()));
-    let subject =
-        Subject { name: "tiny".to_owned(), folder: Folder::memory("tiny", files.into()), asked: true };
+    let subject = Subject { name: "tiny".to_owned(), folder: Folder::memory("tiny", files.into()) };
     let report = run(&[subject]);
     assert!(report.holds(), "{report:#?}");
     assert_eq!(

@@ -50,7 +50,7 @@ pub struct TestArgs {
     verbose: bool,
 }
 
-/// Runs the tests; the exit code is bad if any failed, or if a module that was named has none.
+/// Runs the tests; the exit code is bad if any failed, or if a module cannot be tested. One without tests is skipped (FMT-002).
 pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
     let (subjects, missing) = subjects(args, library);
     let source = match (args.record, args.live) {
@@ -104,7 +104,7 @@ fn run(args: &TestArgs, subjects: &[Subject], mut options: Options) -> Result<Re
         tokio::select! {
             report = golden::run(subjects, &options, Some(provider)) => report,
             _ = tokio::signal::ctrl_c() => {
-                Err(Failure::new(ErrorCode::StreamInterrupted, "the tests were cancelled by the user"))
+                Err(Failure::cancelled("the tests were cancelled by the user"))
             }
         }
     })
@@ -119,8 +119,7 @@ fn write_junit(path: &Path, report: &Report) -> Result<(), String> {
 fn subjects(args: &TestArgs, library: &Library) -> (Vec<Subject>, Vec<ModuleReport>) {
     if args.all {
         let found = library.list().into_iter();
-        let subjects =
-            found.map(|found| Subject { name: found.name, folder: found.folder, asked: false }).collect();
+        let subjects = found.map(|found| Subject { name: found.name, folder: found.folder }).collect();
         return (subjects, Vec::new());
     }
     let mut subjects = Vec::new();
@@ -130,7 +129,6 @@ fn subjects(args: &TestArgs, library: &Library) -> (Vec<Subject>, Vec<ModuleRepo
             Ok(found) => subjects.push(Subject {
                 name: if found.origin == Origin::Path { name.clone() } else { found.name },
                 folder: found.folder,
-                asked: true,
             }),
             Err(failure) => missing.push(ModuleReport::unusable(name, String::new(), &failure)),
         }

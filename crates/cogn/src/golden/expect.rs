@@ -71,8 +71,9 @@ impl Expectation {
             match check {
                 Check::Rule(rule) => rule.compare(view, &mut found),
                 Check::Shape { path, shape } => {
-                    let place = view.find(path);
-                    shape.compare(place.value, &place.at, &mut found);
+                    for place in view.find_all(path) {
+                        shape.compare(place.value, &place.at, &mut found);
+                    }
                 }
                 Check::Member { of, name, pattern } => {
                     let (at, object) = match of {

@@ -48,7 +48,7 @@ impl Counts {
         match module.trouble {
             None => {}
             Some(Trouble::NoTests) => (counts.tests, counts.skipped) = (counts.tests + 1, 1),
-            Some(Trouble::Unusable { .. } | Trouble::NoTestsAsked) => {
+            Some(Trouble::Unusable { .. }) => {
                 (counts.tests, counts.errors) = (counts.tests + 1, counts.errors + 1);
             }
         }
@@ -71,7 +71,6 @@ fn suite(module: &ModuleReport) -> String {
     let trouble = match &module.trouble {
         None => None,
         Some(Trouble::NoTests) => Some("<skipped message=\"no tests\"/>".to_owned()),
-        Some(Trouble::NoTestsAsked) => Some(element("error", "no_tests", "the module has no tests", "")),
         Some(Trouble::Unusable { message, .. }) => Some(element("error", "unusable", message, "")),
     };
     if let Some(trouble) = trouble {

@@ -12,6 +12,7 @@ mod case;
 mod coverage;
 mod difference;
 mod expect;
+mod field_rule;
 mod fields;
 pub(crate) mod file;
 mod junit;

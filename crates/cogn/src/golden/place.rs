@@ -1,6 +1,6 @@
-//! Places in an envelope, as people write them: `data.issues[0].type`, `issues.0.type`, `/data/issues/0/type`.
-//! A path starts at the envelope if its first word is one of the envelope's members, otherwise at the payload.
-//! Guesses nothing: a place that is not there is reported as such.
+//! Places in an envelope, as people write them: `data.issues[0].type`, `issues.0.type`, `/data/issues/0/type`, and
+//! `issues[*].type` for that of every item. A path starts at the envelope if its first word is one of the envelope's
+//! members, otherwise at the payload. Guesses nothing: a place that is not there is reported as such.
 
 use cognitive_contract::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
 use serde_json::Value;
@@ -29,20 +29,43 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Follows a path from the envelope or from the payload, as its first word asks.
+    /// Follows a path from the envelope or from the payload, as its first word asks. Of several places, the first.
     pub(crate) fn find(self, path: &str) -> Found<'a> {
+        let nothing = || Found { at: path.to_owned(), value: None };
+        self.find_all(path).into_iter().next().unwrap_or_else(nothing)
+    }
+
+    /// Every place that a path leads to: one, or with `*` one for each item. Never none: a place that is not there is
+    /// found without a value.
+    pub(super) fn find_all(self, path: &str) -> Vec<Found<'a>> {
         let words = words(path);
-        if words.first().is_some_and(|word| is_envelope_member(word)) {
-            walk("", Some(self.envelope), &words)
+        if words.first().is_some_and(|word| matches!(word, Word::Name(name) if is_envelope_member(name))) {
+            walk(Found { at: String::new(), value: Some(self.envelope) }, &words)
         } else {
-            self.find_in_payload(path)
+            walk(self.payload(), &words)
         }
+    }
+
+    /// What rules mean by a name: a member of the payload, even if it has a dot in its name, else the place that the name
+    /// leads to as a path. What the module says of its answer stands in `meta`, where older documents do not look for it
+    /// (TEST-002).
+    pub(super) fn named(self, name: &str) -> Vec<Found<'a>> {
+        let payload = self.payload();
+        let own = payload.value.and_then(|payload| payload.get(name));
+        if own.is_some() {
+            return vec![Found { at: member(&payload.at, name), value: own }];
+        }
+        if ["confidence", "risk", "explain"].contains(&name) {
+            return self.find_all(&format!("meta.{name}"));
+        }
+        self.find_all(name)
     }
 
     /// Follows a path from the payload.
     pub(super) fn find_in_payload(self, path: &str) -> Found<'a> {
         let payload = self.payload();
-        walk(&payload.at, payload.value, &words(path))
+        let nothing = Found { at: payload.at.clone(), value: None };
+        walk(payload, &words(path)).into_iter().next().unwrap_or(nothing)
     }
 }
 
@@ -53,7 +76,8 @@ pub(super) fn is_envelope_member(name: &str) -> bool {
 
 /// Follows the JSON pointer of a violation from the value that was judged.
 pub(super) fn below<'a>(at: &str, value: &'a Value, pointer: &str) -> Found<'a> {
-    walk(at, Some(value), &words(pointer))
+    let start = Found { at: at.to_owned(), value: Some(value) };
+    walk(start.clone(), &words(pointer)).into_iter().next().unwrap_or(start)
 }
 
 /// The path of a member. A name that would read as something else is put in quotes.
@@ -71,29 +95,57 @@ pub(super) fn item(parent: &str, index: usize) -> String {
     format!("{parent}[{index}]")
 }
 
-/// The steps of a path. Names with dots or brackets in them can be reached by a JSON pointer.
-fn words(path: &str) -> Vec<String> {
-    if let Some(pointer) = path.strip_prefix('/') {
-        return pointer.split('/').map(|word| word.replace("~1", "/").replace("~0", "~")).collect();
-    }
-    let parts = path.split(['.', '[']).map(|part| part.strip_suffix(']').unwrap_or(part));
-    parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+/// A step of a path.
+enum Word {
+    Name(String),
+    /// `*`: every item of a list, every member of an object.
+    Every,
 }
 
-fn walk<'a>(start: &str, value: Option<&'a Value>, words: &[String]) -> Found<'a> {
-    let mut found = Found { at: start.to_owned(), value };
+/// The steps of a path. Names with dots, brackets or stars in them can be reached by a JSON pointer.
+fn words(path: &str) -> Vec<Word> {
+    if let Some(pointer) = path.strip_prefix('/') {
+        let names = pointer.split('/').map(|word| word.replace("~1", "/").replace("~0", "~"));
+        return names.map(Word::Name).collect();
+    }
+    let parts = path.split(['.', '[']).map(|part| part.strip_suffix(']').unwrap_or(part));
+    let step = |part: &str| if part == "*" { Word::Every } else { Word::Name(part.to_owned()) };
+    parts.filter(|part| !part.is_empty()).map(step).collect()
+}
+
+fn walk<'a>(start: Found<'a>, words: &[Word]) -> Vec<Found<'a>> {
+    let mut found = vec![start];
     for word in words {
-        let index = word.parse::<usize>().ok();
-        found = match (found.value, index) {
-            (Some(Value::Array(items)), Some(index)) => {
-                Found { at: item(&found.at, index), value: items.get(index) }
-            }
-            (value, _) => {
-                Found { at: member(&found.at, word), value: value.and_then(|value| value.get(word.as_str())) }
-            }
-        };
+        found = found.into_iter().flat_map(|each| each.step(word)).collect();
     }
     found
+}
+
+impl Found<'_> {
+    /// Where a step leads from here. Where nothing is, there is still a place that can be named.
+    fn step(self, word: &Word) -> Vec<Self> {
+        let nothing = |at: String| vec![Found { at, value: None }];
+        match (word, self.value) {
+            (Word::Every, Some(Value::Array(items))) if !items.is_empty() => {
+                let place = |(index, value)| Found { at: item(&self.at, index), value: Some(value) };
+                items.iter().enumerate().map(place).collect()
+            }
+            (Word::Every, Some(Value::Object(members))) if !members.is_empty() => {
+                let place =
+                    |(name, value): (&String, _)| Found { at: member(&self.at, name), value: Some(value) };
+                members.iter().map(place).collect()
+            }
+            (Word::Every, _) => nothing(format!("{}[*]", self.at)),
+            (Word::Name(name), Some(Value::Array(items))) => match name.parse::<usize>() {
+                Ok(index) => vec![Found { at: item(&self.at, index), value: items.get(index) }],
+                Err(_) => nothing(member(&self.at, name)),
+            },
+            (Word::Name(name), value) => {
+                let value = value.and_then(|value| value.get(name.as_str()));
+                vec![Found { at: member(&self.at, name), value }]
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -127,6 +179,28 @@ mod tests {
         ] {
             assert_eq!(find(&envelope, path), (at.to_owned(), value), "{path}");
         }
+    }
+
+    // TEST-003: `[*]` is every item, and an item without the member is a place without a value.
+    #[test]
+    fn test_003_a_star_stands_for_every_item() {
+        let envelope =
+            json!({ "data": { "issues": [{ "type": "a" }, {}, { "type": "b" }], "none": [], "*": 1 } });
+        let all = |path: &str| {
+            let found = View { envelope: &envelope }.find_all(path).into_iter();
+            found.map(|each| (each.at, each.value.cloned())).collect::<Vec<_>>()
+        };
+        let at = |path: &str, value: Option<Value>| (path.to_owned(), value);
+        let types = [
+            at("data.issues[0].type", Some(json!("a"))),
+            at("data.issues[1].type", None),
+            at("data.issues[2].type", Some(json!("b"))),
+        ];
+        assert_eq!(all("issues[*].type"), types);
+        assert_eq!(all("data.issues.*.type"), types);
+        assert_eq!(all("none[*].type"), [at("data.none[*].type", None)]);
+        assert_eq!(all("absent[*]"), [at("data.absent[*]", None)]);
+        assert_eq!(all("/data/*"), [at(r#"data["*"]"#, Some(json!(1)))], "a pointer has no stars");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use cognitive_contract::Risk;
 use serde_json::{Map, Value};
 
 use super::difference::Differences;
+use super::field_rule::FieldRule;
 use super::place::{Found, View};
 use super::value::{same, shown};
 
@@ -23,7 +24,7 @@ const NAMES: [&str; 8] = [
 /// One rule with its argument.
 #[derive(Debug)]
 pub(super) enum Rule {
-    /// The payload has these members.
+    /// There are members of these names, where they belong.
     Required(Vec<String>),
     /// `meta.confidence` is at least this.
     ConfidenceMin(f64),
@@ -39,8 +40,10 @@ pub(super) enum Rule {
     Risk(Vec<Value>),
     /// `meta.risk` is at most this.
     RiskMax(Risk),
-    /// All of these occur in the text at a place.
+    /// All of these occur in the texts at a place.
     ContainsAt(String, Vec<String>),
+    /// Something holds for the member of a name.
+    Field(FieldRule),
 }
 
 impl Rule {
@@ -81,7 +84,9 @@ impl Rule {
                 let word = argument.as_str().and_then(Risk::parse);
                 word.map(Self::RiskMax).ok_or_else(|| not_a_risk(&at))
             }
-            _ => Err(format!("`{at}`: no such rule; there are: {}", NAMES.join(", "))),
+            _ => FieldRule::parse(name, argument)?.map(Self::Field).ok_or_else(|| {
+                format!("`{at}`: no such rule; there are: {}; or a field and its value", NAMES.join(", "))
+            }),
         }
     }
 
@@ -103,6 +108,7 @@ impl Rule {
             Self::Risk(allowed) => risk(allowed, view, found),
             Self::RiskMax(most) => risk_max(*most, view, found),
             Self::ContainsAt(path, words) => contains_at(path, words, view, found),
+            Self::Field(rule) => rule.compare(view, found),
         }
     }
 }
@@ -145,15 +151,9 @@ fn not_a_risk(at: &str) -> String {
 }
 
 fn required(names: &[String], view: View<'_>, found: &mut Differences) {
-    let payload = view.payload();
-    for name in names {
-        // A member may have a dot in its name; only then is the name not a path.
-        if payload.value.and_then(|payload| payload.get(name.as_str())).is_none() {
-            let place = view.find_in_payload(name);
-            if place.value.is_none() {
-                found.broken(&place.at, "_validate.required", "a member of this name", None);
-            }
-        }
+    let missing = names.iter().flat_map(|name| view.named(name)).filter(|place| place.value.is_none());
+    for place in missing {
+        found.broken(&place.at, "_validate.required", "a member of this name", None);
     }
 }
 
@@ -240,15 +240,26 @@ fn risk_max(most: Risk, view: View<'_>, found: &mut Differences) {
     }
 }
 
+/// Of several places, one is enough for each word.
 fn contains_at(path: &str, words: &[String], view: View<'_>, found: &mut Differences) {
-    let place = view.find(path);
-    let holds = |word: &str| match place.value {
-        Some(Value::String(text)) => text.contains(word),
-        Some(_) => occurs(word, &place),
-        None => false,
-    };
-    for word in words.iter().filter(|word| !holds(word)) {
+    let places = view.named(path);
+    for word in words.iter().filter(|word| !places.iter().any(|place| has(place, word))) {
         let expected = format!("a text with {}", shown(&Value::from(word.as_str())));
-        found.broken(&place.at, "_contains", expected, place.value);
+        match places.as_slice() {
+            [place] => found.broken(&place.at, "_contains", expected, place.value),
+            _ => {
+                let texts: Vec<Value> = places.iter().filter_map(|place| place.value.cloned()).collect();
+                found.broken(path, "_contains", expected, Some(&Value::Array(texts)));
+            }
+        }
+    }
+}
+
+/// Whether a text occurs at a place.
+pub(super) fn has(place: &Found<'_>, word: &str) -> bool {
+    match place.value {
+        Some(Value::String(text)) => text.contains(word),
+        Some(_) => occurs(word, place),
+        None => false,
     }
 }

@@ -28,8 +28,6 @@ pub struct Subject {
     pub name: String,
     /// Its files.
     pub folder: Folder,
-    /// Whether somebody asked for this module; then it is a failure if it has no tests.
-    pub asked: bool,
 }
 
 /// Where replies come from.
@@ -114,7 +112,7 @@ fn finish<T>(run: impl Future<Output = T>) -> Option<T> {
 }
 
 async fn run_module(subject: &Subject, options: &Options, answers: &Answers) -> ModuleReport {
-    let Subject { name, folder, asked } = subject;
+    let Subject { name, folder } = subject;
     let module = match load(folder) {
         Ok(module) => Arc::new(module),
         Err(error) => return ModuleReport::unusable(name, folder.display(), &error.into_failure()),
@@ -124,7 +122,7 @@ async fn run_module(subject: &Subject, options: &Options, answers: &Answers) -> 
         report.cases.push(run_case(&module, folder, &case, answers, options).await);
     }
     if report.cases.is_empty() {
-        report.trouble = Some(if *asked { Trouble::NoTestsAsked } else { Trouble::NoTests });
+        report.trouble = Some(Trouble::NoTests);
     }
     if options.coverage {
         let files = formats::read(folder).map(|parts| parts.schemas).unwrap_or_default();

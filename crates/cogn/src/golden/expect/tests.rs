@@ -91,6 +91,18 @@ fn test_003_every_rule_of_validate_can_hold_and_can_fail() {
         ("risk", json!("low"), json!("high"), "meta.risk"),
         ("risk", json!(["none", "low"]), json!(["medium", "high"]), "meta.risk"),
         ("risk_max", json!("low"), json!("none"), "meta.risk"),
+        ("required", json!(["confidence", "risk", "explain", "meta.model"]), json!(["error"]), "error"),
+        ("required", json!(["issues[*].type", "ok"]), json!(["issues[*].risk"]), "data.issues[0].risk"),
+        ("dot.ted", json!(1), json!(2), "data.dot.ted"),
+        ("ok", json!(true), json!(false), "ok"),
+        ("confidence", json!(0.9), json!(0.8), "meta.confidence"),
+        ("issues[0].line", json!(3.0), json!("3"), "data.issues[0].line"),
+        ("issues[*].type", json!("bug"), json!("style"), "data.issues[0].type"),
+        ("issues[0].line_min", json!(3), json!(4), "data.issues[0].line"),
+        ("issues[*].line_max", json!(3), json!(2), "data.issues[0].line"),
+        ("rationale_contains", json!("it is"), json!(["it is", "not"]), "data.rationale"),
+        ("summary_matches", json!("^A tram"), json!("^tram"), "data.summary"),
+        ("issues[0].type_not", json!("style"), json!("bug"), "data.issues[0].type"),
     ] {
         let validate = |argument: Value| {
             let mut rules = Map::new();
@@ -98,8 +110,49 @@ fn test_003_every_rule_of_validate_can_hold_and_can_fail() {
             json!({ "_validate": rules })
         };
         assert!(wrong(validate(holds), &success()).is_empty(), "{name}");
+        let path = path.replace("data.dot.ted", "data[\"dot.ted\"]");
         assert_eq!(wrong(validate(fails), &success()), [format!("{path} _validate.{name}")]);
     }
+}
+
+// TEST-003: rules about a field that is not there never hold, whatever they ask for.
+#[test]
+fn test_003_a_rule_about_nothing_does_not_hold() {
+    for (name, argument) in [
+        ("confdence", json!(0.9)),
+        ("absent_min", json!(0)),
+        ("absent_max", json!(9)),
+        ("absent_contains", json!("a")),
+        ("absent_matches", json!(".*")),
+        ("absent_not", json!("a")),
+        ("issues[9].type_not", json!("a")),
+        ("absent[*].type_not", json!("a")),
+    ] {
+        let rules: Map<String, Value> = [(name.to_owned(), argument)].into_iter().collect();
+        assert_eq!(wrong(json!({ "_validate": rules }), &success()).len(), 1, "{name}");
+    }
+}
+
+// A member that is called like a rule is meant by its own name.
+#[test]
+fn a_member_may_be_called_like_a_rule() {
+    let envelope = json!({ "ok": true, "meta": {}, "data": { "score_min": 3, "score": 9 } });
+    assert!(wrong(json!({ "_validate": { "score_min": 3 } }), &envelope).is_empty());
+    assert_eq!(
+        wrong(json!({ "_validate": { "score_min": 4 } }), &envelope),
+        ["data.score_min _validate.score_min"]
+    );
+}
+
+#[test]
+fn an_error_code_is_one_code_in_every_spelling() {
+    let right = json!({ "_validate": { "required": ["error"], "error.code": "NO_ACTION_POSSIBLE" } });
+    assert!(wrong(right, &failure()).is_empty());
+    let off = json!({ "_validate": { "error.code": "INVALID_INPUT", "error.code_not": "E2004" } });
+    assert_eq!(
+        wrong(off, &failure()),
+        ["error.code _validate.error.code", "error.code _validate.error.code_not"]
+    );
 }
 
 #[test]
@@ -142,6 +195,11 @@ fn test_003_contains_looks_at_one_place() {
         wrong(off, &success()),
         ["data.summary _contains", "data.summary _contains", "data.issues[1].type _contains"]
     );
+    let many =
+        json!({ "ok": true, "meta": {}, "data": { "issues": [{ "type": "bug" }, { "type": "style" }] } });
+    assert!(wrong(json!({ "_contains": { "issues[*].type": ["style", "bug"] } }), &many).is_empty());
+    let off = json!({ "_contains": { "issues[*].type": ["style", "security"], "none[*].type": ["x"] } });
+    assert_eq!(wrong(off, &many), ["issues[*].type _contains", "data.none[*].type _contains"]);
     assert!(wrong(json!({ "_contains": { "error.message": ["nothing"] } }), &failure()).is_empty());
 }
 
@@ -153,6 +211,7 @@ fn schemas_judge_places() {
             "ok": { "const": true },
             "data": { "type": "object", "required": ["summary"] },
             "issues.0.line": { "minimum": 3 },
+            "issues[*].line": { "type": "integer" },
         },
         "$example": { "ok": true },
     });
@@ -186,6 +245,9 @@ fn an_expectation_that_cannot_be_read_or_cannot_fail_is_refused() {
             json!({ "_validate": { "requires": ["a"] } }),
             "`_validate.requires`: no such rule; there are: required,",
         ),
+        (json!({ "_validate": { "score_min": "3" } }), "`_validate.score_min`: expected a number"),
+        (json!({ "_validate": { "a_contains": [] } }), "expected a text, or a list of them"),
+        (json!({ "_validate": { "a_matches": "(" } }), "not a regular expression: `(`"),
         (json!({ "_validate": { "required": [] } }), "`_validate.required`: it asks for nothing"),
         (json!({ "_validate": { "required": "a" } }), "expected a list of texts"),
         (json!({ "_validate": { "contains": [""] } }), "expected texts that are not empty"),

@@ -27,7 +27,7 @@ fn files(tests: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn subject(tests: &[(&str, &str)]) -> Subject {
-    Subject { name: "tiny".to_owned(), folder: Folder::memory("tiny", files(tests)), asked: true }
+    Subject { name: "tiny".to_owned(), folder: Folder::memory("tiny", files(tests)) }
 }
 
 fn on_disk(dir: &Path, tests: &[(&str, &str)]) -> Subject {
@@ -36,7 +36,7 @@ fn on_disk(dir: &Path, tests: &[(&str, &str)]) -> Subject {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
-    Subject { name: "tiny".to_owned(), folder: Folder::Disk(dir.to_owned()), asked: true }
+    Subject { name: "tiny".to_owned(), folder: Folder::Disk(dir.to_owned()) }
 }
 
 fn statuses(report: &Report) -> Vec<(&str, &str)> {
@@ -93,20 +93,16 @@ fn test_007_recorded_replies_need_no_model() {
 }
 
 #[test]
-fn a_module_without_tests_fails_only_if_it_was_asked_for() {
-    let mut quiet = subject(&[]);
-    quiet.asked = false;
-    let report = run_recorded(&[quiet], &Options::default()).unwrap();
+fn fmt_002_a_module_without_tests_is_skipped_and_no_failure() {
+    let report = run_recorded(&[subject(&[])], &Options::default()).unwrap();
     assert!(report.holds() && report.tally().skipped == 1);
     assert_eq!(report.to_value()["modules"][0]["status"], "no_tests");
-    let report = run_recorded(&[subject(&[])], &Options::default()).unwrap();
-    assert_eq!((report.holds(), report.tally().failed), (false, 1));
 }
 
 #[test]
 fn a_module_that_cannot_be_loaded_is_a_failure() {
     let folder = Folder::memory("broken", BTreeMap::from([("module.yaml".to_owned(), b"tier: x".to_vec())]));
-    let subject = Subject { name: "broken".to_owned(), folder, asked: false };
+    let subject = Subject { name: "broken".to_owned(), folder };
     let report = run_recorded(&[subject], &Options::default()).unwrap();
     assert!(
         matches!(&report.modules[0].trouble, Some(Trouble::Unusable { message, .. }) if message.contains("tier"))
@@ -181,7 +177,7 @@ fn a_module_for_agents_only_can_be_tested() {
     let mut files = files(&[ASK, EXPECT_A, ("tests/ask.reply.txt", REPLY)]);
     let manifest = format!("{MANIFEST}invocation:\n  user_invocable: false\n");
     files.insert("module.yaml".to_owned(), manifest.into_bytes());
-    let subject = Subject { name: "tiny".to_owned(), folder: Folder::memory("tiny", files), asked: true };
+    let subject = Subject { name: "tiny".to_owned(), folder: Folder::memory("tiny", files) };
     assert!(run_recorded(&[subject], &Options::default()).unwrap().holds());
 }
 
