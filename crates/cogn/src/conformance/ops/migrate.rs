@@ -14,15 +14,26 @@ pub(super) fn migrate(given: Given<'_>) -> Outcome {
     let migrated = migrated(&before)?;
     let after = if given.flag("dry_run")? { before.clone() } else { migrated };
     let mut result = Map::new();
-    if given.flag("repeat")? {
-        let again = self::migrated(&after)?;
-        result.insert("second_run_unchanged".to_owned(), Value::Bool(again == after));
+    if again(given)? {
+        let second = self::migrated(&after)?;
+        result.insert("second_run_unchanged".to_owned(), Value::Bool(second == after));
     }
     result.insert("files".to_owned(), shown(&after)?);
     result.insert("unchanged".to_owned(), Value::Bool(after == before));
     let strict = validate(&files::folder(after), Mode::Strict);
     result.insert("then_validate_strict".to_owned(), Value::Bool(strict.valid()));
     Ok(Value::Object(result))
+}
+
+/// Whether `repeat` asks for a second run: `true`, or the number of runs. Runs after the second start from the same
+/// files, so that there is nothing more to see in them.
+fn again(given: Given<'_>) -> Result<bool, Stop> {
+    match given.get("repeat").map(|repeat| (repeat, repeat.as_u64())) {
+        None => Ok(false),
+        Some((_, Some(runs))) if runs > 0 => Ok(runs > 1),
+        Some((Value::Bool(again), _)) => Ok(*again),
+        Some(_) => Err(broken("`repeat` is neither a boolean nor a number of runs")),
+    }
 }
 
 /// The folder with the files of the plan in it. A refusal is no result: it would pass for "nothing was changed".
@@ -76,6 +87,22 @@ mod tests {
         assert_eq!(result["files"]["module.yaml"]["name"], "my-module");
         assert_eq!(result["files"]["MODULE.md"], given["files"]["MODULE.md"]);
         assert_eq!((&result["unchanged"], &result["second_run_unchanged"]), (&json!(false), &json!(true)));
+    }
+
+    #[test]
+    fn repeat_is_a_switch_or_a_number_of_runs() {
+        for (repeat, second) in
+            [(json!(2), Some(json!(true))), (json!(3), Some(json!(true))), (json!(1), None)]
+        {
+            let mut given = old();
+            given["repeat"] = repeat;
+            assert_eq!(outcome(&given).unwrap().get("second_run_unchanged"), second.as_ref());
+        }
+        for odd in [json!(0), json!("2"), json!(1.5), json!(null)] {
+            let mut given = old();
+            given["repeat"] = odd;
+            assert!(matches!(outcome(&given), Err(Stop::Broken(_))));
+        }
     }
 
     #[test]

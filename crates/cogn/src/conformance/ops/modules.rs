@@ -8,13 +8,13 @@ use cognitive_contract::{Contract, Failure, Format};
 use cognitive_library::{Mode, formats, validate};
 use serde_json::{Map, Value, json};
 
-use super::{Given, Outcome, Stop, broken, files, json_of};
+use super::{Given, Outcome, Stop, broken, files};
 
 /// A manifest with all defaults applied, or the fact that it does not load.
 pub(super) fn resolve_manifest(given: Given<'_>) -> Outcome {
     let written = given.value("manifest")?;
     match Manifest::from_value(written, Format::of_manifest(written)) {
-        Ok(manifest) => Ok(json!({ "loads": true, "effective": json_of(&manifest)? })),
+        Ok(manifest) => Ok(json!({ "loads": true, "effective": manifest.effective() })),
         Err(_) => Ok(json!({ "loads": false })),
     }
 }
@@ -60,8 +60,11 @@ fn contract(given: Given<'_>, section: &str) -> Result<Contract, Stop> {
         None => Layout::default(),
     };
     let mut schema = given.object("schema")?.clone();
-    for (name, spellings) in [("input", ["input", "input"]), ("data", ["data", "output"])] {
-        if spellings.iter().any(|spelling| schema.contains_key(*spelling)) {
+    let places = [("input", ["input", "input"], &layout.input), ("data", ["data", "output"], &layout.data)];
+    for (name, spellings, place) in places {
+        // `io` may name another place than the usual one, and says itself if there is nothing.
+        let elsewhere = place.as_ref().is_some_and(|place| place.pointer != format!("/{name}"));
+        if elsewhere || spellings.iter().any(|spelling| schema.contains_key(*spelling)) {
             continue;
         }
         if name == section {
