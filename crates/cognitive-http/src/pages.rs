@@ -84,7 +84,7 @@ pub(crate) async fn module(State(shared): Shares, Name(name): Name) -> Response<
             &json!({
                 "name": name,
                 "format": module.format,
-                "manifest": module.manifest,
+                "manifest": module.manifest.effective(),
                 "schema": module.contract.root(),
                 "warnings": module.warnings,
             }),

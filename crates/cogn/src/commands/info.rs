@@ -42,7 +42,7 @@ fn as_json(found: &Found, module: &Module) -> Value {
         "origin": found.origin,
         "path": found.folder.path(),
         "format": module.format,
-        "manifest": module.manifest,
+        "manifest": module.manifest.effective(),
         "schema": module.contract.root(),
         "warnings": module.warnings,
     })

@@ -3,6 +3,7 @@
 
 mod check;
 mod defaults;
+mod effective;
 mod file;
 mod words;
 
