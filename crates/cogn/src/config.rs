@@ -36,6 +36,9 @@ pub struct Config {
     pub media: MediaConfig,
     /// What differs for single modules.
     pub modules: BTreeMap<String, ModuleConfig>,
+    /// `cognitive: {spec_versions: […]}`, as v2.2 prints the configuration of a runtime. Read past: which versions are
+    /// understood is not for a file to decide.
+    pub cognitive: Option<serde_json::Value>,
 }
 
 /// How the books are kept.
@@ -134,6 +137,7 @@ impl Config {
             context: ContextConfig { not_secret: self.context.not_secret.or(other.context.not_secret) },
             media: self.media.over(other.media),
             modules,
+            cognitive: self.cognitive.or(other.cognitive),
         }
     }
 }

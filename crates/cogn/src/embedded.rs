@@ -103,11 +103,10 @@ fn fetch(offline: bool, environment: Environment<'_>) -> Result<PathBuf, Failure
 /// A pull that came to nothing, as a failure.
 pub(crate) fn unpulled(error: &PullError) -> Failure {
     match error {
-        PullError::Cancelled => Failure::new(
-            ErrorCode::StreamInterrupted,
-            "the fetching of the embedded model was cancelled by the user",
-        )
-        .suggest("Run it again; it goes on where it stopped"),
+        PullError::Cancelled => {
+            Failure::cancelled("the fetching of the embedded model was cancelled by the user")
+                .suggest("Run it again; it goes on where it stopped")
+        }
         PullError::Cache(why) => weights::missing(&SMOLLM2, why, &[]),
         PullError::Nowhere(tried) => {
             let reasons: Vec<String> = tried.iter().map(ToString::to_string).collect();

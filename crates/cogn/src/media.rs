@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use cognitive_contract::Failure;
 use cognitive_contract::media::MediaLimits;
-use cognitive_contract::{ErrorCode, Failure};
 use cognitive_media::{Documents, Media, UploadLimits, Uploads, Worker};
 use cognitive_net::fetch::{Fetcher, Policy};
 use cognitive_runtime::Host;
@@ -75,11 +75,13 @@ fn documents() -> Documents {
 }
 
 fn wrong(message: String) -> Failure {
-    Failure::new(ErrorCode::InvalidInput, message)
+    Failure::misconfigured(message).suggest("Correct `media` in `cognitive.yaml`")
 }
 
 #[cfg(test)]
 mod tests {
+    use cognitive_contract::ErrorCode;
+
     use super::*;
 
     #[test]
@@ -88,7 +90,7 @@ mod tests {
             |megabytes| limits(&MediaConfig { max_size_mb: Some(megabytes), ..MediaConfig::default() });
         assert_eq!(with(20).unwrap().largest, 20 << 20);
         for wrong in [0, 101, u32::MAX] {
-            assert_eq!(with(wrong).unwrap_err().code(), ErrorCode::InvalidInput, "{wrong}");
+            assert_eq!(with(wrong).unwrap_err().code(), ErrorCode::ProviderUnavailable, "{wrong}");
         }
     }
 

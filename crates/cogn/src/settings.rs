@@ -123,7 +123,7 @@ impl Settings {
             Some(value) => {
                 let least = Confidence::new(value).ok_or_else(|| {
                     let message = format!("`exec_min_confidence` has to be from 0 to 1, found: `{value}`");
-                    Failure::new(ErrorCode::InvalidInput, message)
+                    Failure::misconfigured(message).suggest("Correct `cognitive.yaml`")
                 })?;
                 Gate { exec_min_confidence: least, ..Gate::default() }
             }

@@ -35,7 +35,7 @@ pub(crate) fn library() -> Library {
 /// The configuration files of the project and the user.
 pub(crate) fn config() -> Result<Config, Failure> {
     Config::read(Path::new("."), home().as_deref()).map_err(|reason| {
-        Failure::new(ErrorCode::InvalidInput, format!("the configuration cannot be used: {reason}"))
+        Failure::misconfigured(format!("the configuration cannot be used: {reason}"))
             .suggest("Correct the file; `cogn doctor` shows what is read")
     })
 }
