@@ -75,13 +75,21 @@ impl Capabilities {
         self.max_media_size_mb = f64::from(u32::try_from(limits.largest >> 10).unwrap_or(u32::MAX)) / 1024.0;
     }
 
+    /// Whether streams can be carried this way: `sse`, `websocket` or `ndjson`.
+    #[must_use]
+    pub fn carries(&self, transport: &str) -> bool {
+        self.streaming && self.supported_transports.iter().any(|each| each == transport)
+    }
+
     /// Whether an answer is streamed (STREAM-021, CAP-010). Whoever asks for the other way gets the answer all the
     /// same, with a warning. A stream has to be asked for: whoever says nothing gets one envelope, whatever the module
     /// offers, and that is no reason to warn (D-14).
     #[must_use]
-    pub fn agree(&self, module: Mode, wanted: Option<Wanted>) -> Agreed {
+    pub fn agree(&self, module: Mode, wanted: Option<Wanted>, transport: &str) -> Agreed {
         let why = match (wanted, module) {
-            (Some(Wanted::Streaming), _) if !self.streaming => Some("this runtime does not stream"),
+            (Some(Wanted::Streaming), _) if !self.carries(transport) => {
+                Some("this runtime does not stream that way")
+            }
             (Some(Wanted::Streaming), Mode::Sync) => Some("the module does not stream"),
             (Some(Wanted::Sync), Mode::Streaming) => Some("the module streams; its stream was gathered"),
             _ => None,
@@ -113,7 +121,7 @@ mod tests {
             (Mode::Sync, None, false, false),
         ];
         for (module, wanted, streaming, warned) in table {
-            let agreed = Capabilities::default().agree(module, wanted);
+            let agreed = Capabilities::default().agree(module, wanted, "sse");
             assert_eq!(
                 (agreed.streaming, agreed.warning.is_some()),
                 (streaming, warned),
@@ -125,9 +133,13 @@ mod tests {
     #[test]
     fn cap_010_a_runtime_without_streams_answers_all_the_same_and_says_so() {
         let none = Capabilities { streaming: false, ..Capabilities::default() };
-        let agreed = none.agree(Mode::Both, Some(Wanted::Streaming));
+        let agreed = none.agree(Mode::Both, Some(Wanted::Streaming), "sse");
         assert!(!agreed.streaming);
         assert_eq!(agreed.warning.unwrap().code, "E4010");
-        assert_eq!(none.agree(Mode::Both, None).warning, None);
+        assert_eq!(none.agree(Mode::Both, None, "sse").warning, None);
+        let lines =
+            Capabilities { supported_transports: vec!["ndjson".to_owned()], ..Capabilities::default() };
+        assert!(lines.agree(Mode::Both, Some(Wanted::Streaming), "ndjson").streaming);
+        assert!(lines.agree(Mode::Both, Some(Wanted::Streaming), "sse").warning.is_some());
     }
 }

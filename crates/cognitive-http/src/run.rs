@@ -61,7 +61,11 @@ async fn try_answer(
     // They hold on to all that the connection read with them, and nobody needs that while a model answers.
     drop(headers);
     let mut warnings = Vec::new();
+    let (capabilities, transport) = (&shared.host.capabilities, ask.framing.transport());
     if let Some(left_off) = ask.left_off.take() {
+        if !capabilities.carries(transport) {
+            return Err(no_such_transport(shared));
+        }
         match resume(shared, client, name, &left_off)? {
             Some((reader, opening)) => return Ok(respond(shared, &module, &ask, reader, Some(opening))),
             None => warnings.push(Warning::new(
@@ -71,7 +75,7 @@ async fn try_answer(
         }
     }
     within_rate(shared, client)?;
-    let agreed = shared.host.capabilities.agree(module.manifest.response.mode, ask.wanted);
+    let agreed = capabilities.agree(module.manifest.response.mode, ask.wanted, transport);
     forbidden_fallback(&ask.options, agreed.streaming)?;
     warnings.extend(agreed.warning);
     let mut options = options(shared, client, &ask.options)?;
@@ -114,6 +118,15 @@ fn respond(
 ) -> Response<Body> {
     let tier = module.manifest.tier.word();
     transport::response(ask.framing, reader, opening, shared.config.heartbeat, tier, ask.trailers)
+}
+
+/// Streams go out here, but not the way that was asked for (CAP-002).
+pub(crate) fn no_such_transport(shared: &Shared) -> Failure {
+    let others = &shared.host.capabilities.supported_transports;
+    let there_is = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
+    Failure::new(ErrorCode::StreamingNotSupported, "streams are not carried this way here")
+        .with_detail("supported_transports", json!(others))
+        .suggest(format!("Use one of these transports: {there_is}; or ask for one envelope"))
 }
 
 /// What the client and the operator want of a run.

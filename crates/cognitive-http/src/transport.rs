@@ -23,6 +23,16 @@ pub(crate) enum Framing {
     Lines,
 }
 
+impl Framing {
+    /// The name of the transport, as capabilities list it.
+    pub(crate) fn transport(self) -> &'static str {
+        match self {
+            Self::Events => "sse",
+            Self::Lines => "ndjson",
+        }
+    }
+}
+
 /// What a body sends next.
 enum Next {
     Begin(Bytes),

@@ -70,6 +70,9 @@ pub(crate) async fn upgrade(
     Extension(client): Extension<Arc<Client>>,
     socket: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Response<Body> {
+    if !shared.host.capabilities.carries("websocket") {
+        return crate::answer::failure(run::no_such_transport(&shared));
+    }
     let socket = match socket {
         Ok(socket) => socket,
         Err(rejection) => {
@@ -243,8 +246,8 @@ impl Socket {
         }
         run::within_rate(&self.shared, &self.client)?;
         // This channel carries only streams, so a module that does not stream sends its whole answer as the last chunk.
-        let agreed =
-            self.shared.host.capabilities.agree(module.manifest.response.mode, Some(Wanted::Streaming));
+        let wanted = Some(Wanted::Streaming);
+        let agreed = self.shared.host.capabilities.agree(module.manifest.response.mode, wanted, "websocket");
         run::forbidden_fallback(&asked, agreed.streaming)?;
         self.runs.retain(|_, run| !run.task.is_finished());
         let permit = run::permit(&self.shared, &self.client)?;

@@ -17,7 +17,7 @@ pub struct InputArgs {
     #[arg(long, short, value_name = "JSON", conflicts_with_all = ["file", "args", "set"])]
     input: Option<String>,
     /// One member of the input; repeatable, dots nest, values are JSON where they parse as such
-    #[arg(long, short, value_name = "KEY=VALUE", conflicts_with_all = ["file", "args"])]
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with_all = ["file", "args"])]
     set: Vec<String>,
     /// Free text instead of JSON; no input schema judges it
     #[arg(long, short, value_name = "TEXT", conflicts_with = "file")]

@@ -43,6 +43,9 @@ pub struct RunArgs {
     /// File with a saved reply for `--provider replay`; `-` reads stdin
     #[arg(long, value_name = "FILE")]
     reply: Option<PathBuf>,
+    /// Follow the `@call`s of the prompt. They always are, so this changes nothing; scripts for other runtimes say it
+    #[arg(long, short = 's')]
+    subagent: bool,
     /// Do not enforce the module's schemas; the envelope contract still holds
     #[arg(long)]
     no_validate: bool,
@@ -285,7 +288,7 @@ fn execute(
 
 /// Why a run ends after Ctrl-C.
 pub(super) fn by_the_user() -> Failure {
-    Failure::new(ErrorCode::StreamInterrupted, "the run was cancelled by the user").suggest("Run it again")
+    Failure::cancelled("the run was cancelled by the user").suggest("Run it again")
 }
 
 /// A spinner with stage and elapsed time, on a terminal only.

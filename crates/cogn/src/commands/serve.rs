@@ -67,6 +67,9 @@ pub struct ServeArgs {
     /// Seconds that open streams may take when the server stops
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     drain: u64,
+    /// How streams may be carried; all ways unless given. May be given more than once, or with commas
+    #[arg(long, value_name = "WAY", value_enum, value_delimiter = ',')]
+    transport: Vec<Transport>,
     /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
@@ -75,6 +78,27 @@ pub struct ServeArgs {
     quiet: bool,
     #[command(flatten)]
     provider: ProviderArgs,
+}
+
+/// A way to carry a stream (STREAM-018).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Transport {
+    /// Server-sent events
+    Sse,
+    /// `GET /ws`
+    Websocket,
+    /// One JSON object per line
+    Ndjson,
+}
+
+impl Transport {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Sse => "sse",
+            Self::Websocket => "websocket",
+            Self::Ndjson => "ndjson",
+        }
+    }
 }
 
 /// Serves until somebody stops it.
@@ -164,6 +188,10 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
         Arc::new(Shelf::new(library.clone()).looking_every(LOOK)),
         wiring::provider(&settings, Use::Server)?,
     );
+    if !args.transport.is_empty() {
+        let named = |word: &String| args.transport.iter().any(|transport| transport.word() == word.as_str());
+        host.capabilities.supported_transports.retain(named);
+    }
     host.gate = settings.gate;
     host.sanitiser = settings.sanitiser.clone();
     host.audit_payloads = settings.audit_payloads;
