@@ -114,6 +114,7 @@ fn timeless(chunks: &Value) -> Vec<Value> {
         if let Some(meta) = members.get_mut("meta").and_then(Value::as_object_mut) {
             meta.shift_remove("trace_id");
             meta.shift_remove("latency_ms");
+            meta.shift_remove("processing_time_ms");
         }
     }
     chunks

@@ -81,6 +81,22 @@ fn meta() -> Value {
             "media_processed": { "type": "array" },
             "media_validation": { "type": "object" },
             "confidence_aggregation": { "enum": ["mean", "min", "weighted_mean"] },
+            "generation_quality": {
+                "type": "object",
+                "properties": {
+                    "prompt_adherence": { "type": "number" },
+                    "aesthetic_score": { "type": "number" },
+                    "technical_quality": { "type": "number" },
+                },
+            },
+            "temporal_confidence": {
+                "type": "object",
+                "properties": {
+                    "overall": { "type": "number", "minimum": 0, "maximum": 1 },
+                    "segments": { "type": "array" },
+                    "low_confidence_regions": { "type": "array" },
+                },
+            },
             "warnings": { "type": "array" },
         },
     })
@@ -138,7 +154,9 @@ mod tests {
             json!({
                 "ok": true,
                 "meta": { "confidence": 0.5, "risk": "low", "explain": "e", "trace_id": "t", "latency_ms": 1,
-                          "processing_time_ms": 2, "media_processed": [], "warnings": [] },
+                          "processing_time_ms": 2, "media_processed": [], "warnings": [],
+                          "generation_quality": { "aesthetic_score": 3, "technical_quality": 0.5 },
+                          "temporal_confidence": { "overall": 1, "segments": [], "low_confidence_regions": [] } },
                 "data": { "rationale": "r", "extensions": { "insights": [{ "text": "t", "suggested_mapping": "m" }] } },
                 "usage": { "input_tokens": 1 }, "_emitted_context": {},
             }),

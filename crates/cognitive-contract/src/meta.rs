@@ -301,7 +301,7 @@ fn check_optional(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
     if meta.keys().all(|name| matches!(name.as_str(), "confidence" | "risk" | "explain")) {
         return;
     }
-    let rules: [OptionalMember; 8] = [
+    let rules: [OptionalMember; 10] = [
         ("trace_id", Value::is_string, "expected a string"),
         ("model", Value::is_string, "expected a string"),
         ("latency_ms", |value| value.as_f64().is_some_and(|ms| ms >= 0.0), "expected a number, 0 or more"),
@@ -314,12 +314,34 @@ fn check_optional(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
             "expected `mean`, `min` or `weighted_mean`",
         ),
         ("media_validation", Value::is_object, "expected an object"),
+        ("generation_quality", is_generation_quality, "expected an object whose scores are numbers"),
+        (
+            "temporal_confidence",
+            is_temporal_confidence,
+            "expected an object: `overall` from 0 to 1, `segments` and `low_confidence_regions` as lists",
+        ),
     ];
     for (name, holds, message) in rules {
         if member(meta, name).is_some_and(|value| !holds(value)) {
             found.push(violation(name, "type", message));
         }
     }
+}
+
+/// How good something that was generated is, by scores that the model may leave out. What a score goes up to is not
+/// said anywhere. (EXT-CONF)
+fn is_generation_quality(value: &Value) -> bool {
+    let scores = ["prompt_adherence", "aesthetic_score", "technical_quality"];
+    value.is_object() && scores.iter().all(|name| value.get(name).is_none_or(Value::is_number))
+}
+
+/// How sure the module is of each part of something that takes time. (EXT-CONF)
+fn is_temporal_confidence(value: &Value) -> bool {
+    let sure = |value: &Value| value.as_f64().and_then(Confidence::new).is_some();
+    let lists = ["segments", "low_confidence_regions"];
+    value.is_object()
+        && value.get("overall").is_none_or(sure)
+        && lists.iter().all(|name| value.get(name).is_none_or(Value::is_array))
 }
 
 #[cfg(test)]
@@ -376,6 +398,32 @@ mod tests {
         let kept = json!({ "confidence": 0.5, "risk": "low", "explain": "e", "team": "blue" });
         let meta = Meta::from_checked(kept.as_object().unwrap().clone()).unwrap();
         assert_eq!(serde_json::to_value(&meta).unwrap(), kept);
+    }
+
+    // EXT-CONF: typed, and passed through with whatever else stands in them.
+    #[test]
+    fn ext_conf_what_is_said_of_confidence_is_typed() {
+        let with = |name: &str, value: Value| {
+            let mut meta = json!({ "confidence": 0.5, "risk": "low", "explain": "e" });
+            meta[name] = value;
+            rules(&meta, RiskForm::Words)
+        };
+        for good in [json!({}), json!({ "prompt_adherence": 0.9, "aesthetic_score": 7, "own": "x" })] {
+            assert_eq!(with("generation_quality", good), [""; 0]);
+        }
+        for bad in [json!("x"), json!([]), json!({ "technical_quality": "good" })] {
+            assert_eq!(with("generation_quality", bad), ["/generation_quality type"]);
+        }
+        for good in
+            [json!({ "overall": 1, "segments": [], "own": 1 }), json!({ "low_confidence_regions": [{}] })]
+        {
+            assert_eq!(with("temporal_confidence", good), [""; 0]);
+        }
+        for bad in [json!(0.5), json!({ "overall": 2 }), json!({ "overall": "1" }), json!({ "segments": {} })]
+        {
+            assert_eq!(with("temporal_confidence", bad), ["/temporal_confidence type"]);
+        }
+        assert_eq!(with("confidence_aggregation", json!("median")), ["/confidence_aggregation type"]);
     }
 
     #[test]

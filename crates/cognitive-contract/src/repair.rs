@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
 use crate::manifest::RiskRule;
-use crate::meta::{Confidence, EXPLAIN_LIMIT, Risk, Warning};
+use crate::meta::{EXPLAIN_LIMIT, Risk, Warning};
 use crate::text::{self, pointer};
 use crate::violation::Violation;
 use crate::{risk, upgrade};
@@ -120,7 +120,7 @@ fn success_defaults(reply: &Map<String, Value>, rule: RiskRule) -> [(&'static st
     let data = reply.get("data").and_then(Value::as_object).unwrap_or(&empty);
     let risk = risk::aggregate(data, rule).unwrap_or(Risk::Medium);
     [
-        ("confidence", json!(Confidence::DEFAULT)),
+        ("confidence", upgrade::confidence_of(data)),
         ("risk", json!(risk.word())),
         ("explain", json!(upgrade::explain_of(data))),
     ]

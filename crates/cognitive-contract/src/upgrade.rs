@@ -62,9 +62,8 @@ fn wrap_failure(mut reply: Map<String, Value>) -> Map<String, Value> {
 /// Makes a control plane from the payload; what the model stated in a `meta` of its own stays.
 fn wrap_payload(payload: Map<String, Value>, stated: Option<Map<String, Value>>) -> Map<String, Value> {
     let risk = risk::aggregate(&payload, RiskRule::MaxChangesRisk).unwrap_or(Risk::Medium);
-    let confidence = payload.get("confidence").cloned();
     let mut meta = stated.unwrap_or_default();
-    meta.entry("confidence").or_insert_with(|| confidence.unwrap_or_else(|| json!(Confidence::DEFAULT)));
+    meta.entry("confidence").or_insert_with(|| confidence_of(&payload));
     meta.entry("risk").or_insert_with(|| json!(risk.word()));
     meta.entry("explain").or_insert_with(|| json!(explain_of(&payload)));
     let mut wrapped = Map::new();
@@ -72,6 +71,13 @@ fn wrap_payload(payload: Map<String, Value>, stated: Option<Map<String, Value>>)
     wrapped.insert("meta".to_owned(), Value::Object(meta));
     wrapped.insert("data".to_owned(), Value::Object(payload));
     wrapped
+}
+
+/// The confidence that a payload states, as it is, whatever it is; one half only where it states none. (COMPAT-004, D-11)
+#[must_use]
+pub fn confidence_of(payload: &Map<String, Value>) -> Value {
+    let stated = payload.get("confidence").filter(|stated| !stated.is_null());
+    stated.cloned().unwrap_or_else(|| json!(Confidence::DEFAULT))
 }
 
 /// The start of the rationale, or a fixed phrase. A v1 rationale may be an object; its JSON text counts then.

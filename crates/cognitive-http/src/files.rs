@@ -82,7 +82,7 @@ pub(crate) async fn serve(
     Name(id): Name,
 ) -> Response<Body> {
     let opened = match store(&shared) {
-        Ok(store) => store.open(client.owner(), &id).await,
+        Ok(store) => store.open(client.uploader(), &id).await,
         // Where nothing is kept, nothing can be found.
         Err(_) => Err(Failure::new(ErrorCode::UploadNotFound, "nothing is kept here")),
     };

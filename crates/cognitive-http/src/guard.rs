@@ -33,9 +33,14 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Whose context is read and kept.
-    pub(crate) fn owner(&self) -> &str {
-        if self.is_keyed { &self.name } else { NOBODY }
+    /// Whose context is read and kept: somebody who was recognised, and nobody else. (CTX-032)
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.is_keyed.then_some(&*self.name)
+    }
+
+    /// Whose uploads are read and kept. Without a key those of whoever uses this machine: their names cannot be guessed.
+    pub(crate) fn uploader(&self) -> &str {
+        self.user().unwrap_or(NOBODY)
     }
 }
 
@@ -59,7 +64,7 @@ impl Peer {
     }
 }
 
-/// The owner of all context of a server without keys: whoever uses this machine. Also whoever has no address.
+/// The owner of all uploads to a server without keys, and the name of whoever has no address.
 const NOBODY: &str = "local";
 /// The subprotocol in which a page may show a key where it cannot set a header, and the one that it gets (`/ws`).
 const SHOWN: &str = "cogn.bearer.";

@@ -92,7 +92,7 @@ async fn try_answer(
         let _busy = shared.busy();
         let mut envelope =
             cognitive_runtime::run_until(&shared.host, request, &mut NullSink, shared.time_is_up()).await;
-        files::publish(shared, client.owner(), ask.options.media_out, &mut envelope).await;
+        files::publish(shared, client.uploader(), ask.options.media_out, &mut envelope).await;
         shared.metrics.ran(name, &envelope, started.elapsed());
         let mut response = answer::envelope(&envelope, Some(module.manifest.tier.word()));
         if !envelope.ok() && *shared.ending.borrow() {
@@ -132,7 +132,8 @@ pub(crate) fn no_such_transport(shared: &Shared) -> Failure {
 /// What the client and the operator want of a run.
 pub(crate) fn options(shared: &Shared, client: &Client, asked: &Options) -> Result<RunOptions, Failure> {
     let mut options = RunOptions::default();
-    options.user = Some(client.owner().to_owned());
+    options.user = client.user().map(str::to_owned);
+    options.uploads_of = Some(client.uploader().to_owned());
     options.remote = true;
     options.session = asked.session()?;
     options.no_cache = asked.no_cache;
@@ -200,7 +201,7 @@ pub(crate) fn start(
     let session = Session::new(session_id(), &client.name, &request.module, kept);
     let reader = Reader::new(&session, 0);
     shared.sessions.insert(&session);
-    let owner = client.owner().to_owned();
+    let owner = client.uploader().to_owned();
     let (chunk_type, media_out) = (asked.chunk_type, asked.media_out);
     let shared = Arc::clone(shared);
     tokio::spawn(async move {

@@ -82,7 +82,7 @@ fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<Value, 
         })?;
         upload = upload.checked(checksum);
     }
-    let announced = store.announce(client.owner(), &upload)?;
+    let announced = store.announce(client.uploader(), &upload)?;
     Ok(json!({
         "upload_id": announced.id,
         "upload_url": format!("{PLACE}{}", announced.id),
@@ -107,7 +107,7 @@ pub(crate) async fn receive(
 }
 
 async fn try_receive(shared: &Shared, client: &Client, id: &str, body: Body) -> Result<(), Failure> {
-    let mut sink: Box<dyn UploadSink> = store(shared)?.receive(client.owner(), id).await?;
+    let mut sink: Box<dyn UploadSink> = store(shared)?.receive(client.uploader(), id).await?;
     let mut pieces = body.into_data_stream();
     loop {
         // The time is for each piece: a film takes a while, and a client that sends nothing has gone.

@@ -208,9 +208,9 @@ impl MediaSource for Media {
     }
 }
 
-/// Sound and film are passed on as they are or not at all: nothing here converts them. (E1010)
+/// Sound and film are passed on as they are or not at all: nothing here converts them. (E4011)
 fn unsuitable(kind: MediaType) -> Failure {
-    Failure::new(ErrorCode::UnsupportedMediaType, format!("the model does not take {kind}"))
+    Failure::new(ErrorCode::MultimodalNotSupported, format!("the model does not take {kind}"))
 }
 
 /// Does what takes time, where that is allowed. (E1013 for a panic)

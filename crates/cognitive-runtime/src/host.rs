@@ -167,6 +167,9 @@ pub struct RunOptions {
     pub warnings: Vec<Warning>,
     /// Whose context is read and kept. A surface takes it from whom it has recognised, never from the input.
     pub user: Option<String>,
+    /// Whose uploads an input may name, where that is not the user: a server may take them from callers that it does not
+    /// recognise.
+    pub uploads_of: Option<String>,
     /// The tenant of the user, where there are tenants.
     pub tenant: Option<String>,
     /// The session that context is read from and kept for.
@@ -196,6 +199,7 @@ impl Default for RunOptions {
             fuse: true,
             warnings: Vec::new(),
             user: None,
+            uploads_of: None,
             tenant: None,
             session: None,
             no_cache: false,

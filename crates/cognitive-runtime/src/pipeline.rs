@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use cognitive_contract::context::{EMITTED, MEMBER};
+use cognitive_contract::context::{EMITTED, MEMBER, handed_on};
 use cognitive_contract::lower::Target;
 use cognitive_contract::ports::{AuditRecord, Event, EventSink};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Module, Warning, policy};
@@ -38,7 +38,7 @@ pub(crate) async fn answer(
     }
     let options = &request.options;
     let memory = Memory::new(host.context.as_deref(), &host.clock, options);
-    let given = input::read(given)?;
+    let given = input::read(given)?.with_context(&options.above.context);
     let (recalled, mut warnings) = memory.recall(module, given.value());
     let handed = handed_down(given.value(), &recalled);
     let mut input = input::validate(module, given, &recalled, options.enforcement, &host.sanitiser)?;
@@ -61,11 +61,15 @@ pub(crate) async fn answer(
         Box::pin(compose::run(host, module, request, &input, handed, watch, receipt)).await?
     };
     warnings.extend(composed.warnings.iter().cloned());
+    if composed.answer.is_none() && !composed.updates.is_empty() {
+        let seen = &composed.updates;
+        warnings.extend(input.update_context(module, seen, options.enforcement, &host.sanitiser));
+    }
     // What other modules say can change without this one, so a composition is not kept.
     let shelf =
         Shelf::find(&memory, host, module, &input, &media, options).filter(|_| !composed.is_composition);
     let mut answer = match composed.answer.take() {
-        Some(answer) => answer_of_parts(answer, watch),
+        Some(answer) => answer_of_parts(with_fit_bytes(host, module, answer).await, watch),
         None => {
             let policies = options.above.policies(module);
             let attached = media::attach(media, &mut input);
@@ -86,13 +90,13 @@ pub(crate) async fn answer(
     let notices = answer.notices();
     answer.warnings.extend(warnings);
     if let Ok(envelope) = &mut answer.outcome {
+        share(module, envelope, composed.updates);
         answer.warnings.extend(memory.hand_on(module, &|| input.sha256(), envelope, !receipt.kept));
         // What a tool said may be different the next time.
         if let Some(shelf) = shelf.filter(|_| !receipt.kept && receipt.tools.is_empty()) {
             let new = Kept { envelope: envelope.clone(), model: receipt.model.clone(), notices };
             answer.warnings.extend(shelf.put(module, &new));
         }
-        share(envelope, composed.updates);
     }
     Ok(seal::seal(module, answer, receipt, options.receipt))
 }
@@ -103,13 +107,22 @@ fn handed_down(given: &Value, recalled: &Map<String, Value>) -> Map<String, Valu
     own.chain(recalled).map(|(kind, value)| (kind.clone(), value.clone())).collect()
 }
 
-/// Adds the context that children hand on to what the module hands on itself; its own word counts. (CTX-050)
-fn share(envelope: &mut Envelope, mut updates: Map<String, Value>) {
+/// Adds the context that children hand on to what the module hands on itself; its own word counts, and it hands on only
+/// what it declares. (CTX-021, CTX-050)
+fn share(module: &Module, envelope: &mut Envelope, updates: Map<String, Value>) {
+    let declared: Vec<&str> = module.manifest.context.emits.iter().map(|emit| emit.kind.as_str()).collect();
+    let mut updates = handed_on(updates, &declared);
     if updates.is_empty() || !envelope.ok() {
         return;
     }
-    if let Some(Value::Object(own)) = envelope.take_beside(EMITTED) {
-        updates.extend(own);
+    match envelope.take_beside(EMITTED) {
+        Some(Value::Object(own)) => updates.extend(own),
+        // Not an object; whoever judges it says so.
+        Some(other) => {
+            envelope.set_beside(EMITTED, other);
+            return;
+        }
+        None => {}
     }
     envelope.set_beside(EMITTED, Value::Object(updates));
 }
@@ -129,7 +142,7 @@ fn answer_again(kept: Kept, watch: &mut Watch<'_, '_>, receipt: &mut Receipt) ->
     receipt.kept = true;
     receipt.model = kept.model;
     let warnings = [vec![kept::notice()], kept.notices].concat();
-    Answer { outcome: Ok(kept.envelope), liberties: Vec::new(), repairs: Vec::new(), warnings }
+    Answer { warnings, ..Answer::new(Ok(kept.envelope)) }
 }
 
 /// Puts down which context the model is about to get, without any of its values. (CTX-043)
@@ -223,6 +236,7 @@ async fn ask_once(
             call::undo_stand_ins(host.provider.as_ref(), module, &reply, &mut draft.object);
             media::insert(&mut draft.object, &std::mem::take(&mut reply.end.media));
             let answer = output::judge(module, draft, options.enforcement, host.gate);
+            let answer = with_fit_bytes(host, module, answer).await;
             let judging = || (!prompt.wants_media).then(&judging).flatten();
             cut::unless_taken_back(module, answer, judging, &reply.text, options)
         }
@@ -232,6 +246,17 @@ async fn ask_once(
     receipt.liberties.clone_from(&answer.liberties);
     receipt.repairs.clone_from(&answer.repairs);
     Ok(answer)
+}
+
+/// The same answer, unless the bytes of its media are not what it says. (D-15)
+async fn with_fit_bytes(host: &Host, module: &Module, mut answer: Answer) -> Answer {
+    if let Ok(envelope) = &answer.outcome
+        && module.manifest.modalities.declared
+    {
+        let found = Box::pin(media::unfit_media(host, module, envelope)).await;
+        answer.refuse(module, &found);
+    }
+    answer
 }
 
 /// Makes fuses for one call. Without enforcement there is no contract to break.

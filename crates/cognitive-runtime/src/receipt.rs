@@ -2,6 +2,7 @@
 //! Filled in along the run, also when the run fails; kept in the audit and, on request, in `meta.provenance`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cognitive_contract::context::MEMBER;
 use cognitive_contract::lower::Lowered;
@@ -73,6 +74,9 @@ pub struct Receipt {
     /// Tokens of all calls together.
     #[serde(skip)]
     pub usage: Option<Usage>,
+    /// How long models took for it, those of its parts included. Parts that ran at once are all counted. (C-44)
+    #[serde(skip)]
+    pub model_time: Option<Duration>,
     /// What the modules did that this one is made of.
     #[serde(skip)]
     pub parts: Vec<Trace>,
@@ -121,6 +125,11 @@ impl Receipt {
     pub(crate) fn cut(&mut self, cut: &Cut, limit: Option<u64>) {
         self.fuse = Some(Blown::new(cut, limit));
         self.sha256.reply = self.hash(|| sha256(&[cut.text.as_bytes()]));
+    }
+
+    /// Takes note of the time that a model took.
+    pub(crate) fn took(&mut self, time: Duration) {
+        self.model_time = Some(self.model_time.unwrap_or_default().saturating_add(time));
     }
 
     /// A hash, if somebody will read it.

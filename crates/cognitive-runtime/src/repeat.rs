@@ -13,7 +13,7 @@ use cognitive_contract::{Envelope, Failure, Module, Warning};
 use serde_json::{Map, Value, json};
 
 use crate::host::{Host, RunInput, RunRequest};
-use crate::run::{milliseconds, run_until};
+use crate::run::{MODEL_TIME, milliseconds, run_until};
 use crate::spans::{Drawing, Work};
 use crate::stages::input;
 
@@ -88,6 +88,8 @@ struct Rounds {
     /// Rounds that have given an envelope, good or bad.
     finished: u32,
     usage: Option<Usage>,
+    /// Milliseconds that models took, in all rounds.
+    model_time: Option<u64>,
     traces: Vec<Trace>,
     /// The data of the last good round.
     last: Option<Map<String, Value>>,
@@ -98,7 +100,16 @@ struct Rounds {
 impl Rounds {
     fn new(drawing: Option<Box<Drawing>>) -> Self {
         let (traces, started) = (Vec::new(), Instant::now());
-        Self { started, finished: 0, usage: None, traces, last: None, warning: None, drawing }
+        Self {
+            started,
+            finished: 0,
+            usage: None,
+            model_time: None,
+            traces,
+            last: None,
+            warning: None,
+            drawing,
+        }
     }
 
     fn take(&mut self, envelope: &mut Envelope, trace: Option<Trace>) {
@@ -106,6 +117,8 @@ impl Rounds {
         if let Some(usage) = envelope.meta_mut().take_usage() {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
         }
+        let time = envelope.meta().extra.get(MODEL_TIME).and_then(Value::as_u64);
+        self.model_time = time.map(|time| time + self.model_time.unwrap_or(0)).or(self.model_time);
         let before: f64 = self.traces.iter().map(|trace| trace.latency_ms).sum();
         if let Some(mut trace) = trace {
             trace.started_ms = before;
@@ -139,6 +152,7 @@ impl Rounds {
         let latency_ms = milliseconds(self.started);
         let extra = &mut envelope.meta_mut().extra;
         extra.insert("latency_ms".to_owned(), json!(latency_ms));
+        extra.extend(self.model_time.map(|time| (MODEL_TIME.to_owned(), json!(time))));
         extra.insert("iteration".to_owned(), json!({ "rounds": self.finished, "done": done }));
         let (name, version) = self.traces.last().map_or(("", ""), |last| (&last.module, &last.version));
         let trace =

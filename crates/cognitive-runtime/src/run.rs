@@ -18,6 +18,9 @@ use crate::spans::{Drawing, Work};
 use crate::stages::media;
 use crate::{panics, pipeline};
 
+/// The member of `meta` that says how long models took. (C-44)
+pub(crate) const MODEL_TIME: &str = "processing_time_ms";
+
 /// Runs a module. Never fails: what goes wrong is in the envelope.
 pub async fn run(host: &Host, request: RunRequest, sink: &mut dyn EventSink) -> Envelope {
     run_until(host, request, sink, pending()).await
@@ -75,6 +78,10 @@ pub(crate) async fn run_watched(
     let extra = &mut envelope.meta_mut().extra;
     extra.insert("trace_id".to_owned(), json!(request.options.trace_id));
     extra.insert("latency_ms".to_owned(), json!(latency_ms));
+    if let Some(time) = books.receipt.model_time {
+        let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        extra.insert(MODEL_TIME.to_owned(), json!(milliseconds));
+    }
     if books.receipt.media_count > 0 {
         let members = media::meta(books.receipt.media_count, &books.receipt.media);
         extra.extend(members.map(|(name, value)| (name.to_owned(), value)));

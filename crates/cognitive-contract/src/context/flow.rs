@@ -66,6 +66,14 @@ impl Flow {
     }
 }
 
+/// What of the changes that children made a module hands on to its own caller: the types that it declares, and no others.
+/// (CTX-021)
+#[must_use]
+pub fn handed_on(mut updates: Map<String, Value>, declared: &[&str]) -> Map<String, Value> {
+    updates.retain(|kind, _| declared.contains(&kind.as_str()));
+    updates
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -21,7 +21,7 @@ pub mod sanitise;
 pub use builder::{ContextBuilder, Role, Turn};
 pub use emit::{Emission, Origin, emitted};
 pub use entry::{Caps, ContextEntry, ContextFilter, Owner, Place, Ttl, choose, usable};
-pub use flow::Flow;
+pub use flow::{Flow, handed_on};
 pub use key::{Key, Variables, key};
 pub use memory::MemoryContext;
 pub use prepare::{Access, Prepared, declares, label, prepare, prepare_text, visible_to, without_context};

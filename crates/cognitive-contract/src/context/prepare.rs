@@ -52,6 +52,33 @@ impl Prepared {
         (self.input, self.context, self.warnings)
     }
 
+    /// Takes in what the modules that this one calls have changed since: judged and sanitised like all context, and seen
+    /// only as far as the module declares it. What does not fit is left out, and what was known before stays. (CTX-050)
+    pub fn update(
+        &mut self,
+        module: &Module,
+        updates: &Map<String, Value>,
+        sanitiser: &Sanitiser,
+        enforcement: Enforcement,
+    ) {
+        for (kind, value) in visible_to(module, updates) {
+            let given = Map::from_iter([(kind.clone(), value)]);
+            let taken = reduced(&module.manifest.context.accepts, given, &mut self.warnings);
+            let mut whole = self.context.clone();
+            whole.extend(taken.clone());
+            let found = match enforcement {
+                Enforcement::Full => violations(module, &self.input, &whole),
+                Enforcement::EnvelopeOnly => Vec::new(),
+            };
+            if found.is_empty() {
+                self.context.extend(sanitiser.clean(&taken));
+            } else {
+                let what = "context of a module that was called does not fit and was left out";
+                self.warnings.extend(notice(what, [kind.as_str()]));
+            }
+        }
+    }
+
     /// What is put down about the access; `None` if the model gets no context.
     #[must_use]
     pub fn access(&self) -> Option<Access> {

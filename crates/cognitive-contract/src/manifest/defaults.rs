@@ -161,6 +161,7 @@ fn compat(file: &CompatFile, format: Format) -> Compat {
         accepts_v22_payload: file.accepts_v22_payload.unwrap_or(true),
         runtime_auto_wrap: legacy || file.runtime_auto_wrap.unwrap_or(accepts),
         schema_output_alias: file.schema_output_alias.unwrap_or(SchemaAlias::Data),
+        refuses_v21_payload: !legacy && file.accepts_v21_payload == Some(false),
     }
 }
 

@@ -130,11 +130,15 @@ pub struct Requirements {
 /// Which older answer formats are understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `CompatFile`")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Compat {
     pub accepts_v21_payload: bool,
     pub accepts_v22_payload: bool,
     pub runtime_auto_wrap: bool,
     pub schema_output_alias: SchemaAlias,
+    /// Whether the author refuses v2.1 answers in so many words; silence refuses nothing. (D-11)
+    #[serde(skip)]
+    pub refuses_v21_payload: bool,
 }
 
 impl Compat {

@@ -50,6 +50,11 @@ pub struct Checksum<'a> {
 const SOURCES: [(&str, &str); 4] =
     [("url", "url"), ("base64", "data"), ("file", "path"), ("upload_ref", "upload_id")];
 
+/// The member that goes with a word for a source.
+pub(super) fn companion(word: &str) -> Option<&'static str> {
+    SOURCES.iter().find(|(known, _)| *known == word).map(|(_, companion)| *companion)
+}
+
 /// The most items that are looked for. Far more than any run may have; whoever sends a million is told so before they
 /// are all written down.
 const MOST_FOUND: usize = 1_000;
@@ -108,8 +113,8 @@ impl<'a> Walk<'a> {
 fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Result<Option<Item<'a>>, Failure> {
     let text = |name: &str| members.get(name).and_then(Value::as_str);
     let Some(word) = text("type") else { return Ok(None) };
-    let Some((_, companion)) = SOURCES.iter().find(|(known, _)| *known == word) else { return Ok(None) };
-    let Some(value) = members.get(*companion) else { return Ok(None) };
+    let Some(companion) = companion(word) else { return Ok(None) };
+    let Some(value) = members.get(companion) else { return Ok(None) };
     within_reach(place, index)?;
     let Some(value) = value.as_str() else { return Err(half(place, companion, "is not a text")) };
     let source = match word {

@@ -25,8 +25,6 @@ pub struct MediaLimits {
     pub video_sides: (u32, u32),
     /// The most pixels of an image. (E1017)
     pub most_pixels: u64,
-    /// The most pixels that are decoded: above, an image is a bomb, whatever it shows. (S-32)
-    pub most_decoded_pixels: u64,
     /// The most pages of a document. (S-32)
     pub most_pages: u32,
 }
@@ -41,7 +39,6 @@ impl Default for MediaLimits {
             shortest_side: 1,
             video_sides: (3840, 2160),
             most_pixels: 67_108_864,
-            most_decoded_pixels: 50_000_000,
             most_pages: 500,
         }
     }
@@ -58,6 +55,12 @@ impl MediaLimits {
             Category::Document => 50,
         };
         self.largest.min(own * MIB)
+    }
+
+    /// The same for media of answers: how small something may be is for callers, not for models. (D-15)
+    #[must_use]
+    pub fn of_answers(&self) -> Self {
+        Self { shortest_side: 0, ..self.clone() }
     }
 
     /// The longest an item of a category may play. (MEDIA-006)

@@ -1,6 +1,7 @@
 //! Media in inputs and answers: what counts as an item, which types there are, what an item may weigh, and the port
 //! behind which bytes are fetched and looked into. Touches no file and no socket, and decodes nothing.
 
+mod answered;
 mod facts;
 mod item;
 mod kind;
@@ -9,10 +10,11 @@ mod output;
 mod port;
 mod upload;
 
+pub use answered::{check_output, inline, unfit_bytes};
 pub use facts::{Facts, judge, too_large};
 pub use item::{Checksum, Item, Source, decoded_length, find};
 pub use kind::{Category, MediaType};
 pub use limits::MediaLimits;
-pub use output::{Embedded, Moved, Produced, check_output, embedded, find_output, refer};
+pub use output::{Embedded, Moved, Produced, embedded, find_output, refer};
 pub use port::{Fitted, Form, Loaded, MediaPart, MediaSource, Reference, Reported, UrlFetch, Wanted};
 pub use upload::{Announced, KeptUpload, NewUpload, UploadReader, UploadSink, UploadStore};

@@ -1,15 +1,12 @@
-//! Media in an answer: which objects are meant, whether the module may give them, and what stands in place of bytes that
-//! have gone elsewhere. (MEDIA-017 to MEDIA-019)
-//! Their shape is the business of the module's schema; this is about what no schema says. Decodes and keeps nothing.
+//! Media in an answer: which objects are meant, and what stands in place of bytes that have gone elsewhere. (MEDIA-017,
+//! MEDIA-019) Judges, decodes and keeps nothing.
 
 use serde_json::{Map, Value};
 
+use super::item::companion;
 use super::kind::MediaType;
-use crate::code::ErrorCode;
 use crate::envelope::Envelope;
-use crate::manifest::Modalities;
 use crate::text::escaped;
-use crate::violation::{MOST, Violation};
 
 /// A medium in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,19 +30,25 @@ const LONGEST_PLACE: usize = 4_096;
 #[must_use]
 pub fn find_output(data: &Map<String, Value>) -> Vec<Produced<'_>> {
     let mut found = Vec::new();
-    each_output(data, &mut |place, members, media_type| {
-        if found.len() < MOST_FOUND && place.len() <= LONGEST_PLACE {
+    each_output(data, &mut |place, members| {
+        let text = |name: &str| members.get(name).and_then(Value::as_str);
+        let complete = text("type").and_then(companion).is_some_and(|name| text(name).is_some());
+        if let Some(media_type) = text("media_type").filter(|_| complete)
+            && found.len() < MOST_FOUND
+            && place.len() <= LONGEST_PLACE
+        {
             found.push(Produced { place: place.to_owned(), members, media_type });
         }
     });
     found
 }
 
-/// Takes a medium: its place, its object and the type that it names.
-type Show<'s, 'a> = dyn FnMut(&str, &'a Map<String, Value>, &'a str) + 's;
+/// Takes what may be a medium: its place and its object.
+type Show<'s, 'a> = dyn FnMut(&str, &'a Map<String, Value>) + 's;
 
-/// Shows every medium of `data`. There is one text for the place, whatever the number of values below a long name.
-fn each_output<'a>(data: &'a Map<String, Value>, show: &mut Show<'_, 'a>) {
+/// Shows every object of `data` whose `type` is the word for a source of an answer. There is one text for the place,
+/// whatever the number of values below a long name.
+pub(super) fn each_output<'a>(data: &'a Map<String, Value>, show: &mut Show<'_, 'a>) {
     let mut place = String::new();
     data.iter().for_each(|(name, value)| step(value, &escaped(name), &mut place, show));
 }
@@ -55,52 +58,20 @@ fn step<'a>(value: &'a Value, token: &str, place: &mut String, show: &mut Show<'
     place.push('/');
     place.push_str(token);
     match value {
-        Value::Object(members) => match media_type(members) {
-            Some(media_type) => show(place, members, media_type),
-            None => members.iter().for_each(|(name, value)| step(value, &escaped(name), place, show)),
-        },
+        Value::Object(members) => {
+            // An upload is the caller's; no answer refers to one.
+            let word = members.get("type").and_then(Value::as_str).filter(|word| *word != "upload_ref");
+            if word.and_then(companion).is_some() {
+                show(place, members);
+            }
+            members.iter().for_each(|(name, value)| step(value, &escaped(name), place, show));
+        }
         Value::Array(items) => {
             items.iter().enumerate().for_each(|(at, item)| step(item, &at.to_string(), place, show));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
     place.truncate(before);
-}
-
-fn media_type(members: &Map<String, Value>) -> Option<&str> {
-    let text = |name: &str| members.get(name).and_then(Value::as_str);
-    let companion = match text("type")? {
-        "url" => "url",
-        "base64" => "data",
-        "file" => "path",
-        _ => return None,
-    };
-    members.get(companion).and_then(Value::as_str)?;
-    text("media_type")
-}
-
-/// What is wrong with the media in `data`. Only modules that speak of modalities have any.
-#[must_use]
-pub fn check_output(modalities: &Modalities, data: &Map<String, Value>) -> Vec<Violation> {
-    if !modalities.declared {
-        return Vec::new();
-    }
-    let mut violations = Vec::new();
-    each_output(data, &mut |place, _, named| {
-        if violations.len() >= MOST {
-            return;
-        }
-        let why = match MediaType::parse(named).filter(|kind| kind.may_be_produced()) {
-            None => format!("`{named}` is not a type that an answer may contain"),
-            Some(kind) if !kind.category().is_given(&modalities.output) => {
-                format!("the module does not give media of the kind `{}`", kind.category())
-            }
-            Some(_) => return,
-        };
-        let place = format!("/data{place}/media_type");
-        violations.push(Violation::new(&place, ErrorCode::ConstraintViolation, "modalities.output", why));
-    });
-    violations
 }
 
 /// A medium whose bytes stand in the answer itself, as base64.
@@ -180,32 +151,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::manifest::OutputModality;
-
-    fn verdicts(data: Value, declared: bool) -> Vec<String> {
-        let modalities =
-            Modalities { declared, input: vec![], output: vec![OutputModality::Text, OutputModality::Image] };
-        let found = check_output(&modalities, data.as_object().unwrap());
-        found.iter().map(|violation| format!("{} {}", violation.code.number(), violation.path)).collect()
-    }
-
-    #[test]
-    fn media_018_only_declared_kinds_and_listed_types() {
-        let medium = |kind: &str| json!({ "type": "url", "url": "https://a/b", "media_type": kind });
-        assert_eq!(verdicts(json!({ "a": medium("image/png"), "b": [medium("image/webp")] }), true), [""; 0]);
-        assert_eq!(verdicts(json!({ "a": medium("image/gif") }), true), ["E3006 /data/a/media_type"]);
-        assert_eq!(
-            verdicts(json!({ "a": [{ "x": medium("audio/wav") }] }), true),
-            ["E3006 /data/a/0/x/media_type"]
-        );
-        assert_eq!(verdicts(json!({ "a": medium("image/gif") }), false), [""; 0]);
-    }
-
-    #[test]
-    fn media_017_a_plain_link_is_no_medium() {
-        assert_eq!(verdicts(json!({ "a": { "type": "url", "url": "https://a/b" } }), true), [""; 0]);
-        assert_eq!(verdicts(json!({ "a": { "type": "base64", "media_type": "image/gif" } }), true), [""; 0]);
-    }
 
     fn answer(data: &Value) -> Envelope {
         let meta = json!({ "confidence": 1, "risk": "low", "explain": "e" });

@@ -55,11 +55,16 @@ impl Provider for Turns {
 }
 
 async fn server(keys: &[(&str, &str)]) -> (Server, Arc<Turns>) {
+    server_with(keys, "").await
+}
+
+/// The same with a module that says more of what it emits.
+async fn server_with(keys: &[(&str, &str)], emits: &str) -> (Server, Arc<Turns>) {
     let folder = tempfile::tempdir().unwrap();
     let module = folder.path().join("cognitive/modules/talk");
     std::fs::create_dir_all(&module).unwrap();
     let manifest = "name: talk\nversion: 1.0.0\nresponsibility: Talk\ntier: decision\nresponse:\n  mode: both\ncontext:\n  accepts:\n    - type: session_state\n  emits:\n    - type: session_state\n      ttl: 3600\n";
-    std::fs::write(module.join("module.yaml"), manifest).unwrap();
+    std::fs::write(module.join("module.yaml"), format!("{manifest}{emits}")).unwrap();
     std::fs::write(module.join("prompt.md"), "Talk.").unwrap();
     let schema = json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } } });
     std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
@@ -98,11 +103,41 @@ async fn s_23_several_turns_over_http_belong_to_one_key_and_one_conversation() {
     assert_eq!(turn(&server, &turns, Some(ANNA), Some("login")).await, Some(3));
 }
 
+// A conversation has a name that its caller chose; no user is needed for it.
 #[tokio::test]
-async fn without_keys_this_machine_is_one_user() {
+async fn without_keys_a_conversation_goes_on_under_its_name() {
     let (server, turns) = server(&[]).await;
     assert_eq!(turn(&server, &turns, None, Some("login")).await, None);
     assert_eq!(turn(&server, &turns, None, Some("login")).await, Some(1));
+    assert_eq!(turn(&server, &turns, None, Some("other")).await, None);
+}
+
+// W5, D-13, CTX-032: nobody was recognised, so what belongs to a user is neither kept nor found, on any transport.
+#[tokio::test]
+async fn w05_without_keys_nobody_is_given_the_context_of_somebody_else() {
+    let of_user = "      key_pattern: \"${user_id}:x\"\n";
+    let (open, turns) = server_with(&[], of_user).await;
+    for session in [None, Some("login")] {
+        assert_eq!(turn(&open, &turns, None, session).await, None);
+        assert_eq!(turn(&open, &turns, None, session).await, None);
+    }
+    let body = r#"{"text": "hello"}"#;
+    for accept in ["application/json", "application/x-ndjson"] {
+        let request = client().post(open.url("/api/run/talk")).header("content-type", "application/json");
+        let answer = request.header("accept", accept).body(body).send().await.unwrap().text().await.unwrap();
+        assert!(answer.contains("its key names an id that the run does not have"), "{answer}");
+        assert_eq!(turns.told(), None, "{accept}");
+    }
+    let (mut socket, _) =
+        tokio_tungstenite::connect_async(format!("ws://{}/ws", open.address)).await.unwrap();
+    say(&mut socket, &json!({ "type": "run", "module": "talk", "input": { "text": "hello" } })).await;
+    while hear(&mut socket).await.get("final").is_none() {}
+    assert_eq!(turns.told(), None);
+    // With keys it is whose key was shown.
+    let (keyed, turns) = server_with(&[("anna", ANNA), ("bob", BOB)], of_user).await;
+    assert_eq!(turn(&keyed, &turns, Some(ANNA), None).await, None);
+    assert_eq!(turn(&keyed, &turns, Some(ANNA), None).await, Some(1));
+    assert_eq!(turn(&keyed, &turns, Some(BOB), None).await, None);
 }
 
 // The same by a header, in a stream and on a socket.

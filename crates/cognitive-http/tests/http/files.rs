@@ -187,12 +187,10 @@ async fn media_019_a_socket_gets_addresses_as_well() {
 async fn media_that_cannot_be_kept_stay_base64_with_a_warning() {
     let mut one = UploadLimits::default();
     one.uploads_per_owner = 1;
-    let broken = json!({ "type": "base64", "media_type": "image/png", "data": "no base64!" });
-    let pictures = json!({ "a": broken, "b": picture(), "c": picture() });
+    let pictures = json!({ "b": picture(), "c": picture() });
     let crowded = studio(&pictures, Some(one)).await.painted().await;
-    assert_eq!((&crowded["ok"], &crowded["data"]["a"]), (&json!(true), &broken), "{crowded}");
     assert_eq!((&crowded["data"]["b"]["type"], &crowded["data"]["c"]), (&json!("url"), &picture()));
-    assert_eq!(stayed(&crowded), ["E1013 /data/a", "E4002 /data/c"]);
+    assert_eq!(stayed(&crowded), ["E4002 /data/c"]);
     let without = studio(&json!({ "c": picture() }), None).await;
     let answer = without.painted().await;
     assert_eq!((&answer["data"]["c"], stayed(&answer)), (&picture(), vec!["E4011 /data/c".to_owned()]));

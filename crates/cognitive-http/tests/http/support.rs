@@ -260,6 +260,7 @@ pub(crate) fn timeless(chunks: Vec<Value>) -> Vec<Value> {
             if let Some(meta) = members.get_mut("meta").and_then(Value::as_object_mut) {
                 meta.shift_remove("trace_id");
                 meta.shift_remove("latency_ms");
+                meta.shift_remove("processing_time_ms");
             }
             chunk
         })

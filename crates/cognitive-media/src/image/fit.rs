@@ -10,8 +10,9 @@ use super::pixels::{Picture, decode};
 use super::{Look, Seen, cut, walk};
 use crate::fault::too_much;
 
-/// The most memory that decoding one picture may take. Making it smaller takes up to 40 MiB on top.
-const MOST_MEMORY: u64 = 150 << 20;
+/// The most memory that decoding one picture may take: four bytes for each pixel of the largest that is taken, and some
+/// rows on top. Making it smaller takes up to 40 MiB more.
+const MOST_MEMORY: u64 = 264 << 20;
 
 /// What has to be written anew anyway is not written larger than this: no service looks at more.
 const LONGEST_SIDE: u32 = 3072;
@@ -25,7 +26,7 @@ const WRITABLE: [MediaType; 2] = [MediaType::Png, MediaType::Jpeg];
 /// How often a picture is made smaller until its bytes fit.
 const ATTEMPTS: u32 = 8;
 
-/// Brings a picture into a form. (E1010, E1011, E1013)
+/// Brings a picture into a form. (E1011, E1013, E4011)
 pub(crate) fn fit(bytes: &Bytes, kind: MediaType, form: &Form) -> Result<Fitted, Failure> {
     let look = match walk(bytes, kind)? {
         Seen::All(look) => look,
@@ -66,7 +67,7 @@ fn write_anew(bytes: &Bytes, kind: MediaType, look: &Look, form: &Form) -> Resul
     // Before anything is decoded: is there a type to write?
     if !WRITABLE.iter().any(|kind| form.types.contains(kind)) {
         let message = format!("{kind} cannot be turned into a type that the model takes");
-        return Err(Failure::new(ErrorCode::UnsupportedMediaType, message));
+        return Err(Failure::new(ErrorCode::MultimodalNotSupported, message));
     }
     // The decoder gets the picture without its notes: some of them unpack to more than the picture.
     let bare = if look.annotated && kind == MediaType::Png { cut(bytes, kind, look) } else { bytes.clone() };

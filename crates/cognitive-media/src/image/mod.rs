@@ -87,7 +87,7 @@ enum Seen {
 }
 
 fn is_beyond(size: (u32, u32)) -> bool {
-    u64::from(size.0) * u64::from(size.1) > MediaLimits::default().most_decoded_pixels
+    u64::from(size.0) * u64::from(size.1) > MediaLimits::default().most_pixels
 }
 
 fn walk(bytes: &[u8], kind: MediaType) -> Result<Seen, Failure> {

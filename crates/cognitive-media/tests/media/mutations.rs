@@ -58,7 +58,7 @@ proptest! {
         if let Some(cut) = cut {
             bytes.truncate(cut.index(bytes.len()));
         }
-        let known = ["ok", "E1010", "E1011", "E1013", "E1014", "E1015", "E1016", "E1017"];
+        let known = ["ok", "E1010", "E1011", "E1013", "E1014", "E1015", "E1016", "E1017", "E4011"];
         let (looked, fitted) = answer(kind, &bytes);
         prop_assert!(known.contains(&looked) && known.contains(&fitted), "{kind}: {looked} {fitted}");
     }

@@ -206,7 +206,7 @@ async fn drawings_stay_free_of_loss_and_glass_gets_a_white_ground() {
     assert_eq!(changed(&glass, MediaType::Webp, &both).await.0, MediaType::Png);
     let (_, bytes) = changed(&glass, MediaType::Webp, &Form::of(&[MediaType::Jpeg])).await;
     assert!(near(&decode(&bytes), (9, 9), [255, 255, 255]));
-    assert_eq!(code(fit(&png(9, 9), MediaType::Png, &Form::of(&[MediaType::Gif])).await), "E1010");
+    assert_eq!(code(fit(&png(9, 9), MediaType::Png, &Form::of(&[MediaType::Gif])).await), "E4011");
     assert_eq!(quarters(9, 9).dimensions(), (9, 9));
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cognitive_contract::Module;
 use cognitive_contract::manifest::{Allow, Policies, Tier, Tools};
+use serde_json::{Map, Value};
 
 use super::resolve::DEEPEST;
 use super::supplied::Supplied;
@@ -22,6 +23,8 @@ pub(crate) struct Above {
     tier: Option<Tier>,
     /// What the one who began it all sent.
     pub(crate) supplied: Supplied,
+    /// The context of a module that is given text, beside which there is no place for it. (CTX-053)
+    pub(crate) context: Map<String, Value>,
 }
 
 impl Above {
@@ -65,7 +68,8 @@ impl Above {
         let mut path = self.path.clone();
         path.push(module.manifest.name.clone());
         let tools = self.tools(module).into_iter().cloned().collect();
-        Self { path, policies: Some(self.policies(module)), tools, tier, supplied: supplied.clone() }
+        let (policies, supplied) = (Some(self.policies(module)), supplied.clone());
+        Self { path, policies, tools, tier, supplied, context: Map::new() }
     }
 }
 

@@ -17,7 +17,7 @@ use super::resolve::NOTICE;
 use super::signals::{Ear, Signals};
 use super::supplied::Supplied;
 use crate::host::{Host, RunInput, RunRequest};
-use crate::run::{milliseconds, run_until};
+use crate::run::{MODEL_TIME, milliseconds, run_until};
 use crate::tools::alarm;
 
 /// The run that children belong to.
@@ -52,6 +52,8 @@ pub(crate) struct Done {
     /// Tokens of all tries.
     pub(crate) usage: Option<Usage>,
     pub(crate) warnings: Vec<Warning>,
+    /// How long models took for all tries.
+    pub(crate) model_time: Option<Duration>,
     /// What each try did.
     pub(crate) traces: Vec<Trace>,
     /// The context that it hands on.
@@ -128,7 +130,10 @@ impl Parent<'_> {
         options.above = self.request.options.above.below(self.module, wanted.tier, self.supplied);
         let input = match input {
             RunInput::Json(value) => RunInput::Json(with_context(value, visible_to(child, context))),
-            other => other.clone(),
+            other => {
+                options.above.context = visible_to(child, context);
+                other.clone()
+            }
         };
         Ok(RunRequest { module: name.to_owned(), input, options })
     }
@@ -158,7 +163,7 @@ fn with_context(input: &Value, context: Map<String, Value>) -> Value {
 impl Done {
     fn new() -> Self {
         let (warnings, traces) = (Vec::new(), Vec::new());
-        Self { result: Ok(None), usage: None, warnings, traces, emitted: Map::new() }
+        Self { result: Ok(None), usage: None, model_time: None, warnings, traces, emitted: Map::new() }
     }
 
     /// How the child ended, whatever that means for its parent.
@@ -189,6 +194,10 @@ impl Done {
     fn take(&mut self, name: &str, mut envelope: Envelope) -> Result<Value, Failed> {
         if let Some(usage) = envelope.meta_mut().take_usage() {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        }
+        if let Some(time) = envelope.meta().extra.get(MODEL_TIME).and_then(Value::as_u64) {
+            let time = Duration::from_millis(time);
+            self.model_time = Some(self.model_time.unwrap_or_default().saturating_add(time));
         }
         if let Some(error) = envelope.error() {
             let (code, message) = (error.code().to_owned(), error.message().to_owned());

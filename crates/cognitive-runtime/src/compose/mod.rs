@@ -179,5 +179,5 @@ fn failure(module: &Module, state: &State<'_>, failed: &Failed) -> Answer {
             Ok(Envelope::failure(meta, ErrorBody::new(code, &message), partial))
         }
     };
-    Answer { outcome, liberties: Vec::new(), repairs: Vec::new(), warnings: Vec::new() }
+    Answer::new(outcome)
 }

@@ -75,6 +75,9 @@ impl<'a> State<'a> {
         if let Some(usage) = done.usage {
             self.receipt.usage = Some(self.receipt.usage.unwrap_or_default().plus(usage));
         }
+        if let Some(time) = done.model_time {
+            self.receipt.took(time);
+        }
         self.receipt.parts.extend(done.traces);
         self.warnings.extend(done.warnings);
         (done.result, done.emitted)

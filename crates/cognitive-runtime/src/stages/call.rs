@@ -2,6 +2,7 @@
 //! Passes every piece on as it arrives. Interprets nothing of it.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use cognitive_contract::lower::{Target, drop_stand_ins};
 use cognitive_contract::manifest::Tier;
@@ -55,8 +56,10 @@ pub async fn ask(
     receipt: &mut Receipt,
 ) -> Result<Reply, Failure> {
     let mut gathered = Gathered { text: String::with_capacity(USUAL_REPLY), sink, receipt };
+    let asked = Instant::now();
     let outcome = provider.ask(call, &mut gathered).await;
     let Gathered { text, receipt, .. } = gathered;
+    receipt.took(asked.elapsed());
     let end = outcome.map_err(|error| failure(&error, module, &text))?;
     if let (Some(lowered), DecodeMode::NativeSchema | DecodeMode::Grammar) = (&call.schema, end.decode) {
         receipt.lowered = Some(Arc::clone(lowered));

@@ -34,6 +34,16 @@ impl Given {
     pub fn into_value(self) -> Value {
         self.value
     }
+
+    /// The same with context that the caller's own words have no place for.
+    pub(crate) fn with_context(mut self, context: &Map<String, Value>) -> Self {
+        if let Value::Object(members) = &mut self.value
+            && !context.is_empty()
+        {
+            members.insert(MEMBER.to_owned(), Value::Object(context.clone()));
+        }
+        self
+    }
 }
 
 /// Input that the module's contract accepts, and its context. Only [`validate`] makes one.
@@ -75,6 +85,19 @@ impl ValidInput {
     #[must_use]
     pub fn sha256(&self) -> String {
         self.sha256.get_or_init(|| canonical_sha256(self.value())).clone()
+    }
+
+    /// Takes in the context that the modules which this one calls have changed. (CTX-050)
+    pub(crate) fn update_context(
+        &mut self,
+        module: &Module,
+        updates: &Map<String, Value>,
+        enforcement: Enforcement,
+        sanitiser: &Sanitiser,
+    ) -> Vec<Warning> {
+        let before = self.prepared.warnings.len();
+        self.prepared.update(module, updates, sanitiser, enforcement);
+        self.prepared.warnings.split_off(before)
     }
 
     /// Takes the base64 text out of the media item at a place and leaves a note there.

@@ -27,13 +27,37 @@ pub struct Answer {
     pub repairs: Vec<Repair>,
     /// Notices for `meta.warnings`.
     pub warnings: Vec<Warning>,
+    /// The answer as the model wrote it, if something in it was changed.
+    pub(crate) original: Option<Map<String, Value>>,
 }
 
 impl Answer {
+    /// An answer that nobody changed.
+    #[must_use]
+    pub fn new(outcome: Result<Envelope, Failure>) -> Self {
+        let (liberties, repairs, warnings) = (Vec::new(), Vec::new(), Vec::new());
+        Self { outcome, liberties, repairs, warnings, original: None }
+    }
+
     /// A text in which no object was found.
     #[must_use]
     pub fn unreadable(failure: Failure) -> Self {
-        Self { outcome: Err(failure), liberties: Vec::new(), repairs: Vec::new(), warnings: Vec::new() }
+        Self::new(Err(failure))
+    }
+
+    /// Refuses a success for what was found in it later, such as in the bytes of its media.
+    pub(crate) fn refuse(&mut self, module: &Module, found: &[Violation]) {
+        if let Ok(envelope) = &self.outcome
+            && !found.is_empty()
+        {
+            let written = match &self.original {
+                Some(original) => module.partial_data(original),
+                None => serde_json::to_value(envelope)
+                    .ok()
+                    .and_then(|whole| module.partial_data(whole.as_object()?)),
+            };
+            self.outcome = Err(refusal(found).with_partial(written));
+        }
     }
 
     /// Everything that is to be said of the answer, its liberties and repairs included.
@@ -49,7 +73,14 @@ impl Answer {
 pub fn judge(module: &Module, draft: Draft, enforcement: Enforcement, gate: Gate) -> Answer {
     let mut judge = Judge { module, enforcement, original: None, repairs: Vec::new(), warnings: Vec::new() };
     let outcome = judge.settle(draft.object).and_then(|envelope| judge.pass_gate(gate, envelope));
-    Answer { outcome, liberties: draft.liberties, repairs: judge.repairs, warnings: judge.warnings }
+    let Judge { repairs, warnings, original, .. } = judge;
+    Answer { outcome, liberties: draft.liberties, repairs, warnings, original }
+}
+
+/// An answer that breaks the contract.
+fn refusal(found: &[Violation]) -> Failure {
+    Failure::of_violations(output_code(found), found)
+        .suggest("Run it again, or see `error.details.violations` for what the model got wrong")
 }
 
 /// Takes out what the runtime will say itself where the model's word has the wrong type, the marks of a stream, and tokens
@@ -100,7 +131,7 @@ impl Judge<'_> {
         Err(self.refused(&reply, &found))
     }
 
-    /// No schema says which media a module gives; its modalities do. (MEDIA-018)
+    /// No schema says which media a module gives; its modalities do. Their bytes are looked into later. (MEDIA-018)
     fn with_fit_media(&self, envelope: Envelope) -> Result<Envelope, Failure> {
         let modalities = &self.module.manifest.modalities;
         let found = envelope.data().map(|data| check_output(modalities, data)).unwrap_or_default();
@@ -155,11 +186,12 @@ impl Judge<'_> {
     }
 
     /// Repairs once, if there is something to repair. Too many insights cannot be repaired, and their code comes
-    /// before all others.
+    /// before all others. An answer of v2.1 has no `meta`, and a module may refuse to have one made for it. (D-11)
     fn repair(&mut self, reply: &mut Value, found: &[Violation]) -> bool {
         let overflows = found.iter().any(|each| each.code == ErrorCode::OverflowLimit);
         let Value::Object(members) = reply else { return false };
-        if overflows {
+        let has_meta = member(members, "meta").is_some_and(|meta| !meta.is_null());
+        if overflows || (self.module.manifest.compat.refuses_v21_payload && !has_meta) {
             return false;
         }
         self.original.get_or_insert_with(|| members.clone());
@@ -168,9 +200,7 @@ impl Judge<'_> {
     }
 
     fn refused(&self, reply: &Value, found: &[Violation]) -> Failure {
-        Failure::of_violations(output_code(found), found)
-            .with_partial(self.partial(reply.as_object()))
-            .suggest("Run it again, or see `error.details.violations` for what the model got wrong")
+        refusal(found).with_partial(self.partial(reply.as_object()))
     }
 
     fn partial(&self, reply: Option<&Map<String, Value>>) -> Option<Map<String, Value>> {

@@ -66,7 +66,7 @@ fn sec_023_a_file_that_a_model_names_is_not_read() {
 fn sec_023_nor_in_the_next_round() {
     let mut world = World::new();
     let modalities = json!({ "modalities": { "input": ["image"], "output": ["image"] } });
-    let found = file("/home/me/passport.png");
+    let found = file("passport.png");
     world.module("refine", modalities, "").reply(
         "refine",
         Reply::Turns(vec![says_with(0.5, "low", json!({ "image": found, "rationale": "r" }))]),

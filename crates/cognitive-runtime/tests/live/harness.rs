@@ -180,6 +180,7 @@ pub fn stable(mut value: Value) -> Value {
     let meta = value["meta"].as_object_mut().unwrap();
     meta.shift_remove("trace_id");
     meta.shift_remove("latency_ms");
+    meta.shift_remove("processing_time_ms");
     value
 }
 

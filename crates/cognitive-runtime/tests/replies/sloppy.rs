@@ -178,7 +178,7 @@ fn is_curly(c: char) -> bool {
 
 /// The envelope without what differs from run to run.
 fn settled(mut value: Value) -> Value {
-    for member in ["trace_id", "latency_ms", "model"] {
+    for member in ["trace_id", "latency_ms", "processing_time_ms", "model"] {
         value["meta"].as_object_mut().unwrap().shift_remove(member);
     }
     value

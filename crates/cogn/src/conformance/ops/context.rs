@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use cognitive_contract::context::{Flow, Sanitiser, Ttl, Variables, key, prepare, usable, without_context};
+use cognitive_contract::context::{
+    Flow, Sanitiser, Ttl, Variables, handed_on, key, prepare, usable, without_context,
+};
 use cognitive_contract::manifest::ContextMode;
 use cognitive_contract::{Enforcement, Module};
 use cognitive_library::load;
@@ -86,7 +88,13 @@ pub(super) fn context_propagation(given: Given<'_>) -> Outcome {
         seen_by.insert(child.text("name")?.to_owned(), Value::Object(parent.handed_down()));
         parent.child_done(child.object("updates")?.clone());
     }
-    Ok(json!({ "parent_after": parent.context(), "seen_by": seen_by }))
+    let after = parent.context().clone();
+    if given.get("emits").is_none() {
+        return Ok(json!({ "parent_after": after, "seen_by": seen_by }));
+    }
+    let declared: Vec<&str> = given.list("emits")?.iter().filter_map(Value::as_str).collect();
+    let emitted = handed_on(parent.into_updates(), &declared);
+    Ok(json!({ "parent_after": after, "seen_by": seen_by, "emitted": emitted }))
 }
 
 #[cfg(test)]

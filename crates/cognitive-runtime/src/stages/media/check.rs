@@ -8,14 +8,14 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::media::{
-    Category, Fitted, Form, Item, MediaLimits, MediaSource, MediaType, Reference, Source, Wanted,
-    decoded_length, judge, too_large,
+    Category, Checksum, Facts, Fitted, Form, Item, MediaLimits, MediaSource, MediaType, Reference, Source,
+    Wanted, decoded_length, judge, too_large,
 };
 use cognitive_contract::ports::Provider;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::json;
 
-use super::words::{Claim, claim, named_by_source, not_here, taken_by_module};
+use super::words::{Claim, claim, named_by_source, not_here, taken_by_module, type_not_here};
 use super::{Checked, Content, MediaNote};
 use crate::host::{Host, RunOptions};
 use crate::receipt::sha256;
@@ -111,7 +111,16 @@ impl<'a> Desk<'a> {
     /// Whether module, runtime and provider take a type; in this order, so that the nearest reason is told.
     fn taken_here(&self, kind: MediaType) -> Result<(), Failure> {
         taken_by_module(kind, self.taken)?;
-        self.category_taken(kind.category())
+        self.category_taken(kind.category())?;
+        // Pictures are turned into a type that is taken, and documents into text. Sound and film are sent as they are.
+        let category = kind.category();
+        let is_sent_as_it_is = matches!(category, Category::Audio | Category::Video);
+        match self.provider.takes(category).filter(|_| is_sent_as_it_is && self.source.is_some()) {
+            Some(form) if !form.types.contains(&kind) => {
+                Err(type_not_here(kind, self.provider.name(), form.types))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn category_taken(&self, category: Category) -> Result<(), Failure> {
@@ -153,11 +162,7 @@ impl<'a> Desk<'a> {
             Some(kind) => kind,
             None => named_by_source(item, None, self.taken)?,
         };
-        if let Some(checksum) = &item.checksum {
-            source.verify(bytes.clone(), checksum).await?;
-        }
-        let facts = source.examine(bytes.clone(), kind).await?;
-        judge(&facts, self.limits)?;
+        let facts = examined(source.as_ref(), &bytes, kind, item.checksum.as_ref(), self.limits).await?;
         let is_inline = matches!(item.source, Source::Base64(_));
         let mut note = MediaNote::new(item, "ok");
         note.media_type = Some(facts.media_type.mime());
@@ -195,7 +200,7 @@ impl<'a> Desk<'a> {
         };
         let mut wanted = Wanted::new(reference, self.most_of(claim).min(self.limits.together));
         wanted.remote = self.options.remote;
-        wanted.owner = self.options.user.as_deref();
+        wanted.owner = self.options.uploads_of.as_deref().or(self.options.user.as_deref());
         wanted.folder = self.module.folder.as_deref();
         let loaded = source.load(&wanted).await?;
         let kind = match claim {
@@ -216,6 +221,22 @@ impl<'a> Desk<'a> {
     }
 }
 
+/// What bytes show: they hash to what was said, are of the type that was said, and within the limits.
+pub(super) async fn examined(
+    source: &dyn MediaSource,
+    bytes: &Bytes,
+    kind: MediaType,
+    checksum: Option<&Checksum<'_>>,
+    limits: &MediaLimits,
+) -> Result<Facts, Failure> {
+    if let Some(checksum) = checksum {
+        source.verify(bytes.clone(), checksum).await?;
+    }
+    let facts = source.examine(bytes.clone(), kind).await?;
+    judge(&facts, limits)?;
+    Ok(facts)
+}
+
 /// An item for a saved reply: its words are judged, its bytes are not needed.
 fn unseen(item: &Item<'_>, claim: Claim) -> Result<Checked, Failure> {
     let mut note = MediaNote::new(item, "not_loaded");
@@ -228,7 +249,7 @@ fn unseen(item: &Item<'_>, claim: Claim) -> Result<Checked, Failure> {
 }
 
 /// The bytes of a base64 text: the standard alphabet, padding, and nothing else but line breaks. (MEDIA-010)
-fn decode(text: &str) -> Result<Bytes, Failure> {
+pub(super) fn decode(text: &str) -> Result<Bytes, Failure> {
     // Line breaks are rare, so they are not looked for before they are in the way.
     let decoded = STANDARD.decode(text).or_else(|first| match first {
         _ if text.contains(BREAKS) => STANDARD.decode(text.replace(BREAKS, "")),

@@ -4,6 +4,7 @@
 
 mod attached;
 mod check;
+mod given_back;
 mod produced;
 mod words;
 
@@ -21,6 +22,7 @@ use crate::host::{Host, RunOptions};
 use crate::receipt::Receipt;
 
 pub use self::attached::{Attached, attach, describe};
+pub(crate) use self::given_back::unfit_media;
 pub(crate) use self::produced::{HINT, insert, may_produce};
 use self::words::Claim;
 

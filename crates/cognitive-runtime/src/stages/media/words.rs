@@ -95,6 +95,17 @@ pub(super) fn not_here(category: Category, who: &str, available: &[&str]) -> Fai
         .suggest(format!("{hint}; `cogn media inspect FILE` shows what each provider takes"))
 }
 
+/// A type that the provider does not take although it takes others of its kind: the lack is here, not with the caller.
+/// (CAP-011)
+pub(super) fn type_not_here(kind: MediaType, provider: &str, taken: &[MediaType]) -> Failure {
+    let available: Vec<&str> = taken.iter().map(|kind| kind.mime()).collect();
+    Failure::new(ErrorCode::MultimodalNotSupported, format!("provider `{provider}` takes no `{kind}`"))
+        .with_detail("category", json!(kind.category().word()))
+        .with_detail("media_type", json!(kind.mime()))
+        .with_detail("available", json!(available))
+        .suggest(format!("Send one of: {}", available.join(", ")))
+}
+
 /// Where an item is, in the word of its `type`.
 pub(super) fn source(item: &Item<'_>) -> &'static str {
     match item.source {

@@ -1,0 +1,378 @@
+//! What the contract says of an answer, on the way that users take: `cogn run` as a process, a module in a folder, a live
+//! service that says what the test wants. No saved reply and no part of the library stands in for any of it.
+
+use std::fs;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use image::{DynamicImage, ImageFormat, RgbImage};
+use serde_json::{Value, json};
+
+use super::stub::{Act, Stub, streamed};
+use super::{Output, Run};
+
+/// Writes a module into a folder of the home; it runs as `./name`.
+pub(crate) fn write(home: &Path, name: &str, more: &Value, schema: &Value, prompt: &str) {
+    let mut manifest =
+        json!({ "name": name, "version": "1.0.0", "responsibility": "Answer.", "tier": "decision" });
+    manifest.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let folder = home.join(name);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("module.yaml"), manifest.to_string()).unwrap();
+    fs::write(folder.join("schema.json"), schema.to_string()).unwrap();
+    fs::write(folder.join("prompt.md"), prompt).unwrap();
+}
+
+/// A contract that asks for no more than every answer has.
+fn open() -> Value {
+    json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } })
+}
+
+fn meta() -> Value {
+    json!({ "confidence": 0.9, "risk": "low", "explain": "e" })
+}
+
+fn good(data: Value) -> Value {
+    json!({ "ok": true, "meta": meta(), "data": data })
+}
+
+/// Runs a module against a service that answers with these, one after the other.
+fn run(run: &Run, module: &str, answers: &[Value], more: &[&str]) -> (Output, Vec<String>) {
+    let service = Stub::start(answers.iter().map(|answer| Act::stream(streamed(answer))).collect());
+    let url = service.url();
+    let usual = ["run", module, "--input", "{}", "--base-url", &url, "--model", "stub"];
+    (run.cogn(&[&usual, more].concat()), service.asked())
+}
+
+fn paths(envelope: &Value) -> Vec<String> {
+    let found = envelope.pointer("/error/details/violations").and_then(Value::as_array);
+    found.into_iter().flatten().map(|each| each["path"].as_str().unwrap().to_owned()).collect()
+}
+
+fn picture(format: ImageFormat) -> String {
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    DynamicImage::from(RgbImage::new(1, 1)).write_to(&mut bytes, format).unwrap();
+    STANDARD.encode(bytes.into_inner())
+}
+
+// W2, D-15, MEDIA-017, SEC-003: every entry is one medium with one thing wrong; the last ones are right.
+#[test]
+fn w02_media_of_answers_are_judged_like_media_of_inputs() {
+    let home = Run::new(None);
+    let modalities = json!({ "modalities": { "input": ["text"], "output": ["text", "image"] } });
+    write(home.home.path(), "painter", &modalities, &open(), "Paint.");
+    let (png, jpeg) = (picture(ImageFormat::Png), picture(ImageFormat::Jpeg));
+    let base64 = |data: &str| json!({ "type": "base64", "media_type": "image/png", "data": data });
+    let url = |url: &str| json!({ "type": "url", "media_type": "image/png", "url": url });
+    let mut late = url("https://a.example/b.png");
+    late["expires_at"] = json!("tomorrow");
+    let mut other_sum = base64(&png);
+    other_sum["checksum"] = json!({ "algorithm": "crc32", "value": "00000000" });
+    let bad = [
+        (json!({ "type": "base64", "media_type": "image/png" }), "/data/picture/data"),
+        (base64("!!!!"), "/data/picture/data"),
+        (base64(&jpeg), "/data/picture/data"),
+        (base64(&STANDARD.encode("plain text")), "/data/picture/data"),
+        (base64(""), "/data/picture/data"),
+        (other_sum, "/data/picture/data"),
+        (url("javascript:alert(1)"), "/data/picture/url"),
+        (url("http://a.example/b.png"), "/data/picture/url"),
+        (url(&format!("data:image/jpeg;base64,{jpeg}")), "/data/picture/url"),
+        (url(&format!("data:image/png;base64,{jpeg}")), "/data/picture/url"),
+        (json!({ "type": "file", "media_type": "image/png", "path": "/etc/passwd" }), "/data/picture/path"),
+        (json!({ "type": "file", "path": "/etc/passwd" }), "/data/picture/path"),
+        (json!({ "type": "file", "media_type": "image/png", "path": "../x.png" }), "/data/picture/path"),
+        (late, "/data/picture/expires_at"),
+    ];
+    for (medium, place) in bad {
+        let data = json!({ "rationale": "r", "picture": medium });
+        let (output, _) = run(&home, "./painter", &[good(data.clone())], &[]);
+        let code = output.envelope["error"]["code"].as_str();
+        assert_eq!((output.code, code), (1, Some("E3001")), "{medium}: {}", output.all);
+        assert_eq!(paths(&output.envelope), [place], "{medium}");
+        assert_eq!(output.envelope["partial_data"], data, "what the model wrote");
+    }
+    let mut timed = url("https://a.example/b.png");
+    timed["expires_at"] = json!("2027-01-15T09:00:00Z");
+    let file = json!({ "type": "file", "media_type": "image/png", "path": "out/b.png" });
+    for medium in [base64(&png), timed, url(&format!("data:image/png;base64,{png}")), file] {
+        let (output, _) =
+            run(&home, "./painter", &[good(json!({ "rationale": "r", "picture": medium }))], &[]);
+        assert_eq!(output.code, 0, "{medium}: {}", output.all);
+        assert_eq!(output.envelope["data"]["picture"], medium);
+    }
+    let gif = json!({ "type": "base64", "media_type": "image/gif", "data": "!!!!" });
+    let (output, _) = run(&home, "./painter", &[good(json!({ "rationale": "r", "picture": gif }))], &[]);
+    assert_eq!(output.envelope["error"]["code"], "E3006", "MEDIA-018 comes first: {}", output.all);
+}
+
+// W14, CAP-011: the lack is with the provider, not with the caller.
+#[test]
+fn w14_a_type_that_the_provider_does_not_take_is_not_the_fault_of_the_caller() {
+    let home = Run::new(None);
+    let modalities = json!({ "modalities": { "input": ["text", "audio"], "output": ["text"] } });
+    write(home.home.path(), "listener", &modalities, &open(), "Listen.");
+    let webm = STANDARD.encode(b"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\xf7\x81\x01\x42\x82\x84webm");
+    let input =
+        json!({ "sound": { "type": "base64", "media_type": "audio/webm", "data": webm } }).to_string();
+    for (provider, model) in [("gemini", "m"), ("openai", "gpt-4o-audio-preview")] {
+        let more = ["--provider", provider, "--base-url", "http://127.0.0.1:9", "--model", model];
+        let output = home.cogn(&[&["run", "./listener", "--input", &input][..], &more].concat());
+        let error = &output.envelope["error"];
+        assert_eq!(error["code"], "E4011", "{provider}: {}", output.all);
+        assert_eq!(error["details"]["media_type"], "audio/webm", "{provider}: {}", output.all);
+    }
+}
+
+/// A black and white picture that is as large as a file as it looks: one bit for each pixel, and nothing packed.
+fn unpacked_png(width: u32, height: u32) -> Vec<u8> {
+    let chunk = |kind: &[u8; 4], body: &[u8]| {
+        let named = [kind.as_slice(), body].concat();
+        let mut hash = crc32fast::Hasher::new();
+        hash.update(&named);
+        let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+        [&length, named.as_slice(), &hash.finalize().to_be_bytes()].concat()
+    };
+    let row = [vec![0], vec![0b1010_0110; width.div_ceil(8).try_into().unwrap()]].concat();
+    let rows = row.repeat(height.try_into().unwrap());
+    let (mut packed, mut a, mut b) = (vec![0x78, 0x01], 1_u32, 0_u32);
+    for (number, block) in rows.chunks(65_535).enumerate() {
+        let last = u8::from((number + 1) * 65_535 >= rows.len());
+        let length = u16::try_from(block.len()).unwrap();
+        packed.extend([[last].as_slice(), &length.to_le_bytes(), &(!length).to_le_bytes(), block].concat());
+    }
+    for byte in &rows {
+        a = (a + u32::from(*byte)) % 65_521;
+        b = (b + a) % 65_521;
+    }
+    packed.extend((b << 16 | a).to_be_bytes());
+    let header = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[1, 0, 0, 0, 0]].concat();
+    let start = b"\x89PNG\r\n\x1a\n".to_vec();
+    [start, chunk(b"IHDR", &header), chunk(b"IDAT", &packed), chunk(b"IEND", b"")].concat()
+}
+
+// W14, EXT-MEDIA: up to 67,108,864 pixels and 8192 on a side are taken.
+#[test]
+fn w14_a_picture_of_fifty_million_pixels_is_looked_at() {
+    let home = Run::new(None);
+    let modalities = json!({ "modalities": { "input": ["text", "image"], "output": ["text"] } });
+    write(home.home.path(), "viewer", &modalities, &open(), "Look.");
+    for (size, code) in [((7_100, 7_100), None), ((8_200, 8), Some("E1015")), ((8_200, 8_200), Some("E1017"))]
+    {
+        fs::write(home.home.path().join("picture.png"), unpacked_png(size.0, size.1)).unwrap();
+        let input = r#"{"picture": {"type": "file", "path": "PLACE"}}"#
+            .replace("PLACE", home.home.path().join("picture.png").to_str().unwrap());
+        let service = Stub::start(vec![Act::stream(streamed(&good(json!({ "rationale": "r" }))))]);
+        let usual = ["run", "./viewer", "--input", &input, "--base-url", &service.url(), "--model", "gpt-4o"];
+        let output = home.cogn(&usual);
+        assert_eq!(output.envelope["error"]["code"].as_str(), code, "{size:?}: {}", output.all);
+    }
+}
+
+/// A project with a child that hands on `session_state` and a parent that is given some. Gives the parent's envelope and
+/// what its own model read.
+fn family(parent: &Value, prompt: &str) -> (Value, String) {
+    let home = Run::new(None);
+    let project = home.home.path().join("cognitive/modules");
+    let emits = json!({ "context": { "emits": [{ "type": "session_state", "ttl": 0 }] } });
+    write(&project, "child", &emits, &open(), "Say it.");
+    write(&project, "parent", parent, &open(), prompt);
+    let mut child = good(json!({ "rationale": "r" }));
+    child["_emitted_context"] = json!({ "session_state": { "note": "UPDATED-BY-CHILD" } });
+    let answers = [child, good(json!({ "rationale": "r" }))].map(|answer| Act::stream(streamed(&answer)));
+    let service = Stub::start(answers.to_vec());
+    let input = r#"{"_context": {"session_state": {"note": "ORIGINAL"}}}"#;
+    let output =
+        home.cogn(&["run", "parent", "--input", input, "--base-url", &service.url(), "--model", "stub"]);
+    let asked = service.asked();
+    assert_eq!((output.code, asked.len()), (0, 2), "{}", output.all);
+    (output.envelope, asked[1].clone())
+}
+
+// W3, D-13, CTX-050, CTX-021: by composition and by call, the parent's own model reads what the child left.
+#[test]
+fn w03_a_parent_sees_what_its_children_changed_and_emits_only_what_it_declares() {
+    let requires = json!({ "composition": { "pattern": "sequential", "requires": [{ "name": "child" }] } });
+    let call = "Call it.\n\n@call:child($INPUT)\n\nThen answer.";
+    for (composition, prompt) in [(requires, "Answer."), (json!({}), call)] {
+        let parent = |context: Value| {
+            let mut more = composition.clone();
+            more["context"] = context;
+            family(&more, prompt)
+        };
+        let accepts = json!([{ "type": "session_state" }]);
+        let (envelope, read) = parent(json!({ "accepts": accepts }));
+        assert!(read.contains("UPDATED-BY-CHILD") && !read.contains("ORIGINAL"), "{read}");
+        assert_eq!(envelope.get("_emitted_context"), None, "{envelope}");
+        // A copy stays a copy. (CTX-051)
+        let (envelope, read) = parent(json!({ "mode": "fork", "accepts": accepts }));
+        assert!(read.contains("ORIGINAL") && !read.contains("UPDATED-BY-CHILD"), "{read}");
+        assert_eq!(envelope.get("_emitted_context"), None, "{envelope}");
+        // Declared, it is handed on; not accepted, it is not seen.
+        let (envelope, read) = parent(json!({ "emits": [{ "type": "session_state", "ttl": 0 }] }));
+        assert!(!read.contains("UPDATED-BY-CHILD"), "{read}");
+        let emitted = json!({ "session_state": { "note": "UPDATED-BY-CHILD" } });
+        assert_eq!(envelope["_emitted_context"], emitted, "{envelope}");
+    }
+}
+
+// W4, D-11, COMPAT-001, COMPAT-004: refused in so many words, filled in where the manifest is silent.
+#[test]
+fn w04_a_module_that_refuses_v21_answers_gets_none() {
+    let home = Run::new(None);
+    let refuses = json!({ "compat": { "accepts_v21_payload": false, "runtime_auto_wrap": false } });
+    let accepts = json!({ "compat": { "accepts_v21_payload": true, "runtime_auto_wrap": true } });
+    for (name, more) in [("refuses", refuses), ("silent", json!({})), ("accepts", accepts)] {
+        write(home.home.path(), name, &more, &open(), "Answer.");
+    }
+    let data = json!({ "rationale": "I am guessing.", "confidence": 0.05 });
+    let outcome = |module: &str, answer: &Value| {
+        let output = run(&home, module, std::slice::from_ref(answer), &[]).0;
+        let confidence = output.envelope["meta"]["confidence"].as_f64().unwrap();
+        (output.envelope["error"]["code"].as_str().map(str::to_owned), confidence)
+    };
+    let broken = || Some("E3001".to_owned());
+    let half = json!({ "ok": true, "data": data });
+    assert_eq!(outcome("./refuses", &half), (broken(), 0.0));
+    assert_eq!(outcome("./silent", &half), (None, 0.05), "as it is, and no more");
+    assert_eq!(outcome("./accepts", &half), (None, 0.05));
+    let failed = json!({ "ok": false, "error": { "code": "X1", "message": "No." } });
+    assert_eq!(outcome("./refuses", &failed).0, broken());
+    assert_eq!(outcome("./silent", &failed).0, Some("X1".to_owned()));
+    // A bare payload is wrapped only where that is allowed.
+    assert_eq!(outcome("./refuses", &data).0, broken());
+    assert_eq!(outcome("./silent", &data).0, broken());
+    assert_eq!(outcome("./accepts", &data), (None, 0.05));
+    // Stated wrongly is not stated at all differently: it is judged as it stands.
+    let wrong = json!({ "ok": true, "data": { "rationale": "r", "confidence": 7 } });
+    assert_eq!(outcome("./silent", &wrong).0, broken());
+    let none = json!({ "ok": true, "data": { "rationale": "r" } });
+    assert_eq!(outcome("./silent", &none), (None, 0.5));
+    let partial = json!({ "ok": true, "meta": { "risk": "low" }, "data": data });
+    assert_eq!(outcome("./refuses", &partial), (None, 0.05), "a `meta` that lacks something is repaired");
+}
+
+// META-014, C-44: what a model makes up about the run is replaced by what the runtime knows.
+#[test]
+fn meta_014_the_runtime_says_itself_how_a_run_went() {
+    let home = Run::new(None);
+    write(home.home.path(), "plain", &json!({}), &open(), "Answer.");
+    let mut answer = good(json!({ "rationale": "r" }));
+    let invented = json!({ "trace_id": "mine", "model": "made/up", "latency_ms": 99_999_999, "processing_time_ms": 88_888_888 });
+    answer["meta"].as_object_mut().unwrap().extend(invented.as_object().unwrap().clone());
+    let (output, _) = run(&home, "./plain", &[answer], &[]);
+    let meta = &output.envelope["meta"];
+    assert_eq!(meta["model"], "openai/stub-1", "{}", output.all);
+    assert_eq!(meta["trace_id"].as_str().unwrap().len(), 36, "{meta}");
+    let (whole, model) = (meta["latency_ms"].as_f64().unwrap(), meta["processing_time_ms"].as_u64().unwrap());
+    let model = f64::from(u32::try_from(model).unwrap());
+    assert!(whole < 80_000_000.0 && model <= whole, "the model took a part of the whole: {meta}");
+    let output = home.cogn(&[
+        "run",
+        "./plain",
+        "--input",
+        "[]",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--model",
+        "m",
+    ]);
+    assert_eq!(output.envelope["meta"].get("processing_time_ms"), None, "no model was asked: {}", output.all);
+}
+
+// EXT-CONF: types are not changed by repair (REPAIR-008), so a wrong one is a fault of the answer.
+#[test]
+fn ext_conf_members_of_meta_are_typed() {
+    let home = Run::new(None);
+    write(home.home.path(), "plain", &json!({}), &open(), "Answer.");
+    let outcome = |name: &str, value: Value| {
+        let mut answer = good(json!({ "rationale": "r" }));
+        answer["meta"][name] = value;
+        run(&home, "./plain", &[answer], &[]).0.envelope
+    };
+    let quality = json!({ "prompt_adherence": 0.9, "aesthetic_score": 0.5, "technical_quality": 1 });
+    assert_eq!(outcome("generation_quality", quality.clone())["meta"]["generation_quality"], quality);
+    for (name, wrong) in [
+        ("generation_quality", json!("x")),
+        ("temporal_confidence", json!({ "overall": 2 })),
+        ("confidence_aggregation", json!("median")),
+    ] {
+        let envelope = outcome(name, wrong);
+        assert_eq!(envelope["error"]["code"], "E3001", "{envelope}");
+        assert_eq!(paths(&envelope), [format!("/meta/{name}")]);
+    }
+}
+
+// DATA-003, DATA-004: a long rationale comes back byte for byte, and neither word replaces the other.
+#[test]
+fn data_003_004_rationale_and_explain_both_come_back_whole() {
+    let home = Run::new(None);
+    write(home.home.path(), "plain", &json!({}), &open(), "Answer.");
+    let long = "Zwölf \"Gründe\"\n\t☕ \u{1f600} ".repeat(40_000);
+    assert!(long.len() > 1 << 20);
+    let (output, _) = run(&home, "./plain", &[good(json!({ "rationale": long }))], &[]);
+    assert_eq!(output.envelope["data"]["rationale"].as_str(), Some(long.as_str()));
+    assert_eq!(output.envelope["meta"]["explain"], "e");
+    // Without `rationale` nothing stands in for it; without `explain` the repair says what it did.
+    let (output, _) = run(&home, "./plain", &[good(json!({ "answer": 1 }))], &[]);
+    assert_eq!(output.envelope["error"]["code"], "E3001", "{}", output.all);
+    let mut silent = good(json!({ "rationale": "Because." }));
+    silent["meta"].as_object_mut().unwrap().shift_remove("explain");
+    let (output, _) = run(&home, "./plain", std::slice::from_ref(&silent), &[]);
+    assert_eq!((output.code, output.envelope["meta"]["explain"].as_str()), (0, Some("Because.")));
+    assert_eq!(output.envelope["meta"]["warnings"][0]["code"], "REPAIRED", "{}", output.all);
+    // Before repair both are needed.
+    for broken in [silent, good(json!({ "answer": 1 }))] {
+        fs::write(home.home.path().join("answer.json"), broken.to_string()).unwrap();
+        assert_eq!(home.cogn(&["check", "answer.json"]).code, 1, "{broken}");
+    }
+}
+
+// ENV-010: one of each family of failures, each a whole envelope with a control plane that can be routed on.
+#[test]
+fn env_010_every_failure_is_a_whole_envelope() {
+    let home = Run::new(None);
+    let place = home.home.path();
+    let closed = json!({ "input": { "type": "object", "required": ["q"] }, "data": { "type": "object" } });
+    write(place, "asks", &json!({}), &closed, "Answer.");
+    write(place, "plain", &json!({}), &open(), "Answer.");
+    write(place, "exec", &json!({ "tier": "exec" }), &open(), "Answer.");
+    write(
+        place,
+        "ring",
+        &json!({ "composition": { "requires": [{ "name": "./ring" }] } }),
+        &open(),
+        "Answer.",
+    );
+    write(place, "private", &json!({ "invocation": { "user_invocable": false } }), &open(), "Answer.");
+    let answers = |answer: &Value| Stub::start(vec![Act::stream(streamed(answer))]);
+    let (fine, unsure) =
+        (answers(&good(json!({ "rationale": "r" }))), answers(&good(json!({ "rationale": "" }))));
+    let refuses = Stub::start(vec![Act::error(401, "invalid_api_key", "No.")]);
+    let prose =
+        Stub::start(vec![Act::stream(super::stub::piece("No JSON.", Some("stop")) + "data: [DONE]\n\n")]);
+    for (module, service, codes) in [
+        ("./asks", &fine, ["E1001"].as_slice()),
+        ("./nowhere", &fine, &["E4006"]),
+        ("./private", &fine, &["E4007"]),
+        ("./ring", &fine, &["E4004", "E4000"]),
+        ("./plain", &unsure, &["E3001", "E3003"]),
+        ("./plain", &refuses, &["E4001"]),
+        ("./plain", &prose, &["E1000"]),
+    ] {
+        let output =
+            home.cogn(&["run", module, "--input", "{}", "--base-url", &service.url(), "--model", "m"]);
+        let code = output.envelope["error"]["code"].as_str().unwrap_or_default();
+        assert!(codes.contains(&code), "{module}: {}", output.all);
+        let meta = &output.envelope["meta"];
+        assert!(
+            meta["confidence"].as_f64().is_some()
+                && meta["explain"].as_str().is_some_and(|text| !text.is_empty())
+        );
+        assert!(["none", "low", "medium", "high"].contains(&meta["risk"].as_str().unwrap()), "{meta}");
+        fs::write(place.join("answer.json"), &output.out).unwrap();
+        let checked = home.cogn(&["check", "answer.json"]);
+        assert_eq!(checked.code, 0, "{module}: {}{}", output.all, checked.all);
+    }
+}

@@ -1,0 +1,68 @@
+//! Stage 5b: the bytes of media in an answer, judged like those of an input: they can be decoded, are of the type that is
+//! named, hash to what is said and keep within the limits. (D-15, MEDIA-017, SEC-003) How small they are does not count.
+//! What stands at an address or in a file is not fetched; its words have been judged before.
+
+use cognitive_contract::media::{
+    Checksum, MediaLimits, MediaSource, MediaType, Produced, decoded_length, find_output, inline, too_large,
+    unfit_bytes,
+};
+use cognitive_contract::{Envelope, Failure, Module, Violation};
+use serde_json::Value;
+
+use super::check::{decode, examined};
+use crate::host::Host;
+
+/// What is wrong with the bytes of the media in an answer. Without somebody who looks into media, only that they can be
+/// decoded is known.
+pub(crate) async fn unfit_media(host: &Host, module: &Module, envelope: &Envelope) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let Some(data) = envelope.data().filter(|_| module.manifest.modalities.declared) else { return found };
+    let limits = host.media_limits.of_answers();
+    for medium in find_output(data) {
+        let Some((member, text)) = bytes_of(&medium) else { continue };
+        if let Err(failure) = judged(host.media.as_deref(), &limits, &medium, text).await {
+            found.push(unfit_bytes(&medium.place, member, failure.message()));
+        }
+    }
+    found
+}
+
+/// Where the bytes of a medium stand, if they stand in the answer at all.
+fn bytes_of<'a>(medium: &Produced<'a>) -> Option<(&'static str, &'a str)> {
+    let member = |name: &str| medium.members.get(name).and_then(Value::as_str);
+    match member("type")? {
+        "base64" => Some(("data", member("data")?)),
+        "url" => member("url").filter(|url| inline(url).is_some()).map(|url| ("url", url)),
+        _ => None,
+    }
+}
+
+async fn judged(
+    source: Option<&dyn MediaSource>,
+    limits: &MediaLimits,
+    medium: &Produced<'_>,
+    text: &str,
+) -> Result<(), Failure> {
+    // A type that is not known has been refused before.
+    let Some(kind) = MediaType::parse(medium.media_type) else { return Ok(()) };
+    let text = match inline(text) {
+        Some((named, _)) if MediaType::parse(named) != Some(kind) => return Err(other_type(kind)),
+        Some((_, text)) => text,
+        None => text,
+    };
+    let (length, most) = (decoded_length(text), limits.bytes_of(kind.category()));
+    if length > most {
+        return Err(too_large(kind.category(), length, most));
+    }
+    let bytes = decode(text)?;
+    let checksum = medium.members.get("checksum").and_then(|given| Checksum::read(given).ok());
+    match source {
+        Some(source) => examined(source, &bytes, kind, checksum.as_ref(), limits).await.map(drop),
+        None => Ok(()),
+    }
+}
+
+fn other_type(kind: MediaType) -> Failure {
+    let message = format!("the address names another type than `{kind}`");
+    Failure::new(cognitive_contract::ErrorCode::MediaTypeMismatch, message)
+}
