@@ -5,6 +5,8 @@ mod page;
 mod tests_index;
 #[cfg(test)]
 mod tidy;
+#[cfg(test)]
+mod traced;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,7 +25,7 @@ fn main() -> ExitCode {
     match generate() {
         Ok(gaps) if gaps.is_empty() => ExitCode::SUCCESS,
         Ok(gaps) => {
-            say(&format!("no test shows: {}", gaps.join(", ")));
+            say(&gaps.join("\n"));
             ExitCode::FAILURE
         }
         Err(message) => {
@@ -33,7 +35,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes the pages and returns the binding requirements that nothing shows.
+/// Writes the pages and returns what is wrong with the list of requirements.
 fn generate() -> Result<Vec<String>, String> {
     let page = page::render(&root())?;
     fs::write(root().join(page::PATH), page)

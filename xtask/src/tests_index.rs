@@ -56,9 +56,14 @@ fn place(root: &Path, file: &Path) -> String {
     parts.collect::<Vec<_>>().join("::")
 }
 
+/// How a test begins.
+const ATTRIBUTES: [&str; 3] = ["#[test]", "#[tokio::test]", "#[tokio::test("];
+
 /// Name and text of each test; the text reaches from the comment above it to the next test.
 fn tests(text: &str) -> Vec<(&str, &str)> {
-    let starts: Vec<usize> = text.match_indices("#[test]").map(|(at, _)| at).collect();
+    let mut starts: Vec<usize> =
+        ATTRIBUTES.iter().flat_map(|attribute| text.match_indices(attribute)).map(|(at, _)| at).collect();
+    starts.sort_unstable();
     let mut found = Vec::new();
     for (position, start) in starts.iter().enumerate() {
         // A test ends where the comment above the next one begins.
@@ -93,6 +98,9 @@ fn ids_of_name(name: &str) -> Vec<String> {
     let mut from = None;
     let mut words = name.split('_').peekable();
     while let Some(word) = words.next() {
+        if group == "ext" {
+            ids.push(format!("EXT-{}", word.to_uppercase()));
+        }
         let digits = digits_after(group);
         let number = (word.len() == digits).then(|| word.parse::<u32>().ok()).flatten();
         match number {
@@ -110,7 +118,7 @@ fn ids_of_name(name: &str) -> Vec<String> {
     ids
 }
 
-/// Ids such as `ENV-002` anywhere in a text, and those of rulings, such as `S-04`.
+/// Ids such as `ENV-002` anywhere in a text, those of rulings, such as `S-04`, and of extensions, such as `EXT-REC`.
 fn ids_in(text: &str) -> Vec<String> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     let words = text.split(|letter: char| !is_part(letter));
@@ -126,9 +134,13 @@ fn is_id(word: &str) -> bool {
     word.split_once('-').is_some_and(|(group, number)| {
         !group.is_empty()
             && group.chars().all(|letter| letter.is_ascii_uppercase())
-            && number.len() == digits_after(group)
-            && number.chars().all(|digit| digit.is_ascii_digit())
+            && (group == "EXT" && number.chars().all(|letter| letter.is_ascii_uppercase())
+                || is_number(group, number))
     })
+}
+
+fn is_number(group: &str, number: &str) -> bool {
+    number.len() == digits_after(group) && number.chars().all(|digit| digit.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -147,14 +159,20 @@ mod tests {
             ids_of_name("takes_100_percent").contains(&"TAKES-100".to_owned()),
             "filtered by the list of requirements"
         );
-        assert_eq!(ids_in("// see VAL-016, S-04 and C-48"), ["VAL-016", "S-04"]);
+        assert_eq!(ids_of_name("stream_021_ext_neg_who")[1], "EXT-NEG");
+        assert_eq!(ids_in("// see VAL-016, S-04 and C-48, EXT-REC"), ["VAL-016", "S-04", "EXT-REC"]);
     }
 
     #[test]
     fn a_comment_above_a_test_belongs_to_it() {
-        let text = "fn a() {}\n\n// GEN-001\n#[test]\nfn b() { 1 }\n\n// GEN-002\n#[test]\nfn c() {}\n";
-        let found = tests(text);
-        assert_eq!(found.len(), 2);
-        assert!(found[0].1.starts_with("// GEN-001") && !found[0].1.contains("GEN-002"), "{found:?}");
+        for attribute in ["#[test]", "#[tokio::test]", "#[tokio::test(start_paused = true)]"] {
+            let text = format!(
+                "fn a() {{}}\n\n// GEN-001\n#[test]\nfn b() {{ 1 }}\n\n// GEN-002\n{attribute}\nfn c() {{}}\n"
+            );
+            let found = tests(&text);
+            assert_eq!(found.len(), 2, "{attribute}");
+            assert!(found[0].1.starts_with("// GEN-001") && !found[0].1.contains("GEN-002"), "{found:?}");
+            assert!(found[1].0 == "c" && found[1].1.starts_with("// GEN-002"), "{found:?}");
+        }
     }
 }

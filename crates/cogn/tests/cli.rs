@@ -94,6 +94,7 @@ fn the_short_name_is_the_same_program() {
     assert_eq!(String::from_utf8(other.stdout).unwrap(), place.run(&["--version"]).out);
 }
 
+// CLI-004
 #[test]
 fn wrong_usage_is_exit_2_and_says_so_on_stderr() {
     let output = Place::new().run(&["frobnicate"]);
@@ -101,6 +102,7 @@ fn wrong_usage_is_exit_2_and_says_so_on_stderr() {
     assert!(output.err.contains("unrecognized subcommand"), "{}", output.err);
 }
 
+// CLI-004, D-02: a saved reply goes through the whole pipeline.
 #[test]
 fn a_run_prints_the_envelope_and_nothing_else() {
     let place = Place::new();
@@ -132,7 +134,7 @@ fn media_017_media_out_writes_files_for_programs_and_for_people() {
     }
 }
 
-// MAN-015: whatever the failure contract says, the command line prints the envelope.
+// MAN-015: whatever the failure contract says, the command line prints the envelope. CLI-004: and ends with 1.
 #[test]
 fn env_010_every_failing_run_prints_a_failure_envelope() {
     let place = Place::new();

@@ -1,10 +1,9 @@
 //! `cogn serve` as a process, and clients that people really use: curl, Python and a browser. All of them see the same
-//! chunks, over all three transports. What is not installed here is said and shows nothing.
+//! chunks, over all three transports. What is not installed here is skipped.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    clippy::print_stdout,
     clippy::indexing_slicing,
     reason = "in a test, a panic is the report"
 )]
@@ -16,6 +15,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use cognitive_contract::stream::check_log;
+use cognitive_testkit::{Lack, skip};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -93,13 +93,10 @@ impl Drop for Server {
     }
 }
 
-/// The output of a program; `None`, after saying so, if it is not installed.
+/// The output of a program that has to succeed; `None` if it is not installed.
 fn output(mut command: Command) -> Option<String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let Ok(output) = command.stderr(Stdio::piped()).output() else {
-        println!("skipped: `{name}` is not installed");
-        return None;
-    };
+    let output = command.stderr(Stdio::piped()).output().ok()?;
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).unwrap())
 }
@@ -125,7 +122,11 @@ fn by_curl(server: &Server, accept: &str) -> Option<String> {
     curl.args(["-sN", "--noproxy", "*", "-H", "content-type: application/json", "-H"]);
     curl.arg(format!("accept: {accept}")).args(["-d", r#"{"text": "winter snow"}"#]);
     curl.arg(format!("{}/api/run/words", server.base));
-    output(curl)
+    let output = output(curl);
+    if output.is_none() {
+        skip(Lack::Curl);
+    }
+    output
 }
 
 /// What every client has to see, from the simplest of them.
@@ -168,12 +169,7 @@ fn python_sees_the_same_chunks_over_all_three_transports() {
         check.args(["-c", "import httpx, httpx_sse, websockets"]).stderr(Stdio::null());
         check.status().is_ok_and(|status| status.success())
     });
-    let Some(python) = able else {
-        println!(
-            "skipped: no Python with them; `pip install httpx httpx-sse websockets`, then set `COGN_TEST_PYTHON`"
-        );
-        return;
-    };
+    let Some(python) = able else { return skip(Lack::PythonClients) };
     let mut script = Command::new(python);
     script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/clients.py")).arg(&server.base);
     let seen: Value = serde_json::from_str(&output(script).unwrap()).unwrap();
@@ -182,16 +178,11 @@ fn python_sees_the_same_chunks_over_all_three_transports() {
     }
 }
 
-/// A program of one of the Pythons that may be used; `None`, after saying so, if none has it.
+/// A program of one of the Pythons that may be used; `None` if none has it.
 fn of_python(program: &str) -> Option<Command> {
     let pythons = std::env::var_os("COGN_TEST_PYTHON").unwrap_or_default();
-    let found = std::env::split_paths(&pythons)
-        .map(|python| python.with_file_name(program))
-        .find(|path| path.exists());
-    if found.is_none() {
-        println!("skipped: no `{program}`; `pip install {program}`, then set `COGN_TEST_PYTHON`");
-    }
-    found.map(Command::new)
+    let programs = std::env::split_paths(&pythons).map(|python| python.with_file_name(program));
+    programs.filter(|path| path.exists()).map(Command::new).next()
 }
 
 // Requests that a machine makes up from `/openapi.json`: none of them breaks the server, every answer is as described.
@@ -206,7 +197,7 @@ fn requests_made_from_the_description_get_answers_as_described() {
     for (filter, checks) in
         [("--exclude-path-regex", unbroken.as_str()), ("--include-path-regex", as_described)]
     {
-        let Some(mut fuzzer) = of_python("schemathesis") else { return };
+        let Some(mut fuzzer) = of_python("schemathesis") else { return skip(Lack::PythonClients) };
         let home = tempfile::tempdir().unwrap();
         fuzzer.current_dir(home.path()).args(["run", "--no-color", "--seed", "1", "--max-examples", "10"]);
         fuzzer.args(["--checks", checks, filter, media]);
@@ -294,8 +285,7 @@ fn a_browser_sees_the_same_chunks_from_another_origin() {
     browser.arg(format!("--user-data-dir={}", profile.path().display()));
     browser.arg("--remote-debugging-port=0").stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(browser) = browser.arg(format!("{origin}/?server={}", server.base)).spawn() else {
-        println!("skipped: `chromium` is not installed");
-        return;
+        return skip(Lack::Browser);
     };
     let _browser = Running(browser);
     let chunks = told.recv_timeout(Duration::from_mins(2)).unwrap();

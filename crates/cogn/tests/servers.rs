@@ -2,15 +2,10 @@
 //! to a schema, counts no tokens and breaks off without a word. The same envelope comes from both.
 //!
 //! The servers are Python packages, `xllamacpp` and `llama-cpp-python[server]`, and need a model file. `COGN_TEST_PYTHON`
-//! names the Pythons to look into, `COGN_MODEL` the file. Where one is missing, a test prints what it lacks and shows
-//! nothing. Nothing is downloaded here.
+//! names the Pythons to look into, `COGN_MODEL` the file. Where one is missing, a test is skipped. Nothing is
+//! downloaded here.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "in a test, a panic is the report"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
 use std::env;
 use std::fs;
@@ -19,20 +14,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cognitive_testkit::{Lack, skip, weights};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A server of a Python package.
 struct Package {
-    install: &'static str,
+    lack: Lack,
     import: &'static str,
     script: &'static str,
 }
 
 const PREBUILT: Package =
-    Package { install: "xllamacpp", import: "xllamacpp", script: "tests/servers/prebuilt.py" };
+    Package { lack: Lack::Xllamacpp, import: "xllamacpp", script: "tests/servers/prebuilt.py" };
 const BUILT_FROM_SOURCE: Package = Package {
-    install: "llama-cpp-python[server]",
+    lack: Lack::LlamaCppPython,
     import: "llama_cpp.server.app",
     script: "tests/servers/source_built.py",
 };
@@ -50,17 +46,11 @@ struct Server {
 }
 
 impl Server {
-    /// Starts one; `None`, after saying why, if something is missing on this machine.
+    /// Starts one; `None`, after `skip`, if something is missing on this machine.
     fn start(package: &Package) -> Option<Self> {
-        let Some(model) = model() else {
-            println!("skipped: no model file; set `COGN_MODEL` to a GGUF file");
-            return None;
-        };
+        let model = weights()?;
         let Some(python) = python(package) else {
-            println!(
-                "skipped: no Python with it; `pip install '{}'`, then set `COGN_TEST_PYTHON`",
-                package.install
-            );
+            skip(package.lack);
             return None;
         };
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,14 +81,6 @@ impl Drop for Server {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
-}
-
-/// The model file: named, or where `cogn` keeps it.
-fn model() -> Option<PathBuf> {
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cache")));
-    let kept = cache.map(|cache| cache.join("cogn/models/smollm2-135m-instruct-q4_1.gguf"));
-    env::var_os("COGN_MODEL").map(PathBuf::from).or(kept).filter(|path| path.is_file())
 }
 
 /// A Python that has the package. `COGN_TEST_PYTHON` may name several, as `PATH` does.

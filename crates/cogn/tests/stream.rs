@@ -54,6 +54,7 @@ fn lines(out: &str) -> Vec<Value> {
     out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+// CLI-008
 #[test]
 fn stream_018_every_line_is_a_chunk_and_the_log_is_legal() {
     let dir = place("streaming");

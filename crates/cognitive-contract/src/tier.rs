@@ -101,6 +101,7 @@ mod tests {
         assert_eq!(refusal(Tier::Exec, 0.1, json!("high")), Some(ErrorCode::LowConfidence));
     }
 
+    // EXT-CONF
     #[test]
     fn tier_004_other_tiers_have_no_gate_and_doubt_is_only_a_warning() {
         assert_eq!(refusal(Tier::Decision, 0.1, json!("high")), None);

@@ -1,9 +1,9 @@
 //! The bundled compositions with the real model: every part is asked, and a valid envelope comes back.
-//! Needs the weights; says so where there are none.
+//! Needs the weights; skipped where there are none.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,19 +12,8 @@ use cognitive_contract::{Enforcement, Envelope};
 use cognitive_library::{Library, Shelf};
 use cognitive_local::Embedded;
 use cognitive_runtime::{Host, RunRequest, run};
+use cognitive_testkit::weights;
 use serde_json::{Value, json};
-
-fn weights() -> Option<PathBuf> {
-    let named = std::env::var_os("COGN_MODEL").map(PathBuf::from);
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache")));
-    let usual = || Some(cache?.join("cogn/models/smollm2-135m-instruct-q4_1.gguf"));
-    let path = named.or_else(usual).filter(|path| path.is_file());
-    if path.is_none() {
-        println!("skipped: no weights; `cogn model pull` fetches them");
-    }
-    path
-}
 
 #[derive(Default)]
 struct Traced(Value);

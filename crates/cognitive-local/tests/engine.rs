@@ -1,4 +1,4 @@
-//! The engine against llama.cpp, against itself and against damaged files. Tests that need the weights say so and pass
+//! The engine against llama.cpp, against itself and against damaged files. Tests that need the weights are skipped
 //! without them; the others build a toy model.
 
 #![expect(
@@ -7,7 +7,6 @@
     clippy::panic,
     reason = "in a test a panic is the report"
 )]
-#![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
 #[path = "engine/consistency.rs"]
 mod consistency;
@@ -18,29 +17,15 @@ mod reference;
 #[path = "engine/toy.rs"]
 mod toy;
 
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use cognitive_local::engine::{Model, Session};
 
 /// The weights, if they are on this machine. Loaded once for all tests of a process.
 fn weights() -> Option<Arc<Model>> {
-    static MODEL: OnceLock<Option<Arc<Model>>> = OnceLock::new();
-    let model = MODEL.get_or_init(|| Some(Arc::new(Model::open(&weights_path()?).unwrap()))).clone();
-    if model.is_none() {
-        eprintln!("skipped: no weights; `cogn model pull` fetches them");
-    }
-    model
-}
-
-/// `COGN_MODEL`, else where `cogn model pull` puts it.
-fn weights_path() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("COGN_MODEL") {
-        return Some(path.into());
-    }
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    Some(cache.join("cogn/models/smollm2-135m-instruct-q4_1.gguf")).filter(|path| path.exists())
+    static MODEL: OnceLock<Arc<Model>> = OnceLock::new();
+    let path = cognitive_testkit::weights()?;
+    Some(Arc::clone(MODEL.get_or_init(|| Arc::new(Model::open(&path).unwrap()))))
 }
 
 /// The logits after some tokens, in one go.

@@ -1,5 +1,5 @@
 //! The real model through whole runs of the bundled modules: whatever is sent, a valid envelope comes back.
-//! Needs the weights; says so where there are none.
+//! Needs the weights; skipped where there are none.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,7 +9,7 @@
     reason = "in a test, a panic is the report"
 )]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use cognitive_library::{Library, Shelf};
 use cognitive_local::Embedded;
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, RunRequest, run};
+use cognitive_testkit::weights;
 use serde_json::{Value, json};
 
 const MODULES: [&str; 8] = [
@@ -31,18 +32,6 @@ const MODULES: [&str; 8] = [
     "adaptive-explainer",
     "interactive-reviewer",
 ];
-
-fn weights() -> Option<PathBuf> {
-    let named = std::env::var_os("COGN_MODEL").map(PathBuf::from);
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache")));
-    let usual = || Some(cache?.join("cogn/models/smollm2-135m-instruct-q4_1.gguf"));
-    let path = named.or_else(usual).filter(|path| path.is_file());
-    if path.is_none() {
-        println!("skipped: no weights; `cogn model pull` fetches them");
-    }
-    path
-}
 
 fn host(embedded: Embedded) -> Host {
     Host::new(Arc::new(Shelf::new(Library::new(Path::new("/nonexistent"), None, &[]))), Arc::new(embedded))

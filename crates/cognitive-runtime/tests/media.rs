@@ -204,7 +204,7 @@ fn media_003_an_unknown_type_is_not_echoed_in_full() {
     assert!(envelope.to_string().len() < 4_000);
 }
 
-// MEDIA-001, MEDIA-022, EXT-MEDIA, PROMPT-003: parts, labels and reports have the order of the input.
+// MEDIA-001, MEDIA-022, EXT-MEDIA, PROMPT-001: parts, labels and reports have the order of the input.
 #[test]
 fn media_001_022_two_images_reach_the_model_in_order_and_are_reported() {
     let world = world(Model::default(), json!({}), "Media:\n$MEDIA_INPUTS\nThe envelope.");
@@ -237,6 +237,24 @@ fn media_001_022_two_images_reach_the_model_in_order_and_are_reported() {
         (&json!(2), 2)
     );
     assert_eq!(validation["validated"][1]["dimensions"], json!({ "width": 2, "height": 3 }));
+}
+
+#[test]
+fn prompt_002_media_that_the_prompt_does_not_place_come_after_it_and_without_any_nothing_stands_there() {
+    let unplaced = usual();
+    unplaced.run(json!({ "a": inline("image/png", "UE5H") }));
+    let call = &unplaced.calls()[0];
+    assert!(
+        call.input.contains("Attached media") && call.input.contains("Image 0: /a (image/png)"),
+        "{}",
+        call.input
+    );
+    assert_eq!((call.media.len(), call.instructions.contains("Image 0")), (1, false));
+    let placed = world(Model::default(), json!({}), "Media:[$MEDIA_INPUTS]. The envelope.");
+    placed.run(json!({ "text": "no media" }));
+    let call = &placed.calls()[0];
+    assert!(call.instructions.contains("Media:[]. The envelope."), "{}", call.instructions);
+    assert!(call.media.is_empty() && !call.input.contains("Attached media"), "{}", call.input);
 }
 
 // MEDIA-008: a model that is asked again gets the same bytes, and nobody fetches them twice.

@@ -123,7 +123,7 @@ fn scripts() -> Vec<(&'static str, &'static str, Act, [&'static str; 2])> {
     ]
 }
 
-// SEC-004, S-30, MEDIA-001, MEDIA-012, MEDIA-022: in the words of every service, sync and streaming.
+// SEC-004, S-30, MEDIA-001, MEDIA-012, MEDIA-022, PROMPT-001: in the words of every service, sync and streaming.
 #[test]
 fn sec_004_two_pictures_reach_every_service_upright_and_without_a_place() {
     for (provider, path, act, places) in scripts() {
@@ -152,6 +152,7 @@ fn sec_004_two_pictures_reach_every_service_upright_and_without_a_place() {
             let text = body.to_string();
             assert!(text.contains("Image 0: /images/0 (image/jpeg)"), "{provider}");
             assert!(text.contains("Image 1: /images/1 (image/png)"), "{provider}");
+            assert!(!text.contains("$MEDIA_INPUTS"), "{provider}");
             if !stream {
                 let processed = &output.envelope["meta"]["media_processed"];
                 assert_eq!(processed[0]["status"], "converted", "{provider}: {processed}");
@@ -159,6 +160,30 @@ fn sec_004_two_pictures_reach_every_service_upright_and_without_a_place() {
             }
         }
     }
+}
+
+// MEDIA-021: how many items there may be is said by the module's schema, and judged before any of them is looked at.
+#[test]
+fn media_021_the_schema_says_how_many_media_there_may_be() {
+    let (run, service) = (Run::new(None), Stub::start(vec![Act::stream(streamed(&answer()))]));
+    for count in [0, 11] {
+        let item = json!({ "type": "url", "url": "https://example.com/a.png" });
+        let input = json!({ "images": vec![item; count] }).to_string();
+        let args = [
+            "run",
+            "image-analyzer",
+            "--input",
+            &input,
+            "--provider",
+            "openai",
+            "--base-url",
+            &service.url(),
+        ];
+        let error = &run.cogn(&args).envelope["error"];
+        assert_eq!(error["code"], "E1001", "{count}: {error}");
+        assert_eq!(error["details"]["violations"][0]["path"], "/images", "{count}: {error}");
+    }
+    assert!(service.asked().is_empty());
 }
 
 /// A media server with one picture, which counts.

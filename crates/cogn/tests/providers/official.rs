@@ -1,20 +1,20 @@
 //! The official schema of envelopes, if it lies beside this checkout. It is not part of the project, so a test that cannot
-//! find it says that it was skipped.
+//! find it is skipped.
 
 use std::path::Path;
 
+use cognitive_testkit::{Lack, skip};
 use serde_json::Value;
 
 /// The official schema of one envelope.
 pub(crate) struct Official(jsonschema::Validator);
 
 impl Official {
-    /// The schema; `None` where it is not at hand.
-    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+    /// The schema; `None`, after `skip`, where it is not at hand.
     pub(crate) fn find() -> Option<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec/schemas");
         let Ok(text) = std::fs::read_to_string(folder.join("response-envelope.schema.json")) else {
-            eprintln!("skipped: the official envelope schema is not beside this checkout");
+            skip(Lack::Shared);
             return None;
         };
         let schema = serde_json::from_str(&text).unwrap();

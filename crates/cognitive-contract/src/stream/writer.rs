@@ -355,6 +355,7 @@ mod tests {
         assert!(writer.flush().is_none());
     }
 
+    // D-03
     #[test]
     fn stream_020_without_a_buffer_every_text_goes_out_at_once() {
         let mut writer = writer(0);

@@ -112,7 +112,7 @@ async fn ext_rec_the_other_rows_of_the_table() {
     assert_eq!(json_of(refused).await["error"]["code"], "E4012");
 }
 
-// STREAM-022: a stream has a longest time, and its call ends with it.
+// STREAM-022, SEC-005: a stream has a longest time, and its call ends with it.
 #[tokio::test]
 async fn stream_022_a_stream_that_is_too_long_is_ended() {
     let script = Script::with_leave(&ANSWER, 2);

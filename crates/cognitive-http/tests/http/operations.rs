@@ -74,7 +74,7 @@ async fn s_29_too_many_runs_are_told_when_to_come_back() {
     }
 }
 
-// STREAM-023
+// STREAM-023, SEC-005
 #[tokio::test]
 async fn stream_023_one_client_has_only_so_many_streams() {
     let script = Script::with_leave(&ANSWER, 2);

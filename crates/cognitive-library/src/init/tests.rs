@@ -251,7 +251,7 @@ fn streaming_is_offered_as_it_suits_the_tier() {
 }
 
 #[test]
-fn media_021_media_are_declared_required_and_shown() {
+fn media_are_declared_required_and_shown() {
     for (kind, property) in [
         (InputModality::Image, "images"),
         (InputModality::Audio, "recordings"),

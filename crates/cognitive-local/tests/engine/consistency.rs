@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cognitive_local::engine::{FeedError, Kernel, Model, Session};
 
-use super::{bits, log_sum_exp, logits, ranking, toy, weights, weights_path};
+use super::{bits, log_sum_exp, logits, ranking, toy, weights};
 
 /// The toy model always, the weights if they are here.
 fn models() -> Vec<(Arc<Model>, Vec<u32>)> {
@@ -145,7 +145,7 @@ fn tokens_that_do_not_exist_and_no_tokens_at_all_do_no_harm() {
 #[test]
 fn the_kernels_agree_on_the_probabilities() {
     let Some(model) = weights() else { return };
-    let path = weights_path().unwrap();
+    let path = cognitive_testkit::weights().unwrap();
     let text = model.tokenizer().encode(include_str!("../data/perplexity.txt"));
     let reference = logits(&model, 2, &text[..100]);
     let total = log_sum_exp(&reference);

@@ -124,6 +124,7 @@ fn stream_014_a_lack_of_time_is_e2011_and_a_break_is_e2010_with_partial_data() {
     }
 }
 
+// SEC-005
 #[test]
 fn stream_002_a_thousand_streams_have_a_thousand_names() {
     let names: std::collections::HashSet<String> =

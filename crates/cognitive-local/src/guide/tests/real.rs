@@ -1,6 +1,5 @@
 //! The vocabulary of the real model, where its weights are there: random documents over it, and what the grammar costs.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::schemas::random_data;
@@ -9,15 +8,7 @@ use crate::engine::{FeedError, Model};
 use crate::model::{Reading, Vocabulary};
 
 fn model() -> Option<Arc<Model>> {
-    let named = std::env::var_os("COGN_MODEL").map(PathBuf::from);
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache")));
-    let usual = || Some(cache?.join("cogn/models/smollm2-135m-instruct-q4_1.gguf"));
-    let Some(path) = named.or_else(usual).filter(|path| path.is_file()) else {
-        println!("skipped: no weights; `cogn model pull` fetches them");
-        return None;
-    };
-    Some(Arc::new(Model::open(&path).unwrap()))
+    Some(Arc::new(Model::open(&cognitive_testkit::weights()?).unwrap()))
 }
 
 /// The real vocabulary with opinions that fall at random.

@@ -1,0 +1,116 @@
+//! The list of what was skipped in a run: one file per run of `cargo test`, beside the test binaries.
+//!
+//! Test binaries know nothing of each other; what they have in common is the process that started them, so the file is
+//! called after it. Whoever prints the list removes it. What cannot be written is not worth failing a test for.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::{env, thread};
+
+use crate::Lack;
+
+/// A test that showed nothing, or less than it could.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Skipped {
+    /// What it lacked.
+    pub lack: Lack,
+    /// Its binary and its name, such as `clients::a_browser_sees_the_same_chunks`.
+    pub test: String,
+}
+
+/// Notes the calling test in the list of this run.
+pub(crate) fn keep(lack: Lack) {
+    let Some(path) = file_of(starter()) else { return };
+    let _ = path.parent().map(fs::create_dir_all);
+    if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(path) {
+        // One write per line: tests of one binary share the file.
+        let _ = file.write_all(format!("{} {}\n", lack.word(), test()).as_bytes());
+    }
+}
+
+/// What was skipped so far by tests that this process started, each test once; sorted.
+#[must_use]
+pub fn skipped_by(process: u32) -> Vec<Skipped> {
+    let list = file_of(process).and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+    let entry = |line: &str| {
+        let (word, test) = line.split_once(' ')?;
+        Some(Skipped { lack: Lack::of(word)?, test: test.to_owned() })
+    };
+    let mut skipped: Vec<Skipped> = list.lines().filter_map(entry).collect();
+    skipped.sort();
+    skipped.dedup();
+    skipped
+}
+
+/// Removes the list, so that a later process of the same number begins anew.
+pub fn forget(process: u32) {
+    let _ = file_of(process).map(fs::remove_file);
+}
+
+/// The list for people: how many, and by what they lacked.
+#[must_use]
+pub fn summary(skipped: &[Skipped]) -> String {
+    let mut groups: BTreeMap<Lack, Vec<&str>> = BTreeMap::new();
+    for each in skipped {
+        groups.entry(each.lack).or_default().push(&each.test);
+    }
+    let mut text = match skipped.len() {
+        0 => "no test was skipped\n".to_owned(),
+        1 => "1 test was skipped and shows nothing:\n".to_owned(),
+        count => format!("{count} tests were skipped and show nothing:\n"),
+    };
+    for (lack, tests) in groups {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {} ({}; {})", lack.word(), tests.len(), lack.remedy());
+        for test in tests {
+            let _ = writeln!(text, "    {test}");
+        }
+    }
+    text
+}
+
+/// The process that started this one: `cargo test`, for a test binary.
+fn starter() -> u32 {
+    #[cfg(unix)]
+    return std::os::unix::process::parent_id();
+    #[cfg(not(unix))]
+    0
+}
+
+/// `target/debug/skipped-tests/4711`, beside `target/debug/deps/…`, where the binary is.
+fn file_of(process: u32) -> Option<PathBuf> {
+    let profile = env::current_exe().ok()?.parent()?.parent()?.to_owned();
+    Some(profile.join("skipped-tests").join(process.to_string()))
+}
+
+/// The binary without its hash, and the name that the harness gave to the thread.
+fn test() -> String {
+    let binary =
+        env::current_exe().ok().and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned()));
+    let binary = binary.unwrap_or_default();
+    let binary = binary.rsplit_once('-').map_or(binary.as_str(), |(name, _)| name);
+    format!("{binary}::{}", thread::current().name().unwrap_or("?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_counts_and_names_by_what_is_missing() {
+        let skipped = |lack, test: &str| Skipped { lack, test: test.to_owned() };
+        let list = [
+            skipped(Lack::Weights, "a::one"),
+            skipped(Lack::Weights, "b::two"),
+            skipped(Lack::Shared, "c::x"),
+        ];
+        let text = summary(&list);
+        assert!(text.starts_with("3 tests were skipped and show nothing:\n  weights (2; "), "{text}");
+        assert!(text.contains("    a::one\n    b::two\n  shared (1; "), "{text}");
+        assert_eq!(summary(&[]), "no test was skipped\n");
+        assert!(summary(&list[..1]).starts_with("1 test was skipped"));
+    }
+}

@@ -1,0 +1,110 @@
+//! What the tests of this workspace share. Only ever a dev-dependency; nothing that is shipped may use it.
+//!
+//! A test that lacks something on this machine ends with [`skip`], which is the only way to do so: it is counted and named
+//! at the end of the run, and with `COGN_TEST_STRICT=1` it fails.
+
+mod kept;
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+pub use kept::{Skipped, forget, skipped_by, summary};
+
+/// What a test may lack. A run can be told by these words that it may go without (`COGN_TEST_MAY_LACK=browser,weights`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Lack {
+    /// The file of the embedded model.
+    Weights,
+    /// `curl`.
+    Curl,
+    /// `chromium`.
+    Browser,
+    /// A Python with the clients and the fuzzer that speak to the server.
+    PythonClients,
+    /// A Python with the prebuilt server of chat completions.
+    Xllamacpp,
+    /// A Python with the server that has to be built from source.
+    LlamaCppPython,
+    /// The specification beside the checkout, in `../shared`.
+    Shared,
+}
+
+impl Lack {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 7] = [
+        Self::Weights,
+        Self::Curl,
+        Self::Browser,
+        Self::PythonClients,
+        Self::Xllamacpp,
+        Self::LlamaCppPython,
+        Self::Shared,
+    ];
+
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Weights => "weights",
+            Self::Curl => "curl",
+            Self::Browser => "browser",
+            Self::PythonClients => "python-clients",
+            Self::Xllamacpp => "xllamacpp",
+            Self::LlamaCppPython => "llama-cpp-python",
+            Self::Shared => "shared",
+        }
+    }
+
+    /// What would bring it.
+    #[must_use]
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Weights => "`cogn model pull` fetches the weights",
+            Self::Curl => "install `curl`",
+            Self::Browser => "install `chromium`",
+            Self::PythonClients => {
+                "`pip install httpx httpx-sse websockets schemathesis`, then set `COGN_TEST_PYTHON`"
+            }
+            Self::Xllamacpp => "`pip install xllamacpp`, then set `COGN_TEST_PYTHON`",
+            Self::LlamaCppPython => "`pip install 'llama-cpp-python[server]'`, then set `COGN_TEST_PYTHON`",
+            Self::Shared => "lay the specification beside the checkout, as `../shared`",
+        }
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|lack| lack.word() == word)
+    }
+}
+
+/// Says that the calling test shows nothing, or less than it could, because something is not here. Call it on the thread
+/// of the test, which has its name.
+///
+/// # Panics
+/// With `COGN_TEST_STRICT=1`, unless `COGN_TEST_MAY_LACK` lists the word: then a test that shows nothing fails.
+pub fn skip(lack: Lack) {
+    let strict = env::var_os("COGN_TEST_STRICT").is_some_and(|value| value == "1");
+    let may_lack = env::var("COGN_TEST_MAY_LACK").unwrap_or_default();
+    let forgiven = may_lack.split(',').any(|word| word.trim() == lack.word());
+    assert!(
+        may_lack.split(',').all(|word| word.trim().is_empty() || Lack::of(word.trim()).is_some()),
+        "`COGN_TEST_MAY_LACK` has a word that nothing is called by: {may_lack}"
+    );
+    let word = lack.word();
+    assert!(!strict || forgiven, "skipped in a strict run, for want of {word}; {}", lack.remedy());
+    kept::keep(lack);
+}
+
+/// The file of the embedded model: `COGN_MODEL`, else where `cogn model pull` puts it. `None`, after [`skip`], if there is none.
+#[must_use]
+pub fn weights() -> Option<PathBuf> {
+    let named = env::var_os("COGN_MODEL").map(PathBuf::from);
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".cache")));
+    let usual = || Some(cache?.join("cogn/models/smollm2-135m-instruct-q4_1.gguf"));
+    let path = named.or_else(usual).filter(|path| path.is_file());
+    if path.is_none() {
+        skip(Lack::Weights);
+    }
+    path
+}
