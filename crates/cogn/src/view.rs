@@ -15,9 +15,10 @@ pub(crate) fn card(module: &str, envelope: &Envelope) -> Vec<String> {
         Risk::High => BAD,
     };
     let word = meta.risk.level().word();
-    let percent = meta.confidence.get() * 100.0;
+    // No percentage: that would look like a probability of being right, which it is not. (META-002)
+    let confidence = meta.confidence.get();
     let mut lines = vec![
-        format!("{HEAD}{module}{HEAD:#}  {risk} risk {word} {risk:#}  confidence {percent:.0} %"),
+        format!("{HEAD}{module}{HEAD:#}  {risk} risk {word} {risk:#}  confidence {confidence:.2}"),
         meta.explain().to_owned(),
     ];
     if embedded::answered(envelope) {
@@ -67,6 +68,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn w10_meta_002_confidence_is_no_percentage() {
+        let envelope = Envelope::from_value(json!({
+            "ok": true, "meta": { "confidence": 0.82, "risk": "low", "explain": "e" }, "data": { "rationale": "r" },
+        }));
+        let text = card("m", &envelope.unwrap()).join("\n");
+        assert!(text.contains("confidence 0.82") && !text.contains('%'), "{text}");
+    }
 
     #[test]
     fn the_card_says_who_does_not_reason() {

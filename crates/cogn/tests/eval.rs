@@ -119,3 +119,67 @@ fn a_bad_line_is_said_before_anybody_is_asked() {
     assert_eq!((code, out.as_str()), (2, ""));
     assert!(err.contains("line 4: `expect` is needed"), "{err}");
 }
+
+/// The schema says what is searched for by default; a caller who leaves it out gets exactly that. The receipt has the hash
+/// of what was sent.
+#[test]
+fn d3_a_default_of_the_input_schema_reaches_the_model() {
+    let home = tempfile::tempdir().unwrap();
+    let run = |input: &str| {
+        let (address, asked) = serve(1);
+        let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+            .args(["run", "entity-extractor", "--provider", "openai", "--base-url", &address, "--receipt"])
+            .args(["--input", input])
+            .current_dir(home.path())
+            .env_clear()
+            .env("HOME", home.path())
+            .env("OPENAI_API_KEY", "k")
+            .output()
+            .unwrap();
+        let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let asked = asked.join().unwrap().pop().unwrap();
+        let last = asked["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+        (last, envelope["meta"]["provenance"]["sha256"]["input"].clone())
+    };
+    let (turn, hash) = run(r#"{"text": "Ada went home."}"#);
+    let expected = r#"{"text":"Ada went home.","want":["person","organisation","place","date"]}"#;
+    assert_eq!(turn, expected);
+    let (turn, other) = run(r#"{"text": "Ada went home.", "want": ["place"]}"#);
+    assert_eq!(turn, r#"{"text":"Ada went home.","want":["place"]}"#);
+    let (_, again) = run(r#"{"text": "Ada went home."}"#);
+    assert_eq!(hash, again);
+    assert_ne!(hash, other);
+    let spelled_out = run(expected).1;
+    assert_ne!(hash, spelled_out, "the hash is that of what the caller sent");
+}
+
+/// The embedded model is asked for nothing that it cannot do. Any file will do as weights: they are never opened.
+#[test]
+fn d5_the_embedded_model_refuses_to_review_and_to_rank() {
+    let home = tempfile::tempdir().unwrap();
+    let weights = home.path().join("weights.gguf");
+    std::fs::write(&weights, "none").unwrap();
+    for (module, input) in [
+        ("code-reviewer", "code=x = 1 / 0"),
+        ("task-prioritizer", r#"tasks=["sleep", "eat"]"#),
+        ("code-review-pipeline", "code=x = 1 / 0"),
+        ("multi-reviewer", "text=A long day."),
+        ("smart-processor", "text=A long day."),
+        ("summarizer", "text=A long day."),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+            .args(["run", module, "--set", input, "--provider", "embedded"])
+            .current_dir(home.path())
+            .env_clear()
+            .env("HOME", home.path())
+            .env("COGN_MODEL", &weights)
+            .output()
+            .unwrap();
+        let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let error = &envelope["error"];
+        assert_eq!(error["code"], "E4001", "{module}: {envelope}");
+        assert_eq!((&error["details"]["kind"], &error["recoverable"]), (&json!("unsuitable"), &json!(false)));
+        assert_eq!(error["details"]["missing"], json!(["reasoning"]));
+        assert!(error["suggestion"].as_str().unwrap().contains("OPENAI_API_KEY"), "{envelope}");
+    }
+}

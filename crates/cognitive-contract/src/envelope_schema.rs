@@ -67,7 +67,7 @@ fn meta() -> Value {
         "properties": {
             "confidence": {
                 "type": "number", "minimum": 0, "maximum": 1,
-                "description": "How sure the module is that it met its contract. Not a probability of being right.",
+                "description": "How sure the module is of having met its declared contract. Not a probability of being right.",
             },
             "risk": { "enum": Risk::WORDS, "description": "How much harm acting on the answer could do." },
             "explain": {

@@ -32,6 +32,8 @@ struct Parts {
     blame: Blame,
     confidence: Confidence,
     risk: Risk,
+    /// Where it differs from the code's default.
+    recoverable: Option<bool>,
     suggestion: Option<String>,
     details: Map<String, Value>,
     partial_data: Option<Map<String, Value>>,
@@ -46,6 +48,7 @@ impl Failure {
             blame: code.blame(),
             confidence: Confidence::ZERO,
             risk: code.risk(),
+            recoverable: None,
             suggestion: None,
             details: Map::new(),
             partial_data: None,
@@ -95,6 +98,12 @@ impl Failure {
     /// Says whose fault it is where that differs from the code's default.
     pub fn blaming(mut self, blame: Blame) -> Self {
         self.0.blame = blame;
+        self
+    }
+
+    /// Says whether anything can cure it where that differs from the code's default.
+    pub fn with_recoverable(mut self, recoverable: bool) -> Self {
+        self.0.recoverable = Some(recoverable);
         self
     }
 
@@ -152,7 +161,7 @@ impl Failure {
         let explain = format!("{opening}: {}", parts.message);
         let meta = Meta::new(parts.confidence, parts.risk, &explain);
         let mut error = ErrorBody::new(parts.code.number(), &parts.message);
-        error.set("recoverable", Value::Bool(parts.code.recoverable()));
+        error.set("recoverable", Value::Bool(parts.recoverable.unwrap_or(parts.code.recoverable())));
         if let Some(suggestion) = parts.suggestion {
             error.set("suggestion", Value::String(suggestion));
         }

@@ -44,6 +44,12 @@ pub trait Provider: Send + Sync {
         &["json_mode"]
     }
 
+    /// What it is known not to be able to do, in the words of `required_capabilities`. What is neither here nor among the
+    /// capabilities is not known, and nobody is refused for it.
+    fn lacks(&self) -> &[&str] {
+        &[]
+    }
+
     /// What it takes of a kind of media; `None` if it takes none of it.
     fn takes(&self, _: Category) -> Option<Form> {
         None

@@ -165,6 +165,11 @@ impl Provider for Embedded {
         &["json_mode", "seed", "offline"]
     }
 
+    /// A model of this size labels and copies. Asked for more it repeats its examples, which is worse than no answer.
+    fn lacks(&self) -> &[&str] {
+        &["reasoning", "long_context", "function_calling", "vision"]
+    }
+
     fn ask<'a>(
         &'a self,
         call: &'a ModelCall,

@@ -13,11 +13,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cognitive_contract::Envelope;
 use cognitive_contract::ports::NullSink;
+use cognitive_contract::{Envelope, Failure, Module};
 use cognitive_library::{Library, Shelf};
 use cognitive_local::Embedded;
-use cognitive_runtime::host::RunInput;
+use cognitive_runtime::host::{ModuleSource, RunInput};
 use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::weights;
 use serde_json::{Value, json};
@@ -33,8 +33,20 @@ const MODULES: [&str; 8] = [
     "interactive-reviewer",
 ];
 
+/// The bundled modules as if they needed nothing of a model: whatever they are worth, the contract is kept.
+struct Undemanding(Shelf);
+
+impl ModuleSource for Undemanding {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        let mut module = Module::clone(&*self.0.module(name)?);
+        module.manifest.runtime_requirements.required_capabilities.clear();
+        Ok(Arc::new(module))
+    }
+}
+
 fn host(embedded: Embedded) -> Host {
-    Host::new(Arc::new(Shelf::new(Library::new(Path::new("/nonexistent"), None, &[]))), Arc::new(embedded))
+    let shelf = Shelf::new(Library::new(Path::new("/nonexistent"), None, &[]));
+    Host::new(Arc::new(Undemanding(shelf)), Arc::new(embedded))
 }
 
 /// Inputs that people send, and inputs that they should not.

@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 #[derive(Default)]
 struct Model {
     no_json: bool,
+    lacks: &'static [&'static str],
     calls: AtomicUsize,
     temperatures: Mutex<Vec<f64>>,
 }
@@ -36,6 +37,10 @@ impl Provider for Model {
 
     fn structured_output(&self) -> bool {
         !self.no_json
+    }
+
+    fn lacks(&self) -> &[&str] {
+        self.lacks
     }
 
     fn ask<'a>(
@@ -123,6 +128,24 @@ fn pol_013_what_is_only_preferred_is_a_warning() {
     let manifest =
         json!({ "runtime_requirements": { "preferred_capabilities": ["json_mode", "telepathy"] } });
     assert_eq!(warnings(manifest, json!({})), ["CAPABILITY: the provider does not offer: `telepathy`"]);
+}
+
+// POL-010, D-16: what a model is known to lack is no matter of trying. Words that nobody knows are tolerated.
+#[test]
+fn d5_pol_010_a_model_that_lacks_what_the_module_needs_is_not_asked() {
+    let small = || Arc::new(Model { lacks: &["reasoning", "vision"], ..Model::default() });
+    let needs = |words: Value| json!({ "runtime_requirements": { "required_capabilities": words } });
+    let model = small();
+    let envelope = ask(model.clone(), &needs(json!(["reasoning", "telepathy"])), "Do it.", json!({}));
+    let error = &envelope["error"];
+    assert_eq!((&error["code"], &error["recoverable"]), (&json!("E4001"), &json!(false)), "{envelope}");
+    let details = json!({ "provider": "model", "kind": "unsuitable", "missing": ["reasoning"] });
+    assert_eq!(error["details"], details);
+    assert!(error["suggestion"].as_str().unwrap().contains("--provider"), "{envelope}");
+    assert_eq!(model.calls.load(Ordering::Relaxed), 0);
+    assert_eq!(ask(small(), &needs(json!(["telepathy"])), "Do it.", json!({}))["ok"], true);
+    let other = Arc::new(Model::default());
+    assert_eq!(ask(other, &needs(json!(["reasoning"])), "Do it.", json!({}))["ok"], true);
 }
 
 // TIER-005, S-08: the tier decides how freely the model speaks.

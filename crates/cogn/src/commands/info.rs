@@ -92,6 +92,11 @@ fn facts(found: &Found, module: &Module) -> Vec<Vec<String>> {
         row("allowed", allowed(manifest)),
         row("folder", found.folder.display()),
     ];
+    let needs = &manifest.runtime_requirements.required_capabilities;
+    if !needs.is_empty() {
+        // Of which models lack what, only this much is certain beforehand.
+        rows.push(row("needs", format!("{} (the embedded model may refuse)", needs.join(", "))));
+    }
     if manifest.modalities.declared {
         let input: Vec<&str> = manifest.modalities.input.iter().map(|each| each.word()).collect();
         let output: Vec<&str> = manifest.modalities.output.iter().map(|each| each.word()).collect();

@@ -76,6 +76,7 @@ pub(super) fn resolve(file: ManifestFile, format: Format) -> Manifest {
             structured_output: requirements.structured_output.unwrap_or(true),
             max_input_tokens: requirements.max_input_tokens,
             preferred_capabilities: requirements.preferred_capabilities.unwrap_or_default(),
+            required_capabilities: requirements.required_capabilities.unwrap_or_default(),
         },
         io: io(file.io.unwrap_or_default()),
         compat: compat(&file.compat.unwrap_or_default(), format),

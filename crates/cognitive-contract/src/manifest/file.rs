@@ -157,6 +157,9 @@ pub struct RequirementsFile {
     pub max_input_tokens: Option<u64>,
     /// What would be good to have, such as `json_mode`, `long_context`, `function_calling`, `vision`.
     pub preferred_capabilities: Option<Vec<String>>,
+    /// What the module makes no sense without, such as `reasoning` (to weigh, order, review or rewrite) or `long_context`.
+    /// A model that is known to lack one is not asked. Other words are allowed.
+    pub required_capabilities: Option<Vec<String>>,
 }
 
 /// Where the sections of the contract stand.

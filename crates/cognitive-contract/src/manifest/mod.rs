@@ -125,6 +125,8 @@ pub struct Requirements {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_input_tokens: Option<u64>,
     pub preferred_capabilities: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub required_capabilities: Vec<String>,
 }
 
 /// Which older answer formats are understood.

@@ -4,6 +4,7 @@
 mod check;
 mod compile;
 mod context;
+mod defaults;
 mod describe;
 mod extensible;
 mod graph;

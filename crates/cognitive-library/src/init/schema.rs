@@ -43,7 +43,7 @@ fn meta() -> Value {
                 "type": "number",
                 "minimum": 0,
                 "maximum": 1,
-                "description": "How certain the module is of having kept its contract, from 0 to 1",
+                "description": "How sure the module is of having met its declared contract, from 0 to 1",
             },
             "risk": risk("How much harm acting on a wrong answer could do"),
             "explain": {

@@ -399,3 +399,38 @@ fn a_created_folder_loads_from_disk_and_is_never_overwritten() {
     assert!(matches!(again, InitError::Exists { .. }));
     assert_eq!(std::fs::read_to_string(made.join("prompt.md")).unwrap(), "mine");
 }
+
+/// META-002, D-17: everything that tells a model or a person what confidence is says the same.
+#[test]
+fn w10_meta_002_confidence_is_how_sure_a_module_is_of_having_met_its_contract() {
+    let said = |text: &str| text.contains("how sure you are of having met this contract");
+    let claims =
+        ["right and complete", "complete and correct", "probability of", "how likely", "is correct)"];
+    let judge = |what: &str, prompt: &str| {
+        assert!(said(prompt), "{what} does not say what confidence is");
+        for claim in claims {
+            assert!(!prompt.contains(claim), "{what} speaks of `{claim}`");
+        }
+    };
+    let described = "How sure the module is of having met its declared contract";
+    let of_its_part = "How sure its least certain part is of having met its declared contract";
+    for made in every_module() {
+        judge("a template", &made.files["prompt.md"]);
+        let schema = made.json("schema.json");
+        let text = schema["meta"]["properties"]["confidence"]["description"].as_str().unwrap();
+        assert!(text.starts_with(described), "{text}");
+    }
+    for name in bundled::names() {
+        let folder = bundled::find(name).unwrap();
+        judge(name, &folder.read("prompt.md", 1 << 20).unwrap());
+        let schema = crate::json::parse(&folder.read("schema.json", 1 << 20).unwrap()).unwrap();
+        let text = schema["meta"]["properties"]["confidence"]["description"].as_str().unwrap();
+        assert!(text.starts_with(described) || text.starts_with(of_its_part), "{name}: {text}");
+    }
+    let old = "name: old\nversion: 1.0.0\nresponsibility: r\nexcludes: [x]\n";
+    let schema = r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#;
+    let files = [("module.yaml", old), ("prompt.md", "Do the work.\n"), ("schema.json", schema)];
+    let files = files.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
+    let plan = crate::migrate::plan(&Folder::memory("old", BTreeMap::from(files))).unwrap();
+    judge("a migrated module", &plan.files["prompt.md"]);
+}

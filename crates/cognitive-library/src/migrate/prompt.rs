@@ -70,7 +70,7 @@ return, it means the `data` of this envelope.
 
 - `ok`: true when the task is done, false when it cannot be done.
 - `meta`: what software routes on without reading `data`.
-  - `confidence`: a number from 0 to 1, how sure you are that the answer is right and complete.
+  - `confidence`: a number from 0 to 1, how sure you are of having met this contract.
   - `risk`: `none`, `low`, `medium` or `high`; the highest risk of anything in the answer.
   - `explain`: a summary of at most 280 characters.
 - `data`: the fields of the task{fields}, and with them

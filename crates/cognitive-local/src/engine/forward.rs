@@ -19,7 +19,7 @@ use super::weights::{Layer, Shape};
 pub(super) struct Scratch {
     /// One vector per token: what comes out in the end.
     pub(super) x: Vec<f32>,
-    packed: Activations,
+    pub(super) packed: Activations,
     query: Vec<f32>,
     key: Vec<f32>,
     value: Vec<f32>,
@@ -41,13 +41,24 @@ pub(super) struct Block<'a> {
     pub(super) first: usize,
     /// The number of the block on the board.
     pub(super) index: usize,
-    /// Whether it is the last block, whose last token is all that is wanted.
-    pub(super) last: bool,
+    /// What is wanted of it besides its keys and values.
+    pub(super) wanted: Wanted,
+}
+
+/// Which vectors of a block somebody will look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// None: it only stands before another.
+    Nothing,
+    /// That of the last token.
+    Last,
+    /// That of every token.
+    All,
 }
 
 impl Block<'_> {
-    /// Computes the block. Afterwards `scratch.x` has the vector of the last token, if this is the last block. Asks
-    /// `cancelled` before each layer; returns nothing if it, or the board, said stop.
+    /// Computes the block. Afterwards `scratch.x` has the vectors that are wanted. Asks `cancelled` before each layer;
+    /// returns nothing if it, or the board, said stop.
     pub(super) fn run(
         &self,
         scratch: &mut Scratch,
@@ -70,12 +81,15 @@ impl Block<'_> {
             board.publish(self.index);
             let mut first = self.first;
             if index + 1 == layers.len() {
-                // Nothing comes after the last layer but the logits of the last token.
-                if !self.last {
-                    return Some(());
+                // Nothing comes after the last layer but the logits of tokens that are wanted.
+                match self.wanted {
+                    Wanted::Nothing => return Some(()),
+                    Wanted::Last => {
+                        scratch.keep_last(shape.width, shape.hidden);
+                        first = self.first + self.tokens.len() - 1;
+                    }
+                    Wanted::All => {}
                 }
-                scratch.keep_last(shape.width, shape.hidden);
-                first = self.first + self.tokens.len() - 1;
             }
             board.wait_for_those_before(self.index, index + 1, cancelled)?;
             self.look_back(layer, scratch, first, index);

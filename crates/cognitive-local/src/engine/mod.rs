@@ -15,6 +15,7 @@ mod exp;
 mod forward;
 mod gguf;
 mod letters;
+mod likelihood;
 mod pieces;
 mod product;
 mod raw;

@@ -7,7 +7,8 @@ use super::Model;
 use super::activations::Activations;
 use super::attention::Memory;
 use super::board::{Board, StopOnPanic};
-use super::forward::{Block, Scratch};
+use super::forward::{Block, Scratch, Wanted};
+use super::likelihood;
 use super::product::multiply_tiles;
 use super::tiles::ROWS;
 
@@ -65,21 +66,64 @@ impl Session {
     /// each layer of each block of at most 64 tokens. A token that the vocabulary does not have reads as an empty one.
     /// Without tokens, the logits are those of the last time.
     pub fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
-        let first = self.tokens.len();
-        if tokens.len() > self.model.shape.context - first {
-            return Err(FeedError::Full);
-        }
+        let first = self.make_room(tokens)?;
         if tokens.is_empty() {
             return Ok(&self.logits);
         }
-        let heads = self.model.shape.heads;
-        self.memory.iter_mut().for_each(|memory| memory.reserve(first + tokens.len(), heads));
-        self.compute(tokens, first, cancelled).ok_or(FeedError::Cancelled)?;
+        let wanted = |is_last| if is_last { Wanted::Last } else { Wanted::Nothing };
+        let keep = |block: &Block<'_>, scratch: &mut Scratch| {
+            (block.wanted == Wanted::Last).then(|| scratch.x.clone())
+        };
+        let vectors = self.compute(tokens, first, wanted, keep, cancelled).ok_or(FeedError::Cancelled)?;
+        if let Some(x) = vectors.into_iter().flatten().next() {
+            self.logits(&x, self.threads.min(tokens.len()));
+        }
         self.tokens.extend_from_slice(tokens);
         Ok(&self.logits)
     }
 
-    fn compute(&mut self, tokens: &[u32], first: usize, cancelled: &dyn Fn() -> bool) -> Option<()> {
+    /// Reads on and returns how likely each token was after those before it, as a logarithm: one number less than there
+    /// are tokens, because the first only stands before the others. The logits of [`feed`](Self::feed) stay those of its
+    /// last time.
+    pub fn likelihoods(
+        &mut self,
+        tokens: &[u32],
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<f32>, FeedError> {
+        let first = self.make_room(tokens)?;
+        if tokens.is_empty() {
+            return Ok(Vec::new());
+        }
+        let judge = |block: &Block<'_>, scratch: &mut Scratch| {
+            let from = block.first - first + 1;
+            likelihood::of(block.model, scratch, tokens.get(from..).unwrap_or_default())
+        };
+        let parts =
+            self.compute(tokens, first, |_| Wanted::All, judge, cancelled).ok_or(FeedError::Cancelled)?;
+        self.tokens.extend_from_slice(tokens);
+        Ok(parts.concat())
+    }
+
+    /// The position of the next token, if so many more fit.
+    fn make_room(&mut self, tokens: &[u32]) -> Result<usize, FeedError> {
+        let first = self.tokens.len();
+        if tokens.len() > self.model.shape.context - first {
+            return Err(FeedError::Full);
+        }
+        let heads = self.model.shape.heads;
+        self.memory.iter_mut().for_each(|memory| memory.reserve(first + tokens.len(), heads));
+        Ok(first)
+    }
+
+    /// Computes tokens in blocks, and what `take` makes of each block, in their order.
+    fn compute<T: Send>(
+        &mut self,
+        tokens: &[u32],
+        first: usize,
+        wanted: impl Fn(bool) -> Wanted + Sync,
+        take: impl Fn(&Block<'_>, &mut Scratch) -> T + Sync,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Option<Vec<T>> {
         let size = block_size(tokens.len(), self.threads.min(tokens.len()));
         let blocks: Vec<_> = (first..).step_by(size).zip(tokens.chunks(size)).collect();
         let threads = self.threads.min(blocks.len());
@@ -87,39 +131,40 @@ impl Session {
         let (model, memory) = (&*self.model, &self.memory);
         let block = |index: usize| {
             let (first, tokens) = *blocks.get(index)?;
-            Some(Block { model, memory, tokens, first, index, last: index + 1 == blocks.len() })
+            Some(Block { model, memory, tokens, first, index, wanted: wanted(index + 1 == blocks.len()) })
         };
         // Blocks are dealt in turn: they follow each other through the layers anyway, and this thread, the only one that
         // may ask whether to go on, is sure to get its share.
         let work = |thread: usize, scratch: &mut Scratch, cancelled: &dyn Fn() -> bool| {
             let _guard = StopOnPanic(&board);
-            let mut vector = None;
+            let mut taken = Vec::new();
             for block in (thread..blocks.len()).step_by(threads).filter_map(block) {
                 if block.run(scratch, &board, cancelled).is_none() {
                     board.stop();
-                    return None;
+                    return Vec::new();
                 }
+                taken.push((block.index, take(&block, scratch)));
                 board.finish();
-                vector = block.last.then(|| scratch.x.clone());
             }
-            vector
+            taken
         };
         let (mine, others) = self.scratch.split_first_mut()?;
-        let x = std::thread::scope(|scope| {
+        let mut taken = std::thread::scope(|scope| {
             let work = &work;
             let helpers: Vec<_> = (1..threads)
                 .zip(others)
                 .map(|(thread, scratch)| scope.spawn(move || work(thread, scratch, &|| false)))
                 .collect();
-            let x = work(0, mine, cancelled);
+            let mut taken = work(0, mine, cancelled);
             if board.wait_for_all(cancelled).is_none() {
                 board.stop();
                 return None;
             }
-            helpers.into_iter().fold(x, |x, helper| x.or(helper.join().ok().flatten()))
+            taken.extend(helpers.into_iter().flat_map(|helper| helper.join().unwrap_or_default()));
+            Some(taken)
         })?;
-        self.logits(&x, threads);
-        Some(())
+        taken.sort_by_key(|(index, _)| *index);
+        Some(taken.into_iter().map(|(_, taken)| taken).collect())
     }
 
     /// The logits of one vector. The rows are shared out between the threads that have been at work.

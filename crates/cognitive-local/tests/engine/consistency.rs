@@ -40,6 +40,35 @@ fn how_a_text_is_cut_and_who_computes_it_does_not_change_a_bit() {
     }
 }
 
+/// What is known already is judged like what is asked for, however many compute it and wherever the blocks are cut.
+#[test]
+fn the_likelihood_of_a_text_is_that_of_each_token_after_those_before_it() {
+    for (model, text) in models() {
+        let text = &text[..80];
+        let mut session = Session::new(Arc::clone(&model), 1);
+        let mut expected = Vec::new();
+        for pair in text.windows(2) {
+            let logits = session.feed(&pair[..1], &|| false).unwrap();
+            expected.push(f64::from(logits[pair[1] as usize]) - log_sum_exp(logits));
+        }
+        for threads in [1, 2, 3] {
+            let mut session = Session::new(Arc::clone(&model), threads);
+            let found = session.likelihoods(text, &|| false).unwrap();
+            assert_eq!((found.len(), session.tokens()), (79, text));
+            let worst = found
+                .iter()
+                .zip(&expected)
+                .map(|(one, other)| (f64::from(*one) - other).abs())
+                .fold(0.0, f64::max);
+            assert!(worst < 1e-3, "{threads} threads: {worst}");
+            session.truncate(40);
+            assert_eq!(bits(&session.likelihoods(&text[40..], &|| false).unwrap()), bits(&found[40..]));
+        }
+        assert!(session.likelihoods(&[], &|| false).unwrap().is_empty());
+        assert_eq!(session.likelihoods(&text[..5], &|| true), Err(FeedError::Cancelled));
+    }
+}
+
 /// Weights in halves are rounded to eight bits, so they compute nearly what the same weights in `Q8_0` do.
 #[test]
 fn halves_compute_what_eight_bits_do() {

@@ -1,5 +1,6 @@
 //! Stage 1: is the input fit to be sent to a model, and which context goes with it? (E1000, E1001)
-//! Changes nothing in what the caller sent, and asks no model before it is sure.
+//! Judges what the caller sent as it was sent; then members that are missing get the default of the input schema, which
+//! the hash of the input does not know. Changes nothing else, and asks no model before it is sure.
 
 use std::sync::OnceLock;
 
@@ -100,6 +101,14 @@ impl ValidInput {
         self.prepared.warnings.split_off(before)
     }
 
+    /// Gives missing members the default of the input schema. The hash stays that of what the caller sent.
+    fn fill_in(&mut self, module: &Module) {
+        if module.contract.is_incomplete(self.value()) {
+            let _ = self.sha256();
+            module.contract.fill_in(self.prepared.input_mut());
+        }
+    }
+
     /// Takes the base64 text out of the media item at a place and leaves a note there.
     pub(crate) fn take_media(&mut self, place: &str, note: &str) -> Option<String> {
         let _ = self.sha256();
@@ -152,7 +161,9 @@ pub fn validate(
         })?,
         None => judge(module, given.value, sanitiser, enforcement)?,
     };
-    Ok(ValidInput { prepared, arguments: given.arguments, sha256: OnceLock::new() })
+    let mut input = ValidInput { prepared, arguments: given.arguments, sha256: OnceLock::new() };
+    input.fill_in(module);
+    Ok(input)
 }
 
 /// An input with kept context beside its own; `None` if there is nothing to put together.

@@ -196,6 +196,8 @@ If the task can be done:
 
 If it cannot:
 {"ok": false, "meta": {"confidence": 0.0-1.0, "risk": "none|low|medium|high", "explain": "one line"}, "error": {"code": "E2004", "message": "why"}}
+
+`confidence` is how sure you are of having met this contract.
 "#;
 
 /// The input as a turn of the user. What such a turn is, the instructions say once for all turns.

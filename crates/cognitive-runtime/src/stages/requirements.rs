@@ -20,9 +20,35 @@ pub fn check(module: &Module, provider: &dyn Provider) -> Result<Vec<Warning>, F
             .with_detail("missing", json!(["structured_output"]))
             .suggest("Choose another provider with `--provider`"));
     }
+    if let Some(failure) = unsuitable(manifest, provider) {
+        return Err(failure);
+    }
     let mut warnings = not_offered(manifest, provider);
     warnings.extend(no_media_in_the_answer(manifest, provider));
     Ok(warnings)
+}
+
+/// A model that is known to lack what the module cannot do without is not asked: its answer would only look like one.
+/// Words that the provider says nothing about are passed over.
+fn unsuitable(manifest: &Manifest, provider: &dyn Provider) -> Option<Failure> {
+    let needed = manifest.runtime_requirements.required_capabilities.iter();
+    let missing: Vec<&str> =
+        needed.map(String::as_str).filter(|needed| provider.lacks().contains(needed)).collect();
+    let names = listed(missing.iter().copied())?;
+    let message = format!(
+        "the model of provider `{}` is too small for this module; it lacks: {names}",
+        provider.name()
+    );
+    let elsewhere = "Use a larger model: set the key of a service (`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, \
+                     `GEMINI_API_KEY`), start Ollama, name a server with `--base-url`, or choose one with `--provider`";
+    Some(
+        Failure::new(ErrorCode::ProviderUnavailable, message)
+            .with_detail("provider", json!(provider.name()))
+            .with_detail("kind", json!("unsuitable"))
+            .with_detail("missing", json!(missing))
+            .with_recoverable(false)
+            .suggest(elsewhere),
+    )
 }
 
 fn has(provider: &dyn Provider, wanted: &str) -> bool {
