@@ -4,11 +4,12 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cognitive_contract::ports::{AuditLog, ContextStore, Provider};
+use cognitive_contract::ports::{AuditLog, ContextStore, FailureKind, Provider};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::Library;
-use cognitive_net::{ProviderConfig, Secret};
+use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_store::Store;
+use serde_json::json;
 
 use crate::config::Config;
 use crate::embedded::{self, Use};
@@ -53,15 +54,23 @@ pub(crate) fn provider(settings: &Settings, wanted: Use) -> Result<Arc<dyn Provi
     if key.is_none() && kind.needs_key() && base_url.is_none() {
         let variable = kind.key_variable().unwrap_or_default();
         let message = format!("provider `{}` has no key", kind.name());
-        return Err(Failure::new(ErrorCode::ProviderUnavailable, message)
+        return Err(unusable(*kind, FailureKind::Auth, message)
             .suggest(format!("Set `{variable}`, or choose another provider with `--provider`")));
     }
     let mut config = ProviderConfig::new(*kind).with_key(key);
     config.model.clone_from(model);
     config.base_url.clone_from(base_url);
     cognitive_net::provider(config).map_err(|error| {
-        Failure::new(ErrorCode::ProviderUnavailable, error.to_string()).suggest("See `cogn doctor`")
+        unusable(*kind, FailureKind::BadRequest, error.to_string()).suggest("See `cogn doctor`")
     })
+}
+
+/// A provider that is not set up as it has to be. (D-16)
+fn unusable(kind: Kind, failure: FailureKind, message: String) -> Failure {
+    Failure::new(ErrorCode::ProviderUnavailable, message)
+        .with_detail("provider", json!(kind.name()))
+        .with_detail("kind", json!(failure.word()))
+        .with_recoverable(false)
 }
 
 /// The model that a service is asked for, if that is known.

@@ -16,6 +16,10 @@ mod faults;
 mod media;
 #[path = "providers/official.rs"]
 mod official;
+#[path = "providers/schema.rs"]
+mod schema;
+#[path = "providers/services.rs"]
+mod services;
 #[path = "providers/stub.rs"]
 mod stub;
 #[path = "providers/tools.rs"]
@@ -47,10 +51,15 @@ impl Run {
     }
 
     fn cogn(&self, args: &[&str]) -> Output {
+        self.cogn_with(&[], args)
+    }
+
+    /// The same with more in the environment.
+    fn cogn_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.home.path()).env_clear().env("HOME", self.home.path());
         command.env("OPENAI_API_KEY", KEY).env("ANTHROPIC_API_KEY", KEY).env("GEMINI_API_KEY", KEY);
-        command.env("COGN_OFFLINE", "1");
+        command.env("COGN_OFFLINE", "1").envs(variables.iter().copied());
         if let Some(file) = self.trusted {
             command.env("SSL_CERT_FILE", file);
         }

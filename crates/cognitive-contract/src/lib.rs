@@ -72,6 +72,7 @@ pub mod policy;
 pub mod stream;
 
 pub mod ports;
+mod provider_error;
 mod shared;
 pub mod span;
 pub mod text;

@@ -1,7 +1,6 @@
 //! What the runtime needs from outside, as traits: a model, someone who watches, someone who keeps the books.
 //! No implementation lives here except the ones that do nothing.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use crate::context::{ContextEntry, ContextFilter, Owner};
 use crate::envelope::Envelope;
 use crate::lower::{Lowered, Target};
 use crate::media::{Category, Form, MediaPart, Reported};
+pub use crate::provider_error::{FailedTry, FailureKind, ProviderError};
 use crate::shared::SharedText;
 use crate::tools::{ToolCall, ToolRound, ToolSpec, ToolUse};
 use crate::trace::{PartEvent, Trace};
@@ -154,6 +154,15 @@ pub struct Attempt {
     pub status: Option<u16>,
     /// `ok`, or what went wrong, without secrets.
     pub outcome: String,
+    /// What is known of it besides, if it failed.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedTry>,
+    /// Tokens that a failed try cost, if the service counted them. Those of a good one are in [`ModelEnd`].
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_member")]
+    pub usage: Option<Usage>,
+    /// The model that a failed try heard of.
+    #[serde(skip)]
+    pub model: Option<String>,
     /// How long it took.
     #[serde(rename = "elapsed_ms", serialize_with = "as_milliseconds")]
     pub elapsed: Duration,
@@ -166,11 +175,20 @@ pub(crate) fn as_milliseconds<S: serde::Serializer>(
     serializer.serialize_u64(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
 }
 
+#[expect(clippy::ref_option, reason = "serde hands over a reference")]
+pub(crate) fn as_member<S: serde::Serializer>(
+    usage: &Option<Usage>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    usage.map(Usage::to_value).serialize(serializer)
+}
+
 impl Attempt {
     /// An attempt.
     #[must_use]
     pub fn new(decode: DecodeMode, outcome: impl Into<String>, elapsed: Duration) -> Self {
-        Self { decode, status: None, outcome: outcome.into(), elapsed }
+        let (status, failed, usage, model) = (None, None, None, None);
+        Self { decode, status, outcome: outcome.into(), failed, usage, model, elapsed }
     }
 
     /// Adds the HTTP status.
@@ -289,51 +307,6 @@ impl Usage {
         }
     }
 }
-
-/// Why a model did not answer. The texts carry no keys and no prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ProviderError {
-    /// The service cannot be reached, or answers that it is broken.
-    Unavailable(String),
-    /// The service does not accept who we are, or does not know the model: the configuration is wrong.
-    Misconfigured(String),
-    /// Too many requests.
-    RateLimited {
-        /// How long the service asks to wait.
-        retry_after: Option<Duration>,
-    },
-    /// No answer in time.
-    Timeout,
-    /// The answer broke off.
-    Interrupted(String),
-    /// The prompt does not fit the model.
-    ContextOverflow(String),
-    /// The model cannot be bound to what the module demands. Says which keyword it is and where it stands.
-    Unsupported(String),
-    /// The service does not know what went wrong, and neither do we.
-    Unexpected(String),
-}
-
-impl fmt::Display for ProviderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unavailable(why) => write!(f, "provider unavailable: {why}"),
-            Self::Misconfigured(why) => write!(f, "provider refused the request: {why}"),
-            Self::RateLimited { retry_after: Some(wait) } => {
-                write!(f, "rate limit exceeded, retry after {} s", wait.as_secs())
-            }
-            Self::RateLimited { retry_after: None } => f.write_str("rate limit exceeded"),
-            Self::Timeout => f.write_str("no answer within the time limit"),
-            Self::Interrupted(why) => write!(f, "the answer broke off: {why}"),
-            Self::ContextOverflow(why) => write!(f, "the prompt does not fit the model: {why}"),
-            Self::Unsupported(why) => write!(f, "the provider cannot keep this contract: {why}"),
-            Self::Unexpected(why) => write!(f, "unexpected provider failure: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for ProviderError {}
 
 /// Someone who watches a run.
 pub trait EventSink: Send {

@@ -1,10 +1,10 @@
 //! What a run did, as a tree: the module and the modules that it is made of, with time, verdict and tokens of each.
 //! Holds nothing that anybody said: inputs, answers and context are not in it.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::envelope::Envelope;
-use crate::ports::Usage;
+use crate::ports::{Usage, as_member};
 
 /// One module of a run. Time and tokens of its parts are counted in.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,11 +39,6 @@ pub struct Trace {
     /// The modules that it is made of, in the order in which they ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Trace>,
-}
-
-#[expect(clippy::ref_option, reason = "serde hands over a reference")]
-fn as_member<S: Serializer>(usage: &Option<Usage>, serializer: S) -> Result<S::Ok, S::Error> {
-    usage.map(Usage::to_value).serialize(serializer)
 }
 
 /// How far a module is that another one is made of.

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use cognitive_contract::lower::Lowered;
-use cognitive_contract::ports::{Attempt, DecodeMode, ModelEnd, ProviderError, Usage};
+use cognitive_contract::ports::{
+    Attempt, DecodeMode, FailedTry, FailureKind, ModelEnd, ProviderError, Usage,
+};
 use serde_json::{Value, json};
 
 use crate::chat::{self, Prompt};
@@ -87,7 +89,10 @@ impl Desk {
             }
         };
         answer.inspect_err(|error| {
-            let attempt = Attempt::new(DecodeMode::Grammar, error.to_string(), began.elapsed());
+            let mut attempt = Attempt::new(DecodeMode::Grammar, error.to_string(), began.elapsed());
+            // There is no key here that could be wrong: it is the file that will not do.
+            let unfit = matches!(error, ProviderError::Misconfigured(_) | ProviderError::Unavailable(_));
+            attempt.failed = unfit.then(|| FailedTry::new(FailureKind::Unsuitable));
             job.report(Report::Attempt(attempt));
         })
     }

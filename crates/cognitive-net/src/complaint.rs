@@ -4,9 +4,13 @@
 
 use std::time::Duration;
 
+use cognitive_contract::ports::FailureKind;
 use serde_json::Value;
 
 use crate::llm::at;
+
+/// The longest error that is a line and not a page, in bytes.
+const LONGEST_LINE: usize = 500;
 
 /// A complaint of a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,18 +23,30 @@ pub(crate) struct Complaint {
     pub(crate) status: Option<u16>,
     /// How long to wait, where the body says so.
     pub(crate) wait: Option<Duration>,
+    /// Whether the service stopped its model for what it did. Asking again costs as much as the first time.
+    pub(crate) is_stop: bool,
 }
 
 impl Complaint {
-    /// Reads the body of an answer with an error status. A body that is not JSON has nothing to say: it is a page of
-    /// some gateway, and the status tells enough.
+    /// Reads the body of an answer with an error status. A page of some gateway has nothing to say: the status tells
+    /// enough. A line of text does.
     pub(crate) fn of_body(body: &[u8]) -> Self {
-        let value: Value = serde_json::from_slice(body).unwrap_or_default();
+        let Ok(value) = serde_json::from_slice::<Value>(body) else { return Self::of_line(body) };
         let value = value.get(0).unwrap_or(&value);
-        ["error", "message", "detail", "base_resp", "errors"]
+        ["error", "message", "detail", "base_resp", "errors", "msg", "error_message", "Message", "title"]
             .iter()
             .find_map(|name| Self::of_member(value, name))
             .unwrap_or_default()
+    }
+
+    fn of_line(body: &[u8]) -> Self {
+        let mut found = Self::default();
+        let line = std::str::from_utf8(body).unwrap_or_default().trim();
+        if line.len() <= LONGEST_LINE && !line.starts_with(['<', '{', '[', '"']) {
+            found.say(line);
+            found.words = found.words.to_lowercase();
+        }
+        found
     }
 
     /// Reads a frame of an answer with a good status; `None` if it is no complaint.
@@ -48,7 +64,7 @@ impl Complaint {
     }
 
     fn of_member(value: &Value, name: &str) -> Option<Self> {
-        let inner = value.get(name).filter(|inner| !inner.is_null() && *inner != &Value::Bool(false))?;
+        let inner = value.get(name).filter(|inner| !is_nothing(inner))?;
         let mut found = Self::default();
         found.gather(inner);
         if !inner.is_object() {
@@ -128,9 +144,19 @@ impl Complaint {
         self.mentions(OVERFLOW) || (counted && self.mentions(&["context", "prompt", "input"]))
     }
 
-    /// Whether the account, the key or the name of the model is wrong; waiting would not help.
-    pub(crate) fn is_configuration(&self) -> bool {
-        self.mentions(CONFIGURATION)
+    /// What is wrong with the account, the key or the name of the model, if one of them is; waiting would not help.
+    pub(crate) fn configuration(&self) -> Option<FailureKind> {
+        CONFIGURATION.iter().find(|(_, words)| self.mentions(words)).map(|(kind, _)| *kind)
+    }
+
+    /// Whether something is not there because the service does not know the model.
+    pub(crate) fn is_about_model(&self) -> bool {
+        self.mentions(&["model", "deployment", "no endpoints found"])
+    }
+
+    /// Whether the answer was not finished because of the limit of tokens.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.mentions(&["token limit reached", "tokens reached before", "output token limit"])
     }
 
     /// Whether there is no money left. A limit of requests is often called a quota too, so only plain words count.
@@ -146,6 +172,7 @@ impl Complaint {
             "content_policy_violation",
             "data_inspection_failed",
             "datainspectionfailed",
+            "input was flagged",
         ])
     }
 }
@@ -187,31 +214,55 @@ const OVERFLOW: &[&str] = &[
     "request_too_large",
 ];
 
-/// How services say that the configuration is wrong where the status does not.
-const CONFIGURATION: &[&str] = &[
-    "api_key_invalid",
-    "api key not valid",
-    "invalid_api_key",
-    "invalid api key",
-    "invalid_authentication",
-    "authentication_error",
-    "unauthenticated",
-    "permission_error",
-    "permission_denied",
-    "account_deactivated",
-    "insufficient_quota",
-    "insufficient balance",
-    "credit balance is too low",
-    "billing",
-    "model_not_found",
-    "not_found_error",
-    "model does not exist",
-    "model not exist",
-    "unknown model",
-    "invalid model",
-    "is not a valid model",
-    "user location",
+/// How services say that the configuration is wrong where the status does not. The account comes first: an exhausted one
+/// is often told with a word for a refused key.
+const CONFIGURATION: [(FailureKind, &[&str]); 3] = [
+    (
+        FailureKind::Quota,
+        &["insufficient_quota", "insufficient balance", "credit balance is too low", "billing"],
+    ),
+    (
+        FailureKind::Auth,
+        &[
+            "api_key_invalid",
+            "api key not valid",
+            "invalid_api_key",
+            "invalid api key",
+            "invalid_authentication",
+            "authentication_error",
+            "unauthenticated",
+            "permission_error",
+            "permission_denied",
+            "account_deactivated",
+            "user location",
+        ],
+    ),
+    (
+        FailureKind::ModelNotFound,
+        &[
+            "model_not_found",
+            "not_found_error",
+            "model does not exist",
+            "model not exist",
+            "unknown model",
+            "invalid model",
+            "is not a valid model",
+            "model names are",
+        ],
+    ),
 ];
+
+/// Whether the member for an error holds none: proxies like to send every member, filled or not.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.iter().all(is_nothing),
+        Value::Object(members) => members.values().all(is_nothing),
+        Value::Bool(true) => false,
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -238,9 +289,15 @@ mod tests {
             (r#"{"error":{"message":"{\"error\":{\"message\":\"m\",\"code\":400}}"}}"#, "m"),
             (r#"{"message":"m","errors":[{"message":"n"}]}"#, "m"),
             ("<html>Bad gateway</html>", ""),
+            ("404 page not found\n", "404 page not found"),
+            (r#"{"error": "cut of"#, ""),
+            (r#"{"__type":"ValidationException","Message":"m"}"#, "m"),
+            (r#"{"code":1261,"msg":"m"}"#, "m"),
+            (r#"{"type":"about:blank","title":"m","status":400}"#, "m"),
             ("", ""),
             ("{}", ""),
             ("null", ""),
+            (r#"{"error":{"code":0,"message":""},"message":"m"}"#, "m"),
         ] {
             let found = of(body);
             assert_eq!(found.text, text, "{body}");
@@ -296,7 +353,9 @@ mod tests {
     fn frames_complain_only_when_they_do() {
         let frame =
             |text: &str| Complaint::of_frame(&serde_json::from_str(text).unwrap()).map(|found| found.text);
-        assert_eq!(frame(r#"{"choices":[],"error":null}"#), None);
+        for nothing in ["null", "false", "\"\"", "{}", "[]", r#"{"code":0,"message":"","param":null}"#] {
+            assert_eq!(frame(&format!(r#"{{"choices":[],"error":{nothing}}}"#)), None, "{nothing}");
+        }
         assert_eq!(frame(r#"{"message":{"content":"hi"},"done":false}"#), None);
         assert_eq!(frame(r#"{"choices":[],"base_resp":{"status_code":0,"status_msg":""}}"#), None);
         assert_eq!(frame(r#"{"base_resp":{"status_code":2013,"status_msg":"bad"}}"#).as_deref(), Some("bad"));

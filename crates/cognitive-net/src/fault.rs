@@ -5,7 +5,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use cognitive_contract::ports::{ModelCall, ProviderError};
+use cognitive_contract::ports::{FailedTry, FailureKind, ModelCall, ProviderError};
 
 use crate::complaint::Complaint;
 use crate::llm::{media, turns};
@@ -21,12 +21,35 @@ pub(crate) struct Fault {
     /// Whether the same request may work later.
     pub(crate) again: Again,
     /// What the service does not like; the request may work with less.
-    pub(crate) complaint: Option<Complaint>,
+    pub(crate) complaint: Option<Box<Complaint>>,
+    /// What the caller can route on; `None` for a fault of ours.
+    pub(crate) failed: Option<Box<FailedTry>>,
 }
 
 impl Fault {
-    pub(crate) fn new(error: ProviderError, again: Again) -> Self {
-        Self { error, again, complaint: None }
+    pub(crate) fn new(error: ProviderError, kind: FailureKind, again: Again) -> Self {
+        let mut failed = FailedTry::new(kind);
+        // What is known to fail the same way is not cured by time.
+        failed.passes = again != Again::Never || kind == FailureKind::Timeout;
+        Self { error, again, complaint: None, failed: Some(Box::new(failed)) }
+    }
+
+    /// A failure that is not worth a further try now, though the same call may work another time.
+    fn of_this_time(mut self) -> Self {
+        if let Some(failed) = &mut self.failed {
+            failed.passes = true;
+        }
+        self
+    }
+
+    /// The same with what the service says of it.
+    fn told(mut self, status: Option<u16>, said: Option<String>, complaint: Complaint) -> Self {
+        if let Some(failed) = &mut self.failed {
+            failed.status = status;
+            failed.said = said;
+        }
+        self.complaint = Some(Box::new(complaint));
+        self
     }
 
     /// The answer broke off in the middle: to the caller that is what happened, whatever the reason.
@@ -34,6 +57,7 @@ impl Fault {
         match self.error {
             ProviderError::Unavailable(why)
             | ProviderError::Misconfigured(why)
+            | ProviderError::Rejected(why)
             | ProviderError::ContextOverflow(why)
             | ProviderError::Unexpected(why) => ProviderError::Interrupted(why),
             error @ ProviderError::RateLimited { .. } => ProviderError::Interrupted(error.to_string()),
@@ -57,23 +81,36 @@ impl Reporter<'_> {
     pub(crate) fn status(&self, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Fault {
         let complaint = Complaint::of_body(body);
         let wait = retry_after.or(complaint.wait);
-        let text = match self.quote(&complaint) {
-            Some(text) => format!("{} answered {status}: {text}", self.name),
+        let said = self.quote(&complaint);
+        let text = match &said {
+            Some(said) => format!("{} answered {status}: {said}", self.name),
             None => format!("{} answered {status}", self.name),
         };
-        let (error, again) = by_status(status, &complaint, wait, text);
-        Fault { error, again, complaint: Some(complaint) }
+        self.placed(status, &complaint, wait, text).told(None, said, complaint)
     }
 
     /// An error within an answer that began well.
     pub(crate) fn frame(&self, complaint: Complaint) -> Fault {
-        let text = match self.quote(&complaint) {
-            Some(text) => format!("{} reported: {text}", self.name),
+        let said = self.quote(&complaint);
+        let text = match &said {
+            Some(said) => format!("{} reported: {said}", self.name),
             None => format!("{} reported an error", self.name),
         };
+        if complaint.is_stop {
+            let fault = Fault::new(ProviderError::Interrupted(text), FailureKind::Malformed, Again::Never);
+            return fault.of_this_time().told(None, said, complaint);
+        }
         let status = complaint.status.unwrap_or_else(|| status_of(&complaint));
-        let (error, again) = by_status(status, &complaint, complaint.wait, text);
-        Fault { error, again, complaint: Some(complaint) }
+        let named = complaint.status;
+        self.placed(status, &complaint, complaint.wait, text).told(named, said, complaint)
+    }
+
+    fn placed(&self, status: u16, complaint: &Complaint, wait: Option<Duration>, text: String) -> Fault {
+        let sees = self.call.is_some_and(|call| !call.media.is_empty());
+        if sees && (400..=499).contains(&status) && complaint.mentions(MEDIA) {
+            return Fault::new(ProviderError::Rejected(text), FailureKind::Unsuitable, Again::Never);
+        }
+        by_status(status, complaint, wait, text)
     }
 
     /// A request that got no answer, or whose answer broke off while it was read.
@@ -82,15 +119,16 @@ impl Reporter<'_> {
         let (text, error): (_, &(dyn Error + 'static)) = match trouble {
             Trouble::TooLong(most) => {
                 let text = format!("it is longer than {} MiB", most / 1024 / 1024);
-                return self.interrupted(&text, Again::Never);
+                return self.interrupted(&text, FailureKind::Malformed, Again::Never);
             }
             Trouble::Broken(error) => {
                 let why = self.redactor.clean(&deepest(error));
-                return self.interrupted(&format!("the connection was lost: {why}"), Again::Later);
+                let text = format!("the connection was lost: {why}");
+                return self.interrupted(&text, FailureKind::Network, Again::Later);
             }
             Trouble::Late => {
                 let text = format!("{name} cannot be reached: no connection in time");
-                return Fault::new(ProviderError::Unavailable(text), Again::Later);
+                return Fault::new(ProviderError::Unavailable(text), FailureKind::Network, Again::Later);
             }
             Trouble::Unreached(error) => ("cannot be reached", error.as_ref()),
             Trouble::Unanswered(error) => ("gave no answer", error),
@@ -98,20 +136,21 @@ impl Reporter<'_> {
         let why = self.redactor.clean(&deepest(error));
         if is_tls(error) {
             let text = format!("{name} cannot be reached safely: {why}");
-            return Fault::new(ProviderError::Unavailable(text), Again::Never);
+            return Fault::new(ProviderError::Unavailable(text), FailureKind::Network, Again::Never);
         }
-        Fault::new(ProviderError::Unavailable(format!("{name} {text}: {why}")), Again::Later)
+        let text = format!("{name} {text}: {why}");
+        Fault::new(ProviderError::Unavailable(text), FailureKind::Network, Again::Later)
     }
 
     /// An answer that ended too early.
-    pub(crate) fn interrupted(&self, why: &str, again: Again) -> Fault {
-        Fault::new(ProviderError::Interrupted(format!("{}: {why}", self.name)), again)
+    pub(crate) fn interrupted(&self, why: &str, kind: FailureKind, again: Again) -> Fault {
+        Fault::new(ProviderError::Interrupted(format!("{}: {why}", self.name)), kind, again)
     }
 
     /// An answer that is no answer, such as the page of a gateway.
     pub(crate) fn unreadable(&self, why: &str) -> Fault {
-        let text = format!("{} answered with {why}; is the address right?", self.name);
-        Fault::new(ProviderError::Unavailable(text), Again::Never)
+        let text = format!("{} answered with {why}", self.name);
+        Fault::new(ProviderError::Unavailable(text), FailureKind::Malformed, Again::Never)
     }
 
     /// What the service says, if it may be shown.
@@ -129,27 +168,35 @@ impl Reporter<'_> {
 }
 
 /// What an HTTP status means. (PIPE-010)
-fn by_status(
-    status: u16,
-    complaint: &Complaint,
-    wait: Option<Duration>,
-    text: String,
-) -> (ProviderError, Again) {
+fn by_status(status: u16, complaint: &Complaint, wait: Option<Duration>, text: String) -> Fault {
+    use FailureKind as Kind;
     let again = wait.map_or(Again::Later, Again::After);
+    let wrong = |kind, text| Fault::new(ProviderError::Misconfigured(text), kind, Again::Never);
     match status {
         // An exhausted account also answers 429, but waiting does not fill it.
-        429 if complaint.is_exhausted() => (ProviderError::Misconfigured(text), Again::Never),
-        429 => (ProviderError::RateLimited { retry_after: wait }, again),
-        401 | 403 => (ProviderError::Misconfigured(text), Again::Never),
-        _ if complaint.is_overflow() => (ProviderError::ContextOverflow(text), Again::Never),
-        413 => (ProviderError::ContextOverflow(text), Again::Never),
-        408 | 409 | 425 | 500..=599 => (ProviderError::Unavailable(text), again),
-        // A redirect that is not followed, an unpaid bill, a wrong path or model.
-        300..=399 | 402 | 404 | 405 | 410 => (ProviderError::Misconfigured(text), Again::Never),
-        _ if complaint.is_configuration() => (ProviderError::Misconfigured(text), Again::Never),
-        _ => (ProviderError::Unexpected(text), Again::Never),
+        429 if complaint.is_exhausted() => wrong(Kind::Quota, text),
+        429 => Fault::new(ProviderError::RateLimited { retry_after: wait }, Kind::RateLimit, again),
+        401 | 403 => wrong(Kind::Auth, text),
+        _ if complaint.is_overflow() => {
+            Fault::new(ProviderError::ContextOverflow(text), Kind::TooLong, Again::Never)
+        }
+        413 => Fault::new(ProviderError::ContextOverflow(text), Kind::TooLong, Again::Never),
+        408 => Fault::new(ProviderError::Unavailable(text), Kind::Timeout, again),
+        409 | 425 | 500..=599 => Fault::new(ProviderError::Unavailable(text), Kind::Outage, again),
+        402 => wrong(Kind::Quota, text),
+        404 | 410 if complaint.is_about_model() => wrong(Kind::ModelNotFound, text),
+        // A redirect that is not followed, or a wrong path.
+        300..=399 | 404 | 405 | 410 => wrong(Kind::BadRequest, text),
+        _ => match complaint.configuration() {
+            Some(kind) => wrong(kind, text),
+            None => Fault::new(ProviderError::Rejected(text), Kind::BadRequest, Again::Never),
+        },
     }
 }
+
+/// How services say that a model does not understand media.
+pub(crate) const MEDIA: &[&str] =
+    &["image input", "image_url", "input_audio", "vision", "multimodal", "mmproj"];
 
 /// The status that an error within an answer would have had.
 fn status_of(complaint: &Complaint) -> u16 {
@@ -225,7 +272,7 @@ mod tests {
         let m = |status: u16| format!("svc answered {status}: m");
         for (status, error, again) in [
             (301, E::Misconfigured(m(301)), Again::Never),
-            (400, E::Unexpected(m(400)), Again::Never),
+            (400, E::Rejected(m(400)), Again::Never),
             (401, E::Misconfigured(m(401)), Again::Never),
             (402, E::Misconfigured(m(402)), Again::Never),
             (403, E::Misconfigured(m(403)), Again::Never),
@@ -233,7 +280,7 @@ mod tests {
             (408, E::Unavailable(m(408)), Again::Later),
             (409, E::Unavailable(m(409)), Again::Later),
             (413, E::ContextOverflow(m(413)), Again::Never),
-            (422, E::Unexpected(m(422)), Again::Never),
+            (422, E::Rejected(m(422)), Again::Never),
             (425, E::Unavailable(m(425)), Again::Later),
             (429, E::RateLimited { retry_after: None }, Again::Later),
             (500, E::Unavailable(m(500)), Again::Later),
@@ -242,6 +289,36 @@ mod tests {
         ] {
             let found = fault(status, &said("m"));
             assert_eq!((found.error, found.again), (error, again), "{status}");
+        }
+    }
+
+    // D-16: what callers route on, and whether time may cure it.
+    #[test]
+    fn d_16_statuses_and_words_give_a_kind() {
+        for (status, text, kind, passes) in [
+            (401, "m", "auth", false),
+            (403, "m", "auth", false),
+            (400, "API key not valid. Please pass a valid API key.", "auth", false),
+            (402, "m", "quota", false),
+            (400, "Your credit balance is too low to access the API", "quota", false),
+            (429, "insufficient_quota: check your plan and billing details", "quota", false),
+            (429, "Rate limit reached for requests", "rate_limit", true),
+            (404, "The model `gpt-9` does not exist", "model_not_found", false),
+            (404, "No endpoints found for a/b.", "model_not_found", false),
+            (400, "The supported API model names are a or b, but you passed c.", "model_not_found", false),
+            (404, "Not found", "bad_request", false),
+            (301, "m", "bad_request", false),
+            (400, "max_tokens: 9000 > 8192, which is the maximum", "bad_request", false),
+            (422, "m", "bad_request", false),
+            (400, "prompt is too long: 5 tokens > 4 maximum", "too_long", false),
+            (413, "m", "too_long", false),
+            (408, "m", "timeout", true),
+            (500, "m", "outage", true),
+            (529, "Overloaded", "outage", true),
+        ] {
+            let failed = fault(status, &said(text)).failed.unwrap();
+            assert_eq!((failed.kind.word(), failed.passes), (kind, passes), "{status} {text}");
+            assert_eq!(failed.said.as_deref(), Some(text), "{status}");
         }
     }
 
@@ -276,7 +353,7 @@ mod tests {
             r#"bad result: {"disease":"one that nobody but the patient should know of"}"#,
         ] {
             let error = fault(400, &said(quoted)).error;
-            assert_eq!(error, ProviderError::Unexpected("svc answered 400".to_owned()), "{quoted}");
+            assert_eq!(error, ProviderError::Rejected("svc answered 400".to_owned()), "{quoted}");
         }
     }
 

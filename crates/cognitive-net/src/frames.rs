@@ -6,9 +6,6 @@ use std::borrow::Cow;
 
 use crate::sse::{Lines, Sse, TooLong};
 
-/// The largest event. Services cut their answers into words, so this is generous.
-pub(crate) const LONGEST_EVENT: usize = 4 * 1024 * 1024;
-
 /// How a service was asked to send its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -23,6 +20,8 @@ pub(crate) enum Shape {
 pub(crate) enum Unreadable {
     /// It is a page, not data.
     Page,
+    /// It is packed, which nobody asked for.
+    Packed,
     /// One event is larger than allowed.
     TooLong,
 }
@@ -52,7 +51,8 @@ impl Frames {
         let kind = content_type.split(';').next().unwrap_or_default().trim();
         let is = |name: &str| kind.eq_ignore_ascii_case(name);
         Ok(if is("text/event-stream") {
-            Self::Events(Sse::new(longest))
+            // Proxies name a stream what is one document. No event begins like one.
+            Self::Undecided(Shape::Events, longest)
         } else if is("application/x-ndjson") || is("application/jsonl") {
             Self::Lines(Lines::new(longest))
         } else if is("application/json") && asked == Shape::Lines {
@@ -82,6 +82,11 @@ impl Frames {
         }
     }
 
+    /// Whether the whole body is one document: its end is the end of the answer.
+    pub(crate) fn is_document(&self) -> bool {
+        matches!(self, Self::Whole(_))
+    }
+
     /// The bytes are over; what is only complete now.
     pub(crate) fn last(&mut self) -> Option<String> {
         match self {
@@ -101,6 +106,8 @@ fn first_byte(bytes: &[u8]) -> Option<u8> {
 fn decide(first: u8, asked: Shape, longest: usize) -> Result<Frames, Unreadable> {
     match (first, asked) {
         (b'<', _) => Err(Unreadable::Page),
+        // How gzip begins; no text does.
+        (0x1F, _) => Err(Unreadable::Packed),
         (b'{' | b'[', Shape::Events) => Ok(Frames::Whole(Vec::new())),
         (_, Shape::Events) => Ok(Frames::Events(Sse::new(longest))),
         (_, Shape::Lines) => Ok(Frames::Lines(Lines::new(longest))),
@@ -112,7 +119,7 @@ mod tests {
     use super::*;
 
     fn read(content_type: &str, asked: Shape, pieces: &[&str]) -> Result<Vec<String>, Unreadable> {
-        let mut decoder = Frames::new(content_type, asked, LONGEST_EVENT)?;
+        let mut decoder = Frames::new(content_type, asked, 1 << 20)?;
         let mut frames = Vec::new();
         for piece in pieces {
             let mut bytes = piece.as_bytes();
@@ -130,6 +137,9 @@ mod tests {
         for (content_type, asked, pieces, expected) in [
             ("text/event-stream; charset=utf-8", Shape::Events, vec![sse], vec!["{}"]),
             ("Text/Event-Stream", Shape::Lines, vec![sse], vec!["{}"]),
+            ("text/event-stream", Shape::Events, vec![" {\"a\":", "1}\n"], vec![" {\"a\":1}\n"]),
+            ("text/event-stream", Shape::Lines, vec!["[{}]"], vec!["[{}]"]),
+            ("text/event-stream", Shape::Events, vec![": hello\n\n", sse], vec!["{}"]),
             ("application/json", Shape::Events, vec!["{\"a\":", "\n1}"], vec!["{\"a\":\n1}"]),
             ("application/json", Shape::Events, vec![sse], vec!["{}"]),
             ("", Shape::Events, vec![" \n", "\n", sse], vec!["{}"]),
@@ -144,8 +154,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_packed_is_no_answer() {
+        assert_eq!(read("text/event-stream", Shape::Events, &["\u{1f}\u{8b}"]), Err(Unreadable::Packed));
+        assert_eq!(read("", Shape::Lines, &["\u{1f}\u{8b}"]), Err(Unreadable::Packed));
+    }
+
+    #[test]
     fn pages_are_no_answers() {
         assert_eq!(read("text/html", Shape::Events, &["{}"]), Err(Unreadable::Page));
+        assert_eq!(read("text/event-stream", Shape::Events, &["<html>"]), Err(Unreadable::Page));
         assert_eq!(read("", Shape::Events, &["\n  <!doctype html>"]), Err(Unreadable::Page));
         assert_eq!(read("application/json", Shape::Events, &["<html>"]), Err(Unreadable::Page));
     }

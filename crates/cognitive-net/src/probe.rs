@@ -60,5 +60,6 @@ async fn list(remote: &Remote) -> Result<Value, ProviderError> {
             Err(trouble) => return Err(reporter.transport(&trouble).error),
         }
     }
-    serde_json::from_slice(&text).map_err(|_| reporter.unreadable("something that is not JSON").error)
+    serde_json::from_slice(&text)
+        .map_err(|_| reporter.unreadable("something that is not JSON; is the address right?").error)
 }

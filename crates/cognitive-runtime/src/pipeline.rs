@@ -98,7 +98,7 @@ pub(crate) async fn answer(
             answer.warnings.extend(shelf.put(module, &new));
         }
     }
-    Ok(seal::seal(module, answer, receipt, options.receipt))
+    Ok(seal::seal(module, answer))
 }
 
 /// The context that children may be given: what came with the input, and what was recalled.
@@ -231,7 +231,7 @@ async fn ask_once(
     let mut reply = reply.map_err(|failure| in_words_of_a_stream(failure, watch))?;
     receipt.replied(&reply);
     watch.event(Event::Stage("check"));
-    let answer = match parse::extract(module, &reply, request.options.strict_parse) {
+    let mut answer = match parse::extract(module, &reply, request.options.strict_parse) {
         Ok(mut draft) => {
             call::undo_stand_ins(host.provider.as_ref(), module, &reply, &mut draft.object);
             media::insert(&mut draft.object, &std::mem::take(&mut reply.end.media));
@@ -240,8 +240,11 @@ async fn ask_once(
             let judging = || (!prompt.wants_media).then(&judging).flatten();
             cut::unless_taken_back(module, answer, judging, &reply.text, options)
         }
-        Err(failure) => Answer::unreadable(failure),
+        Err(failure) => {
+            Answer::unreadable(call::unfinished(failure, host.provider.as_ref(), &reply, receipt))
+        }
     };
+    answer.warnings.extend(call::lost_characters(&reply.text));
     receipt.schema_ignored = call::schema_ignored(host.provider.as_ref(), module, &reply, &answer);
     receipt.liberties.clone_from(&answer.liberties);
     receipt.repairs.clone_from(&answer.repairs);

@@ -117,8 +117,33 @@ impl Receipt {
         self.confidence_from = reply.end.confidence_from;
         self.sha256.reply = self.hash(|| sha256(&[reply.text.as_bytes()]));
         if let Some(usage) = reply.end.usage {
-            self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+            self.spent(usage);
         }
+    }
+
+    /// Takes note of a call that did not work, from its try number `first` on: who began to answer, and what it said.
+    pub(crate) fn broke_off(&mut self, provider: &str, text: &str, first: usize) {
+        let tries = self.attempts.get(first..).unwrap_or_default();
+        let model = tries.iter().rev().find_map(|attempt| attempt.model.as_ref());
+        let (model, decode) =
+            (model.map(|model| format!("{provider}/{model}")), tries.last().map(|attempt| attempt.decode));
+        if model.is_some() {
+            self.model = model;
+        }
+        self.decode = decode.or(self.decode);
+        if !text.is_empty() {
+            self.sha256.reply = self.hash(|| sha256(&[text.as_bytes()]));
+        }
+    }
+
+    /// Adds what a call cost.
+    pub(crate) fn spent(&mut self, usage: Usage) {
+        self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+    }
+
+    /// Whether a model was asked, or spoke through an answer that was kept.
+    pub(crate) fn was_asked(&self) -> bool {
+        self.kept || self.model.is_some() || self.fuse.is_some() || !self.attempts.is_empty()
     }
 
     /// Takes note of a call that the fuse cut.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cognitive_contract::media::{Category, Form, MediaType};
 use cognitive_contract::ports::{
-    Attempt, CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+    Attempt, CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError, Usage,
 };
 
 use cognitive_contract::tools::FUNCTION_CALLING;
@@ -18,6 +18,7 @@ use crate::stages::requirements;
 pub struct Replay {
     pieces: Vec<String>,
     error: Option<ProviderError>,
+    usage: Option<Usage>,
     calls: AtomicUsize,
 }
 
@@ -31,7 +32,14 @@ impl Replay {
     /// A reply in pieces that may end in an error.
     #[must_use]
     pub fn pieces(pieces: Vec<String>, error: Option<ProviderError>) -> Self {
-        Self { pieces, error, calls: AtomicUsize::new(0) }
+        Self { pieces, error, usage: None, calls: AtomicUsize::new(0) }
+    }
+
+    /// The same with what a service would have counted.
+    #[must_use]
+    pub fn with_usage(mut self, usage: Option<Usage>) -> Self {
+        self.usage = usage;
+        self
     }
 
     /// How often it was asked.
@@ -70,8 +78,12 @@ impl Provider for Replay {
                 sink.piece(piece);
             }
             let outcome = self.error.as_ref().map_or_else(|| "ok".to_owned(), ToString::to_string);
-            sink.attempt(Attempt::new(DecodeMode::Replay, outcome, Duration::ZERO));
-            self.error.clone().map_or_else(|| Ok(ModelEnd::complete("saved-reply", DecodeMode::Replay)), Err)
+            let mut attempt = Attempt::new(DecodeMode::Replay, outcome, Duration::ZERO);
+            attempt.usage = self.usage.filter(|_| self.error.is_some());
+            sink.attempt(attempt);
+            let mut end = ModelEnd::complete("saved-reply", DecodeMode::Replay);
+            end.usage = self.usage;
+            self.error.clone().map_or(Ok(end), Err)
         })
     }
 }

@@ -69,9 +69,7 @@ pub(crate) async fn run_watched(
         request.input = given;
     }
     let latency_ms = milliseconds(started);
-    if let Some(usage) = books.receipt.usage {
-        envelope.meta_mut().set_usage(usage);
-    }
+    attest(&mut envelope, &books.receipt, request.options.receipt);
     for warning in request.options.warnings.iter().chain(&watch.warning()) {
         envelope.meta_mut().warn(warning);
     }
@@ -100,6 +98,21 @@ pub(crate) async fn run_watched(
     }
     watch.event(Event::Finished(&envelope));
     envelope
+}
+
+/// Says who answered and what it cost, and shows the receipt to who wants it: also where nothing came of the answer.
+fn attest(envelope: &mut Envelope, receipt: &Receipt, is_wanted: bool) {
+    if let Some(usage) = receipt.usage {
+        envelope.meta_mut().set_usage(usage);
+    }
+    let is_due = is_wanted && (envelope.ok() || receipt.was_asked());
+    let extra = &mut envelope.meta_mut().extra;
+    if let Some(model) = &receipt.model {
+        extra.insert("model".to_owned(), Value::String(model.clone()));
+    }
+    if is_due {
+        extra.insert("provenance".to_owned(), serde_json::to_value(receipt).unwrap_or_default());
+    }
 }
 
 /// Waits for a run or for the reason to end it. A run that is done in the same moment counts.

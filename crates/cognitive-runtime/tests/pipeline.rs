@@ -258,19 +258,27 @@ fn pipe_011_err_015_a_panic_becomes_an_envelope_without_its_text() {
 
 #[test]
 fn pipe_010_provider_failures_have_their_codes() {
-    for (error, code) in [
-        (ProviderError::Unavailable("refused".into()), "E4001"),
-        (ProviderError::RateLimited { retry_after: None }, "E4002"),
-        (ProviderError::Timeout, "E2002"),
-        (ProviderError::Interrupted("reset".into()), "E2010"),
-        (ProviderError::ContextOverflow("too long".into()), "E4003"),
-        (ProviderError::Unsupported("`pattern` at `/properties/data`".into()), "E4001"),
-        (ProviderError::Unexpected("token sk-123".into()), "E4000"),
+    for (error, code, kind, recoverable) in [
+        (ProviderError::Unavailable("refused".into()), "E4001", "outage", true),
+        (ProviderError::Misconfigured("no such key".into()), "E4001", "auth", false),
+        (ProviderError::Rejected("what is that".into()), "E4001", "bad_request", false),
+        (ProviderError::RateLimited { retry_after: None }, "E4002", "rate_limit", true),
+        (ProviderError::Timeout, "E2002", "timeout", true),
+        (ProviderError::Interrupted("reset".into()), "E2010", "network", true),
+        (ProviderError::ContextOverflow("too long".into()), "E4003", "too_long", false),
+        (ProviderError::Unsupported("`pattern` at `/properties/data`".into()), "E4001", "unsuitable", false),
+        (ProviderError::Unexpected("token sk-123".into()), "E4000", "", false),
     ] {
         let provider = Arc::new(Replay::pieces(vec!["{\"ok\"".into()], Some(error)));
         let value =
             go(&json!({ "tier": "decision" }), provider, RunRequest::new("sample", json!({ "q": 1 })));
         assert_eq!(value["error"]["code"], code);
+        // D-16: only for a fault of ours is there nobody else to name.
+        let details = &value["error"]["details"];
+        let named =
+            if kind.is_empty() { (&Value::Null, &Value::Null) } else { (&json!("replay"), &json!(kind)) };
+        assert_eq!((&details["provider"], &details["kind"]), named, "{code}");
+        assert_eq!(value["error"]["recoverable"], recoverable, "{code} {kind}");
         assert_eq!(value["partial_data"]["raw"], "{\"ok\"");
         assert!(!value.to_string().contains("sk-123"));
     }

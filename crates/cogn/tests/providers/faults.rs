@@ -86,7 +86,7 @@ fn table() -> Vec<Fault> {
         row("500 for ever", vec![broken()], "E4001", 3),
         row("401", vec![Act::error(401, "invalid_api_key", "Incorrect API key provided.")], "E4001", 1),
         row("a prompt that does not fit", vec![Act::error(400, "context_length_exceeded", full)], "E4003", 1),
-        row("400 that nobody can place", vec![Act::error(400, "odd", "No.")], "E4000", 1),
+        row("400 that nobody can place", vec![Act::error(400, "odd", "No.")], "E4001", 1),
         // TLS.
         at(Service::PlainForTls, row("no TLS on the other side", vec![fine()], "E4001", 1)),
         at(Service::SelfSigned, row("a certificate of nobody", vec![fine()], "E4001", 1)),

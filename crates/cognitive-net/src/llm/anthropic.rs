@@ -118,11 +118,11 @@ impl Wire for Anthropic {
             "message_start" => opening(frame.get("message").unwrap_or(&Value::Null), reading),
             "content_block_start" => {
                 let block = frame.get("content_block").unwrap_or(&Value::Null);
-                text(text_of(block, "/text").unwrap_or_default());
+                text(text_of_block(block));
                 begin_block(block, count(frame, "index"), reading);
             }
             "content_block_delta" => {
-                text(text_of(frame, "/delta/text").unwrap_or_default());
+                text(frame.get("delta").map(text_of_block).unwrap_or_default());
                 add_to_block(frame, reading);
             }
             "message_delta" => {
@@ -135,7 +135,7 @@ impl Wire for Anthropic {
                 opening(frame, reading);
                 let blocks = frame.get("content").and_then(Value::as_array).into_iter().flatten();
                 for (place, block) in blocks.enumerate() {
-                    text(text_of(block, "/text").unwrap_or_default());
+                    text(text_of_block(block));
                     begin_block(block, place as u64, reading);
                 }
                 stop(frame, reading);
@@ -186,6 +186,14 @@ fn reply((call, told): &(ToolCall, ToolReply)) -> Node<'_> {
     Node::Object(block)
 }
 
+/// What a block, or more of it, says. Blocks of other kinds may have a text of their own, which is none of the model's.
+fn text_of_block(block: &Value) -> &str {
+    let is_text = matches!(text_of(block, "/type"), None | Some("text" | "text_delta"));
+    text_of(block, "/text").filter(|_| is_text).unwrap_or_default()
+}
+
+/// Whether the model asks us for a tool. Tools that the service calls itself (`server_tool_use`, `mcp_tool_use`) and what
+/// they gave are its own affair.
 fn is_call(block: &Map<String, Value>) -> bool {
     block.get("type").and_then(Value::as_str) == Some("tool_use")
 }
@@ -209,7 +217,8 @@ fn begin_block(block: &Value, index: u64, reading: &mut Reading) {
 fn add_to_block(frame: &Value, reading: &mut Reading) {
     let index = count(frame, "index");
     if let Some(json) = text_of(frame, "/delta/partial_json") {
-        reading.calls().piece(index, "", "", json);
+        reading.thinks = true;
+        reading.calls.more(index, json);
     }
     let place = usize::try_from(index).ok().and_then(|index| reading.parts.get_mut(index));
     let Some(block) = place.and_then(Value::as_object_mut) else { return };
@@ -254,12 +263,12 @@ fn count_tokens(usage: Option<&Value>, reading: &mut Reading) {
 }
 
 fn stop(place: &Value, reading: &mut Reading) {
-    let Some(reason) = text_of(place, "/stop_reason") else { return };
-    reading.finish = Some(match reason {
+    let reason = text_of(place, "/stop_reason").filter(|reason| !reason.is_empty());
+    reading.stopped(reason.map(|reason| match reason {
         "max_tokens" | "model_context_window_exceeded" => Finish::CutOff,
         "refusal" => {
             Finish::Refused(text_of(place, "/stop_details/explanation").unwrap_or(REFUSED).to_owned())
         }
         _ => Finish::Complete,
-    });
+    }));
 }

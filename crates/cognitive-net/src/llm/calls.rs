@@ -51,6 +51,13 @@ impl Calls {
         }
     }
 
+    /// Takes more of the arguments of a call that has begun; whatever else has this number is no call of ours.
+    pub(crate) fn more(&mut self, index: u64, arguments: &str) {
+        if self.slots.iter().any(|slot| slot.index == index) {
+            self.piece(index, "", "", arguments);
+        }
+    }
+
     /// Takes a whole call of a service that does not number them.
     pub(crate) fn whole(&mut self, id: &str, name: &str, arguments: Option<&Value>) {
         let arguments = arguments.map(ToString::to_string).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::llm::borrowed::Node;
 use crate::llm::calls::{declaration, offers};
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Reading, Wire, at, count, names_in, text_of, turns};
+use crate::llm::{Reading, Wire, at, count, first_candidate, names_in, text_of, turns};
 
 /// Seeds are 32-bit numbers here.
 const SEED: u64 = 0x7FFF_FFFF;
@@ -134,17 +134,21 @@ impl Wire for Gemini {
         text: &mut dyn FnMut(&str),
     ) -> Result<(), Complaint> {
         reading.name_model(frame.get("modelVersion"));
-        if let Some(usage) = frame.get("usageMetadata") {
+        if let Some(usage) = frame.get("usageMetadata").filter(|usage| usage.is_object()) {
             reading.usage = Some(Usage {
                 input_tokens: count(usage, "promptTokenCount"),
                 output_tokens: count(usage, "candidatesTokenCount")
                     .saturating_add(count(usage, "thoughtsTokenCount")),
             });
         }
-        if let Some(reason) = text_of(frame, "/promptFeedback/blockReason") {
-            reading.finish = Some(Finish::Refused(format!("the prompt was blocked: {reason}")));
+        if let Some(reason) =
+            text_of(frame, "/promptFeedback/blockReason").filter(|reason| !is_silent(reason))
+        {
+            let why = text_of(frame, "/promptFeedback/blockReasonMessage").filter(|why| !why.is_empty());
+            let why = why.map_or_else(|| format!("the prompt was blocked: {reason}"), str::to_owned);
+            reading.finish = Some(Finish::Refused(why));
         }
-        let Some(candidate) = at(frame, "/candidates/0") else { return Ok(()) };
+        let Some(candidate) = first_candidate(frame, "candidates") else { return Ok(()) };
         for part in at(candidate, "/content/parts").and_then(Value::as_array).into_iter().flatten() {
             let thought = part.get("thought").and_then(Value::as_bool).unwrap_or(false);
             text(text_of(part, "/text").filter(|_| !thought).unwrap_or_default());
@@ -161,9 +165,14 @@ impl Wire for Gemini {
                 reading.parts.push(part.clone());
             }
         }
-        if let Some(reason) = text_of(candidate, "/finishReason") {
-            reading.finish = Some(finish(reason, candidate)?);
+        let reason = text_of(candidate, "/finishReason").filter(|reason| !is_silent(reason));
+        if reason == Some(UNEXPECTED_CALL) && !reading.keeps_parts {
+            // Who offered nothing is told what the model wanted; the call itself stays with the service.
+            reading.calls().whole("", &called(candidate), None);
+            reading.stopped(Some(Finish::Complete));
+            return Ok(());
         }
+        reading.stopped(reason.map(|reason| finish(reason, candidate)).transpose()?);
         Ok(())
     }
 
@@ -221,20 +230,46 @@ fn parts(text: Node<'_>) -> Node<'_> {
     Node::List(vec![Node::object([("text", text)])])
 }
 
+/// The reason of a model that called what it was not offered.
+const UNEXPECTED_CALL: &str = "UNEXPECTED_TOOL_CALL";
+
+/// Whether a reason is none: proxies fill in every member.
+fn is_silent(reason: &str) -> bool {
+    reason.is_empty() || reason.ends_with("_UNSPECIFIED")
+}
+
+/// The name of a call that nobody offered, as far as the service says it: its message ends in the call as code.
+fn called(candidate: &Value) -> String {
+    let message = text_of(candidate, "/finishMessage").unwrap_or_default();
+    let (_, call) = message.rsplit_once(": ").unwrap_or(("", message));
+    let code = call.split_once('(').map_or(call, |(function, _)| function).trim();
+    let is_of_a_name = |letter: &char| letter.is_alphanumeric() || "._-".contains(*letter);
+    let name: String = code.chars().take_while(is_of_a_name).take(64).collect();
+    if name.is_empty() { UNEXPECTED_CALL.to_lowercase() } else { name }
+}
+
+/// Why the model stopped. A guard that stops an answer is a refusal, by whatever name.
 fn finish(reason: &str, candidate: &Value) -> Result<Finish, Complaint> {
+    let why = text_of(candidate, "/finishMessage").filter(|why| !why.is_empty());
     match reason {
         "STOP" => Ok(Finish::Complete),
         "MAX_TOKENS" => Ok(Finish::CutOff),
-        "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
-        | "IMAGE_SAFETY" => {
-            let why = text_of(candidate, "/finishMessage");
-            let why = why.map_or_else(|| format!("the answer was stopped: {reason}"), str::to_owned);
-            Ok(Finish::Refused(why))
+        "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "SPII" | "MODEL_ARMOR" => Ok(refused(reason, why)),
+        _ if ["SAFETY", "PROHIBITED", "RECITATION", "BLOCK"].iter().any(|word| reason.contains(word)) => {
+            Ok(refused(reason, why))
         }
-        // `OTHER` and whatever may be added: the model did not end by itself, and its text cannot be trusted to be whole.
+        // `OTHER`, `MALFORMED_FUNCTION_CALL` and whatever may be added: the model did not end by itself, and its text cannot
+        // be trusted to be whole.
         _ => {
-            let text = format!("the model stopped: {reason}");
-            Err(Complaint { words: text.to_lowercase(), text, status: Some(503), wait: None })
+            let text = why.map_or_else(
+                || format!("the model stopped: {reason}"),
+                |why| format!("the model stopped: {reason}: {why}"),
+            );
+            Err(Complaint { words: text.to_lowercase(), text, is_stop: true, ..Complaint::default() })
         }
     }
+}
+
+fn refused(reason: &str, why: Option<&str>) -> Finish {
+    Finish::Refused(why.map_or_else(|| format!("the answer was stopped: {reason}"), str::to_owned))
 }

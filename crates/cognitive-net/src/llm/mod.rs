@@ -96,6 +96,7 @@ pub(crate) trait Wire: Send + Sync {
 
 /// What is known of an answer besides its text.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Reading {
     /// The model as the service names it.
     pub(crate) model: Option<String>,
@@ -111,6 +112,10 @@ pub(crate) struct Reading {
     pub(crate) media: Vec<Reported>,
     /// The service said that nothing more will come.
     pub(crate) closed: bool,
+    /// Whether the body is one document, whose end is the end of the answer.
+    pub(crate) is_document: bool,
+    /// What a service has said that repeats all of it in every frame.
+    pub(crate) sum: String,
     /// The tools that the model wants called.
     pub(crate) calls: Calls,
     /// Parts of the turn that have to be sent back with it, in the service's words. Kept only if tools are offered.
@@ -139,6 +144,11 @@ impl Reading {
         if !name.is_empty() && self.model.as_deref() != Some(name) {
             self.model = Some(name.to_owned());
         }
+    }
+
+    /// Notes why the model stopped. A document without a reason is over all the same: there can be no more of it.
+    pub(crate) fn stopped(&mut self, reason: Option<Finish>) {
+        self.finish = reason.or_else(|| self.finish.take()).or(self.is_document.then_some(Finish::Complete));
     }
 
     /// Takes note that the model asks for a tool: it is at work, although it says nothing.
@@ -213,6 +223,13 @@ pub(crate) fn text_of<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
 /// A count, zero if it is missing.
 pub(crate) fn count(value: &Value, name: &str) -> u64 {
     value.get(name).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// The candidate that was asked for. Who is told to give several numbers them; nobody was, so the first one counts.
+pub(crate) fn first_candidate<'a>(frame: &'a Value, list: &str) -> Option<&'a Value> {
+    let candidates = frame.get(list).and_then(Value::as_array).into_iter().flatten();
+    let is_first = |candidate: &&Value| candidate.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
+    candidates.into_iter().find(is_first)
 }
 
 /// The texts at `member` in the list at `list`.

@@ -115,7 +115,9 @@ impl Wire for Ollama {
             let id = text_of(call, "/id").unwrap_or_default();
             reading.calls().whole(id, name, at(call, "/function/arguments"));
         }
-        if frame.get("done").and_then(Value::as_bool) != Some(true) {
+        // A document cannot go on, whatever it says.
+        let is_over = reading.is_document && frame.get("message").is_some_and(Value::is_object);
+        if !is_over && frame.get("done").and_then(Value::as_bool) != Some(true) {
             return Ok(());
         }
         reading.closed = true;

@@ -15,7 +15,9 @@ use crate::llm::borrowed::Node;
 use crate::llm::calls::{functions, offers, rounds};
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Reading, Wire, at, count, messages_with_instructions, names_in, plain, text_of};
+use crate::llm::{
+    Reading, Wire, at, count, first_candidate, messages_with_instructions, names_in, plain, text_of,
+};
 
 /// Where one service differs from the others.
 #[derive(Debug, Clone, Copy)]
@@ -189,22 +191,29 @@ impl Wire for OpenAi {
         // Groq counts in a member of its own while it streams.
         let usage = frame.get("usage").or_else(|| at(frame, "/x_groq/usage"));
         if let Some(usage) = usage.filter(|usage| usage.is_object()) {
+            // Some gateways pass the counts on in the words of the service behind them.
+            let tokens = |name: &str, other: &str| count(usage, name).max(count(usage, other));
             reading.usage = Some(Usage {
-                input_tokens: count(usage, "prompt_tokens"),
-                output_tokens: count(usage, "completion_tokens"),
+                input_tokens: tokens("prompt_tokens", "input_tokens"),
+                output_tokens: tokens("completion_tokens", "output_tokens"),
             });
         }
-        let Some(choice) = at(frame, "/choices/0") else { return Ok(()) };
-        for said in ["/delta", "/message"].iter().filter_map(|place| at(choice, place)) {
-            text(text_of(said, "/content").unwrap_or_default());
+        let Some(choice) = first_candidate(frame, "choices") else { return Ok(()) };
+        // Some services send the sum of all pieces beside each piece, and an empty piece beside a whole answer.
+        let [delta, message] =
+            ["delta", "message"].map(|name| choice.get(name).filter(|said| said.is_object()));
+        let pieces = if reading.is_document { None } else { delta };
+        if let Some(said) = pieces.or(message).or(delta) {
+            let (mut piece, mut refusal) = (String::new(), String::new());
+            read_content(said.get("content"), &mut piece, &mut refusal, &mut reading.thinks);
+            text(if pieces.is_some() { &piece } else { news(&piece, &mut reading.sum) });
+            reading.refusal.push_str(&refusal);
             reading.refusal.push_str(text_of(said, "/refusal").unwrap_or_default());
             read_calls(said, reading);
             media::note_images(said, reading);
         }
-        match text_of(choice, "/finish_reason") {
-            None | Some("") => {}
-            Some(reason) => reading.finish = Some(finish(reason)?),
-        }
+        let reason = text_of(choice, "/finish_reason").filter(|reason| !reason.is_empty());
+        reading.stopped(reason.map(finish).transpose()?);
         Ok(())
     }
 
@@ -249,6 +258,32 @@ fn part(medium: &MediaPart) -> Node<'_> {
     Node::object([("type", kind.into()), (kind, content)])
 }
 
+/// The text of a message: a string, or a list of parts of which some are thoughts.
+fn read_content(content: Option<&Value>, text: &mut String, refusal: &mut String, thinks: &mut bool) {
+    match content {
+        Some(Value::String(said)) => text.push_str(said),
+        Some(Value::Array(parts)) => {
+            for part in parts {
+                read_content(Some(part), text, refusal, thinks);
+            }
+        }
+        Some(part @ Value::Object(_)) => match text_of(part, "/type").unwrap_or("text") {
+            "text" | "output_text" => text.push_str(text_of(part, "/text").unwrap_or_default()),
+            "refusal" => refusal.push_str(text_of(part, "/refusal").unwrap_or_default()),
+            // Thoughts, references and whatever may be added are no answer, but the model is at work.
+            _ => *thinks = true,
+        },
+        _ => {}
+    }
+}
+
+/// What a message says that the one before it did not, where every message is the sum of all before it.
+fn news<'m>(message: &'m str, so_far: &mut String) -> &'m str {
+    let new = message.strip_prefix(so_far.as_str()).unwrap_or(message);
+    so_far.push_str(new);
+    new
+}
+
 /// Reads the calls of a delta or a message, and the thoughts that some services want to see again with them.
 fn read_calls(said: &Value, reading: &mut Reading) {
     if let Some(thoughts) = said.get("reasoning_content").filter(|_| reading.keeps_parts) {
@@ -262,6 +297,11 @@ fn read_calls(said: &Value, reading: &mut Reading) {
         let index = call.get("index").and_then(Value::as_u64).unwrap_or(place as u64);
         let (name, arguments) = (text("/function/name"), text("/function/arguments"));
         reading.calls().piece(index, text("/id"), name, arguments);
+    }
+    // The older form of a call. Some services send it empty with every answer.
+    if let Some(name) = text_of(said, "/function_call/name").filter(|name| !name.is_empty()) {
+        let arguments = text_of(said, "/function_call/arguments").unwrap_or_default();
+        reading.calls().piece(0, "", name, arguments);
     }
 }
 
@@ -295,7 +335,7 @@ fn finish(reason: &str) -> Result<Finish, Complaint> {
         }
         "error" | "insufficient_system_resource" | "network_error" => {
             let text = format!("the model stopped: {reason}");
-            Err(Complaint { words: text.clone(), text, status: Some(503), wait: None })
+            Err(Complaint { words: text.clone(), text, status: Some(503), ..Complaint::default() })
         }
         _ => Ok(Finish::Complete),
     }

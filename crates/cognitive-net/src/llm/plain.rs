@@ -38,8 +38,8 @@ struct Plain<'a> {
 #[serde(deny_unknown_fields)]
 struct Choice<'a> {
     delta: Delta,
-    #[serde(default, rename = "index")]
-    _index: Scalar,
+    #[serde(default)]
+    index: Option<u64>,
     #[serde(default, rename = "logprobs")]
     _logprobs: Scalar,
     #[serde(default)]
@@ -206,6 +206,10 @@ pub(crate) fn piece(frame: &str) -> Option<Piece<'_>> {
     if object == Some("error") {
         return None;
     }
+    // Another candidate than the one that was asked for.
+    if choice.index.is_some_and(|index| index != 0) {
+        return None;
+    }
     if !choice.delta.content {
         return Some(Piece { model, text: "".into(), finish: choice.finish_reason, place: Place::default() });
     }
@@ -345,6 +349,8 @@ mod tests {
             r#"{"choices":[{"delta":{"content":"a"}}],"error":{"message":"m"}}"#,
             r#"{"choices":[{"delta":{"content":"a"}}],"base_resp":{"status_code":1}}"#,
             r#"{"choices":[{"delta":{"content":"a"}}],"object":"error"}"#,
+            r#"{"choices":[{"index":1,"delta":{"content":"a"}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":"a"},"message":{"content":"a"}}]}"#,
             r#"{"choices":[]}"#,
             r#"[{"choices":[{"delta":{"content":"a"}}]}]"#,
             "{",

@@ -7,17 +7,17 @@ use std::time::{Duration, SystemTime};
 use cognitive_contract::lower::{Lowered, Target};
 use cognitive_contract::media::{Category, Form};
 use cognitive_contract::ports::{
-    Attempt, CallSink, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+    Attempt, CallSink, FailureKind, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError, Usage,
 };
 use cognitive_contract::tools::FUNCTION_CALLING;
 use hyper::Method;
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use crate::complaint::Complaint;
-use crate::fault::{Fault, Reporter};
-use crate::frames::{Frames, LONGEST_EVENT, Unreadable};
+use crate::fault::{Fault, MEDIA, Reporter};
+use crate::frames::{Frames, Unreadable};
 use crate::llm::calls::offers;
 use crate::llm::media;
 use crate::llm::segments::Segments;
@@ -38,8 +38,6 @@ const AFTERTHOUGHT: Duration = Duration::from_secs(2);
 const FAREWELL: Duration = Duration::from_millis(100);
 /// The longest answer with images beside its text. Those of today have up to 16 megapixels.
 const LONGEST_BODY_WITH_MEDIA: usize = 64 * 1024 * 1024;
-/// How services say that a model does not understand media.
-const MEDIA: &[&str] = &["image input", "image_url", "input_audio", "vision", "multimodal", "mmproj"];
 /// There are fewer things to give in to than this.
 const CONCESSIONS: usize = 8;
 
@@ -98,6 +96,10 @@ struct Feed<'a> {
     sink: &'a mut dyn CallSink,
     begun: bool,
     status: Option<u16>,
+    /// Tokens, as far as the service has counted them.
+    usage: Option<Usage>,
+    /// The model, if the service has named it.
+    model: Option<String>,
     /// The text so far, kept only where it may have to be sent back.
     said: Option<String>,
 }
@@ -123,11 +125,11 @@ impl Remote {
         let deadline = after(call.timeout);
         let mut terms = self.memory.terms(call);
         let said = offers(call).then(String::new);
-        let mut feed = Feed { sink, begun: false, status: None, said };
+        let mut feed = Feed { sink, begun: false, status: None, usage: None, model: None, said };
         let (mut retries, mut concessions) = (0, 0);
         loop {
             let started = Instant::now();
-            feed.status = None;
+            (feed.status, feed.usage, feed.model) = (None, None, None);
             let outcome = self.one_try(call, &terms, &mut feed, deadline).await;
             report(&mut feed, terms.bind, started, &outcome);
             let fault = match outcome {
@@ -157,7 +159,7 @@ impl Remote {
     /// The terms to try next, if it was the terms that the service did not like.
     fn less(&self, terms: &Terms, fault: &Fault, call: &ModelCall) -> Option<Terms> {
         let about_the_request = match fault.error {
-            ProviderError::Unexpected(_) => true,
+            ProviderError::Rejected(_) => true,
             // Some servers answer 500 to a schema that they cannot turn into a grammar.
             ProviderError::Unavailable(_) => fault
                 .complaint
@@ -197,9 +199,13 @@ impl Remote {
             let told = self.refused_or_failed(answer, terms, reporter);
             return timeout_at(deadline, told).await.unwrap_or_else(|_| Err(too_late()));
         }
-        let mut reading = self.read(answer, first, deadline, feed, reporter).await?;
+        let mut reading = Reading { keeps_parts: feed.said.is_some(), ..Reading::default() };
+        let read = self.read(&mut reading, answer, first, deadline, feed, reporter).await;
+        // What the service counted was paid for, whatever became of it.
+        (feed.usage, feed.model) = (reading.usage, reading.model.clone());
+        read?;
         if !reading.is_finished() {
-            return Err(reporter.interrupted("it ended without its closing mark", Again::Later));
+            return Err(unfinished(&reading, reporter));
         }
         let mut end = self.end(&reading, terms.bind);
         end.media = std::mem::take(&mut reading.media);
@@ -227,10 +233,12 @@ impl Remote {
         let status = answer.status().as_u16();
         let asked = retry_after(answer.headers(), SystemTime::now());
         let fault = reporter.status(status, asked, &answer.beginning().await);
-        let refusal = fault.complaint.as_ref().filter(|complaint| status == 400 && complaint.is_refusal());
-        let Some(complaint) = refusal else { return Err(fault) };
-        let why = reporter.quote(complaint).unwrap_or_else(|| "the prompt was blocked".to_owned());
-        let reading = Reading { finish: Some(Finish::Refused(why)), ..Reading::default() };
+        let about_the_answer = matches!(status, 400 | 403 | 422);
+        let finish = fault.complaint.as_ref().filter(|_| about_the_answer);
+        let Some(finish) = finish.and_then(|complaint| ending(complaint, reporter)) else {
+            return Err(fault);
+        };
+        let reading = Reading { finish: Some(finish), ..Reading::default() };
         Ok(self.end(&reading, terms.bind))
     }
 
@@ -238,43 +246,53 @@ impl Remote {
     /// to begin.
     async fn read(
         &self,
+        reading: &mut Reading,
         mut answer: Answer<'_>,
         first: Instant,
         deadline: Instant,
         feed: &mut Feed<'_>,
         reporter: Reporter<'_>,
-    ) -> Result<Reading, Fault> {
+    ) -> Result<(), Fault> {
         let unreadable = |why| unreadable(why, reporter);
         let draws = reporter.call.is_some_and(|call| call.wants_media);
         let longest = if draws { LONGEST_BODY_WITH_MEDIA } else { LONGEST_BODY };
-        let longest_event = if draws { longest } else { LONGEST_EVENT };
-        let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let mut frames = Frames::new(kind, self.wire.shape(), longest_event).map_err(unreadable)?;
-        let mut reading = Reading { keeps_parts: feed.said.is_some(), ..Reading::default() };
+        let mut frames = self.frames(answer.headers(), longest).map_err(unreadable)?;
         loop {
             let begun = feed.begun || reading.thinks || reading.is_finished();
-            let until = if begun { deadline.min(Instant::now() + patience(&reading)) } else { first };
+            let until = if begun { deadline.min(Instant::now() + patience(reading)) } else { first };
             let piece = match timeout_at(until, answer.next(longest)).await {
                 Ok(Ok(piece)) => piece,
                 // What was announced as complete stays complete, however the connection ends.
-                Ok(Err(_)) | Err(_) if reading.is_finished() => return Ok(reading),
+                Ok(Err(_)) | Err(_) if reading.is_finished() => return Ok(()),
                 Ok(Err(trouble)) => return Err(reporter.transport(&trouble)),
                 Err(_) => return Err(too_late()),
             };
             if reading.closed {
-                return Ok(reading);
+                return Ok(());
             }
             let mut rest = piece.as_deref().unwrap_or_default();
             while let Some(frame) = frames.next(&mut rest).map_err(unreadable)? {
-                self.frame(&frame, &mut reading, feed, reporter)?;
+                self.frame(&frame, reading, feed, reporter)?;
             }
             if piece.is_none() {
+                reading.is_document = frames.is_document();
                 if let Some(frame) = frames.last() {
-                    self.frame(&frame, &mut reading, feed, reporter)?;
+                    self.frame(&frame, reading, feed, reporter)?;
                 }
-                return Ok(reading);
+                return Ok(());
             }
         }
+    }
+
+    /// A decoder for the body of an answer. An event may be as long as the whole.
+    fn frames(&self, headers: &HeaderMap, longest: usize) -> Result<Frames, Unreadable> {
+        let header =
+            |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let packing = header(CONTENT_ENCODING);
+        if !packing.is_empty() && !packing.eq_ignore_ascii_case("identity") {
+            return Err(Unreadable::Packed);
+        }
+        Frames::new(header(CONTENT_TYPE), self.wire.shape(), longest)
     }
 
     fn frame(
@@ -290,17 +308,25 @@ impl Remote {
         if reading.closed || self.wire.read_plain(frame, reading, &mut |text| feed.text(text)) {
             return Ok(());
         }
-        let value: Value =
-            serde_json::from_str(frame).map_err(|_| reporter.unreadable("something that is not JSON"))?;
-        // A whole answer may be a list of what would have been frames.
-        let values = if let Value::Array(values) = value { values } else { vec![value] };
+        let value: Value = serde_json::from_str(frame).map_err(|error| not_json(&error, reporter))?;
+        // A whole answer may be a list of what would have been frames; then each says for itself whether it is the last.
+        let values = match value {
+            Value::Array(values) => {
+                reading.is_document = false;
+                values
+            }
+            value => vec![value],
+        };
         for value in values {
             reading.thinks |= is_thought(&value);
-            let complaint = match Complaint::of_frame(&value) {
-                Some(complaint) => Err(complaint),
-                None => self.wire.read(&value, reading, &mut |text| feed.text(text)),
-            };
-            complaint.map_err(|complaint| reporter.frame(complaint))?;
+            let read = self.wire.read(&value, reading, &mut |text| feed.text(text));
+            match Complaint::of_frame(&value).map_or(read, Err) {
+                Ok(()) => {}
+                Err(complaint) => match ending(&complaint, reporter) {
+                    Some(finish) => reading.finish = Some(finish),
+                    None => return Err(reporter.frame(complaint)),
+                },
+            }
         }
         Ok(())
     }
@@ -322,7 +348,32 @@ fn after(time: Duration) -> Instant {
 }
 
 fn too_late() -> Fault {
-    Fault::new(ProviderError::Timeout, Again::Never)
+    Fault::new(ProviderError::Timeout, FailureKind::Timeout, Again::Never)
+}
+
+/// The end of an answer that some services tell as an error: a guard that stopped it, or the limit of tokens.
+fn ending(complaint: &Complaint, reporter: Reporter<'_>) -> Option<Finish> {
+    if complaint.is_refusal() {
+        let why = reporter.quote(complaint).unwrap_or_else(|| "the prompt was blocked".to_owned());
+        return Some(Finish::Refused(why));
+    }
+    complaint.is_cut_off().then_some(Finish::CutOff)
+}
+
+/// An answer that is over, although nobody said so.
+fn unfinished(reading: &Reading, reporter: Reporter<'_>) -> Fault {
+    if reading.is_document {
+        return reporter.unreadable("JSON that is no answer of a model");
+    }
+    reporter.interrupted("it ended without its closing mark", FailureKind::Network, Again::Later)
+}
+
+/// A frame that cannot be read: half of it, or something else.
+fn not_json(error: &serde_json::Error, reporter: Reporter<'_>) -> Fault {
+    if error.is_eof() {
+        return reporter.interrupted("it ended in the midst of its JSON", FailureKind::Network, Again::Later);
+    }
+    reporter.unreadable("something that is not JSON; is the address right?")
 }
 
 fn patience(reading: &Reading) -> Duration {
@@ -339,12 +390,21 @@ fn report(feed: &mut Feed<'_>, bind: Bind, started: Instant, outcome: &Result<Mo
     let text = outcome.as_ref().map_or_else(|fault| fault.error.to_string(), |_| "ok".to_owned());
     let mut attempt = Attempt::new(bind.decode(), text, started.elapsed());
     attempt.status = feed.status;
+    if let Err(fault) = outcome {
+        attempt.failed = fault.failed.as_deref().cloned();
+        (attempt.usage, attempt.model) = (feed.usage, feed.model.take());
+    }
     feed.sink.attempt(attempt);
 }
 
 fn unreadable(why: Unreadable, reporter: Reporter<'_>) -> Fault {
     match why {
-        Unreadable::Page => reporter.unreadable("a web page"),
-        Unreadable::TooLong => reporter.interrupted("one event of it is too large", Again::Never),
+        Unreadable::Page => reporter.unreadable("a web page; is the address right?"),
+        Unreadable::Packed => {
+            reporter.unreadable("a packed body (gzip or the like), which it was not asked for")
+        }
+        Unreadable::TooLong => {
+            reporter.interrupted("one event of it is too large", FailureKind::Malformed, Again::Never)
+        }
     }
 }

@@ -17,7 +17,9 @@ use bytes::Bytes;
 use cognitive_contract::ports::ProviderError;
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, LOCATION, PROXY_AUTHORIZATION, USER_AGENT};
+use hyper::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HOST, LOCATION, PROXY_AUTHORIZATION, USER_AGENT,
+};
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, StatusCode, Uri};
@@ -97,6 +99,8 @@ impl Service {
         let mut headers = headers.clone();
         headers.insert(HOST, host(url).ok_or_else(unusable)?);
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        // What says nothing of packing may be packed.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         // Every request says how long it is. With a place for that, a copy of the headers need not grow.
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));

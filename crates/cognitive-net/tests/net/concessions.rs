@@ -94,7 +94,7 @@ fn a_service_without_json_mode_keeps_its_schemas() {
 fn a_service_that_refuses_everything_is_not_asked_for_ever() {
     let refusal = "openai/error-format";
     let (outcomes, requests) = ask_twice(Kind::OpenAi, &[refusal; 6]);
-    assert!(matches!(outcomes[0].error(), ProviderError::Unexpected(_)));
+    assert!(matches!(outcomes[0].error(), ProviderError::Rejected(_)));
     assert_eq!(outcomes[0].heard.attempts.len(), 3);
     // What never worked is not remembered: the next call begins anew.
     assert_eq!(formats(&requests)[3].as_deref(), Some("json_schema"));

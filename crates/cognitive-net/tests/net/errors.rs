@@ -94,15 +94,15 @@ fn answers_that_break_off() {
 #[test]
 fn a_request_that_cannot_work_is_made_once() {
     let (error, tries) = fails(Kind::Anthropic, &["anthropic/error-limit"]);
-    assert!(matches!(error, ProviderError::Unexpected(_)), "{error:?}");
+    assert!(matches!(error, ProviderError::Rejected(_)), "{error:?}");
     assert_eq!(tries, 1);
 }
 
 #[test]
-fn what_nobody_can_place_is_unexpected() {
+fn what_nobody_can_place_is_a_refusal_of_the_request() {
     let act = Reply::new("418 I'm a teapot", "content-type: application/json", "{}").act();
     let (outcome, _) = run(play(Kind::OpenAi, vec![act]));
-    assert_eq!(outcome.error(), &ProviderError::Unexpected("openai answered 418".to_owned()));
+    assert_eq!(outcome.error(), &ProviderError::Rejected("openai answered 418".to_owned()));
 }
 
 // ERR-015: whatever a service repeats of a key, no text of ours does.

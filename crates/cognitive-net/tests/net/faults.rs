@@ -248,7 +248,7 @@ fn an_endless_body_is_cut() {
     let comments = endless(&format!(": {}\n\n", "x".repeat(60_000)));
     assert_eq!(interrupted(&comments), "openai: it is longer than 16 MiB");
     let event = endless(&format!("data: {}", "x".repeat(60_000)));
-    assert_eq!(interrupted(&event), "openai: one event of it is too large");
+    assert_eq!(interrupted(&event), "openai: it is longer than 16 MiB");
     assert_eq!((comments.heard.attempts.len(), event.heard.attempts.len()), (1, 1));
 }
 

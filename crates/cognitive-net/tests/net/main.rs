@@ -14,6 +14,7 @@ mod download;
 mod errors;
 mod faults;
 mod fetch;
+mod habits;
 mod lifetime;
 mod media;
 mod recorded;

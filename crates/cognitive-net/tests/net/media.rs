@@ -146,7 +146,7 @@ fn pipe_009_a_model_without_eyes_is_asked_once_per_try() {
     };
     let (outcome, requests) =
         blind(Reply::new("400 Bad Request", "", r#"{"error":{"message":"image input is not supported"}}"#));
-    assert!(matches!(outcome.error(), ProviderError::Unexpected(_)), "{:?}", outcome.error());
+    assert!(matches!(outcome.error(), ProviderError::Rejected(_)), "{:?}", outcome.error());
     assert_eq!(requests.len(), 1);
     let (outcome, requests) = blind(recorded("compatible/llama-cpp-blind"));
     assert!(outcome.error().to_string().contains("image input is not supported"), "{:?}", outcome.error());
@@ -162,7 +162,7 @@ fn err_015_no_error_repeats_a_medium() {
         ask_with(usual(Kind::OpenAi), vec![Reply::new("400 Bad Request", "", &body).act()], |call| {
             call.media = vec![MediaPart::new(0, MediaType::Png, Bytes::from(data))];
         });
-    assert_eq!(outcome.error(), &ProviderError::Unexpected("openai answered 400".to_owned()));
+    assert_eq!(outcome.error(), &ProviderError::Rejected("openai answered 400".to_owned()));
 }
 
 fn built(config: ProviderConfig) -> Arc<dyn Provider> {
@@ -247,10 +247,10 @@ fn a_model_that_draws_nothing_is_not_asked_to() {
     assert!(request.get("modalities").is_none());
 }
 
-// An image is larger than any event of text may be; without the wish for one, an answer stays as short as it was.
+// An answer with an image is longer than any text may be; without the wish for one, it stays within the usual limit.
 #[test]
 fn an_image_may_be_large_where_one_is_wanted() {
-    let data = "QUJD".repeat(1_500_000);
+    let data = "QUJD".repeat(5_000_000);
     let frame = format!(
         r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{{}}"}},{{"inlineData":{{"mimeType":"image/png","data":"{data}"}}}}]}},"finishReason":"STOP"}}]}}"#
     );

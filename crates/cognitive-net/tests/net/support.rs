@@ -81,6 +81,12 @@ impl Reply {
         Self { head, body: body.as_bytes().to_vec(), cut: usize::MAX, then: Then::End }
     }
 
+    /// The same with other bytes.
+    pub(crate) fn bytes(mut self, body: &[u8]) -> Self {
+        self.body = body.to_vec();
+        self
+    }
+
     /// Sends the body in pieces of so many bytes.
     pub(crate) fn cut(mut self, bytes: usize) -> Self {
         self.cut = bytes;

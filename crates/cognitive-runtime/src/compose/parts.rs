@@ -73,7 +73,7 @@ impl<'a> State<'a> {
     /// Notes what a child cost and said; the context that it hands on is for the caller to place.
     pub(crate) fn take(&mut self, done: Done) -> (Result<Option<Value>, Failed>, Map<String, Value>) {
         if let Some(usage) = done.usage {
-            self.receipt.usage = Some(self.receipt.usage.unwrap_or_default().plus(usage));
+            self.receipt.spent(usage);
         }
         if let Some(time) = done.model_time {
             self.receipt.took(time);

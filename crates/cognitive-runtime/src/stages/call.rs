@@ -7,15 +7,19 @@ use std::time::Instant;
 use cognitive_contract::lower::{Target, drop_stand_ins};
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::ports::{
-    Attempt, CallSink, DecodeMode, Event, EventSink, ModelCall, ModelEnd, Provider, ProviderError,
+    Attempt, CallSink, DecodeMode, Event, EventSink, FailedTry, FailureKind, Finish, ModelCall, ModelEnd,
+    Provider, ProviderError,
 };
-use cognitive_contract::{ErrorCode, Failure, Module, schema};
+use cognitive_contract::{ErrorCode, Failure, Module, Warning, schema, text};
 use serde_json::{Map, Value, json};
 
 use super::output::Answer;
 use super::prompt::Prompt;
 use crate::host::RunOptions;
 use crate::receipt::Receipt;
+
+/// How much of what a service says is repeated to callers, in characters.
+const LONGEST_QUOTE: usize = 300;
 
 /// Most short replies are not longer; one that is grows.
 pub(crate) const USUAL_REPLY: usize = 1024;
@@ -56,11 +60,19 @@ pub async fn ask(
     receipt: &mut Receipt,
 ) -> Result<Reply, Failure> {
     let mut gathered = Gathered { text: String::with_capacity(USUAL_REPLY), sink, receipt };
+    let before = gathered.receipt.attempts.len();
     let asked = Instant::now();
     let outcome = provider.ask(call, &mut gathered).await;
     let Gathered { text, receipt, .. } = gathered;
     receipt.took(asked.elapsed());
-    let end = outcome.map_err(|error| failure(&error, module, &text))?;
+    let end = match outcome {
+        Ok(end) => end,
+        Err(error) => {
+            receipt.broke_off(provider.name(), &text, before);
+            let tried = receipt.attempts.get(before..).and_then(<[Attempt]>::last);
+            return Err(failure(&error, provider.name(), tried, module, &text));
+        }
+    };
     if let (Some(lowered), DecodeMode::NativeSchema | DecodeMode::Grammar) = (&call.schema, end.decode) {
         receipt.lowered = Some(Arc::clone(lowered));
     }
@@ -95,6 +107,18 @@ pub fn schema_ignored(provider: &dyn Provider, module: &Module, reply: &Reply, a
     written.is_none_or(|value| !schema::accepts(&module.lowered(target).schema, &value))
 }
 
+/// Says that characters of an answer were lost on the way: bytes that are no text, or a character that was cut in two by
+/// somebody before us.
+#[must_use]
+pub fn lost_characters(reply: &str) -> Option<Warning> {
+    let at = reply.find(char::REPLACEMENT_CHARACTER)?;
+    let count = reply.matches(char::REPLACEMENT_CHARACTER).count();
+    let message = format!(
+        "the answer has {count} × U+FFFD, which stands for what could not be read; the first at byte {at}"
+    );
+    Some(Warning::new("ENCODING", message))
+}
+
 /// How freely the model may speak. Exec is deterministic; exploration is not.
 fn temperature(tier: Tier) -> f64 {
     match tier {
@@ -117,18 +141,26 @@ impl CallSink for Gathered<'_> {
     }
 
     fn attempt(&mut self, attempt: Attempt) {
+        if let Some(usage) = attempt.usage {
+            self.receipt.spent(usage);
+        }
         self.receipt.attempts.push(attempt);
     }
 }
 
-/// What a call that did not work is to the caller.
-pub(crate) fn failure(error: &ProviderError, module: &Module, text: &str) -> Failure {
+/// What a call that did not work is to the caller. `tried` is its last try, if there was one.
+pub(crate) fn failure(
+    error: &ProviderError,
+    provider: &str,
+    tried: Option<&Attempt>,
+    module: &Module,
+    text: &str,
+) -> Failure {
     let message = error.to_string();
     let failure = match error {
-        ProviderError::Unavailable(_) => Failure::new(ErrorCode::ProviderUnavailable, message)
-            .suggest("Check that the provider is reachable and configured"),
-        ProviderError::Misconfigured(_) => Failure::new(ErrorCode::ProviderUnavailable, message)
-            .suggest("Check the key and the name of the model; `cogn doctor` shows what is configured"),
+        ProviderError::Unavailable(_) | ProviderError::Misconfigured(_) | ProviderError::Rejected(_) => {
+            Failure::new(ErrorCode::ProviderUnavailable, message)
+        }
         ProviderError::RateLimited { retry_after } => {
             let seconds = retry_after.map_or(30, |wait| wait.as_secs());
             Failure::new(ErrorCode::RateLimited, message)
@@ -138,9 +170,7 @@ pub(crate) fn failure(error: &ProviderError, module: &Module, text: &str) -> Fai
         ProviderError::Timeout => {
             Failure::new(ErrorCode::Timeout, message).suggest("Run it again, or allow more time")
         }
-        ProviderError::Interrupted(_) => {
-            Failure::new(ErrorCode::StreamInterrupted, message).suggest("Run it again")
-        }
+        ProviderError::Interrupted(_) => Failure::new(ErrorCode::StreamInterrupted, message),
         ProviderError::ContextOverflow(_) => Failure::new(ErrorCode::ContextOverflow, message)
             .suggest("Send less input, or choose a model with a larger context window"),
         ProviderError::Unsupported(_) => Failure::new(ErrorCode::ProviderUnavailable, message)
@@ -150,10 +180,77 @@ pub(crate) fn failure(error: &ProviderError, module: &Module, text: &str) -> Fai
                  choose another provider with `--provider`",
                 module.manifest.name
             )),
-        // An unknown failure may quote what it was given; its text is for the log only.
-        _ => Failure::new(ErrorCode::InternalError, "the provider failed in an unexpected way"),
+        // A fault of ours may quote what it was given; its text is for the log only.
+        _ => Failure::new(ErrorCode::InternalError, "the runtime failed while it asked the provider"),
+    };
+    let failed =
+        tried.and_then(|attempt| attempt.failed.clone()).or_else(|| error.kind().map(FailedTry::new));
+    let failure = match failed {
+        Some(failed) => {
+            let failure = match (failure.suggestion(), advice(failed.kind)) {
+                (None, Some(advice)) => failure.suggest(advice),
+                _ => failure,
+            };
+            let (status, passes) = (tried.and_then(|attempt| attempt.status), failed.passes);
+            routed(failure, provider, status, &failed).with_recoverable(passes)
+        }
+        None => failure,
     };
     let partial =
         (!text.is_empty() && module.manifest.failure.partial_allowed).then(|| super::parse::raw(text));
     failure.with_partial(partial)
+}
+
+/// Adds what callers route on: who failed, in which way, with which status, and in which words. (D-16)
+fn routed(failure: Failure, provider: &str, status: Option<u16>, failed: &FailedTry) -> Failure {
+    let mut failure =
+        failure.with_detail("provider", json!(provider)).with_detail("kind", json!(failed.kind.word()));
+    if let Some(status) = failed.status.or(status) {
+        failure = failure.with_detail("status", json!(status));
+    }
+    match &failed.said {
+        Some(said) => failure.with_detail("provider_message", json!(said)),
+        None => failure,
+    }
+}
+
+/// The same for an answer that the model refused to give, or that the limit of tokens cut off: the service worked, but who
+/// routes on failures needs to know of these too.
+pub fn unfinished(failure: Failure, provider: &dyn Provider, reply: &Reply, receipt: &Receipt) -> Failure {
+    let (kind, said) = match &reply.end.finish {
+        Finish::Refused(why) => {
+            (FailureKind::Refused, Some(why.clone()).filter(|why| !why.trim().is_empty()))
+        }
+        Finish::CutOff => (FailureKind::TooLong, None),
+        _ => return failure,
+    };
+    let mut failed = FailedTry::new(kind);
+    failed.said = said.map(|said| text::cut(&said, LONGEST_QUOTE).to_owned());
+    let status = receipt.attempts.last().and_then(|attempt| attempt.status);
+    routed(failure, provider.name(), status, &failed)
+}
+
+/// What helps against a kind of failure whose code does not say it.
+fn advice(kind: FailureKind) -> Option<&'static str> {
+    Some(match kind {
+        FailureKind::Auth => "Check the key; `cogn doctor` shows what is configured",
+        FailureKind::ModelNotFound => {
+            "Check the name of the model (`--model`); `cogn doctor` shows what is configured"
+        }
+        FailureKind::Quota => "Check the plan and the balance of the account with the provider",
+        FailureKind::BadRequest => {
+            "The same request will be refused again; `error.details.provider_message` says why, if the service did"
+        }
+        FailureKind::Malformed => {
+            "Check the address of the provider and what stands between it and this machine"
+        }
+        FailureKind::Unsuitable => {
+            "Choose another model with `--model`, or another provider with `--provider`"
+        }
+        FailureKind::Network => "Check that the provider is reachable, and run it again",
+        FailureKind::Outage => "Wait until the provider is back, and run it again",
+        FailureKind::RateLimit | FailureKind::Refused | FailureKind::TooLong | FailureKind::Timeout => {
+            return None;
+        }
+    })
 }

@@ -3,7 +3,7 @@
 
 use cognitive_contract::manifest::Manifest;
 use cognitive_contract::media::Category;
-use cognitive_contract::ports::Provider;
+use cognitive_contract::ports::{FailureKind, Provider};
 use cognitive_contract::{ErrorCode, Failure, Module, Warning};
 use serde_json::json;
 
@@ -18,6 +18,9 @@ pub fn check(module: &Module, provider: &dyn Provider) -> Result<Vec<Warning>, F
             format!("provider `{}` cannot answer in JSON, which the module requires", provider.name());
         return Err(Failure::new(ErrorCode::ProviderUnavailable, message)
             .with_detail("missing", json!(["structured_output"]))
+            .with_detail("provider", json!(provider.name()))
+            .with_detail("kind", json!(FailureKind::Unsuitable.word()))
+            .with_recoverable(false)
             .suggest("Choose another provider with `--provider`"));
     }
     if let Some(failure) = unsuitable(manifest, provider) {

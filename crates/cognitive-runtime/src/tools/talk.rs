@@ -125,7 +125,8 @@ impl<'a> Talk<'a> {
             call.rounds.push(ToolRound { turn, calls });
             call.timeout = remaining(deadline, options.timeout);
             if call.timeout.is_zero() {
-                return Err(call::failure(&ProviderError::Timeout, self.module, ""));
+                let provider = self.host.provider.name();
+                return Err(call::failure(&ProviderError::Timeout, provider, None, self.module, ""));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use cognitive_contract::media::MediaLimits;
-use cognitive_contract::ports::{NullSink, ProviderError};
+use cognitive_contract::ports::{NullSink, ProviderError, Usage};
 use cognitive_contract::stream::{assemble, check_log};
 use cognitive_contract::{Failure, Module};
 use cognitive_library::{Folder, Library, LoadError, load};
@@ -90,8 +90,13 @@ pub(super) fn wait<T>(future: impl Future<Output = T>) -> Result<T, Stop> {
     Ok(runtime.block_on(future))
 }
 
-/// `{text}`, `{json}`, `{pieces, then_error?}` or `{error}`.
+/// `{text}`, `{json}`, `{pieces, then_error?}` or `{error}`, and `usage` beside any of them.
 fn model(model: Given<'_>) -> Result<Replay, Stop> {
+    let counted = model.get("usage").map(Usage::from_value);
+    Ok(reply(model)?.with_usage(counted))
+}
+
+fn reply(model: Given<'_>) -> Result<Replay, Stop> {
     if model.get("error").is_some() {
         return Ok(Replay::pieces(Vec::new(), Some(provider_error(model.below("error")?)?)));
     }
@@ -118,6 +123,9 @@ fn provider_error(error: Given<'_>) -> Result<ProviderError, Stop> {
         "rate_limited" => Ok(ProviderError::RateLimited { retry_after: None }),
         "timeout" => Ok(ProviderError::Timeout),
         "disconnected" => Ok(ProviderError::Interrupted(message)),
+        "rejected" => Ok(ProviderError::Rejected(message)),
+        "unauthorized" => Ok(ProviderError::Misconfigured(message)),
+        "too_long" => Ok(ProviderError::ContextOverflow(message)),
         "exception" => Ok(ProviderError::Unexpected(message)),
         other => Err(broken(format!("unknown kind of provider error: `{other}`"))),
     }

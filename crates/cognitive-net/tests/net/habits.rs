@@ -1,0 +1,363 @@
+//! Habits of services that no documentation mentions, and what a proxy, a gateway or the next version of an API may send:
+//! read right, or told for what it is, and never paid for again and again.
+
+use cognitive_contract::ports::{FailureKind, Finish, ProviderError, Usage};
+use cognitive_net::Kind;
+use serde_json::json;
+
+use crate::support::{Act, Outcome, Reply, TEXT, play, recorded, run};
+
+/// Plays a recording as often as it is asked for.
+fn hear(kind: Kind, name: &str) -> Outcome {
+    let (outcome, server) = run(play(kind, vec![recorded(name).act(); 3]));
+    assert_eq!(server.seen().len(), 1, "{name}: every further call would be paid for");
+    outcome
+}
+
+/// The same for an answer of our own.
+fn hear_body(kind: Kind, content_type: &str, body: &str) -> Outcome {
+    let reply = Reply::new("200 OK", &format!("content-type: {content_type}"), body);
+    run(play(kind, vec![reply.act(); 3])).0
+}
+
+fn usage(input_tokens: u64, output_tokens: u64) -> Usage {
+    Usage { input_tokens, output_tokens }
+}
+
+/// What the last try is known to have been.
+fn last_kind(outcome: &Outcome) -> Option<FailureKind> {
+    outcome.heard.attempts.last().unwrap().failed.as_ref().map(|failed| failed.kind)
+}
+
+const EVENTS: &str = "text/event-stream";
+const JSON: &str = "application/json";
+
+#[test]
+fn b1_perplexity_sends_the_sum_beside_each_piece() {
+    let outcome = hear(Kind::Compatible, "services/perplexity-stream");
+    let envelope: serde_json::Value = serde_json::from_str(&outcome.heard.text).unwrap();
+    assert_eq!(envelope["data"]["sentiment"], "neutral");
+    assert_eq!((&outcome.ok().finish, outcome.ok().model.as_str()), (&Finish::Complete, "sonar"));
+    let whole = json!({ "choices": [{ "index": 0, "finish_reason": "stop", "message": { "content": TEXT },
+        "delta": { "role": "assistant", "content": "" } }] });
+    let outcome = hear_body(Kind::Compatible, JSON, &whole.to_string());
+    assert_eq!((outcome.heard.text.as_str(), &outcome.ok().finish), (TEXT, &Finish::Complete));
+}
+
+#[test]
+fn b2_mistral_sends_thoughts_and_text_as_a_list() {
+    let outcome = hear(Kind::Mistral, "services/mistral-thinking-list");
+    assert_eq!((outcome.heard.text.as_str(), outcome.ok().usage), ("4", Some(usage(28, 35))));
+    let pieces = [
+        json!([{ "type": "thinking", "thinking": [{ "type": "text", "text": "Hm." }] }]),
+        json!([{ "type": "text", "text": "{\"a\"" }, { "type": "reference", "reference_ids": [1] }]),
+        json!({ "type": "text", "text": ": 1" }),
+        json!("}"),
+    ];
+    let frame =
+        |content| format!("data: {}\n\n", json!({ "choices": [{ "delta": { "content": content } }] }));
+    let body = pieces.map(frame).concat() + "data: [DONE]\n\n";
+    assert_eq!(hear_body(Kind::Mistral, EVENTS, &body).heard.text, "{\"a\": 1}");
+}
+
+#[test]
+fn b3_a_guard_of_gemini_refuses_and_is_not_asked_again() {
+    let outcome = hear(Kind::Gemini, "services/gemini-model-armor");
+    let why =
+        "The response violated Responsible AI Safety settings (Hate Speech, Harassment, Dangerous) filters.";
+    assert_eq!(outcome.ok().finish, Finish::Refused(why.to_owned()));
+    assert_eq!((outcome.ok().usage, outcome.ok().model.as_str()), (Some(usage(19, 33)), "gemini-2.5-flash"));
+}
+
+#[test]
+fn b3_calls_that_gemini_did_not_expect_are_calls_that_nobody_offered() {
+    let outcome = hear(Kind::Gemini, "gemini/unexpected-call");
+    let names: Vec<&str> = outcome.ok().tool_calls.iter().map(|call| call.name.as_str()).collect();
+    assert_eq!((names, outcome.ok().usage), (vec!["default_api.find"], Some(usage(211, 17))));
+
+    let outcome = hear(Kind::Gemini, "gemini/malformed-call");
+    let why =
+        "gemini reported: the model stopped: MALFORMED_FUNCTION_CALL: Malformed function call: print(find(";
+    assert_eq!(outcome.error(), &ProviderError::Interrupted(why.to_owned()));
+    let attempt = outcome.heard.attempts.first().unwrap();
+    assert_eq!((last_kind(&outcome), attempt.usage), (Some(FailureKind::Malformed), Some(usage(211, 17))));
+    assert!(attempt.failed.as_ref().unwrap().passes, "the next answer may be a better one");
+}
+
+#[test]
+fn b4_a_document_without_a_reason_to_finish_is_over() {
+    let outcome = hear(Kind::Compatible, "services/snowflake-empty-finish");
+    let text = r#"{"city": "Mexico City", "country": "Mexico"}"#;
+    assert_eq!((outcome.heard.text.as_str(), &outcome.ok().finish), (text, &Finish::Complete));
+    assert_eq!((outcome.ok().usage, outcome.ok().tool_calls.len()), (Some(usage(89, 14)), 0));
+}
+
+#[test]
+fn b5_tools_that_anthropic_calls_itself_are_no_calls_of_ours() {
+    let outcome = hear(Kind::Anthropic, "services/anthropic-server-tool-stream");
+    assert_eq!(outcome.heard.text, "A clear daytime sky is blue.");
+    assert_eq!((outcome.ok().tool_calls.len(), outcome.ok().usage), (0, Some(usage(12_229, 86))));
+}
+
+#[test]
+fn b8_only_the_first_candidate_counts() {
+    let openai = |index: u64, text: &str, finish: Option<&str>| {
+        let choice = json!({ "index": index, "delta": { "content": text }, "finish_reason": finish });
+        format!("data: {}\n\n", json!({ "choices": [choice] }))
+    };
+    let body = openai(0, "{\"a\"", None) + &openai(1, "no", None) + &openai(1, "", Some("length"));
+    let body = body + &openai(0, ": 1}", Some("stop")) + "data: [DONE]\n\n";
+    let outcome = hear_body(Kind::OpenAi, EVENTS, &body);
+    assert_eq!((outcome.heard.text.as_str(), &outcome.ok().finish), ("{\"a\": 1}", &Finish::Complete));
+    let candidate = |index: u64, text: &str| json!({ "index": index, "content": { "parts": [{ "text": text }] }, "finishReason": "STOP" });
+    let body = json!({ "candidates": [candidate(1, "no"), candidate(0, "yes")] }).to_string();
+    assert_eq!(hear_body(Kind::Gemini, JSON, &body).heard.text, "yes");
+}
+
+// D-16: the reason is known, in the words of the service.
+#[test]
+fn c1_a_model_that_deepseek_does_not_know() {
+    let outcome = hear(Kind::DeepSeek, "services/deepseek-400-model");
+    assert!(matches!(outcome.error(), ProviderError::Misconfigured(_)), "{:?}", outcome.error());
+    let failed = outcome.heard.attempts[0].failed.clone().unwrap();
+    assert_eq!((failed.kind, failed.passes), (FailureKind::ModelNotFound, false));
+    let said = failed.said.unwrap();
+    assert!(said.starts_with("The supported API model names are") && said.contains("deepseek-v9"), "{said}");
+}
+
+#[test]
+fn c1_a_limit_of_tokens_that_is_told_as_an_error_is_a_limit_of_tokens() {
+    let outcome = hear(Kind::OpenRouter, "services/openrouter-token-limit");
+    assert_eq!((&outcome.ok().finish, outcome.ok().usage), (&Finish::CutOff, Some(usage(43, 10))));
+    let body = json!({ "error": { "message": "max completion tokens reached before generating a valid document",
+        "type": "invalid_request_error", "code": "json_validate_failed" } });
+    let reply = Reply::new("400 Bad Request", "content-type: application/json", &body.to_string());
+    let (outcome, _) = run(play(Kind::Groq, vec![reply.act()]));
+    assert_eq!(outcome.ok().finish, Finish::CutOff);
+}
+
+#[test]
+fn c3_what_the_service_counted_before_it_broke_off_is_known() {
+    for (kind, name, counted) in [
+        (Kind::Gemini, "gemini/truncated", 211),
+        (Kind::Gemini, "gemini/other", 211),
+        (Kind::Anthropic, "anthropic/truncated", 211),
+    ] {
+        let outcome = hear(kind, name);
+        outcome.error();
+        let attempt = &outcome.heard.attempts[0];
+        assert_eq!(attempt.usage.map(|usage| usage.input_tokens), Some(counted), "{name}");
+        assert!(attempt.model.is_some(), "{name}");
+    }
+}
+
+#[test]
+fn e_one_event_may_be_as_long_as_an_answer() {
+    let long = "x".repeat(5 << 20);
+    let choice = json!({ "index": 0, "delta": { "content": long }, "finish_reason": "stop" });
+    let body = format!("data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [choice] }));
+    assert_eq!(hear_body(Kind::OpenAi, EVENTS, &body).heard.text.len(), 5 << 20);
+}
+
+#[test]
+fn e_what_was_not_asked_for_is_told_after_one_call() {
+    let packed: &[u8] = &[0x1F, 0x8B, 8, 0, 0, 0, 0, 0];
+    let reply = |headers: &str| Reply::new("200 OK", headers, "").bytes(packed);
+    for (reply, why) in [
+        (reply("content-type: text/event-stream\ncontent-encoding: gzip"), "a packed body"),
+        (reply("content-type: application/json\ncontent-encoding: br"), "a packed body"),
+        (reply("content-type: text/event-stream"), "a packed body"),
+        (reply("content-type: application/json").bytes(b"<html>"), "a web page"),
+        (reply("content-type: text/event-stream").bytes(b"<html>"), "a web page"),
+        (reply("content-type: application/json").bytes(b"{\"choices\":[]}"), "JSON that is no answer"),
+        (reply("content-type: application/json").bytes(b"{\"pong\":true}"), "JSON that is no answer"),
+    ] {
+        let (outcome, server) = run(play(Kind::OpenAi, vec![Act::Reply(reply.clone()); 3]));
+        let error = outcome.error().to_string();
+        assert!(error.starts_with(&format!("provider unavailable: openai answered with {why}")), "{error}");
+        assert_eq!((server.seen().len(), last_kind(&outcome)), (1, Some(FailureKind::Malformed)), "{why}");
+        assert!(server.seen()[0].headers.contains("accept-encoding: identity"));
+    }
+}
+
+/// Frames as events.
+fn done(frames: &[&str]) -> String {
+    let event = |frame: &&str| format!("data: {}\n\n", frame.replace('\n', " "));
+    frames.iter().map(event).chain(["data: [DONE]\n\n".to_owned()]).collect::<Vec<_>>().concat()
+}
+
+/// Whose answer, what it is called, what it is, and how it has to end. All of them say the same.
+type Odd = (Kind, &'static str, String, Finish);
+
+/// The frame of an answer is not what the documentation shows.
+fn odd_frames() -> Vec<Odd> {
+    vec![
+        // Documents that are called streams, and streams that are called documents.
+        (
+            Kind::OpenAi,
+            EVENTS,
+            r#"{"choices":[{"message":{"content":"{\"a\":1}"},"finish_reason":"stop"}]}"#.to_owned(),
+            Finish::Complete,
+        ),
+        (
+            Kind::OpenAi,
+            JSON,
+            done(&[r#"{"choices":[{"delta":{"content":"{\"a\":1}"},"finish_reason":"stop"}]}"#]),
+            Finish::Complete,
+        ),
+        (
+            Kind::Ollama,
+            EVENTS,
+            r#"{"model":"m","message":{"content":"{\"a\":1}"}}"#.to_owned(),
+            Finish::Complete,
+        ),
+        // Members that are there and say nothing.
+        (
+            Kind::OpenAi,
+            JSON,
+            r#"{"error":null,"choices":[{"index":null,"message":{"content":"{\"a\":1}","refusal":null,"tool_calls":null,
+                "function_call":{"name":"","arguments":""}},"finish_reason":null}],"usage":null}"#
+                .to_owned(),
+            Finish::Complete,
+        ),
+        (
+            Kind::OpenAi,
+            EVENTS,
+            done(&[
+                r#"{"error":{},"choices":[{"delta":{"content":"{\"a\":1}"},"finish_reason":""}]}"#,
+                r#"{"error":{"code":0,"message":""},"choices":[],"usage":{"input_tokens":3,"output_tokens":2}}"#,
+            ]),
+            Finish::Complete,
+        ),
+        (
+            Kind::Gemini,
+            EVENTS,
+            done(&[
+                r#"{"candidates":[{"content":{"parts":[{"text":"{\"a\""}]},"finishReason":"FINISH_REASON_UNSPECIFIED"}],
+                    "promptFeedback":{"blockReason":"BLOCK_REASON_UNSPECIFIED"},"usageMetadata":null}"#,
+                r#"{"candidates":[{"content":{"parts":[{"text":":1}"}]},"finishReason":"STOP"}]}"#,
+            ]),
+            Finish::Complete,
+        ),
+        (
+            Kind::Anthropic,
+            JSON,
+            r#"{"type":"message","content":[{"type":"text","text":"{\"a\":1}","citations":null}],"stop_reason":null}"#
+                .to_owned(),
+            Finish::Complete,
+        ),
+        // Reasons that nobody knows yet: the contract tells whether the answer is whole.
+        (
+            Kind::OpenAi,
+            EVENTS,
+            done(&[r#"{"choices":[{"delta":{"content":"{\"a\":1}"},"finish_reason":"done_for_today"}]}"#]),
+            Finish::Complete,
+        ),
+        (
+            Kind::Gemini,
+            JSON,
+            r#"{"candidates":[{"content":{"parts":[{"text":"{\"a\":1}"}]},"finishReason":"FUTURE_SAFETY","finishMessage":"no"}]}"#
+                .to_owned(),
+            Finish::Refused("no".to_owned()),
+        ),
+    ]
+}
+
+/// The content of an answer is not.
+fn odd_contents() -> Vec<Odd> {
+    vec![
+        // The sum of all pieces, and nothing else.
+        (
+            Kind::Compatible,
+            EVENTS,
+            done(&[
+                r#"{"choices":[{"message":{"content":"{\"a\""},"finish_reason":null}]}"#,
+                r#"{"choices":[{"message":{"content":"{\"a\":1}"},"finish_reason":"stop"}]}"#,
+            ]),
+            Finish::Complete,
+        ),
+        // Blocks that are none of the model's words, before and after those that are.
+        (
+            Kind::Anthropic,
+            JSON,
+            r#"{"type":"message","content":[{"type":"thinking","thinking":"hm"},{"type":"mcp_tool_use","id":"m","name":"n","input":{"x":1}},
+                {"type":"mcp_tool_result","text":"no","content":[{"type":"text","text":"no"}]},{"type":"text","text":"{\"a\":1}"},
+                {"type":"later_block","text":"no"}],"stop_reason":"end_turn"}"#
+                .to_owned(),
+            Finish::Complete,
+        ),
+        // Refusals in parts, and as an error within an answer.
+        (
+            Kind::OpenAi,
+            JSON,
+            r#"{"choices":[{"message":{"content":[{"type":"output_text","text":"{\"a\":1}"},{"type":"refusal","refusal":"I will not."}]},
+                "finish_reason":"stop"}]}"#
+                .to_owned(),
+            Finish::Refused("I will not.".to_owned()),
+        ),
+        (
+            Kind::OpenAi,
+            EVENTS,
+            done(&[
+                r#"{"choices":[{"delta":{"content":"{\"a\":1}"}}]}"#,
+                r#"{"error":{"code":"content_filter","message":"Stopped by the filter."}}"#,
+            ]),
+            Finish::Refused("Stopped by the filter.".to_owned()),
+        ),
+    ]
+}
+
+#[test]
+fn what_proxies_gateways_and_later_versions_send() {
+    for (kind, content_type, body, finish) in odd_frames().into_iter().chain(odd_contents()) {
+        let outcome = hear_body(kind, content_type, &body);
+        assert_eq!(
+            (outcome.heard.text.as_str(), &outcome.ok().finish),
+            ("{\"a\":1}", &finish),
+            "{kind} {body}"
+        );
+        assert_eq!(outcome.ok().tool_calls.len(), 0, "{kind} {body}");
+    }
+}
+
+/// Errors that come with a good status, in many shapes.
+#[test]
+fn d_16_errors_within_an_answer_have_a_kind() {
+    for (kind, body, expected, tries) in [
+        (Kind::OpenAi, r#"{"error":{"message":"slow down","code":429}}"#, FailureKind::RateLimit, 3),
+        (Kind::OpenAi, r#"{"error":{"message":"Invalid API key","code":401}}"#, FailureKind::Auth, 1),
+        (Kind::OpenAi, r#"{"error":"boom"}"#, FailureKind::Outage, 3),
+        (
+            Kind::OpenAi,
+            r#"{"object":"error","message":"no such model: unknown model","code":404}"#,
+            FailureKind::ModelNotFound,
+            1,
+        ),
+        (
+            Kind::MiniMax,
+            r#"{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}"#,
+            FailureKind::Quota,
+            1,
+        ),
+        (
+            Kind::Gemini,
+            r#"[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]"#,
+            FailureKind::BadRequest,
+            1,
+        ),
+        (
+            Kind::Anthropic,
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            FailureKind::Outage,
+            3,
+        ),
+        (Kind::Ollama, r#"{"error":"model requires more system memory"}"#, FailureKind::Outage, 3),
+    ] {
+        let outcome = hear_body(kind, JSON, body);
+        outcome.error();
+        assert_eq!((last_kind(&outcome), outcome.heard.attempts.len()), (Some(expected), tries), "{body}");
+        let failed = outcome.heard.attempts[0].failed.clone().unwrap();
+        assert_eq!(failed.passes, tries > 1, "{body}");
+        assert!(failed.said.is_some(), "{body}");
+    }
+}
