@@ -39,6 +39,11 @@ impl Complaint {
             .unwrap_or_default()
     }
 
+    /// The service stopped its model, and this is what it says of it.
+    pub(crate) fn stop(text: String) -> Self {
+        Self { words: text.to_lowercase(), text, is_stop: true, ..Self::default() }
+    }
+
     fn of_line(body: &[u8]) -> Self {
         let mut found = Self::default();
         let line = std::str::from_utf8(body).unwrap_or_default().trim();
@@ -113,7 +118,10 @@ impl Complaint {
     fn gather_codes(&mut self, value: &Value) {
         for name in ["type", "code", "status", "param", "status_code", "reason"] {
             match value.get(name) {
-                Some(Value::String(word)) => self.note(word),
+                Some(Value::String(word)) => {
+                    self.status = self.status.or(word.parse().ok().and_then(status_of_code));
+                    self.note(word);
+                }
                 Some(Value::Number(number)) => {
                     self.status = self.status.or(number.as_u64().and_then(status_of_code));
                     self.note(&number.to_string());

@@ -94,6 +94,19 @@ async fn stream_012_a_stream_assembles_to_the_sync_answer() {
     assert_eq!(timeless(vec![streamed]), timeless(vec![sync]));
 }
 
+// D-07, ENV-009: one answer has its tokens in `meta`, the last chunk beside it, on every transport.
+#[tokio::test]
+async fn w06_tokens_are_in_meta_of_an_answer_and_beside_that_of_a_last_chunk() {
+    let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
+    let tokens = json!({ "input_tokens": 7, "output_tokens": 5, "total_tokens": 12 });
+    let sync = json_of(ask(&server, "application/json").send().await.unwrap()).await;
+    assert_eq!((sync.get("usage"), &sync["meta"]["usage"]), (None, &tokens), "{sync}");
+    for chunks in [over_events(&server).await, over_lines(&server).await, over_socket(&server).await] {
+        let last = chunks.last().unwrap();
+        assert_eq!((&last["usage"], last["meta"].get("usage")), (&tokens, None), "{last}");
+    }
+}
+
 #[tokio::test]
 async fn stream_019_events_have_names_and_numbered_ids() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;

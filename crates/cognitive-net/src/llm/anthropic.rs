@@ -127,7 +127,7 @@ impl Wire for Anthropic {
             }
             "message_delta" => {
                 count_tokens(frame.get("usage"), reading);
-                stop(frame.get("delta").unwrap_or(&Value::Null), reading);
+                stop(frame.get("delta").unwrap_or(&Value::Null), reading)?;
             }
             "message_stop" => reading.closed = true,
             // The whole answer at once.
@@ -138,7 +138,7 @@ impl Wire for Anthropic {
                     text(text_of_block(block));
                     begin_block(block, place as u64, reading);
                 }
-                stop(frame, reading);
+                stop(frame, reading)?;
             }
             // The API reserves the right to add events.
             _ => {}
@@ -262,13 +262,17 @@ fn count_tokens(usage: Option<&Value>, reading: &mut Reading) {
     });
 }
 
-fn stop(place: &Value, reading: &mut Reading) {
+fn stop(place: &Value, reading: &mut Reading) -> Result<(), Complaint> {
     let reason = text_of(place, "/stop_reason").filter(|reason| !reason.is_empty());
-    reading.stopped(reason.map(|reason| match reason {
-        "max_tokens" | "model_context_window_exceeded" => Finish::CutOff,
+    let finish = |reason| match reason {
+        "max_tokens" | "model_context_window_exceeded" => Ok(Finish::CutOff),
         "refusal" => {
-            Finish::Refused(text_of(place, "/stop_details/explanation").unwrap_or(REFUSED).to_owned())
+            Ok(Finish::Refused(text_of(place, "/stop_details/explanation").unwrap_or(REFUSED).to_owned()))
         }
-        _ => Finish::Complete,
-    }));
+        // The service stopped in the midst of tools of its own and wants to be asked to go on.
+        "pause_turn" => Err(Complaint::stop("the model stopped: pause_turn".to_owned())),
+        _ => Ok(Finish::Complete),
+    };
+    reading.stopped(reason.map(finish).transpose()?);
+    Ok(())
 }

@@ -265,7 +265,7 @@ fn finish(reason: &str, candidate: &Value) -> Result<Finish, Complaint> {
                 || format!("the model stopped: {reason}"),
                 |why| format!("the model stopped: {reason}: {why}"),
             );
-            Err(Complaint { words: text.to_lowercase(), text, is_stop: true, ..Complaint::default() })
+            Err(Complaint::stop(text))
         }
     }
 }

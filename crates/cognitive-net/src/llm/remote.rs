@@ -205,7 +205,8 @@ impl Remote {
         (feed.usage, feed.model) = (reading.usage, reading.model.clone());
         read?;
         if !reading.is_finished() {
-            return Err(unfinished(&reading, reporter));
+            let why = "it ended without its closing mark";
+            return Err(reporter.interrupted(why, FailureKind::Network, Again::Later));
         }
         let mut end = self.end(&reading, terms.bind);
         end.media = std::mem::take(&mut reading.media);
@@ -328,6 +329,9 @@ impl Remote {
                 },
             }
         }
+        if reading.is_document && !reading.is_finished() {
+            return Err(no_answer(frame, reporter));
+        }
         Ok(())
     }
 
@@ -360,12 +364,13 @@ fn ending(complaint: &Complaint, reporter: Reporter<'_>) -> Option<Finish> {
     complaint.is_cut_off().then_some(Finish::CutOff)
 }
 
-/// An answer that is over, although nobody said so.
-fn unfinished(reading: &Reading, reporter: Reporter<'_>) -> Fault {
-    if reading.is_document {
-        return reporter.unreadable("JSON that is no answer of a model");
+/// A document that is none of a model: an error that is not marked as one, or something else.
+fn no_answer(document: &str, reporter: Reporter<'_>) -> Fault {
+    let complaint = Complaint::of_body(document.as_bytes());
+    if complaint.status.is_some() {
+        return reporter.frame(complaint);
     }
-    reporter.interrupted("it ended without its closing mark", FailureKind::Network, Again::Later)
+    reporter.unreadable("JSON that is no answer of a model")
 }
 
 /// A frame that cannot be read: half of it, or something else.

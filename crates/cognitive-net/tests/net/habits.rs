@@ -100,6 +100,15 @@ fn b5_tools_that_anthropic_calls_itself_are_no_calls_of_ours() {
 }
 
 #[test]
+fn b5_a_turn_that_anthropic_paused_is_no_answer() {
+    let body = r#"{"type":"message","model":"m","content":[{"type":"text","text":"{\"a\":1"}],"stop_reason":"pause_turn",
+        "usage":{"input_tokens":3,"output_tokens":2}}"#;
+    let outcome = hear_body(Kind::Anthropic, JSON, body);
+    assert!(matches!(outcome.error(), ProviderError::Interrupted(_)), "{:?}", outcome.error());
+    assert_eq!((outcome.heard.attempts.len(), outcome.heard.attempts[0].usage), (1, Some(usage(3, 2))));
+}
+
+#[test]
 fn b8_only_the_first_candidate_counts() {
     let openai = |index: u64, text: &str, finish: Option<&str>| {
         let choice = json!({ "index": index, "delta": { "content": text }, "finish_reason": finish });
@@ -327,6 +336,8 @@ fn d_16_errors_within_an_answer_have_a_kind() {
         (Kind::OpenAi, r#"{"error":{"message":"slow down","code":429}}"#, FailureKind::RateLimit, 3),
         (Kind::OpenAi, r#"{"error":{"message":"Invalid API key","code":401}}"#, FailureKind::Auth, 1),
         (Kind::OpenAi, r#"{"error":"boom"}"#, FailureKind::Outage, 3),
+        (Kind::OpenAi, r#"{"code":"429","message":"slow down"}"#, FailureKind::RateLimit, 3),
+        (Kind::OpenAi, r#"{"code":401,"msg":"who are you"}"#, FailureKind::Auth, 1),
         (
             Kind::OpenAi,
             r#"{"object":"error","message":"no such model: unknown model","code":404}"#,
