@@ -12,3 +12,4 @@ mod golden;
 mod serving;
 mod support;
 mod typed;
+mod validate;

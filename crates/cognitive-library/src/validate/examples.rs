@@ -1,8 +1,14 @@
-//! Golden tests and examples: they must be there, be JSON, and fit the schemas they are examples of.
+//! Golden tests and examples: they must be there, be JSON, and fit the schemas they are examples of (VAL-002).
+//!
+//! Published modules call their examples `input.json` and `output.json`, with a name before or behind the word where
+//! there are several (`health-product-input.json`), and keep whole answers as `$example` of golden tests. An output is a
+//! payload, or a whole envelope. Other JSON files in `examples/` have to be JSON. Worked examples, `NAME.answer.json`, are
+//! judged when the module is loaded.
+//!
 //! Looks at no more than a thousand of each kind and 16 MiB in total, and says so where that was not all.
 
-use cognitive_contract::schema::{Section, Side};
-use cognitive_contract::{Format, Module};
+use cognitive_contract::schema::Side;
+use cognitive_contract::{Enforcement, ErrorCode, Module, Violation, upgrade};
 use serde_json::Value;
 
 use crate::finding::{At, Finding, Findings, Sources, quoted};
@@ -41,18 +47,19 @@ impl<'a> Examples<'a> {
         let (module, tests) = (self.module, &self.module.manifest.tests);
 
         let expected = tests.iter().map(|test| test.expected.clone());
-        for file in self.files(expected.chain(below("tests", &in_tests, "expected"))) {
-            self.file(&file, |_, _| Vec::new());
+        let found_by_name = |kind: Kind| of_kind("tests", &in_tests, kind);
+        for file in self.files(expected.chain(found_by_name(Kind::Expected))) {
+            self.file(&file, |value| example_in(module, value));
         }
-        // v1 kept its inputs in `examples/`.
-        let inputs = tests.iter().map(|test| test.input.clone()).chain(below("tests", &in_tests, "input"));
-        for file in self.files(inputs.chain(below("examples", &in_examples, "input"))) {
-            self.file(&file, |file, value| misfits(file, value, module.contract.input(), Side::Input));
+        let inputs = tests.iter().map(|test| test.input.clone()).chain(found_by_name(Kind::Input));
+        for file in self.files(inputs.chain(of_kind("examples", &in_examples, Kind::Input))) {
+            self.file(&file, |value| misfits("tests/input", "the input schema", input(module, value)));
         }
-        if module.format <= Format::V1 {
-            for file in self.files(below("examples", &in_examples, "output").into_iter()) {
-                self.file(&file, |file, value| misfits(file, value, module.contract.data(), Side::Output));
-            }
+        for file in self.files(of_kind("examples", &in_examples, Kind::Output).into_iter()) {
+            self.file(&file, |value| misfits("tests/output", "the output schema", output(module, value)));
+        }
+        for file in self.files(of_kind("examples", &in_examples, Kind::Other).into_iter()) {
+            self.file(&file, |_| Vec::new());
         }
     }
 
@@ -108,10 +115,15 @@ impl<'a> Examples<'a> {
     }
 
     /// Reads a file and judges it. Its text is only kept if there is something to show in it.
-    fn file(&mut self, file: &str, judge: impl Fn(&str, &Value) -> Vec<Finding>) {
+    fn file(&mut self, file: &str, judge: impl Fn(&Value) -> Vec<Misfit>) {
         let Some(text) = self.read(file) else { return };
         let found = match json::parse_file(&text) {
-            Ok(value) => judge(file, &value),
+            Ok(value) => {
+                let misfits = judge(&value).into_iter();
+                misfits
+                    .map(|misfit| Finding::error(file, At::Value(misfit.path), misfit.rule, misfit.message))
+                    .collect()
+            }
             Err(error) => {
                 vec![Finding::error(file, At::Offset(error.offset), "tests/syntax", error.message)]
             }
@@ -146,23 +158,92 @@ impl<'a> Examples<'a> {
     }
 }
 
-/// The files of a folder that are of one kind by their name; `examples/` also has a nameless one of each.
-fn below(folder: &str, names: &[String], kind: &str) -> Vec<String> {
-    let (ending, nameless) = (format!(".{kind}.json"), format!("{kind}.json"));
-    let of_kind = |name: &&String| name.ends_with(&ending) || (folder == "examples" && **name == nameless);
-    names.iter().filter(of_kind).map(|name| format!("{folder}/{name}")).collect()
+/// What a file is an example of, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Input,
+    Output,
+    /// What a golden test expects.
+    Expected,
+    /// Loading has judged it.
+    Worked,
+    /// Anything else that is called JSON.
+    Other,
 }
 
-fn misfits(file: &str, value: &Value, section: &Section, side: Side) -> Vec<Finding> {
-    let (name, rule) = match side {
-        Side::Input => ("input", "tests/input"),
-        Side::Output => ("output", "tests/output"),
+/// The files of a folder that are of one kind.
+fn of_kind(folder: &str, names: &[String], kind: Kind) -> Vec<String> {
+    let by_name = if folder == "tests" { kind_of_test } else { kind_of_example };
+    names.iter().filter(|name| by_name(name) == Some(kind)).map(|name| format!("{folder}/{name}")).collect()
+}
+
+/// Golden tests are called `CASE.input.json` and `CASE.expected.json`, and nothing else.
+fn kind_of_test(name: &str) -> Option<Kind> {
+    let kinds = [(".input.json", Kind::Input), (".expected.json", Kind::Expected)];
+    kinds.into_iter().find_map(|(ending, kind)| name.ends_with(ending).then_some(kind))
+}
+
+/// Examples have the word first or last in their names; `None` for what is no JSON file.
+fn kind_of_example(name: &str) -> Option<Kind> {
+    let stem = name.rsplit('/').next().unwrap_or(name).strip_suffix(".json")?;
+    if stem.ends_with(".answer") && !name.contains('/') {
+        return Some(Kind::Worked);
+    }
+    let words: Vec<&str> = stem.split(['.', '-', '_']).collect();
+    let is_at_an_end = |word: &str| words.first() == Some(&word) || words.last() == Some(&word);
+    Some(match (is_at_an_end("input"), is_at_an_end("output")) {
+        (true, false) => Kind::Input,
+        (false, true) => Kind::Output,
+        _ => Kind::Other,
+    })
+}
+
+/// Something in an example that does not fit.
+struct Misfit {
+    path: String,
+    rule: &'static str,
+    message: String,
+}
+
+fn misfits(rule: &'static str, what: &str, violations: Vec<Violation>) -> Vec<Misfit> {
+    let misfit = |violation: Violation| Misfit {
+        path: violation.path,
+        rule,
+        message: format!("does not fit {what}: {}", violation.message),
     };
-    let violations = section.violations(value, side).into_iter();
-    violations
-        .map(|violation| {
-            let message = format!("does not fit the {name} schema: {}", violation.message);
-            Finding::error(file, At::Value(violation.path), rule, message)
-        })
-        .collect()
+    violations.into_iter().map(misfit).collect()
+}
+
+/// What the contract has against an input. Free text fits no schema by design (PROMPT-006).
+fn input(module: &Module, value: &Value) -> Vec<Violation> {
+    let is_text = |(name, value): (&String, &Value)| {
+        matches!(name.as_str(), "query" | "$ARGUMENTS") && value.is_string()
+    };
+    let free = value.as_object().is_some_and(|members| !members.is_empty() && members.iter().all(is_text));
+    if free { Vec::new() } else { module.contract.input().violations(value, Side::Input) }
+}
+
+/// What the contract has against an output: a whole envelope if it says `ok`, else a payload.
+fn output(module: &Module, value: &Value) -> Vec<Violation> {
+    let Some(members) = value.as_object().filter(|members| members.get("ok").is_some_and(Value::is_boolean))
+    else {
+        if !value.is_object() {
+            let message = "a payload is an object";
+            return vec![Violation::new("", ErrorCode::SchemaValidationFailed, "type", message)];
+        }
+        let mut found = module.contract.data().violations(value, Side::Output);
+        found.extend(module.contract.refused_custom_values(value));
+        return found;
+    };
+    let wraps = module.manifest.compat.wraps();
+    let envelope = if wraps { Value::Object(upgrade::wrap(members.clone())) } else { value.clone() };
+    module.accept(envelope, Enforcement::Full).err().map(|(_, found)| found).unwrap_or_default()
+}
+
+/// A whole answer that a golden test shows as an example. Anything but an envelope may be a part of one.
+fn example_in(module: &Module, expected: &Value) -> Vec<Misfit> {
+    let example = expected.get("$example").filter(|example| example.get("ok").is_some_and(Value::is_boolean));
+    let found = example.map(|example| output(module, example)).unwrap_or_default();
+    let found = found.into_iter().map(|violation| violation.below("/$example")).collect();
+    misfits("tests/example", "the output schema", found)
 }

@@ -7,7 +7,7 @@ use cognitive_contract::Format;
 use cognitive_contract::manifest::{SchemaAlias, SchemaStrictness};
 use cognitive_contract::meta::EXPLAIN_LIMIT;
 use cognitive_contract::module::explains_envelope;
-use cognitive_contract::schema::SectionRef;
+use cognitive_contract::schema::{SectionRef, file_of_ref};
 use serde_json::{Map, Value};
 
 use super::Subject;
@@ -15,6 +15,8 @@ use crate::finding::{At, Finding, Findings, Severity, Sources, quoted};
 use crate::json::{Step, pointer_of};
 
 const FILE: &str = "schema.json";
+/// References that lead to references end somewhere, or nobody understands them.
+const MOST_STEPS: usize = 8;
 
 pub(super) fn check(subject: &Subject<'_>, sources: &Sources, found: &mut Findings) {
     repeated_members(sources, found);
@@ -133,12 +135,34 @@ fn rationale(subject: &Subject<'_>, found: &mut Findings) {
 
 fn extensions(subject: &Subject<'_>, found: &mut Findings) {
     let enabled = subject.effective.as_ref().is_some_and(|manifest| manifest.overflow.enabled);
-    if enabled && subject.root.pointer("/$defs/extensions").is_none() {
+    if enabled && subject.root.pointer("/$defs/extensions").is_none() && !describes_insights(subject) {
         let message = "overflow is enabled, but `$defs.extensions` is missing: insights are not described";
         let finding =
             subject.stricter(FILE, At::Value("/$defs/extensions".into()), "schema/extensions", message);
         found.push(finding.hint("Define `insights` there, or set `overflow: {enabled: false}`"));
     }
+}
+
+/// Whether the data section says what `extensions` hold: there, or wherever its `$ref` leads, whatever that is called.
+fn describes_insights(subject: &Subject<'_>) -> bool {
+    let Some(data) = section(subject, &data_names(subject)) else { return false };
+    let pointer = format!("{}/properties/extensions", data.pointer);
+    let target = follow(subject, data.file, pointer);
+    target.is_some_and(|extensions| extensions.pointer("/properties/insights").is_some())
+}
+
+/// The schema at a place, through as many references as an author could follow by hand.
+fn follow<'a>(subject: &'a Subject<'_>, mut file: String, mut pointer: String) -> Option<&'a Value> {
+    for _ in 0..MOST_STEPS {
+        let node = subject.schemas.get(&file)?.pointer(&pointer)?;
+        let Some(reference) = node.get("$ref").and_then(Value::as_str) else { return Some(node) };
+        if let Some(other) = file_of_ref(reference, &file).ok()? {
+            file = other;
+        }
+        let target = reference.split_once('#').map_or("", |(_, target)| target);
+        target.clone_into(&mut pointer);
+    }
+    None
 }
 
 fn optional_members(subject: &Subject<'_>, found: &mut Findings) {

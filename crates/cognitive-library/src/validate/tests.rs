@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 
 mod hostile;
+mod published;
 
 fn good() -> (Value, Value, &'static str) {
     let manifest = json!({
