@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Schema(commands::schema::SchemaArgs),
     /// Run the golden tests of modules
     Test(commands::test::TestArgs),
+    /// Grade a module as the published certification does, by its recorded replies
+    Verify(commands::verify::VerifyArgs),
     /// Measure how often a module is right on labelled cases
     Eval(commands::eval::EvalArgs),
     /// Look into the books: which runs were made, and how

@@ -16,6 +16,7 @@ mod embedded;
 pub mod env_vars;
 pub mod eval;
 pub mod golden;
+mod grade;
 mod media;
 pub mod printer;
 pub mod settings;
@@ -56,6 +57,7 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => commands::explain::explain(args, &printer),
         Command::Schema(args) => commands::schema::schema(args, &printer),
         Command::Test(args) => commands::test::test(args, &wiring::library(), &printer),
+        Command::Verify(args) => commands::verify::verify(args, &wiring::library(), &printer),
         Command::Eval(args) => commands::eval::eval(args, &wiring::library(), &printer),
         Command::Audit(args) => books(|path| commands::audit::audit(args, path, &printer), &printer),
         Command::Context(args) => database(|path| commands::context::context(args, path, &printer), &printer),

@@ -29,6 +29,7 @@ mod stream;
 pub mod test;
 pub mod trace;
 pub mod validate;
+pub mod verify;
 
 use cognitive_contract::Failure;
 

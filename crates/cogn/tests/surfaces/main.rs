@@ -9,7 +9,9 @@
 
 mod blame;
 mod golden;
+mod old;
 mod serving;
 mod support;
 mod typed;
 mod validate;
+mod verify;

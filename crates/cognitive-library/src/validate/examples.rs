@@ -158,6 +158,16 @@ impl<'a> Examples<'a> {
     }
 }
 
+/// Whether a module shows at least one input and one output as examples, in any of the published forms.
+#[must_use]
+pub fn has_examples(folder: &Folder) -> bool {
+    let names = folder.names_in("examples");
+    let has = |kinds: &[Kind]| {
+        names.iter().any(|name| kind_of_example(name).is_some_and(|kind| kinds.contains(&kind)))
+    };
+    has(&[Kind::Input]) && has(&[Kind::Output, Kind::Worked])
+}
+
 /// What a file is an example of, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {

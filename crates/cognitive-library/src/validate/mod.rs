@@ -8,6 +8,7 @@ mod examples;
 mod manifest;
 mod schema;
 
+pub use examples::has_examples;
 pub(crate) use manifest::labels;
 
 use examples::Examples;
