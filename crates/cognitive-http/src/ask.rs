@@ -113,6 +113,7 @@ pub(crate) fn text_of(body: Bytes) -> Result<String, Failure> {
     String::from_utf8(Vec::from(body)).map_err(|_| {
         Failure::new(ErrorCode::ParseError, "the body is not UTF-8")
             .blaming(Blame::Caller)
+            .with_detail("source", Value::from("caller"))
             .suggest("Send JSON in UTF-8")
     })
 }

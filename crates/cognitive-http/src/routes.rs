@@ -10,6 +10,7 @@ use axum::extract::{Extension, FromRequestParts, Path, Query as QueryOf, Request
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{get, post, put};
+use cognitive_contract::code::Blame;
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_runtime::host::RunInput;
@@ -287,7 +288,8 @@ pub(crate) async fn body_of(
             Err(Box::new(answer::failure(failure)))
         }
         Err(_) => {
-            let failure = Failure::new(ErrorCode::Timeout, "the body did not arrive in time");
+            let failure =
+                Failure::new(ErrorCode::Timeout, "the body did not arrive in time").blaming(Blame::Runtime);
             Err(Box::new(answer::failure_as(StatusCode::REQUEST_TIMEOUT, failure)))
         }
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response, StatusCode};
+use cognitive_contract::code::Blame;
 use cognitive_contract::ports::NullSink;
 use cognitive_contract::stream::{Chunk, ChunkWriter};
 use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk, Warning};
@@ -184,7 +185,9 @@ pub(crate) fn permit(shared: &Shared, client: &Client) -> Result<StreamPermit, F
 /// Asked for more than there is at the moment.
 pub(crate) fn too_much(what: &str, wait: Duration) -> Failure {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    // It is this server that has enough, not the provider behind it.
     Failure::new(ErrorCode::RateLimited, what)
+        .blaming(Blame::Runtime)
         .with_detail("retry_after_seconds", json!(seconds))
         .suggest(format!("Wait {seconds} seconds and ask again"))
 }

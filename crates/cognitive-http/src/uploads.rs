@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{Response, StatusCode};
+use cognitive_contract::code::Blame;
 use cognitive_contract::media::{Checksum, MediaType, NewUpload, UploadSink, UploadStore, too_large};
 use cognitive_contract::{ErrorCode, Failure};
 use futures_util::StreamExt;
@@ -112,7 +113,9 @@ async fn try_receive(shared: &Shared, client: &Client, id: &str, body: Body) -> 
     loop {
         // The time is for each piece: a film takes a while, and a client that sends nothing has gone.
         let piece = tokio::time::timeout(shared.config.read_timeout, pieces.next()).await.map_err(|_| {
-            Failure::new(ErrorCode::Timeout, "the upload did not arrive in time").suggest("Send it again")
+            Failure::new(ErrorCode::Timeout, "the upload did not arrive in time")
+                .blaming(Blame::Runtime)
+                .suggest("Send it again")
         })?;
         match piece {
             Some(Ok(piece)) => sink.piece(piece).await?,

@@ -85,7 +85,10 @@ async fn stream_023_one_client_has_only_so_many_streams() {
     let second = ask(&server, "text/event-stream").send().await.unwrap();
     let third = ask(&server, "text/event-stream").send().await.unwrap();
     assert_eq!(third.status(), 429);
-    assert_eq!(json_of(third).await["error"]["code"], "E4002");
+    let third = json_of(third).await;
+    assert_eq!(third["error"]["code"], "E4002");
+    // ERR-008: it is the server that has enough.
+    assert_eq!(third["meta"]["explain"], "Runtime refused or failed: too many streams at once", "{third}");
     script.allow(2 * ANSWER.len());
     assert!(first.text().await.unwrap().contains("event: final"));
     assert!(second.text().await.unwrap().contains("event: final"));
