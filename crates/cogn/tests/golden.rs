@@ -128,12 +128,20 @@ fn the_same_expectations_set_right_are_met() {
     }
 }
 
+// A rule that is misspelled is a rule about a field that is not there: it never passes.
+#[test]
+fn test_003_a_misspelled_rule_fails_its_case() {
+    let expected = json!({ "ok": true, "_validate": { "confidence_least": 0.5 } });
+    let result = with_expectation("code-reviewer", "sql-injection", &expected);
+    assert!(matches!(&result.status, Status::Failed(_)), "{result:?}");
+}
+
 #[test]
 fn an_expectation_that_cannot_fail_breaks_its_case() {
     for expected in [
         json!({}),
         json!({ "$example": { "ok": true } }),
-        json!({ "ok": true, "_validate": { "confidence_least": 0.5 } }),
+        json!({ "ok": true, "_validate": { "requires": ["issues"] } }),
         json!({ "ok": true, "$validate": { "data": { "required": ["issues"], "confidence_min": 0.5 } } }),
     ] {
         let result = with_expectation("code-reviewer", "sql-injection", &expected);

@@ -55,3 +55,38 @@ fn man_003_info_shows_the_defaults_of_a_composition_too() {
         json!({ "mode": "both", "chunk_type": "delta", "buffer_size": 0 })
     );
 }
+
+// CLI-002: the commands of the seed and of the documentation, without those of packages, registry and MCP, which this
+// program does not have.
+#[test]
+fn cli_002_help_lists_the_commands() {
+    let help = Place::new().run(&["--help"]).out;
+    let commands: Vec<&str> = help
+        .lines()
+        .filter(|line| line.starts_with("  "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    for command in ["run", "migrate", "validate", "list", "info", "init", "doctor", "test", "serve", "verify"]
+    {
+        assert!(commands.contains(&command), "{command}: {help}");
+    }
+}
+
+// FMT-013: what is put into the folder of the user is listed and runs by its name, from every project.
+#[test]
+fn fmt_013_a_module_in_the_folder_of_the_user_is_listed_and_runs() {
+    let place = Place::new();
+    let own = manifest("words", "");
+    for (file, text) in [("module.yaml", own.as_str()), ("prompt.md", PROMPT), ("schema.json", SCHEMA)] {
+        place.write(&format!("../home/.cognitive/modules/words/{file}"), text);
+    }
+    let listed = place.run(&["list", "--json"]).json();
+    let words = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|module| module["name"] == "words")
+        .unwrap_or_else(|| panic!("{listed}"));
+    assert_eq!(words["origin"], "user", "{words}");
+    assert_eq!(place.replay("words", &answer().to_string(), &["--set", "text=x"]).code, 0);
+}
