@@ -376,3 +376,42 @@ fn env_010_every_failure_is_a_whole_envelope() {
         assert_eq!(checked.code, 0, "{module}: {}{}", output.all, checked.all);
     }
 }
+
+// SCH-003: Draft-07 finds a schema by its `$id`; nothing is fetched and no file is looked for.
+#[test]
+fn sch_003_a_module_may_refer_to_schemas_by_their_ids() {
+    let home = Run::new(None);
+    let schema = json!({
+        "$id": "https://example.com/order/schema.json",
+        "input": { "type": "object" },
+        "data": { "type": "object", "required": ["rationale"], "properties": {
+            "count": { "$ref": "#num" },
+            "line": { "$ref": "line.json" },
+            "again": { "$ref": "https://example.com/order/line.json#/properties/count" },
+            "urn": { "$ref": "urn:example:short" },
+        } },
+        "$defs": {
+            "number": { "$id": "#num", "type": "integer" },
+            "line": { "$id": "line.json", "type": "object", "properties": { "count": { "$ref": "schema.json#num" } } },
+            "short": { "$id": "urn:example:short", "type": "string", "maxLength": 3 },
+        },
+    });
+    write(home.home.path(), "orders", &json!({ "excludes": ["nothing"] }), &schema, "Answer.");
+    let validated = home.cogn(&["validate", "./orders"]);
+    assert_eq!(validated.code, 0, "{}", validated.all);
+    let fine = json!({ "rationale": "r", "count": 1, "line": { "count": 2 }, "again": 3, "urn": "abc" });
+    let (output, asked) = run(&home, "./orders", &[good(fine.clone())], &[]);
+    assert_eq!((output.code, &output.envelope["data"]), (0, &fine), "{}", output.all);
+    assert!(!asked[0].contains("line.json"), "the service is given no reference that it cannot follow: {}", asked[0]);
+    for (member, wrong) in [
+        ("count", json!("1")),
+        ("line", json!({ "count": "2" })),
+        ("again", json!("3")),
+        ("urn", json!("long")),
+    ] {
+        let mut data = fine.clone();
+        data[member] = wrong;
+        let (output, _) = run(&home, "./orders", &[good(data)], &[]);
+        assert_eq!(output.envelope["error"]["code"], "E3001", "{member}: {}", output.all);
+    }
+}

@@ -8,6 +8,7 @@ mod defaults;
 mod describe;
 mod extensible;
 mod graph;
+mod ids;
 mod judges;
 mod keywords;
 mod limits;
@@ -36,10 +37,11 @@ use graph::Graph;
 use judges::Order;
 use patterns::Effort;
 use prefix::Plan;
-use prepare::prepare;
+use prepare::{cleaned, prepare};
 
 pub use describe::Side;
 pub(crate) use describe::all_of as violations_of;
+pub use ids::names_answered_by_ids;
 pub use refs::{DATA_KEYWORDS, file_of_ref};
 
 /// The main contract file of a module.
@@ -149,18 +151,20 @@ impl Section {
     /// A schema that stands alone, such as that of a tool's arguments, under the same limits as a contract file.
     pub fn alone(schema: &Value) -> Result<Self, Vec<SchemaProblem>> {
         let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
-        let mut problems = limits::problems(&files);
-        if problems.is_empty() {
-            problems.extend(refs::problems(&files));
+        let problems = limits::problems(&files);
+        if !problems.is_empty() {
+            return Err(problems);
         }
+        let files = ids::resolved(&files).into_owned();
+        let problems = refs::problems(&files);
         if !problems.is_empty() {
             return Err(problems);
         }
         let root = SectionRef { file: SCHEMA_FILE.to_owned(), pointer: String::new() };
-        Compiler::new(files.clone(), Effort::Heavy)?.section(&root, &files)
+        Compiler::new(cleaned(&files), Effort::Heavy)?.section(&root, &files)
     }
 
-    /// The schema as written, `$ref`s unresolved.
+    /// The schema as written, `$ref`s unresolved; those by `$id` are pointers.
     #[must_use]
     pub fn schema(&self) -> &Value {
         &self.schema
@@ -200,6 +204,8 @@ impl Contract {
         if !problems.is_empty() {
             return Err(problems);
         }
+        // From here on a reference is a pointer, whatever the author called its target.
+        let files = &*ids::resolved(files);
         problems.extend(refs::problems(files));
         let places = Places::find(files, layout, &mut problems);
         let Some(places) = places.filter(|_| problems.is_empty()) else { return Err(problems) };

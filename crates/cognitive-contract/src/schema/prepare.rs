@@ -18,6 +18,13 @@ pub(super) fn prepare(files: &SchemaFiles, tag: &str, custom: extensible::Custom
     (prepared, found)
 }
 
+/// The same for schemas that stand alone, without a word for custom enum values.
+pub(super) fn cleaned(files: &SchemaFiles) -> SchemaFiles {
+    let mut cleaned = files.clone();
+    cleaned.values_mut().for_each(|root| clean(root, Names::Keywords));
+    cleaned
+}
+
 fn clean(node: &mut Value, names: Names) {
     match node {
         Value::Object(members) => {

@@ -47,7 +47,7 @@ pub fn file_of_ref(reference: &str, from: &str) -> Result<Option<String>, String
 
 /// References in one module. The validator compiles their targets one after another and looks back at all before;
 /// an honest module has a few dozen.
-const MOST_REFERENCES: usize = 2_000;
+pub(super) const MOST_REFERENCES: usize = 2_000;
 
 /// Characters of one reference: deeper than any schema is nested, and short enough to be quoted.
 const LONGEST_REFERENCE: usize = 1_000;
@@ -93,11 +93,11 @@ pub(super) fn target<'a>(files: &'a SchemaFiles, from: &str, reference: &str) ->
         let schema = root.pointer(&percent_decoded(fragment));
         return schema.ok_or_else(|| format!("`$ref` points to nothing: `{shown}`"));
     }
-    // An anchor (`"$id": "#name"`) is legal Draft-07 but no module needs one, and it hides circles.
-    Err(format!("`$ref` has to be a JSON pointer: `{shown}`"))
+    // What an `$id` answers has become a pointer before.
+    Err(format!("`$ref` names an `$id` that is not in the module: `{shown}`"))
 }
 
-fn percent_decoded(fragment: &str) -> String {
+pub(super) fn percent_decoded(fragment: &str) -> String {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.as_bytes();
     while let [first, tail @ ..] = rest {

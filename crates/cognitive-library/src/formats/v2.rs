@@ -6,7 +6,9 @@ use std::collections::{HashSet, VecDeque};
 use serde_json::Value;
 
 use cognitive_contract::Format;
-use cognitive_contract::schema::{DATA_KEYWORDS, SCHEMA_FILE, SectionRef, file_of_ref};
+use cognitive_contract::schema::{
+    DATA_KEYWORDS, SCHEMA_FILE, SectionRef, file_of_ref, names_answered_by_ids,
+};
 use cognitive_contract::text::pointer;
 
 use super::Parts;
@@ -105,9 +107,11 @@ impl Wanted {
 
     /// The files that `$ref`s name. References that are not allowed are reported when the contract is compiled.
     fn add_named(&mut self, schema: &Value, from: &str) {
+        let answered = names_answered_by_ids(from, schema);
         let mut known = HashSet::new();
         named_files(schema, &mut |name| {
             if known.insert(name)
+                && !answered.contains(name)
                 && let Ok(Some(file)) = file_of_ref(name, from)
             {
                 self.add(file);
