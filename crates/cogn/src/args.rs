@@ -69,7 +69,7 @@ pub(crate) enum Command {
     /// Serve modules over HTTP: one envelope or one stream for every request
     Serve(commands::serve::ServeArgs),
     /// Show what this runtime can do, as JSON
-    Capabilities,
+    Capabilities(commands::capabilities::CapabilitiesArgs),
     /// Show what is configured, what is found and what can be reached
     Doctor(commands::doctor::DoctorArgs),
     /// Run conformance vectors against this runtime

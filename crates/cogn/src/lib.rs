@@ -65,7 +65,7 @@ pub fn main() -> ExitCode {
         Command::ReadDocument => commands::media::read_document(),
         Command::Model(args) => commands::model::model(args, &wiring::environment, &printer),
         Command::Serve(args) => commands::serve::serve(args, &wiring::library(), &printer),
-        Command::Capabilities => commands::capabilities::capabilities(&printer),
+        Command::Capabilities(args) => commands::capabilities::capabilities(args, &printer),
         Command::Doctor(args) => commands::doctor::doctor(args, &wiring::library(), &printer),
         Command::Conformance(args) => commands::conformance::conformance(args, &printer),
         Command::Completions(args) => commands::completions::completions(args, &printer),

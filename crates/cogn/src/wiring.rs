@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cognitive_contract::ports::{AuditLog, ContextStore, FailureKind, Provider};
-use cognitive_contract::{ErrorCode, Failure};
+use cognitive_contract::{Capabilities, ErrorCode, Failure};
 use cognitive_library::Library;
 use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_store::Store;
@@ -71,6 +71,29 @@ fn unusable(kind: Kind, failure: FailureKind, message: String) -> Failure {
         .with_detail("provider", json!(kind.name()))
         .with_detail("kind", json!(failure.word()))
         .with_recoverable(false)
+}
+
+/// What is left of what this runtime can do with the provider that was decided on. It is not asked: a key, a model or an
+/// address that is missing changes nothing of what its service documents.
+pub(crate) fn limited_by_provider(settings: &Settings, capabilities: Capabilities) -> Capabilities {
+    let (kind, model, base_url) = match &settings.provider {
+        Choice::Service { kind, model, base_url } => (kind, model, base_url),
+        Choice::Embedded { .. } => return capabilities.with_provider(|_| false, |_| false),
+        Choice::Replay => return capabilities,
+    };
+    let model = model.as_deref().or_else(|| kind.default_model()).unwrap_or("unknown");
+    let mut config = ProviderConfig::new(*kind).with_model(model).with_key(Secret::new("none"));
+    config.base_url = base_url.clone().or_else(|| {
+        // Nobody is called there.
+        kind.default_base_url().is_none().then(|| "http://localhost".to_owned())
+    });
+    match cognitive_net::provider(config) {
+        Ok(provider) => capabilities.with_provider(
+            |category| provider.takes(category).is_some(),
+            |category| provider.gives(category),
+        ),
+        Err(_) => capabilities.with_provider(|_| false, |_| false),
+    }
 }
 
 /// The model that a service is asked for, if that is known.

@@ -104,3 +104,18 @@ fn people_see_the_rationale_grow_and_then_a_card_and_nothing_acts_on_their_termi
     assert!(out.contains("42"), "{out}");
     assert!(!out.contains('\u{1b}'), "{out:?}");
 }
+
+// CAP-013: with the flag there is a stream or E4010; without, the whole answer and a warning.
+#[test]
+fn cap_013_a_stream_can_be_required_from_the_shell() {
+    let sync = place("sync");
+    let (code, out) = stream(&sync, r#"{"n": 1}"#, &["--stream", "--require-streaming"]);
+    let told = lines(&out);
+    assert_eq!((code, told.len(), &told[0]["error"]["code"]), (1, 1, &json!("E4010")), "{out}");
+    let (code, out) = stream(&sync, r#"{"n": 1}"#, &["--stream"]);
+    assert_eq!((code, &lines(&out)[0]["meta"]["warnings"][1]["code"]), (0, &json!("E4010")), "{out}");
+    let (code, out) = stream(&place("both"), r#"{"n": 1}"#, &["--stream", "--require-streaming"]);
+    assert_eq!((code, &lines(&out).last().unwrap()["final"]), (0, &json!(true)), "{out}");
+    let (code, _) = stream(&sync, r#"{"n": 1}"#, &["--require-streaming"]);
+    assert_eq!(code, 2, "without `--stream` there is nothing to require");
+}

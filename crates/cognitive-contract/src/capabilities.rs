@@ -1,5 +1,5 @@
 //! What a runtime can do, as it says to others (CAP-001), and what it does when it is asked for more (CAP-010, EXT-NEG).
-//! Says nothing about a provider: what one of them lacks shows when it is asked.
+//! Knows no provider: what one of them takes and gives is handed in.
 
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +73,21 @@ impl Capabilities {
         self.multimodal = Multimodal { input: words(&Category::ALL), output: words(&given) };
         // In units of 1,048,576 bytes. (C-40)
         self.max_media_size_mb = f64::from(u32::try_from(limits.largest >> 10).unwrap_or(u32::MAX)) / 1024.0;
+    }
+
+    /// What is left of it with a provider that takes and gives no more than this. Documents reach every model as text.
+    /// (CAP-002)
+    #[must_use]
+    pub fn with_provider(
+        mut self,
+        takes: impl Fn(Category) -> bool,
+        gives: impl Fn(Category) -> bool,
+    ) -> Self {
+        let named = |word: &str| Category::ALL.into_iter().find(|category| category.word() == word);
+        let reaches = |category| category == Category::Document || takes(category);
+        self.multimodal.input.retain(|word| named(word).is_some_and(reaches));
+        self.multimodal.output.retain(|word| named(word).is_some_and(&gives));
+        self
     }
 
     /// Whether streams can be carried this way: `sse`, `websocket` or `ndjson`.

@@ -45,7 +45,7 @@ pub(crate) async fn metrics(State(shared): Shares) -> Response<Body> {
 
 /// `GET /capabilities` (CAP-003).
 pub(crate) async fn capabilities(State(shared): Shares) -> Response<Body> {
-    answer::json(StatusCode::OK, &cognitive_runtime::declaration(&shared.host.capabilities))
+    answer::json(StatusCode::OK, &cognitive_runtime::declaration(&shared.host.declared()))
 }
 
 /// `GET /api/modules`: what is installed. A broken module is listed as such.

@@ -150,8 +150,7 @@ pub(crate) fn forbidden_fallback(asked: &Options, streaming: bool) -> Result<(),
     if !asked.require_streaming || streaming {
         return Ok(());
     }
-    Err(Failure::new(ErrorCode::StreamingNotSupported, "the module does not stream")
-        .suggest("Ask without `require_streaming`"))
+    Err(cognitive_runtime::stream::not_streamed())
 }
 
 /// The module of a run. Looking for one that is not there costs as much as a run.

@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::clock::Clock;
 use crate::compose::above::Above;
 use crate::spans::SpanPlace;
+use crate::stages::requirements::MEDIA;
 use crate::tools::built_in;
 
 /// The surroundings of all runs of a process. Safe to share between runs.
@@ -107,6 +108,15 @@ impl Host {
         }
     }
 
+    /// What this host says of itself: what the runtime offers, as far as its provider goes along. (CAP-001, CAP-002)
+    #[must_use]
+    pub fn declared(&self) -> Capabilities {
+        let provider = self.provider.as_ref();
+        let replays = provider.capabilities().contains(&MEDIA);
+        let takes = |category| replays || provider.takes(category).is_some();
+        self.capabilities.clone().with_provider(takes, |category| replays || provider.gives(category))
+    }
+
     /// Lets modules have media: those of the source, within the limits. What the host says of itself says so too.
     pub fn take_media(&mut self, source: Arc<dyn MediaSource>, limits: MediaLimits) {
         self.capabilities.take_media(&limits);
@@ -163,6 +173,8 @@ pub struct RunOptions {
     pub max_output_tokens: Option<u64>,
     /// Cut a call as soon as its answer cannot become valid any more.
     pub fuse: bool,
+    /// Refuse to answer where the answer would not go out in pieces (E4010), instead of giving it whole. (CAP-013)
+    pub require_streaming: bool,
     /// Notices of the surface for `meta.warnings`.
     pub warnings: Vec<Warning>,
     /// Whose context is read and kept. A surface takes it from whom it has recognised, never from the input.
@@ -197,6 +209,7 @@ impl Default for RunOptions {
             seed: None,
             max_output_tokens: None,
             fuse: true,
+            require_streaming: false,
             warnings: Vec::new(),
             user: None,
             uploads_of: None,

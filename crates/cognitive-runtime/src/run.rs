@@ -16,7 +16,7 @@ use crate::live::watch::Watch;
 use crate::receipt::Receipt;
 use crate::spans::{Drawing, Work};
 use crate::stages::media;
-use crate::{panics, pipeline};
+use crate::{panics, pipeline, stream};
 
 /// The member of `meta` that says how long models took. (C-44)
 pub(crate) const MODEL_TIME: &str = "processing_time_ms";
@@ -144,6 +144,9 @@ async fn find_and_answer(
     watch.event(Event::Stage("load"));
     let module = request.options.above.in_tier(host.modules.module(&request.module)?);
     watch.loaded(&module);
+    if request.options.require_streaming && !watch.streams() {
+        return Err(stream::not_streamed());
+    }
     books.version.clone_from(&module.manifest.version);
     books.receipt.is_read = host.audit.is_some() || request.options.receipt;
     books.receipt.sha256.module = books.receipt.hash(|| module.digest.module.clone());

@@ -8,7 +8,7 @@ use std::pin::pin;
 
 use cognitive_contract::ports::{EventSink, NullSink};
 use cognitive_contract::stream::{Chunk, SessionId};
-use cognitive_contract::{Envelope, Failure, Outcome};
+use cognitive_contract::{Envelope, ErrorCode, Failure, Outcome};
 
 use crate::host::{Host, RunRequest};
 use crate::live::deltas::Deltas;
@@ -47,6 +47,15 @@ impl Delivery {
 /// Runs a module and hands every chunk to `send` as it is due.
 pub async fn stream(host: &Host, request: RunRequest, send: impl FnMut(Chunk) + Send) -> Delivery {
     Stream::new(send).run(host, request).await
+}
+
+/// The answer to somebody who wants a stream or nothing. (CAP-013)
+pub fn not_streamed() -> Failure {
+    Failure::new(
+        ErrorCode::StreamingNotSupported,
+        "the answer would not be streamed, and nothing else was wanted",
+    )
+    .suggest("Ask for a stream of a module that streams, or ask without `require_streaming`")
 }
 
 /// A name for a stream, of 128 random bits of the system (STREAM-002).

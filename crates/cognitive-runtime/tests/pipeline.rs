@@ -13,7 +13,8 @@ use cognitive_contract::ports::{
 use cognitive_contract::{Enforcement, Envelope, Failure, Module};
 use cognitive_library::{Folder, load};
 use cognitive_runtime::host::{ModuleSource, RunInput};
-use cognitive_runtime::{Host, Replay, RunRequest, run};
+use cognitive_runtime::{Host, Replay, RunRequest, chunks, run, run_by_contract, stream};
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
 /// Saved replies never wait, so one poll is a whole run.
@@ -282,4 +283,73 @@ fn pipe_010_provider_failures_have_their_codes() {
         assert_eq!(value["partial_data"]["raw"], "{\"ok\"");
         assert!(!value.to_string().contains("sk-123"));
     }
+}
+
+// CAP-013: a program that wants a stream or nothing gets E4010, and no model is asked.
+#[test]
+fn cap_013_whoever_requires_a_stream_gets_no_whole_answer() {
+    for (mode, streams) in [("both", true), ("sync", false)] {
+        let manifest = json!({ "tier": "decision", "response": { "mode": mode } });
+        let mut request = RunRequest::new("sample", json!({ "q": "?" }));
+        request.options.require_streaming = true;
+        let value = go(&manifest, Arc::new(Replay::text(good().to_string())), request.clone());
+        assert_eq!(value["error"]["code"], "E4010", "one envelope is no stream");
+        let host = Host::new(
+            Arc::new(One(folder(&manifest, &schema()))),
+            Arc::new(Replay::text(good().to_string())) as Arc<dyn Provider>,
+        );
+        let delivery = now(stream(&host, request, |_| {}));
+        assert_eq!(delivery.envelope().ok(), streams, "{mode}");
+    }
+}
+
+// MAN-015: `throw` is an error for a program, with the whole envelope in it; by default a failure is an answer.
+#[test]
+fn man_015_a_module_that_throws_fails_with_an_error_that_carries_the_envelope() {
+    let outcome = |contract: &str, reply: &Value| {
+        let manifest = json!({ "tier": "decision", "failure": { "contract": contract } });
+        let host = Host::new(
+            Arc::new(One(folder(&manifest, &schema()))),
+            Arc::new(Replay::text(reply.to_string())) as Arc<dyn Provider>,
+        );
+        let request = RunRequest::new("sample", json!({ "q": "?" }));
+        now(run_by_contract(&host, request, &mut NullSink))
+    };
+    let broken = json!({ "ok": true, "meta": good()["meta"], "data": { "rationale": "r" } });
+    let answer = outcome("error_union", &broken).unwrap();
+    assert_eq!(answer.error().unwrap().code(), "E3001");
+    let thrown = outcome("throw", &broken).unwrap_err();
+    assert!(thrown.to_string().starts_with("E3001: "), "{thrown}");
+    let value = serde_json::to_value(thrown.envelope()).unwrap();
+    assert_eq!(value["partial_data"], json!({ "rationale": "r" }));
+    assert!(Envelope::from_value(value).is_ok(), "a whole envelope");
+    let of_model =
+        json!({ "ok": false, "meta": good()["meta"], "error": { "code": "X1", "message": "No." } });
+    assert_eq!(outcome("throw", &of_model).unwrap_err().into_envelope().error().unwrap().code(), "X1");
+    assert!(outcome("throw", &good()).unwrap().ok());
+}
+
+// STREAM-024: a program pulls one chunk after the other; what it gets is a legal log that says what the envelope says.
+#[test]
+fn stream_024_the_chunks_of_a_run_can_be_pulled() {
+    for (mode, least) in [("streaming", 3), ("sync", 1)] {
+        let manifest = json!({ "tier": "decision", "response": { "mode": mode } });
+        let host = Host::new(
+            Arc::new(One(folder(&manifest, &schema()))),
+            Arc::new(Replay::text(good().to_string())) as Arc<dyn Provider>,
+        );
+        let pulled = chunks(&host, RunRequest::new("sample", json!({ "q": "?" })));
+        let session = pulled.session_id().clone();
+        let all: Vec<Value> = now(pulled.map(|chunk| serde_json::to_value(&chunk).unwrap()).collect());
+        assert!(all.len() >= least, "{mode}: {all:?}");
+        assert_eq!(all.first().and_then(|first| first.get("session_id")?.as_str()), Some(session.as_str()));
+        let last = all.last().unwrap();
+        assert_eq!((&last["final"], &last["data"]), (&json!(true), &good()["data"]), "{mode}");
+    }
+    let host = Host::new(
+        Arc::new(One(folder(&json!({ "tier": "decision", "response": { "mode": "both" } }), &schema()))),
+        Arc::new(Replay::text("no JSON")) as Arc<dyn Provider>,
+    );
+    let last = now(chunks(&host, RunRequest::new("sample", json!({ "q": "?" }))).collect::<Vec<_>>());
+    assert_eq!(serde_json::to_value(last.last().unwrap()).unwrap()["error"]["code"], "E1000");
 }

@@ -1,18 +1,43 @@
-//! `cogn capabilities`: what this runtime can do, as it also tells over HTTP (CAP-003).
+//! `cogn capabilities`: what this runtime can do with the provider that is configured, as it also tells over HTTP (CAP-002,
+//! CAP-003). Asks no service and needs no key.
 
-use cognitive_contract::Capabilities;
+use cognitive_contract::{Capabilities, Failure};
 
 use super::fail;
 use crate::printer::{Exit, Printer};
+use crate::settings::{ProviderArgs, Settings};
 use crate::{media, wiring};
 
+/// Options of `capabilities`.
+#[derive(Debug, clap::Args)]
+pub struct CapabilitiesArgs {
+    /// Who would answer; as configured if absent
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// The model that would be asked
+    #[arg(long, short, value_name = "MODEL")]
+    model: Option<String>,
+}
+
 /// Prints the declaration.
-pub fn capabilities(printer: &Printer) -> Exit {
-    let mut capabilities = Capabilities::default();
-    match wiring::config().and_then(|config| media::limits(&config.media)) {
-        Ok(limits) => capabilities.take_media(&limits),
-        Err(failure) => return fail(&failure, printer),
+pub fn capabilities(args: &CapabilitiesArgs, printer: &Printer) -> Exit {
+    match declared(args) {
+        Ok(capabilities) => {
+            printer.json(&cognitive_runtime::declaration(&capabilities));
+            Exit::Good
+        }
+        Err(failure) => fail(&failure, printer),
     }
-    printer.json(&cognitive_runtime::declaration(&capabilities));
-    Exit::Good
+}
+
+fn declared(args: &CapabilitiesArgs) -> Result<Capabilities, Failure> {
+    let wanted = ProviderArgs {
+        provider: args.provider.clone(),
+        model: args.model.clone(),
+        ..ProviderArgs::default()
+    };
+    let settings = Settings::resolve(&wanted, &wiring::config()?, &wiring::environment, "")?;
+    let mut capabilities = Capabilities::default();
+    capabilities.take_media(&media::limits(&settings.media)?);
+    Ok(wiring::limited_by_provider(&settings, capabilities))
 }

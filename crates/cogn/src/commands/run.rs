@@ -61,6 +61,9 @@ pub struct RunArgs {
         default_missing_value = "ndjson", conflicts_with_all = ["pretty", "view", "until"]
     )]
     stream: Option<Form>,
+    /// With `--stream`: fail with E4010 where the answer would come whole
+    #[arg(long, requires = "stream")]
+    require_streaming: bool,
     #[command(flatten)]
     repeat: RepeatArgs,
     /// Show on stderr which modules ran, and what each of them took and cost
@@ -245,6 +248,7 @@ fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
     options.tenant.clone_from(&args.tenant);
     options.session.clone_from(&args.session);
     options.no_cache = args.no_cache;
+    options.require_streaming = args.require_streaming;
     if args.stream.is_some() && options.timeout == RunOptions::default().timeout {
         options.timeout = stream::LONGEST;
     }

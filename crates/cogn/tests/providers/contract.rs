@@ -402,7 +402,11 @@ fn sch_003_a_module_may_refer_to_schemas_by_their_ids() {
     let fine = json!({ "rationale": "r", "count": 1, "line": { "count": 2 }, "again": 3, "urn": "abc" });
     let (output, asked) = run(&home, "./orders", &[good(fine.clone())], &[]);
     assert_eq!((output.code, &output.envelope["data"]), (0, &fine), "{}", output.all);
-    assert!(!asked[0].contains("line.json"), "the service is given no reference that it cannot follow: {}", asked[0]);
+    assert!(
+        !asked[0].contains("line.json"),
+        "the service is given no reference that it cannot follow: {}",
+        asked[0]
+    );
     for (member, wrong) in [
         ("count", json!("1")),
         ("line", json!({ "count": "2" })),
@@ -414,4 +418,51 @@ fn sch_003_a_module_may_refer_to_schemas_by_their_ids() {
         let (output, _) = run(&home, "./orders", &[good(data)], &[]);
         assert_eq!(output.envelope["error"]["code"], "E3001", "{member}: {}", output.all);
     }
+}
+
+// CAP-002: what is declared for a provider is what it takes: the rest is E4011, before anybody is called.
+#[test]
+fn cap_002_capabilities_speak_for_the_configured_provider() {
+    let home = Run::new(None);
+    let kinds = ["image", "audio", "video", "document"];
+    let modalities = json!({ "modalities": { "input": ["text", "image", "audio", "video", "document"] } });
+    write(home.home.path(), "senses", &modalities, &open(), "Look.");
+    let declared = |provider: &str| {
+        let output = home.cogn(&["capabilities", "--provider", provider]);
+        output.envelope["capabilities"]["multimodal"].clone()
+    };
+    assert_eq!(declared("ollama"), json!({ "input": ["image", "document"], "output": [] }));
+    assert_eq!(declared("embedded"), json!({ "input": ["document"], "output": [] }));
+    assert_eq!(declared("gemini")["input"], json!(kinds));
+    let types = ["image/png", "audio/mpeg", "video/mp4", "application/pdf"];
+    for provider in ["ollama", "openai", "anthropic", "gemini"] {
+        let listed = declared(provider)["input"].clone();
+        for (kind, media_type) in kinds.iter().zip(types) {
+            // No bytes are sent that could be taken: what matters is whether the kind is refused.
+            let item = json!({ "type": "base64", "media_type": media_type, "data": "AAAA" });
+            let input = json!({ "item": item }).to_string();
+            let more = ["--provider", provider, "--model", "m", "--base-url", "http://127.0.0.1:9"];
+            let output = home.cogn(&[&["run", "./senses", "--input", &input][..], &more].concat());
+            let refused = output.envelope["error"]["code"] == "E4011";
+            let is_listed = listed.as_array().unwrap().iter().any(|each| each == kind);
+            // A model that is not known by its name may see less than the usual one of its service.
+            assert!(refused || is_listed, "{provider} {kind}: {}", output.all);
+            assert!(!(refused && is_listed) || provider == "openai", "{provider} {kind}: {}", output.all);
+        }
+    }
+}
+
+// ENV-009, GEN-002, D-07: a sync answer of a live service, success or failure, has the members of the published envelope
+// and no other, although the service counted tokens.
+#[test]
+fn env_009_a_sync_answer_of_a_live_service_has_no_member_of_its_own() {
+    let home = Run::new(None);
+    write(home.home.path(), "plain", &json!({}), &open(), "Answer.");
+    let members = |answer: &Value| {
+        let (output, _) = run(&home, "./plain", std::slice::from_ref(answer), &[]);
+        assert_eq!(output.envelope["meta"]["usage"]["total_tokens"], 18, "{}", output.all);
+        output.envelope.as_object().unwrap().keys().cloned().collect::<Vec<String>>()
+    };
+    assert_eq!(members(&good(json!({ "rationale": "r" }))), ["ok", "meta", "data"]);
+    assert_eq!(members(&good(json!({ "answer": 1 }))), ["ok", "meta", "error", "partial_data"]);
 }

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 
 use jsonschema::uri;
 use serde_json::Value;
@@ -273,7 +274,7 @@ fn encoded(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"/-._~$".contains(&byte) {
             encoded.push(char::from(byte));
         } else {
-            encoded.push_str(&format!("%{byte:02X}"));
+            let _ = write!(encoded, "%{byte:02X}");
         }
     }
     encoded

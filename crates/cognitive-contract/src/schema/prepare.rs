@@ -21,7 +21,9 @@ pub(super) fn prepare(files: &SchemaFiles, tag: &str, custom: extensible::Custom
 /// The same for schemas that stand alone, without a word for custom enum values.
 pub(super) fn cleaned(files: &SchemaFiles) -> SchemaFiles {
     let mut cleaned = files.clone();
-    cleaned.values_mut().for_each(|root| clean(root, Names::Keywords));
+    for root in cleaned.values_mut() {
+        clean(root, Names::Keywords);
+    }
     cleaned
 }
 

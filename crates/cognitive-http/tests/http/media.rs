@@ -246,13 +246,15 @@ async fn s_28_large_bodies_share_a_memory_and_small_ones_need_none() {
     assert_eq!(status, 200, "{}", seen["error"]);
 }
 
-// CAP-003: the server says what it takes.
+// CAP-002, CAP-003: the server says what it takes with its provider, which sees pictures and hears nothing.
 #[tokio::test]
 async fn cap_003_the_server_declares_its_media_and_describes_its_uploads() {
     let world = world(&[]).await;
     let declared = json_of(client().get(world.server.url("/capabilities")).send().await.unwrap()).await;
-    let kinds = json!(["image", "audio", "video", "document"]);
-    assert_eq!(declared["capabilities"]["multimodal"]["input"], kinds);
+    assert_eq!(
+        declared["capabilities"]["multimodal"],
+        json!({ "input": ["image", "document"], "output": [] })
+    );
     assert_eq!(declared["capabilities"]["max_media_size_mb"], 100.0);
     let described = json_of(client().get(world.server.url("/openapi.json")).send().await.unwrap()).await;
     assert!(described["paths"]["/v1/media/uploads/{id}"]["put"]["requestBody"].is_object());

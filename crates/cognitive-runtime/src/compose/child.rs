@@ -125,6 +125,7 @@ impl Parent<'_> {
             return Err(Failed { name: wanted.name.to_owned(), code, message });
         }
         options.caller = Caller::Agent;
+        options.require_streaming = false;
         options.warnings = Vec::new();
         options.receipt = false;
         options.above = self.request.options.above.below(self.module, wanted.tier, self.supplied);

@@ -1,0 +1,74 @@
+//! A run as an async iterator of chunks, for programs that pull: `while let Some(chunk) = chunks.next().await`. (STREAM-024)
+//! The same run as any other; it goes on only while somebody asks for the next chunk, and ends when this is dropped.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use cognitive_contract::ports::PortFuture;
+use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
+
+use crate::host::{Host, RunRequest};
+use crate::stream::{Delivery, Stream};
+
+/// The chunks of one run. The last of them is terminal, also where the module does not stream: then it is the only one.
+pub struct Chunks<'h> {
+    run: Option<PortFuture<'h, Delivery>>,
+    ready: Ready,
+    session: SessionId,
+}
+
+/// Chunks that nobody has taken yet.
+#[derive(Clone, Default)]
+struct Ready(Arc<Mutex<VecDeque<Chunk>>>);
+
+impl Ready {
+    /// A panic leaves whole chunks behind, so they can be taken all the same.
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Chunk>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs a module and gives every chunk as it is due.
+#[must_use]
+pub fn chunks(host: &Host, request: RunRequest) -> Chunks<'_> {
+    let ready = Ready::default();
+    let sent = ready.clone();
+    let mut stream = Stream::new(move |chunk| sent.queue().push_back(chunk));
+    let session = stream.session_id().clone();
+    Chunks { run: Some(Box::pin(async move { stream.run(host, request).await })), ready, session }
+}
+
+impl Chunks<'_> {
+    /// The name of the stream.
+    #[must_use]
+    pub fn session_id(&self) -> &SessionId {
+        &self.session
+    }
+}
+
+impl futures_util::Stream for Chunks<'_> {
+    type Item = Chunk;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Chunk>> {
+        loop {
+            let next = self.ready.queue().pop_front();
+            if next.is_some() {
+                return Poll::Ready(next);
+            }
+            let Some(run) = &mut self.run else { return Poll::Ready(None) };
+            let polled = run.as_mut().poll(context);
+            let Poll::Ready(delivery) = polled else {
+                let next = self.ready.queue().pop_front();
+                return if next.is_some() { Poll::Ready(next) } else { Poll::Pending };
+            };
+            self.run = None;
+            // This channel carries only chunks, so a whole answer is one.
+            if let Delivery::Whole(envelope) = delivery {
+                let whole = ChunkWriter::new(self.session.clone(), 0).finish(envelope);
+                self.ready.queue().extend(whole);
+            }
+        }
+    }
+}

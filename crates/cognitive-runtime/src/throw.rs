@@ -1,0 +1,56 @@
+//! Failures for programs that want them as errors. A module whose `failure.contract` is `throw` fails with an `Err` that
+//! carries the whole envelope; every other answer is an envelope, whatever it says. (MAN-015)
+//! Only for callers in the same process: what is printed or sent is the envelope in either case.
+
+use std::fmt;
+
+use cognitive_contract::Envelope;
+use cognitive_contract::manifest::FailureContract;
+use cognitive_contract::ports::EventSink;
+
+use crate::host::{Host, RunRequest};
+use crate::run::run;
+
+/// A failure of a module that throws. The envelope says all of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Thrown(Box<Envelope>);
+
+impl Thrown {
+    /// The failure.
+    #[must_use]
+    pub fn envelope(&self) -> &Envelope {
+        &self.0
+    }
+
+    /// The failure itself, for whoever prints or sends it.
+    #[must_use]
+    pub fn into_envelope(self) -> Envelope {
+        *self.0
+    }
+}
+
+impl fmt::Display for Thrown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.error() {
+            Some(error) => write!(f, "{}: {}", error.code(), error.message()),
+            None => f.write_str(self.0.meta().explain()),
+        }
+    }
+}
+
+impl std::error::Error for Thrown {}
+
+/// Runs a module and hands its failure over as the module declares: by default in the envelope, as an error where it
+/// says `throw`. A module that cannot be found declares nothing.
+pub async fn run_by_contract(
+    host: &Host,
+    request: RunRequest,
+    sink: &mut dyn EventSink,
+) -> Result<Envelope, Thrown> {
+    let throws = host
+        .modules
+        .module(&request.module)
+        .is_ok_and(|module| module.manifest.failure.contract == FailureContract::Throw);
+    let envelope = run(host, request, sink).await;
+    if throws && !envelope.ok() { Err(Thrown(Box::new(envelope))) } else { Ok(envelope) }
+}
