@@ -55,8 +55,13 @@ impl Redactor {
         Self { hidden }
     }
 
-    /// The text as it may be shown.
+    /// The text as it may be shown: one short line.
     pub(crate) fn clean(&self, text: &str) -> String {
+        shorten(&self.hide(text))
+    }
+
+    /// The text without secrets, at its full length.
+    pub(crate) fn hide(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in &self.hidden {
             text = text.replace(secret.reveal(), GONE);
@@ -64,7 +69,7 @@ impl Redactor {
         for (shape, with) in SHAPES.iter() {
             text = shape.replace_all(&text, *with).into_owned();
         }
-        shorten(&text)
+        text
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod anthropic;
 mod borrowed;
 pub(crate) mod calls;
 pub(crate) mod compatible;
+mod endings;
 pub(crate) mod gemini;
 pub(crate) mod media;
 pub(crate) mod ollama;

@@ -19,6 +19,7 @@ use crate::complaint::Complaint;
 use crate::fault::{Fault, MEDIA, Reporter};
 use crate::frames::{Frames, Unreadable};
 use crate::llm::calls::offers;
+use crate::llm::endings::{ending, no_answer, not_json, too_late, unreadable};
 use crate::llm::media;
 use crate::llm::segments::Segments;
 use crate::llm::terms::{Bind, Extra, Memory, Terms};
@@ -338,7 +339,11 @@ impl Remote {
     fn end(&self, reading: &Reading, bind: Bind) -> ModelEnd {
         let model = reading.model.as_deref().unwrap_or_else(|| self.wire.model());
         let mut end = ModelEnd::complete(model, bind.decode());
-        end.finish = reading.finish();
+        end.finish = match reading.finish() {
+            // Guards have words of their own, and whoever stands before the service may have put more into them.
+            Finish::Refused(why) => Finish::Refused(self.redactor.hide(&why)),
+            other => other,
+        };
         end.usage = reading.usage;
         end
     }
@@ -349,36 +354,6 @@ fn after(time: Duration) -> Instant {
     // A time that no clock can show is no limit; a day is none either.
     let now = Instant::now();
     now.checked_add(time).unwrap_or_else(|| now + Duration::from_hours(24))
-}
-
-fn too_late() -> Fault {
-    Fault::new(ProviderError::Timeout, FailureKind::Timeout, Again::Never)
-}
-
-/// The end of an answer that some services tell as an error: a guard that stopped it, or the limit of tokens.
-fn ending(complaint: &Complaint, reporter: Reporter<'_>) -> Option<Finish> {
-    if complaint.is_refusal() {
-        let why = reporter.quote(complaint).unwrap_or_else(|| "the prompt was blocked".to_owned());
-        return Some(Finish::Refused(why));
-    }
-    complaint.is_cut_off().then_some(Finish::CutOff)
-}
-
-/// A document that is none of a model: an error that is not marked as one, or something else.
-fn no_answer(document: &str, reporter: Reporter<'_>) -> Fault {
-    let complaint = Complaint::of_body(document.as_bytes());
-    if complaint.status.is_some() {
-        return reporter.frame(complaint);
-    }
-    reporter.unreadable("JSON that is no answer of a model")
-}
-
-/// A frame that cannot be read: half of it, or something else.
-fn not_json(error: &serde_json::Error, reporter: Reporter<'_>) -> Fault {
-    if error.is_eof() {
-        return reporter.interrupted("it ended in the midst of its JSON", FailureKind::Network, Again::Later);
-    }
-    reporter.unreadable("something that is not JSON; is the address right?")
 }
 
 fn patience(reading: &Reading) -> Duration {
@@ -400,16 +375,4 @@ fn report(feed: &mut Feed<'_>, bind: Bind, started: Instant, outcome: &Result<Mo
         (attempt.usage, attempt.model) = (feed.usage, feed.model.take());
     }
     feed.sink.attempt(attempt);
-}
-
-fn unreadable(why: Unreadable, reporter: Reporter<'_>) -> Fault {
-    match why {
-        Unreadable::Page => reporter.unreadable("a web page; is the address right?"),
-        Unreadable::Packed => {
-            reporter.unreadable("a packed body (gzip or the like), which it was not asked for")
-        }
-        Unreadable::TooLong => {
-            reporter.interrupted("one event of it is too large", FailureKind::Malformed, Again::Never)
-        }
-    }
 }

@@ -5,7 +5,7 @@ use cognitive_contract::ports::{FailureKind, Finish, ProviderError, Usage};
 use cognitive_net::Kind;
 use serde_json::json;
 
-use crate::support::{Act, Outcome, Reply, TEXT, play, recorded, run};
+use crate::support::{Act, KEY, Outcome, Reply, TEXT, play, recorded, run};
 
 /// Plays a recording as often as it is asked for.
 fn hear(kind: Kind, name: &str) -> Outcome {
@@ -67,6 +67,14 @@ fn b3_a_guard_of_gemini_refuses_and_is_not_asked_again() {
         "The response violated Responsible AI Safety settings (Hate Speech, Harassment, Dangerous) filters.";
     assert_eq!(outcome.ok().finish, Finish::Refused(why.to_owned()));
     assert_eq!((outcome.ok().usage, outcome.ok().model.as_str()), (Some(usage(19, 33)), "gemini-2.5-flash"));
+}
+
+// ERR-015: words of a guard go to the caller, but no key does.
+#[test]
+fn err_015_a_guard_that_repeats_the_key_is_not_repeated() {
+    let body = json!({ "candidates": [{ "finishReason": "SAFETY", "finishMessage": format!("no, {KEY}") }] });
+    let outcome = hear_body(Kind::Gemini, JSON, &body.to_string());
+    assert_eq!(outcome.ok().finish, Finish::Refused("no, [redacted]".to_owned()));
 }
 
 #[test]

@@ -1,0 +1,53 @@
+//! How a try ends that brought no plain answer: too late, with something that is none, or with an end that the service
+//! tells as an error. Only words it; whether there is another try, the loop in `remote` decides.
+
+use cognitive_contract::ports::{FailureKind, Finish, ProviderError};
+
+use crate::complaint::Complaint;
+use crate::fault::{Fault, Reporter};
+use crate::frames::Unreadable;
+use crate::retry::Again;
+
+/// There was no answer in time.
+pub(crate) fn too_late() -> Fault {
+    Fault::new(ProviderError::Timeout, FailureKind::Timeout, Again::Never)
+}
+
+/// The end of an answer that some services tell as an error: a guard that stopped it, or the limit of tokens.
+pub(crate) fn ending(complaint: &Complaint, reporter: Reporter<'_>) -> Option<Finish> {
+    if complaint.is_refusal() {
+        let why = reporter.quote(complaint).unwrap_or_else(|| "the prompt was blocked".to_owned());
+        return Some(Finish::Refused(why));
+    }
+    complaint.is_cut_off().then_some(Finish::CutOff)
+}
+
+/// A document that is none of a model: an error that is not marked as one, or something else.
+pub(crate) fn no_answer(document: &str, reporter: Reporter<'_>) -> Fault {
+    let complaint = Complaint::of_body(document.as_bytes());
+    if complaint.status.is_some() {
+        return reporter.frame(complaint);
+    }
+    reporter.unreadable("JSON that is no answer of a model")
+}
+
+/// A frame that cannot be read: half of it, or something else.
+pub(crate) fn not_json(error: &serde_json::Error, reporter: Reporter<'_>) -> Fault {
+    if error.is_eof() {
+        return reporter.interrupted("it ended in the midst of its JSON", FailureKind::Network, Again::Later);
+    }
+    reporter.unreadable("something that is not JSON; is the address right?")
+}
+
+/// A body that cannot be read as an answer.
+pub(crate) fn unreadable(why: Unreadable, reporter: Reporter<'_>) -> Fault {
+    match why {
+        Unreadable::Page => reporter.unreadable("a web page; is the address right?"),
+        Unreadable::Packed => {
+            reporter.unreadable("a packed body (gzip or the like), which it was not asked for")
+        }
+        Unreadable::TooLong => {
+            reporter.interrupted("one event of it is too large", FailureKind::Malformed, Again::Never)
+        }
+    }
+}
