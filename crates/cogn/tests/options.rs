@@ -207,6 +207,8 @@ fn cap_001_003_the_server_declares_what_the_command_prints() {
         .current_dir(place.0.path())
         .env_clear()
         .env("HOME", place.0.path())
+        // Somebody who needs no weights; nobody asks them anything.
+        .env("OPENAI_API_KEY", "sk-test")
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -222,7 +224,8 @@ fn cap_001_003_the_server_declares_what_the_command_prints() {
     server.kill().unwrap();
     server.wait().unwrap();
     let declared: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
-    let printed: Value = serde_json::from_str(&place.run(&["capabilities"], &[], "").out).unwrap();
+    let key = [("OPENAI_API_KEY", "sk-test")];
+    let printed: Value = serde_json::from_str(&place.run(&["capabilities"], &key, "").out).unwrap();
     assert_eq!(declared, printed);
     assert_eq!(printed["capabilities"]["supported_transports"], json!(["sse", "websocket", "ndjson"]));
 }
