@@ -24,6 +24,8 @@ pub struct Config {
     pub reask: Option<u32>,
     /// Take no liberties with the model's syntax.
     pub strict_parse: Option<bool>,
+    /// Stop a call as soon as its answer cannot become valid any more.
+    pub early_stop: Option<bool>,
     /// Put the receipt into `meta.provenance`.
     pub receipt: Option<bool>,
     /// Below this an exec answer fails.
@@ -105,6 +107,8 @@ pub struct ModuleConfig {
     pub model: Option<String>,
     /// How often the model is asked again.
     pub reask: Option<u32>,
+    /// Stop a call as soon as its answer cannot become valid any more.
+    pub early_stop: Option<bool>,
     /// Put the receipt into `meta.provenance`.
     pub receipt: Option<bool>,
 }
@@ -127,6 +131,7 @@ impl Config {
             timeout_seconds: self.timeout_seconds.or(other.timeout_seconds),
             reask: self.reask.or(other.reask),
             strict_parse: self.strict_parse.or(other.strict_parse),
+            early_stop: self.early_stop.or(other.early_stop),
             receipt: self.receipt.or(other.receipt),
             exec_min_confidence: self.exec_min_confidence.or(other.exec_min_confidence),
             audit: AuditConfig {

@@ -18,6 +18,7 @@ pub const EMBEDDED: &str = "embedded";
 
 /// What can be typed about the provider and the run.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ProviderArgs {
     /// Who answers: embedded, openai, anthropic, gemini, ollama, a compatible service, or replay
     #[arg(long, value_name = "NAME")]
@@ -46,6 +47,9 @@ pub struct ProviderArgs {
     /// Take no liberties with the model's syntax, as tier exec never does
     #[arg(long)]
     pub strict_parse: bool,
+    /// Stop a call whose answer cannot become valid any more; a failure then holds only what was complete
+    #[arg(long)]
+    pub early_stop: bool,
     /// Do not fetch the weights of the embedded model, as `COGN_OFFLINE=1` does
     #[arg(long)]
     pub no_pull: bool,
@@ -90,6 +94,8 @@ pub struct Settings {
     pub receipt: bool,
     /// Whether the parser takes no liberties.
     pub strict_parse: bool,
+    /// Whether a call that cannot end well is stopped.
+    pub early_stop: bool,
     /// The operator's thresholds.
     pub gate: Gate,
     /// The store, unless the books are switched off.
@@ -136,6 +142,7 @@ impl Settings {
             max_tokens: args.max_tokens,
             receipt: args.receipt || of_module.receipt.or(config.receipt).unwrap_or(false),
             strict_parse: args.strict_parse || config.strict_parse.unwrap_or(false),
+            early_stop: args.early_stop || of_module.early_stop.or(config.early_stop).unwrap_or(false),
             gate,
             store: store_path(config, environment),
             database: database(config, environment),

@@ -12,6 +12,8 @@ use tempfile::TempDir;
 mod contract;
 #[path = "providers/faults.rs"]
 mod faults;
+#[path = "providers/meaning.rs"]
+mod meaning;
 #[path = "providers/media.rs"]
 mod media;
 #[path = "providers/official.rs"]

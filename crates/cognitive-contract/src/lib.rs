@@ -16,7 +16,7 @@
 //! 6. [`lower`] — the contract in the words of a provider, with a list of what got lost.
 //! 7. [`media`] — pictures, sound, film and documents. [`context`] — what a run may know besides its input. [`policy`] — tools and callers; [`capabilities`] — what a runtime can do and what it does when asked for more;
 //!    [`compose`] — modules made of modules; [`equal`] — when two values are the same;
-//!    [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
+//!    [`numbers`] — when reading would change a number; [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!
 //! [`members`] and [`SharedText`] only save work: members of small objects, and texts that many calls send.
 //!
@@ -68,6 +68,7 @@ pub mod long;
 pub mod lower;
 pub mod media;
 pub mod members;
+pub mod numbers;
 pub mod policy;
 pub mod stream;
 

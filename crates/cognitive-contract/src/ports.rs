@@ -141,6 +141,9 @@ pub trait CallSink: Send {
 
     /// Takes note of an attempt that is over, good or bad.
     fn attempt(&mut self, attempt: Attempt);
+
+    /// Takes note of how the text that follows is bound to the contract. A provider that does not say leaves it open.
+    fn bound(&mut self, _: DecodeMode) {}
 }
 
 /// One try at a call.
@@ -325,6 +328,8 @@ pub trait EventSink: Send {
 pub enum Event<'a> {
     /// A stage begins.
     Stage(&'static str),
+    /// How the text that follows is bound to the contract.
+    Bound(DecodeMode),
     /// Text of the model, as it arrives.
     Text(&'a str),
     /// Something happened to a module that this one is made of.

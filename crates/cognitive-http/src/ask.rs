@@ -7,7 +7,7 @@ use cognitive_contract::capabilities::Wanted;
 use cognitive_contract::code::Blame;
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::stream::Checkpoint;
-use cognitive_contract::{ErrorCode, Failure, long};
+use cognitive_contract::{ErrorCode, Failure, long, numbers};
 use cognitive_runtime::host::RunInput;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -151,10 +151,13 @@ pub(crate) fn read(
 }
 
 fn parse(mut text: String, takes_input: bool) -> Result<Unwrapped, Failure> {
-    Ok(match long::parse(&mut text).map_or_else(|| serde_json::from_str(&text), Ok) {
-        Ok(Value::Object(members)) => unwrap(members, takes_input)?,
-        Ok(other) => (RunInput::Json(other), Options::default(), None),
-        Err(_) => (RunInput::Raw(text), Options::default(), None),
+    // A body with numbers that would change is left as it is, like one that is no JSON.
+    let exact = numbers::rounded(&text).is_empty();
+    let parsed = exact.then(|| long::parse(&mut text).or_else(|| serde_json::from_str(&text).ok())).flatten();
+    Ok(match parsed {
+        Some(Value::Object(members)) => unwrap(members, takes_input)?,
+        Some(other) => (RunInput::Json(other), Options::default(), None),
+        None => (RunInput::Raw(text), Options::default(), None),
     })
 }
 

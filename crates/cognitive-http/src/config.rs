@@ -94,6 +94,8 @@ pub struct ServerConfig {
     pub write_timeout: Duration,
     /// The time for each model call.
     pub call_timeout: Duration,
+    /// Whether a call is stopped as soon as its answer cannot become valid any more (D-08).
+    pub early_stop: bool,
     /// The longest stream (S-04).
     pub stream_limit: Duration,
     /// Silence after which a heartbeat is sent (STREAM-006).
@@ -127,6 +129,7 @@ impl Default for ServerConfig {
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),
             call_timeout: Duration::from_mins(1),
+            early_stop: false,
             stream_limit: Duration::from_mins(5),
             heartbeat: Duration::from_secs(15),
             grace: Duration::from_secs(30),

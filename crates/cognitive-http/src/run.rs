@@ -139,6 +139,7 @@ pub(crate) fn options(shared: &Shared, client: &Client, asked: &Options) -> Resu
     options.session = asked.session()?;
     options.no_cache = asked.no_cache;
     options.timeout = shared.config.call_timeout;
+    options.early_stop = shared.config.early_stop;
     options.receipt = asked.receipt;
     options.seed = asked.seed;
     options.max_output_tokens = asked.max_output_tokens;

@@ -12,7 +12,7 @@ use axum::http::Response;
 use axum::response::IntoResponse;
 use cognitive_contract::capabilities::Wanted;
 use cognitive_contract::stream::ChunkWriter;
-use cognitive_contract::{ErrorCode, Failure};
+use cognitive_contract::{ErrorCode, Failure, numbers};
 use cognitive_runtime::RunRequest;
 use cognitive_runtime::host::RunInput;
 use futures_util::stream::SplitStream;
@@ -216,7 +216,11 @@ impl Socket {
             }
             Ok(Wish::Run(wish)) => {
                 let id = wish.id.clone();
-                if let Err(failure) = self.run(*wish, text.len()).await {
+                let ran = match numbers::refusal(text) {
+                    Some(failure) => Err(failure),
+                    None => self.run(*wish, text.len()).await,
+                };
+                if let Err(failure) = ran {
                     self.refuse(id.as_ref().filter(|id| is_label(id)), failure).await;
                 }
             }

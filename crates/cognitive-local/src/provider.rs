@@ -8,7 +8,9 @@ use std::thread;
 use std::time::Instant;
 
 use cognitive_contract::lower::Target;
-use cognitive_contract::ports::{CallSink, ModelCall, ModelEnd, PortFuture, Provider, ProviderError};
+use cognitive_contract::ports::{
+    CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+};
 use tokio::sync::mpsc;
 
 use crate::desk::Desk;
@@ -129,6 +131,7 @@ impl Embedded {
             reports,
         };
         self.queue.push(job)?;
+        sink.bound(call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar));
         while let Some(report) = inbox.recv().await {
             match report {
                 Report::Piece(text) => sink.piece(&text),

@@ -133,9 +133,9 @@ fn measure(module: &Arc<Module>, bytes: usize) {
         assert!(fuse.verdict().is_none());
     });
     let host = Host::new(Arc::new(One(Arc::clone(module))), Arc::new(Deltas(deltas)));
-    let request = |fuse: bool| {
+    let request = |early_stop: bool| {
         let mut request = RunRequest::new("m", json!({}));
-        request.options.fuse = fuse;
+        request.options.early_stop = early_stop;
         request
     };
     // What a run costs without anybody who listens; the rest is the stream.

@@ -171,8 +171,9 @@ pub struct RunOptions {
     pub seed: Option<u64>,
     /// The longest answer, in tokens.
     pub max_output_tokens: Option<u64>,
-    /// Cut a call as soon as its answer cannot become valid any more.
-    pub fuse: bool,
+    /// Stop a call as soon as its answer cannot become valid any more, where the model is bound to one document (D-08).
+    /// Without it every call is read to its end, so that a failure holds the whole answer.
+    pub early_stop: bool,
     /// Refuse to answer where the answer would not go out in pieces (E4010), instead of giving it whole. (CAP-013)
     pub require_streaming: bool,
     /// Notices of the surface for `meta.warnings`.
@@ -208,7 +209,7 @@ impl Default for RunOptions {
             timeout: Duration::from_mins(1),
             seed: None,
             max_output_tokens: None,
-            fuse: true,
+            early_stop: false,
             require_streaming: false,
             warnings: Vec::new(),
             user: None,

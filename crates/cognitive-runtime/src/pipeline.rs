@@ -207,7 +207,7 @@ async fn ask(
     }
 }
 
-/// One call and the verdict on its answer. A call that cannot end well is cut.
+/// One call and the verdict on its answer. A call that cannot end well is cut, if the caller wants that (D-08).
 async fn ask_once(
     host: &Host,
     module: &Arc<Module>,
@@ -219,26 +219,31 @@ async fn ask_once(
 ) -> Result<Answer, Failure> {
     receipt.sha256.prompt = receipt.hash(|| prompt.sha256());
     let options = &request.options;
-    let judging = fuse(host, module, options);
-    let is_live = options.fuse && !talk.has_tools() && !prompt.wants_media;
-    watch.begin_call(module, options.strict_parse, is_live.then(&judging).flatten());
+    let may_stop = options.early_stop && !talk.has_tools() && !prompt.wants_media;
+    watch.begin_call(module, options.strict_parse, may_stop.then(|| fuse(host, module, options)).flatten());
     watch.event(Event::Stage("call"));
     let live = watch.fuse();
     let replied = unless_blown(pin!(talk.ask(prompt, watch, receipt)), &live).await;
     let Some(reply) = replied else {
         return Ok(Answer::unreadable(cut::failure(module, watch, receipt, options)));
     };
-    let mut reply = reply.map_err(|failure| in_words_of_a_stream(failure, watch))?;
+    let reply = reply.map_err(|failure| in_words_of_a_stream(failure, watch))?;
     receipt.replied(&reply);
     watch.event(Event::Stage("check"));
-    let mut answer = match parse::extract(module, &reply, request.options.strict_parse) {
+    let complete = |object: &mut Map<String, Value>| {
+        call::undo_stand_ins(host.provider.as_ref(), module, &reply, object);
+        media::insert(object, &reply.end.media);
+    };
+    let fits = |object: &Map<String, Value>| {
+        let mut object = object.clone();
+        complete(&mut object);
+        output::keeps_contract(module, object, options.enforcement)
+    };
+    let mut answer = match parse::extract(module, &reply, options.strict_parse, &fits) {
         Ok(mut draft) => {
-            call::undo_stand_ins(host.provider.as_ref(), module, &reply, &mut draft.object);
-            media::insert(&mut draft.object, &std::mem::take(&mut reply.end.media));
+            complete(&mut draft.object);
             let answer = output::judge(module, draft, options.enforcement, host.gate);
-            let answer = with_fit_bytes(host, module, answer).await;
-            let judging = || (!prompt.wants_media).then(&judging).flatten();
-            cut::unless_taken_back(module, answer, judging, &reply.text, options)
+            with_fit_bytes(host, module, answer).await
         }
         Err(failure) => {
             Answer::unreadable(call::unfinished(failure, host.provider.as_ref(), &reply, receipt))
@@ -262,12 +267,11 @@ async fn with_fit_bytes(host: &Host, module: &Module, mut answer: Answer) -> Ans
     answer
 }
 
-/// Makes fuses for one call. Without enforcement there is no contract to break.
-fn fuse(host: &Host, module: &Arc<Module>, options: &RunOptions) -> impl Fn() -> Option<Fuse> {
+/// A fuse for one call. Without enforcement there is no contract to break.
+fn fuse(host: &Host, module: &Arc<Module>, options: &RunOptions) -> Option<Fuse> {
     // These targets write null for members that are absent; see `call::undo_stand_ins`.
     let null_is_absent = matches!(host.provider.target(), Some(Target::OpenAi | Target::Anthropic));
-    let wanted = options.enforcement == Enforcement::Full;
-    move || wanted.then(|| Fuse::new(Arc::clone(module), null_is_absent))
+    (options.enforcement == Enforcement::Full).then(|| Fuse::new(Arc::clone(module), null_is_absent))
 }
 
 /// A stream has a code of its own for a lack of time (C-12).

@@ -1,5 +1,5 @@
 //! Streams of replies: the whole corpus of `tests/replies`, cut into tokens in many ways, gives the same envelope as at
-//! once; what grew on the way is what the final chunk says; the fuse never blows on an answer that would have passed.
+//! once; what grew on the way is what the final chunk says; stopping early never refuses an answer that would have passed.
 
 #![expect(
     clippy::unwrap_used,
@@ -13,17 +13,18 @@ mod board;
 mod fuse;
 #[path = "live/harness.rs"]
 mod harness;
+#[path = "live/made_up.rs"]
+mod made_up;
 #[path = "live/protocol.rs"]
 mod protocol;
+#[path = "live/timing.rs"]
+mod timing;
 
 use std::sync::Arc;
 
-use cognitive_contract::Module;
-use cognitive_contract::ports::{Finish, NullSink};
-use cognitive_runtime::run;
+use cognitive_contract::ports::Finish;
 use harness::{
-    Changing, META, Pieces, assembled, chunks, corpus_module, gathered, good, host, now, other, request,
-    stable, sync,
+    Changing, META, Pieces, assembled, chunks, corpus_module, gathered, good, host, other, request, sync,
 };
 use serde_json::Value;
 
@@ -138,31 +139,6 @@ fn waiting(pieces: &[&str], finish: &Finish) -> Pieces {
     provider
 }
 
-/// An envelope without what depends on how far a model got before it was cut.
-fn timeless(mut envelope: Value) -> Value {
-    let was_cut = envelope["error"]["details"].get("cut_at").is_some();
-    if let Some(receipt) = envelope["meta"]["provenance"].as_object_mut().filter(|_| was_cut) {
-        receipt.shift_remove("fuse");
-        receipt.shift_remove("sha256");
-    }
-    envelope
-}
-
-/// The answer at once: with the fuse, and without it the same where that accepts the reply.
-fn at_once(module: &Arc<Module>, case: &Case) -> Value {
-    let whole = || waiting(&[&case.text], &case.finish);
-    let with = timeless(sync(module, whole(), case.strict));
-    let mut asked = request(case.strict);
-    asked.options.fuse = false;
-    let without = now(run(&host(module, Arc::new(whole())), asked, &mut NullSink));
-    let without = stable(serde_json::to_value(without).unwrap());
-    if without["ok"] == true {
-        assert_eq!(with, without, "{}", case.id);
-    }
-    assert_eq!(with["ok"], without["ok"], "{}", case.id);
-    with
-}
-
 /// Runs every reply of a file in every split; gives how often something grew that passed.
 fn same_as_at_once(file: &str) -> usize {
     let mut grew = 0;
@@ -170,7 +146,7 @@ fn same_as_at_once(file: &str) -> usize {
         ["delta", "snapshot"].iter().flat_map(|kind| cases(file).into_iter().map(move |case| (kind, case)))
     {
         let module = corpus_module(&case.module, chunk_type);
-        let expected = at_once(&module, &case);
+        let expected = sync(&module, waiting(&[&case.text], &case.finish), case.strict);
         // Every place was tried with deltas.
         let most = if *chunk_type == "delta" { usize::MAX } else { 4 };
         let provider = Arc::new(Changing::default());
@@ -178,7 +154,7 @@ fn same_as_at_once(file: &str) -> usize {
         for pieces in splits(&case.text).into_iter().rev().take(most) {
             provider.says(waiting(&pieces, &case.finish));
             let (log, _) = chunks(&host, request(case.strict));
-            assert_eq!(timeless(assembled(&log)), expected, "{} {pieces:?}", case.id);
+            assert_eq!(assembled(&log), expected, "{} {pieces:?}", case.id);
             if expected["ok"] != true {
                 continue;
             }

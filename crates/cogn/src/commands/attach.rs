@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cognitive_contract::media::{Moved, embedded, refer};
 use cognitive_contract::schema::Side;
-use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module, numbers};
 use cognitive_library::json;
 use cognitive_runtime::host::RunInput;
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ pub(super) fn attach(module: &Module, input: RunInput, media: &[String]) -> Resu
     let mut members = match input {
         RunInput::Json(Value::Object(members)) => members,
         RunInput::Raw(text) => match json::parse(text.trim_start_matches('\u{feff}')) {
-            Ok(Value::Object(members)) => members,
+            Ok(Value::Object(members)) if numbers::rounded(&text).is_empty() => members,
             // What is wrong with it is told in the order of the run.
             _ => return Ok(RunInput::Raw(text)),
         },

@@ -131,6 +131,7 @@ fn run(
 fn options(settings: &Settings) -> RunOptions {
     let mut options = RunOptions::default();
     options.strict_parse = settings.strict_parse;
+    options.early_stop = settings.early_stop;
     options.reask = settings.reask;
     options.receipt = settings.receipt;
     options.timeout = settings.timeout;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use cognitive_contract::{ErrorCode, Failure};
+use cognitive_contract::{ErrorCode, Failure, numbers};
 use cognitive_runtime::host::RunInput;
 use serde_json::{Map, Value};
 
@@ -92,7 +92,12 @@ fn assemble(entries: &[String]) -> Result<Value, Failure> {
             let failure = Failure::new(ErrorCode::InvalidInput, format!("not a `key=value`: `{entry}`"));
             return Err(failure.suggest("Write `--set text=\"some words\"` or `--set options.depth=3`"));
         };
-        let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+        let value = serde_json::from_str(text).ok();
+        // What is no JSON is a text, and a text keeps every digit.
+        if let Some(failure) = value.as_ref().and_then(|_| numbers::refusal(text)) {
+            return Err(failure.suggest(format!("Send it as a string: `--set '{key}=\"…\"'`")));
+        }
+        let value = value.unwrap_or_else(|| Value::String(text.to_owned()));
         place(&mut input, key, value);
     }
     Ok(Value::Object(input))

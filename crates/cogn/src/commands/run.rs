@@ -74,9 +74,6 @@ pub struct RunArgs {
     /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
-    /// Let the model go on also when its answer cannot become valid any more
-    #[arg(long)]
-    no_fuse: bool,
     /// The user whose context is read and kept; without, nobody's
     #[arg(long, value_name = "ID")]
     user: Option<String>,
@@ -243,7 +240,7 @@ fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
     options.timeout = settings.timeout;
     options.seed = settings.seed;
     options.max_output_tokens = settings.max_tokens;
-    options.fuse = !args.no_fuse;
+    options.early_stop = settings.early_stop;
     options.user.clone_from(&args.user);
     options.tenant.clone_from(&args.tenant);
     options.session.clone_from(&args.session);

@@ -4,6 +4,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -13,6 +14,9 @@ use serde_json::{Value, json};
 
 /// The certificate of the service and its key. Nobody vouches for it.
 pub(crate) const SELF_SIGNED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/providers/self-signed.pem");
+
+/// How long a slow model waits between two events.
+const MOMENT: Duration = Duration::from_millis(5);
 
 /// What the service does with a request.
 #[derive(Clone)]
@@ -133,6 +137,11 @@ impl Stub {
         Self::serve(script, converse)
     }
 
+    /// The same for a slow model: behind each event it waits for a moment whether the client hangs up.
+    pub(crate) fn start_slow(script: Vec<Act>) -> Self {
+        Self::serve(script, dawdle)
+    }
+
     /// The same behind TLS.
     pub(crate) fn start_tls(script: Vec<Act>) -> Self {
         let config = Arc::new(self_signed());
@@ -207,6 +216,23 @@ fn converse<S: Read + Write>(stream: &mut S, act: &Act, asked: &Asked) -> std::i
             stream.write_all(&act.bytes())?;
         },
     }
+}
+
+/// One request, and the answer to it event by event.
+fn dawdle(tcp: &mut TcpStream, act: &Act, asked: &Asked) -> std::io::Result<()> {
+    let request = read_request(tcp, 0)?;
+    asked.with(|asked| *asked.last_mut().unwrap() = request);
+    tcp.set_nodelay(true)?;
+    tcp.set_read_timeout(Some(MOMENT))?;
+    tcp.write_all(act.opening().unwrap_or_default().as_bytes())?;
+    for event in act.body.split_inclusive("\n\n") {
+        tcp.write_all(event.as_bytes())?;
+        // Nothing to read is what is expected; an end says that the client has left.
+        if let Ok(0) = tcp.peek(&mut [0]) {
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 fn until_the_client_leaves(stream: &mut impl Read) -> std::io::Result<()> {

@@ -200,6 +200,7 @@ impl Remote {
             let told = self.refused_or_failed(answer, terms, reporter);
             return timeout_at(deadline, told).await.unwrap_or_else(|_| Err(too_late()));
         }
+        feed.sink.bound(terms.bind.decode());
         let mut reading = Reading { keeps_parts: feed.said.is_some(), ..Reading::default() };
         let read = self.read(&mut reading, answer, first, deadline, feed, reporter).await;
         // What the service counted was paid for, whatever became of it.

@@ -147,7 +147,7 @@ fn answer(parent: Parent<'_>, state: &State<'_>) -> Answer {
     let riskiest = meta.risk.clone();
     let envelope = json!({ "ok": true, "meta": meta, "data": data });
     let object = envelope.as_object().cloned().unwrap_or_default();
-    let draft = Draft { object, liberties: Vec::new() };
+    let draft = Draft { object, ..Draft::default() };
     let enforcement = parent.request.options.enforcement;
     let mut answer = output::judge(parent.module, draft, enforcement, parent.host.gate);
     // Whatever the data says, the whole is never less risky than its riskiest part.

@@ -1,5 +1,6 @@
 //! Steps into chunks: texts below `data` grow field by field, or the whole data is shown again where the module asks
-//! for snapshots; `meta` goes out when it is complete. Announces nothing that stands in prose, thinking or an example.
+//! for snapshots; `meta` goes out when it is complete. Announces nothing that stands in thinking, and of several objects
+//! the latest: which one is the answer, the final chunk says.
 //!
 //! One delta per field and piece. Where an object turns out not to be the answer, an empty snapshot takes back what
 //! was announced. A member that is named twice, or whose name no path can carry, is left to the final chunk.
@@ -8,11 +9,10 @@ use cognitive_contract::Module;
 use cognitive_contract::manifest::ChunkType;
 use serde_json::{Map, Value};
 
-use super::cut::partial_data;
 use super::names::Names;
 use super::outlet::Outlet;
 use super::root::{Member, Root};
-use super::step::{Bracket, Heed, Lead, Step};
+use super::step::{Bracket, Heed, Step};
 use super::tree::Tree;
 
 /// A snapshot is due when the data has grown by this part of itself. Keeps the cost of all snapshots together linear.
@@ -24,8 +24,8 @@ pub(crate) struct Deltas<'o> {
     manner: Manner,
     wanted: Option<ChunkType>,
     root: Root,
-    /// The best class of objects that was announced.
-    best: Option<(bool, bool)>,
+    /// Whether an object was announced and is not known to be thinking.
+    announced: bool,
     /// Whether the present object is announced, and from which depth on its data is.
     live: Option<usize>,
     /// Whether anything of the data went out and was not taken back.
@@ -36,9 +36,6 @@ pub(crate) struct Deltas<'o> {
     /// Text of the present field in the present piece.
     text: String,
     meta: Option<Tree>,
-    /// The text of the present call, for a stream that is stopped.
-    reply: String,
-    strict: bool,
     /// The data, for snapshots.
     data: Tree,
     /// Bytes of text in the data, and how many of them the last snapshot showed.
@@ -53,8 +50,6 @@ struct Manner {
     /// Whether a bare payload is an answer.
     wraps: bool,
     buffer: usize,
-    /// Whether a failure may hand over what exists of the result.
-    partial: bool,
 }
 
 #[derive(Debug)]
@@ -74,18 +69,16 @@ impl<'o> Deltas<'o> {
     pub(crate) fn new(outlet: Outlet<'o>) -> Self {
         Self {
             outlet,
-            manner: Manner { kind: ChunkType::Delta, wraps: false, buffer: 0, partial: true },
+            manner: Manner { kind: ChunkType::Delta, wraps: false, buffer: 0 },
             wanted: None,
             root: Root::default(),
-            best: None,
+            announced: false,
             live: None,
             sent: false,
             path: String::new(),
             frames: Vec::new(),
             text: String::new(),
             meta: None,
-            reply: String::new(),
-            strict: false,
             data: Tree::default(),
             grown: 0,
             shown: 0,
@@ -101,9 +94,9 @@ impl<'o> Deltas<'o> {
         !self.outlet.is_silent()
     }
 
-    /// What there is of the data, if the module lets it go out without the rest.
-    pub(crate) fn partial(&self) -> Option<Map<String, Value>> {
-        partial_data(&self.reply, self.strict).filter(|_| self.manner.partial)
+    /// The data that was announced last, if any was.
+    pub(super) fn data(&self) -> Option<&Tree> {
+        self.announced.then_some(&self.data)
     }
 
     /// Takes over what the client wants, which counts more than what the module does.
@@ -118,22 +111,18 @@ impl<'o> Deltas<'o> {
             kind: self.wanted.unwrap_or(response.chunk_type),
             wraps: module.manifest.compat.wraps(),
             buffer: usize::try_from(response.buffer_size).unwrap_or(usize::MAX),
-            partial: module.manifest.failure.partial_allowed,
         };
     }
 
     /// Starts a call. What an earlier one announced is taken back when this one announces something.
-    pub(crate) fn begin_call(&mut self, strict: bool) {
-        self.strict = strict;
-        self.reply.clear();
-        self.best = None;
+    pub(crate) fn begin_call(&mut self) {
+        self.announced = false;
         self.live = None;
         self.meta = None;
     }
 
     /// Sends what a piece brought.
-    pub(crate) fn end_piece(&mut self, piece: &str) {
-        self.reply.push_str(piece);
+    pub(crate) fn end_piece(&mut self) {
         self.flush();
         let due = self.grown - self.shown;
         if self.manner.kind == ChunkType::Snapshot
@@ -166,21 +155,14 @@ impl<'o> Deltas<'o> {
         }
     }
 
-    /// Whether the present object may be the answer. Of several, only one of the best kind can be: no example, then
-    /// one in a fence.
+    /// Whether the present object may be the answer.
     fn may_announce(&self) -> bool {
-        let Lead { clean, .. } = self.root.lead;
-        let known = self.root.ok == Some(true) || (clean && self.root.ok.is_none());
-        known && !self.root.lead.example && self.best.is_none_or(|best| self.class() >= best)
-    }
-
-    fn class(&self) -> (bool, bool) {
-        (!self.root.lead.example, self.root.lead.fenced)
+        self.root.ok == Some(true) || (self.root.lead.clean && self.root.ok.is_none())
     }
 
     fn announce(&mut self, depth: usize) {
         self.take_back();
-        self.best = Some(self.class());
+        self.announced = true;
         self.live = Some(depth);
         self.path.clear();
         self.path.push_str("data");
@@ -197,7 +179,7 @@ impl<'o> Deltas<'o> {
             }
             Step::Void => {
                 self.live = None;
-                self.best = None;
+                self.announced = false;
                 self.take_back();
             }
             Step::Name(_) if self.root.depth == 1 => self.at_member(),

@@ -3,8 +3,8 @@
 //!
 //! Careful on purpose. It judges only `data` of a success that opens the reply, by the rules of the plan alone, and takes
 //! into account what may be repaired: the spelling of declared values, and nulls that stand for absent members. A member
-//! that is written twice, or an answer that is corrected later, does not make good what broke the contract before: that
-//! is a rule of every run (`cut::unless_taken_back`), so a verdict stands, whatever follows.
+//! that is written twice, or an answer that is corrected later, could make good what broke the contract before, so a
+//! verdict counts only where the model is bound to one document (`watch.rs`), and only if the caller asked for it.
 
 use std::sync::Arc;
 

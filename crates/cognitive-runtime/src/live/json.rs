@@ -4,7 +4,7 @@
 
 use super::step::{Bracket, Heed, Lead, Step};
 use super::text::{Text, TextEvent, quote_of};
-use crate::stages::parse::DEEPEST;
+use crate::stages::parse::{DEEPEST, other_blank};
 
 /// The longest number that is read on; a longer one is left to the whole parser.
 const LONGEST_NUMBER: usize = 1_024;
@@ -197,6 +197,10 @@ impl Reader {
                 self.token = Token::Hash;
                 Ok(1)
             }
+            byte if !byte.is_ascii() && !self.strict => match other_blank(rest) {
+                Some(blank) => Ok(blank.len_utf8()),
+                None => self.expected(rest, byte, at, heed),
+            },
             _ => self.expected(rest, byte, at, heed),
         }
     }

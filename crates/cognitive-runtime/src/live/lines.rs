@@ -1,19 +1,13 @@
-//! What is known of the text outside of objects: whether there was any, the words of the last line, and whether a line
-//! or a fence has just begun. Keeps a bounded piece of the text and interprets none of it.
+//! What is known of the text outside of objects: whether there was any, and whether a line or a fence has just begun.
+//! Keeps nothing of the text and interprets none of it.
 
-use crate::stages::parse::introduces_example;
-
-/// How much of a line is kept, in bytes; words that lead up to an object are looked for no further back.
-const KEPT: usize = 400;
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The text outside of objects.
 #[derive(Debug)]
 pub(super) struct Lines {
-    /// The present line.
-    line: String,
-    /// The last line before it that had something on it.
-    last: String,
+    /// Nothing but blanks on the present line.
+    blank: bool,
     /// Nothing but blanks so far.
     untouched: bool,
     /// Nothing but blanks, thinking and the mark of a fence.
@@ -33,13 +27,7 @@ enum FenceLine {
 
 impl Lines {
     pub(super) fn new() -> Self {
-        Self {
-            line: String::new(),
-            last: String::new(),
-            untouched: true,
-            clean: true,
-            fence: FenceLine::Elsewhere,
-        }
+        Self { blank: true, untouched: true, clean: true, fence: FenceLine::Elsewhere }
     }
 
     /// Whether nothing but blanks came so far.
@@ -55,18 +43,12 @@ impl Lines {
     /// Whether the present line is blank so far.
     pub(super) fn line_is_blank(&self) -> bool {
         let opens_fence = matches!(self.fence, FenceLine::Opening { .. });
-        !opens_fence && self.line.trim_matches([' ', '\t']).is_empty()
+        !opens_fence && self.blank
     }
 
     /// Whether only blanks stand between a fence and this place.
     pub(super) fn fence_is_fresh(&self) -> bool {
         self.fence == FenceLine::Fresh
-    }
-
-    /// Whether the words before this place say that an example follows.
-    pub(super) fn introduce_example(&self) -> bool {
-        let line = if self.line.trim().is_empty() { &self.last } else { &self.line };
-        !line.is_empty() && introduces_example(line)
     }
 
     /// Text that is none of the marks.
@@ -98,24 +80,17 @@ impl Lines {
                 self.fence = FenceLine::Elsewhere;
             }
         }
-        self.line.push_str(text);
-        if self.line.len() > 2 * KEPT {
-            let from = self.line.ceil_char_boundary(self.line.len() - KEPT);
-            self.line.drain(..from);
-        }
+        self.blank &= text.chars().all(|c| matches!(c, ' ' | '\t'));
     }
 
     fn end_line(&mut self) {
-        if !self.line.trim().is_empty() {
-            std::mem::swap(&mut self.line, &mut self.last);
-        }
-        self.line.clear();
+        self.blank = true;
         if matches!(self.fence, FenceLine::Opening { .. }) {
             self.fence = FenceLine::Fresh;
         }
     }
 
-    /// A fence opens. The words before it lead up to what is in it.
+    /// A fence opens.
     pub(super) fn open_fence(&mut self) {
         self.untouched = false;
         self.end_line();
@@ -127,26 +102,17 @@ impl Lines {
         self.untouched = false;
         self.clean = false;
         self.fence = FenceLine::Elsewhere;
-        // So that the line does not count as blank.
-        self.line.push('\u{fffc}');
+        self.blank = false;
     }
 
     /// Thinking begins; it does not count as text, but the line is not blank any more.
     pub(super) fn think(&mut self) {
         self.untouched = false;
-        self.line.push('\u{fffc}');
-    }
-
-    /// Words before this place lead up to nothing any more.
-    pub(super) fn forget_words(&mut self) {
-        self.last.clear();
-        self.line.clear();
-        self.line.push('\u{fffc}');
+        self.blank = false;
     }
 
     /// Everything so far was thinking.
     pub(super) fn restart(&mut self) {
-        *self = Self { untouched: false, ..Self::new() };
-        self.line.push('\u{fffc}');
+        *self = Self { untouched: false, blank: false, ..Self::new() };
     }
 }

@@ -12,6 +12,7 @@ mod lines;
 mod names;
 mod options;
 pub(crate) mod outlet;
+mod partial;
 mod root;
 mod scanner;
 mod step;
@@ -21,6 +22,7 @@ mod tree;
 pub(crate) mod watch;
 
 pub use fuse::{Fuse, Verdict};
+pub(crate) use partial::so_far;
 pub use scanner::Scanner;
 pub use step::{Bracket, Heed, Lead, Step};
 pub use tree::Tree;

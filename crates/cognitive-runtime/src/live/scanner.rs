@@ -102,7 +102,6 @@ impl Scanner {
                 }
                 if *depth == 0 {
                     self.place = Place::Prose;
-                    self.lines.forget_words();
                 }
                 taken
             }
@@ -147,11 +146,7 @@ impl Scanner {
     }
 
     fn begin(&mut self, bracket: Bracket) {
-        let lead = Lead {
-            clean: self.lines.clean(),
-            fenced: self.fence.is_some(),
-            example: self.lines.introduce_example(),
-        };
+        let lead = Lead { clean: self.lines.clean() };
         let reader = Box::new(Reader::new(bracket, self.strict, lead));
         self.opening.clear();
         self.place = match bracket {
@@ -197,7 +192,6 @@ impl Scanner {
 
     fn leave(&mut self) {
         self.place = Place::Prose;
-        self.lines.forget_words();
         self.lines.touch();
     }
 

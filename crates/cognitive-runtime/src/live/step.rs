@@ -44,10 +44,6 @@ pub enum Bracket {
 pub struct Lead {
     /// Nothing but blanks, thinking and the mark of a fence stands before it.
     pub clean: bool,
-    /// It stands in a code fence.
-    pub fenced: bool,
-    /// The words before it say that it is an example.
-    pub example: bool,
 }
 
 /// Someone who listens to the scanner.

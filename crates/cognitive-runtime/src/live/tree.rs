@@ -91,9 +91,10 @@ impl Tree {
         self.whole.take()
     }
 
-    /// Whether a text is open.
-    pub(super) fn in_text(&self) -> bool {
-        self.text.is_some()
+    /// What is complete of it: the value itself, or the members and items of the outermost object or list.
+    #[must_use]
+    pub(super) fn complete(&self) -> Option<Value> {
+        self.open.first().map(|outermost| &outermost.value).or(self.whole.as_ref()).cloned()
     }
 
     /// What there is so far: open objects and lists as they stand, an open text as far as it has come.

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use cognitive_contract::manifest::{Mode, Tier};
-use cognitive_contract::ports::{Event, EventSink, ModelEnd};
+use cognitive_contract::manifest::Mode;
+use cognitive_contract::ports::{DecodeMode, Event, EventSink, ModelEnd};
 use cognitive_contract::trace::{PartEvent, PartState};
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
 
@@ -19,20 +19,25 @@ use super::scanner::Scanner;
 use super::step::{Heed, Step};
 use crate::spans::Drawing;
 use crate::stages::call::USUAL_REPLY;
+use crate::stages::parse;
 
 /// The listeners of one run.
 pub(crate) struct Watch<'w, 'o> {
     sink: &'w mut dyn EventSink,
     deltas: Option<&'w mut Deltas<'o>>,
+    module: Option<Arc<Module>>,
     call: Option<Arc<Mutex<Call>>>,
     drawing: Option<Box<Drawing>>,
 }
 
 /// What is known of the present call. Shared with whoever waits for it and may cut it.
 struct Call {
+    strict: bool,
     scanner: Scanner,
     fuse: Option<Fuse>,
-    /// The text, kept for the fuse and for the case that the call is cut.
+    /// Whether one document is all that can come, so that the fuse may blow.
+    is_bound: bool,
+    /// The text, kept for the case that the call is cut or stopped.
     text: String,
     /// How much of it was scanned.
     scanned: usize,
@@ -41,7 +46,7 @@ struct Call {
 impl Call {
     /// Scans what nobody has looked at yet; says whether the call is of no use any more.
     fn is_blown(&mut self) -> bool {
-        let Some(fuse) = &mut self.fuse else { return false };
+        let Some(fuse) = self.fuse.as_mut().filter(|_| self.is_bound) else { return false };
         if let Some(rest) = self.text.get(self.scanned..).filter(|rest| !rest.is_empty()) {
             self.scanner.push(rest, fuse);
             self.scanned = self.text.len();
@@ -80,12 +85,13 @@ impl Heed for Both<'_, '_> {
 
 impl<'w, 'o> Watch<'w, 'o> {
     pub(crate) fn new(sink: &'w mut dyn EventSink, deltas: Option<&'w mut Deltas<'o>>) -> Self {
-        Self { sink, deltas, call: None, drawing: None }
+        Self { sink, deltas, module: None, call: None, drawing: None }
     }
 
-    /// What there is of the data in a stream, as far as the module hands over unfinished work.
+    /// What there is of the answer to the present call, as far as the module hands over unfinished work.
     pub(crate) fn partial(&self) -> Option<Map<String, Value>> {
-        self.deltas.as_ref().and_then(|deltas| deltas.partial())
+        let call = lock(self.call.as_ref()?);
+        parse::interrupted(self.module.as_ref()?, &call.text, call.strict)
     }
 
     /// Whether there is a stream, and the answer does not go out whole.
@@ -94,7 +100,8 @@ impl<'w, 'o> Watch<'w, 'o> {
     }
 
     /// The module is known. One that offers no streams is answered whole.
-    pub(crate) fn loaded(&mut self, module: &Module) {
+    pub(crate) fn loaded(&mut self, module: &Arc<Module>) {
+        self.module = Some(Arc::clone(module));
         if let Some(drawing) = &mut self.drawing {
             drawing.loaded(module);
         }
@@ -117,16 +124,14 @@ impl<'w, 'o> Watch<'w, 'o> {
     }
 
     /// A call begins. Without anybody to listen, nothing is scanned.
-    pub(crate) fn begin_call(&mut self, module: &Module, strict: bool, fuse: Option<Fuse>) {
-        let strict = strict || module.manifest.tier == Tier::Exec;
+    pub(crate) fn begin_call(&mut self, module: &Module, strict_parse: bool, fuse: Option<Fuse>) {
+        let strict = parse::is_strict(module, strict_parse);
         if let Some(deltas) = &mut self.deltas {
-            deltas.begin_call(strict);
+            deltas.begin_call();
         }
-        let wanted = fuse.is_some() || self.deltas.is_some();
-        self.call = wanted.then(|| {
-            let text = String::with_capacity(USUAL_REPLY);
-            Arc::new(Mutex::new(Call { scanner: Scanner::new(strict), fuse, text, scanned: 0 }))
-        });
+        let (scanner, text) = (Scanner::new(strict), String::with_capacity(USUAL_REPLY));
+        let call = Call { strict, scanner, fuse, is_bound: false, text, scanned: 0 };
+        self.call = Some(Arc::new(Mutex::new(call)));
     }
 
     /// What tells when the present call is of no use any more.
@@ -150,15 +155,21 @@ impl<'w, 'o> Watch<'w, 'o> {
     fn heard(&mut self, text: &str) {
         let Some(call) = &self.call else { return };
         let mut call = lock(call);
-        let Call { scanner, fuse, text: kept, scanned } = &mut *call;
-        if fuse.is_some() {
-            kept.push_str(text);
-        }
+        let Call { scanner, fuse, text: kept, scanned, .. } = &mut *call;
+        kept.push_str(text);
         if let Some(deltas) = &mut self.deltas {
             *scanned = kept.len();
             let mut both = Both { fuse: fuse.as_mut(), deltas: Some(&mut **deltas) };
             scanner.push(text, &mut both);
-            deltas.end_piece(text);
+            deltas.end_piece();
+        }
+    }
+
+    /// Where the model is held to a schema or a grammar, no text can follow that makes another document of the answer, and no
+    /// name can come twice. Plain JSON mode promises only the first.
+    fn bound(&mut self, decode: DecodeMode) {
+        if let Some(call) = &self.call {
+            lock(call).is_bound = matches!(decode, DecodeMode::NativeSchema | DecodeMode::Grammar);
         }
     }
 
@@ -225,6 +236,7 @@ impl EventSink for Watch<'_, '_> {
     fn event(&mut self, event: Event<'_>) {
         match &event {
             Event::Text(text) => self.heard(text),
+            Event::Bound(decode) => self.bound(*decode),
             Event::Stage(stage) => self.stage(stage),
             Event::Part(part) => self.part(*part),
             _ => {}

@@ -14,6 +14,7 @@ use cognitive_contract::{ErrorCode, Failure, Module, Warning, schema, text};
 use serde_json::{Map, Value, json};
 
 use super::output::Answer;
+use super::parse;
 use super::prompt::Prompt;
 use crate::host::RunOptions;
 use crate::receipt::Receipt;
@@ -51,11 +52,13 @@ pub fn compose(provider: &dyn Provider, module: &Module, prompt: &Prompt, option
     call
 }
 
-/// Asks the model once. Attempts go into the receipt, also when none of them worked.
+/// Asks the model once. Attempts go into the receipt, also when none of them worked; what it had said by then goes into
+/// the failure.
 pub async fn ask(
     provider: &dyn Provider,
     module: &Module,
     call: &ModelCall,
+    strict_parse: bool,
     sink: &mut dyn EventSink,
     receipt: &mut Receipt,
 ) -> Result<Reply, Failure> {
@@ -70,7 +73,9 @@ pub async fn ask(
         Err(error) => {
             receipt.broke_off(provider.name(), &text, before);
             let tried = receipt.attempts.get(before..).and_then(<[Attempt]>::last);
-            return Err(failure(&error, provider.name(), tried, module, &text));
+            let strict = parse::is_strict(module, strict_parse);
+            let partial = parse::interrupted(module, &text, strict);
+            return Err(failure(&error, provider.name(), tried, module).with_partial(partial));
         }
     };
     if let (Some(lowered), DecodeMode::NativeSchema | DecodeMode::Grammar) = (&call.schema, end.decode) {
@@ -146,6 +151,10 @@ impl CallSink for Gathered<'_> {
         }
         self.receipt.attempts.push(attempt);
     }
+
+    fn bound(&mut self, decode: DecodeMode) {
+        self.sink.event(Event::Bound(decode));
+    }
 }
 
 /// What a call that did not work is to the caller. `tried` is its last try, if there was one.
@@ -154,7 +163,6 @@ pub(crate) fn failure(
     provider: &str,
     tried: Option<&Attempt>,
     module: &Module,
-    text: &str,
 ) -> Failure {
     let message = error.to_string();
     let failure = match error {
@@ -185,7 +193,7 @@ pub(crate) fn failure(
     };
     let failed =
         tried.and_then(|attempt| attempt.failed.clone()).or_else(|| error.kind().map(FailedTry::new));
-    let failure = match failed {
+    match failed {
         Some(failed) => {
             let failure = match (failure.suggestion(), advice(failed.kind)) {
                 (None, Some(advice)) => failure.suggest(advice),
@@ -195,10 +203,7 @@ pub(crate) fn failure(
             routed(failure, provider, status, &failed).with_recoverable(passes)
         }
         None => failure,
-    };
-    let partial =
-        (!text.is_empty() && module.manifest.failure.partial_allowed).then(|| super::parse::raw(text));
-    failure.with_partial(partial)
+    }
 }
 
 /// Adds what callers route on: who failed, in which way, with which status, and in which words. (D-16)

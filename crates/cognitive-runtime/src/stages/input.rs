@@ -8,7 +8,7 @@ use cognitive_contract::code::Blame;
 use cognitive_contract::context::{
     Access, MEMBER, Prepared, Sanitiser, prepare, prepare_text, without_context,
 };
-use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, long};
+use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, long, numbers};
 use cognitive_library::json;
 use serde_json::{Map, Value, json};
 
@@ -190,6 +190,14 @@ fn unfit(recalled: &Map<String, Value>) -> Warning {
 fn parse(mut text: String) -> Result<Value, Failure> {
     let marks = text.len() - text.trim_start_matches('\u{feff}').len();
     text.drain(..marks);
+    // A number that nothing can hold makes the parser fail, so numbers are looked at first; the order of the codes stays.
+    let inexact = numbers::refusal(&text);
+    let overflows = || numbers::rounded(&text).iter().any(|number| number.overflows);
+    if let Some(failure) = inexact
+        && (overflows() || json::parse(&text).is_ok())
+    {
+        return Err(failure);
+    }
     long::parse(&mut text).map_or_else(|| json::parse(&text), Ok).map_err(|error| {
         let message = format!("the input is not JSON: {} (byte {})", error.message, error.offset);
         Failure::new(ErrorCode::ParseError, message)

@@ -2,11 +2,13 @@
 //! settle the risk, pass the tier's gate. (E2001, E3001, E3003–E3006)
 //! All law comes from `cognitive-contract`; this file only fixes the order.
 
+use cognitive_contract::manifest::Tier;
 use cognitive_contract::media::check_output;
 use cognitive_contract::members::member;
 use cognitive_contract::meta::OF_THE_RUNTIME;
 use cognitive_contract::meta::{self, RiskForm};
 use cognitive_contract::module::output_code;
+use cognitive_contract::numbers::Rounded;
 use cognitive_contract::repair::{self, Repair};
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{
@@ -71,8 +73,11 @@ impl Answer {
 /// Judges an answer.
 #[must_use]
 pub fn judge(module: &Module, draft: Draft, enforcement: Enforcement, gate: Gate) -> Answer {
-    let mut judge = Judge { module, enforcement, original: None, repairs: Vec::new(), warnings: Vec::new() };
-    let outcome = judge.settle(draft.object).and_then(|envelope| judge.pass_gate(gate, envelope));
+    let mut judge = Judge::new(module, enforcement);
+    let outcome = match judge.numbers(&draft) {
+        Some(failure) => Err(failure),
+        None => judge.settle(draft.object).and_then(|envelope| judge.pass_gate(gate, envelope)),
+    };
     let Judge { repairs, warnings, original, .. } = judge;
     Answer { outcome, liberties: draft.liberties, repairs, warnings, original }
 }
@@ -81,6 +86,13 @@ pub fn judge(module: &Module, draft: Draft, enforcement: Enforcement, gate: Gate
 fn refusal(found: &[Violation]) -> Failure {
     Failure::of_violations(output_code(found), found)
         .suggest("Run it again, or see `error.details.violations` for what the model got wrong")
+}
+
+/// Whether an object is an answer that keeps the contract, repairs included. What a tier asks for besides is another
+/// question.
+#[must_use]
+pub fn keeps_contract(module: &Module, object: Map<String, Value>, enforcement: Enforcement) -> bool {
+    Judge::new(module, enforcement).settle(object).is_ok()
 }
 
 /// Takes out what the runtime will say itself where the model's word has the wrong type, the marks of a stream, and tokens
@@ -106,6 +118,11 @@ fn drop_nonsense(reply: &mut Map<String, Value>) {
     }
 }
 
+fn unkept(number: &Rounded) -> Violation {
+    let message = format!("a number that cannot be kept as it was written: {}", number.written);
+    Violation::new(number.path.clone(), ErrorCode::SchemaValidationFailed, "number", message)
+}
+
 struct Judge<'a> {
     module: &'a Module,
     enforcement: Enforcement,
@@ -115,7 +132,31 @@ struct Judge<'a> {
     warnings: Vec<Warning>,
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
+    fn new(module: &'a Module, enforcement: Enforcement) -> Self {
+        Self { module, enforcement, original: None, repairs: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// Numbers that are not what the model wrote (D-10): refused in `exec` and where nothing can hold them, told
+    /// everywhere else.
+    fn numbers(&mut self, draft: &Draft) -> Option<Failure> {
+        let exact = self.module.manifest.tier == Tier::Exec;
+        let refused = |number: &&Rounded| exact || number.overflows;
+        let found: Vec<Violation> = draft.rounded.iter().filter(refused).map(unkept).collect();
+        if !found.is_empty() {
+            return Some(self.refused(&Value::Object(draft.object.clone()), &found));
+        }
+        let notice = |number: &Rounded| {
+            let Rounded { path, written, .. } = number;
+            Warning::new(
+                "NUMBER_ROUNDED",
+                format!("the model wrote {written} at `{path}`; the nearest float stands there"),
+            )
+        };
+        self.warnings.extend(draft.rounded.iter().map(notice));
+        None
+    }
+
     fn settle(&mut self, reply: Map<String, Value>) -> Result<Envelope, Failure> {
         let reply = Value::Object(self.current_shape(reply)?);
         let (mut reply, mut found) = match self.module.accept(reply, self.enforcement) {

@@ -126,7 +126,7 @@ impl<'a> Talk<'a> {
             call.timeout = remaining(deadline, options.timeout);
             if call.timeout.is_zero() {
                 let provider = self.host.provider.name();
-                return Err(call::failure(&ProviderError::Timeout, provider, None, self.module, ""));
+                return Err(call::failure(&ProviderError::Timeout, provider, None, self.module));
             }
         }
     }
@@ -140,7 +140,9 @@ impl<'a> Talk<'a> {
     ) -> Result<Reply, Failure> {
         watch.asked();
         let mut held = Held::new(watch, self.has_tools());
-        let asked = call::ask(self.host.provider.as_ref(), self.module, call, &mut held, receipt).await;
+        let strict = self.request.options.strict_parse;
+        let provider = self.host.provider.as_ref();
+        let asked = call::ask(provider, self.module, call, strict, &mut held, receipt).await;
         let reply = match asked {
             Ok(reply) => reply,
             Err(failure) => {

@@ -1,17 +1,18 @@
-//! The fuse: it blows at the first byte that cannot be made good, and never on an answer that would have passed.
+//! Stopping early (D-08): only if the caller asks for it and the model is bound to one document, at the first byte that
+//! cannot be made good, and never on an answer that would have passed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use cognitive_contract::Module;
-use cognitive_contract::ports::{Finish, NullSink};
+use cognitive_contract::ports::{DecodeMode, Finish, NullSink};
 use cognitive_runtime::live::{Fuse, Scanner};
-use cognitive_runtime::run;
+use cognitive_runtime::{RunRequest, run};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::board::{Board, text};
-use super::harness::{META, Pieces, chunks, corpus_module, good, host, module, now, request, sync};
+use super::harness::{META, Pieces, chunks, corpus_module, host, module, now, request, sync};
 use super::{corpus, splits};
 
 /// Where the fuse blows, and at which place of the answer.
@@ -25,30 +26,41 @@ fn blown(module: &Arc<Module>, strict: bool, pieces: &[&str]) -> Option<(usize, 
     fuse.verdict().map(|verdict| (verdict.at, verdict.violation.path.clone(), verdict.violation.rule))
 }
 
-/// Whether a reply was refused because it took back what it had said, so that no cut in time is needed for a refusal.
-fn was_taken_back(envelope: &Value) -> bool {
-    envelope["error"]["details"].get("taken_back_at").is_some()
+/// Whether something of the reply was left out of the answer, which cannot happen where a model is bound to one document.
+fn left_something_out(envelope: &Value) -> bool {
+    let liberties = envelope["meta"]["provenance"]["liberties"].as_array().cloned().unwrap_or_default();
+    liberties.iter().any(|liberty| liberty["rule"] != "fence" && liberty["rule"] != "prose")
 }
 
-// D-01: whether a call can be cut in time must not decide what the answer is.
+/// A reply of a model that is bound to the contract and waits behind each piece, so that it can be stopped there.
+fn bound(pieces: &[&str]) -> Pieces {
+    let mut provider = Pieces::new(pieces, Ok(Finish::Complete));
+    (provider.waits, provider.decode) = (true, DecodeMode::NativeSchema);
+    provider
+}
+
+fn early() -> RunRequest {
+    let mut asked = request(false);
+    asked.options.early_stop = true;
+    asked
+}
+
 #[test]
-fn it_never_blows_on_a_reply_of_the_corpus_that_passes_without_it() {
+fn d_08_no_reply_of_the_corpus_that_passes_would_have_been_stopped() {
     let mut blew = 0;
     for case in corpus() {
         let module = corpus_module(&case.module, "delta");
-        let mut asked = request(case.strict);
-        asked.options.fuse = false;
         let host = host(&module, Arc::new(Pieces::new(&[&case.text], Ok(case.finish.clone()))));
-        let without = serde_json::to_value(now(run(&host, asked, &mut NullSink))).unwrap();
+        let whole = serde_json::to_value(now(run(&host, request(case.strict), &mut NullSink))).unwrap();
         let at_once = blown(&module, case.strict, &[&case.text]);
-        assert_eq!(was_taken_back(&without), case.id.starts_with("taken-back"), "{}: {without}", case.id);
         for pieces in splits(&case.text) {
             assert_eq!(blown(&module, case.strict, &pieces), at_once, "{} {pieces:?}", case.id);
         }
         blew += usize::from(at_once.is_some());
-        let refused = without["error"]["details"].get("violations").is_some()
-            || without["error"]["details"]["source"] == "model";
-        assert!(refused || at_once.is_none(), "{}: {at_once:?}\n{}\n{without}", case.id, case.text);
+        let refused = whole["error"]["details"].get("violations").is_some()
+            || whole["error"]["details"]["source"] == "model";
+        let fine = refused || at_once.is_none() || left_something_out(&whole);
+        assert!(fine, "{}: {at_once:?}\n{}\n{whole}", case.id, case.text);
     }
     assert!(blew > 15, "{blew}");
 }
@@ -138,48 +150,54 @@ fn what_may_be_repaired_or_is_not_understood_does_not_blow_it() {
     }
 }
 
-// S-11, D-01: the last of two values counts, but it does not make good what broke the contract before.
+// W1, D-08, REPAIR-010: by default a call is read to its end, and the failure holds what the model wrote, all of it.
 #[test]
-fn s_11_a_reply_that_takes_itself_back_is_refused_whether_it_is_cut_or_not() {
+fn w01_d_08_repair_010_a_hopeless_answer_is_read_to_its_end_and_kept_whole() {
+    let module = corpus_module("", "delta");
+    let data =
+        json!({ "answer": 5, "rationale": "a long and valuable reason", "count": -1, "tail": "kept?" });
+    let text = reply(&data.to_string());
+    let letters: Vec<String> = text.chars().map(String::from).collect();
+    let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
+    for pieces in [&[text.as_str()][..], &letters] {
+        let provider = Arc::new(bound(pieces));
+        let value =
+            serde_json::to_value(now(run(&host(&module, provider), request(false), &mut NullSink))).unwrap();
+        assert_eq!(value["error"]["code"], "E3001");
+        assert_eq!(value["partial_data"], data);
+        let places: Vec<_> = value["error"]["details"]["violations"].as_array().unwrap().iter().collect();
+        assert_eq!(places.len(), 2, "{places:?}");
+        assert_eq!(value["meta"]["model"], "pieces/m");
+    }
+}
+
+// S-11, D-09: the last of two values counts, in every run and however the reply comes.
+#[test]
+fn s_11_d_08_a_member_that_is_written_twice_counts_as_written_last() {
     let module = corpus_module("", "delta");
     let twice = reply(r#"{"answer": 7, "answer": "42", "rationale": "r"}"#);
-    let corrected = format!("{}\nThe corrected answer: {}", reply(r#"{"answer": 7}"#), good());
-    for text in [twice, corrected] {
-        let at = text.find('7').unwrap() + 1;
-        for (waits, fuse) in [(false, false), (false, true), (true, false), (true, true)] {
-            let mut provider = Pieces::new(&[&text], Ok(Finish::Complete));
-            provider.waits = waits;
-            let mut asked = request(false);
-            asked.options.fuse = fuse;
-            let envelope = now(run(&host(&module, Arc::new(provider)), asked, &mut NullSink));
-            let value = serde_json::to_value(&envelope).unwrap();
-            let error = &value["error"];
-            assert_eq!(error["code"], "E3001", "{value}");
-            assert_eq!(error["details"]["violations"][0]["path"], "/data/answer");
-            assert_eq!(value["partial_data"], json!({ "answer": 7 }));
-            let place = if waits && fuse { "cut_at" } else { "taken_back_at" };
-            assert_eq!(error["details"][place], at, "{value}");
-        }
+    for (decode, early) in
+        [(DecodeMode::Prompt, false), (DecodeMode::Prompt, true), (DecodeMode::JsonMode, true)]
+    {
+        let mut provider = bound(&[&twice]);
+        provider.decode = decode;
+        let mut asked = request(false);
+        asked.options.early_stop = early;
+        let value =
+            serde_json::to_value(now(run(&host(&module, Arc::new(provider)), asked, &mut NullSink))).unwrap();
+        assert_eq!(value["data"]["answer"], "42", "{value}");
+        assert_eq!(value["meta"]["warnings"].as_array().unwrap().len(), 1, "{value}");
     }
-    // Where each value keeps the contract, the last one counts, and nothing is cut.
-    let harmless = reply(r#"{"answer": "7", "answer": "42", "rationale": "r"}"#);
-    assert_eq!(blown(&module, false, &[&harmless]), None);
-    let value = sync(&module, Pieces::new(&[&harmless], Ok(Finish::Complete)), false);
-    assert_eq!(value["data"]["answer"], "42", "{value}");
 }
 
 #[test]
-fn a_cut_call_is_dropped_and_the_run_says_where_and_what_was_saved() {
+fn d_08_a_stopped_call_is_dropped_and_the_failure_has_what_was_complete() {
     let module = typed();
     let text = reply(r#"{"kind": "low", "rationale": "so far", "count": -1, "items": []}"#);
     let letters: Vec<String> = text.chars().map(String::from).collect();
     let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
-    let provider = || {
-        let mut provider = Pieces::new(&letters, Ok(Finish::Complete));
-        provider.waits = true;
-        Arc::new(provider)
-    };
-    let mut asked = request(false);
+    let provider = || Arc::new(bound(&letters));
+    let mut asked = early();
     asked.options.max_output_tokens = Some(1_000);
     let cut = provider();
     let envelope = now(run(&host(&module, Arc::clone(&cut)), asked.clone(), &mut NullSink));
@@ -188,15 +206,29 @@ fn a_cut_call_is_dropped_and_the_run_says_where_and_what_was_saved() {
     assert_eq!(cut.given.load(Ordering::Relaxed), at + 1, "the comma shows that the number is over");
     assert_eq!(value["error"]["code"], "E3001");
     assert_eq!(value["error"]["details"]["violations"][0]["path"], "/data/count");
-    assert_eq!(value["error"]["details"]["cut_at"], at);
-    assert_eq!(value["partial_data"], json!({ "kind": "low", "rationale": "so far", "count": -1 }));
+    assert_eq!(value["error"]["details"]["stopped_at"], at);
+    assert_eq!(value["partial_data"], json!({ "kind": "low", "rationale": "so far" }));
     let (log, _) = chunks(&host(&module, provider()), asked.clone());
-    assert_eq!(log.last().unwrap()["error"]["details"]["cut_at"], at);
-    asked.options.fuse = false;
+    assert_eq!(log.last().unwrap()["error"]["details"]["stopped_at"], at);
+    assert_eq!(log.last().unwrap()["partial_data"], value["partial_data"]);
+    asked.options.early_stop = false;
     let whole = provider();
     let envelope = now(run(&host(&module, Arc::clone(&whole)), asked, &mut NullSink));
     assert_eq!(whole.given.load(Ordering::Relaxed), letters.len());
     assert_eq!(envelope.error().unwrap().code(), "E3001");
+}
+
+#[test]
+fn d_08_a_value_that_is_being_written_is_not_in_the_failure() {
+    let module = corpus_module("", "delta");
+    for (data, complete) in [
+        (r#"{"rationale": "r", "answer": 57"#, json!({ "rationale": "r" })),
+        (r#"{"rationale": "r", "items": ["a", 5"#, json!({ "rationale": "r" })),
+        (r#"{"answer": 5"#, json!({})),
+    ] {
+        let value = now(run(&host(&module, Arc::new(bound(&[&reply(data), "}}"]))), early(), &mut NullSink));
+        assert_eq!(serde_json::to_value(&value).unwrap()["partial_data"], complete, "{data}");
+    }
 }
 
 #[test]
@@ -211,13 +243,11 @@ fn a_cut_call_stands_in_the_books_and_may_be_asked_again() {
         }
     }
     let text = reply(r#"{"rationale": 5, "kind": "low"}"#);
-    let mut provider = Pieces::new(&[&text[..text.len() - 9], &text[text.len() - 9..]], Ok(Finish::Complete));
-    provider.waits = true;
-    let provider = Arc::new(provider);
+    let provider = Arc::new(bound(&[&text[..text.len() - 9], &text[text.len() - 9..]]));
     let books = Arc::new(Books::default());
     let mut host = host(&typed(), Arc::clone(&provider));
     host.audit = Some(Arc::clone(&books) as Arc<dyn AuditLog>);
-    let mut asked = request(false);
+    let mut asked = early();
     asked.options.reask = 1;
     asked.options.max_output_tokens = Some(100);
     assert!(!now(run(&host, asked, &mut NullSink)).ok());
@@ -232,9 +262,8 @@ fn a_cut_call_stands_in_the_books_and_may_be_asked_again() {
 #[test]
 fn a_cut_call_is_drawn_as_far_as_it_came() {
     let module = corpus_module("", "delta");
-    let mut provider = Pieces::new(&[&reply(r#"{"answer": 7"#), "}}"], Ok(Finish::Complete));
-    provider.waits = true;
-    let (board, mut asked) = (Arc::new(Board::default()), request(false));
+    let provider = bound(&[&reply(r#"{"answer": 7"#), "}}"]);
+    let (board, mut asked) = (Arc::new(Board::default()), early());
     asked.options.spans = Some(board.place());
     asked.options.reask = 1;
     now(run(&host(&module, Arc::new(provider)), asked, &mut NullSink));
@@ -334,9 +363,9 @@ proptest! {
         prop_assert_eq!(blown(&module, false, &letters), at_once);
     }
 
-    // S-11, D-01: members twice, data twice, answers twice; the fuse changes nothing of what passes without it.
+    // S-11, D-08: members twice, data twice, answers twice: where they can come, nothing is stopped.
     #[test]
-    fn a_reply_that_passes_without_the_fuse_passes_with_it(first in data(), second in data(), how in 0..4) {
+    fn d_08_a_model_that_is_bound_to_nothing_is_never_stopped(first in data(), second in data(), how in 0..4) {
         let module = typed();
         let members = |data: &Value| data.to_string().trim_matches(['{', '}']).to_owned();
         let text = match how {
@@ -345,19 +374,15 @@ proptest! {
             2 => format!("{}\nThe corrected answer: {}", reply(&first.to_string()), reply(&second.to_string())),
             _ => format!("{}</think>{}", reply(&first.to_string()), reply(&second.to_string())),
         };
-        let envelope = |fuse: bool| {
+        let envelope = |early: bool| {
             let mut provider = Pieces::new(&[&text], Ok(Finish::Complete));
             provider.waits = true;
             let mut asked = request(false);
-            asked.options.fuse = fuse;
+            asked.options.early_stop = early;
             super::harness::stable(
                 serde_json::to_value(now(run(&host(&module, Arc::new(provider)), asked, &mut NullSink))).unwrap(),
             )
         };
-        let (with, without) = (envelope(true), envelope(false));
-        prop_assert_eq!(&with["ok"], &without["ok"], "{}\n{}\n{}", text, with, without);
-        if without["ok"] == true {
-            prop_assert_eq!(with, without, "{}", text);
-        }
+        prop_assert_eq!(envelope(true), envelope(false), "{}", text);
     }
 }

@@ -84,13 +84,15 @@ pub struct Pieces {
     pub end: Result<Finish, ProviderError>,
     /// Whether it waits behind each piece.
     pub waits: bool,
+    /// What the service says that the answer is bound to.
+    pub decode: DecodeMode,
     pub given: AtomicUsize,
 }
 
 impl Pieces {
     pub fn new(pieces: &[&str], end: Result<Finish, ProviderError>) -> Self {
         let texts = pieces.iter().map(|piece| (*piece).to_owned()).collect();
-        Self { texts, end, waits: false, given: AtomicUsize::new(0) }
+        Self { texts, end, waits: false, decode: DecodeMode::Prompt, given: AtomicUsize::new(0) }
     }
 }
 
@@ -105,6 +107,7 @@ impl Provider for Pieces {
         sink: &'a mut dyn CallSink,
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
         Box::pin(async move {
+            sink.bound(self.decode);
             for piece in &self.texts {
                 sink.piece(piece);
                 self.given.fetch_add(1, Ordering::Relaxed);
@@ -112,7 +115,7 @@ impl Provider for Pieces {
                     once().await;
                 }
             }
-            let mut end = ModelEnd::complete("m", DecodeMode::Prompt);
+            let mut end = ModelEnd::complete("m", self.decode);
             end.finish = self.end.clone()?;
             Ok(end)
         })

@@ -1,43 +1,28 @@
-//! Which of the objects in a reply is the answer.
+//! Which of the objects in a reply is the answer (D-09). The contract decides, and nothing else does:
 //!
-//! 1. Envelopes (`ok` is true or false, and `data`, `error` or `meta` is there) before anything else.
-//! 2. What is introduced as an example is out, as long as something else is left.
-//! 3. What stands in a code fence before what stands in prose.
-//! 4. Several envelopes that say the same are one. If they differ, the last one counts only if the words before it
-//!    say so (`corrected`, `final answer`, …). Otherwise the reply has two readings and is refused: the last may be
-//!    a correction, the first may be followed by an afterthought, and nothing tells which.
-//! 5. Without envelopes the longest object counts; that is how answers of v2.1 look, which some modules wrap.
+//! 1. Exactly one object keeps the contract: that one.
+//! 2. Several keep it and say the same: one of them.
+//! 3. Several keep it and differ: the reply is refused. The last may be a correction, the first may be followed by an
+//!    afterthought, and no word around them tells which for sure.
+//! 4. None keeps it: the best one, so that the caller learns what is wrong with it. Envelopes (`ok` is true or false,
+//!    and `data`, `error` or `meta` is there) before other objects, then the longest, then the last.
 //!
 //! An answer that broke off or broke down is never replaced by another object: not by an earlier envelope when a
-//! later one is broken, and not by a bare object when anything is.
-//! Words are English. In other languages nothing is recognised, which leads to a refusal, never to a wrong choice.
+//! later one is broken, and not by a bare object when anything is. And an object with a comma, a colon, a bracket or
+//! a quote right behind it was closed too early: what follows belonged to it, so it is not the answer either.
 
 use cognitive_contract::ports::Finish;
+use serde_json::{Map, Value};
 
 use super::outline::{Broken, Candidate, Outline};
 use super::reader::Why;
 use super::{Reason, Unreadable};
 
-/// How far back words are looked for, in bytes.
-const LEAD: usize = 200;
+/// How many objects that keep the contract are looked for. Two that differ are enough to refuse.
+const MOST_FITTING: usize = 10;
 
-const EXAMPLE: [&str; 8] =
-    ["example", "e.g.", "for instance", "such as", "something like", "sample", "template", "placeholder"];
-const ANSWER: [&str; 10] = [
-    "answer",
-    "final",
-    "correct",
-    "corrected",
-    "correction",
-    "revised",
-    "fixed",
-    "updated",
-    "actual",
-    "result",
-];
-/// Next to these the words above do not mean what they say.
-const UNLESS: [&str; 10] =
-    ["not", "no", "wrong", "incorrect", "would", "could", "might", "if", "previous", "earlier"];
+/// Whether an object keeps the contract of the module that asked.
+pub(crate) type Fits<'a> = &'a dyn Fn(&Map<String, Value>) -> bool;
 
 /// The answer.
 #[derive(Debug)]
@@ -48,24 +33,45 @@ pub(super) struct Chosen {
 }
 
 /// Chooses the answer. Takes the objects out of the outline.
-pub(super) fn choose(text: &str, outline: &mut Outline, finish: &Finish) -> Result<Chosen, Unreadable> {
-    let found = std::mem::take(&mut outline.found);
-    let places: Vec<usize> = found.iter().map(|candidate| candidate.at).collect();
-    let (broken, cut_off) = (outline.broken, *finish == Finish::CutOff);
-    let candidate = if found.iter().any(Candidate::is_envelope) {
-        let envelopes: Vec<_> = found.into_iter().filter(Candidate::is_envelope).collect();
-        not_superseded(&envelopes, broken, cut_off)?;
-        only_one(text, fenced_first(without_examples(text, envelopes, broken, cut_off)?))?
-    } else if found.is_empty() {
-        None
-    } else {
-        nothing_broken(broken, cut_off)?;
-        longest(fenced_first(without_examples(text, found, broken, cut_off)?))
-    };
-    let candidate = candidate.ok_or_else(|| nothing(text, outline))?;
-    let mut others = places.iter().filter(|at| **at != candidate.at).copied();
-    let passed_over = others.next().map(|first| (first, places.len() - 1));
+pub(super) fn choose(
+    text: &str,
+    outline: &mut Outline,
+    finish: &Finish,
+    fits: Fits<'_>,
+) -> Result<Chosen, Unreadable> {
+    let mut found = std::mem::take(&mut outline.found);
+    if found.is_empty() {
+        return Err(nothing(text, outline));
+    }
+    let index = decide(&found, fits)?;
+    let candidate = found.remove(index);
+    nothing_unread(&candidate, &found, outline.broken, *finish == Finish::CutOff)?;
+    let broken = outline.broken.filter(|broken| broken.begun && !broken.is_thought).map(|broken| broken.open);
+    let others = || found.iter().map(|other| other.at).chain(broken);
+    let passed_over = others().min().map(|first| (first, others().count()));
     Ok(Chosen { candidate, passed_over })
+}
+
+/// The place of the answer among all objects.
+fn decide(found: &[Candidate], fits: Fits<'_>) -> Result<usize, Unreadable> {
+    if found.len() == 1 {
+        return Ok(0);
+    }
+    let keeps = |(_, candidate): &(usize, &Candidate)| candidate.is_readable() && fits(&candidate.object);
+    let fitting: Vec<_> = found.iter().enumerate().filter(keeps).take(MOST_FITTING).collect();
+    let Some((index, last)) = fitting.last().copied() else { return Ok(best(found)) };
+    if fitting.iter().all(|(_, other)| other.object == last.object) {
+        return Ok(index);
+    }
+    let places: Vec<usize> = fitting.iter().map(|(_, candidate)| candidate.at).collect();
+    Err(Unreadable { at: Some(last.at), reason: Reason::Ambiguous(places) })
+}
+
+/// The object that is told about if none keeps the contract.
+fn best(found: &[Candidate]) -> usize {
+    let rank = |candidate: &Candidate| (candidate.is_envelope(), candidate.end - candidate.at);
+    let ranked = found.iter().enumerate().max_by_key(|(_, candidate)| rank(candidate));
+    ranked.map_or(0, |(index, _)| index)
 }
 
 /// Why there is no object at all.
@@ -91,83 +97,24 @@ impl From<Broken> for Unreadable {
     }
 }
 
-/// A later object that broke off, or that broke and looks like an envelope, was the answer; what came before it was not.
-fn not_superseded(envelopes: &[Candidate], broken: Option<Broken>, cut_off: bool) -> Result<(), Unreadable> {
-    let Some(broken) = broken else { return Ok(()) };
-    let is_later = envelopes.last().is_none_or(|last| last.at < broken.open);
-    let broke_off = broken.why == Why::End && (broken.begun || cut_off);
-    if is_later && (broke_off || broken.enveloped) { Err(broken.into()) } else { Ok(()) }
-}
-
-/// A bare object may be anything; beside something broken it is not the answer.
-fn nothing_broken(broken: Option<Broken>, cut_off: bool) -> Result<(), Unreadable> {
-    match broken {
-        Some(broken) if broken.begun || cut_off => Err(broken.into()),
-        _ => Ok(()),
-    }
-}
-
-fn without_examples(
-    text: &str,
-    candidates: Vec<Candidate>,
+/// Refuses an answer beside which something stands that may have been the answer and cannot be read.
+fn nothing_unread(
+    chosen: &Candidate,
+    others: &[Candidate],
     broken: Option<Broken>,
     cut_off: bool,
-) -> Result<Vec<Candidate>, Unreadable> {
-    let is_example = |candidate: &Candidate| says_example(&lead(text, candidate));
-    let (examples, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_example);
-    if !others.is_empty() || examples.is_empty() {
-        return Ok(others);
+) -> Result<(), Unreadable> {
+    let is_later = |other: &&Candidate| other.at > chosen.at && other.is_envelope();
+    let mut closed_early = std::iter::once(chosen).chain(others.iter().filter(is_later));
+    if let Some(early) = closed_early.find(|candidate| candidate.closed_early) {
+        return Err(Unreadable { reason: Reason::ClosedEarly, at: Some(early.end) });
     }
-    // Only examples. If the reply is whole, the model called its answer one; if it is not, the answer is missing.
-    match broken {
-        Some(broken) if broken.begun => Err(broken.into()),
-        _ if cut_off => Err(Unreadable { reason: Reason::Truncated, at: Some(text.len()) }),
-        _ => Ok(examples),
-    }
-}
-
-fn fenced_first(candidates: Vec<Candidate>) -> Vec<Candidate> {
-    let (fenced, bare): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|each| each.fence.is_some());
-    if fenced.is_empty() { bare } else { fenced }
-}
-
-fn only_one(text: &str, mut candidates: Vec<Candidate>) -> Result<Option<Candidate>, Unreadable> {
-    let Some(last) = candidates.pop() else { return Ok(None) };
-    if candidates.iter().all(|other| other.object == last.object) || says_answer(&lead(text, &last)) {
-        return Ok(Some(last));
-    }
-    Err(Unreadable { reason: Reason::Ambiguous, at: Some(last.at) })
-}
-
-fn longest(candidates: Vec<Candidate>) -> Option<Candidate> {
-    candidates.into_iter().max_by_key(|candidate| candidate.end - candidate.at)
-}
-
-/// The last line with something on it before an object, in lower case.
-fn lead(text: &str, candidate: &Candidate) -> String {
-    let (start, end) = candidate.lead;
-    let before = text.get(start..end).unwrap_or_default().trim_end();
-    last_words(before.rsplit('\n').next().unwrap_or_default())
-}
-
-fn last_words(line: &str) -> String {
-    let mut from = line.len().saturating_sub(LEAD);
-    while !line.is_char_boundary(from) {
-        from += 1;
-    }
-    line.get(from..).unwrap_or_default().to_lowercase()
-}
-
-/// Whether the line before an object says that the object is an example.
-pub(crate) fn introduces_example(line: &str) -> bool {
-    says_example(&last_words(line.trim_end()))
-}
-
-fn says_example(lead: &str) -> bool {
-    EXAMPLE.iter().any(|word| lead.contains(word))
-}
-
-fn says_answer(lead: &str) -> bool {
-    let words = |list: &[&str]| lead.split(|c: char| !c.is_alphanumeric()).any(|word| list.contains(&word));
-    words(&ANSWER) && !words(&UNLESS)
+    let Some(broken) = broken else { return Ok(()) };
+    let broke_off = broken.why == Why::End && (broken.begun || cut_off);
+    let may_be_the_answer = if chosen.is_envelope() {
+        broken.open > chosen.at && (broke_off || broken.enveloped)
+    } else {
+        broken.begun || cut_off
+    };
+    if may_be_the_answer { Err(broken.into()) } else { Ok(()) }
 }

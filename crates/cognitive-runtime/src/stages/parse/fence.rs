@@ -1,7 +1,5 @@
-//! Code fences as `exec` takes them: on lines of their own, opened and closed, outside of thinking.
+//! Code fences as `exec` takes them: on lines of their own, opened and closed, and all that there is (D-09).
 //! Takes no liberties with them, and knows nothing of JSON.
-
-use super::thinking::{self, Span, Tag};
 
 /// The shortest fence.
 pub(crate) const SHORTEST: usize = 3;
@@ -20,47 +18,49 @@ pub(super) fn closes(line: &str, fence: (u8, usize)) -> bool {
     line.len() >= fence.1 && line.iter().all(|byte| *byte == fence.0)
 }
 
-/// The contents of all fences, each as start and end offset.
-pub(super) fn blocks(text: &str) -> Vec<(usize, usize)> {
-    let mut blocks = Vec::new();
-    let mut open: Option<((u8, usize), usize)> = None;
-    let mut hidden_until = 0;
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let (start, end) = (at, at + line.len());
-        at = end;
-        match open {
-            _ if start < hidden_until => {}
-            Some((fence, from)) => {
-                if closes(line, fence) {
-                    blocks.push((from, start));
-                    open = None;
-                }
-            }
-            None => {
-                hidden_until = thought(text, start, end, &mut blocks);
-                if hidden_until == 0 {
-                    open = mark(line).map(|fence| (fence, end));
-                }
-            }
-        }
-    }
-    blocks
+/// The first fence of a text, and what stands around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Only {
+    /// There is none that is opened and closed.
+    Missing,
+    /// It is all that there is. Start and end of its content.
+    Alone(usize, usize),
+    /// Something stands beside it, at this offset.
+    Accompanied(usize),
 }
 
-/// Where the thinking ends that a line opens; 0 if it opens none. A closing tag alone says that all before it was
-/// thinking.
-fn thought(text: &str, start: usize, end: usize, blocks: &mut Vec<(usize, usize)>) -> usize {
-    match thinking::next_tag(text.get(..end).unwrap_or(text), start) {
-        None => 0,
-        Some((Tag::Open, at, _)) => match thinking::span(text, at) {
-            Span::Closed(behind) => behind,
-            Span::Unclosed => text.len(),
-        },
-        Some((Tag::Close, _, behind)) => {
-            blocks.clear();
-            behind
-        }
+/// Looks for a fence with nothing but white space around it.
+pub(super) fn only(text: &str) -> Only {
+    let mut lines = Lines { text, at: 0 };
+    let Some((opening, fence)) = lines.find_map(|line| Some((line, mark(line.2)?))) else {
+        return Only::Missing;
+    };
+    let Some(closing) = lines.find(|line| closes(line.2, fence)) else { return Only::Missing };
+    let beside = |from: usize, to: usize| {
+        let part = text.get(from..to).unwrap_or_default();
+        let first = part.find(|c: char| !c.is_whitespace() && c != super::BYTE_ORDER_MARK)?;
+        Some(from + first)
+    };
+    match beside(0, opening.0).or_else(|| beside(closing.1, text.len())) {
+        Some(at) => Only::Accompanied(at),
+        None => Only::Alone(opening.1, closing.0),
+    }
+}
+
+/// Lines with where they start and end.
+struct Lines<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = (usize, usize, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let line = self.text.get(self.at..)?.split_inclusive('\n').next()?;
+        let start = self.at;
+        self.at += line.len();
+        Some((start, self.at, line))
     }
 }
 
@@ -68,25 +68,29 @@ fn thought(text: &str, start: usize, end: usize, blocks: &mut Vec<(usize, usize)
 mod tests {
     use super::*;
 
-    fn contents(text: &str) -> Vec<&str> {
-        blocks(text).into_iter().map(|(start, end)| text.get(start..end).unwrap().trim()).collect()
-    }
-
-    #[test]
-    fn pipe_004_fences_open_and_close_on_lines_of_their_own() {
-        assert_eq!(contents("a\n```json\n{}\n```\nb\n~~~\n[]\n~~~"), ["{}", "[]"]);
-        assert_eq!(contents("- one\r\n  ```JSON\r\n  {}\r\n  ```\r\n"), ["{}"]);
-        assert_eq!(contents("````\n```\n{}\n```\n````"), ["```\n{}\n```"]);
-        for text in ["{\"a\": \"```\\n{}\\n```\"}", "```json\n{}", "x ```{}```", "``\n{}\n``"] {
-            assert!(contents(text).is_empty(), "{text}");
+    fn content(text: &str) -> Option<&str> {
+        match only(text) {
+            Only::Alone(from, to) => text.get(from..to).map(str::trim),
+            _ => None,
         }
     }
 
     #[test]
-    fn fences_in_thoughts_do_not_count() {
-        assert_eq!(contents("<think>\n```\n1\n```\n</think>\n```\n2\n```"), ["2"]);
-        assert_eq!(contents("```\n1\n```\n</think>\n```\n2\n```"), ["2"]);
-        assert!(contents("<think>\n```\n1\n```\n").is_empty());
-        assert_eq!(contents("```\n{\"a\": \"</think>\"}\n```"), ["{\"a\": \"</think>\"}"]);
+    fn pipe_004_a_fence_opens_and_closes_on_lines_of_their_own() {
+        assert_eq!(content("```json\n{}\n```"), Some("{}"));
+        assert_eq!(content(" \r\n  ```JSON\r\n  {}\r\n  ```\r\n"), Some("{}"));
+        assert_eq!(content("````\n```\n{}\n```\n````"), Some("```\n{}\n```"));
+        assert_eq!(content("~~~\n[]\n~~~"), Some("[]"));
+        for text in ["{\"a\": \"```\\n{}\\n```\"}", "```json\n{}", "x ```{}```", "``\n{}\n``", ""] {
+            assert_eq!(only(text), Only::Missing, "{text}");
+        }
+    }
+
+    #[test]
+    fn d_09_nothing_may_stand_beside_it() {
+        assert_eq!(only("a\n```\n{}\n```"), Only::Accompanied(0));
+        assert_eq!(only("```\n{}\n```\n so"), Only::Accompanied(12));
+        assert_eq!(only("```\n{}\n```\n```\n{}\n```"), Only::Accompanied(11));
+        assert_eq!(only("<think>\n</think>\n```\n{}\n```"), Only::Accompanied(0));
     }
 }

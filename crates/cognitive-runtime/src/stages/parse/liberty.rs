@@ -48,15 +48,10 @@ pub enum LibertyRule {
     PythonLiteral,
     /// A line break or tab stood in a string as it is.
     RawBreak,
+    /// A no-break space or another space that JSON does not know stood between two tokens.
+    OtherBlank,
     /// A name stood twice in one object; the last value counts.
     RepeatedName,
-}
-
-impl LibertyRule {
-    /// Whether something that the model wrote was left out of the answer, so that it could have been another one.
-    pub(crate) fn leaves_out(self) -> bool {
-        matches!(self, Self::Thinking | Self::Fence | Self::Prose | Self::PassedOver | Self::RepeatedName)
-    }
 }
 
 impl Liberty {

@@ -1,5 +1,5 @@
-//! Goes once through a reply that is not JSON as a whole and lists the objects in it, with where each stands and what
-//! leads up to it. Leaves out thinking. Judges nothing: `choose.rs` does.
+//! Goes once through a reply that is not JSON as a whole and lists the objects in it, with where each stands. Leaves
+//! out thinking, and objects within an object that was read. Judges nothing: `choose.rs` does.
 //!
 //! Three rules keep it from being fooled. An object is read from its first brace, so fences, tags and braces inside
 //! its strings are text. What was meant to be an object and is broken is skipped whole: no part of it can become the
@@ -7,6 +7,7 @@
 //!
 //! Linear: what was read is never read again, and what turns out to be prose ends within its first name.
 
+use cognitive_contract::numbers::Rounded;
 use serde_json::{Map, Value};
 
 use super::fence::SHORTEST;
@@ -48,10 +49,12 @@ pub(super) struct Candidate {
     pub(super) at: usize,
     pub(super) end: usize,
     pub(super) liberties: Vec<Liberty>,
+    /// Numbers that do not keep their value.
+    pub(super) rounded: Vec<Rounded>,
     /// Where the fence opens in which it stands.
     pub(super) fence: Option<usize>,
-    /// Start and end of the text that leads up to it.
-    pub(super) lead: (usize, usize),
+    /// Whether JSON goes on right behind it, so that a bracket closed it too early.
+    pub(super) closed_early: bool,
 }
 
 impl Candidate {
@@ -59,6 +62,11 @@ impl Candidate {
     pub(super) fn is_envelope(&self) -> bool {
         let has = |name: &str| self.object.contains_key(name);
         self.object.get("ok").is_some_and(Value::is_boolean) && (has("data") || has("error") || has("meta"))
+    }
+
+    /// Whether every number in it is one that can be held.
+    pub(super) fn is_readable(&self) -> bool {
+        !self.rounded.iter().any(|number| number.overflows)
     }
 }
 
@@ -74,6 +82,8 @@ pub(super) struct Broken {
     pub(super) begun: bool,
     /// See [`Stop::enveloped`].
     pub(super) enveloped: bool,
+    /// Whether a tag in it says that it was thinking, and thus no candidate.
+    pub(super) is_thought: bool,
 }
 
 /// Lists what is in `text` from `start` on.
@@ -146,7 +156,7 @@ impl<'a> Scan<'a> {
     }
 
     fn take(&mut self, read: Read) {
-        let Read { value, end, liberties, begun } = read;
+        let Read { value, end, liberties, rounded, begun } = read;
         let Value::Object(object) = value else {
             // `[1]` in prose is a footnote; with objects in it, it is an answer of the wrong type.
             self.outline.other |= begun;
@@ -154,18 +164,31 @@ impl<'a> Scan<'a> {
             return if begun { self.leave(end) } else { self.at = end };
         };
         let fence = self.fence.map(|fence| fence.at);
-        let lead_end = fence.filter(|at| *at >= self.behind).unwrap_or(self.at);
-        let candidate =
-            Candidate { object, at: self.at, end, liberties, fence, lead: (self.behind, lead_end) };
+        let closed_early = self.goes_on(end);
+        let candidate = Candidate { object, at: self.at, end, liberties, rounded, fence, closed_early };
         if candidate.is_envelope() || !self.follows_name() {
             self.outline.found.push(candidate);
         } else {
             // `"data": {…}` without the brace that belongs before it: the rest of something broken.
             let at = self.at;
-            self.outline.note(Broken { open: at, at, why: Why::Syntax, begun: true, enveloped: false });
+            self.outline.note(Broken {
+                open: at,
+                at,
+                why: Why::Syntax,
+                begun: true,
+                enveloped: false,
+                is_thought: false,
+            });
             self.outline.prose.get_or_insert(at);
         }
         self.leave(end);
+    }
+
+    /// Whether a sign that only JSON puts behind a value is the next that stands at an offset.
+    fn goes_on(&self, end: usize) -> bool {
+        let rest = self.text.as_bytes().get(end..).unwrap_or_default();
+        let next = rest.iter().find(|byte| !byte.is_ascii_whitespace());
+        next.is_some_and(|byte| matches!(byte, b',' | b':' | b'}' | b']' | b'"'))
     }
 
     fn follows_name(&self) -> bool {
@@ -176,9 +199,11 @@ impl<'a> Scan<'a> {
     fn give_up(&mut self, stop: &Stop) {
         let end = skip::end_of_broken(self.text, stop, self.fence.map(|fence| fence.mark));
         let Stop { why, at, begun, enveloped, .. } = *stop;
-        let broken = Broken { open: self.at, at, why, begun, enveloped };
+        let thinking_ends = self.closing_tag_within(end);
+        let is_thought = thinking_ends.is_some();
+        let broken = Broken { open: self.at, at, why, begun, enveloped, is_thought };
         self.outline.prose.get_or_insert(self.at);
-        match self.closing_tag_within(end) {
+        match thinking_ends {
             Some(behind) => self.forget(behind),
             None => self.leave(end),
         }

@@ -3,6 +3,7 @@
 //! Never closes what is open, never guesses a value: `NaN`, unquoted values, `.5`, `+1`, `[1,,2]` are refused, and so
 //! is a missing comma between items of a list, where Python would join two strings.
 
+use cognitive_contract::numbers::Rounded;
 use cognitive_contract::text;
 use serde_json::Value;
 use serde_json::map::{Entry, Map};
@@ -23,6 +24,8 @@ pub(super) struct Read {
     pub(super) end: usize,
     /// What was forgiven, in the order of the text.
     pub(super) liberties: Vec<Liberty>,
+    /// The numbers that do not keep their value (D-10). One that nothing can hold is a text in the value.
+    pub(super) rounded: Vec<Rounded>,
     /// Whether there is an object in it that has members.
     pub(super) begun: bool,
 }
@@ -68,13 +71,17 @@ pub(super) fn read(text: &str, open: usize) -> Result<Read, Stop> {
         token: open,
         resume: open + 1,
         liberties: Vec::new(),
+        rounded: Vec::new(),
         braces: 0,
         brackets: 0,
         begun: false,
         enveloped: false,
     };
     match reader.value() {
-        Ok(value) => Ok(Read { value, end: reader.at, liberties: reader.liberties, begun: reader.begun }),
+        Ok(value) => {
+            let Reader { at: end, liberties, rounded, begun, .. } = reader;
+            Ok(Read { value, end, liberties, rounded, begun })
+        }
         Err(why) => Err(Stop {
             why,
             open,
@@ -98,6 +105,8 @@ pub(super) struct Reader<'a> {
     /// See [`Stop::resume`].
     pub(super) resume: usize,
     pub(super) liberties: Vec<Liberty>,
+    /// See [`Read::rounded`]; places are those below the value that is being read.
+    pub(super) rounded: Vec<Rounded>,
     braces: usize,
     brackets: usize,
     /// See [`Stop::begun`].
@@ -120,7 +129,7 @@ impl Reader<'_> {
             None => Err(Why::End),
             Some(b'{') => self.object(),
             Some(b'[') => self.list(),
-            Some(b'-' | b'0'..=b'9') => self.number().map(Value::Number),
+            Some(b'-' | b'0'..=b'9') => self.number(),
             Some(byte) if byte.is_ascii_alphabetic() => self.literal(),
             Some(_) => self.string(Place::Value).map(Value::String),
         }
@@ -152,7 +161,9 @@ impl Reader<'_> {
             if !items.is_empty() && comma.is_none() {
                 return Err(self.wrong());
             }
+            let known = self.rounded.len();
             items.push(self.value()?);
+            self.place_rounded(known, || (items.len() - 1).to_string());
             comma = self.comma()?;
         }
         self.brackets -= 1;
@@ -177,13 +188,22 @@ impl Reader<'_> {
             let at = self.at;
             let name = self.name()?;
             self.enveloped |= outermost && matches!(name.as_str(), "ok" | "meta");
+            let known = self.rounded.len();
             let value = self.value()?;
+            self.place_rounded(known, || text::escaped(&name).into_owned());
             end_of_last = Some(self.at);
             self.insert(&mut members, at, name, value);
             comma = self.comma()?;
         }
         self.braces -= 1;
         Ok(Value::Object(members))
+    }
+
+    /// Puts the name of a member or the index of an item before the places of the numbers below it.
+    fn place_rounded(&mut self, known: usize, token: impl Fn() -> String) {
+        for number in self.rounded.iter_mut().skip(known) {
+            number.path = format!("/{}{}", token(), number.path);
+        }
     }
 
     /// Whether the closing bracket is next. A comma may stand before it; it can only be one too many.

@@ -9,11 +9,14 @@ use serde_json::{Map, Number, Value};
 
 use super::DEEPEST;
 
-/// A value, and whether some object in it has a name twice.
+/// A value, and what asks for a closer look at it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Strict {
     pub(super) value: Value,
+    /// Whether some object in it has a name twice.
     pub(super) repeats: bool,
+    /// Whether some number in it is a float, which may not be the number that was written.
+    pub(super) floats: bool,
 }
 
 /// Why a text is not JSON.
@@ -37,7 +40,7 @@ pub(super) fn parse(text: &str) -> Result<Strict, Fault> {
     let node = Node { room: DEEPEST, notes: &mut notes };
     let outcome = node.deserialize(&mut deserializer);
     match outcome.and_then(|value| deserializer.end().map(|()| value)) {
-        Ok(value) => Ok(Strict { value, repeats: notes.repeats }),
+        Ok(value) => Ok(Strict { value, repeats: notes.repeats, floats: notes.floats }),
         Err(_) if notes.too_deep => Err(Fault::TooDeep),
         Err(error) if error.is_eof() => Err(Fault::End),
         Err(error) => Err(Fault::Syntax { at: offset(text, &error) }),
@@ -54,6 +57,7 @@ fn offset(text: &str, error: &serde_json::Error) -> usize {
 #[derive(Default)]
 struct Notes {
     repeats: bool,
+    floats: bool,
     too_deep: bool,
 }
 
@@ -106,6 +110,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        self.notes.floats = true;
         Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
     }
 
@@ -157,7 +162,10 @@ mod tests {
     #[test]
     fn s_11_repeated_names_are_seen_at_any_depth_and_the_last_wins() {
         let read = parse(r#"{"a": [{"b": 1, "c": 2, "b": 3}]}"#).unwrap();
-        assert_eq!(read, Strict { value: json!({ "a": [{ "b": 3, "c": 2 }] }), repeats: true });
+        assert_eq!(
+            read,
+            Strict { value: json!({ "a": [{ "b": 3, "c": 2 }] }), repeats: true, floats: false }
+        );
         assert!(!parse(r#"{"a": {"a": 1}, "b": {"a": 1}}"#).unwrap().repeats);
     }
 

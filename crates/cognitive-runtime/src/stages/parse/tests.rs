@@ -7,12 +7,18 @@ use super::*;
 const ENVELOPE: &str = r#"{"ok": true, "meta": {"explain": "e"}, "data": {"n": 1}}"#;
 const OTHER: &str = r#"{"ok": true, "meta": {"explain": "e"}, "data": {"n": 2}}"#;
 
+/// The contract of these tests: an object with `ok` and a number in its data.
+fn fits(object: &Map<String, Value>) -> bool {
+    object.get("ok").is_some_and(Value::is_boolean)
+        && object.get("data").is_some_and(|data| data["n"].is_number())
+}
+
 fn lenient(text: &str) -> Result<Draft, Reason> {
-    find(text, Manner::Lenient, &Finish::Complete).map_err(|why| why.reason)
+    find(text, Manner::Lenient, &Finish::Complete, &fits).map_err(|why| why.reason)
 }
 
 fn strictly(text: &str) -> Result<Draft, Reason> {
-    find(text, Manner::Strict, &Finish::Complete).map_err(|why| why.reason)
+    find(text, Manner::Strict, &Finish::Complete, &fits).map_err(|why| why.reason)
 }
 
 /// What is read from `text`, and the liberties as `rule@offset`.
@@ -73,17 +79,17 @@ fn d_01_each_slip_has_one_reading_and_one_entry() {
 }
 
 #[test]
-fn s_11_repeated_names_are_said_in_every_manner() {
+fn s_11_d_09_repeated_names_are_said_or_refused() {
     let text = r#"{"a": 1, "b": {"c": 1, "c": 2}, "a": 3}"#;
     check(text, json!({ "a": 3, "b": { "c": 2 } }), &["repeated_name@23", "repeated_name@32"]);
-    assert_eq!(strictly(text).unwrap().liberties.len(), 2);
     check(
         &format!("So: {text}"),
         json!({ "a": 3, "b": { "c": 2 } }),
         &["prose@0", "repeated_name@27", "repeated_name@36"],
     );
-    let fenced = strictly(&format!("```\n {text}\n```")).unwrap();
-    assert_eq!(fenced.liberties.iter().map(|each| each.at).collect::<Vec<_>>(), [4, 28, 37]);
+    for text in [text.to_owned(), format!("```\n {text}\n```")] {
+        assert!(matches!(strictly(&text), Err(Reason::RepeatedName)), "{text}");
+    }
 }
 
 #[test]
@@ -101,7 +107,6 @@ fn d_01_gen_007_what_has_two_readings_or_none_is_refused() {
         r#"{"a": +1}"#,
         r#"{"a": 01}"#,
         r#"{"a": 0x1F}"#,
-        r#"{"a": 1e999}"#,
         r#"{"a": 1_000}"#,
         r#"{"a": -}"#,
         r#"{"a": "\d"}"#,
@@ -144,7 +149,7 @@ fn d_01_nothing_is_ever_completed() {
 
 #[test]
 fn pipe_004_exec_takes_the_whole_text_or_a_fence_and_nothing_else() {
-    assert_eq!(strictly(&format!("x\n```json\n{ENVELOPE}\n```\n")).unwrap().liberties.len(), 1);
+    assert_eq!(strictly(&format!(" \n```json\n{ENVELOPE}\n```\n")).unwrap().liberties.len(), 1);
     assert!(strictly(&format!(" \r\n{ENVELOPE}\n")).unwrap().liberties.is_empty());
     for text in [
         format!("Sure: {ENVELOPE}"),
@@ -156,8 +161,14 @@ fn pipe_004_exec_takes_the_whole_text_or_a_fence_and_nothing_else() {
     ] {
         assert!(matches!(strictly(&text), Err(Reason::NotJson)), "{text}");
     }
-    let twice = format!("```\n{ENVELOPE}\n```\n```\n{OTHER}\n```");
-    assert!(matches!(strictly(&twice), Err(Reason::Ambiguous)));
+    for text in [
+        format!("```\n{ENVELOPE}\n```\n```\n{OTHER}\n```"),
+        format!("```\n{ENVELOPE}\n```\nCorrection:\n{OTHER}"),
+        format!("Here it is:\n```json\n{ENVELOPE}\n```"),
+        format!("<think>\n</think>\n```\n{ENVELOPE}\n```"),
+    ] {
+        assert!(matches!(strictly(&text), Err(Reason::NotAlone)), "{text}");
+    }
     assert!(matches!(strictly(&ENVELOPE[..20]), Err(Reason::Truncated)));
 }
 
@@ -165,16 +176,16 @@ fn pipe_004_exec_takes_the_whole_text_or_a_fence_and_nothing_else() {
 fn it_is_not_fooled() {
     let one: Value = serde_json::from_str(ENVELOPE).unwrap();
     for text in [
-        format!("For example {OTHER} but here:\n{ENVELOPE} Done {{.}}"),
+        format!("{{}} opens and {{\"n\": 2}} too, but here:\n{ENVELOPE} Done {{.}}"),
         format!("{ENVELOPE}\n\nNote: {{\"x\": 1}} was left out, and {{\"y\": <z>}} too"),
-        format!("{ENVELOPE}\n\nFor example, otherwise I had said {OTHER}"),
         format!("The {{ opens, e.g. {{x}} or {{x: y}} or {{https://a/{{b}}}}:\n{ENVELOPE}"),
-        format!("First try: {OTHER}. Corrected:\n{ENVELOPE}"),
+        format!("First try: {{\"ok\": true, \"data\": {{}}}}. Corrected:\n{ENVELOPE}"),
+        format!("{ENVELOPE} or, as a template: {{\"ok\": true, \"meta\": {{}}, \"data\": {{\"n\": \"…\"}}}}"),
         format!("{{\"ok\": true, \"data\": {{...}}}} is the shape.\n{ENVELOPE}"),
         format!("```json\n{{\"ok\": true, \"data\": {{ …\n```\n```json\n{ENVELOPE}\n```"),
         format!("- {ENVELOPE}"),
         format!("1. It is\n\n   ```json\n   {ENVELOPE}\n   ```\n"),
-        format!("{OTHER}\n```json\n{ENVELOPE}\n```"),
+        format!("{{\"ok\": true, \"data\": 2}}\n```json\n{ENVELOPE}\n```"),
         format!("{ENVELOPE}{ENVELOPE}"),
         format!("[1] says so, [\"a\", 2] too: {ENVELOPE}"),
         format!("[{OTHER}] as asked.\n{ENVELOPE}"),
@@ -217,10 +228,11 @@ fn thinking_is_not_the_answer() {
 
 #[test]
 fn d_01_two_answers_are_none() {
-    for between in ["\n", "\nNot correct: ", "\nIf it were wrong, the result would be ", " and "] {
-        refuse(&format!("{ENVELOPE}{between}{OTHER}"), Reason::Ambiguous);
+    for between in ["\n", "\nFor example ", "\nCorrected, this is the final answer: ", " and "] {
+        let text = format!("{ENVELOPE}{between}{OTHER}");
+        refuse(&text, Reason::Ambiguous(vec![0, ENVELOPE.len() + between.len()]));
     }
-    refuse(&format!("```\n{ENVELOPE}\n```\n```\n{OTHER}\n```"), Reason::Ambiguous);
+    refuse(&format!("```\n{ENVELOPE}\n```\n{OTHER}"), Reason::Ambiguous(vec![4, ENVELOPE.len() + 9]));
     refuse(&format!("{ENVELOPE} Answer: {}", &OTHER[..30]), Reason::Truncated);
     refuse(&format!("{ENVELOPE} Answer: {}", OTHER.replace('2', "NaN")), Reason::NotJson);
     refuse("{\"ok\": true, \"data\": NaN} and {\"x\": 1}", Reason::NotJson);
@@ -258,11 +270,59 @@ fn s_11_depth_is_limited_in_every_manner() {
 }
 
 #[test]
-fn a_reply_that_was_cut_off_is_not_answered_by_its_example() {
-    let text = format!("An example: {ENVELOPE}. Now the answer");
-    assert!(lenient(&text).is_ok());
-    let cut = |text: &str| find(text, Manner::Lenient, &Finish::CutOff).map_err(|why| why.reason);
-    assert_eq!(cut(&text).unwrap_err(), Reason::Truncated);
+fn what_is_cut_off_behind_an_answer_may_have_been_another() {
+    let cut = |text: &str| find(text, Manner::Lenient, &Finish::CutOff, &fits).map_err(|why| why.reason);
     assert_eq!(cut(&format!("It is {ENVELOPE}. Now {{")).unwrap_err(), Reason::Truncated);
     assert!(cut(ENVELOPE).is_ok(), "what is complete is complete");
+}
+
+#[test]
+fn d_09_an_object_with_json_behind_it_was_closed_too_early() {
+    for behind in [", \"meta\": {}}", "}", " ]", "\n\"more\": 1}", ":", " \"so\""] {
+        refuse(&format!("{ENVELOPE}{behind}"), Reason::ClosedEarly);
+        refuse(&format!("So: {ENVELOPE}{behind}"), Reason::ClosedEarly);
+    }
+    for behind in [".", ";", ")", "`", " done }", " and so, …"] {
+        assert!(lenient(&format!("{ENVELOPE}{behind}")).is_ok(), "{behind}");
+    }
+    refuse(
+        &format!("{ENVELOPE} Corrected: {{\"ok\": true, \"data\": {{}}}}, \"n\": 2}}"),
+        Reason::ClosedEarly,
+    );
+}
+
+#[test]
+fn d_09_without_a_fitting_object_the_best_is_told_about() {
+    let best = |text: &str| Value::Object(lenient(text).unwrap().object);
+    let envelope = json!({ "ok": true, "data": {} });
+    assert_eq!(best(&format!("{{\"a\": \"a long object that is none\"}} {envelope} {{}}")), envelope);
+    assert_eq!(best("{\"a\": 1} and {\"b\": 22} and {\"c\": 3}"), json!({ "b": 22 }));
+    assert_eq!(best("{\"a\": 1} and {\"b\": 2}"), json!({ "b": 2 }));
+}
+
+#[test]
+fn d_10_numbers_that_do_not_keep_their_value_are_noted_in_every_manner() {
+    let text = r#"{"ok": true, "data": {"n": 123456789012345678901234, "list": [0.5, {"pi": 3.14159265358979323846}]}}"#;
+    let places = |draft: Draft| draft.rounded.into_iter().map(|number| number.path).collect::<Vec<_>>();
+    let expected = ["/data/n", "/data/list/1/pi"];
+    assert_eq!(places(lenient(text).unwrap()), expected);
+    assert_eq!(places(strictly(text).unwrap()), expected);
+    assert_eq!(places(strictly(&format!("```\n{text}\n```")).unwrap()), expected);
+    assert_eq!(places(lenient(&format!("So: {text}")).unwrap()), expected);
+    assert_eq!(places(lenient(&text.replace('"', "'")).unwrap()), expected);
+    let beyond = r#"{"ok": true, "data": {"n": [1e999]}}"#;
+    for draft in [lenient(beyond), strictly(beyond), strictly(&format!("```\n{beyond}\n```"))] {
+        let rounded = draft.unwrap().rounded;
+        assert!(rounded.len() == 1 && rounded[0].overflows && rounded[0].path == "/data/n/0");
+    }
+}
+
+#[test]
+fn d_01_other_spaces_between_tokens_have_one_reading() {
+    check(
+        "{\u{a0}\"a\":\u{2009}[1,\u{3000}2]\u{202f}}",
+        json!({ "a": [1, 2] }),
+        &["other_blank@1", "other_blank@7", "other_blank@13", "other_blank@18"],
+    );
+    assert!(strictly("{\u{a0}\"a\": 1}").is_err());
 }

@@ -1,7 +1,8 @@
 //! The tokens of the forgiving reader: white space and comments, strings in any quotes, numbers, literals, bare names.
 //! Converts nothing that JSON could not mean: an unknown escape, half a surrogate pair or `0x1F` ends the reading.
 
-use serde_json::{Number, Value};
+use cognitive_contract::numbers::{MOST, Rounded};
+use serde_json::Value;
 
 use super::liberty::LibertyRule;
 use super::reader::{Reader, Why};
@@ -41,10 +42,24 @@ impl Quote {
 }
 
 impl Reader<'_> {
-    /// Skips what JSON calls white space.
-    pub(super) fn white_space(&mut self) {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
-            self.at += 1;
+    /// Skips what JSON calls white space, and what only people do: a no-break space between two tokens has one reading.
+    fn white_space(&mut self) {
+        loop {
+            match self.peek() {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+                Some(byte) if !byte.is_ascii() => {
+                    let Some(blank) = other_blank(self.text.get(self.at..).unwrap_or_default()) else {
+                        return;
+                    };
+                    self.liberty(
+                        self.at,
+                        LibertyRule::OtherBlank,
+                        "a space that JSON does not know was skipped",
+                    );
+                    self.at += blank.len_utf8();
+                }
+                _ => return,
+            }
         }
     }
 
@@ -223,9 +238,9 @@ impl Reader<'_> {
         Ok(number)
     }
 
-    /// A number exactly as RFC 8259 writes it. What is too large for 64 bits becomes a float, what is too large for
-    /// that is refused, both as `serde_json` does.
-    pub(super) fn number(&mut self) -> Result<Number, Why> {
+    /// A number exactly as RFC 8259 writes it. What is too large for 64 bits becomes a float, as `serde_json` has it;
+    /// what is too large for that stays the text that it is. Both are noted.
+    pub(super) fn number(&mut self) -> Result<Value, Why> {
         let from = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -245,7 +260,23 @@ impl Reader<'_> {
             }
             self.digits()?;
         }
-        self.slice(from).parse().map_err(|_| Why::Syntax)
+        let written = self.slice(from);
+        let rounded = Rounded::of("", written);
+        let value = match &rounded {
+            Some(Rounded { overflows: true, .. }) => Value::String(written.to_owned()),
+            _ => Value::Number(written.parse().map_err(|_| Why::Syntax)?),
+        };
+        self.note_rounded(rounded);
+        Ok(value)
+    }
+
+    /// As many as are shown are kept, and one that nothing can hold in any case, since it decides.
+    fn note_rounded(&mut self, rounded: Option<Rounded>) {
+        let Some(number) = rounded else { return };
+        let decides = number.overflows && !self.rounded.iter().any(|known| known.overflows);
+        if self.rounded.len() < MOST || decides {
+            self.rounded.push(number);
+        }
     }
 
     fn digits(&mut self) -> Result<(), Why> {
@@ -280,6 +311,11 @@ impl Reader<'_> {
         }
         Ok(value)
     }
+}
+
+/// The white space beyond that of JSON with which a text starts.
+pub(crate) fn other_blank(text: &str) -> Option<char> {
+    text.chars().next().filter(|c| !c.is_ascii() && c.is_whitespace())
 }
 
 /// Bytes of the comment with which a text starts, if it does; the error is one that never ends. Outside of

@@ -1,0 +1,218 @@
+//! The answer is what the model said: `cogn run` on replies that take themselves back, close too early, say two things or
+//! break off, from a saved file and from a service that is slow between its deltas.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::Run;
+use super::stub::{Act, Stub, Then, piece};
+
+/// A module that weighs a text; `exec` for the strict one, `wraps` for one that takes bare payloads.
+fn place(tier: &str, wraps: bool) -> Run {
+    let run = Run::new(None);
+    let module = run.home.path().join("m");
+    fs::create_dir_all(&module).unwrap();
+    let manifest = json!({
+        "name": "m", "version": "1.0.0", "tier": tier, "response": { "mode": "both" },
+        "compat": { "accepts_v21_payload": wraps },
+    });
+    let schema = json!({
+        "input": { "type": "object" },
+        "data": {
+            "type": "object", "required": ["rationale"],
+            "properties": { "rationale": { "type": "string" }, "label": { "type": "string" }, "n": { "type": "number" } },
+        },
+    });
+    fs::write(module.join("module.yaml"), manifest.to_string()).unwrap();
+    fs::write(module.join("schema.json"), schema.to_string()).unwrap();
+    fs::write(module.join("prompt.md"), "Answer.").unwrap();
+    run
+}
+
+fn replay(run: &Run, reply: &str, more: &[&str]) -> Value {
+    fs::write(run.home.path().join("reply.txt"), reply).unwrap();
+    let usual = ["run", "./m", "--input", "{}", "--provider", "replay", "--reply", "reply.txt"];
+    run.cogn(&[&usual, more].concat()).envelope
+}
+
+fn envelope(data: &Value) -> String {
+    json!({ "ok": true, "meta": { "confidence": 0.95, "risk": "low", "explain": "e" }, "data": data })
+        .to_string()
+}
+
+fn label(label: &str) -> String {
+    envelope(&json!({ "rationale": "r", "label": label }))
+}
+
+fn reason(value: &Value) -> (&str, &str) {
+    let error = &value["error"];
+    (error["code"].as_str().unwrap_or("none"), error["details"]["reason"].as_str().unwrap_or("none"))
+}
+
+// A1, D-09
+#[test]
+fn a1_d_09_a_retracted_answer_is_not_returned() {
+    let reply =
+        format!("```json\n{}\n```\nWait, I misread it. Correction:\n{}\n", label("good"), label("bad"));
+    let value = replay(&place("decision", false), &reply, &[]);
+    assert_eq!(reason(&value), ("E1000", "ambiguous"), "{value}");
+    assert_eq!(value["error"]["details"]["candidates"].as_array().unwrap().len(), 2);
+    let strict = replay(&place("decision", false), &reply, &["--strict-parse"]);
+    assert_eq!(reason(&strict), ("E1000", "not_alone"), "{strict}");
+    assert_eq!(reason(&replay(&place("exec", false), &reply, &[])), ("E1000", "not_alone"));
+}
+
+// A2, D-09
+#[test]
+fn a2_d_09_an_early_brace_drops_nothing() {
+    let early = r#"{"ok": true, "data": {"rationale": "maybe sarcasm", "label": "x"}}, "meta": {"confidence": 0.2, "risk": "high", "explain": "Very unsure"}}"#;
+    let late = format!("{}\n, \"error\": {{\"code\": \"E2007\", \"message\": \"m\"}}}}", label("x"));
+    for reply in [early, &late] {
+        assert_eq!(reason(&replay(&place("decision", false), reply, &[])), ("E1000", "closed_early"));
+    }
+    let bare = r#"{"rationale": "r", "label": "a"}, "label": "b"}"#;
+    assert_eq!(reason(&replay(&place("decision", true), bare, &[])), ("E1000", "closed_early"));
+}
+
+// A3, D-09
+#[test]
+fn a3_d_09_of_two_bare_payloads_none_is_picked() {
+    let reply = "My first impression: {\"rationale\": \"It thanks the staff at length\", \"label\": \"good\"}\n\n\
+                 On reflection it is sarcasm: {\"rationale\": \"Sarcasm\", \"label\": \"bad\"}";
+    assert_eq!(reason(&replay(&place("decision", true), reply, &[])), ("E1000", "ambiguous"));
+}
+
+// A4, D-10
+#[test]
+fn a4_d_10_a_number_is_never_rounded_in_silence() {
+    let reply = r#"{"ok": true, "meta": {"confidence": 0.95, "risk": "low", "explain": "e"}, "data": {"rationale": "r", "wei": 123456789012345678901234, "pi": 3.14159265358979323846264338, "price": 1.10, "y": 1e2}}"#;
+    let value = replay(&place("decision", false), reply, &[]);
+    let warnings: Vec<&Value> = value["meta"]["warnings"].as_array().unwrap().iter().collect();
+    let rounded = warnings.iter().filter(|warning| warning["code"] == "NUMBER_ROUNDED");
+    let words: Vec<&str> = rounded.map(|warning| warning["message"].as_str().unwrap()).collect();
+    assert!(words[0].contains("`/data/wei`") && words[0].contains("123456789012345678901234"), "{words:?}");
+    assert!(words[1].contains("`/data/pi`") && words.len() == 2, "{words:?}");
+    let exec = replay(&place("exec", false), reply, &[]);
+    let violations = exec["error"]["details"]["violations"].as_array().unwrap();
+    assert_eq!(exec["error"]["code"], "E3001");
+    assert_eq!([&violations[0]["path"], &violations[1]["path"]], ["/data/wei", "/data/pi"]);
+}
+
+// A4, D-10: an input that would reach the model as another number is refused, however it is given.
+#[test]
+fn a4_d_10_an_input_keeps_its_numbers_or_is_refused() {
+    let run = place("decision", false);
+    let file = run.home.path().join("in.json");
+    fs::write(&file, r#"{"id": 123456789012345678901234}"#).unwrap();
+    for input in [
+        vec!["--input", r#"{"id": 123456789012345678901234}"#],
+        vec!["--input", r#"{"id": {"deep": [1e400]}}"#],
+        vec!["--set", "id=123456789012345678901234"],
+        vec!["in.json"],
+    ] {
+        let args = [vec!["run", "./m"], input.clone(), vec!["--provider", "replay", "--reply", "reply.txt"]];
+        fs::write(run.home.path().join("reply.txt"), label("x")).unwrap();
+        let value = run.cogn(&args.concat()).envelope;
+        assert_eq!(value["error"]["code"], "E1001", "{input:?} {value}");
+        assert!(value["error"]["suggestion"].as_str().unwrap().contains("string"), "{value}");
+    }
+    let value = replay(&run, &label("x"), &[]);
+    assert_eq!(value["ok"], true, "{value}");
+}
+
+// A5, D-09
+#[test]
+fn a5_d_09_words_around_an_answer_never_decide() {
+    let sample =
+        format!("For the text sample given:\n{}\nIn case of sarcasm:\n{}\n", label("good"), label("bad"));
+    assert_eq!(reason(&replay(&place("decision", false), &sample, &[])), ("E1000", "ambiguous"));
+    // Where the contract decides, it does, and says so.
+    let template = format!("Template: {{\"ok\": true, \"meta\": {{}}, \"data\": {{}}}}\n{}", label("good"));
+    let value = replay(&place("decision", false), &template, &["--receipt"]);
+    assert_eq!(value["data"]["label"], "good", "{value}");
+    let rules = value["meta"]["provenance"]["liberties"].to_string();
+    assert!(rules.contains("passed_over"), "{rules}");
+}
+
+// E of the real replies: the contract chooses, and a space that only people know has one reading.
+#[test]
+fn e1_d_09_an_object_out_of_code_or_prose_is_judged_by_the_contract() {
+    let run = place("decision", true);
+    let value = replay(&run, "headers = {\"a\": 1}\n{\"rationale\": \"r\", \"label\": \"good\"}", &[]);
+    assert_eq!(value["data"]["label"], "good", "{value}");
+    assert_eq!(replay(&run, "[f(budget={\"min\": 1})]", &[])["error"]["code"], "E3001");
+    assert_eq!(
+        replay(&run, "[{\"rationale\": \"r\"}, {\"rationale\": \"s\"}]", &[])["error"]["code"],
+        "E3001"
+    );
+}
+
+#[test]
+fn e2_d_01_a_no_break_space_between_tokens_is_read_and_told() {
+    let reply = label("good").replace(":{", ":\u{a0}{");
+    let value = replay(&place("decision", false), &reply, &[]);
+    assert_eq!(value["data"]["label"], "good", "{value}");
+    assert_eq!(value["meta"]["warnings"][0]["code"], "REPAIRED");
+}
+
+/// The events of an answer in deltas of 16 letters.
+fn deltas(answer: &str) -> String {
+    let letters: Vec<char> = answer.chars().collect();
+    let pieces = letters.chunks(16).map(|chunk| piece(&chunk.iter().collect::<String>(), None));
+    let usage =
+        json!({ "model": "stub-1", "choices": [], "usage": { "prompt_tokens": 11, "completion_tokens": 7 } });
+    pieces.collect::<String>() + &piece("", Some("stop")) + &format!("data: {usage}\n\ndata: [DONE]\n\n")
+}
+
+/// An envelope without what differs from run to run.
+fn settled(mut value: Value) -> Value {
+    for member in ["trace_id", "latency_ms", "processing_time_ms"] {
+        value["meta"].as_object_mut().unwrap().shift_remove(member);
+    }
+    value
+}
+
+fn ask(run: &Run, service: &Stub, more: &[&str]) -> Value {
+    let usual = ["run", "./m", "--input", "{}", "--base-url", &service.url(), "--model", "stub"];
+    run.cogn(&[&usual, more].concat()).envelope
+}
+
+// W1, REPAIR-010, D-08: also with pauses between the deltas, which is when the call used to be cut.
+#[test]
+fn w01_repair_010_a_failing_answer_of_a_slow_service_is_kept_whole() {
+    let data = json!({ "n": "five", "rationale": "a long and valuable reason", "label": 7, "tail": "kept?" });
+    let answer = deltas(&envelope(&data));
+    let run = place("decision", false);
+    let slow = ask(&run, &Stub::start_slow(vec![Act::stream(answer.clone())]), &[]);
+    let at_once = ask(&run, &Stub::start(vec![Act::stream(answer.clone())]), &[]);
+    assert_eq!(slow["error"]["code"], "E3001", "{slow}");
+    assert_eq!(slow["partial_data"], data);
+    assert_eq!(slow["error"]["details"]["violations"].as_array().unwrap().len(), 2);
+    assert_eq!(slow["meta"]["usage"]["output_tokens"], 7);
+    assert_eq!(slow["meta"]["model"], "openai/stub-1");
+    assert_eq!(settled(slow), settled(at_once));
+    let stopped = ask(&run, &Stub::start_slow(vec![Act::stream(answer)]), &["--early-stop"]);
+    assert!(stopped["error"]["details"]["stopped_at"].is_u64(), "{stopped}");
+    assert_eq!(stopped["partial_data"], json!({}), "nothing was complete");
+}
+
+// W7, STREAM-013, STREAM-015, D-12
+#[test]
+fn w07_stream_015_an_interrupted_answer_of_a_service_holds_what_was_streamed() {
+    let answer = envelope(&json!({ "rationale": "The image shows a beautiful sunset", "label": "x" }));
+    let half = &answer[..answer.find(" sunset").unwrap()];
+    let events = deltas(half);
+    let events = &events[..events.find(r#""stop""#).unwrap()];
+    let events = events.rsplit_once("data:").unwrap().0;
+    let run = place("decision", false);
+    let broken = || Stub::start(vec![Act::stream(events).then(Then::Close)]);
+    let sync = ask(&run, &broken(), &[]);
+    assert_eq!(sync["error"]["code"], "E2010", "{sync}");
+    assert_eq!(sync["partial_data"], json!({ "rationale": "The image shows a beautiful" }));
+    let url = broken().url();
+    let streamed =
+        run.cogn(&["run", "./m", "--input", "{}", "--base-url", &url, "--model", "stub", "--stream"]);
+    let last: Value = serde_json::from_str(streamed.out.lines().last().unwrap()).unwrap();
+    assert_eq!(last["partial_data"], sync["partial_data"], "{}", streamed.out);
+}

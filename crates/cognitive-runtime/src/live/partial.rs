@@ -1,0 +1,61 @@
+//! What there is of an answer that never came to its end: the data as a stream of it would have shown them, whether or
+//! not anybody listened (D-12). Reads the text by the same rules as a stream, because it is one that nobody hears.
+
+use cognitive_contract::Module;
+use cognitive_contract::manifest::ChunkType;
+use cognitive_contract::stream::SessionId;
+use serde_json::{Map, Value};
+
+use super::deltas::Deltas;
+use super::outlet::Outlet;
+use super::scanner::Scanner;
+use super::step::{Heed, Step};
+use super::tree::Tree;
+
+/// The members of the data so far, a text as far as it had come. Empty if the answer had begun and its data had not;
+/// `None` if no object had begun.
+pub(crate) fn so_far(module: &Module, text: &str, strict: bool) -> Option<Map<String, Value>> {
+    read(module, text, strict, Tree::so_far)
+}
+
+/// The same without what is not known to be complete.
+pub(crate) fn complete(module: &Module, text: &str, strict: bool) -> Option<Map<String, Value>> {
+    read(module, text, strict, Tree::complete)
+}
+
+fn read(
+    module: &Module,
+    text: &str,
+    strict: bool,
+    show: impl FnOnce(&Tree) -> Option<Value>,
+) -> Option<Map<String, Value>> {
+    let mut outlet = Outlet::new(SessionId::from_random(0), Box::new(drop));
+    outlet.silence();
+    let mut deltas = Deltas::new(outlet);
+    deltas.want(ChunkType::Snapshot);
+    deltas.configure(module);
+    let mut unheard = Unheard { deltas, begun: false };
+    Scanner::new(strict).push(text, &mut unheard);
+    let data = match unheard.deltas.data().and_then(show) {
+        Some(Value::Object(data)) => data,
+        _ => Map::new(),
+    };
+    unheard.begun.then_some(data)
+}
+
+/// A stream that nobody hears, and whether an object began in it.
+struct Unheard {
+    deltas: Deltas<'static>,
+    begun: bool,
+}
+
+impl Heed for Unheard {
+    fn step(&mut self, step: Step<'_>, at: usize) {
+        match step {
+            Step::Begin(_) => self.begun = true,
+            Step::Void => self.begun = false,
+            _ => {}
+        }
+        self.deltas.step(step, at);
+    }
+}

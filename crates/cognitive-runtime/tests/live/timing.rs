@@ -1,0 +1,126 @@
+//! The same reply gives the same envelope, however it comes (D-08): at once, in deltas of 16 bytes, and with pauses of up
+//! to 30 ms between them, on a clock that only this test moves. Ten thousand replies, sync and as a stream.
+//! `crates/cogn/benches/pauses.rs` does the same over real connections with real pauses.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cognitive_contract::ports::{
+    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
+};
+use cognitive_contract::stream::{Chunk, assemble};
+use cognitive_runtime::{run, stream};
+use serde_json::Value;
+
+use super::harness::{corpus_module, host, request};
+use super::made_up::{Dice, deltas, reply};
+
+/// How a reply comes.
+#[derive(Clone, Copy)]
+enum Pace {
+    AtOnce,
+    Deltas,
+    Pauses,
+}
+
+struct Paced {
+    text: String,
+    pace: Pace,
+    number: u64,
+}
+
+impl Provider for Paced {
+    fn name(&self) -> &'static str {
+        "paced"
+    }
+
+    fn ask<'a>(
+        &'a self,
+        _: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        Box::pin(async move {
+            sink.bound(DecodeMode::NativeSchema);
+            let mut dice = Dice::new(self.number);
+            let pieces =
+                if let Pace::AtOnce = self.pace { vec![self.text.as_str()] } else { deltas(&self.text) };
+            for piece in pieces {
+                sink.piece(piece);
+                if let Pace::Pauses = self.pace {
+                    tokio::time::sleep(Duration::from_millis(dice.below(31) as u64)).await;
+                }
+            }
+            Ok(ModelEnd::complete("m", DecodeMode::NativeSchema))
+        })
+    }
+}
+
+/// An envelope as text, without ids and times.
+fn settled(mut value: Value) -> String {
+    for member in ["trace_id", "latency_ms", "processing_time_ms"] {
+        value["meta"].as_object_mut().unwrap().shift_remove(member);
+    }
+    for member in ["streaming", "session_id"] {
+        value.as_object_mut().unwrap().shift_remove(member);
+    }
+    value.to_string()
+}
+
+fn check(numbers: std::ops::Range<u64>) -> BTreeMap<String, usize> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let mut outcomes = BTreeMap::new();
+    for number in numbers {
+        let module = corpus_module(["", "wraps", "exec"][(number % 3) as usize], "delta");
+        let mut seen: Option<String> = None;
+        for pace in [Pace::AtOnce, Pace::Deltas, Pace::Pauses] {
+            let host = host(&module, Arc::new(Paced { text: reply(number), pace, number }));
+            let envelope = runtime.block_on(run(&host, request(false), &mut NullSink));
+            let mut log: Vec<Chunk> = Vec::new();
+            runtime.block_on(stream(&host, request(false), |chunk| log.push(chunk)));
+            let log = log.iter().map(|chunk| serde_json::to_value(chunk).unwrap()).collect::<Vec<_>>();
+            let sync = settled(serde_json::to_value(&envelope).unwrap());
+            assert_eq!(
+                settled(serde_json::to_value(assemble(log)).unwrap()),
+                sync,
+                "{number}: {}",
+                reply(number)
+            );
+            let first = seen.get_or_insert_with(|| sync.clone());
+            assert_eq!(*first, sync, "{number}: {}", reply(number));
+        }
+        let value: Value = serde_json::from_str(&seen.unwrap()).unwrap();
+        let code = value["error"]["code"].as_str().unwrap_or("ok").to_owned();
+        *outcomes.entry(code).or_default() += 1;
+    }
+    outcomes
+}
+
+fn quarter(of: u64) {
+    let outcomes = check(of * 2_500..(of + 1) * 2_500);
+    // A generator that made only one kind of reply would show nothing.
+    assert!(outcomes.get("ok").is_some_and(|passed| *passed > 150), "{outcomes:?}");
+    assert!(outcomes.get("E1000").is_some_and(|unread| *unread > 200), "{outcomes:?}");
+    assert!(outcomes.get("E3001").is_some_and(|refused| *refused > 200), "{outcomes:?}");
+}
+
+#[test]
+fn d_08_the_same_reply_gives_the_same_envelope_first_quarter() {
+    quarter(0);
+}
+
+#[test]
+fn d_08_the_same_reply_gives_the_same_envelope_second_quarter() {
+    quarter(1);
+}
+
+#[test]
+fn d_08_the_same_reply_gives_the_same_envelope_third_quarter() {
+    quarter(2);
+}
+
+#[test]
+fn d_08_the_same_reply_gives_the_same_envelope_last_quarter() {
+    quarter(3);
+}
