@@ -129,7 +129,8 @@ async fn stream_022_a_stream_that_is_too_long_is_ended() {
 // A signal with a hundred streams open: each hears how it ends.
 #[tokio::test]
 async fn a_server_that_stops_ends_every_stream_in_order() {
-    let script = Script::with_leave(&ANSWER, 100);
+    // A leave for all together could go to whoever comes first, and the last would wait for its first word for ever.
+    let script = Script::stuck_after(&ANSWER, 1);
     let mut config = roomy();
     config.drain = Duration::from_millis(20);
     let mut server = Server::start(&script, "both", config).await;

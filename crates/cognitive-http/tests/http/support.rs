@@ -19,6 +19,8 @@ use tokio::sync::{Semaphore, oneshot, watch};
 pub(crate) struct Script {
     pieces: Vec<String>,
     leave: Semaphore,
+    /// After how many pieces each call waits for ever.
+    most: usize,
     pub(crate) calls: AtomicUsize,
     /// How many calls are going on.
     pub(crate) open: watch::Sender<usize>,
@@ -35,9 +37,16 @@ impl Script {
         Arc::new(Self {
             pieces: pieces.iter().map(|piece| (*piece).to_owned()).collect(),
             leave: Semaphore::new(leave),
+            most: usize::MAX,
             calls: AtomicUsize::new(0),
             open: watch::Sender::new(0),
         })
+    }
+
+    /// A model each of whose calls writes so many pieces and then waits for ever, whichever of them comes first.
+    pub(crate) fn stuck_after(pieces: &[&str], most: usize) -> Arc<Self> {
+        let script = Self::with_leave(pieces, Semaphore::MAX_PERMITS);
+        Arc::new(Self { most, ..Arc::into_inner(script).unwrap() })
     }
 
     pub(crate) fn allow(&self, pieces: usize) {
@@ -77,7 +86,10 @@ impl Provider for Script {
             self.calls.fetch_add(1, Ordering::SeqCst);
             self.open.send_modify(|open| *open += 1);
             let _open = Open(&self.open);
-            for piece in &self.pieces {
+            for (number, piece) in self.pieces.iter().enumerate() {
+                if number >= self.most {
+                    std::future::pending::<()>().await;
+                }
                 self.leave.acquire().await.unwrap().forget();
                 sink.piece(piece);
                 tokio::task::yield_now().await;
