@@ -120,6 +120,40 @@ fn a_bad_line_is_said_before_anybody_is_asked() {
     assert!(err.contains("line 4: `expect` is needed"), "{err}");
 }
 
+/// One half is for choosing prompts and constants, the other for figures: they can be run apart. The figures say where in
+/// its list the right label stood, and what confidence is worth.
+#[test]
+fn d1_a_half_is_run_alone_and_the_place_of_the_right_label_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let case = |half: &str, labels: Value| {
+        let input = json!({ "text": format!("t {labels}"), "labels": labels });
+        json!({ "half": half, "input": input, "expect": { "label": "x" } }).to_string()
+    };
+    let lines = [
+        case("tuning", json!(["x", "y"])),
+        case("held-out", json!(["x", "y"])),
+        case("held-out", json!(["y", "x"])),
+        case("held-out", json!(["y", "x"]))
+            .replace("{\"label\":\"x\"}", "{\"label\":\"y\"}")
+            .replace("t [", "u ["),
+    ];
+    std::fs::write(home.path().join("cases.jsonl"), lines.join("\n")).unwrap();
+    let (address, asked) = serve(3);
+    let (code, out, _) =
+        cogn(home.path(), &address, &["--cases", "cases.jsonl", "--half", "held-out", "--json"]);
+    assert_eq!((code, asked.join().unwrap().len()), (0, 3));
+    let report: Value = serde_json::from_str(&out).unwrap();
+    let share = |at: &str| report.pointer(&format!("/positions/label/{at}/right")).cloned();
+    assert_eq!((share("first"), share("last")), (Some(json!(1)), Some(json!(1))), "{report}");
+    assert_eq!(report["positions"]["label"]["first"]["of"], 2);
+    assert_eq!(report["auc"], 0.5, "always as sure, so no help");
+    let error = report["calibration_error"].as_f64().unwrap();
+    assert!((error - (0.9 - 2.0 / 3.0)).abs() < 1e-6, "{error}");
+    let (code, _, err) =
+        cogn(home.path(), "http://127.0.0.1:9/v1", &["--cases", "cases.jsonl", "--half", "other"]);
+    assert!(code != 0 && err.contains("`other`"), "{err}");
+}
+
 /// The schema says what is searched for by default; a caller who leaves it out gets exactly that. The receipt has the hash
 /// of what was sent.
 #[test]

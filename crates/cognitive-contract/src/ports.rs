@@ -231,8 +231,8 @@ pub struct ModelEnd {
     pub decode: DecodeMode,
     /// Tokens, if the service counted them.
     pub usage: Option<Usage>,
-    /// What `meta.confidence` was measured from, if the model did not make it up itself: `label_probability` or
-    /// `token_probability`.
+    /// What `meta.confidence` was measured from, if the model did not make it up itself: `calibrated_decisions`,
+    /// `label_probability` or `token_probability`.
     pub confidence_from: Option<&'static str>,
     /// The tools that it wants called before it goes on. With any, the text is no answer yet.
     pub tool_calls: Vec<ToolCall>,

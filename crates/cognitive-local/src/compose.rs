@@ -12,11 +12,13 @@ use toktrie::SimpleVob;
 use crate::closing::{self, End, Labels};
 use crate::confidence::Confidence;
 use crate::copying::{Copies, Parts};
+use crate::decide::Decisions;
 use crate::engine::FeedError;
 use crate::guide::{Grammar, Lost, Walk};
 use crate::model::{Reading, Vocabulary};
 use crate::place::{Now, Place};
 use crate::sample::{Manner, Sampler};
+use crate::say;
 use crate::shape::Shape;
 
 /// Tokens for `meta.explain` when a document is closed: one short sentence.
@@ -35,6 +37,8 @@ pub(crate) struct Order<'a> {
     pub prompt: &'a [u32],
     /// What the answer is about, as it was sent: values that are copies are copied from here.
     pub input: &'a str,
+    /// What was decided before anything is written.
+    pub decisions: &'a Decisions,
     /// How many tokens the answer may have. A document that cannot be shorter is longer.
     pub budget: usize,
     pub temperature: f64,
@@ -47,6 +51,8 @@ pub(crate) struct Written {
     pub tokens: usize,
     /// Whether the limit cut it short.
     pub closed: bool,
+    /// Whether the model was asked for any token, so that it had to read the prompt.
+    pub asked: bool,
     /// What its confidence was measured from.
     pub confidence_from: Option<&'static str>,
 }
@@ -83,14 +89,15 @@ pub(crate) fn compose(
         place: Place::default(),
         unread,
         sampler: Sampler::new(order.vocabulary.len(), order.temperature, order.seed),
-        confidence: Confidence::default(),
+        confidence: Confidence::new(order.decisions.probability()),
         label: (u32::MAX, false),
         copies: Copies::new(order.input),
         look_at: 0,
         can_ask: true,
         words: 0,
         offered_confidence: false,
-        written: Written { tokens: 0, closed: false, confidence_from: None },
+        offered: None,
+        written: Written { tokens: 0, closed: false, asked: false, confidence_from: None },
     };
     composer.run(reading, stop)?;
     Ok(composer.written)
@@ -115,6 +122,8 @@ struct Composer<'a> {
     /// How many tokens of an explanation were asked for while closing.
     words: usize,
     offered_confidence: bool,
+    /// The last value for which something decided was offered.
+    offered: Option<u32>,
     written: Written,
 }
 
@@ -131,6 +140,9 @@ impl Composer<'_> {
             }
             let here = self.here();
             if self.write_confidence(&here)? {
+                continue;
+            }
+            if self.write_decided(&here)? {
                 continue;
             }
             if !self.written.closed && self.write_name(&here)? {
@@ -188,7 +200,13 @@ impl Composer<'_> {
             return Ok(false);
         }
         let known = self.shape.named(here);
-        let Some(name) = self.copies.next_name(&known, here) else { return Ok(false) };
+        let decisions = self.order.decisions;
+        let is_left_out = |name: &str| {
+            let above = here.path().count().saturating_sub(1);
+            let path = here.path().take(above).chain([Some(name.as_bytes())]);
+            decisions.at(path).is_some_and(|decision| decision.value.is_none())
+        };
+        let Some(name) = self.copies.next_name(&known, is_left_out, here) else { return Ok(false) };
         let fits = self.walk.explore(|steps| {
             let fits = steps.push_all(name.as_bytes());
             steps.pop(if fits { name.len() } else { 0 });
@@ -198,6 +216,45 @@ impl Composer<'_> {
             self.write(&name)?;
         }
         Ok(fits == Some(true))
+    }
+
+    /// Writes what was decided, or what there is to say about it, where it belongs and the grammar takes it.
+    fn write_decided(&mut self, here: &Place) -> Result<bool, Halt> {
+        let is_new = here.in_value() && self.offered != Some(here.values());
+        if self.order.decisions.is_empty() || !is_new {
+            return Ok(false);
+        }
+        self.offered = Some(here.values());
+        let Some(value) = self.decided(here) else { return Ok(false) };
+        // Some of it may be pending already.
+        let written = here.written();
+        let rest = match here.now() {
+            Now::String => value.strip_prefix('"').and_then(|text| text.as_bytes().strip_prefix(written)),
+            _ => Some(value.as_bytes()),
+        };
+        let Some(rest) = rest.and_then(|rest| std::str::from_utf8(rest).ok()) else { return Ok(false) };
+        let fits = self.walk.explore(|steps| {
+            let fits = steps.push_all(rest.as_bytes());
+            steps.pop(if fits { rest.len() } else { 0 });
+            fits
+        });
+        if fits == Some(true) {
+            self.write(rest)?;
+        }
+        Ok(fits == Some(true))
+    }
+
+    /// The value at this place as JSON, if it is decided. What can be decided can be done, so the answer is a success.
+    fn decided(&self, here: &Place) -> Option<String> {
+        if is_ok(here) {
+            return Some("true".to_owned());
+        }
+        let decisions = self.order.decisions;
+        let value = match decisions.at(here.path()) {
+            Some(decision) => decision.value.clone()?,
+            None => say::sentence(self.shape.said(here).filter(|_| !self.written.closed)?, decisions)?,
+        };
+        Some(serde_json::Value::from(value).to_string())
     }
 
     /// Writes text behind what is pending.
@@ -258,6 +315,7 @@ impl Composer<'_> {
         let in_text = here.now() == Now::String && !is_label;
         let in_copy = in_text && self.shape.copied_from(here).is_some();
         let mask = if in_text && !in_copy { None } else { Some(self.walk.mask()?) };
+        self.written.asked = true;
         let logits = match reading.feed(&self.unread, stop) {
             Ok(logits) => logits,
             Err(FeedError::Cancelled) => return Err(Halt::Stopped),

@@ -8,12 +8,16 @@ const RANGE: (f64, f64) = (0.01, 0.99);
 
 /// What was measured from, in the words of the receipt.
 pub(crate) const LABELS: &str = "label_probability";
+/// See [`LABELS`]. How often decisions like these were right.
+pub(crate) const DECISIONS: &str = "calibrated_decisions";
 /// See [`LABELS`].
 pub(crate) const TOKENS: &str = "token_probability";
 
 /// Gathers the probabilities of choices in `data`.
 #[derive(Debug, Default)]
 pub(crate) struct Confidence {
+    /// What is known from decisions that were made beforehand.
+    decided: Option<f64>,
     /// The least probable of the finished labels.
     weakest: Option<f64>,
     /// The label that is being written: which value it is, and the product so far.
@@ -23,6 +27,11 @@ pub(crate) struct Confidence {
 }
 
 impl Confidence {
+    /// With what is known from decisions that were made beforehand; then nothing else counts.
+    pub(crate) fn new(decided: Option<f64>) -> Self {
+        Self { decided, ..Self::default() }
+    }
+
     /// Notes a choice of the model at a place.
     pub(crate) fn note(&mut self, place: &Place, is_label: bool, probability: f32) {
         if !place.is_below("data") {
@@ -50,10 +59,11 @@ impl Confidence {
 
     /// The number to write, with two decimals, and where it comes from.
     pub(crate) fn measured(&self) -> Option<(String, &'static str)> {
-        let (value, source) = match self.least() {
-            Some(least) => (least, LABELS),
-            None if self.choices > 0 => ((self.logarithms / f64::from(self.choices)).exp(), TOKENS),
-            None => return None,
+        let (value, source) = match (self.decided, self.least()) {
+            (Some(decided), _) => (decided, DECISIONS),
+            (None, Some(least)) => (least, LABELS),
+            (None, None) if self.choices > 0 => ((self.logarithms / f64::from(self.choices)).exp(), TOKENS),
+            (None, None) => return None,
         };
         let text = format!("{:.2}", value.clamp(RANGE.0, RANGE.1));
         // A step of 0.01 is one way of writing each number: the short one.

@@ -24,17 +24,30 @@ impl Copies {
     }
 
     /// What leads from here to the next of the members that the input asks for, or to the end of the object. `known` are
-    /// the members in their order, each with the list in the input that has to name it. `None` if nothing was asked for.
-    pub(crate) fn next_name(&self, known: &[(&str, &str)], here: &Place) -> Option<String> {
+    /// the members in their order, each with the list in the input that has to name it; those of which `is_left_out` says
+    /// so are passed over. `None` if nothing was asked for.
+    pub(crate) fn next_name(
+        &self,
+        known: &[(&str, &str)],
+        is_left_out: impl Fn(&str) -> bool,
+        here: &Place,
+    ) -> Option<String> {
         let is_listed = |name: &str, list: &str| {
             let listed = self.input.get(list).and_then(Value::as_array);
             listed.is_some_and(|listed| listed.iter().any(|item| item.as_str() == Some(name)))
         };
         let wanted = known.iter().filter(|(name, list)| is_listed(name, list)).map(|(name, _)| *name);
-        let wanted: Vec<&str> = wanted.collect();
+        let mut wanted: Vec<&str> = wanted.collect();
+        if wanted.is_empty() {
+            return None;
+        }
+        wanted.retain(|name| !is_left_out(name));
         let last = here.path().last()??;
         let (comma, next) = match here.now() {
-            Now::Member if last.is_empty() => ("", wanted.first()?),
+            Now::Member if last.is_empty() => match wanted.first() {
+                Some(first) => ("", first),
+                None => return Some("}".to_owned()),
+            },
             Now::Member => return None,
             _ => {
                 let at = wanted.iter().position(|name| name.as_bytes() == last)?;
@@ -253,12 +266,12 @@ mod tests {
     fn wanted_names_follow_each_other_in_the_order_of_the_contract() {
         let copies = Copies::new(r#"{"want": ["c", "a", "z"], "text": ""}"#);
         let known = [("a", "want"), ("b", "want"), ("c", "want"), ("d", "text")];
-        let next = |text: &str| copies.next_name(&known, &at(text));
+        let next = |text: &str| copies.next_name(&known, |_| false, &at(text));
         assert_eq!(next("{").as_deref(), Some(r#""a":"#));
         assert_eq!(next(r#"{"a":"x""#).as_deref(), Some(r#","c":"#));
         assert_eq!(next(r#"{"a":"x","c":"y""#).as_deref(), Some("}"));
         assert_eq!(next(r#"{"other":"x""#), None);
-        assert_eq!(Copies::new("{}").next_name(&known, &at("{")), None);
+        assert_eq!(Copies::new("{}").next_name(&known, |_| false, &at("{")), None);
     }
 
     #[test]

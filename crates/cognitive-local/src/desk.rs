@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 use crate::chat::{self, Prompt};
 use crate::compose::{Halt, Order, Written, compose};
+use crate::decide::Decisions;
+use crate::engine::FeedError;
 use crate::guide::{Grammar, Guide};
 use crate::model::Weights;
 use crate::provider::OpenError;
@@ -98,6 +100,14 @@ impl Desk {
     }
 }
 
+/// What is to be written, whatever the dice.
+struct Task<'a> {
+    grammar: &'a Grammar,
+    prompt: &'a Prompt,
+    decisions: &'a Decisions,
+    budget: usize,
+}
+
 /// One request at the desk.
 struct Service<'a> {
     desk: &'a Desk,
@@ -119,18 +129,42 @@ impl Service<'_> {
         let shortest = grammar.shortest.unwrap_or(0);
         let budget = chat::room(&prompt, self.tools.weights.context_length(), shortest, wanted)?;
         let seed = call.seed.unwrap_or(USUAL_SEED);
+        let (decisions, read) = self.decide(&grammar).map_err(|halt| self.failure(halt))?;
+        let task = Task { grammar: &grammar, prompt: &prompt, decisions: &decisions, budget };
         let written = match grammar.shortest {
-            Some(_) => self.stream(&grammar, &prompt, budget, seed),
-            None => self.try_again(&grammar, &prompt, budget, seed),
+            Some(_) => self.stream(&task, seed),
+            None => self.try_again(&task, seed),
         };
         let written = written.map_err(|halt| self.failure(halt))?;
-        Ok(self.end(&prompt, written))
+        let read = read + if written.asked { prompt.tokens.len() } else { 0 };
+        Ok(self.end(read, written))
+    }
+
+    /// What the contract wants decided, and how many tokens were read for it. A text that does not fit is left to the
+    /// writer.
+    fn decide(&self, grammar: &Grammar) -> Result<(Decisions, usize), Halt> {
+        if !Decisions::are_wanted(&grammar.schema) {
+            return Ok((Decisions::default(), 0));
+        }
+        let mut session = Arc::clone(&self.tools.weights).session(self.desk.threads);
+        let vocabulary = self.tools.weights.vocabulary();
+        let input = &self.job.call.input;
+        match Decisions::make(&grammar.schema, input, &mut *session, vocabulary, &|| self.must_stop()) {
+            Ok(made) => Ok(made),
+            Err(FeedError::Full) => Ok((Decisions::default(), 0)),
+            Err(FeedError::Cancelled) => Err(Halt::Stopped),
+        }
+    }
+
+    fn must_stop(&self) -> bool {
+        self.queue.sweep();
+        self.job.is_cancelled() || self.job.is_late()
     }
 
     /// An answer that is heard while it is written.
-    fn stream(&self, grammar: &Grammar, prompt: &Prompt, budget: usize, seed: u64) -> Result<Written, Halt> {
+    fn stream(&self, task: &Task<'_>, seed: u64) -> Result<Written, Halt> {
         let mut characters = Characters::default();
-        self.write(grammar, prompt, budget, seed, &mut |bytes| {
+        self.write(task, seed, &mut |bytes| {
             let text = characters.push(bytes);
             if !text.is_empty() {
                 self.job.report(Report::Piece(text));
@@ -139,17 +173,11 @@ impl Service<'_> {
     }
 
     /// An answer that is heard when it is whole, since it may not get there: then other dice are tried.
-    fn try_again(
-        &self,
-        grammar: &Grammar,
-        prompt: &Prompt,
-        budget: usize,
-        seed: u64,
-    ) -> Result<Written, Halt> {
+    fn try_again(&self, task: &Task<'_>, seed: u64) -> Result<Written, Halt> {
         let mut last = Halt::Stopped;
         for again in 0..MOST_TRIES {
             let mut text = Vec::new();
-            let written = self.write(grammar, prompt, budget, seed.wrapping_add(again), &mut |bytes| {
+            let written = self.write(task, seed.wrapping_add(again), &mut |bytes| {
                 text.extend_from_slice(bytes);
             });
             match written {
@@ -164,30 +192,20 @@ impl Service<'_> {
         Err(last)
     }
 
-    fn write(
-        &self,
-        grammar: &Grammar,
-        prompt: &Prompt,
-        budget: usize,
-        seed: u64,
-        out: &mut dyn FnMut(&[u8]),
-    ) -> Result<Written, Halt> {
+    fn write(&self, task: &Task<'_>, seed: u64, out: &mut dyn FnMut(&[u8])) -> Result<Written, Halt> {
         let vocabulary = self.tools.weights.vocabulary();
         let order = Order {
-            grammar,
+            grammar: task.grammar,
             vocabulary,
-            prompt: &prompt.tokens,
+            prompt: &task.prompt.tokens,
             input: &self.job.call.input,
-            budget,
+            decisions: task.decisions,
+            budget: task.budget,
             temperature: self.job.call.temperature,
             seed,
         };
-        let mut session = self.sessions().take(prompt, &self.tools.weights, self.desk.threads);
-        let stop = || {
-            self.queue.sweep();
-            self.job.is_cancelled() || self.job.is_late()
-        };
-        let written = compose(&mut *session, &order, &stop, out);
+        let mut session = self.sessions().take(task.prompt, &self.tools.weights, self.desk.threads);
+        let written = compose(&mut *session, &order, &|| self.must_stop(), out);
         self.sessions().give_back(session);
         written
     }
@@ -205,7 +223,7 @@ impl Service<'_> {
         }
     }
 
-    fn end(&self, prompt: &Prompt, written: Written) -> ModelEnd {
+    fn end(&self, read: usize, written: Written) -> ModelEnd {
         let mut outcome = "ok".to_owned();
         if written.closed {
             outcome.push_str("; brought to an end at the token limit");
@@ -213,8 +231,7 @@ impl Service<'_> {
         let decode = self.job.call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar);
         self.job.report(Report::Attempt(Attempt::new(decode, outcome, self.began.elapsed())));
         let mut end = ModelEnd::complete(&self.desk.model, decode);
-        end.usage =
-            Some(Usage { input_tokens: prompt.tokens.len() as u64, output_tokens: written.tokens as u64 });
+        end.usage = Some(Usage { input_tokens: read as u64, output_tokens: written.tokens as u64 });
         end.confidence_from = written.confidence_from;
         end
     }

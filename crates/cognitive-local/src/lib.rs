@@ -2,7 +2,7 @@
 //! It fetches nothing, writes nothing and reads one file: the weights that it is handed.
 //!
 //! From below: `engine` computes, `guide` knows what may come next, `sample` chooses, `compose` writes one document with
-//! both, `closing` ends it in time and `confidence` measures how sure the model was. `chat` makes the prompt; `queue`,
+//! both, `decide` settles beforehand what the contract wants decided, `closing` ends it in time and `confidence` measures how sure the model was. `chat` makes the prompt; `queue`,
 //! `sessions` and `desk` serve many requests; `provider` is what the runtime sees.
 
 mod chat;
@@ -10,6 +10,7 @@ mod closing;
 mod compose;
 mod confidence;
 mod copying;
+mod decide;
 mod desk;
 pub mod engine;
 mod guide;
@@ -18,6 +19,7 @@ mod place;
 mod provider;
 mod queue;
 mod sample;
+mod say;
 mod sessions;
 mod shape;
 #[cfg(test)]

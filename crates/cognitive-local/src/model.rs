@@ -37,6 +37,20 @@ pub(crate) trait Reading: Send {
     fn truncate(&mut self, length: usize);
     /// Reads on and returns the logits after the last token.
     fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError>;
+    /// Reads on and returns how likely each token but the first was after those before it, as a logarithm.
+    fn likelihoods(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<f32>, FeedError> {
+        let mut found = Vec::new();
+        for (index, token) in tokens.iter().enumerate() {
+            let logits = self.feed(&[*token], cancelled)?;
+            if let Some(next) = tokens.get(index + 1) {
+                let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let sum: f32 = logits.iter().map(|logit| (logit - highest).exp()).sum();
+                let chosen = logits.get(*next as usize).copied().unwrap_or(f32::NEG_INFINITY);
+                found.push(chosen - highest - sum.ln());
+            }
+        }
+        Ok(found)
+    }
 }
 
 impl Vocabulary for Tokenizer {
@@ -90,5 +104,9 @@ impl Reading for Session {
 
     fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
         Self::feed(self, tokens, cancelled)
+    }
+
+    fn likelihoods(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<f32>, FeedError> {
+        Self::likelihoods(self, tokens, cancelled)
     }
 }

@@ -8,6 +8,8 @@ use crate::place::Place;
 const COPY: &str = "x-copy-from";
 /// The keyword of members whose names are listed in the input; its value names the member of the input.
 const NAMES: &str = "x-name-from";
+/// The keyword of strings that are said about what was decided; its value is the form, or a list of forms.
+const SAY: &str = "x-say";
 
 /// The parts of a lowered schema, found by place.
 #[derive(Debug, Clone, Copy)]
@@ -49,10 +51,20 @@ impl<'a> Shape<'a> {
         objects.flatten().filter_map(origin).collect()
     }
 
+    /// The forms of the sentence at this place, if it is one about what was decided.
+    pub(crate) fn said(self, place: &Place) -> Option<&'a Value> {
+        self.common(place, SAY)
+    }
+
     fn origin(self, place: &Place, keyword: &str) -> Option<&'a str> {
+        self.common(place, keyword)?.as_str()
+    }
+
+    /// What a keyword says at this place, if all that may stand there say the same.
+    fn common(self, place: &Place, keyword: &str) -> Option<&'a Value> {
         let nodes = self.at(place);
         let first = nodes.first()?.get(keyword)?;
-        nodes.iter().all(|node| node.get(keyword) == Some(first)).then_some(first)?.as_str()
+        nodes.iter().all(|node| node.get(keyword) == Some(first)).then_some(first)
     }
 
     /// The names of the members that an object at this place must have, in the order of the grammar.

@@ -24,6 +24,9 @@ pub struct EvalArgs {
     /// File with one case per line: `{"id", "input", "expect"}`; `-` reads stdin
     #[arg(long, value_name = "FILE")]
     cases: PathBuf,
+    /// Run only the cases of this half, such as `held-out`
+    #[arg(long, value_name = "NAME")]
+    half: Option<String>,
     /// Run only the first N cases
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -87,6 +90,14 @@ fn cases(args: &EvalArgs) -> Result<Vec<Case>, Failure> {
         let form = r#"{"input": {"text": "…"}, "expect": {"sentiment": "positive"}}"#;
         Failure::new(ErrorCode::InvalidInput, message).suggest(format!("Write one case per line: `{form}`"))
     })?;
+    if let Some(half) = &args.half {
+        cases.retain(|case| case.half.as_deref() == Some(half));
+        if cases.is_empty() {
+            let message = format!("no case of `{}` belongs to the half `{half}`", args.cases.display());
+            return Err(Failure::new(ErrorCode::InvalidInput, message)
+                .suggest("Leave out `--half`, or name one that the cases have"));
+        }
+    }
     cases.truncate(args.limit.unwrap_or(usize::MAX));
     Ok(cases)
 }

@@ -1,4 +1,4 @@
-//! Labelled cases: one JSON object per line, `{"id"?, "input": {…}, "expect": {…}}`.
+//! Labelled cases: one JSON object per line, `{"id"?, "half"?, "input": {…}, "expect": {…}}`.
 //! Refuses a file with a single line that cannot be used, with its number: a case that is skipped falsifies the count.
 
 use std::collections::HashSet;
@@ -16,6 +16,8 @@ const MOST: usize = 100_000;
 pub struct Case {
     /// What people call it; the number of its line if it has no name.
     pub id: String,
+    /// The part of the set that it belongs to, such as `held-out`.
+    pub half: Option<String>,
     /// What goes in.
     pub input: Value,
     /// What the answer should be.
@@ -50,19 +52,26 @@ fn one(line: &str, number: usize) -> Result<Case, String> {
         return Err(format!("says this twice: `{twice}`"));
     }
     let Value::Object(members) = &value else { return Err("a case is an object".to_owned()) };
-    if let Some(other) = members.keys().find(|name| !["id", "input", "expect"].contains(&name.as_str())) {
-        return Err(format!("a case has `id`, `input` and `expect`, not: `{other}`"));
+    if let Some(other) =
+        members.keys().find(|name| !["id", "half", "input", "expect"].contains(&name.as_str()))
+    {
+        return Err(format!("a case has `id`, `half`, `input` and `expect`, not: `{other}`"));
     }
     let id = match members.get("id") {
         None => number.to_string(),
         Some(Value::String(id)) if !id.is_empty() => id.clone(),
         Some(_) => return Err("`id` is a text".to_owned()),
     };
+    let half = match members.get("half") {
+        None => None,
+        Some(Value::String(half)) if !half.is_empty() => Some(half.clone()),
+        Some(_) => return Err("`half` is a text".to_owned()),
+    };
     let input = members.get("input").filter(|input| input.is_object());
     let input = input.ok_or("`input` is an object, and is needed")?.clone();
     let expect = members.get("expect").ok_or("`expect` is needed")?;
     let expect = Expectation::parse(expect).map_err(|why| format!("`expect`: {why}"))?;
-    Ok(Case { id, input, expect })
+    Ok(Case { id, half, input, expect })
 }
 
 #[cfg(test)]
@@ -88,10 +97,11 @@ mod tests {
             ("[]", "line 2: a case is an object"),
             (
                 r#"{"input": {}, "expects": {}}"#,
-                "line 2: a case has `id`, `input` and `expect`, not: `expects`",
+                "line 2: a case has `id`, `half`, `input` and `expect`, not: `expects`",
             ),
             (r#"{"input": {}, "input": {}, "expect": {}}"#, "line 2: says this twice: `/input`"),
             (r#"{"id": 1, "input": {}, "expect": {"a": 1}}"#, "line 2: `id` is a text"),
+            (r#"{"half": [], "input": {}, "expect": {"a": 1}}"#, "line 2: `half` is a text"),
             (r#"{"input": "t", "expect": {"a": 1}}"#, "line 2: `input` is an object, and is needed"),
             (r#"{"input": {}}"#, "line 2: `expect` is needed"),
             (r#"{"input": {}, "expect": {}}"#, "line 2: `expect`: it expects nothing"),

@@ -6,6 +6,7 @@
 //! - `{"$set": [a, b]}`: a list of these items in any order.
 //! - `{"$contains": ["a", ["b", "c"]]}`: a text, or a list with texts, in which `a` occurs, and `b` or `c`, whatever the
 //!   case of the letters.
+//! - `{"$absent": true}`: nothing is there.
 //! - `{"$validate": schema}`: whatever the JSON Schema says, as in golden tests.
 //!
 //! Places are written as in golden tests: `sentiment`, `ranked.0.task`, `/data/ranked/0/task`, `error.code`.
@@ -14,7 +15,7 @@
 use cognitive_contract::code::canonical;
 use serde_json::{Map, Value, json};
 
-use super::report::FieldOutcome;
+use super::report::{FieldOutcome, Order};
 use crate::golden::{self, View, shown};
 use cognitive_contract::equal::same;
 
@@ -32,6 +33,7 @@ enum Rule {
     Set(Vec<Value>),
     /// Of each group one occurs.
     Contains(Vec<Vec<String>>),
+    Absent,
     Validate(Value),
 }
 
@@ -52,9 +54,21 @@ impl Expectation {
         self.fields.iter().map(|(place, _)| place.as_str())
     }
 
-    /// Looks at every place of an envelope.
+    /// Where an expected value stands in a list of the input, for values that are one of a list.
+    fn order(rules: &[Rule], input: &Value) -> Option<Order> {
+        let [Rule::Is(expected @ Value::String(_))] = rules else { return None };
+        let mut lists = input.as_object()?.values().filter_map(Value::as_array);
+        let at = |list: &Vec<Value>| Some((list.iter().position(|item| item == expected)?, list.len()));
+        match lists.find_map(at)? {
+            (0, _) => Some(Order::First),
+            (at, length) if at + 1 == length => Some(Order::Last),
+            _ => Some(Order::Middle),
+        }
+    }
+
+    /// Looks at every place of an envelope that answers an input.
     #[must_use]
-    pub fn judge(&self, envelope: &Value) -> Vec<FieldOutcome> {
+    pub fn judge(&self, input: &Value, envelope: &Value) -> Vec<FieldOutcome> {
         let view = View { envelope };
         let judge = |(place, rules): &(String, Vec<Rule>)| {
             let found = view.find(place);
@@ -64,6 +78,7 @@ impl Expectation {
                 expected: broken.map(Rule::words).unwrap_or_default(),
                 got: found.value.map_or_else(|| "nothing".to_owned(), shown),
                 right: broken.is_none(),
+                order: Self::order(rules, input),
             }
         };
         self.fields.iter().map(judge).collect()
@@ -87,13 +102,15 @@ fn rules_of(members: &Map<String, Value>) -> Result<Vec<Rule>, String> {
         ("$set", Value::Array(values)) => Ok(Rule::Set(values.clone())),
         ("$set", _) => Err("`$set`: expected a list".to_owned()),
         ("$contains", argument) => groups(argument).map(Rule::Contains),
+        ("$absent", Value::Bool(true)) => Ok(Rule::Absent),
+        ("$absent", _) => Err("`$absent`: expected true".to_owned()),
         ("$validate", schema) => {
             // The compiler of schemas has its say before anything runs.
             golden::compare(&json!({ "$validate": { "data": schema } }), &Value::Null)?;
             Ok(Rule::Validate(schema.clone()))
         }
         _ => Err(format!(
-            "`{name}`: no such rule; there are `$in`, `$text`, `$set`, `$contains` and `$validate`"
+            "`{name}`: no such rule; there are `$in`, `$text`, `$set`, `$contains`, `$absent` and `$validate`"
         )),
     };
     members.iter().map(rule).collect()
@@ -118,8 +135,9 @@ fn folded(text: &str) -> String {
 impl Rule {
     /// `place` is the place as written, `at` as it was found.
     fn holds(&self, place: &str, at: &str, value: Option<&Value>, envelope: &Value) -> bool {
-        let Some(value) = value else { return false };
+        let Some(value) = value else { return matches!(self, Self::Absent) };
         match self {
+            Self::Absent => false,
             Self::Is(Value::String(code)) if at == "error.code" => {
                 value.as_str().is_some_and(|got| canonical(got) == canonical(code))
             }
@@ -150,6 +168,7 @@ impl Rule {
                 let words = groups.iter().map(|group| group.join(" or ")).collect::<Vec<_>>();
                 format!("a text with {}", words.join(", "))
             }
+            Self::Absent => "nothing".to_owned(),
             Self::Validate(schema) => format!("what fits {}", shown(schema)),
         }
     }
@@ -179,7 +198,7 @@ mod tests {
 
     fn right(expected: Value, data: Value) -> bool {
         let envelope = json!({ "ok": true, "meta": {}, "data": data });
-        let outcomes = Expectation::parse(&expected).unwrap().judge(&envelope);
+        let outcomes = Expectation::parse(&expected).unwrap().judge(&Value::Null, &envelope);
         outcomes.iter().all(|outcome| outcome.right)
     }
 
@@ -209,17 +228,37 @@ mod tests {
     fn places_are_those_of_golden_tests_and_codes_have_many_spellings() {
         let failure = json!({ "ok": false, "error": { "code": "INSUFFICIENT_CONTEXT" } });
         let expected = json!({ "ok": false, "error.code": "E2007" });
-        let outcomes = Expectation::parse(&expected).unwrap().judge(&failure);
+        let outcomes = Expectation::parse(&expected).unwrap().judge(&Value::Null, &failure);
         assert!(outcomes.iter().all(|outcome| outcome.right), "{outcomes:?}");
         assert!(right(json!({ "ranked.0.task": "a" }), json!({ "ranked": [{ "task": "a" }] })));
         assert!(right(json!({ "/data/ranked/0/task": "a" }), json!({ "ranked": [{ "task": "a" }] })));
     }
 
     #[test]
+    fn nothing_can_be_expected_too() {
+        let absent = json!({ "x": { "$absent": true } });
+        assert!(right(absent.clone(), json!({})));
+        assert!(!right(absent, json!({ "x": "y" })));
+    }
+
+    #[test]
+    fn where_the_right_value_stands_in_the_list_of_the_input_is_noted() {
+        let input = json!({ "text": "t", "labels": ["a", "b", "c"] });
+        let order = |expected: Value| {
+            let expected = Expectation::parse(&json!({ "label": expected })).unwrap();
+            expected.judge(&input, &Value::Null)[0].order
+        };
+        assert_eq!(order(json!("a")), Some(Order::First));
+        assert_eq!(order(json!("b")), Some(Order::Middle));
+        assert_eq!(order(json!("c")), Some(Order::Last));
+        assert_eq!((order(json!("d")), order(json!({ "$in": ["a"] }))), (None, None));
+    }
+
+    #[test]
     fn what_is_wrong_says_what_was_expected() {
         let expected = json!({ "x": { "$contains": [["two", "2"], "may"] }, "y": "b" });
         let envelope = json!({ "ok": true, "data": { "y": "b" } });
-        let outcomes = Expectation::parse(&expected).unwrap().judge(&envelope);
+        let outcomes = Expectation::parse(&expected).unwrap().judge(&Value::Null, &envelope);
         assert_eq!(
             (outcomes[0].expected.as_str(), outcomes[0].got.as_str()),
             ("a text with two or 2, may", "nothing")
@@ -233,6 +272,7 @@ mod tests {
             (json!([]), "expected an object"),
             (json!({}), "it expects nothing"),
             (json!({ "x": { "$in": [] } }), "`x`: `$in`: expected a list of values"),
+            (json!({ "x": { "$absent": false } }), "`x`: `$absent`: expected true"),
             (json!({ "x": { "$one": 1 } }), "`x`: `$one`: no such rule"),
             (json!({ "x": { "$text": 1 } }), "`x`: `$text`: expected a text"),
             (json!({ "x": { "$set": "a" } }), "`x`: `$set`: expected a list"),

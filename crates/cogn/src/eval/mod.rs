@@ -7,6 +7,7 @@
 //! Runs nothing before all cases were read, and never leaves one out in silence. Prints nothing.
 
 mod case;
+mod confidence;
 mod expect;
 mod report;
 mod runner;
@@ -14,6 +15,6 @@ mod show;
 
 pub use case::{Case, parse};
 pub use expect::Expectation;
-pub use report::{CaseOutcome, Evaluation, FieldOutcome, Share};
+pub use report::{CaseOutcome, Evaluation, FieldOutcome, Order, Share};
 pub use runner::{Plan, run};
 pub use show::lines;

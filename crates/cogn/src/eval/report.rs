@@ -7,6 +7,8 @@ use cognitive_contract::ErrorCode;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::confidence;
+
 /// One place of one answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldOutcome {
@@ -19,6 +21,21 @@ pub struct FieldOutcome {
     pub got: String,
     /// Whether it is as expected.
     pub right: bool,
+    /// Where the right value stands in a list of the input, if it is one of a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
+}
+
+/// A place in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// At its beginning.
+    First,
+    /// Between others.
+    Middle,
+    /// At its end.
+    Last,
 }
 
 /// One case and what became of it.
@@ -94,6 +111,15 @@ pub struct Evaluation {
     pub accuracy: Share,
     /// The same for each place by itself.
     pub fields: BTreeMap<String, Share>,
+    /// The same for values that are one of a list in the input, by the place of the right one in it: a figure that
+    /// depends on the order says nothing about the model.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub positions: BTreeMap<String, BTreeMap<Order, Share>>,
+    /// How well confidence tells right answers from wrong ones: the area under the curve, 0.5 is chance. Nothing if all
+    /// are right or none is.
+    pub auc: Option<f64>,
+    /// How far confidence and the share of right answers are apart on average, from 0 to 1.
+    pub calibration_error: Option<f64>,
     /// Answers that keep the contract: successes, and failures that the model itself declared.
     pub valid: Share,
     /// Failures by code, of the model or of the runtime.
@@ -127,6 +153,11 @@ impl Evaluation {
         let mut times: Vec<f64> =
             cases.iter().filter_map(|case| case.envelope.pointer("/meta/latency_ms")?.as_f64()).collect();
         times.sort_by(f64::total_cmp);
+        let confidence = |case: &CaseOutcome| {
+            let number = case.envelope.pointer("/meta/confidence")?.as_f64()?;
+            case.ok().then_some((number, case.right))
+        };
+        let answers: Vec<(f64, bool)> = cases.iter().filter_map(confidence).collect();
         let tokens = |name: &str| {
             let counts =
                 cases.iter().filter_map(|case| case.envelope.pointer("/meta/usage")?.get(name)?.as_u64());
@@ -138,6 +169,9 @@ impl Evaluation {
             models,
             accuracy: Share::count(cases.iter().map(|case| case.right)),
             fields: by_field(&cases),
+            positions: by_position(&cases),
+            auc: confidence::auc(&answers),
+            calibration_error: confidence::calibration_error(&answers),
             valid: Share::count(
                 cases.iter().map(|case| case.ok() || case.code().is_some_and(is_of_the_model)),
             ),
@@ -182,6 +216,19 @@ fn by_field(cases: &[CaseOutcome]) -> BTreeMap<String, Share> {
     verdicts.into_iter().map(|(place, verdicts)| (place, Share::count(verdicts.into_iter()))).collect()
 }
 
+fn by_position(cases: &[CaseOutcome]) -> BTreeMap<String, BTreeMap<Order, Share>> {
+    let mut verdicts: BTreeMap<String, BTreeMap<Order, Vec<bool>>> = BTreeMap::new();
+    for field in cases.iter().flat_map(|case| &case.fields) {
+        if let Some(order) = field.order {
+            verdicts.entry(field.place.clone()).or_default().entry(order).or_default().push(field.right);
+        }
+    }
+    let shares = |of: BTreeMap<Order, Vec<bool>>| {
+        of.into_iter().map(|(order, verdicts)| (order, Share::count(verdicts.into_iter()))).collect()
+    };
+    verdicts.into_iter().map(|(place, of)| (place, shares(of))).collect()
+}
+
 /// Whether a failure is an answer: the model says that it cannot, within the contract. The other codes say that there
 /// was no answer, or none that keeps the contract.
 fn is_of_the_model(code: &str) -> bool {
@@ -216,6 +263,7 @@ mod tests {
             expected: String::new(),
             got: String::new(),
             right: *right,
+            order: right.then_some(Order::First),
         };
         CaseOutcome::new(id, right.iter().map(field).collect(), envelope)
     }
@@ -250,6 +298,8 @@ mod tests {
             (3, 4),
             "E2007 is the model's own word, E3001 is not"
         );
+        assert_eq!(report.positions["x"][&Order::First], Share { right: 2, of: 2, share: 1.0 });
+        assert_eq!((report.auc, report.calibration_error), (None, None), "nobody said how sure they are");
         assert_eq!(report.failures, BTreeMap::from([("E2007".to_owned(), 1), ("E3001".to_owned(), 1)]));
         assert_eq!((report.latency_p50_ms, report.latency_p95_ms), (1.0, 30.0));
         assert_eq!((report.input_tokens, report.output_tokens), (20, 6));

@@ -70,7 +70,7 @@ async fn run_case(plan: &Plan, case: &Case) -> CaseOutcome {
     };
     let envelope = cognitive_runtime::run(&plan.host, request, &mut NullSink).await;
     let envelope = serde_json::to_value(envelope).unwrap_or_default();
-    CaseOutcome::new(&case.id, case.expect.judge(&envelope), envelope)
+    CaseOutcome::new(&case.id, case.expect.judge(&case.input, &envelope), envelope)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! An evaluation as people read it: a table of shares, then every case that was not right.
 //! Prints nothing. Text of strangers comes without anything that a terminal would obey.
 
-use super::report::{CaseOutcome, Evaluation, Share};
+use super::report::{CaseOutcome, Evaluation, Order, Share};
 use crate::golden::plain;
 use crate::printer::{BAD, FAINT, GOOD, HEAD, table};
 
@@ -39,10 +39,25 @@ fn rows(report: &Evaluation) -> Vec<Vec<String>> {
     rows.extend(
         report.fields.iter().map(|(place, share)| row(&format!("  {}", plain(place)), share, String::new())),
     );
+    for (place, of) in &report.positions {
+        rows.extend(of.iter().map(|(order, share)| {
+            let place_in_list = match order {
+                Order::First => "first",
+                Order::Middle => "in the middle",
+                Order::Last => "last",
+            };
+            row(&format!("  {}, right one {place_in_list}", plain(place)), share, String::new())
+        }));
+    }
     let codes: Vec<String> =
         report.failures.iter().map(|(code, count)| format!("{} × {count}", plain(code))).collect();
     rows.push(row("valid", &report.valid, codes.join(", ")));
     let text = |name: &str, value: String| vec![name.to_owned(), value];
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
+    rows.push(text(
+        "confidence",
+        format!("AUC {}, calibration error {}", number(report.auc), number(report.calibration_error)),
+    ));
     rows.push(text("latency p50", format!("{:.0} ms", report.latency_p50_ms)));
     rows.push(text("latency p95", format!("{:.0} ms", report.latency_p95_ms)));
     rows.push(text("tokens", format!("{} read, {} written", report.input_tokens, report.output_tokens)));
@@ -81,6 +96,7 @@ mod tests {
             expected: if right { String::new() } else { "\"b\"".to_owned() },
             got: "\"a\u{1b}[2J\"".to_owned(),
             right,
+            order: Some(Order::Last),
         };
         let envelope = json!({ "ok": true, "meta": { "model": "p/m", "latency_ms": 12.4 }, "data": {} });
         let failure = json!({ "ok": false, "meta": {}, "error": { "code": "E2007", "message": "no text" } });
@@ -93,7 +109,9 @@ mod tests {
         let expected = "m 1.0.0 answered by p/m
   accuracy     50.0 %             1/2
     word       50.0 %             1/2
+    word, right one last  50.0 %  1/2
   valid        100.0 %            2/2  E2007 × 1
+  confidence   AUC -, calibration error 0.10
   latency p50  12 ms
   latency p95  12 ms
   tokens       0 read, 0 written

@@ -272,7 +272,8 @@ static OLLAMA: Dialect = Dialect {
 static GRAMMAR: Dialect = Dialect {
     keywords: "additionalItems additionalProperties allOf anyOf const enum exclusiveMaximum exclusiveMinimum \
                format items maxItems maxLength maxProperties maximum minItems minLength minProperties minimum \
-               multipleOf pattern patternProperties properties required type x-copy-from x-guidance x-name-from",
+               multipleOf pattern patternProperties properties required type x-copy-from x-decide x-guidance \
+               x-name-from x-say",
     formats: &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"],
     patterns: Patterns::Simple,
     strings: Strings::AllRules,

@@ -6,9 +6,9 @@ use super::bounds;
 use super::dialect::{Numbers, Rest, Size, Strings};
 use super::emit::{Emit, typed};
 
-/// Say that a string is a piece of the input, and that it is there if a list there names it; each names the member of the
-/// input. An engine that chooses token by token keeps to them.
-const ORIGINS: [&str; 2] = ["x-copy-from", "x-name-from"];
+/// Say where a value comes from: a string is a piece of the input, it is there if a list in the input names it, it is
+/// decided by certain questions, or it is said about what was decided. An engine that chooses token by token keeps to them.
+const ORIGINS: [&str; 4] = ["x-copy-from", "x-decide", "x-name-from", "x-say"];
 
 /// The shortest text of any format that can be no longer, and the longest of any that can be no shorter.
 const SHORTEST_FORMAT: u64 = 7;
@@ -42,13 +42,17 @@ impl Emit<'_> {
             self.losses.tightened(path, "maxLength", format!("at most {most} characters"));
             said.insert("maxLength".to_owned(), json!(most));
         }
-        // No rule that a value could break, so a target without the keyword has lost none.
+        self.origins(node, &mut said);
+        said
+    }
+
+    /// Keeps where a value comes from. No rule that a value could break, so a target without the keyword has lost none.
+    pub(super) fn origins(&self, node: &Map<String, Value>, said: &mut Map<String, Value>) {
         for keyword in ORIGINS {
-            if let (Some(member), true) = (node.get(keyword), self.dialect.has(keyword)) {
-                said.insert(keyword.to_owned(), member.clone());
+            if let (Some(origin), true) = (node.get(keyword), self.dialect.has(keyword)) {
+                said.insert(keyword.to_owned(), origin.clone());
             }
         }
-        said
     }
 
     /// The patterns that hold beside the first one.

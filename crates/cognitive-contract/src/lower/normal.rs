@@ -22,7 +22,7 @@ const DEEPEST: usize = 48;
 
 /// Keywords that are kept as they are.
 const PLAIN: &str = "type description required const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf \
-                     minLength maxLength pattern format minItems maxItems x-copy-from x-name-from";
+                     minLength maxLength pattern format minItems maxItems x-copy-from x-decide x-name-from x-say";
 
 /// Keywords that only a target keeps which narrows what it cannot say.
 const COUNTS: &str = "minProperties maxProperties uniqueItems";

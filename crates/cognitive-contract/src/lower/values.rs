@@ -44,7 +44,13 @@ impl Emit<'_> {
                 })
             })
             .collect();
-        union::any_of(said)
+        let mut said = union::any_of(said);
+        if let Some(Value::Object(members)) = &mut said
+            && !members.contains_key("anyOf")
+        {
+            self.origins(node, members);
+        }
+        said
     }
 
     /// The values that also obey what stands beside the list.

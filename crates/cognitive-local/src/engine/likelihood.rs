@@ -20,11 +20,13 @@ pub(super) fn of(model: &Model, scratch: &mut Scratch, next: &[u32]) -> Vec<f32>
     for (vectors, next) in x.chunks(AT_ONCE * width).zip(next.chunks(AT_ONCE)) {
         packed.normalise(model.kernel, vectors, &model.weights.norm, model.shape.epsilon);
         multiply(model.kernel, head, packed, &mut logits);
-        found.extend(logits.chunks_exact(rows).zip(next).map(|(logits, token)| {
-            let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let chosen = logits.get(*token as usize).copied().unwrap_or(f32::NEG_INFINITY);
-            chosen - highest - sum_of_powers(model.kernel, logits, highest).ln()
-        }));
+        found.extend(logits.chunks_exact(rows).take(vectors.len() / width).zip(next).map(
+            |(logits, token)| {
+                let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let chosen = logits.get(*token as usize).copied().unwrap_or(f32::NEG_INFINITY);
+                chosen - highest - sum_of_powers(model.kernel, logits, highest).ln()
+            },
+        ));
     }
     found
 }

@@ -255,3 +255,35 @@ async fn missing_or_broken_weights_are_said_with_the_remedy() {
     let (end, _) = ask(&damaged, &call("x")).await;
     assert!(matches!(end, Err(ProviderError::Unavailable(_))), "{end:?}");
 }
+
+/// What is decided stands in the answer, whatever the order of the list, and what is said about it names it.
+#[tokio::test]
+async fn d2_what_is_written_about_a_decision_is_what_was_decided() {
+    let decide = json!({ "about": "text", "by": [{ "ask": "What?", "say": "It is" }] });
+    let schema = json!({ "anyOf": [
+        { "type": "object", "required": ["ok", "data"], "additionalProperties": false, "properties": {
+            "ok": { "const": true },
+            "data": { "type": "object", "required": ["why", "mood", "label"], "additionalProperties": false, "properties": {
+                "why": { "type": "string", "maxLength": 90, "x-say": "{mood}, and {label} ahead of {label.next}" },
+                "mood": { "type": "string", "enum": ["good", "bad", "none"], "x-decide": decide },
+                "label": { "type": "string", "maxLength": 9, "x-copy-from": "labels", "x-decide": decide },
+            } },
+        } },
+        { "type": "object", "required": ["ok"], "additionalProperties": false, "properties": { "ok": { "const": false } } },
+    ] });
+    let toy = Arc::new(Toy::wordy());
+    let embedded = embedded(&toy);
+    let answer = async |labels: Value| {
+        let mut call = call(&json!({ "text": "the abc", "labels": labels }).to_string());
+        call.schema = Some(Arc::new(Lowered::new(Target::Grammar, schema.clone(), Vec::new())));
+        let (end, heard) = ask(&embedded, &call).await;
+        assert!(end.unwrap().usage.unwrap().input_tokens > 0);
+        serde_json::from_str::<Value>(&heard.text).unwrap()
+    };
+    let first = answer(json!(["one", "two", "three"])).await;
+    let data = &first["data"];
+    let (mood, label) = (data["mood"].as_str().unwrap(), data["label"].as_str().unwrap());
+    assert!(["one", "two", "three"].contains(&label), "{first}");
+    assert!(data["why"].as_str().unwrap().starts_with(&format!("{mood}, and {label} ahead of ")), "{first}");
+    assert_eq!(answer(json!(["three", "one", "two"])).await, first);
+}

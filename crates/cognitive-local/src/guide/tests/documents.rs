@@ -147,6 +147,7 @@ fn the_same_seed_gives_the_same_bytes() {
             vocabulary: weights.vocabulary(),
             prompt: &[1, 2, 3],
             input: "",
+            decisions: &Decisions::default(),
             budget: 300,
             temperature: 0.9,
             seed,
@@ -214,8 +215,16 @@ fn written(module: &Module, word: (&str, f32), input: &str, seed: u64) -> Value 
     let grammar = guide.grammar(&lowered(module)).unwrap();
     let vocabulary = weights.vocabulary();
     let token = vocabulary.encode(word.0.as_bytes())[0] as usize;
-    let order =
-        Order { grammar: &grammar, vocabulary, prompt: &[1], input, budget: 400, temperature: 3.0, seed };
+    let order = Order {
+        grammar: &grammar,
+        vocabulary,
+        prompt: &[1],
+        input,
+        decisions: &Decisions::default(),
+        budget: 400,
+        temperature: 3.0,
+        seed,
+    };
     let mut reading =
         Fixed { word: (token, word.1), tokens: Vec::new(), logits: vec![0.0; vocabulary.len()] };
     let mut text = Vec::new();

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::compose::{Halt, Order, Written, compose};
+use crate::decide::Decisions;
 use crate::sample::Dice;
 use crate::toy::Toy;
 
@@ -39,7 +40,16 @@ fn document(
     let mut dice = Dice::new(seed);
     let prompt: Vec<u32> = (0..8).map(|_| u32::try_from(dice.next() % 256).unwrap()).collect();
     let vocabulary = weights.vocabulary();
-    let order = Order { grammar, vocabulary, prompt: &prompt, input: "", budget, temperature: 0.0, seed };
+    let order = Order {
+        grammar,
+        vocabulary,
+        prompt: &prompt,
+        input: "",
+        decisions: &Decisions::default(),
+        budget,
+        temperature: 0.0,
+        seed,
+    };
     let mut text = Vec::new();
     let mut session = Arc::clone(weights).session(1);
     let written = compose(&mut *session, &order, &|| false, &mut |bytes| text.extend_from_slice(bytes))?;

@@ -120,6 +120,7 @@ fn the_share_of_the_grammar_in_the_time_of_an_answer() {
                 vocabulary,
                 prompt: &prompt,
                 input: "",
+                decisions: &Decisions::default(),
                 budget: 200,
                 temperature: 0.8,
                 seed,

@@ -1,0 +1,64 @@
+//! Whether `meta.confidence` is worth anything: does it tell right answers from wrong ones, and does it lie where the
+//! shares lie? Knows pairs of a number and a verdict, nothing else.
+
+/// How many answers of about the same confidence are compared with their share of right ones.
+const BINS: u8 = 10;
+
+/// The probability that a right answer has a higher confidence than a wrong one: 0.5 is chance. `None` if all answers are
+/// right, or none is.
+pub(super) fn auc(answers: &[(f64, bool)]) -> Option<f64> {
+    let of =
+        |wanted: bool| answers.iter().filter(move |(_, right)| *right == wanted).map(|(number, _)| *number);
+    let (mut sum, mut pairs) = (0.0, 0.0);
+    for good in of(true) {
+        for bad in of(false) {
+            pairs += 1.0;
+            if good > bad {
+                sum += 1.0;
+            } else if good >= bad {
+                sum += 0.5;
+            }
+        }
+    }
+    (pairs > 0.0).then(|| sum / pairs)
+}
+
+/// The expected calibration error: how far confidence and share of right answers are apart, on average over ten groups of
+/// equal width. `None` without answers.
+pub(super) fn calibration_error(answers: &[(f64, bool)]) -> Option<f64> {
+    let mut sums = vec![(0.0, 0.0); usize::from(BINS)];
+    for (number, right) in answers {
+        let at = (0..BINS).rev().find(|bin| *number >= f64::from(*bin) / f64::from(BINS)).unwrap_or(0);
+        if let Some((numbers, rights)) = sums.get_mut(usize::from(at)) {
+            *numbers += number;
+            *rights += f64::from(u8::from(*right));
+        }
+    }
+    let count: f64 = answers.iter().map(|_| 1.0).sum();
+    (count > 0.0).then(|| {
+        sums.iter().map(|(numbers, rights): &(f64, f64)| (numbers - rights).abs()).sum::<f64>() / count
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auc_is_one_for_perfect_order_a_half_for_none_and_unknown_for_one_kind() {
+        assert_eq!(auc(&[(0.9, true), (0.8, true), (0.3, false)]), Some(1.0));
+        assert_eq!(auc(&[(0.5, true), (0.5, false)]), Some(0.5));
+        assert_eq!(auc(&[(0.2, true), (0.6, false), (0.1, false)]), Some(0.5));
+        assert_eq!((auc(&[(0.9, true)]), auc(&[])), (None, None));
+    }
+
+    #[test]
+    fn the_calibration_error_is_the_distance_of_confidence_and_share_per_group() {
+        let close = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-9;
+        assert!(close(calibration_error(&[(0.75, true), (0.75, true), (0.75, true), (0.75, false)]), 0.0));
+        assert!(close(calibration_error(&[(0.95, false), (0.95, true)]), 0.45));
+        // Two groups: 0.2 too much in one half, 0.4 too little in the other.
+        assert!(close(calibration_error(&[(0.2, false), (0.6, true)]), 0.3));
+        assert_eq!(calibration_error(&[]), None);
+    }
+}

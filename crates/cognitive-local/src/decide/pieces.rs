@@ -1,0 +1,174 @@
+//! The likeliest piece of a text as the answer to a question about it. A piece is a run of whole words within a sentence.
+//! Looks at the likeliest beginnings first and stops where no other piece can be likelier.
+
+use super::question::Way;
+use super::scale::{Scale, beginning};
+use crate::engine::FeedError;
+
+/// Words of a piece at most.
+const MOST_WORDS: usize = 5;
+/// Beginnings that are tried at most.
+const MOST_BEGINNINGS: usize = 12;
+/// Nothing less likely is looked at: the logarithm of a probability. Far below where a piece counts, see `calibration`.
+pub(super) const LEAST: f64 = -10.0;
+/// Pieces are looked for in the beginning of a long text.
+const MOST_CHARACTERS: usize = 6_000;
+
+/// What was found.
+pub(super) struct Found {
+    pub piece: Option<String>,
+    /// The logarithm of its probability, at least what was asked for.
+    pub weight: f64,
+}
+
+/// The likeliest piece of at most `most` characters that is likelier than `least`.
+pub(super) fn likeliest(
+    scale: &mut Scale<'_>,
+    ways: &[Way<'_>],
+    text: &str,
+    most: usize,
+    least: f64,
+) -> Result<Found, FeedError> {
+    let mut found = Found { piece: None, weight: least };
+    let text = beginning(text, MOST_CHARACTERS);
+    let Some(way) = ways.first() else { return Ok(found) };
+    let before = scale.before(way, text);
+    for (likelihood, pieces) in beginnings(scale, &before, text, most)? {
+        // The whole is never likelier than its first token.
+        if likelihood <= found.weight {
+            break;
+        }
+        for piece in pieces {
+            let tokens = scale.vocabulary.encode(format!(" {piece}.").as_bytes());
+            let each = scale.likelihoods(&before, &tokens)?;
+            let weight: f64 = each.iter().copied().map(f64::from).sum();
+            let without_end: f64 = each.iter().rev().skip(1).copied().map(f64::from).sum();
+            if weight > found.weight {
+                found = Found { piece: Some(piece.to_owned()), weight };
+            }
+            if without_end <= found.weight {
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The pieces by the word that they begin with, shortest first, likeliest beginning first.
+fn beginnings<'t>(
+    scale: &mut Scale<'_>,
+    before: &[u32],
+    text: &'t str,
+    most: usize,
+) -> Result<Vec<(f64, Vec<&'t str>)>, FeedError> {
+    let mut all: Vec<Vec<&str>> = Vec::new();
+    for pieces in pieces(text, most) {
+        if !pieces.is_empty() && !all.contains(&pieces) {
+            all.push(pieces);
+        }
+    }
+    let Some((last, known)) = before.split_last() else { return Ok(Vec::new()) };
+    scale.go_to(known)?;
+    let logits = scale.reading.feed(&[*last], scale.stop)?;
+    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.iter().map(|logit| f64::from(logit - highest).exp()).sum();
+    let likelihood = |piece: &str| {
+        let token = scale.vocabulary.encode(format!(" {piece}").as_bytes()).first().copied()?;
+        let logit = logits.get(token as usize)?;
+        Some(f64::from(logit - highest) - sum.ln())
+    };
+    let judged = |pieces: Vec<&'t str>| Some((likelihood(pieces.first()?)?, pieces));
+    let mut all: Vec<_> = all.into_iter().filter_map(judged).collect();
+    // Stable, so of equals the first in the text comes first.
+    all.sort_by(|one, other| other.0.total_cmp(&one.0));
+    all.truncate(MOST_BEGINNINGS);
+    Ok(all)
+}
+
+/// For each word of a text the pieces that begin with it, shortest first.
+fn pieces(text: &str, most: usize) -> Vec<Vec<&str>> {
+    let words = words(text);
+    let from = |first: usize| {
+        let mut found = Vec::new();
+        let Some((start, _)) = words.get(first) else { return found };
+        for (index, (_, end)) in words.iter().enumerate().skip(first).take(MOST_WORDS) {
+            let Some(piece) = text.get(*start..*end) else { break };
+            let next = words.get(index + 1).and_then(|(next, _)| text.get(*end..*next));
+            let is_cut = next.is_some_and(|gap| gap.starts_with(". ")) && is_short(piece);
+            if !is_cut && piece.chars().count() <= most {
+                found.push(piece);
+                found.extend(piece.strip_suffix("'s").filter(|owner| !owner.is_empty()));
+            }
+            if next.is_some_and(|gap| ends_sentence(gap) && !is_cut) {
+                break;
+            }
+        }
+        found
+    };
+    (0..words.len()).map(from).collect()
+}
+
+/// Whether a point behind a piece belongs to its last word, as in `Dr.` and `3.`.
+fn is_short(piece: &str) -> bool {
+    let word = piece.rsplit(' ').next().unwrap_or(piece);
+    let is_title =
+        word.len() <= 4 && word.starts_with(char::is_uppercase) && word.chars().all(char::is_alphabetic);
+    is_title || word.chars().all(|letter| letter.is_ascii_digit())
+}
+
+fn ends_sentence(gap: &str) -> bool {
+    gap.contains('\n') || gap.contains(['.', ';', '!', '?'])
+}
+
+/// Where words begin and end: letters and digits, with signs of money before them and points, commas and the like within.
+fn words(text: &str) -> Vec<(usize, usize)> {
+    let letters: Vec<(usize, char)> = text.char_indices().collect();
+    let at = |index: usize| letters.get(index).map(|(_, letter)| *letter);
+    let is_word = |index: usize| at(index).is_some_and(char::is_alphanumeric);
+    let mut found = Vec::new();
+    let mut index = 0;
+    while let Some((start, letter)) = letters.get(index) {
+        let is_money = "$£€¥₹#".contains(*letter) && is_word(index + 1);
+        if !is_money && !letter.is_alphanumeric() {
+            index += 1;
+            continue;
+        }
+        index += 1;
+        while is_word(index) || (at(index).is_some_and(|sign| "'’.,:-".contains(sign)) && is_word(index + 1))
+        {
+            index += 1;
+        }
+        // Signs of money may also follow.
+        if at(index).is_some_and(|sign| "$£€%".contains(sign)) {
+            index += 1;
+        }
+        found.push((*start, letters.get(index).map_or(text.len(), |(end, _)| *end)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str) -> Vec<&str> {
+        pieces(text, 80).concat()
+    }
+
+    #[test]
+    fn pieces_are_runs_of_words_within_a_sentence() {
+        assert_eq!(all("Go home. Now"), ["Go", "Go home", "home", "Now"]);
+        let found = all("It cost $4.50, says Dr. Ada King.");
+        for piece in ["$4.50", "Ada King", "Dr. Ada King"] {
+            assert!(found.contains(&piece), "{piece}: {found:?}");
+        }
+        assert!(!found.contains(&"Dr"), "a title alone is no name");
+        assert!(all("Ada's hat").contains(&"Ada"));
+        assert!(all("am 3. Mai in Wien").contains(&"3. Mai"));
+    }
+
+    #[test]
+    fn no_piece_is_longer_than_allowed() {
+        assert_eq!(pieces("one two three", 7).concat(), ["one", "one two", "two", "three"]);
+    }
+}

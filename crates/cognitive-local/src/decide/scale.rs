@@ -1,0 +1,135 @@
+//! Weighs candidates with a model: how likely each is after a text, less how likely it is anyway; or how likely the text
+//! is after it. Keeps what the model has read as long as the next sentence begins the same way.
+
+use super::question::Way;
+use crate::engine::FeedError;
+use crate::model::{Reading, Vocabulary};
+
+/// Stands for the text where only the candidate itself is to be weighed.
+const NO_TEXT: &str = "...";
+/// A candidate is judged by the beginning of a long text.
+const MOST_BEFORE: usize = 2_000;
+/// A text that is itself weighed once for every candidate is cut sooner.
+const MOST_AFTER: usize = 600;
+
+/// A model that weighs.
+pub(super) struct Scale<'a> {
+    pub(super) reading: &'a mut dyn Reading,
+    pub(super) vocabulary: &'a dyn Vocabulary,
+    pub(super) stop: &'a dyn Fn() -> bool,
+    /// How many tokens were read.
+    pub(super) read: usize,
+    start: u32,
+    end: u32,
+}
+
+impl<'a> Scale<'a> {
+    /// `None` if the vocabulary is not that of a chat model.
+    pub(super) fn new(
+        reading: &'a mut dyn Reading,
+        vocabulary: &'a dyn Vocabulary,
+        stop: &'a dyn Fn() -> bool,
+    ) -> Option<Self> {
+        let (start, end) = (vocabulary.control("<|im_start|>")?, vocabulary.control("<|im_end|>")?);
+        Some(Self { reading, vocabulary, stop, read: 0, start, end })
+    }
+
+    /// The weight of each candidate, all ways together. Of two candidates the heavier one fits better.
+    pub(super) fn weigh(
+        &mut self,
+        ways: &[Way<'_>],
+        text: &str,
+        candidates: &[String],
+    ) -> Result<Vec<f64>, FeedError> {
+        let mut sums = vec![0.0; candidates.len()];
+        for way in ways {
+            let weights = self.weigh_by(way, text, candidates)?;
+            sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += weight);
+        }
+        Ok(sums)
+    }
+
+    fn weigh_by(&mut self, way: &Way<'_>, text: &str, candidates: &[String]) -> Result<Vec<f64>, FeedError> {
+        if let Way::Given(given) = way {
+            let text = format!(" {}", beginning(text, MOST_AFTER));
+            let weigh = |candidate: &String| {
+                let before = self.plain(&given.replace("{}", &spoken(candidate)));
+                self.likelihood(&before, &text)
+            };
+            return candidates.iter().map(weigh).collect();
+        }
+        let (with, without) = (self.before(way, beginning(text, MOST_BEFORE)), self.before(way, NO_TEXT));
+        let after = |scale: &mut Self, before: &[u32]| -> Result<Vec<f64>, FeedError> {
+            let weigh = |candidate: &String| scale.likelihood(before, &format!(" {}", spoken(candidate)));
+            candidates.iter().map(weigh).collect()
+        };
+        let (with, without) = (after(self, &with)?, after(self, &without)?);
+        Ok(with.into_iter().zip(without).map(|(with, without)| with - without).collect())
+    }
+
+    /// What is read before a candidate.
+    pub(super) fn before(&self, way: &Way<'_>, text: &str) -> Vec<u32> {
+        match way {
+            Way::Ask { ask, say } if ask.contains("{}") => self.turns(&ask.replace("{}", text), say),
+            Way::Ask { ask, say } => self.turns(&format!("{ask}\n\n{text}"), say),
+            Way::Say(say) | Way::Given(say) => self.plain(&format!("{text}\n{say}")),
+        }
+    }
+
+    fn turns(&self, question: &str, answer: &str) -> Vec<u32> {
+        let mut tokens = self.plain(&format!("user\n{question}"));
+        tokens.push(self.end);
+        tokens.extend(self.vocabulary.encode(b"\n"));
+        tokens.extend(self.plain(&format!("assistant\n{answer}")));
+        tokens
+    }
+
+    fn plain(&self, text: &str) -> Vec<u32> {
+        let mut tokens = vec![self.start];
+        tokens.extend(self.vocabulary.encode(text.as_bytes()));
+        tokens
+    }
+
+    /// The logarithm of the probability of a text after some tokens.
+    pub(super) fn likelihood(&mut self, before: &[u32], text: &str) -> Result<f64, FeedError> {
+        Ok(self
+            .likelihoods(before, &self.vocabulary.encode(text.as_bytes()))?
+            .into_iter()
+            .map(f64::from)
+            .sum())
+    }
+
+    /// The same token by token.
+    pub(super) fn likelihoods(&mut self, before: &[u32], tokens: &[u32]) -> Result<Vec<f32>, FeedError> {
+        let Some((last, before)) = before.split_last() else { return Ok(Vec::new()) };
+        self.go_to(before)?;
+        let tokens: Vec<u32> = std::iter::once(*last).chain(tokens.iter().copied()).collect();
+        self.read += tokens.len();
+        let found = self.reading.likelihoods(&tokens, self.stop);
+        self.reading.truncate(before.len());
+        found
+    }
+
+    /// Reads exactly these tokens.
+    pub(super) fn go_to(&mut self, tokens: &[u32]) -> Result<(), FeedError> {
+        let known = self.reading.tokens().iter().zip(tokens).take_while(|(one, other)| one == other).count();
+        self.reading.truncate(known);
+        match tokens.get(known..) {
+            Some(unread) if !unread.is_empty() => {
+                self.read += unread.len();
+                self.reading.feed(unread, self.stop).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A label as people say it.
+fn spoken(label: &str) -> String {
+    label.replace('_', " ")
+}
+
+/// The first characters of a text.
+pub(super) fn beginning(text: &str, most: usize) -> &str {
+    text.char_indices().nth(most).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
+}

@@ -1,0 +1,93 @@
+//! Sentences about what was decided: the keyword `x-say` has forms with names in braces. A name that was not decided
+//! spoils its form, and the next one is tried; without a form that fits, the model writes. Invents nothing.
+//!
+//! `{mood}` is the value that was decided, `{mood.next}` the candidate that came second and `{mood.lead}` how far it is
+//! behind; `{found}` lists the members of an object that were found and `{found.missing}` those that were not.
+
+use serde_json::Value;
+
+use crate::decide::Decisions;
+
+/// From here on a lead is clear.
+const CLEAR: f64 = 0.8;
+
+/// The first form that fits. `forms` is one text or a list of them.
+pub(crate) fn sentence(forms: &Value, decisions: &Decisions) -> Option<String> {
+    match forms {
+        Value::String(form) => filled(form, decisions),
+        Value::Array(forms) => forms.iter().find_map(|form| filled(form.as_str()?, decisions)),
+        _ => None,
+    }
+}
+
+fn filled(form: &str, decisions: &Decisions) -> Option<String> {
+    let mut text = String::new();
+    let mut rest = form;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, behind) = after.split_once('}')?;
+        text.push_str(before);
+        text.push_str(&meaning(name, decisions)?);
+        rest = behind;
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+fn meaning(name: &str, decisions: &Decisions) -> Option<String> {
+    if let Some(decision) = decisions.named(name) {
+        return decision.value.clone();
+    }
+    let part = name.rsplit_once('.');
+    if let Some((of, part)) = part
+        && let Some(decision) = decisions.named(of)
+    {
+        return match part {
+            "next" => decision.next.clone(),
+            "lead" => Some(if decision.probability >= CLEAR { "clearly" } else { "narrowly" }.to_owned()),
+            _ => None,
+        };
+    }
+    let (of, is_missing) = match part {
+        Some((of, "missing")) => (of, true),
+        _ => (name, false),
+    };
+    let mut below = decisions.below(of).peekable();
+    below.peek()?;
+    let names =
+        below.filter(|decision| decision.value.is_none() == is_missing).filter_map(|it| it.path.last());
+    let names: Vec<&str> = names.map(String::as_str).collect();
+    Some(if names.is_empty() { "nothing".to_owned() } else { names.join(", ") })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::decide::Decision;
+
+    fn decided(path: &str, value: Option<&str>, next: Option<&str>, probability: f64) -> Decision {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let path = path.split('.').map(str::to_owned).collect();
+        Decision { path, value: owned(value), next: owned(next), weight: 0.0, probability }
+    }
+
+    #[test]
+    fn d2_a_sentence_says_what_was_decided_and_nothing_else() {
+        let decisions = Decisions::of(vec![
+            decided("mood", Some("good"), Some("bad"), 0.9),
+            decided("found.who", Some("Ada"), None, 0.9),
+            decided("found.when", None, None, 0.6),
+        ]);
+        let said = |forms: Value| sentence(&forms, &decisions);
+        let lead = json!("{mood} is {mood.lead} ahead of {mood.next}.");
+        assert_eq!(said(lead).unwrap(), "good is clearly ahead of bad.");
+        assert_eq!(said(json!("{found}; not {found.missing}")).unwrap(), "who; not when");
+        assert_eq!(said(json!(["{label}", "plain {mood}"])).unwrap(), "plain good", "the first that fits");
+        for unknown in ["{label}", "{mood.other}", "{found.who.next}", "{mood", "{found.when}"] {
+            assert_eq!(said(json!(unknown)), None, "{unknown}");
+        }
+        let none = Decisions::of(vec![decided("found.when", None, None, 0.6)]);
+        assert_eq!(sentence(&json!("{found}"), &none).unwrap(), "nothing");
+    }
+}
