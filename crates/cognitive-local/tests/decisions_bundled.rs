@@ -1,12 +1,7 @@
 //! What the real model decides about labels, sentiments and pieces, through whole runs of the bundled modules.
 //! Needs the weights; says so where there are none.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    reason = "in a test, a panic is the report"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -107,6 +102,5 @@ async fn d1_held_out_labels_are_right_in_85_of_100_cases() {
         let envelope = answer(&host, "text-classifier", case["input"].clone()).await;
         right += usize::from(envelope["data"]["label"] == case["expect"]["label"]);
     }
-    println!("{right} of {}", cases.len());
     assert!(right * 100 >= 85 * cases.len(), "{right} of {}", cases.len());
 }

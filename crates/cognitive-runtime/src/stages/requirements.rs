@@ -47,7 +47,7 @@ fn unsuitable(manifest: &Manifest, provider: &dyn Provider) -> Option<Failure> {
     Some(
         Failure::new(ErrorCode::ProviderUnavailable, message)
             .with_detail("provider", json!(provider.name()))
-            .with_detail("kind", json!("unsuitable"))
+            .with_detail("kind", json!(FailureKind::Unsuitable.word()))
             .with_detail("missing", json!(missing))
             .with_recoverable(false)
             .suggest(elsewhere),
