@@ -107,15 +107,15 @@ mod tests {
         let text = lines(&Evaluation::new("m", "1.0.0", 1_500.0, cases)).join("\n");
         let text = anstream::adapter::strip_str(&text).to_string();
         let expected = "m 1.0.0 answered by p/m
-  accuracy     50.0 %             1/2
-    word       50.0 %             1/2
-    word, right one last  50.0 %  1/2
-  valid        100.0 %            2/2  E2007 × 1
-  confidence   AUC -, calibration error 0.10
-  latency p50  12 ms
-  latency p95  12 ms
-  tokens       0 read, 0 written
-  time         1.5 s
+  accuracy                50.0 %                      1/2
+    word                  50.0 %                      1/2
+    word, right one last  50.0 %                      1/2
+  valid                   100.0 %                     2/2  E2007 × 1
+  confidence              AUC -, calibration error -
+  latency p50             12 ms
+  latency p95             12 ms
+  tokens                  0 read, 0 written
+  time                    1.5 s
 not as expected
   two
     the run failed with E2007: no text
