@@ -59,8 +59,8 @@ pub fn summary(skipped: &[Skipped]) -> String {
     }
     let mut text = match skipped.len() {
         0 => "no test was skipped\n".to_owned(),
-        1 => "1 test was skipped and shows nothing:\n".to_owned(),
-        count => format!("{count} tests were skipped and show nothing:\n"),
+        1 => "1 test was skipped, in whole or in part:\n".to_owned(),
+        count => format!("{count} tests were skipped, in whole or in part:\n"),
     };
     for (lack, tests) in groups {
         // Writing to a string cannot fail.
@@ -108,7 +108,7 @@ mod tests {
             skipped(Lack::Shared, "c::x"),
         ];
         let text = summary(&list);
-        assert!(text.starts_with("3 tests were skipped and show nothing:\n  weights (2; "), "{text}");
+        assert!(text.starts_with("3 tests were skipped, in whole or in part:\n  weights (2; "), "{text}");
         assert!(text.contains("    a::one\n    b::two\n  shared (1; "), "{text}");
         assert_eq!(summary(&[]), "no test was skipped\n");
         assert!(summary(&list[..1]).starts_with("1 test was skipped"));
