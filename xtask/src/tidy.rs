@@ -113,6 +113,33 @@ fn dependencies_point_in_one_direction() {
     }
 }
 
+// SCH-007: a bundled module that may have insights says what they look like.
+#[test]
+fn sch_007_bundled_modules_that_take_insights_describe_them() {
+    let mut described = 0;
+    for module in fs::read_dir(root().join("modules")).unwrap().map(|entry| entry.unwrap().path()) {
+        let (Ok(manifest), Ok(schema)) =
+            (fs::read_to_string(module.join("module.yaml")), fs::read_to_string(module.join("schema.json")))
+        else {
+            continue;
+        };
+        if manifest.contains("overflow:\n  enabled: true") {
+            let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+            let data = &schema["data"]["properties"]["extensions"];
+            assert_eq!(data["$ref"], "#/$defs/extensions", "{}", module.display());
+            let items = &schema["$defs"]["extensions"]["properties"]["insights"]["items"];
+            assert_eq!(
+                items["required"],
+                serde_json::json!(["text", "suggested_mapping"]),
+                "{}",
+                module.display()
+            );
+            described += 1;
+        }
+    }
+    assert!(described >= 6, "only {described} modules were looked at");
+}
+
 // A test that skips itself in a way of its own is neither counted nor named, and no strict run fails it.
 #[test]
 fn tests_are_skipped_in_one_way() {

@@ -136,7 +136,7 @@ fn media_017_media_out_writes_files_for_programs_and_for_people() {
 
 // MAN-015: whatever the failure contract says, the command line prints the envelope. CLI-004: and ends with 1.
 #[test]
-fn env_010_every_failing_run_prints_a_failure_envelope() {
+fn every_failing_run_prints_a_failure_envelope() {
     let place = Place::new();
     let reply = bundled("text-classifier/tests/free-topic.reply.txt");
     let saved = ["--provider", "replay", "--reply", reply.as_str()];
@@ -348,9 +348,9 @@ fn explain_knows_numbers_names_and_module_codes() {
     assert_eq!(place.run(&["explain"]).out.lines().count(), 46);
 }
 
-// META-002: nowhere is confidence called a probability of being right.
+// Nowhere is confidence called a probability of being right.
 #[test]
-fn meta_002_schemas_are_printed_and_say_what_confidence_is() {
+fn schemas_are_printed_and_say_what_confidence_is() {
     let place = Place::new();
     let envelope = place.json(&["schema", "envelope"]);
     let confidence = &envelope["definitions"]["meta"]["properties"]["confidence"]["description"];

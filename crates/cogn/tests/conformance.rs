@@ -63,8 +63,8 @@ fn cogn(arguments: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8(output.stdout).unwrap())
 }
 
-// GEN-009, TEST-006, MEDIA-020: the level is computed from all vectors of that level. What fails, what is not built and what was left out count
-// against it alike; README and `cogn capabilities` claim that level and no other.
+// GEN-009, TEST-006, MEDIA-020: the level is computed from all vectors of that level. What fails, what is not built and
+// what was left out count against it alike; README and `cogn capabilities` claim that level and no other.
 #[test]
 fn gen_009_the_claimed_level_is_the_highest_whose_vectors_all_pass() {
     let counted = counted(&root().join("conformance"));
@@ -93,6 +93,16 @@ fn gen_009_the_claimed_level_is_the_highest_whose_vectors_all_pass() {
     let of_level_4 = declared["capabilities"]["streaming"] == json!(true)
         && declared["capabilities"]["multimodal"]["input"].as_array().is_some_and(|kinds| !kinds.is_empty());
     assert!(of_level_4 || level < 4, "level 4 asks for streams and media: {declared}");
+}
+
+// A decision that no vector shows is one that another runtime cannot be measured by.
+#[test]
+fn every_later_decision_has_a_vector() {
+    let cases = own();
+    let shown = |id: &String| cases.iter().any(|case| case.requirements.contains(id));
+    let missing: Vec<String> =
+        (7..=17).map(|number| format!("D-{number:02}")).filter(|id| !shown(id)).collect();
+    assert_eq!(missing, Vec::<String>::new());
 }
 
 // GEN-009: the vectors are not ours to choose. Those of the specification are all here, word for word.

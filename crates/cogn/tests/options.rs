@@ -202,13 +202,14 @@ fn api_009_a_server_listens_on_this_machine_alone_unless_told_otherwise() {
 #[test]
 fn cap_001_003_the_server_declares_what_the_command_prints() {
     let place = Place::new();
+    // Somebody who needs no weights; nobody asks them anything.
+    let key = ("OPENAI_API_KEY", "sk-test");
     let mut server = Command::new(env!("CARGO_BIN_EXE_cogn"))
         .args(["serve", "--port", "0", "--quiet"])
         .current_dir(place.0.path())
         .env_clear()
         .env("HOME", place.0.path())
-        // Somebody who needs no weights; nobody asks them anything.
-        .env("OPENAI_API_KEY", "sk-test")
+        .envs([key])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -224,8 +225,7 @@ fn cap_001_003_the_server_declares_what_the_command_prints() {
     server.kill().unwrap();
     server.wait().unwrap();
     let declared: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
-    let key = [("OPENAI_API_KEY", "sk-test")];
-    let printed: Value = serde_json::from_str(&place.run(&["capabilities"], &key, "").out).unwrap();
+    let printed: Value = serde_json::from_str(&place.run(&["capabilities"], &[key], "").out).unwrap();
     assert_eq!(declared, printed);
     assert_eq!(printed["capabilities"]["supported_transports"], json!(["sse", "websocket", "ndjson"]));
 }
@@ -248,6 +248,21 @@ fn cli_006_migrate_knows_its_short_names_and_can_do_without_a_backup() {
     assert_eq!(place.run(&["migrate", "-a", "--no-backup"], &[], "").code, 0);
     assert!(place.path("cognitive/modules/old/module.yaml").exists());
     assert_eq!(folders(), 1, "no backup was asked for");
+}
+
+#[test]
+fn cli_010_golden_tests_run_for_a_module_or_for_all_of_them() {
+    let place = Place::new();
+    let one = place.run(&["test", "summarizer"], &[], "");
+    let all = place.run(&["test", "--all"], &[], "");
+    let told = |output: &Output| {
+        let last = output.out.lines().last().unwrap_or_default();
+        last.split(' ').next().and_then(|count| count.parse::<u32>().ok()).unwrap_or_default()
+    };
+    assert_eq!((one.code, all.code), (0, 0), "{}{}", one.out, all.out);
+    assert!(0 < told(&one) && told(&one) < told(&all), "{}{}", one.out, all.out);
+    let wordy = place.run(&["test", "summarizer", "-v"], &[], "");
+    assert!(wordy.out.contains(" ms") && !one.out.contains(" ms"), "{}", wordy.out);
 }
 
 #[test]

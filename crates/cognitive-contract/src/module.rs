@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn over_005_sch_007_the_smaller_of_two_limits_counts_and_the_code_is_e3004() {
+    fn over_005_the_smaller_of_two_limits_counts_and_the_code_is_e3004() {
         let module = module(
             json!({ "overflow": { "max_items": 10 } }),
             json!({ "input": {}, "data": { "properties": { "extensions": { "properties": { "insights": { "maxItems": 1 } } } } } }),

@@ -81,7 +81,7 @@ fn gen_002_pipe_006_a_valid_answer_passes_untouched() {
 }
 
 #[test]
-fn meta_014_the_runtime_has_the_last_word_on_its_own_members() {
+fn the_runtime_has_the_last_word_on_its_own_members() {
     let mut reply = good();
     reply["meta"]["latency_ms"] = json!("fast");
     reply["meta"]["model"] = json!("dreamt");

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn cli_010_a_module_or_all_of_them() {
+    fn a_module_or_all_of_them() {
         assert!(typed("test summarizer").is_ok());
         assert!(typed("test a ./b -v --coverage --junit out.xml").is_ok());
         assert!(typed("test --all --json --record").is_ok());

@@ -56,7 +56,7 @@ fn picture(format: ImageFormat) -> String {
     STANDARD.encode(bytes.into_inner())
 }
 
-// W2, D-15, MEDIA-017, SEC-003: every entry is one medium with one thing wrong; the last ones are right.
+// W2, D-15, MEDIA-017, REPAIR-013, SEC-003: every entry is one medium with one thing wrong; the last ones are right.
 #[test]
 fn w02_media_of_answers_are_judged_like_media_of_inputs() {
     let home = Run::new(None);

@@ -123,7 +123,7 @@ fn scripts() -> Vec<(&'static str, &'static str, Act, [&'static str; 2])> {
     ]
 }
 
-// SEC-004, S-30, MEDIA-001, MEDIA-012, MEDIA-022, PROMPT-001: in the words of every service, sync and streaming.
+// SEC-004, S-30, MEDIA-001, MEDIA-012, MEDIA-022, PROMPT-001, REPAIR-013: in the words of every service, sync and streaming.
 #[test]
 fn sec_004_two_pictures_reach_every_service_upright_and_without_a_place() {
     for (provider, path, act, places) in scripts() {

@@ -140,9 +140,9 @@ fn pol_020_a_child_is_run_by_an_agent() {
     assert_eq!(world.called(), Vec::<String>::new());
 }
 
-// CTX-050, CTX-051, CTX-053: shared or copied as the caller says, and only what the child declares.
+// CTX-051, CTX-053: shared or copied as the caller says, and only what the child declares.
 #[test]
-fn ctx_050_051_053_context_goes_down_and_comes_back() {
+fn ctx_051_053_context_goes_down_and_comes_back() {
     for (mode, second) in [("main", "\"state\":2"), ("fork", "\"state\":1")] {
         let mut world = World::new();
         let accepts = json!({ "accepts": [{ "type": "state" }], "emits": [{ "type": "state" }] });
