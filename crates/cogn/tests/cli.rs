@@ -134,7 +134,7 @@ fn media_017_media_out_writes_files_for_programs_and_for_people() {
     }
 }
 
-// MAN-015: whatever the failure contract says, the command line prints the envelope. CLI-004: and ends with 1.
+// CLI-004: whatever the failure contract says, the envelope is printed, and the exit code is 1.
 #[test]
 fn every_failing_run_prints_a_failure_envelope() {
     let place = Place::new();

@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -84,7 +84,8 @@ fn cli_002_009_help_and_version_name_every_command_and_the_program() {
     let help = place.run(&["--help"], &[], "");
     assert_eq!((help.code, help.err.as_str()), (0, ""));
     let listed: Vec<&str> = help.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    for command in ["run", "migrate", "validate", "list", "info", "init", "doctor", "test", "serve"] {
+    for command in ["run", "migrate", "validate", "list", "info", "init", "doctor", "test", "serve", "verify"]
+    {
         assert!(listed.contains(&command), "{command}: {}", help.out);
         let own = place.run(&[command, "--help"], &[], "");
         assert!(own.code == 0 && own.out.contains(&format!("cogn {command}")), "{}", own.out);
@@ -261,6 +262,12 @@ fn cli_010_golden_tests_run_for_a_module_or_for_all_of_them() {
     };
     assert_eq!((one.code, all.code), (0, 0), "{}{}", one.out, all.out);
     assert!(0 < told(&one) && told(&one) < told(&all), "{}{}", one.out, all.out);
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let sum = all.out.lines().last().unwrap();
+    assert!(
+        fs::read_to_string(readme).unwrap().contains(&format!("…\n{sum}\n")),
+        "README.md should say: {sum}"
+    );
     let wordy = place.run(&["test", "summarizer", "-v"], &[], "");
     assert!(wordy.out.contains(" ms") && !one.out.contains(" ms"), "{}", wordy.out);
 }

@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn compat_014_gen_004_an_old_format_is_a_warning() {
+    fn an_old_format_is_a_warning() {
         let manifest = Manifest::from_value(&json!({}), Format::V1).unwrap();
         let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), json!({ "input": {}, "output": {} }))]);
         let contract = Contract::compile(&files, &manifest.layout()).unwrap();

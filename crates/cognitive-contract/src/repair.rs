@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn repair_006_to_012_nothing_else_is_touched() {
+    fn repair_006_to_009_011_012_nothing_else_is_touched() {
         let reply = json!({
             "ok": true, "meta": { "confidence": 1.5, "risk": " LOW", "explain": " spaces " },
             "data": { "rationale": "", "code": "  x  ", "n": "0.9" },

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn fmt_009_013_the_project_comes_before_home_extra_paths_and_the_bundle() {
+    fn fmt_009_the_project_comes_before_home_extra_paths_and_the_bundle() {
         let dir = tempfile::tempdir().unwrap();
         let (project, home, extra) = (dir.path().join("p"), dir.path().join("h"), dir.path().join("x"));
         let library = Library::new(&project, Some(&home), std::slice::from_ref(&extra));

@@ -135,7 +135,7 @@ fn pol_020_who_may_run_it_is_asked_before_anything_else() {
 
 // S-06
 #[test]
-fn repair_001_010_014_what_was_repaired_is_said_and_what_was_not_is_kept() {
+fn repair_001_014_what_was_repaired_is_said_and_what_was_not_is_kept() {
     let mut reply = good();
     reply["meta"]["explain"] = json!("x".repeat(300));
     let value = answer(json!({ "tier": "decision" }), &reply.to_string());

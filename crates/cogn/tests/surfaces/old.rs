@@ -15,7 +15,7 @@ fn warned(envelope: &Value) -> Vec<&str> {
     warnings.iter().filter_map(|warning| warning["code"].as_str()).collect()
 }
 
-// GEN-004, COMPAT-010, COMPAT-014, FMT-007: a v1 module with everything that v1 had, from input to envelope.
+// GEN-004, GEN-005, COMPAT-010, COMPAT-014, FMT-007: a v1 module with everything that v1 had, from input to envelope.
 #[test]
 fn gen_004_compat_014_a_v1_module_still_runs_and_warns() {
     let place = Place::new();
@@ -29,6 +29,7 @@ fn gen_004_compat_014_a_v1_module_still_runs_and_warns() {
         assert_eq!(envelope["meta"]["confidence"], 0.8, "COMPAT-004: its own confidence");
         assert_eq!(envelope["meta"]["explain"], "Because.", "COMPAT-006");
         assert!(warned(&envelope).contains(&"DEPRECATED"), "{envelope}");
+        assert!(envelope["meta"]["warnings"].to_string().contains("v1"), "it is named: {envelope}");
     }
     let output = place.replay("old", &payload.to_string(), &["--set", "answer=7"]);
     assert_eq!(output.json()["error"]["code"], "E1001", "its input schema counts");
