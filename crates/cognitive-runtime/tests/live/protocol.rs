@@ -199,7 +199,7 @@ impl AuditLog for Codes {
 
 // S-18: a run that is ended before its time is in the books like any other.
 #[test]
-fn stream_015_a_stream_that_is_stopped_ends_with_what_there_is() {
+fn a_stream_that_is_stopped_ends_with_what_there_is() {
     let text = reply(r#"{"rationale": "half"#);
     let mut provider = Pieces::new(&[&text[..text.len() - 2], "f"], Ok(Finish::Complete));
     provider.waits = true;
