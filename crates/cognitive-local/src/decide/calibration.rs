@@ -6,7 +6,7 @@
 /// Of choices: how far the first is ahead of the second, per way of judging.
 pub(super) const LEAD: Curve = Curve { slope: 1.752, offset: 0.627 };
 /// Of pieces: the logarithm of the probability of the likeliest.
-pub(super) const PIECE: Curve = Curve { slope: 1.144, offset: 7.411 };
+pub(super) const PIECE: Curve = Curve { slope: 0.893, offset: 5.729 };
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Curve {
@@ -30,12 +30,8 @@ pub(super) fn of_piece(weight: f64) -> f64 {
     PIECE.at(weight)
 }
 
-/// How often an answer is right as a whole. Decisions about one text tend to go wrong together, so it lies halfway between
-/// the weakest alone and all of them as if they were independent.
+/// How often an answer is right as a whole, as if its decisions went wrong independently of each other: on the tuning half
+/// that is nearer to the truth than the weakest of them, or anything between.
 pub(super) fn of_all(probabilities: impl Iterator<Item = f64>) -> Option<f64> {
-    let both = probabilities.fold(None, |both: Option<(f64, f64)>, each| {
-        let (weakest, product) = both.unwrap_or((1.0, 1.0));
-        Some((weakest.min(each), product * each))
-    });
-    both.map(|(weakest, product)| (weakest * product).sqrt())
+    probabilities.reduce(|all, each| all * each)
 }
