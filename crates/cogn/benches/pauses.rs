@@ -20,7 +20,7 @@ use cognitive_contract::stream::assemble;
 use cognitive_library::{Library, Shelf};
 use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_runtime::{Host, RunRequest, run, stream};
-use made_up::{Dice, deltas, reply};
+use made_up::{Dice, deltas, reply, settled};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -68,17 +68,6 @@ async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
         }
     }
     stream.write_all((event("", "\"stop\"") + "data: [DONE]\n\n").as_bytes()).await
-}
-
-/// An envelope as text, without ids and times.
-fn settled(mut value: Value) -> String {
-    for member in ["trace_id", "latency_ms", "processing_time_ms"] {
-        value["meta"].as_object_mut().unwrap().shift_remove(member);
-    }
-    for member in ["streaming", "session_id"] {
-        value.as_object_mut().unwrap().shift_remove(member);
-    }
-    value.to_string()
 }
 
 /// The envelopes of one reply in every way; all of them are the same.

@@ -1,6 +1,8 @@
 //! Replies out of a generator with a fixed seed: answers that keep the contract or break it, with slips, prose, thinking,
 //! corrections, odd numbers and missing ends, in any combination. Judges none of them.
 
+use serde_json::Value;
+
 /// A generator that gives the same numbers on every machine.
 pub struct Dice(u64);
 
@@ -102,4 +104,15 @@ pub fn deltas(text: &str) -> Vec<&str> {
         rest = after;
     }
     pieces
+}
+
+/// An envelope as text, without ids and times.
+pub fn settled(mut value: Value) -> String {
+    for member in ["trace_id", "latency_ms", "processing_time_ms"] {
+        value["meta"].as_object_mut().unwrap().shift_remove(member);
+    }
+    for member in ["streaming", "session_id"] {
+        value.as_object_mut().unwrap().shift_remove(member);
+    }
+    value.to_string()
 }

@@ -14,7 +14,7 @@ use cognitive_runtime::{run, stream};
 use serde_json::Value;
 
 use super::harness::{corpus_module, host, request};
-use super::made_up::{Dice, deltas, reply};
+use super::made_up::{Dice, deltas, reply, settled};
 
 /// How a reply comes.
 #[derive(Clone, Copy)]
@@ -54,17 +54,6 @@ impl Provider for Paced {
             Ok(ModelEnd::complete("m", DecodeMode::NativeSchema))
         })
     }
-}
-
-/// An envelope as text, without ids and times.
-fn settled(mut value: Value) -> String {
-    for member in ["trace_id", "latency_ms", "processing_time_ms"] {
-        value["meta"].as_object_mut().unwrap().shift_remove(member);
-    }
-    for member in ["streaming", "session_id"] {
-        value.as_object_mut().unwrap().shift_remove(member);
-    }
-    value.to_string()
 }
 
 fn check(numbers: std::ops::Range<u64>) -> BTreeMap<String, usize> {
