@@ -21,7 +21,7 @@ pub(crate) struct Decision {
     pub path: Vec<String>,
     /// The value; `None` if there is nothing of the kind.
     pub value: Option<String>,
-    /// The candidate that came second.
+    /// The candidate that came second; where nothing was found, what was not likely enough.
     pub next: Option<String>,
     /// What that was decided by: how far it is ahead per way of judging, or how likely the piece is.
     pub weight: f64,
@@ -134,7 +134,8 @@ fn piece(path: Vec<String>, piece: Option<String>, weight: f64) -> Decision {
     let probability = calibration::of_piece(weight);
     let is_there = probability >= 0.5 && piece.is_some();
     let probability = if is_there { probability } else { 1.0 - probability };
-    Decision { path, value: piece.filter(|_| is_there), next: None, weight, probability }
+    let (value, next) = if is_there { (piece, None) } else { (None, piece) };
+    Decision { path, value, next, weight, probability }
 }
 
 /// Where the contract says that a piece can be only one of several things, the likeliest of them keeps it.
