@@ -139,7 +139,11 @@ fn a5_d_09_words_around_an_answer_never_decide() {
 #[test]
 fn e1_d_09_an_object_out_of_code_or_prose_is_judged_by_the_contract() {
     let run = place("decision", true);
-    let value = replay(&run, "headers = {\"a\": 1}\n{\"rationale\": \"r\", \"label\": \"good\"}", &[]);
+    let value = replay(
+        &run,
+        "headers = {\"note\": \"a longer object, which is no answer by any reading\"}\n{\"rationale\": \"r\", \"label\": \"good\"}",
+        &[],
+    );
     assert_eq!(value["data"]["label"], "good", "{value}");
     assert_eq!(replay(&run, "[f(budget={\"min\": 1})]", &[])["error"]["code"], "E3001");
     assert_eq!(
