@@ -22,6 +22,8 @@ pub struct Config {
     pub timeout_seconds: Option<u64>,
     /// How often the model is asked again after a broken answer.
     pub reask: Option<u32>,
+    /// The most model calls of one run.
+    pub max_calls: Option<u64>,
     /// Take no liberties with the model's syntax.
     pub strict_parse: Option<bool>,
     /// Stop a call as soon as its answer cannot become valid any more.
@@ -130,6 +132,7 @@ impl Config {
             base_url: self.base_url.or(other.base_url),
             timeout_seconds: self.timeout_seconds.or(other.timeout_seconds),
             reask: self.reask.or(other.reask),
+            max_calls: self.max_calls.or(other.max_calls),
             strict_parse: self.strict_parse.or(other.strict_parse),
             early_stop: self.early_stop.or(other.early_stop),
             receipt: self.receipt.or(other.receipt),

@@ -8,6 +8,7 @@ use cognitive_contract::context::Sanitiser;
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{Confidence, ErrorCode, Failure};
 use cognitive_net::Kind;
+use cognitive_runtime::DEFAULT_MAX_CALLS;
 
 use crate::config::{Config, MediaConfig, ModuleConfig};
 use crate::env_vars;
@@ -35,6 +36,9 @@ pub struct ProviderArgs {
     /// Ask again up to N times after an answer that breaks the contract; each costs another call
     #[arg(long, value_name = "N")]
     pub reask: Option<u32>,
+    /// The most model calls of one run, those of its parts, repetitions and tools included (64)
+    #[arg(long, value_name = "N")]
+    pub max_calls: Option<u64>,
     /// The same seed gives the same text where the provider can do that
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
@@ -86,6 +90,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// How often the model is asked again.
     pub reask: u32,
+    /// The most model calls of one run.
+    pub max_calls: u64,
     /// The seed.
     pub seed: Option<u64>,
     /// The longest answer, in tokens.
@@ -138,6 +144,7 @@ impl Settings {
             provider: choose(args, config, &of_module, environment)?,
             timeout: Duration::from_secs(args.timeout.or(config.timeout_seconds).unwrap_or(60).max(1)),
             reask: args.reask.or(of_module.reask).or(config.reask).unwrap_or(0),
+            max_calls: args.max_calls.or(config.max_calls).unwrap_or(DEFAULT_MAX_CALLS),
             seed: args.seed,
             max_tokens: args.max_tokens,
             receipt: args.receipt || of_module.receipt.or(config.receipt).unwrap_or(false),

@@ -345,7 +345,7 @@ fn explain_knows_numbers_names_and_module_codes() {
     assert_eq!(place.run(&["explain", "OUTPUT_SCHEMA_VIOLATION"]).out, output.out);
     assert!(place.run(&["explain", "E5001"]).out.contains("error_codes"));
     assert_eq!(place.run(&["explain", "E0000"]).code, 1);
-    assert_eq!(place.run(&["explain"]).out.lines().count(), 46);
+    assert_eq!(place.run(&["explain"]).out.lines().count(), 47);
 }
 
 // Nowhere is confidence called a probability of being right.

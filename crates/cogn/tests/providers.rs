@@ -8,6 +8,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+#[path = "providers/budget.rs"]
+mod budget;
 #[path = "providers/contract.rs"]
 mod contract;
 #[path = "providers/faults.rs"]

@@ -1,4 +1,4 @@
-//! The published error codes: number, name, aliases, who is to blame, and what the envelope says by default.
+//! The error codes, the published ones and from E4100 on those of this runtime: number, name, aliases, who is to blame, and what the envelope says by default.
 //! Knows no causes: whoever fails picks one code of this list and says the rest in words.
 
 use std::fmt;
@@ -154,6 +154,7 @@ catalogue! {
     RecoveryNotSupported "E4012" "RECOVERY_NOT_SUPPORTED" [] Runtime true High Zero "stream recovery is switched off"
     SessionExpired "E4013" "SESSION_EXPIRED" [] Caller true High Zero "the stream session is unknown or has expired"
     CheckpointInvalid "E4014" "CHECKPOINT_INVALID" [] Caller true High Zero "the checkpoint does not match the stream"
+    CallLimitExceeded "E4100" "CALL_LIMIT_EXCEEDED" [] Module false High Zero "a run needs more model calls than it may make"
 }
 
 impl ErrorCode {
@@ -163,7 +164,7 @@ impl ErrorCode {
         ALL.iter().copied()
     }
 
-    /// The published number, `E1000` to `E4014`.
+    /// The number: `E1000` to `E4014` are published, `E4100` and above are this runtime's own.
     #[must_use]
     pub fn number(self) -> &'static str {
         self.entry().number

@@ -132,7 +132,7 @@ fn error() -> Value {
         "type": "object",
         "required": ["code", "message"],
         "properties": {
-            "code": { "type": "string", "description": "E1000 to E4014, or the module's own. `cogn explain CODE`." },
+            "code": { "type": "string", "description": "E1000 to E4014, E4100 of this runtime, or the module's own. `cogn explain CODE`." },
             "message": { "type": "string" },
             "recoverable": { "type": "boolean" },
             "suggestion": { "type": "string" },

@@ -144,6 +144,12 @@ pub trait CallSink: Send {
 
     /// Takes note of how the text that follows is bound to the contract. A provider that does not say leaves it open.
     fn bound(&mut self, _: DecodeMode) {}
+
+    /// Asked before a provider repeats a request: whether one more may leave. The runtime itself has let the first one
+    /// leave. After an error nothing is sent, and the call ends with it.
+    fn before_retry(&mut self) -> PortFuture<'_, Result<(), ProviderError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// One try at a call.

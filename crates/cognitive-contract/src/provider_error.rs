@@ -29,6 +29,8 @@ pub enum ProviderError {
     ContextOverflow(String),
     /// The model cannot be bound to what the module demands. Says which keyword it is and where it stands.
     Unsupported(String),
+    /// The runtime let no further request leave, and knows why.
+    Stopped,
     /// A fault of ours: no service had a hand in it.
     Unexpected(String),
 }
@@ -46,7 +48,7 @@ impl ProviderError {
             Self::Interrupted(_) => FailureKind::Network,
             Self::ContextOverflow(_) => FailureKind::TooLong,
             Self::Unsupported(_) => FailureKind::Unsuitable,
-            Self::Unexpected(_) => return None,
+            Self::Stopped | Self::Unexpected(_) => return None,
         })
     }
 }
@@ -66,6 +68,7 @@ impl fmt::Display for ProviderError {
             Self::Interrupted(why) => write!(f, "the answer broke off: {why}"),
             Self::ContextOverflow(why) => write!(f, "the prompt does not fit the model: {why}"),
             Self::Unsupported(why) => write!(f, "the provider cannot keep this contract: {why}"),
+            Self::Stopped => f.write_str("no further request may leave"),
             Self::Unexpected(why) => write!(f, "unexpected failure: {why}"),
         }
     }

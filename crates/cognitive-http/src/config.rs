@@ -96,6 +96,8 @@ pub struct ServerConfig {
     pub call_timeout: Duration,
     /// Whether a call is stopped as soon as its answer cannot become valid any more (D-08).
     pub early_stop: bool,
+    /// The most model calls of one run, those of its parts, repetitions and tools included.
+    pub max_calls: u64,
     /// The longest stream (S-04).
     pub stream_limit: Duration,
     /// Silence after which a heartbeat is sent (STREAM-006).
@@ -130,6 +132,7 @@ impl Default for ServerConfig {
             write_timeout: Duration::from_secs(30),
             call_timeout: Duration::from_mins(1),
             early_stop: false,
+            max_calls: cognitive_runtime::DEFAULT_MAX_CALLS,
             stream_limit: Duration::from_mins(5),
             heartbeat: Duration::from_secs(15),
             grace: Duration::from_secs(30),

@@ -140,6 +140,7 @@ pub(crate) fn options(shared: &Shared, client: &Client, asked: &Options) -> Resu
     options.no_cache = asked.no_cache;
     options.timeout = shared.config.call_timeout;
     options.early_stop = shared.config.early_stop;
+    options.max_calls = shared.config.max_calls;
     options.receipt = asked.receipt;
     options.seed = asked.seed;
     options.max_output_tokens = asked.max_output_tokens;

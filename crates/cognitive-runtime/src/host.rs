@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::compose::above::Above;
+use crate::departure::DEFAULT_MAX_CALLS;
 use crate::spans::SpanPlace;
 use crate::stages::requirements::MEDIA;
 use crate::tools::built_in;
@@ -163,6 +164,8 @@ pub struct RunOptions {
     pub strict_parse: bool,
     /// How often the model is asked again after an answer that breaks the contract. Each costs another call.
     pub reask: u32,
+    /// The most model calls of the run, those of its parts, repetitions and tools included (E4100).
+    pub max_calls: u64,
     /// Put the receipt into `meta.provenance`.
     pub receipt: bool,
     /// The time for each call.
@@ -205,6 +208,7 @@ impl Default for RunOptions {
             trace_id: None,
             strict_parse: false,
             reask: 0,
+            max_calls: DEFAULT_MAX_CALLS,
             receipt: false,
             timeout: Duration::from_mins(1),
             seed: None,

@@ -12,6 +12,7 @@ use cognitive_contract::trace::Trace;
 use cognitive_contract::{Envelope, Failure, Module, Warning};
 use serde_json::{Map, Value, json};
 
+use crate::departure::CallBudget;
 use crate::host::{Host, RunInput, RunRequest};
 use crate::run::{MODEL_TIME, milliseconds, run_until};
 use crate::spans::{Drawing, Work};
@@ -38,6 +39,12 @@ pub async fn repeat_until(
     let module = host.modules.module(&request.module).ok();
     if let (Some(drawing), Some(module)) = (&mut drawing, &module) {
         drawing.loaded(module);
+    }
+    // All rounds together are one run.
+    let budgets =
+        [Some(CallBudget::of_operator(&request.options)), module.as_deref().and_then(CallBudget::of_module)];
+    for budget in budgets.into_iter().flatten() {
+        request.options.above.limit_calls(budget);
     }
     let (mut stop, mut rounds) = (pin!(stop), Rounds::new(drawing));
     loop {

@@ -11,6 +11,7 @@ use cognitive_contract::trace::Trace;
 use cognitive_contract::{Envelope, ErrorCode, Failure, Warning};
 use serde_json::{Value, json};
 
+use crate::departure::CallBudget;
 use crate::host::{Host, RunInput, RunRequest};
 use crate::live::watch::Watch;
 use crate::receipt::Receipt;
@@ -46,6 +47,10 @@ pub(crate) async fn run_watched(
 ) -> Envelope {
     let started = Instant::now();
     request.options.trace_id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
+    if request.options.above.budgets().is_empty() {
+        let budget = CallBudget::of_operator(&request.options);
+        request.options.above.limit_calls(budget);
+    }
     watch.draw(Drawing::begin(Work::Run, host, &mut request.options));
     let mut books = Books::default();
     // The input is handed on and not copied: with media in it, it is most of what the run needs of the memory.
@@ -136,7 +141,7 @@ struct Books {
 
 async fn find_and_answer(
     host: &Host,
-    request: &RunRequest,
+    request: &mut RunRequest,
     given: RunInput,
     watch: &mut Watch<'_, '_>,
     books: &mut Books,
@@ -144,6 +149,9 @@ async fn find_and_answer(
     watch.event(Event::Stage("load"));
     let module = request.options.above.in_tier(host.modules.module(&request.module)?);
     watch.loaded(&module);
+    if let Some(budget) = CallBudget::of_module(&module) {
+        request.options.above.limit_calls(budget);
+    }
     if request.options.require_streaming && !watch.streams() {
         return Err(stream::not_streamed());
     }

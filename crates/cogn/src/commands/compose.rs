@@ -60,6 +60,7 @@ fn show(overview: &Overview, printer: &Printer) {
         row("answer from", overview.answer.to_owned()),
         row("time", format!("{} ms", overview.timeout_ms)),
         row("depth", overview.depth.to_string()),
+        row("model calls", format!("at least {}", overview.calls)),
     ];
     printer.out(format!("{HEAD}{}{HEAD:#}", overview.module));
     for line in table(&facts) {

@@ -143,6 +143,7 @@ fn options(settings: &Settings) -> RunOptions {
     let mut options = RunOptions::default();
     options.strict_parse = settings.strict_parse;
     options.early_stop = settings.early_stop;
+    options.max_calls = settings.max_calls;
     options.reask = settings.reask;
     options.receipt = settings.receipt;
     options.timeout = settings.timeout;

@@ -241,6 +241,7 @@ fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
     options.seed = settings.seed;
     options.max_output_tokens = settings.max_tokens;
     options.early_stop = settings.early_stop;
+    options.max_calls = settings.max_calls;
     options.user.clone_from(&args.user);
     options.tenant.clone_from(&args.tenant);
     options.session.clone_from(&args.session);

@@ -217,6 +217,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
     config.body_limit = args.max_body.saturating_mul(1 << 20);
     config.call_timeout = settings.timeout;
     config.early_stop = settings.early_stop;
+    config.max_calls = settings.max_calls;
     config.model = wiring::model(&settings).map(str::to_owned);
     config.grace = Duration::from_secs(args.grace);
     config.drain = Duration::from_secs(args.drain);

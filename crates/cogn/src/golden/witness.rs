@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cognitive_contract::lower::Target;
 use cognitive_contract::ports::{
-    Attempt, CallSink, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+    Attempt, CallSink, DecodeMode, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 use cognitive_runtime::Replay;
 
@@ -121,5 +121,13 @@ impl CallSink for Ear<'_> {
 
     fn attempt(&mut self, attempt: Attempt) {
         self.sink.attempt(attempt);
+    }
+
+    fn bound(&mut self, decode: DecodeMode) {
+        self.sink.bound(decode);
+    }
+
+    fn before_retry(&mut self) -> PortFuture<'_, Result<(), ProviderError>> {
+        self.sink.before_retry()
     }
 }

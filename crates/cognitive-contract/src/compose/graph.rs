@@ -45,6 +45,10 @@ pub struct Node {
     pub max_depth: Option<u64>,
     /// What it needs: `requires` first, then calls, in order.
     pub needs: Vec<Need>,
+    /// What every run of it runs, each as often as it does.
+    pub certain: Vec<Need>,
+    /// Whether every run of it asks a model itself.
+    pub asks: bool,
 }
 
 /// Modules and what they need.
@@ -93,6 +97,8 @@ pub struct Sound {
     pub depth: u64,
     /// Modules that are not there and that the root can do without.
     pub absent: Vec<Absent>,
+    /// How many model calls a run makes for certain, if nothing fails. What hangs on a condition is not counted.
+    pub calls: u64,
 }
 
 impl Graph {
@@ -153,7 +159,24 @@ impl Graph {
                 return Err(GraphFault::TooDeep { way: self.names(&walk.way_down(*place)), limit });
             }
         }
-        Ok(Sound { order: self.names(&walk.order), depth: walk.height(0), absent })
+        let calls = self.calls(&walk.order);
+        Ok(Sound { order: self.names(&walk.order), depth: walk.height(0), absent, calls })
+    }
+
+    /// The certain calls of the root. `order` has every module after all that it needs, so each is counted once, however
+    /// often it runs.
+    fn calls(&self, order: &[usize]) -> u64 {
+        let mut calls = vec![0_u64; self.nodes.len()];
+        for place in order {
+            let Some(node) = self.node(*place) else { continue };
+            let runs = node.certain.iter().filter_map(|need| self.targets(need).into_iter().flatten().next());
+            let below = runs.filter_map(|part| calls.get(part));
+            let sum = below.fold(u64::from(node.asks), |sum, calls| sum.saturating_add(*calls));
+            if let Some(slot) = calls.get_mut(*place) {
+                *slot = sum;
+            }
+        }
+        calls.first().copied().unwrap_or_default()
     }
 
     fn node(&self, place: usize) -> Option<&Node> {

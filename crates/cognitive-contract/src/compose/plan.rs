@@ -173,7 +173,38 @@ impl Plan {
                 Some(_) => {}
             }
         }
-        Node { version: version.to_owned(), max_depth: self.max_depth, needs }
+        let asks = self.answer == Answer::Prompt;
+        let mut certain = self.certain();
+        if asks {
+            let of = |call: &Call| match declared.get(call.module.as_str()) {
+                Some(part) => part.need(),
+                None => Need::of(call.module.as_str()),
+            };
+            certain.extend(calls.iter().map(of));
+        }
+        Node { version: version.to_owned(), max_depth: self.max_depth, needs, certain, asks }
+    }
+
+    /// The parts that run whatever the others say: those that no condition stands before.
+    fn certain(&self) -> Vec<Need> {
+        let mut runs = vec![false; self.parts.len()];
+        for place in &self.order {
+            let Some(part) = self.parts.get(*place) else { continue };
+            let leads = |step: &Step| {
+                let has_result = |source: &Source| match source {
+                    Source::Input => true,
+                    Source::Part(before) => runs.get(*before).copied().unwrap_or_default(),
+                };
+                step.condition.is_none() && step.from.iter().any(has_result)
+            };
+            let is_certain = part.fed_by.is_empty()
+                || part.fed_by.iter().filter_map(|step| self.steps.get(*step)).any(leads);
+            if let Some(slot) = runs.get_mut(*place) {
+                *slot = is_certain;
+            }
+        }
+        let certain = self.parts.iter().zip(runs).filter(|(_, runs)| *runs);
+        certain.map(|(part, _)| part.need()).collect()
     }
 
     fn flow(&self, steps: impl Iterator<Item = usize>, progress: Progress<'_>) -> Option<Value> {

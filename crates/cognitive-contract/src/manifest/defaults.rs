@@ -88,6 +88,7 @@ pub(super) fn resolve(file: ManifestFile, format: Format) -> Manifest {
         modalities: modalities(file.modalities),
         context: context(file.context),
         composition: file.composition,
+        max_calls: file.max_calls,
         invocation: Invocation {
             user_invocable: invocation.user_invocable.unwrap_or(true),
             agent_invocable: invocation.agent_invocable.unwrap_or(true),

@@ -61,6 +61,10 @@ pub struct ManifestFile {
     pub context: Option<ContextFile>,
     /// Which other modules this one is made of.
     pub composition: Option<CompositionFile>,
+    /// The most model calls that one run of the module may make, those of its parts, repetitions and tools included. It
+    /// can only lower what the operator allows.
+    #[schemars(range(min = 1))]
+    pub max_calls: Option<u64>,
     /// Who may run the module.
     pub invocation: Option<InvocationFile>,
     /// The module's own error codes, E5000 to E9999, with what they mean.

@@ -50,6 +50,8 @@ pub struct Manifest {
     pub context: Context,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub composition: Option<CompositionFile>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_calls: Option<u64>,
     pub invocation: Invocation,
     pub error_codes: BTreeMap<String, String>,
     pub constraints: Constraints,

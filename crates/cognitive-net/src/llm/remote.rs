@@ -146,6 +146,7 @@ impl Remote {
             if let Some(less) = self.less(&terms, &fault, call).filter(|_| concessions < CONCESSIONS) {
                 terms = less;
                 concessions += 1;
+                feed.sink.before_retry().await?;
                 continue;
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -154,6 +155,7 @@ impl Remote {
             };
             self.pause.sleep(time).await;
             retries += 1;
+            feed.sink.before_retry().await?;
         }
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::resolve::DEEPEST;
 use super::supplied::Supplied;
+use crate::departure::CallBudget;
 
 /// The modules above a run. Empty for a run that a surface asks for.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +22,9 @@ pub(crate) struct Above {
     tools: Vec<Tools>,
     /// The tier that the call asks for in place of the module's own.
     tier: Option<Tier>,
+    /// The model calls that are left, the operator's limit first, then those of the modules above and of the one that
+    /// runs here. Empty until the run begins.
+    budgets: Vec<Arc<CallBudget>>,
     /// What the one who began it all sent.
     pub(crate) supplied: Supplied,
     /// The context of a module that is given text, beside which there is no place for it. (CTX-053)
@@ -37,6 +41,16 @@ impl Above {
     /// lead here.
     pub(crate) fn is_endless(&self) -> bool {
         self.path.len() as u64 > DEEPEST
+    }
+
+    /// The calls that are left to a run here.
+    pub(crate) fn budgets(&self) -> &[Arc<CallBudget>] {
+        &self.budgets
+    }
+
+    /// Sets one more limit to the calls of the run that begins here and of all that is below.
+    pub(crate) fn limit_calls(&mut self, budget: Arc<CallBudget>) {
+        self.budgets.push(budget);
     }
 
     /// Where the caller stands, such as `outer/inner`; `None` for a run that a surface asks for. (S-05)
@@ -69,7 +83,8 @@ impl Above {
         path.push(module.manifest.name.clone());
         let tools = self.tools(module).into_iter().cloned().collect();
         let (policies, supplied) = (Some(self.policies(module)), supplied.clone());
-        Self { path, policies, tools, tier, supplied, context: Map::new() }
+        let budgets = self.budgets.clone();
+        Self { path, policies, tools, tier, budgets, supplied, context: Map::new() }
     }
 }
 

@@ -68,6 +68,13 @@ pub(crate) struct Failed {
     pub(crate) message: String,
 }
 
+impl Failed {
+    /// Whether the whole run ends with it, also where the parent can do without the part.
+    fn is_final(&self) -> bool {
+        self.code == ErrorCode::CallLimitExceeded.number()
+    }
+}
+
 /// Runs a module, or what stands in for it. Dropping the future ends its model call.
 pub(crate) fn run_child<'a>(
     parent: Parent<'a>,
@@ -96,6 +103,11 @@ pub(crate) fn run_child<'a>(
                         done.warn(format!("`{name}` stands in for `{}`", wanted.name));
                     }
                     done.result = Ok(Some(value));
+                    return done;
+                }
+                // Nobody can stand in: there is no call left for anybody.
+                Err(spent) if spent.is_final() => {
+                    done.result = Err(spent);
                     return done;
                 }
                 Err(failure) => failed = Some(failure),

@@ -85,7 +85,7 @@ pub(crate) async fn run(
         return Err(Failure::new(ErrorCode::MaxDepthExceeded, "modules call each other without an end"));
     }
     // The run that began it all has judged what is below.
-    let warnings = if above.is_empty() { check(host, module, &made_of)? } else { Vec::new() };
+    let warnings = if above.is_empty() { check(host, module, above, &made_of)? } else { Vec::new() };
     let Composition { plan, directives } = &made_of;
     // A child has no more time than it was given; the time of a surface is for each call.
     let time = if above.is_empty() { plan.timeout } else { plan.timeout.min(request.options.timeout) };

@@ -28,6 +28,8 @@ pub struct Overview {
     pub timeout_ms: u64,
     /// The depth of the deepest module.
     pub depth: u64,
+    /// How many model calls a run makes for certain, if nothing fails.
+    pub calls: u64,
     /// Every module that is there, the module itself first.
     pub modules: Vec<Member>,
 }
@@ -81,6 +83,7 @@ pub fn overview(modules: &dyn ModuleSource, module: &Module) -> Result<Overview,
         },
         timeout_ms: plan.map_or(0, |plan| u64::try_from(plan.timeout.as_millis()).unwrap_or(u64::MAX)),
         depth: sound.depth,
+        calls: sound.calls,
         modules: found.iter().map(|(name, node)| member(name, node, &versions)).collect(),
     })
 }

@@ -7,7 +7,9 @@ use cognitive_contract::compose::{Compiled, Plan};
 use cognitive_contract::{ErrorCode, Failure, Module, Warning};
 use serde_json::json;
 
+use super::above::Above;
 use crate::host::{Host, ModuleSource};
+use crate::memory::CACHE;
 
 /// The word of notices about parts.
 pub(crate) const NOTICE: &str = "COMPOSITION";
@@ -43,12 +45,20 @@ pub(crate) fn composition(module: &Module) -> Result<Option<Composition>, Failur
 }
 
 /// Judges everything that a module can lead to. The warnings name what is missing and can be done without.
-pub(crate) fn check(host: &Host, module: &Module, made_of: &Composition) -> Result<Vec<Warning>, Failure> {
+pub(crate) fn check(
+    host: &Host,
+    module: &Module,
+    above: &Above,
+    made_of: &Composition,
+) -> Result<Vec<Warning>, Failure> {
     if let Some(place) = made_of.plan.custom_at().filter(|_| host.aggregate.is_none()) {
         let message = format!("`{place}` asks for a function of the host, and there is none");
         return Err(Failure::module_invalid(message).with_detail("path", json!(place)));
     }
     let sound = sound(host.modules.as_ref(), module, Some(made_of), |_, _| {})?;
+    for budget in above.budgets() {
+        budget.has_room_for(sound.calls)?;
+    }
     let root = module.manifest.name.as_str();
     let warning = |absent: &Absent| Warning::new(NOTICE, absent.message());
     let own = sound.absent.iter().filter(|absent| absent.needed_by == root);
@@ -87,8 +97,13 @@ pub(crate) fn sound(
 
 fn node(module: &Module, made_of: Option<&Composition>) -> Node {
     let version = &module.manifest.version;
-    match made_of {
+    let node = match made_of {
         Some(Composition { plan, directives }) => plan.node(version, &directives.calls),
-        None => Node { version: version.clone(), ..Node::default() },
+        None => Node { version: version.clone(), asks: true, ..Node::default() },
+    };
+    // A module whose answers are kept may cost nothing.
+    if module.manifest.context.emits.iter().any(|emit| emit.kind == CACHE) {
+        return Node { asks: false, certain: Vec::new(), ..node };
     }
+    node
 }

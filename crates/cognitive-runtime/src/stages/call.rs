@@ -8,7 +8,7 @@ use cognitive_contract::lower::{Target, drop_stand_ins};
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Event, EventSink, FailedTry, FailureKind, Finish, ModelCall, ModelEnd,
-    Provider, ProviderError,
+    PortFuture, Provider, ProviderError,
 };
 use cognitive_contract::{ErrorCode, Failure, Module, Warning, schema, text};
 use serde_json::{Map, Value, json};
@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::output::Answer;
 use super::parse;
 use super::prompt::Prompt;
+use crate::departure::Departure;
 use crate::host::RunOptions;
 use crate::receipt::Receipt;
 
@@ -54,24 +55,29 @@ pub fn compose(provider: &dyn Provider, module: &Module, prompt: &Prompt, option
 
 /// Asks the model once. Attempts go into the receipt, also when none of them worked; what it had said by then goes into
 /// the failure.
-pub async fn ask(
-    provider: &dyn Provider,
-    module: &Module,
+pub(crate) async fn ask(
+    departure: Departure<'_>,
     call: &ModelCall,
-    strict_parse: bool,
     sink: &mut dyn EventSink,
     receipt: &mut Receipt,
 ) -> Result<Reply, Failure> {
-    let mut gathered = Gathered { text: String::with_capacity(USUAL_REPLY), sink, receipt };
+    let Departure { host, module, request } = departure;
+    let (provider, strict_parse) = (host.provider.as_ref(), request.options.strict_parse);
+    departure.leave().await?;
+    let text = String::with_capacity(USUAL_REPLY);
+    let mut gathered = Gathered { text, sink, receipt, departure, stopped: None };
     let before = gathered.receipt.attempts.len();
     let asked = Instant::now();
     let outcome = provider.ask(call, &mut gathered).await;
-    let Gathered { text, receipt, .. } = gathered;
+    let Gathered { text, receipt, stopped, .. } = gathered;
     receipt.took(asked.elapsed());
     let end = match outcome {
         Ok(end) => end,
         Err(error) => {
             receipt.broke_off(provider.name(), &text, before);
+            if let Some(stopped) = stopped {
+                return Err(stopped);
+            }
             let tried = receipt.attempts.get(before..).and_then(<[Attempt]>::last);
             let strict = parse::is_strict(module, strict_parse);
             let partial = parse::interrupted(module, &text, strict);
@@ -137,6 +143,9 @@ struct Gathered<'a> {
     text: String,
     sink: &'a mut dyn EventSink,
     receipt: &'a mut Receipt,
+    departure: Departure<'a>,
+    /// Why no further request may leave.
+    stopped: Option<Failure>,
 }
 
 impl CallSink for Gathered<'_> {
@@ -154,6 +163,15 @@ impl CallSink for Gathered<'_> {
 
     fn bound(&mut self, decode: DecodeMode) {
         self.sink.event(Event::Bound(decode));
+    }
+
+    fn before_retry(&mut self) -> PortFuture<'_, Result<(), ProviderError>> {
+        Box::pin(async {
+            self.departure.leave().await.map_err(|why| {
+                self.stopped = Some(why);
+                ProviderError::Stopped
+            })
+        })
     }
 }
 

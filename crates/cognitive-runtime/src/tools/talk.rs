@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::execute::{allowed, execute, one_too_many};
 use super::held::Held;
+use crate::departure::Departure;
 use crate::host::{Host, RunRequest};
 use crate::live::watch::Watch;
 use crate::receipt::Receipt;
@@ -140,9 +141,8 @@ impl<'a> Talk<'a> {
     ) -> Result<Reply, Failure> {
         watch.asked();
         let mut held = Held::new(watch, self.has_tools());
-        let strict = self.request.options.strict_parse;
-        let provider = self.host.provider.as_ref();
-        let asked = call::ask(provider, self.module, call, strict, &mut held, receipt).await;
+        let departure = Departure { host: self.host, module: self.module, request: self.request };
+        let asked = call::ask(departure, call, &mut held, receipt).await;
         let reply = match asked {
             Ok(reply) => reply,
             Err(failure) => {

@@ -348,3 +348,27 @@ proptest! {
         }
     }
 }
+
+// What is certain is counted as often as it runs, without walking every way; what is missing stands for nothing.
+#[test]
+fn m1_certain_calls_are_counted_without_being_made() {
+    let mut graph = Graph::new("0");
+    while let Some(name) = graph.next_unknown() {
+        let level: u32 = name.parse().unwrap();
+        let twice = || vec![Need::of((level + 1).to_string()), Need::of((level + 1).to_string())];
+        let certain = if level < 4 { twice() } else { Vec::new() };
+        let node =
+            Node { needs: certain.clone(), certain, asks: level != 1, max_depth: Some(9), ..Node::default() };
+        graph.add(&name, node);
+    }
+    assert_eq!(graph.check().unwrap().calls, 1 + 4 + 8 + 16);
+    let mut endless = Graph::new("0");
+    while let Some(name) = endless.next_unknown() {
+        let level: u32 = name.parse().unwrap();
+        let next = if level < 99 { vec![Need::of((level + 1).to_string()); 4] } else { Vec::new() };
+        let node =
+            Node { needs: next.clone(), certain: next, asks: true, max_depth: Some(200), ..Node::default() };
+        endless.add(&name, node);
+    }
+    assert_eq!(endless.check().unwrap().calls, u64::MAX);
+}

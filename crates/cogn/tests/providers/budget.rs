@@ -1,0 +1,144 @@
+//! How many model calls one run may make: what is certain to need more asks no model at all, and a counter stops the rest,
+//! whatever makes the calls: parts, repetitions of requests, questions asked again, tools, rounds.
+
+use serde_json::{Value, json};
+
+use crate::stub::{Act, Stub, good, piece, streamed};
+use crate::{Output, Run};
+
+/// Writes a module that gives the answer of [`good`]. `more` goes into its manifest.
+fn module(run: &Run, name: &str, more: &Value) {
+    let folder = run.home.path().join("cognitive/modules").join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut manifest = json!({
+        "name": name, "version": "1.0.0", "responsibility": "Say something", "tier": "decision",
+        "excludes": ["nothing"],
+    });
+    manifest.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let schema = json!({
+        "input": { "type": "object" },
+        "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } },
+    });
+    std::fs::write(folder.join("module.yaml"), manifest.to_string()).unwrap();
+    std::fs::write(folder.join("schema.json"), schema.to_string()).unwrap();
+    std::fs::write(folder.join("prompt.md"), "Say something.").unwrap();
+}
+
+/// A composition of these modules, with its own prompt at the end.
+fn made_of(parts: &[Value]) -> Value {
+    json!({ "composition": { "pattern": "parallel", "max_depth": 16, "timeout_ms": 600_000, "requires": parts } })
+}
+
+fn part(name: impl Into<String>) -> Value {
+    json!({ "name": name.into() })
+}
+
+/// Fifteen levels of two modules, each of which needs both of the next level: 31 modules, 65,535 calls.
+fn diamonds(run: &Run) {
+    let level = |level: usize| [part(format!("dia{level}-a")), part(format!("dia{level}-b"))];
+    module(run, "dia", &made_of(&level(1)));
+    for at in 1..=15 {
+        let below = if at == 15 { json!({}) } else { made_of(&level(at + 1)) };
+        module(run, &format!("dia{at}-a"), &below);
+        module(run, &format!("dia{at}-b"), &below);
+    }
+}
+
+fn ask(run: &Run, service: &Stub, name: &str, more: &[&str]) -> Output {
+    let url = service.url();
+    run.cogn(&[&["run", name, "--set", "text=x", "--base-url", &url, "--model", "stub"], more].concat())
+}
+
+fn error(output: &Output) -> (&str, &Value) {
+    let error = &output.envelope["error"];
+    (error["code"].as_str().unwrap_or_default(), &error["details"])
+}
+
+#[test]
+fn m1_a_fan_out_that_is_certain_asks_no_model() {
+    let (run, service) = (Run::new(None), Stub::start(vec![Act::stream(streamed(&good()))]));
+    diamonds(&run);
+    let output = ask(&run, &service, "dia", &["--timeout", "600"]);
+    let (code, details) = error(&output);
+    assert_eq!(code, "E4100", "{}", output.all);
+    assert_eq!((&details["calls"], &details["max_calls"]), (&json!(65_535), &json!(64)));
+    assert!(service.asked().is_empty());
+    let plan = run.cogn(&["compose", "plan", "dia", "--json"]);
+    assert_eq!(plan.envelope["calls"], 65_535, "{}", plan.all);
+}
+
+#[test]
+fn m1_what_hangs_on_conditions_is_counted_while_it_runs() {
+    let (run, service) = (Run::new(None), Stub::start(vec![Act::stream(streamed(&good()))]));
+    let names: Vec<String> = (0..12).map(|number| format!("p{number}")).collect();
+    let condition = "$.text == 'x'";
+    let steps: Vec<Value> =
+        names.iter().map(|name| json!({ "from": "input", "to": name, "condition": condition })).collect();
+    // Also where each part can be done without: nobody has calls left.
+    let parts: Vec<Value> = names.iter().map(|name| json!({ "name": name, "optional": true })).collect();
+    let mut whole = made_of(&parts);
+    whole["composition"]["pattern"] = json!("sequential");
+    whole["composition"]["dataflow"] = json!(steps);
+    module(&run, "whole", &whole);
+    for name in &names {
+        module(&run, name, &json!({}));
+    }
+    let output = ask(&run, &service, "whole", &["--max-calls", "5"]);
+    let (code, details) = error(&output);
+    assert_eq!((code, &details["module"]), ("E4100", &json!("p5")), "{}", output.all);
+    assert_eq!(service.asked().len(), 5);
+    let enough = ask(&run, &service, "whole", &["--max-calls", "13"]);
+    assert_eq!(enough.envelope["ok"], true, "{}", enough.all);
+}
+
+#[test]
+fn m1_repeated_requests_and_questions_count() {
+    let busy = Act::reply(503, "retry-after: 0\r\ncontent-type: application/json\r\n", "{}");
+    let service = Stub::start(vec![busy]);
+    let output = Run::new(None).summarizer(&service.url(), &["--max-calls", "2"]);
+    assert_eq!((error(&output).0, service.asked().len()), ("E4100", 2), "{}", output.all);
+
+    let service = Stub::start(vec![Act::stream(streamed(&json!({ "ok": true })))]);
+    let output = Run::new(None).summarizer(&service.url(), &["--reask", "9", "--max-calls", "3"]);
+    assert_eq!((error(&output).0, service.asked().len()), ("E4100", 3), "{}", output.all);
+}
+
+#[test]
+fn m1_turns_of_tools_count() {
+    let call = json!({ "index": 0, "id": "call_1", "type": "function",
+                       "function": { "name": "current_time", "arguments": "{}" } });
+    let choice = json!({ "index": 0, "delta": { "tool_calls": [call] }, "finish_reason": null });
+    let event = format!("data: {}\n\n", json!({ "model": "stub-1", "choices": [choice] }));
+    let service = Stub::start(vec![Act::stream(event + &piece("", Some("tool_calls")) + "data: [DONE]\n\n")]);
+    let run = Run::new(None);
+    module(&run, "clock", &json!({ "tools": { "allowed": ["current_time"] }, "max_calls": 4 }));
+    let output = ask(&run, &service, "clock", &[]);
+    let (code, details) = error(&output);
+    assert_eq!((code, &details["module"]), ("E4100", &json!("clock")), "{}", output.all);
+    assert_eq!(service.asked().len(), 4);
+}
+
+#[test]
+fn m1_a_module_can_lower_the_limit_and_not_raise_it() {
+    let service = Stub::start(vec![Act::stream(streamed(&json!({ "ok": true })))]);
+    for (own, allowed, made) in [(2, "9", 2), (1_000, "3", 3)] {
+        let run = Run::new(None);
+        module(&run, "m", &json!({ "max_calls": own }));
+        let before = service.asked().len();
+        let output = ask(&run, &service, "m", &["--reask", "50", "--max-calls", allowed]);
+        assert_eq!((error(&output).0, service.asked().len() - before), ("E4100", made), "{}", output.all);
+    }
+}
+
+#[test]
+fn m1_the_configuration_sets_the_limit_and_rounds_share_it() {
+    let service = Stub::start(vec![Act::stream(streamed(&good()))]);
+    let run = Run::new(None);
+    std::fs::create_dir_all(run.home.path().join(".cognitive")).unwrap();
+    std::fs::write(run.home.path().join(".cognitive/config.yaml"), "max_calls: 3\n").unwrap();
+    module(&run, "m", &json!({}));
+    let output =
+        ask(&run, &service, "m", &["--until", "$.data.rationale == 'never'", "--max-iterations", "9"]);
+    assert_eq!((error(&output).0, service.asked().len()), ("E4100", 3), "{}", output.all);
+    assert_eq!(output.envelope["meta"]["iteration"]["rounds"], 4);
+}

@@ -1,0 +1,86 @@
+//! What has to hold before a request leaves for a model, the first one of a call and every repetition: the run, and every
+//! module that it is a part of, have calls left. Every request of every provider passes here, so nothing is counted
+//! twice or not at all; a kept answer leaves no request and costs nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cognitive_contract::{ErrorCode, Failure, Module};
+use serde_json::json;
+
+use crate::host::{Host, RunOptions, RunRequest};
+
+/// How many model calls a run makes at most, unless somebody says otherwise.
+pub const DEFAULT_MAX_CALLS: u64 = 64;
+
+/// The calls that a run and all of its parts may make together.
+#[derive(Debug)]
+pub(crate) struct CallBudget {
+    limit: u64,
+    made: AtomicU64,
+    /// The module that set the limit in its manifest; `None` if the operator did.
+    set_by: Option<String>,
+}
+
+impl CallBudget {
+    /// What the operator allows.
+    pub(crate) fn of_operator(options: &RunOptions) -> Arc<Self> {
+        Arc::new(Self { limit: options.max_calls, made: AtomicU64::new(0), set_by: None })
+    }
+
+    /// What a module allows itself and its parts, if it says so.
+    pub(crate) fn of_module(module: &Module) -> Option<Arc<Self>> {
+        let set_by = Some(module.manifest.name.clone());
+        Some(Arc::new(Self { limit: module.manifest.max_calls?, made: AtomicU64::new(0), set_by }))
+    }
+
+    /// Takes one call. What was refused is not given back: the run ends with it.
+    fn take(&self) -> Result<(), Failure> {
+        if self.made.fetch_add(1, Ordering::Relaxed) < self.limit {
+            return Ok(());
+        }
+        Err(self.exceeded(format!("the run has made as many model calls as it may: {}", self.limit)))
+    }
+
+    /// Refuses what would certainly need more than this.
+    pub(crate) fn has_room_for(&self, calls: u64) -> Result<(), Failure> {
+        if calls <= self.limit {
+            return Ok(());
+        }
+        let message =
+            format!("the module makes at least {calls} model calls, and a run may make: {}", self.limit);
+        Err(self.exceeded(message).with_detail("calls", json!(calls)))
+    }
+
+    fn exceeded(&self, message: String) -> Failure {
+        let failure =
+            Failure::new(ErrorCode::CallLimitExceeded, message).with_detail("max_calls", json!(self.limit));
+        match &self.set_by {
+            Some(module) => failure
+                .with_detail("module", json!(module))
+                .suggest(format!("Raise `max_calls` in the `module.yaml` of `{module}`")),
+            None => failure.suggest(
+                "If the run is meant to be this large, raise `max_calls` in the configuration, or use `--max-calls`",
+            ),
+        }
+    }
+}
+
+/// The way out of one run.
+#[derive(Clone, Copy)]
+pub(crate) struct Departure<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) module: &'a Module,
+    pub(crate) request: &'a RunRequest,
+}
+
+impl Departure<'_> {
+    /// Lets one request leave, or says why it may not.
+    #[expect(clippy::unused_async, reason = "what is noted of a request has to be kept before it leaves")]
+    pub(crate) async fn leave(&self) -> Result<(), Failure> {
+        for budget in self.request.options.above.budgets() {
+            budget.take()?;
+        }
+        Ok(())
+    }
+}
