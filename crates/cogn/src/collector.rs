@@ -10,6 +10,7 @@ use cognitive_net::{SpanExporter, SpanWorker};
 use tokio::task::JoinHandle;
 
 use crate::printer::Printer;
+use crate::waiting;
 
 /// How long a process waits for the collector to take the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(2);
@@ -45,7 +46,7 @@ impl Collector {
     /// it does not wait for its collector while it runs, and nobody who reads its answer does.
     pub(crate) fn deliver(self, printer: &Printer) {
         let Self { exporter, worker } = self;
-        match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        match waiting::on_this_thread() {
             Ok(runtime) => {
                 let sent = async { tokio::join!(exporter.stop(), worker.run()) };
                 let _ = runtime.block_on(async { tokio::time::timeout(LAST_SPANS, sent).await });

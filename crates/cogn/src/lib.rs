@@ -18,9 +18,11 @@ pub mod eval;
 pub mod golden;
 mod grade;
 mod media;
+mod out_file;
 pub mod printer;
 pub mod settings;
 mod view;
+mod waiting;
 pub mod weights;
 mod wiring;
 
@@ -35,14 +37,14 @@ use printer::{Exit, Printer};
 /// Parses the command line, runs the command and says how it ended: 0 good, 1 bad, 2 not understood.
 #[must_use]
 pub fn main() -> ExitCode {
+    let printer = Printer;
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(message) => {
-            let _gone_reader_is_fine = message.print();
-            return if message.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+            printer.usage(&message);
+            return printer.close(if message.use_stderr() { Exit::Usage } else { Exit::Good }).into();
         }
     };
-    let printer = Printer;
     let exit = match &cli.command {
         Command::Run(args) => commands::run::run(args, &wiring::library(), &printer),
         Command::Prompt(args) => commands::prompt::prompt(args, &wiring::library(), &printer),
@@ -70,7 +72,7 @@ pub fn main() -> ExitCode {
         Command::Conformance(args) => commands::conformance::conformance(args, &printer),
         Command::Completions(args) => commands::completions::completions(args, &printer),
     };
-    exit.into()
+    printer.close(exit).into()
 }
 
 /// Hands the path of the books to a command, or says why there is none.

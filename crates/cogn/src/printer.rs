@@ -1,9 +1,11 @@
 //! The only place that writes to the terminal. Data goes to stdout, everything else to stderr.
 //! Colour is decided here once: a terminal gets it, a pipe does not, `NO_COLOR` switches it off.
+//! What stdout does not take is never passed over: the first trouble is kept, and the command ends with it.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 
@@ -32,6 +34,8 @@ pub enum Exit {
     Usage,
     /// 130: the user pressed Ctrl-C.
     Cancelled,
+    /// 141: whoever read stdout went away. The same number as of a program that the system ends for this.
+    Unheard,
 }
 
 impl From<Exit> for ExitCode {
@@ -41,23 +45,36 @@ impl From<Exit> for ExitCode {
             Exit::Bad => Self::from(1),
             Exit::Usage => Self::from(2),
             Exit::Cancelled => Self::from(130),
+            Exit::Unheard => Self::from(141),
         }
     }
 }
 
-/// Writes lines. A reader that went away (`cogn list | head -1`) is no error.
+/// Why stdout takes nothing more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lost {
+    /// Whoever read it went away (`cogn list | head -1`). That is their right; nothing is said about it.
+    Reader,
+    /// It cannot be written to; says why.
+    Broken(String),
+}
+
+/// A process has one stdout. Once something is missing in it, nothing more is written: a gap would look like a whole.
+static LOST: OnceLock<Lost> = OnceLock::new();
+
+/// Writes lines.
 #[derive(Debug, Default)]
 pub struct Printer;
 
 impl Printer {
     /// A line of data.
     pub fn out(&self, line: impl AsRef<str>) {
-        let _gone_reader_is_fine = writeln!(anstream::stdout().lock(), "{}", harmless(line.as_ref()));
+        send(|out| writeln!(out, "{}", harmless(line.as_ref())));
     }
 
     /// A line for people: progress, notices, errors.
     pub fn err(&self, line: impl AsRef<str>) {
-        let _gone_reader_is_fine = writeln!(anstream::stderr().lock(), "{}", harmless(line.as_ref()));
+        let _nobody_is_left_to_tell = writeln!(anstream::stderr().lock(), "{}", harmless(line.as_ref()));
     }
 
     /// JSON as data, indented.
@@ -69,21 +86,57 @@ impl Printer {
 
     /// JSON text as data. Characters that could act on a terminal are written as escapes, which mean the same.
     pub fn json_text(&self, text: &str) {
-        let _gone_reader_is_fine = writeln!(anstream::stdout().lock(), "{}", escaped(text));
+        send(|out| writeln!(out, "{}", escaped(text)));
+    }
+
+    /// The same on stderr, where stdout takes nothing.
+    pub fn json_text_err(&self, text: &str) {
+        let _nobody_is_left_to_tell = writeln!(anstream::stderr().lock(), "{}", escaped(text));
     }
 
     /// One line of JSON, sent at once: somebody reads along.
     pub fn line(&self, text: &str) {
-        let mut out = anstream::stdout().lock();
-        let _gone_reader_is_fine = writeln!(out, "{}", escaped(text)).and_then(|()| out.flush());
+        send(|out| writeln!(out, "{}", escaped(text)).and_then(|()| out.flush()));
     }
 
     /// A piece of text for people, shown at once. A piece may be anything, so that it can bring no colours either.
     pub fn piece(&self, text: &str) {
         let shown: String =
             text.chars().map(|c| if acts(c) && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect();
-        let mut out = anstream::stdout().lock();
-        let _gone_reader_is_fine = write!(out, "{shown}").and_then(|()| out.flush());
+        send(|out| write!(out, "{shown}").and_then(|()| out.flush()));
+    }
+
+    /// Help and versions, in the form that the parser of the command line gives them.
+    pub fn usage(&self, message: &clap::Error) {
+        if message.use_stderr() {
+            let _nobody_is_left_to_tell = message.print();
+        } else if let Err(error) = message.print() {
+            lose(&error);
+        }
+    }
+
+    /// Why stdout takes nothing more; `None` while all is well.
+    #[must_use]
+    pub fn lost(&self) -> Option<&'static Lost> {
+        LOST.get()
+    }
+
+    /// Takes note that nobody reads stdout any more.
+    pub fn reader_left(&self) {
+        LOST.get_or_init(|| Lost::Reader);
+    }
+
+    /// The end of every command: what was written is on its way, or the exit code says that it is not.
+    pub fn close(&self, exit: Exit) -> Exit {
+        send(|out| out.flush());
+        match self.lost() {
+            None => exit,
+            Some(Lost::Reader) => Exit::Unheard,
+            Some(Lost::Broken(why)) => {
+                self.error(&format!("cannot write to stdout: {why}"), None);
+                if exit == Exit::Good { Exit::Bad } else { exit }
+            }
+        }
     }
 
     /// What went wrong and what to do about it.
@@ -104,6 +157,23 @@ impl Printer {
     pub fn for_people(&self) -> bool {
         io::IsTerminal::is_terminal(&io::stderr())
     }
+}
+
+/// Writes to stdout, unless something is missing there already.
+fn send(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
+    if LOST.get().is_some() {
+        return;
+    }
+    if let Err(error) = write(&mut anstream::stdout().lock()) {
+        lose(&error);
+    }
+}
+
+fn lose(error: &io::Error) {
+    LOST.get_or_init(|| match error.kind() {
+        io::ErrorKind::BrokenPipe => Lost::Reader,
+        _ => Lost::Broken(error.to_string()),
+    });
 }
 
 /// Whether a character can do more to a terminal than be shown: controls, and marks that reverse the reading order.

@@ -25,7 +25,10 @@ pub struct JsonError {
     pub offset: usize,
 }
 
-/// Parses a JSON text. Nesting beyond 128 levels is refused by the parser itself.
+/// How many lists and objects may stand within each other. The parser refuses more by itself.
+pub const DEEPEST: usize = 127;
+
+/// Parses a JSON text. Nesting beyond [`DEEPEST`] is refused by the parser itself.
 pub fn parse(text: &str) -> Result<Value, JsonError> {
     serde_json::from_str(text).map_err(|error| {
         let full = error.to_string();
@@ -124,6 +127,8 @@ mod tests {
 
     #[test]
     fn depth_ends_in_an_error() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(parse(&nested(DEEPEST)).is_ok() && parse(&nested(DEEPEST + 1)).is_err());
         assert!(parse(&"[".repeat(10_000)).unwrap_err().message.contains("recursion limit"));
     }
 

@@ -1,14 +1,8 @@
-//! `--media` and `--media-out`: files and addresses that become members of the input, and media of the answer that
-//! become files. Which member of the input takes media, the module's own contract says.
+//! `--media`: files and addresses that become members of the input. Which member takes media, the module's own contract
+//! says.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use cognitive_contract::media::{Moved, embedded, refer};
 use cognitive_contract::schema::Side;
-use cognitive_contract::{Envelope, ErrorCode, Failure, Module, numbers};
+use cognitive_contract::{ErrorCode, Failure, Module, numbers};
 use cognitive_library::json;
 use cognitive_runtime::host::RunInput;
 use serde_json::{Map, Value, json};
@@ -94,36 +88,14 @@ fn put(
     }
 }
 
-/// Writes the media of an answer to files and leaves their paths in their place.
-pub(super) fn store(envelope: &mut Envelope, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut written = Vec::new();
-    for medium in embedded(envelope) {
-        let bytes = STANDARD.decode(medium.text).map_err(|_| {
-            let message = format!("`/data{}` is not valid base64", medium.place);
-            Failure::new(ErrorCode::MediaDecodeFailed, message)
-        })?;
-        fs::create_dir_all(folder).map_err(|error| no_file(folder, &error))?;
-        let path = folder.join(medium.file_name());
-        fs::write(&path, bytes).map_err(|error| no_file(&path, &error))?;
-        written.push((medium.place, path));
-    }
-    for (place, path) in &written {
-        refer(envelope, place, Moved::File { path: path.display().to_string() });
-    }
-    Ok(written.into_iter().map(|(_, path)| path).collect())
-}
-
-fn no_file(path: &Path, error: &std::io::Error) -> Failure {
-    let message = format!("cannot write `{}`: {error}", path.display());
-    Failure::new(ErrorCode::InvalidReference, message).suggest("Name another folder with `--media-out`")
-}
-
 fn wrong(message: String) -> Failure {
     Failure::new(ErrorCode::InvalidInput, message)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use cognitive_library::Library;
 
     use super::*;
@@ -158,27 +130,5 @@ mod tests {
             Value::Null,
             "told by the run"
         );
-    }
-
-    fn answer(medium: &Value) -> Envelope {
-        let meta = json!({ "confidence": 1, "risk": "low", "explain": "e" });
-        let data = json!({ "rationale": "r", "all": [medium], "link": { "type": "url" } });
-        Envelope::from_value(json!({ "ok": true, "meta": meta, "data": data })).unwrap()
-    }
-
-    #[test]
-    fn media_of_an_answer_become_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let medium = json!({ "type": "base64", "media_type": "image/png", "data": "UE5H", "width": 1 });
-        let mut envelope = answer(&medium);
-        let written = store(&mut envelope, folder.path()).unwrap();
-        assert_eq!(fs::read(&written[0]).unwrap(), b"PNG");
-        let path = folder.path().join("all-0.png").display().to_string();
-        let left = json!({ "type": "file", "media_type": "image/png", "width": 1, "path": path });
-        assert_eq!(envelope.data().unwrap()["all"][0], left);
-        let mut broken = answer(&json!({ "type": "base64", "media_type": "image/png", "data": "?" }));
-        assert!(store(&mut broken, folder.path()).is_err());
-        let mut failed = Failure::new(ErrorCode::InternalError, "m").into_envelope();
-        assert_eq!(store(&mut failed, folder.path()).unwrap().len(), 0);
     }
 }

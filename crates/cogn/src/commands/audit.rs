@@ -279,7 +279,7 @@ fn export(args: &ExportArgs, store: &Store, printer: &Printer) -> Result<Exit, S
         store.export(&filter, &mut |row| {
             any = true;
             printer.out(row.to_json().to_string());
-            ControlFlow::Continue(())
+            if printer.lost().is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         if !any {
             printer.err(nothing(store)?);

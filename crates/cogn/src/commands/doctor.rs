@@ -13,7 +13,7 @@ use crate::embedded::{self, Weights};
 use crate::printer::{BAD, Exit, FAINT, GOOD, HEAD, Printer, table};
 use crate::settings::{Choice, EMBEDDED, ProviderArgs, Settings, store_path};
 use crate::weights::{Place, SMOLLM2};
-use crate::{env_vars, wiring};
+use crate::{env_vars, waiting, wiring};
 
 /// Options of `doctor`.
 #[derive(Debug, clap::Args)]
@@ -144,8 +144,7 @@ fn provider(kind: Kind, live: bool) -> ProviderState {
 fn reach(kind: Kind, key: Option<Secret>, address: Option<String>) -> Result<(), String> {
     let mut config = ProviderConfig::new(kind).with_key(key);
     config.base_url = address;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
+    let runtime = waiting::on_this_thread().map_err(|failure| failure.message().to_owned())?;
     runtime.block_on(cognitive_net::probe(&config)).map(|_| ()).map_err(|error| error.to_string())
 }
 

@@ -10,11 +10,12 @@ use cognitive_runtime::{Host, RunOptions};
 
 use super::fail;
 use super::given::read_text;
+use super::hand_over::rescue;
 use crate::embedded::Use;
 use crate::eval::{self, Case, Evaluation, Plan};
-use crate::printer::{Exit, Printer};
+use crate::printer::{Exit, Lost, Printer};
 use crate::settings::{ProviderArgs, Settings};
-use crate::{golden, media, wiring};
+use crate::{media, out_file, waiting, wiring};
 
 /// Options of `eval`.
 #[derive(Debug, clap::Args)]
@@ -72,14 +73,28 @@ pub fn eval(args: &EvalArgs, library: &Library, printer: &Printer) -> Exit {
             printer.out(line);
         }
     }
-    if let Some(path) = &args.out
-        && let Err(error) = golden::file::write(path, &report.case_lines())
-    {
-        printer.error(&format!("cannot write `{}`: {error}", path.display()), None);
+    if !written(args, &report, printer) {
         return Exit::Bad;
     }
     let enough = args.min_accuracy.is_none_or(|least| report.accuracy.share >= least);
     if enough { Exit::Good } else { Exit::Bad }
+}
+
+/// Writes every case with its envelope to the file that was named. Answers that no file and no reader got are kept: each
+/// of them was paid for.
+fn written(args: &EvalArgs, report: &Evaluation, printer: &Printer) -> bool {
+    let failed = args.out.as_ref().and_then(|path| {
+        let error = out_file::write(path, report.case_lines().as_bytes()).err()?;
+        Some(format!("cannot write `{}`: {error}", path.display()))
+    });
+    if let Some(message) = &failed {
+        printer.error(message, None);
+    }
+    let unread = args.out.is_none() && matches!(printer.lost(), Some(Lost::Broken(_)));
+    if failed.is_some() || unread {
+        rescue("every case with its envelope", report.case_lines().trim_end(), printer);
+    }
+    failed.is_none()
 }
 
 /// Reads all cases before anything runs.
@@ -123,10 +138,7 @@ fn run(
         cases,
         concurrency: args.concurrency,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| {
-        Failure::new(ErrorCode::InternalError, format!("the system gives nothing to run with: {error}"))
-    })?;
+    let runtime = waiting::on_this_thread()?;
     let bar = progress.clone();
     let done = move |_: &eval::CaseOutcome| bar.inc(1);
     let outcome = runtime.block_on(async {

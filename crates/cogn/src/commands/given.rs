@@ -4,7 +4,9 @@ use std::fs;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
+use cognitive_contract::text::cut;
 use cognitive_contract::{ErrorCode, Failure, numbers};
+use cognitive_library::json;
 use cognitive_runtime::host::RunInput;
 use serde_json::{Map, Value};
 
@@ -98,9 +100,31 @@ fn assemble(entries: &[String]) -> Result<Value, Failure> {
             return Err(failure.suggest(format!("Send it as a string: `--set '{key}=\"…\"'`")));
         }
         let value = value.unwrap_or_else(|| Value::String(text.to_owned()));
+        let levels = key.split('.').count().saturating_add(depth(&value));
+        if levels > json::DEEPEST {
+            let message = format!(
+                "`--set` nests {levels} levels deep, at most {} are taken: `{}…`",
+                json::DEEPEST,
+                cut(key, 40)
+            );
+            let failure = Failure::new(ErrorCode::ParseError, message);
+            return Err(
+                failure.suggest("Nest less, as in `--set options.depth=3`; files have the same limit")
+            );
+        }
         place(&mut input, key, value);
     }
     Ok(Value::Object(input))
+}
+
+/// How many lists and objects a value has within each other.
+fn depth(value: &Value) -> usize {
+    let deepest = match value {
+        Value::Array(items) => items.iter().map(depth).max(),
+        Value::Object(members) => members.values().map(depth).max(),
+        _ => return 0,
+    };
+    deepest.unwrap_or(0) + 1
 }
 
 fn place(object: &mut Map<String, Value>, key: &str, value: Value) {
@@ -134,5 +158,17 @@ mod tests {
             json!({ "a": { "b": 1, "c": [true] }, "text": "two words", "n": "3" })
         );
         assert!(assemble(&["nothing".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn growth_i_single_values_nest_as_deep_as_files_do() {
+        let nested =
+            |levels: usize, value: &str| assemble(&[format!("a{}={value}", ".a".repeat(levels - 1))]);
+        for (levels, value) in [(json::DEEPEST, "1"), (json::DEEPEST - 2, "[{}]")] {
+            let deepest = nested(levels, value).unwrap().to_string();
+            assert!(json::parse(&deepest).is_ok(), "{levels}");
+            let failure = nested(levels + 1, value).unwrap_err();
+            assert_eq!(failure.code().number(), "E1000", "{levels}");
+        }
     }
 }

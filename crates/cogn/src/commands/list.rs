@@ -59,11 +59,15 @@ fn read_all(found: &[Found]) -> Vec<Row> {
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(8);
     let share = found.len().div_ceil(workers).max(1);
     thread::scope(|scope| {
-        let parts: Vec<_> = found
-            .chunks(share)
-            .map(|part| scope.spawn(|| part.iter().map(read).collect::<Vec<_>>()))
-            .collect();
-        parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
+        let read_part = |part: &[Found]| part.iter().map(read).collect::<Vec<_>>();
+        let start = |part| thread::Builder::new().spawn_scoped(scope, move || read_part(part));
+        let parts: Vec<_> = found.chunks(share).map(|part| (part, start(part))).collect();
+        // Where there are no threads left, this one does it.
+        let parts = parts.into_iter().map(|(part, started)| match started {
+            Ok(thread) => thread.join().unwrap_or_default(),
+            Err(_) => read_part(part),
+        });
+        parts.flatten().collect()
     })
 }
 

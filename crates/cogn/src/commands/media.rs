@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::fail;
 use crate::printer::{Exit, FAINT, NOTE, Printer};
-use crate::{media, wiring};
+use crate::{media, waiting, wiring};
 
 /// Options of `media`.
 #[derive(Debug, clap::Args)]
@@ -43,12 +43,7 @@ struct InspectArgs {
 /// Runs the command.
 pub fn media(args: &MediaArgs, printer: &Printer) -> Exit {
     let MediaCommand::Inspect(args) = &args.command;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let Ok(runtime) = runtime else {
-        let message = "the system gives no threads or files to run with";
-        return fail(&Failure::new(ErrorCode::InternalError, message), printer);
-    };
-    match runtime.block_on(inspect(&args.item)) {
+    match waiting::on_this_thread().and_then(|runtime| runtime.block_on(inspect(&args.item))) {
         Ok(found) if args.json => {
             printer.json(&found);
             Exit::Good

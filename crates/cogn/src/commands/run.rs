@@ -1,11 +1,9 @@
 //! `cogn run MODULE`: input in, one envelope on stdout.
 
 use std::cell::Cell;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cognitive_contract::compose::Repeat;
 use cognitive_contract::ports::{Event, EventSink, NullSink, Provider};
 use cognitive_contract::trace::{PartState, Trace};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Warning};
@@ -13,16 +11,17 @@ use cognitive_library::{Library, Shelf};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Clock, Host, Memory, Replay, RunOptions, RunRequest, SpanPlace, preview};
 
-use super::attach;
 use super::given::{InputArgs, read_text};
+use super::hand_over::hand_over;
 use super::rounds::RepeatArgs;
 use super::stream::{self, Form};
 use super::trace::{self, Keeper};
+use super::{attach, media_out, reader};
 use crate::collector::Collector;
 use crate::embedded::Use;
 use crate::printer::{Exit, FAINT, Printer};
 use crate::settings::{Choice, ProviderArgs, Settings};
-use crate::{embedded, media, view, wiring};
+use crate::{embedded, media, view, waiting, wiring};
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
@@ -110,8 +109,8 @@ pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
 
 fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer: &Printer) -> Exit {
     let (mut envelope, cancelled, trace) = match (prepared, args.stream) {
-        (prepared, Some(form)) => stream::run(prepared, form, &args.module, printer),
-        (Ok((host, request)), None) => execute(&host, request, args.repeat.repeat().as_ref(), printer),
+        (prepared, Some(form)) => stream::run(prepared, form, &args.module, hearer(args), printer),
+        (Ok((host, request)), None) => execute(&host, request, args, printer),
         // Before a run there is one thing that Ctrl-C can interrupt: the fetching of weights.
         (Err(failure), None) => {
             let cancelled = failure.code() == ErrorCode::StreamInterrupted;
@@ -119,10 +118,10 @@ fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer
         }
     };
     // Before anything is shown: a card, a line and a file all say where the media are.
-    if let Some(folder) = &args.media_out
-        && let Err(failure) = attach::store(&mut envelope, folder)
-    {
-        return super::fail(&failure, printer);
+    let unwritten = args.media_out.as_deref().map(|folder| media_out::store(&mut envelope, folder));
+    let unwritten = unwritten.unwrap_or_default();
+    for message in &unwritten {
+        printer.error(message, Some("The envelope holds it; name another folder with `--media-out`"));
     }
     let text = as_text(args, &envelope);
     if args.stream.is_none() {
@@ -131,18 +130,25 @@ fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer
     if let (Some(form), Some(trace)) = (args.trace, &trace) {
         trace::show(trace, form, printer);
     }
-    let written =
-        args.output.as_ref().map(|path| fs::write(path, text + "\n").map_err(|error| (path, error)));
-    if let Some(Err((path, error))) = written {
-        printer
-            .error(&format!("cannot write `{}`: {error}", path.display()), Some("The envelope is on stdout"));
-        return Exit::Bad;
-    }
-    match (cancelled, envelope.ok()) {
+    // A card and a text for people are not the whole envelope.
+    let shown = !args.view && args.stream != Some(Form::Text);
+    let handed_over = hand_over(&text, args.output.as_deref(), shown, printer);
+    match (cancelled, envelope.ok() && unwritten.is_empty() && handed_over) {
         (true, _) => Exit::Cancelled,
         (false, true) => Exit::Good,
         (false, false) => Exit::Bad,
     }
+}
+
+/// Who gets the answer. With a file or media files somebody does, also where nobody reads stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hearer {
+    Stdout,
+    Files,
+}
+
+fn hearer(args: &RunArgs) -> Hearer {
+    if args.output.is_none() && args.media_out.is_none() { Hearer::Stdout } else { Hearer::Files }
 }
 
 fn as_text(args: &RunArgs, envelope: &Envelope) -> String {
@@ -253,18 +259,16 @@ fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
     options
 }
 
-/// Runs to the end or to the first Ctrl-C; dropping the run closes its connection.
+/// Runs to the end, to the first Ctrl-C or until nobody reads the answer any more; dropping the run closes its connection.
 fn execute(
     host: &Host,
     request: RunRequest,
-    repeat: Option<&Repeat>,
+    args: &RunArgs,
     printer: &Printer,
 ) -> (Envelope, bool, Option<Trace>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let Ok(runtime) = runtime else {
-        let failure =
-            Failure::new(ErrorCode::InternalError, "the system gives no threads or files to run with");
-        return (failure.into_envelope(), false, None);
+    let runtime = match waiting::on_this_thread() {
+        Ok(runtime) => runtime,
+        Err(failure) => return (failure.into_envelope(), false, None),
     };
     runtime.block_on(async {
         let mut progress = Progress::new(printer);
@@ -275,13 +279,17 @@ fn execute(
         };
         let cancelled = Cell::new(false);
         let stop = async {
-            let _ = tokio::signal::ctrl_c().await;
-            cancelled.set(true);
-            by_the_user()
+            tokio::select! {
+                () = reader::gone(printer), if hearer(args) == Hearer::Stdout => reader::unheard(),
+                _ = tokio::signal::ctrl_c() => {
+                    cancelled.set(true);
+                    by_the_user()
+                }
+            }
         };
         let mut keeper = Keeper::new(sink);
-        let envelope = match repeat {
-            Some(repeat) => cognitive_runtime::repeat_until(host, request, repeat, &mut keeper, stop).await,
+        let envelope = match args.repeat.repeat() {
+            Some(repeat) => cognitive_runtime::repeat_until(host, request, &repeat, &mut keeper, stop).await,
             None => cognitive_runtime::run_until(host, request, &mut keeper, stop).await,
         };
         (envelope, cancelled.get(), keeper.into_trace())

@@ -22,7 +22,7 @@ use crate::collector::Collector;
 use crate::embedded::Use;
 use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::settings::{ProviderArgs, Settings};
-use crate::{env_vars, media, wiring};
+use crate::{env_vars, media, waiting, wiring};
 
 /// Lines of the access log that may wait to be written.
 const LINES: usize = 4_096;
@@ -117,10 +117,13 @@ pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
         config.log = Some(log);
         writer
     });
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = match waiting::on_all_cores() {
+        Ok(runtime) => runtime,
+        Err(failure) => return fail(&failure, printer),
+    };
     // The runtime goes here, and with it whoever could still write to the log.
-    let outcome =
-        runtime.and_then(|runtime| runtime.block_on(listen(args, host, config, collector, printer)));
+    let outcome = runtime.block_on(listen(args, host, config, collector, printer));
+    drop(runtime);
     // A pipe that nobody reads must not keep the process from ending.
     let written =
         writer.is_none_or(|done| done.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Disconnected));

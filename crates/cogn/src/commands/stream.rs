@@ -12,10 +12,11 @@ use cognitive_contract::{Envelope, ErrorCode, Failure};
 use cognitive_runtime::{Delivery, Host, RunRequest, Stream};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::run::by_the_user;
+use super::reader;
+use super::run::{Hearer, by_the_user};
 use super::trace::Keeper;
 use crate::printer::Printer;
-use crate::view;
+use crate::{view, waiting};
 
 /// How a stream is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -56,6 +57,7 @@ pub(super) fn run(
     prepared: Result<(Host, RunRequest), Failure>,
     form: Form,
     module: &str,
+    hearer: Hearer,
     printer: &Printer,
 ) -> (Envelope, bool, Option<Trace>) {
     let clock = Clock::new();
@@ -72,7 +74,7 @@ pub(super) fn run(
             let cancelled = failure.code() == ErrorCode::StreamInterrupted;
             (stream.fail(failure), false, cancelled, None)
         }
-        Ok((host, request)) => execute(&mut stream, &host, request, &clock, form, printer),
+        Ok((host, request)) => execute(&mut stream, &host, request, &clock, (form, hearer), printer),
     };
     match form {
         Form::Ndjson if whole => printer.line(&serde_json::to_string(&envelope).unwrap_or_default()),
@@ -92,14 +94,12 @@ fn execute(
     host: &Host,
     request: RunRequest,
     clock: &Clock,
-    form: Form,
+    (form, hearer): (Form, Hearer),
     printer: &Printer,
 ) -> (Envelope, bool, bool, Option<Trace>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let Ok(runtime) = runtime else {
-        let failure =
-            Failure::new(ErrorCode::InternalError, "the system gives no threads or files to run with");
-        return (stream.fail(failure), false, false, None);
+    let runtime = match waiting::on_this_thread() {
+        Ok(runtime) => runtime,
+        Err(failure) => return (stream.fail(failure), false, false, None),
     };
     let beat = || {
         if form == Form::Ndjson {
@@ -112,6 +112,7 @@ fn execute(
         let stop = async {
             tokio::select! {
                 failure = overdue(clock, LIMITS, beat) => failure,
+                () = reader::gone(printer), if hearer == Hearer::Stdout => reader::unheard(),
                 _ = tokio::signal::ctrl_c() => {
                     cancelled.set(true);
                     by_the_user()

@@ -12,7 +12,7 @@ use crate::embedded::Use;
 use crate::golden::{self, Look, ModuleReport, Options, Report, Source, Subject};
 use crate::printer::{Exit, Printer};
 use crate::settings::{ProviderArgs, Settings};
-use crate::wiring;
+use crate::{out_file, waiting, wiring};
 
 /// Options of `test`.
 #[derive(Debug, clap::Args)]
@@ -95,10 +95,7 @@ fn run(args: &TestArgs, subjects: &[Subject], mut options: Options) -> Result<Re
     options.run.max_output_tokens = settings.max_tokens;
     options.run.reask = settings.reask;
     let provider = wiring::provider(&settings, Use::OneByOne)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| {
-        Failure::new(ErrorCode::InternalError, format!("the system gives nothing to run with: {error}"))
-    })?;
+    let runtime = waiting::on_this_thread()?;
     // Fetching weights may have taken the signal over already, so somebody has to listen to it.
     runtime.block_on(async {
         tokio::select! {
@@ -111,7 +108,7 @@ fn run(args: &TestArgs, subjects: &[Subject], mut options: Options) -> Result<Re
 }
 
 fn write_junit(path: &Path, report: &Report) -> Result<(), String> {
-    golden::file::write(path, &golden::to_junit(report))
+    out_file::write(path, golden::to_junit(report).as_bytes())
         .map_err(|error| format!("cannot write `{}`: {error}", path.display()))
 }
 

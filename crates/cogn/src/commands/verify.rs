@@ -7,8 +7,8 @@ use std::time::SystemTime;
 use cognitive_library::Library;
 
 use super::fail;
-use crate::golden::file;
 use crate::grade::grade;
+use crate::out_file;
 use crate::printer::{BAD, DOUBT, Exit, GOOD, HEAD, NOTE, Printer};
 
 /// Options of `verify`.
@@ -39,7 +39,7 @@ pub fn verify(args: &VerifyArgs, library: &Library, printer: &Printer) -> Exit {
         printer.err(format!("  {NOTE}hint{NOTE:#}: gold and platinum are given by reviewers"));
     }
     if let Some(path) = &args.output
-        && let Err(error) = file::write(path, &format!("{:#}\n", grade.report))
+        && let Err(error) = out_file::write(path, format!("{:#}\n", grade.report).as_bytes())
     {
         printer.error(&format!("cannot write `{}`: {error}", path.display()), None);
         return Exit::Bad;

@@ -1,29 +1,11 @@
-//! Writes a file as a whole or not at all: first under a hidden name beside its place, then renamed.
-//! For recorded replies: refuses places outside the module, also through links.
+//! Writes recorded replies into a module. Refuses places outside it, also through links.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::path::Path;
-use std::process;
+use std::fs;
+use std::io;
 
 use cognitive_library::folder::{Folder, safe_relative};
 
-/// Writes a text to a file in one step.
-pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
-    let name = path.file_name().ok_or_else(|| io::Error::other("it is no name of a file"))?;
-    let draft = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), process::id()));
-    let written = write_new(&draft, text).and_then(|()| fs::rename(&draft, path));
-    if written.is_err() {
-        let _nothing_more_to_do = fs::remove_file(&draft);
-    }
-    written
-}
-
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
-}
+use crate::out_file;
 
 /// Writes a file of a module. The error is a sentence.
 pub(super) fn write_in(folder: &Folder, path: &str, text: &str) -> Result<(), String> {
@@ -38,27 +20,16 @@ pub(super) fn write_in(folder: &Folder, path: &str, text: &str) -> Result<(), St
     if !parent.canonicalize().map_err(failed)?.starts_with(&root) {
         return Err(format!("leads out of the module through a link: `{path}`"));
     }
-    write(&target, text).map_err(failed)
+    // What is no plain file would be written through, and may lead out as well.
+    if fs::symlink_metadata(&target).is_ok_and(|there| !there.is_file()) {
+        return Err(format!("is there already and no plain file: `{path}`"));
+    }
+    out_file::write(&target, text.as_bytes()).map_err(failed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_appears_whole_and_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.txt");
-        write(&path, "one").unwrap();
-        write(&path, "two").unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        assert!(write(&dir.path().join("no/a.txt"), "x").is_err());
-        fs::create_dir(dir.path().join("taken")).unwrap();
-        fs::write(dir.path().join("taken/file"), "").unwrap();
-        assert!(write(&dir.path().join("taken"), "x").is_err());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left behind");
-    }
 
     #[test]
     fn sec_022_a_reply_is_written_inside_its_module() {
@@ -76,6 +47,9 @@ mod tests {
             std::os::unix::fs::symlink("..", module.join("out")).unwrap();
             assert!(write_in(&folder, "out/a.reply.txt", "r").unwrap_err().contains("through a link"));
             assert!(!dir.path().join("a.reply.txt").exists());
+            std::os::unix::fs::symlink("../../b.reply.txt", module.join("tests/b.reply.txt")).unwrap();
+            assert!(write_in(&folder, "tests/b.reply.txt", "r").unwrap_err().contains("no plain file"));
+            assert!(!dir.path().join("b.reply.txt").exists());
         }
     }
 }

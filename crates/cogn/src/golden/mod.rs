@@ -14,7 +14,7 @@ mod difference;
 mod expect;
 mod field_rule;
 mod fields;
-pub(crate) mod file;
+mod file;
 mod junit;
 mod pattern;
 mod place;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::{Found, HUB, Known, Place, Tried, Watch, check, hub, package};
 use crate::env_vars;
 use crate::settings::Environment;
+use crate::waiting;
 
 /// How often is looked whether another process is done.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -58,16 +59,17 @@ pub enum PullError {
 
 /// Gets the weights. Waits, and does so on a thread of its own: it can be called from anywhere.
 pub fn pull(known: &Known, place: &Place, sources: &Sources, watch: &dyn Watch) -> Result<Pulled, PullError> {
-    let nothing = |why: &str| PullError::Cache(format!("the system gives nothing to run with: {why}"));
-    thread::scope(|scope| {
-        let work = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.map_err(|error| nothing(&error.to_string()))?;
-            let result = runtime.block_on(until_cancelled(get(known, place, sources, watch)));
-            watch.end();
-            result
-        });
-        work.join().unwrap_or_else(|_| Err(nothing("a thread ended")))
+    let work = || {
+        let runtime =
+            waiting::on_this_thread().map_err(|failure| PullError::Cache(failure.message().to_owned()))?;
+        let result = runtime.block_on(until_cancelled(get(known, place, sources, watch)));
+        watch.end();
+        result
+    };
+    let nothing = |why: String| PullError::Cache(format!("the system gives nothing to run with: {why}"));
+    thread::scope(|scope| match thread::Builder::new().spawn_scoped(scope, work) {
+        Ok(work) => work.join().unwrap_or_else(|_| Err(nothing("a thread ended".to_owned()))),
+        Err(error) => Err(nothing(error.to_string())),
     })
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::item::companion;
 use super::kind::MediaType;
 use crate::envelope::Envelope;
-use crate::text::escaped;
+use crate::text::{cut, escaped};
 
 /// A medium in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub struct Produced<'a> {
 /// The most media of an answer that go elsewhere, and the longest place of one in bytes: a model writes both.
 const MOST_FOUND: usize = 1_000;
 const LONGEST_PLACE: usize = 4_096;
+
+/// The longest name of a file, without its extension and what keeps it apart from others.
+const LONGEST_NAME: usize = 120;
 
 /// The media in `data`, at any depth: objects with a `type`, its companion and a `media_type`. An object without the
 /// last is for the schema to judge: it may be a plain link. What stands beyond a thousand others, or at a place that
@@ -87,12 +90,13 @@ pub struct Embedded<'a> {
 }
 
 impl Embedded<'_> {
-    /// A name for its bytes: its place and the extension of its type. Safe as the name of a file.
+    /// A name for its bytes: its place and the extension of its type. Safe as the name of a file, and no longer than any
+    /// system takes; two places may have the same.
     #[must_use]
     pub fn file_name(&self) -> String {
         let place = self.place.trim_start_matches('/');
         let name = place.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
-        format!("{name}.{}", self.media_type.extension())
+        format!("{}.{}", cut(&name, LONGEST_NAME), self.media_type.extension())
     }
 }
 

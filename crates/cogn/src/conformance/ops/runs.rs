@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::media::{self, Web};
 use super::{Given, Outcome, Stop, broken, files, json_of};
+use crate::waiting;
 
 /// Runs a module with a model that says what the case wants it to say.
 pub(super) fn run(given: Given<'_>) -> Outcome {
@@ -85,8 +86,7 @@ impl ModuleSource for One {
 
 /// Runs something to its end. The model never waits, but whoever looks into media does so on another thread.
 pub(super) fn wait<T>(future: impl Future<Output = T>) -> Result<T, Stop> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| broken(format!("the system gives no threads: {error}")))?;
+    let runtime = waiting::on_this_thread().map_err(|failure| broken(failure.message().to_owned()))?;
     Ok(runtime.block_on(future))
 }
 

@@ -1,0 +1,109 @@
+//! `--media-out`: media of an answer become files, and their paths stand in their place. Never overwrites a file. What
+//! cannot be written stays in the answer, with a notice: it has been paid for.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cognitive_contract::media::{Embedded, Moved, embedded, refer};
+use cognitive_contract::{Envelope, Warning};
+
+/// How many files of one name a folder takes.
+const NAMES: u32 = 100_000;
+
+/// Writes the media of an answer to files and leaves their paths in their place. Says what could not be written, as the
+/// warnings of the answer do.
+pub(super) fn store(envelope: &mut Envelope, folder: &Path) -> Vec<String> {
+    let done: Vec<_> = embedded(envelope)
+        .into_iter()
+        .map(|medium| {
+            let written = write(&medium, folder);
+            (medium.place, written)
+        })
+        .collect();
+    let mut unwritten = Vec::new();
+    for (place, written) in done {
+        match written {
+            Ok(path) => refer(envelope, &place, Moved::File { path: path.display().to_string() }),
+            Err(why) => {
+                let message = format!("`/data{place}` was not written to a file and stays here: {why}");
+                envelope.meta_mut().warn(&Warning::new("MEDIA", &message));
+                unwritten.push(message);
+            }
+        }
+    }
+    unwritten
+}
+
+fn write(medium: &Embedded<'_>, folder: &Path) -> Result<PathBuf, String> {
+    let bytes = STANDARD.decode(medium.text).map_err(|_| "it is not valid base64".to_owned())?;
+    let unwritable = |error: io::Error| format!("cannot write to `{}`: {error}", folder.display());
+    fs::create_dir_all(folder).map_err(unwritable)?;
+    let (path, mut file) = create(folder, &medium.file_name()).map_err(unwritable)?;
+    if let Err(error) = file.write_all(&bytes) {
+        // Half a picture would look like one.
+        let _nothing_more_to_do = fs::remove_file(&path);
+        return Err(unwritable(error));
+    }
+    Ok(path)
+}
+
+/// A new file: `a.png`, and where that is taken `a-2.png`, `a-3.png` and so on.
+fn create(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "bin"));
+    for number in 1..=NAMES {
+        let name = if number == 1 { name.to_owned() } else { format!("{stem}-{number}.{ending}") };
+        let path = folder.join(name);
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened.map(|file| (path, file)),
+        }
+    }
+    Err(io::Error::other(format!("there are {NAMES} files called `{name}` already")))
+}
+
+#[cfg(test)]
+mod tests {
+    use cognitive_contract::{ErrorCode, Failure};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn answer(media: &Value) -> Envelope {
+        let meta = json!({ "confidence": 1, "risk": "low", "explain": "e" });
+        let data = json!({ "rationale": "r", "all": media, "link": { "type": "url" } });
+        Envelope::from_value(json!({ "ok": true, "meta": meta, "data": data })).unwrap()
+    }
+
+    #[test]
+    fn media_of_an_answer_become_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let medium = json!({ "type": "base64", "media_type": "image/png", "data": "UE5H", "width": 1 });
+        let mut envelope = answer(&json!([medium]));
+        assert!(store(&mut envelope, folder.path()).is_empty());
+        let path = folder.path().join("all-0.png");
+        assert_eq!(fs::read(&path).unwrap(), b"PNG");
+        let path = path.display().to_string();
+        let left = json!({ "type": "file", "media_type": "image/png", "width": 1, "path": path });
+        assert_eq!(envelope.data().unwrap()["all"][0], left);
+        let mut failed = Failure::new(ErrorCode::InternalError, "m").into_envelope();
+        assert!(store(&mut failed, folder.path()).is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_written_stays_with_a_notice() {
+        let folder = tempfile::tempdir().unwrap();
+        let medium = |data: &str| json!({ "type": "base64", "media_type": "image/png", "data": data });
+        let mut envelope = answer(&json!([medium("?"), medium("UE5H")]));
+        let unwritten = store(&mut envelope, folder.path());
+        assert_eq!(
+            unwritten,
+            ["`/data/all/0` was not written to a file and stays here: it is not valid base64"]
+        );
+        assert_eq!(envelope.data().unwrap()["all"][0], medium("?"));
+        assert_eq!(envelope.data().unwrap()["all"][1]["type"], "file");
+        assert_eq!(envelope.meta().extra["warnings"][0]["message"], unwritten[0].as_str());
+    }
+}

@@ -1,0 +1,43 @@
+//! What the commands wait in: a runtime for everything that takes its time. The library that brings it panics where the
+//! system has no files left for it, so the files are asked for first, and a lack of them is a failure like others.
+
+use std::io;
+
+use cognitive_contract::{ErrorCode, Failure};
+use tokio::runtime::{Builder, Runtime};
+
+/// How many files a runtime opens for itself, and a few for whoever waits in it.
+const FILES: usize = 10;
+
+/// One that works on the calling thread.
+pub(crate) fn on_this_thread() -> Result<Runtime, Failure> {
+    build(&mut Builder::new_current_thread()).map_err(|error| nothing_left(&error))
+}
+
+/// One that works on all cores.
+pub(crate) fn on_all_cores() -> Result<Runtime, Failure> {
+    let one = std::thread::Builder::new().spawn(|| ());
+    let built = one.map(drop).and_then(|()| build(&mut Builder::new_multi_thread()));
+    built.map_err(|error| nothing_left(&error))
+}
+
+fn nothing_left(error: &io::Error) -> Failure {
+    let message = format!("the system gives no threads or files to run with: {error}");
+    Failure::new(ErrorCode::InternalError, message).suggest("Raise its limits, as in `ulimit -n 1024`")
+}
+
+fn build(builder: &mut Builder) -> io::Result<Runtime> {
+    files_left()?;
+    builder.enable_all().build()
+}
+
+#[cfg(unix)]
+fn files_left() -> io::Result<()> {
+    use std::os::unix::net::UnixStream;
+    (0..FILES / 2).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>().map(drop)
+}
+
+#[cfg(not(unix))]
+fn files_left() -> io::Result<()> {
+    Ok(())
+}

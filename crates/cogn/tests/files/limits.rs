@@ -1,0 +1,58 @@
+//! Where the system gives little: few open files, and words on the command line that nest without end.
+
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::support::{Place, output, run};
+
+#[test]
+fn growth_i_a_value_that_nests_without_end_is_e1000() {
+    let place = Place::new();
+    place.answering(&json!({}));
+    for (levels, code) in [(127, None), (128, Some("E1000")), (60_000, Some("E1000"))] {
+        let set = format!("a{}=1", ".a".repeat(levels - 1));
+        let output = place.run(&["run", "./m", "--set", &set, "--reply", "reply"]);
+        let envelope = output.envelope();
+        assert_eq!(envelope["error"]["code"].as_str(), code, "{levels}: {envelope}");
+        assert_eq!(output.code, Some(i32::from(code.is_some())), "{levels}");
+        if code.is_some() {
+            let hint = envelope["error"]["suggestion"].as_str().unwrap_or_default();
+            assert!(hint.contains("--set options.depth=3"), "{envelope}");
+        }
+    }
+}
+
+#[test]
+fn l_few_open_files_are_an_envelope_or_an_error_and_never_a_panic() {
+    let place = Place::new();
+    place.answering(&json!({}));
+    let live = ["run", "./m", "--input", "{}", "--provider", "ollama", "--model", "x"];
+    let live = [&live[..], &["--base-url", "http://127.0.0.1:1"]].concat();
+    // Nobody has this address, so that the server ends by itself.
+    let serve = ["serve", "--host", "203.0.113.1", "--provider", "ollama", "--model", "x"];
+    let mut envelopes = 0;
+    for files in 5..=24 {
+        for args in [&run(&[])[..], &run(&["--stream"]), &live, &["list"], &["validate", "./m"], &serve] {
+            let script = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+            let mut shell = place.started(Command::new("/bin/sh"));
+            shell.args(["-c", &script, env!("CARGO_BIN_EXE_cogn")]).args(args);
+            let output = output(shell.stdout(Stdio::piped()));
+            // With so few that the program itself is not loaded, there is nobody to say anything.
+            if files < 8 && output.code == Some(127) {
+                continue;
+            }
+            assert!(matches!(output.code, Some(0 | 1)), "{files} {args:?}: {:?} {}", output.code, output.err);
+            assert!(!output.err.contains("panicked"), "{files} {args:?}: {}", output.err);
+            if args[0] == "run" {
+                let last = output.out.lines().last().unwrap_or_default();
+                let value: serde_json::Value = serde_json::from_str(last).unwrap();
+                assert!(value["ok"].is_boolean() || value["final"] == true, "{files} {args:?}: {value}");
+                envelopes += 1;
+            } else {
+                assert!(output.code == Some(0) || output.err.contains("error: "), "{files} {args:?}");
+            }
+        }
+    }
+    assert!(envelopes > 40, "{envelopes}");
+}
