@@ -82,6 +82,41 @@ pub fn end_of_string(text: &[u8], start: usize) -> Option<(usize, bool)> {
     }
 }
 
+/// The text of a member of the object that a JSON text is, if it stands there without escapes: told from the bytes, without
+/// a value being built. For somebody who has to know one thing before all is read.
+#[must_use]
+pub fn member<'a>(text: &'a [u8], name: &str) -> Option<&'a str> {
+    let (mut at, mut depth, mut is_name) = (0, 0_usize, false);
+    while let Some(byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b'"' => {
+                let (end, _) = end_of_string(text, at)?;
+                let is_wanted = depth == 1 && is_name && text.get(at..end) == Some(name.as_bytes());
+                at = end + 1;
+                if is_wanted {
+                    return string_after_colon(text.get(at..)?);
+                }
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                is_name = depth == 1 && *byte == b'{';
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' => is_name = true,
+            b':' => is_name = false,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn string_after_colon(text: &[u8]) -> Option<&str> {
+    let value = text.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start().strip_prefix(b"\"")?;
+    let (end, plain) = end_of_string(value, 0)?;
+    std::str::from_utf8(value.get(..end)?).ok().filter(|_| plain)
+}
+
 /// The text with marks in place of the long strings; `None` if there are none.
 fn marked(text: &str, places: &[Range<usize>], mark: &str) -> Option<String> {
     let (mut short, mut at) = (String::new(), 0);
@@ -174,6 +209,29 @@ mod tests {
             let text = text.replace('A', &a);
             let mut left = text.clone();
             assert!(parse(&mut left).is_none() && left == text);
+        }
+    }
+
+    #[test]
+    fn a_member_is_found_without_reading_the_rest() {
+        let found = |text: &str| member(text.as_bytes(), "module").map(str::to_owned);
+        for text in [
+            r#"{"module":"m"}"#,
+            r#" { "input" : {"module": "x", "a": ["module", {"module": "y"}]}, "module" : "m" }"#,
+            r#"{"a": "module", "b": ["module", "module"], "module": "m", broken"#,
+        ] {
+            assert_eq!(found(text).as_deref(), Some("m"), "{text}");
+        }
+        for text in [
+            "",
+            "[]",
+            r#"["module", "m"]"#,
+            r#"{"module": 1}"#,
+            r#"{"module": "a\n"}"#,
+            r#"{"a": {"module": "m"}}"#,
+            r#"{"module"#,
+        ] {
+            assert_eq!(found(text), None, "{text}");
         }
     }
 

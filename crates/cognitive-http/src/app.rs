@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use cognitive_contract::code::Blame;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_runtime::Host;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::catalog::{Catalog, Fresh};
 use crate::config::ServerConfig;
@@ -17,6 +17,9 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::room::Room;
 use crate::sessions::Sessions;
+
+/// Long texts that are read at once. More would only take the processors from those who serve.
+const PARSERS: usize = 2;
 
 /// A server without a socket. Cheap to clone.
 #[derive(Clone)]
@@ -35,8 +38,10 @@ pub(crate) struct Shared {
     pub(crate) description: Fresh<Bytes>,
     /// The largest body that any module takes.
     pub(crate) most_taken: Fresh<usize>,
-    /// Memory for large bodies.
+    /// Memory for large requests.
     pub(crate) room: Room,
+    /// Places for those who read long texts beside the threads that serve.
+    pub(crate) parsers: Arc<Semaphore>,
     /// Sync runs that are going on.
     busy: AtomicUsize,
     /// Set when the server takes no more work.
@@ -51,12 +56,14 @@ impl App {
     pub fn new(host: Host, config: ServerConfig) -> Self {
         let limits = Arc::new(Limits::new(config.runs_per_minute, config.streams_per_client));
         let room = Room::new(config.large_bodies);
+        let sessions = Sessions::new(config.live_streams);
         Self(Arc::new(Shared {
             host,
             config,
             room,
+            parsers: Arc::new(Semaphore::new(PARSERS)),
             limits,
-            sessions: Sessions::default(),
+            sessions,
             metrics: Metrics::default(),
             catalog: Catalog::default(),
             modules_count: Fresh::default(),

@@ -1,10 +1,8 @@
 //! What a client wants: the input, the way it wants the answer, and where it left off (EXT-NEG, EXT-REC).
 //! Decides nothing about modules: bad JSON is handed on as it came, so that the run itself says what is wrong with it.
 
-use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, header};
 use cognitive_contract::capabilities::Wanted;
-use cognitive_contract::code::Blame;
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::stream::Checkpoint;
 use cognitive_contract::{ErrorCode, Failure, long, numbers};
@@ -100,22 +98,23 @@ pub(crate) struct Query {
 /// What a body holds, as far as the route has looked into it.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// Bytes that nobody has looked at.
-    Bytes(Bytes),
+    /// All of it.
+    Whole(RunInput),
     /// The members beside the `module` of a body that names one.
     Members(Map<String, Value>),
     /// The same with free text in place of an input, which no schema judges (PROMPT-006).
     Args(String, Map<String, Value>),
 }
 
-/// The text of a body. Its memory becomes that of the input: with media in it, there is no room for both.
-pub(crate) fn text_of(body: Bytes) -> Result<String, Failure> {
-    String::from_utf8(Vec::from(body)).map_err(|_| {
-        Failure::new(ErrorCode::ParseError, "the body is not UTF-8")
-            .blaming(Blame::Caller)
-            .with_detail("source", Value::from("caller"))
-            .suggest("Send JSON in UTF-8")
-    })
+impl Content {
+    /// A body that is nothing but an input and what is said about it. What is no JSON is left as it is, like a body with
+    /// numbers that would change.
+    pub(crate) fn of(mut text: String) -> Self {
+        let exact = numbers::rounded(&text).is_empty();
+        let parsed =
+            exact.then(|| long::parse(&mut text).or_else(|| serde_json::from_str(&text).ok())).flatten();
+        Self::Whole(parsed.map_or_else(|| RunInput::Raw(text), RunInput::Json))
+    }
 }
 
 /// Reads a request. `takes_input` says whether the module's own input has a member called `input`.
@@ -126,8 +125,10 @@ pub(crate) fn read(
     takes_input: bool,
 ) -> Result<Ask, Failure> {
     let (input, mut options, recovery) = match body {
-        Content::Bytes(body) => parse(text_of(body)?, takes_input)?,
-        Content::Members(members) => unwrap(members, takes_input)?,
+        Content::Whole(RunInput::Json(Value::Object(members))) | Content::Members(members) => {
+            unwrap(members, takes_input)?
+        }
+        Content::Whole(other) => (other, Options::default(), None),
         Content::Args(text, members) => {
             let (_, options, left_off) = unwrap(members, takes_input)?;
             (RunInput::Text(text), options, left_off)
@@ -148,17 +149,6 @@ pub(crate) fn read(
     options.session = word(&names::SESSION).map(str::to_owned).or(options.session);
     let trailers = word(&header::TE).is_some_and(|te| te.contains("trailers"));
     Ok(Ask { input, wanted, framing, options, left_off, trailers })
-}
-
-fn parse(mut text: String, takes_input: bool) -> Result<Unwrapped, Failure> {
-    // A body with numbers that would change is left as it is, like one that is no JSON.
-    let exact = numbers::rounded(&text).is_empty();
-    let parsed = exact.then(|| long::parse(&mut text).or_else(|| serde_json::from_str(&text).ok())).flatten();
-    Ok(match parsed {
-        Some(Value::Object(members)) => unwrap(members, takes_input)?,
-        Some(other) => (RunInput::Json(other), Options::default(), None),
-        None => (RunInput::Raw(text), Options::default(), None),
-    })
 }
 
 /// Takes the wrapper off a body that has one.
@@ -259,7 +249,7 @@ fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> f32 {
 
 /// Where the client left off, by its headers. A number that is none is a place that never was: the stream starts again.
 /// It must not become a second run that nobody asked for.
-fn by_headers(headers: &HeaderMap) -> Option<LeftOff> {
+pub(crate) fn by_headers(headers: &HeaderMap) -> Option<LeftOff> {
     let word = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(session) = word(&names::RECOVERY_SESSION) {
         let seq = word(&names::RECOVERY_SEQ).and_then(|seq| seq.parse().ok());
@@ -289,7 +279,7 @@ mod tests {
     }
 
     fn bytes(body: &str) -> Content {
-        Content::Bytes(Bytes::from(body.to_owned()))
+        Content::of(body.to_owned())
     }
 
     fn input(ask: &Ask) -> &Value {
@@ -404,8 +394,6 @@ mod tests {
     fn what_is_no_json_is_left_to_the_run() {
         let asked = read(&HeaderMap::new(), &Query::default(), bytes("{nope"), true).unwrap();
         assert!(matches!(asked.input, RunInput::Raw(_)));
-        let bytes_of_none = Content::Bytes(Bytes::from_static(b"\xff"));
-        assert!(read(&HeaderMap::new(), &Query::default(), bytes_of_none, true).is_err());
         for odd in [r#"{"_options": {"seed": "x"}}"#, r#"{"_options": {"media_out": "folder"}}"#] {
             assert!(read(&HeaderMap::new(), &Query::default(), bytes(odd), true).is_err(), "{odd}");
         }

@@ -84,8 +84,10 @@ pub struct ServerConfig {
     pub connections_per_address: usize,
     /// The largest body, in bytes (S-28). Modules that take media may be sent more.
     pub body_limit: usize,
-    /// What all bodies above that limit may take of the memory together, in bytes.
+    /// What all large requests may take of the memory together, as they were sent and as values, in bytes.
     pub large_bodies: usize,
+    /// What all streams that go on or are read may take of the memory together, in bytes.
+    pub live_streams: usize,
     /// Who keeps uploads; without, there are none.
     pub uploads: Option<Arc<dyn UploadStore>>,
     /// The time for a request to arrive.
@@ -127,6 +129,7 @@ impl Default for ServerConfig {
             connections_per_address: 0,
             body_limit: 2 << 20,
             large_bodies: 512 << 20,
+            live_streams: 256 << 20,
             uploads: None,
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),

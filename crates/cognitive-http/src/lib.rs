@@ -2,7 +2,7 @@
 //! need around them. Has no rule about modules or envelopes: every request enters by `cognitive_runtime`.
 //!
 //! One request, start to finish: `server` accepts the connection as a `wire`, `routes` is the table, `guard` says who asks
-//! and whether they may, `ask` reads what they want, `catalog` finds the module, `run` runs it, `session` keeps the `log` of
+//! and whether they may, `intake` takes their body in, `ask` reads what they want, `catalog` finds the module, `run` runs it, `session` keeps the `log` of
 //! what a stream has sent, `sessions` those that can be taken up again, and `answer` gives every envelope its status and headers.
 //! `uploads` takes media that are sent ahead; `files` gives back those of answers.
 
@@ -14,12 +14,16 @@ mod ask;
 mod catalog;
 mod crowd;
 mod files;
+mod frames;
 mod guard;
+mod handshake;
+mod intake;
 mod limits;
 mod log;
 mod metrics;
 mod names;
 mod openapi;
+mod pace;
 mod pages;
 mod room;
 mod routes;

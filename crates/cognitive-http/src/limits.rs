@@ -76,6 +76,21 @@ impl Limits {
         Ok(())
     }
 
+    /// Takes back a run that turned out to be none.
+    pub(crate) fn give_back(&self, name: &str) {
+        if let Some(client) = self.lock().by_name.get_mut(name) {
+            client.busy_until = client.busy_until.and_then(|until| until.checked_sub(self.interval));
+        }
+    }
+
+    /// Whether a run at `now` would have to wait, without taking note of one.
+    pub(crate) fn has_run_out(&self, name: &str, now: Instant) -> Option<Duration> {
+        let busy_until = self.lock().by_name.get(name).and_then(|client| client.busy_until)?;
+        (busy_until.max(now) + self.interval)
+            .checked_duration_since(now + self.burst)
+            .filter(|wait| !wait.is_zero())
+    }
+
     /// The right to one more stream, if the client has not used up its own (STREAM-023).
     pub(crate) fn stream(self: &Arc<Self>, name: &str) -> Option<StreamPermit> {
         let mut clients = self.lock();
@@ -139,8 +154,13 @@ mod tests {
         }
         assert_eq!(limits.run("a", start), Err(Duration::from_secs(1)));
         limits.run("b", start).unwrap();
-        limits.run("a", start + Duration::from_secs(1)).unwrap();
-        assert!(limits.run("a", start + Duration::from_secs(1)).is_err());
+        let later = start + Duration::from_secs(1);
+        assert_eq!(limits.has_run_out("a", later), None, "asking takes no note");
+        limits.run("a", later).unwrap();
+        assert_eq!(limits.has_run_out("a", later), limits.run("a", later).err());
+        limits.give_back("a");
+        limits.run("a", later).unwrap();
+        assert!(limits.run("a", later).is_err() && limits.has_run_out("b", later).is_none());
     }
 
     #[test]

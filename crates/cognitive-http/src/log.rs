@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use bytes::{BufMut, BytesMut};
 use cognitive_contract::failure::was_cancelled;
 use cognitive_contract::stream::{Checkpoint, Chunk, ChunkKind, Recovery};
 use cognitive_contract::text::hex;
@@ -17,6 +18,12 @@ use crate::ask::Place;
 pub(crate) const LARGEST: usize = 16 << 20;
 /// What a chunk costs besides its text.
 const OVERHEAD: usize = 160;
+/// Chunks stand one after the other in pages of memory: small ones at first, since most streams are short. Thousands of
+/// small pieces would leave the memory in tatters that nobody can give back.
+const FIRST_PAGE: usize = 4 << 10;
+const PAGE: usize = 64 << 10;
+/// What the run behind a stream keeps of each byte of its answer until it has ended: the text, and what is made of it.
+const RUN: usize = 2;
 /// Failures that may be gone with the next try (EXT-REC).
 const PASSING: [ErrorCode; 5] = [
     ErrorCode::Timeout,
@@ -32,8 +39,8 @@ pub(crate) struct Sent {
     pub(crate) kind: ChunkKind,
     pub(crate) seq: Option<u64>,
     pub(crate) json: Bytes,
-    /// Only for a delta: how far its field had come.
-    checkpoint: Option<Checkpoint>,
+    /// Only for a delta: how far its field had come, and the digits of its hash.
+    checkpoint: Option<(u64, [u8; 6])>,
     /// Only for the last: the whole answer.
     pub(crate) envelope: Option<Arc<Envelope>>,
 }
@@ -44,6 +51,13 @@ pub(crate) struct Log {
     /// How many chunks stood before the first that is still here.
     pub(crate) gone: usize,
     pub(crate) bytes: usize,
+    /// The page that the next chunk is written to.
+    page: BytesMut,
+    /// How many chunks the foremost reader has taken, and what the others cost.
+    taken: usize,
+    pub(crate) behind: usize,
+    /// The text that the run has given so far.
+    text: usize,
     /// The text of each field so far, as its length and the state of its hash.
     fields: HashMap<String, (u64, Sha256)>,
     last_seq: u64,
@@ -67,6 +81,7 @@ impl Log {
         match &chunk {
             Chunk::Delta { seq, field, delta, .. } => {
                 let checkpoint = self.checkpoint(field, delta);
+                self.text += delta.len();
                 (self.last_seq, self.last_checkpoint) = (*seq, Some(checkpoint.clone()));
                 chunk.with_checkpoint(checkpoint)
             }
@@ -95,19 +110,65 @@ impl Log {
         })
     }
 
-    pub(crate) fn add(&mut self, sent: Sent) -> usize {
+    /// Adds a chunk; gives how many there are now.
+    pub(crate) fn add(&mut self, chunk: &Chunk) -> Option<usize> {
+        let page = if self.bytes < PAGE { FIRST_PAGE } else { PAGE };
+        if self.page.capacity() < OVERHEAD {
+            self.page = BytesMut::with_capacity(page);
+        }
+        let sent = Sent::new(chunk, &mut self.page)?;
         self.bytes += sent.cost();
+        self.behind += sent.cost();
         self.ended = sent.kind.is_terminal();
-        if self.ended {
-            self.fields = HashMap::new();
-        }
         self.sent.push_back(sent);
-        while self.bytes > LARGEST && self.sent.len() > 1 {
-            let Some(oldest) = self.sent.pop_front() else { break };
-            self.bytes -= oldest.cost();
-            self.gone += 1;
+        if self.ended {
+            (self.fields, self.page) = (HashMap::new(), BytesMut::new());
         }
-        self.length()
+        while self.bytes > LARGEST && self.sent.len() > 1 {
+            self.drop_oldest();
+        }
+        Some(self.length())
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some(oldest) = self.sent.pop_front() else { return };
+        self.bytes -= oldest.cost();
+        self.gone += 1;
+        if self.gone > self.taken {
+            self.behind = self.behind.saturating_sub(oldest.cost());
+            self.taken = self.gone;
+        }
+    }
+
+    /// Takes note that a reader has what stands at this place.
+    pub(crate) fn took(&mut self, place: usize) {
+        while self.taken <= place {
+            let cost = self.get(self.taken).map_or(0, Sent::cost);
+            self.behind = self.behind.saturating_sub(cost);
+            self.taken += 1;
+        }
+    }
+
+    /// Forgets what the foremost reader has taken. Nobody misses it who keeps up.
+    pub(crate) fn forget_taken(&mut self) {
+        while self.gone < self.taken && !self.sent.is_empty() {
+            self.drop_oldest();
+        }
+        self.sent.shrink_to_fit();
+    }
+
+    /// Forgets everything: whoever is behind cannot be helped any more.
+    pub(crate) fn forget_all(&mut self) {
+        self.gone = self.length();
+        (self.bytes, self.behind, self.taken) = (0, 0, self.gone);
+        // The run behind it goes as well.
+        self.text = 0;
+        (self.sent, self.page) = (VecDeque::new(), BytesMut::new());
+    }
+
+    /// The memory that the stream takes: its log, and while it goes on the run behind it.
+    pub(crate) fn weight(&self) -> usize {
+        self.bytes + if self.ended { 0 } else { RUN * self.text }
     }
 
     pub(crate) fn length(&self) -> usize {
@@ -138,28 +199,33 @@ impl Log {
             Place::Chunks(seq, checkpoint) => {
                 let at = self.sent.iter().position(|sent| sent.seq == Some(*seq))?;
                 let sent = self.sent.get(at)?;
-                let right = checkpoint.is_none() || sent.checkpoint == *checkpoint;
+                let right =
+                    checkpoint.as_ref().is_none_or(|checkpoint| sent.checkpoint == mark_of(checkpoint));
                 right.then_some(self.gone + at + 1)
             }
         }
     }
 }
 
+/// A checkpoint without an allocation of its own.
+fn mark_of(checkpoint: &Checkpoint) -> Option<(u64, [u8; 6])> {
+    Some((checkpoint.offset, checkpoint.hash.as_bytes().try_into().ok()?))
+}
+
 impl Sent {
-    pub(crate) fn new(chunk: &Chunk) -> Option<Self> {
+    /// A chunk, written to the end of a page.
+    pub(crate) fn new(chunk: &Chunk, page: &mut BytesMut) -> Option<Self> {
         let (seq, checkpoint) = match chunk {
-            Chunk::Delta { seq, checkpoint, .. } => (Some(*seq), checkpoint.clone()),
+            Chunk::Delta { seq, checkpoint, .. } => (Some(*seq), checkpoint.as_ref().and_then(mark_of)),
             Chunk::Snapshot { seq, .. } => (Some(*seq), None),
             _ => (None, None),
         };
-        let json = serde_json::to_vec(chunk).ok()?.into();
-        Some(Self {
-            kind: chunk.kind(),
-            seq,
-            json,
-            checkpoint,
-            envelope: chunk.envelope().cloned().map(Arc::new),
-        })
+        let envelope = chunk.envelope().cloned().map(Arc::new);
+        if serde_json::to_writer(page.writer(), chunk).is_err() {
+            page.clear();
+            return None;
+        }
+        Some(Self { kind: chunk.kind(), seq, json: page.split().freeze(), checkpoint, envelope })
     }
 
     /// The memory that it takes; the last chunk is kept as text and as an envelope.

@@ -1,5 +1,5 @@
-//! Memory for large bodies: what all requests together may take of it. A body of the usual size is not counted; one with
-//! media may be a hundred megabytes, and a few idle clients could fill the machine with them. Keeps nobody waiting.
+//! Memory for large requests: what all of them together may take, as they were sent and as values. A request of the usual
+//! size is not counted; a few hundred clients with large ones could fill the machine. Keeps nobody waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,22 @@ use crate::run::too_much;
 
 /// Counted in these, since a semaphore counts no more than 2^29.
 const UNIT: usize = 64 << 10;
+/// What a request may take without being counted.
+const FREE: usize = 256 << 10;
+/// A request that takes more than this is worked on beside the threads that serve.
+const HEAVY: usize = 4 << 20;
 
-/// What is left of the memory for large bodies.
+/// What is left of the memory for large requests.
+#[derive(Debug, Clone)]
 pub(crate) struct Room(Arc<Semaphore>);
+
+/// What one request takes of it, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    room: Room,
+    bytes: usize,
+    taken: Option<OwnedSemaphorePermit>,
+}
 
 impl Room {
     /// Room for so many bytes.
@@ -21,11 +34,35 @@ impl Room {
         Self(Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))))
     }
 
-    /// Room for a body, until what is returned goes.
-    pub(crate) fn take(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Failure> {
-        let units = bytes.div_ceil(UNIT as u64).try_into().unwrap_or(u32::MAX);
-        let taken = Arc::clone(&self.0).try_acquire_many_owned(units);
-        taken.map_err(|_| too_much("too many large bodies at once", Duration::from_secs(1)))
+    /// The claim of a request that has nothing yet.
+    pub(crate) fn claim(&self) -> Claim {
+        Claim { room: self.clone(), bytes: 0, taken: None }
+    }
+}
+
+impl Claim {
+    /// Takes so many bytes more. What was taken before stays taken if they are not there. (E4002)
+    pub(crate) fn grow(&mut self, more: usize) -> Result<(), Failure> {
+        let bytes = self.bytes.saturating_add(more);
+        let wanted = if bytes > FREE { bytes.div_ceil(UNIT) } else { 0 };
+        let has = self.taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if let Some(lacking) = wanted.checked_sub(has).filter(|lacking| *lacking > 0) {
+            let lacking = u32::try_from(lacking).unwrap_or(u32::MAX);
+            let more = Arc::clone(&self.room.0).try_acquire_many_owned(lacking);
+            let more =
+                more.map_err(|_| too_much("too many large requests at once", Duration::from_secs(1)))?;
+            match &mut self.taken {
+                Some(taken) => taken.merge(more),
+                none => *none = Some(more),
+            }
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Whether working on the request takes long enough for others to notice.
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.bytes > HEAVY
     }
 }
 
@@ -33,15 +70,33 @@ impl Room {
 mod tests {
     use super::*;
 
+    fn taken(room: &Room, bytes: usize) -> Result<Claim, Failure> {
+        let mut claim = room.claim();
+        claim.grow(bytes).map(|()| claim)
+    }
+
     #[test]
     fn what_is_taken_comes_back() {
-        let room = Room::new(10 * UNIT);
-        let first = room.take(6 * UNIT as u64).unwrap();
-        assert_eq!(room.take(5 * UNIT as u64).unwrap_err().code().number(), "E4002");
-        let second = room.take(3 * UNIT as u64 + 1).unwrap();
+        let room = Room::new(16 * UNIT);
+        let first = taken(&room, 10 * UNIT).unwrap();
+        assert_eq!(taken(&room, 7 * UNIT).unwrap_err().code().number(), "E4002");
+        assert!(taken(&room, FREE).is_ok(), "a usual request needs no room");
+        let second = taken(&room, 5 * UNIT + 1).unwrap();
         drop(first);
-        assert!(room.take(6 * UNIT as u64).is_ok());
+        assert!(taken(&room, 10 * UNIT).is_ok());
         drop(second);
-        assert!(room.take(10 * UNIT as u64).is_ok() && room.take(u64::MAX).is_err());
+        assert!(taken(&room, 16 * UNIT).is_ok() && taken(&room, usize::MAX).is_err());
+    }
+
+    #[test]
+    fn a_claim_grows_by_what_arrives() {
+        let room = Room::new(16 * UNIT);
+        let mut claim = room.claim();
+        for _ in 0..16 {
+            claim.grow(UNIT).unwrap();
+        }
+        assert!(claim.grow(1).is_err() && taken(&room, FREE + 1).is_err());
+        drop(claim);
+        assert!(taken(&room, 16 * UNIT).is_ok());
     }
 }

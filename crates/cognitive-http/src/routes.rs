@@ -1,28 +1,26 @@
 //! The table of routes. Handlers hold no rule: they take a request apart and call the one function that answers it.
 //! Everything that is not in the table is answered with an envelope too.
 
-use std::error::Error;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Extension, FromRequestParts, Path, Query as QueryOf, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{get, post, put};
-use cognitive_contract::code::Blame;
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::stages::input;
 use http_body::Body as _;
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 
-use crate::app::{Shared, shutting_down};
-use crate::ask::{Content, Query, text_of};
+use crate::app::Shared;
+use crate::ask::{Content, Query, by_headers};
 use crate::catalog::{is_name, no_module};
 use crate::guard::{Client, Peer, guard};
+use crate::intake::{self, too_large};
 use crate::run::Incoming;
 use crate::{answer, files, openapi, pages, run, uploads, websocket};
 
@@ -126,8 +124,8 @@ pub(crate) async fn run_module(
 ) -> Response<Body> {
     let found = shared.module(module).await;
     let limit = limit_for(shared, found.as_deref().ok());
-    match incoming(shared, client, request, limit).await {
-        Ok(incoming) => run::answer(shared, module, found, incoming).await,
+    match incoming(shared, client, request, limit, |text| Ok(Content::of(text))).await {
+        Ok((body, incoming)) => run::answer(shared, module, found, body, incoming).await,
         Err(refusal) => *refusal,
     }
 }
@@ -139,28 +137,25 @@ async fn run_in_body(
     request: Request,
 ) -> Response<Body> {
     let limit = limit_for_any(&shared, request.body().size_hint().upper()).await;
-    let mut incoming = match incoming(&shared, client, request, limit).await {
-        Ok(incoming) => incoming,
-        Err(refusal) => return *refusal,
+    let read = |text: String| {
+        let length = text.len();
+        named(text).map(|named| (length, named))
     };
-    let Content::Bytes(sent) = incoming.body else { return answer::failure(no_module_named()) };
-    let length = sent.len();
-    let (module, body) = match named(sent) {
-        Ok(named) => named,
-        Err(failure) => return answer::failure(failure),
+    let ((length, (module, body)), incoming) = match incoming(&shared, client, request, limit, read).await {
+        Ok(read) => read,
+        Err(refusal) => return *refusal,
     };
     let found = shared.module(&module).await;
     let limit = limit_for(&shared, found.as_deref().ok());
     if length > limit {
         return answer::failure(too_large("body", limit));
     }
-    incoming.body = body;
-    run::answer(&shared, &module, found, incoming).await
+    run::answer(&shared, &module, found, body, incoming).await
 }
 
 /// The module that a body names, and the rest of the body. What is no JSON is told so as by every other run.
-fn named(sent: Bytes) -> Result<(String, Content), Failure> {
-    let body = input::read(RunInput::Raw(text_of(sent)?))?.into_value();
+fn named(sent: String) -> Result<(String, Content), Failure> {
+    let body = input::read(RunInput::Raw(sent))?.into_value();
     let Value::Object(mut members) = body else { return Err(no_module_named()) };
     let Some(Value::String(module)) = members.shift_remove("module") else { return Err(no_module_named()) };
     let args = members.shift_remove("args").filter(|args| !args.is_null());
@@ -186,6 +181,9 @@ fn no_module_named() -> Failure {
         .suggest(r#"Send {"module": "NAME", "input": {…}}"#)
 }
 
+/// A body of so many bytes is read also from a client that may run nothing at the moment.
+const SMALL_BODY: u64 = 64 << 10;
+
 /// The largest body for a module that takes media, and for one that takes video (S-28).
 const MEDIA_BODY: usize = 40 << 20;
 const VIDEO_BODY: usize = 140 << 20;
@@ -196,7 +194,7 @@ fn limit_for(shared: &Shared, module: Option<&Module>) -> usize {
 }
 
 /// The most that may be sent to whichever module a body will name. Nobody looks for it where the body is short.
-async fn limit_for_any(shared: &Arc<Shared>, length: Option<u64>) -> usize {
+pub(crate) async fn limit_for_any(shared: &Arc<Shared>, length: Option<u64>) -> usize {
     let usual = shared.config.body_limit;
     if length.is_some_and(|length| length <= usual as u64) {
         return usual;
@@ -225,91 +223,32 @@ pub(crate) fn body_limit(shared: &Shared, module: &Module) -> usize {
     }
 }
 
-/// The most that any module may be sent, for a channel that learns too late which one is meant.
-pub(crate) fn largest_body(shared: &Shared) -> usize {
-    let usual = shared.config.body_limit;
-    if shared.host.media.is_some() { usual.max(VIDEO_BODY) } else { usual }
-}
-
-/// Reads a request to its end, within its limits of size, time and type.
-async fn incoming(
-    shared: &Shared,
+/// Reads a request to its end. A client that has used up its runs is told so before a large body is read; what a small
+/// one asks for is looked at first, since coming back to a stream is no run.
+async fn incoming<T: Send + 'static>(
+    shared: &Arc<Shared>,
     client: Arc<Client>,
     request: Request,
     limit: usize,
-) -> Result<Incoming, Box<Response<Body>>> {
+    make: impl FnOnce(String) -> Result<T, Failure> + Send + 'static,
+) -> Result<(T, Incoming), Box<Response<Body>>> {
     let (mut parts, body) = request.into_parts();
-    let room = room_for(shared, &body, limit).map_err(|failure| Box::new(answer::failure(failure)))?;
-    let body = body_of(shared, &parts.headers, body, limit).await?;
+    let refuse = |failure| Box::new(answer::failure(failure));
     let Ok(QueryOf(query)) = QueryOf::<Query>::try_from_uri(&parts.uri) else {
         let failure = Failure::new(ErrorCode::InvalidInput, "the query cannot be understood")
             .suggest("Say `response_mode` once: `sync` or `streaming`");
-        return Err(Box::new(answer::failure(failure)));
+        return Err(refuse(failure));
     };
-    let body = Content::Bytes(body);
-    Ok(Incoming { client, headers: std::mem::take(&mut parts.headers), query, body, room })
-}
-
-/// Room for a body that is larger than usual, or does not say how large it is where it may be.
-fn room_for(shared: &Shared, body: &Body, limit: usize) -> Result<Option<OwnedSemaphorePermit>, Failure> {
-    let most = body.size_hint().upper().unwrap_or(u64::MAX).min(limit as u64);
-    let is_large = most > shared.config.body_limit as u64;
-    is_large.then(|| shared.room.take(most)).transpose()
-}
-
-/// Reads a body of JSON to its end.
-pub(crate) async fn body_of(
-    shared: &Shared,
-    headers: &HeaderMap,
-    body: Body,
-    limit: usize,
-) -> Result<Bytes, Box<Response<Body>>> {
-    if *shared.draining.borrow() {
-        let failure = shutting_down(ErrorCode::ProviderUnavailable);
-        return Err(Box::new(answer::failure_as(StatusCode::SERVICE_UNAVAILABLE, failure)));
+    let is_small = body.size_hint().upper().is_some_and(|length| length <= SMALL_BODY);
+    let rate = run::within_rate(shared, &client);
+    if !is_small && by_headers(&parts.headers).is_none() {
+        rate.as_ref().map_err(|failure| refuse(failure.clone()))?;
     }
-    if !is_json(headers) {
-        let failure = Failure::new(ErrorCode::UnsupportedMediaType, "the body has to be JSON")
-            .suggest("Send `Content-Type: application/json`");
-        return Err(Box::new(answer::failure(failure)));
-    }
-    let too_large = || Box::new(answer::failure(too_large("body", limit)));
-    // What says of itself that it is too large need not be sent at all.
-    if body.size_hint().lower() > limit as u64 {
-        return Err(too_large());
-    }
-    let reading = axum::body::to_bytes(body, limit);
-    match tokio::time::timeout(shared.config.read_timeout, reading).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(error)) if is_limit(&error) => Err(too_large()),
-        Ok(Err(_)) => {
-            let failure = Failure::new(ErrorCode::ParseError, "the body broke off or is not framed as HTTP")
-                .suggest("Send it again");
-            Err(Box::new(answer::failure(failure)))
-        }
-        Err(_) => {
-            let failure =
-                Failure::new(ErrorCode::Timeout, "the body did not arrive in time").blaming(Blame::Runtime);
-            Err(Box::new(answer::failure_as(StatusCode::REQUEST_TIMEOUT, failure)))
-        }
-    }
-}
-
-/// More than a module may be sent.
-pub(crate) fn too_large(what: &str, limit: usize) -> Failure {
-    Failure::new(ErrorCode::InputTooLarge, format!("the {what} is larger than {limit} bytes"))
-        .suggest("Send less input")
-}
-
-fn is_limit(error: &axum::Error) -> bool {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if cause.is::<http_body_util::LengthLimitError>() {
-            return true;
-        }
-        source = cause.source();
-    }
-    false
+    let mut claim = shared.room.claim();
+    let body = intake::body_of(shared, &parts.headers, body, limit, &mut claim).await?;
+    let (content, claim) = intake::read(shared, body, claim, make).await.map_err(refuse)?;
+    let headers = std::mem::take(&mut parts.headers);
+    Ok((content, Incoming { client, headers, query, rate, claim }))
 }
 
 /// The name of a module in a path. Bytes that are no text name none.
@@ -322,17 +261,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
         let path = Path::<String>::from_request_parts(parts, state).await;
         path.map(|Path(name)| Self(name)).map_err(|_| answer::failure(no_module(parts.uri.path())))
     }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    // Nearly all requests say it this way, and need no copy.
-    let other = || {
-        let kind = kind.to_ascii_lowercase();
-        kind.starts_with("application/") && kind.ends_with("+json")
-    };
-    kind.eq_ignore_ascii_case("application/json") || other()
 }
 
 async fn unknown_path(method: Method, uri: axum::http::Uri) -> Response<Body> {

@@ -12,13 +12,14 @@ use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module,
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Delivery, RunOptions, RunRequest, Stream, session_id};
 use serde_json::json;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::answer;
 use crate::app::Shared;
 use crate::ask::{self, Ask, Content, LeftOff, Options, Query};
 use crate::guard::Client;
+use crate::intake::beside;
 use crate::limits::StreamPermit;
+use crate::room::Claim;
 use crate::session::{Reader, Resumption, Session};
 use crate::{files, transport};
 
@@ -27,9 +28,10 @@ pub(crate) struct Incoming {
     pub(crate) client: Arc<Client>,
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
-    pub(crate) body: Content,
-    /// The right to the memory of a large body.
-    pub(crate) room: Option<OwnedSemaphorePermit>,
+    /// Whether the client may run once more; if so, it has been counted.
+    pub(crate) rate: Result<(), Failure>,
+    /// The memory that the request takes.
+    pub(crate) claim: Claim,
 }
 
 /// Answers a request for a run, always with an envelope or a stream. The module is what was found before the body was read;
@@ -38,9 +40,16 @@ pub(crate) async fn answer(
     shared: &Arc<Shared>,
     name: &str,
     module: Result<Arc<Module>, Failure>,
+    body: Content,
     incoming: Incoming,
 ) -> Response<Body> {
-    match try_answer(shared, name, module, incoming).await {
+    let answered = if incoming.claim.is_heavy() {
+        let (shared, name) = (Arc::clone(shared), name.to_owned());
+        beside(async move { try_answer(&shared, &name, module, body, incoming).await }).await
+    } else {
+        try_answer(shared, name, module, body, incoming).await
+    };
+    match answered {
         Ok(response) => response,
         Err(failure) => answer::failure(failure),
     }
@@ -50,12 +59,13 @@ async fn try_answer(
     shared: &Arc<Shared>,
     name: &str,
     module: Result<Arc<Module>, Failure>,
+    body: Content,
     incoming: Incoming,
 ) -> Result<Response<Body>, Failure> {
-    // What was made of the body stays as large, so its room stays taken until there is an answer.
-    let Incoming { client, headers, query, body, room: _room } = incoming;
+    let Incoming { client, headers, query, rate, claim } = incoming;
     let client = &*client;
-    let module = found(shared, client, module)?;
+    // Looking for a module that is not there costs as much as a run.
+    let module = module.or_else(|failure| rate.clone().and(Err(failure)))?;
     let properties = module.contract.input().schema().get("properties");
     let takes_input = properties.is_some_and(|properties| properties.get("input").is_some());
     let mut ask = ask::read(&headers, &query, body, takes_input)?;
@@ -68,14 +78,19 @@ async fn try_answer(
             return Err(no_such_transport(shared));
         }
         match resume(shared, client, name, &left_off)? {
-            Some((reader, opening)) => return Ok(respond(shared, &module, &ask, reader, Some(opening))),
+            Some((reader, opening)) => {
+                if rate.is_ok() {
+                    shared.limits.give_back(&client.name);
+                }
+                return Ok(respond(shared, &module, &ask, reader, Some(opening)));
+            }
             None => warnings.push(Warning::new(
                 ErrorCode::SessionExpired.number(),
                 "the stream is unknown or expired; this is a new one",
             )),
         }
     }
-    within_rate(shared, client)?;
+    rate?;
     let agreed = capabilities.agree(module.manifest.response.mode, ask.wanted, transport);
     forbidden_fallback(&ask.options, agreed.streaming)?;
     warnings.extend(agreed.warning);
@@ -89,6 +104,8 @@ async fn try_answer(
         options,
     };
     if !agreed.streaming {
+        // What was made of the body stays as large, so its room stays taken until there is an answer.
+        let _claim = claim;
         let started = Instant::now();
         let _busy = shared.busy();
         let mut envelope =
@@ -101,7 +118,7 @@ async fn try_answer(
         }
         return Ok(response);
     }
-    let mut reader = start(shared, client, request, &ask.options, permit(shared, client)?);
+    let mut reader = start(shared, client, request, &ask.options, permit(shared, client)?, claim);
     // STREAM-017: what fails before the first chunk is an ordinary answer; nothing has been sent yet.
     let failed_at_once = reader.peek().await.and_then(|first| first.envelope);
     if let Some(envelope) = failed_at_once {
@@ -155,28 +172,21 @@ pub(crate) fn forbidden_fallback(asked: &Options, streaming: bool) -> Result<(),
     Err(cognitive_runtime::stream::not_streamed())
 }
 
-/// The module of a run. Looking for one that is not there costs as much as a run.
-pub(crate) fn found(
-    shared: &Shared,
-    client: &Client,
-    module: Result<Arc<Module>, Failure>,
-) -> Result<Arc<Module>, Failure> {
-    if module.is_err() {
-        within_rate(shared, client)?;
-    }
-    module
-}
-
 /// Whether the client may run once more this minute (S-29).
 pub(crate) fn within_rate(shared: &Shared, client: &Client) -> Result<(), Failure> {
-    shared
-        .limits
-        .run(&client.name, Instant::now())
-        .map_err(|wait| too_much("too many runs in a minute", wait))
+    shared.limits.run(&client.name, Instant::now()).map_err(out_of_rate)
+}
+
+/// The client has used up its runs of this minute.
+pub(crate) fn out_of_rate(wait: Duration) -> Failure {
+    too_much("too many runs in a minute", wait)
 }
 
 /// The right to one more stream (STREAM-023).
 pub(crate) fn permit(shared: &Shared, client: &Client) -> Result<StreamPermit, Failure> {
+    if shared.sessions.is_full() {
+        return Err(too_much("streams take all the memory that they may", Duration::from_secs(1)));
+    }
     shared
         .limits
         .stream(&client.name)
@@ -200,15 +210,18 @@ pub(crate) fn start(
     request: RunRequest,
     asked: &Options,
     permit: StreamPermit,
+    claim: Claim,
 ) -> Reader {
     let kept = !shared.config.replay.is_zero();
-    let session = Session::new(session_id(), &client.name, &request.module, kept);
+    let session = Session::new(session_id(), &client.name, &request.module, kept, &shared.sessions.burden);
     let reader = Reader::new(&session, 0);
     shared.sessions.insert(&session);
     let owner = client.uploader().to_owned();
     let (chunk_type, media_out) = (asked.chunk_type, asked.media_out);
     let shared = Arc::clone(shared);
-    tokio::spawn(async move {
+    let is_heavy = claim.is_heavy();
+    let work = async move {
+        let _claim = claim;
         let _last_word = LastWord(Arc::clone(&shared), Arc::clone(&session));
         let started = Instant::now();
         let module = request.module.clone();
@@ -219,6 +232,7 @@ pub(crate) fn start(
                 last = Some(chunk);
             } else {
                 session.push(chunk);
+                shared.sessions.relieve();
             }
         };
         let mut stream = Stream::named(session.id.clone(), send);
@@ -239,7 +253,12 @@ pub(crate) fn start(
         drop(permit);
         end(&shared, &session, rest);
         shared.metrics.ran(&module, &envelope, started.elapsed());
-    });
+    };
+    if is_heavy {
+        tokio::spawn(beside(work));
+    } else {
+        tokio::spawn(work);
+    }
     reader
 }
 
@@ -265,6 +284,7 @@ fn whole(session: &Session, envelope: Envelope) -> Vec<Chunk> {
 fn end(shared: &Shared, session: &Session, rest: Vec<Chunk>) {
     for chunk in rest {
         session.push(chunk);
+        shared.sessions.relieve();
     }
     shared.sessions.ended(session, shared.config.replay);
 }

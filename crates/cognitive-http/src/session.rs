@@ -1,9 +1,11 @@
 //! One stream and its log: what was sent, kept so that a client that lost its connection can come back and get exactly
 //! what it missed. Starts no model call and knows no transport. The log is bounded: who reads too slowly is told so.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::BytesMut;
 use cognitive_contract::code::Blame;
 use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
 use cognitive_contract::{ErrorCode, Failure};
@@ -11,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::ask::Place;
 use crate::log::{Log, Sent};
+use crate::sessions::Burden;
 
 /// Clients that may read the same stream at once: one, and those of its connections that are dead but not yet noticed.
 const READERS: usize = 4;
@@ -24,6 +27,9 @@ pub(crate) struct Session {
     /// Whether it can be taken up again at all.
     kept: bool,
     log: Mutex<Log>,
+    /// What it takes of the memory of all streams.
+    weight: AtomicUsize,
+    burden: Arc<Burden>,
     /// How many chunks there are; readers wait for it to grow.
     length: watch::Sender<usize>,
     /// How many clients are listening.
@@ -42,13 +48,21 @@ pub(crate) struct Resumption {
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, owner: &str, module: &str, kept: bool) -> Arc<Self> {
+    pub(crate) fn new(
+        id: SessionId,
+        owner: &str,
+        module: &str,
+        kept: bool,
+        burden: &Arc<Burden>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id,
             owner: owner.to_owned(),
             module: module.to_owned(),
             kept,
             log: Mutex::default(),
+            weight: AtomicUsize::new(0),
+            burden: Arc::clone(burden),
             length: watch::Sender::new(0),
             readers: watch::Sender::new(0),
             cancelled: watch::Sender::new(None),
@@ -59,10 +73,40 @@ impl Session {
     pub(crate) fn push(&self, chunk: Chunk) {
         let mut log = self.lock();
         let chunk = log.complete(chunk, self.kept);
-        let Some(sent) = Sent::new(&chunk) else { return };
-        let length = log.add(sent);
+        let Some(length) = log.add(&chunk) else { return };
+        self.weigh(&log);
         drop(log);
         self.length.send_replace(length);
+    }
+
+    fn weigh(&self, log: &Log) {
+        let weight = log.weight();
+        self.burden.change(self.weight.swap(weight, Ordering::Relaxed), weight);
+    }
+
+    /// What no reader has taken yet, and what the foremost of them has.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let log = self.lock();
+        (log.behind, log.bytes - log.behind)
+    }
+
+    /// Forgets what was taken. A client that lost its connection cannot take it up again before that.
+    pub(crate) fn forget_taken(&self) {
+        let mut log = self.lock();
+        log.forget_taken();
+        self.weigh(&log);
+    }
+
+    /// Gives up on a stream whose readers are too far behind: they are told so, and the run ends.
+    pub(crate) fn give_up(&self) {
+        let mut log = self.lock();
+        log.forget_all();
+        self.weigh(&log);
+        let ended = log.ended;
+        drop(log);
+        if !ended {
+            self.cancel(reads_too_slowly());
+        }
     }
 
     /// Whether the last word was said.
@@ -148,6 +192,7 @@ impl Reader {
             return None;
         }
         let sent = self.peek().await?;
+        self.session.lock().took(self.next);
         self.next += 1;
         self.ended = sent.kind.is_terminal();
         Some((self.next, sent))
@@ -164,11 +209,20 @@ impl Reader {
 
 /// The last word for a reader whose next chunk is not kept any more.
 fn too_slow(id: &SessionId) -> Option<Sent> {
-    let failure = Failure::new(ErrorCode::StreamInterrupted, "the client reads too slowly")
+    let chunks = ChunkWriter::new(id.clone(), 0).finish(reads_too_slowly().into_envelope());
+    chunks.into_iter().next_back().as_ref().and_then(|last| Sent::new(last, &mut BytesMut::new()))
+}
+
+fn reads_too_slowly() -> Failure {
+    Failure::new(ErrorCode::StreamInterrupted, "the client reads too slowly")
         .blaming(Blame::Runtime)
-        .suggest("Read faster, or ask for the answer as a whole");
-    let chunks = ChunkWriter::new(id.clone(), 0).finish(failure.into_envelope());
-    chunks.into_iter().next_back().as_ref().and_then(Sent::new)
+        .suggest("Read faster, or ask for the answer as a whole")
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.burden.change(self.weight.load(Ordering::Relaxed), 0);
+    }
 }
 
 impl Drop for Reader {
@@ -187,7 +241,7 @@ mod tests {
     use crate::log::LARGEST;
 
     fn session() -> Arc<Session> {
-        Session::new(SessionId::from_random(1), "anna", "words", true)
+        Session::new(SessionId::from_random(1), "anna", "words", true, &Arc::default())
     }
 
     fn write(session: &Session) {
@@ -264,7 +318,7 @@ mod tests {
     #[tokio::test]
     async fn ext_rec_an_error_chunk_says_how_to_recover() {
         let last = async |kept: bool| {
-            let session = Session::new(SessionId::from_random(1), "anna", "words", kept);
+            let session = Session::new(SessionId::from_random(1), "anna", "words", kept, &Arc::default());
             write(&session);
             let (_, sent) = Reader::new(&session, 4).next().await.unwrap();
             serde_json::from_slice::<serde_json::Value>(&sent.json).unwrap()

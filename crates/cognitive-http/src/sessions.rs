@@ -1,8 +1,10 @@
 //! All streams that can be taken up again, each by its owner alone. What ended is kept for a while and within a bound of
-//! memory for all of them together; what goes on is never forgotten.
+//! memory for all of them together; what goes on is never forgotten. What all streams take together has a bound as well:
+//! above it, what was taken already is forgotten first, and then those are given up whose readers are furthest behind.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use cognitive_contract::Failure;
@@ -16,18 +18,38 @@ const KEPT: usize = 64 << 20;
 /// What a stream takes besides its log.
 const OVERHEAD: usize = 1 << 10;
 
+/// Nobody is given up for less than this.
+const SMALL: usize = 64 << 10;
+/// How many streams there are before those that are no more are looked for.
+const MANY: usize = 64;
+
+/// The memory that all streams take together, with their logs and with what their runs hold.
+#[derive(Debug, Default)]
+pub(crate) struct Burden(AtomicUsize);
+
+impl Burden {
+    /// A stream takes another share than it did.
+    pub(crate) fn change(&self, before: usize, after: usize) {
+        // Wraps where it falls; the sum is right when all have spoken.
+        self.0.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    fn is_above(&self, most: usize) -> bool {
+        self.0.load(Ordering::Relaxed) > most
+    }
+}
+
 /// All streams that can be taken up again.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     known: Mutex<Known>,
     /// The bytes that all ended streams may take.
     most: usize,
-}
-
-impl Default for Sessions {
-    fn default() -> Self {
-        Self { known: Mutex::default(), most: KEPT }
-    }
+    pub(crate) burden: Arc<Burden>,
+    /// The bytes that all streams may take.
+    most_together: usize,
+    /// All streams that anybody still holds, also those that cannot be taken up again.
+    alive: Mutex<Vec<Weak<Session>>>,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +68,51 @@ struct Ended {
 }
 
 impl Sessions {
+    /// No streams yet; all of them together may take so many bytes.
+    pub(crate) fn new(most_together: usize) -> Self {
+        let (known, burden, alive) = (Mutex::default(), Arc::default(), Mutex::default());
+        Self { known, most: KEPT, burden, most_together, alive }
+    }
+
+    /// Whether there is no memory for one more stream.
+    pub(crate) fn is_full(&self) -> bool {
+        self.burden.is_above(self.most_together.saturating_sub(SMALL))
+    }
+
+    /// Brings the memory of all streams back below its bound. Costs nothing while it is.
+    pub(crate) fn relieve(&self) {
+        if !self.burden.is_above(self.most_together) {
+            return;
+        }
+        // One is enough to do it.
+        let Ok(alive) = self.alive.try_lock() else { return };
+        let alive: Vec<Arc<Session>> = alive.iter().filter_map(Weak::upgrade).collect();
+        // A little more than needed, so that it is not needed again with the next chunk.
+        let enough = self.most_together - self.most_together / 8;
+        let mut loads: Vec<_> = alive.iter().map(|session| (session.load(), session)).collect();
+        loads.sort_by_key(|((_, taken), _)| std::cmp::Reverse(*taken));
+        for ((_, taken), session) in &loads {
+            if *taken < SMALL || !self.burden.is_above(enough) {
+                break;
+            }
+            session.forget_taken();
+        }
+        loads.sort_by_key(|((behind, _), _)| std::cmp::Reverse(*behind));
+        for ((behind, _), session) in &loads {
+            if *behind < SMALL || !self.burden.is_above(enough) {
+                break;
+            }
+            session.give_up();
+        }
+    }
+
     pub(crate) fn insert(&self, session: &Arc<Session>) {
+        let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        if alive.len() >= MANY && alive.len() == alive.capacity() {
+            alive.retain(|session| session.strong_count() > 0);
+        }
+        alive.push(Arc::downgrade(session));
+        drop(alive);
         self.lock().by_id.insert(session.id.as_str().to_owned(), Arc::clone(session));
     }
 
@@ -115,11 +181,14 @@ mod tests {
     use cognitive_contract::{ErrorCode, Failure};
 
     use super::*;
+    use crate::ask::Place;
+    use crate::session::Reader;
 
     const MINUTE: Duration = Duration::from_mins(1);
 
     fn session(sessions: &Sessions, number: u128) -> Arc<Session> {
-        let session = Session::new(SessionId::from_random(number), "anna", "words", true);
+        let id = SessionId::from_random(number);
+        let session = Session::new(id, "anna", "words", true, &sessions.burden);
         sessions.insert(&session);
         session
     }
@@ -135,7 +204,7 @@ mod tests {
 
     #[test]
     fn sessions_belong_to_who_opened_them_and_are_forgotten() {
-        let sessions = Sessions::default();
+        let sessions = Sessions::new(1 << 30);
         let session = session(&sessions, 1);
         let id = session.id.as_str();
         let found = |owner: &str, module: &str| sessions.get(id, owner, module).is_some();
@@ -154,7 +223,7 @@ mod tests {
     // S-16: at most 1 MiB each, and a bound for all of them together.
     #[test]
     fn s_16_what_ended_is_kept_within_bounds() {
-        let sessions = Sessions { most: 4 << 20, ..Sessions::default() };
+        let sessions = Sessions { most: 4 << 20, ..Sessions::new(1 << 30) };
         let large = session(&sessions, 1);
         end(&sessions, &large, LARGEST);
         assert!(sessions.get(large.id.as_str(), "anna", "words").is_none());
@@ -167,5 +236,64 @@ mod tests {
         let known = sessions.lock();
         assert_eq!(known.by_id.len(), 7);
         assert_eq!(known.by_id.len(), known.ended.len());
+    }
+
+    // S2: all streams together have a bound. Those that nobody reads are given up, whoever keeps up loses nothing.
+    #[tokio::test]
+    async fn s02_all_streams_share_a_memory_and_the_slowest_give_it_back() {
+        let most = 8 << 20;
+        let sessions = Sessions::new(most);
+        let watched = session(&sessions, 1_000);
+        let mut quick = Reader::new(&watched, 0);
+        let streams: Vec<_> = (0..20).map(|number| session(&sessions, number)).collect();
+        let mut slow: Vec<_> = streams.iter().map(|session| Reader::new(session, 0)).collect();
+        let mut writers: Vec<_> =
+            streams.iter().map(|session| ChunkWriter::new(session.id.clone(), 0)).collect();
+        let mut writer = ChunkWriter::new(watched.id.clone(), 0);
+        let piece = "x".repeat(10_000);
+        let mut heard = 0;
+        for _ in 0..100 {
+            for (session, writer) in streams.iter().zip(&mut writers) {
+                writer.text("data.text", &piece).into_iter().for_each(|chunk| session.push(chunk));
+                sessions.relieve();
+                assert!(!sessions.burden.is_above(most), "{}", sessions.burden.0.load(Ordering::Relaxed));
+            }
+            for chunk in writer.text("data.text", "y") {
+                watched.push(chunk);
+                let (_, sent) = quick.next().await.unwrap();
+                heard += usize::from(sent.envelope.is_none());
+            }
+        }
+        assert_eq!(heard, 101, "the opening and each delta");
+        let mut told = 0;
+        for reader in &mut slow {
+            let (_, sent) = reader.next().await.unwrap();
+            told += usize::from(sent.envelope.is_some_and(|last| last.error().unwrap().code() == "E2010"));
+        }
+        assert!(told > 12, "{told}");
+        drop((streams, slow, watched, quick));
+        sessions.lock().by_id.clear();
+        assert!(!sessions.burden.is_above(0), "all of it came back");
+    }
+
+    // S2: what somebody has read is forgotten before anybody is given up.
+    #[tokio::test]
+    async fn s02_what_was_read_goes_before_those_who_read() {
+        let sessions = Sessions::new(1 << 20);
+        let session = session(&sessions, 1);
+        let mut reader = Reader::new(&session, 0);
+        let mut writer = ChunkWriter::new(session.id.clone(), 0);
+        // The run itself counts twice, so the log has to make room.
+        for _ in 0..40 {
+            for chunk in writer.text("data.text", &"x".repeat(10_000)) {
+                session.push(chunk);
+                sessions.relieve();
+                let (_, sent) = reader.next().await.unwrap();
+                assert!(sent.envelope.is_none(), "who keeps up is never cut off");
+            }
+        }
+        assert!(session.resume(&Place::Chunks(1, None)).is_none(), "what was read is not kept");
+        assert!(session.resume(&Place::Chunks(40, None)).is_some());
+        assert!(!sessions.is_full());
     }
 }

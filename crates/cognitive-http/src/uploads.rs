@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use crate::answer;
 use crate::app::Shared;
 use crate::guard::Client;
-use crate::routes::{Name, body_of};
+use crate::intake::body_of;
+use crate::routes::Name;
 use crate::run::within_rate;
 
 /// Where the bytes of an upload go.
@@ -43,7 +44,8 @@ pub(crate) async fn announce(
     request: Request,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let body = match body_of(&shared, &parts.headers, body, LONGEST_ANNOUNCEMENT).await {
+    let mut claim = shared.room.claim();
+    let body = match body_of(&shared, &parts.headers, body, LONGEST_ANNOUNCEMENT, &mut claim).await {
         Ok(body) => body,
         Err(refusal) => return *refusal,
     };

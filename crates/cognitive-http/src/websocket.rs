@@ -4,27 +4,32 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
-use axum::body::{Body, Bytes};
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
-use axum::extract::{Extension, State};
-use axum::http::Response;
-use axum::response::IntoResponse;
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::{Response, StatusCode};
 use cognitive_contract::capabilities::Wanted;
 use cognitive_contract::stream::ChunkWriter;
-use cognitive_contract::{ErrorCode, Failure, numbers};
+use cognitive_contract::{ErrorCode, Failure, long, numbers};
 use cognitive_runtime::RunRequest;
 use cognitive_runtime::host::RunInput;
-use futures_util::stream::SplitStream;
-use futures_util::{FutureExt, SinkExt, StreamExt};
+use futures_util::FutureExt;
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, watch};
 
 use crate::app::{Shared, shutting_down};
 use crate::ask::Options;
+use crate::frames::{self, FrameReader, Received, Saying, Unreadable};
 use crate::guard::Client;
-use crate::routes::{body_limit, largest_body, too_large};
+use crate::handshake;
+use crate::intake;
+use crate::room::Claim;
+use crate::routes::{body_limit, limit_for_any};
 use crate::run;
 use crate::session::{Reader, Session};
 use crate::trace::Trace;
@@ -35,6 +40,19 @@ const WAITING: usize = 64;
 const SILENCE: u32 = 8;
 /// The longest `id` of a run. It goes out with every chunk.
 const LABEL: usize = 128;
+/// A message above this is a run: a client that may run nothing at the moment is told so before anybody reads it.
+const LONG: usize = 64 << 10;
+
+/// Codes of goodbyes (RFC 6455, 7.4.1).
+mod code {
+    pub(super) const AWAY: u16 = 1001;
+    pub(super) const PROTOCOL: u16 = 1002;
+    pub(super) const INVALID: u16 = 1007;
+    pub(super) const POLICY: u16 = 1008;
+    pub(super) const SIZE: u16 = 1009;
+    pub(super) const ERROR: u16 = 1011;
+    pub(super) const AGAIN: u16 = 1013;
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -49,7 +67,8 @@ struct RunWish {
     #[serde(default)]
     id: Option<Value>,
     module: String,
-    #[serde(default)]
+    /// Taken out before the rest is looked at: it may be large.
+    #[serde(skip)]
     input: Option<Value>,
     #[serde(default)]
     args: Option<String>,
@@ -68,71 +87,85 @@ fn is_label(id: &Value) -> bool {
 pub(crate) async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Arc<Client>>,
-    socket: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+    mut request: Request,
 ) -> Response<Body> {
     if !shared.host.capabilities.carries("websocket") {
         return crate::answer::failure(run::no_such_transport(&shared));
     }
-    let socket = match socket {
-        Ok(socket) => socket,
-        Err(rejection) => {
+    let upgrade = request.extensions_mut().remove::<OnUpgrade>().ok_or(StatusCode::UPGRADE_REQUIRED);
+    let accepted =
+        handshake::accept(request.method(), request.headers()).and_then(|response| Ok((response, upgrade?)));
+    match accepted {
+        Ok((response, upgrade)) => {
+            tokio::spawn(async move {
+                if let Ok(connection) = upgrade.await {
+                    talk(connection, shared, client).await;
+                }
+            });
+            response
+        }
+        Err(status) => {
             let failure = Failure::new(ErrorCode::InvalidInput, "this address speaks WebSocket only")
                 .suggest("Connect with a WebSocket client, or use `POST /api/run/{module}`");
-            return crate::answer::failure_as(rejection.into_response().status(), failure);
+            crate::answer::failure_as(status, failure)
         }
-    };
-    let limit = largest_body(&shared);
-    // A page that shows its key as a subprotocol needs another one that it is given; the key itself is not sent back.
-    let socket = socket.protocols(["cogn"]);
-    socket
-        .max_message_size(limit)
-        .max_frame_size(limit)
-        .on_upgrade(move |socket| talk(socket, shared, client))
+    }
 }
 
 /// Reads wishes until the client goes; everything that goes out passes one channel.
-async fn talk(socket: WebSocket, shared: Arc<Shared>, client: Arc<Client>) {
-    let (mut write, mut read) = socket.split();
-    let (out, mut outgoing) = mpsc::channel::<Message>(WAITING);
-    let writer = tokio::spawn(async move {
-        while let Some(message) = outgoing.recv().await {
-            let closes = matches!(message, Message::Close(_));
-            if write.send(message).await.is_err() {
-                return;
-            }
-            if closes {
-                break;
-            }
-        }
-        // A goodbye is answered; without this it would wait for somebody to read once more.
-        let _ = write.close().await;
-    });
+async fn talk(connection: Upgraded, shared: Arc<Shared>, client: Arc<Client>) {
+    let (read, write) = tokio::io::split(TokioIo::new(connection));
+    // More than any module takes is not even read.
+    let limit = limit_for_any(&shared, None).await;
+    let mut reader = FrameReader::new(read, limit, shared.room.clone(), shared.config.read_timeout);
+    let (out, outgoing) = mpsc::channel::<Saying>(WAITING);
+    let mut writer = tokio::spawn(say_all(write, outgoing));
     let mut socket = Socket { shared, client, out, runs: HashMap::new(), silence: 0 };
-    let end = AssertUnwindSafe(socket.listen(&mut read)).catch_unwind().await;
-    let end = end.unwrap_or(Some((close_code::ERROR, "the server met a fault of its own")));
+    let listening = AssertUnwindSafe(socket.listen(&mut reader)).catch_unwind();
+    let end = tokio::select! {
+        end = listening => end.unwrap_or(Some(Saying::goodbye(code::ERROR, "the server met a fault of its own"))),
+        // A client that takes nothing is gone, whatever it still says.
+        _ = &mut writer => None,
+    };
     // Whoever is going does not wait for the rest; those who were told to go have heard it.
     for forwarder in socket.runs.values() {
         forwarder.task.abort();
     }
-    if let Some((code, reason)) = end {
-        socket.send(Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }))).await;
+    if let Some(goodbye) = end {
+        socket.send(goodbye).await;
     }
     // Dropping the last sender ends the writer; dropping the forwarders' readers ends the runs.
     drop(socket);
-    let _ = writer.await;
+    if !writer.is_finished() {
+        let _ = writer.await;
+    }
 }
 
-/// Why the server closes a socket (S-17): too big, against the rules, or not to be understood.
-fn complaint(error: &axum::Error) -> Option<Goodbye> {
-    // The error below is of a crate that is known here only by what it says.
-    let text = error.to_string();
-    let begins = |words: &str| text.starts_with(words);
-    match () {
-        () if begins("Space limit exceeded") => Some((close_code::SIZE, "the message is too big")),
-        () if begins("UTF-8 encoding error") => Some((close_code::INVALID, "the message is not UTF-8")),
-        () if begins("WebSocket protocol error") => Some((close_code::PROTOCOL, "this is not WebSocket")),
-        () => None,
+/// Writes everything that is said, up to the goodbye or until the client takes no more.
+async fn say_all(mut write: WriteHalf<TokioIo<Upgraded>>, mut outgoing: mpsc::Receiver<Saying>) {
+    while let Some(saying) = outgoing.recv().await {
+        let is_last = matches!(saying, Saying::Close(_));
+        if frames::write(&mut write, saying).await.is_err() {
+            return;
+        }
+        if is_last {
+            break;
+        }
     }
+    let _ = write.shutdown().await;
+}
+
+/// What the server says before it closes a socket that it cannot read any more (S-17).
+fn complaint(reason: Unreadable) -> Option<Saying> {
+    let (code, reason) = match reason {
+        Unreadable::Frame => (code::PROTOCOL, "this is not WebSocket"),
+        Unreadable::NoUtf8 => (code::INVALID, "the message is not UTF-8"),
+        Unreadable::TooBig => (code::SIZE, "the message is too big"),
+        Unreadable::NoRoom => (code::AGAIN, "too many large requests at once"),
+        Unreadable::Late => (code::POLICY, "the message did not arrive in time"),
+        Unreadable::Gone => return None,
+    };
+    Some(Saying::goodbye(code, reason))
 }
 
 /// Waits until the server stops and the last run of this socket has said its last word. Safe to drop and call again.
@@ -147,8 +180,6 @@ async fn drained(draining: &mut watch::Receiver<bool>, runs: &mut HashMap<String
     }
 }
 
-type Goodbye = (u16, &'static str);
-
 struct Forwarder {
     /// Not the log itself: a run that ended must not be kept by a socket that sleeps.
     session: Weak<Session>,
@@ -158,7 +189,7 @@ struct Forwarder {
 struct Socket {
     shared: Arc<Shared>,
     client: Arc<Client>,
-    out: mpsc::Sender<Message>,
+    out: mpsc::Sender<Saying>,
     runs: HashMap<String, Forwarder>,
     /// How often nothing came when something should have.
     silence: u32,
@@ -166,75 +197,97 @@ struct Socket {
 
 impl Socket {
     /// Does what the client asks for until one side has enough. Gives what is left to say.
-    async fn listen(&mut self, read: &mut SplitStream<WebSocket>) -> Option<Goodbye> {
+    async fn listen(&mut self, reader: &mut FrameReader<ReadHalf<TokioIo<Upgraded>>>) -> Option<Saying> {
         let mut draining = self.shared.draining.subscribe();
         let heartbeat = self.shared.config.heartbeat;
         loop {
-            let message = tokio::select! {
-                message = tokio::time::timeout(heartbeat, read.next()) => message,
+            let received = tokio::select! {
+                received = tokio::time::timeout(heartbeat, reader.next()) => received,
                 () = drained(&mut draining, &mut self.runs) => {
-                    return Some((close_code::AWAY, "the server is shutting down"));
+                    return Some(Saying::goodbye(code::AWAY, "the server is shutting down"));
                 }
             };
-            let Ok(message) = message else {
+            let Ok(received) = received else {
                 self.silence += 1;
                 if self.silence > SILENCE {
-                    return Some((close_code::POLICY, "no sign of life"));
+                    return Some(Saying::goodbye(code::POLICY, "no sign of life"));
                 }
                 // A queue that is full has enough to say already.
-                let _ = self.out.try_send(Message::Ping(Bytes::new()));
+                let _ = self.out.try_send(Saying::Ping);
                 continue;
             };
             self.silence = 0;
-            match message? {
-                Ok(Message::Text(text)) => self.wish(&text).await,
-                Ok(Message::Binary(_)) => {
+            match received {
+                Ok(Received::Text(text, claim)) => {
+                    if let Some(goodbye) = self.hear(text, claim).await {
+                        return Some(goodbye);
+                    }
+                }
+                Ok(Received::Binary) => {
                     self.refuse(None, Failure::new(ErrorCode::InvalidInput, "messages have to be text"))
                         .await;
                 }
-                Ok(Message::Ping(_) | Message::Pong(_)) => {}
-                Ok(Message::Close(_)) => return None,
-                Err(error) => return complaint(&error),
+                // Of many pings those are answered that there is room for (RFC 6455, 5.5.3).
+                Ok(Received::Ping(payload)) => drop(self.out.try_send(Saying::Pong(payload))),
+                Ok(Received::Pong) => {}
+                Ok(Received::Close(payload)) => return Some(Saying::Close(payload)),
+                Err(reason) => return complaint(reason),
             }
         }
     }
 
-    async fn wish(&mut self, text: &str) {
-        match serde_json::from_str::<Wish>(text) {
-            Ok(Wish::Ping) => self.send(Message::text(r#"{"type":"pong"}"#)).await,
-            Ok(Wish::Cancel { session_id }) => {
+    /// Reads a message, within the limits of its module. A goodbye if it is too big for it.
+    async fn hear(&mut self, text: Vec<u8>, claim: Claim) -> Option<Saying> {
+        let length = text.len();
+        if length > self.shared.config.body_limit && length > self.limit_of(&text).await {
+            return complaint(Unreadable::TooBig);
+        }
+        if length > LONG
+            && let Some(wait) = self.shared.limits.has_run_out(&self.client.name, Instant::now())
+        {
+            self.refuse(None, run::out_of_rate(wait)).await;
+            return None;
+        }
+        match intake::read(&self.shared, text, claim, |text| Ok(Understood::of(text))).await {
+            Ok((understood, claim)) => self.wish(understood, claim).await,
+            Err(failure) => self.refuse(None, failure).await,
+        }
+        None
+    }
+
+    /// The most that may be sent to the module which a message names, without reading the rest of it.
+    async fn limit_of(&self, text: &[u8]) -> usize {
+        let name = long::member(text, "module").unwrap_or_default();
+        match self.shared.module(name).await {
+            Ok(module) => body_limit(&self.shared, &module),
+            Err(_) => self.shared.config.body_limit,
+        }
+    }
+
+    async fn wish(&mut self, understood: Understood, claim: Claim) {
+        let Understood { wish, id, inexact } = understood;
+        let refused = match (wish, inexact) {
+            (Ok(Wish::Ping), _) => return self.send(Saying::Text(br#"{"type":"pong"}"#.to_vec())).await,
+            (Ok(Wish::Cancel { session_id }), _) => {
                 match self.runs.get(&session_id).and_then(|run| run.session.upgrade()) {
                     Some(session) => {
                         let reason = Failure::cancelled("the run was cancelled by the client");
-                        session.cancel(reason.suggest("Run it again"));
+                        return session.cancel(reason.suggest("Run it again"));
                     }
-                    None => {
-                        let failure = Failure::new(ErrorCode::SessionExpired, "this socket has no such run");
-                        self.refuse(None, failure).await;
-                    }
+                    None => Failure::new(ErrorCode::SessionExpired, "this socket has no such run"),
                 }
             }
-            Ok(Wish::Run(wish)) => {
-                let id = wish.id.clone();
-                let ran = match numbers::refusal(text) {
-                    Some(failure) => Err(failure),
-                    None => self.run(*wish, text.len()).await,
-                };
-                if let Err(failure) = ran {
-                    self.refuse(id.as_ref().filter(|id| is_label(id)), failure).await;
-                }
-            }
-            Err(error) => {
-                let id = serde_json::from_str::<Value>(text).ok().and_then(|value| value.get("id").cloned());
-                let failure =
-                    Failure::new(ErrorCode::InvalidInput, format!("the message cannot be used: {error}"))
-                        .suggest(r#"Send {"type": "run", "module": …, "input": …}, "cancel" or "ping""#);
-                self.refuse(id.as_ref().filter(|id| is_label(id)), failure).await;
-            }
-        }
+            (Ok(Wish::Run(_)), Some(inexact)) => inexact,
+            (Ok(Wish::Run(wish)), None) => match self.run(*wish, claim).await {
+                Ok(()) => return,
+                Err(failure) => failure,
+            },
+            (Err(failure), _) => failure,
+        };
+        self.refuse(id.as_ref().filter(|id| is_label(id)), refused).await;
     }
 
-    async fn run(&mut self, wish: RunWish, length: usize) -> Result<(), Failure> {
+    async fn run(&mut self, wish: RunWish, claim: Claim) -> Result<(), Failure> {
         let RunWish { id, module: name, input, args, options: asked, traceparent } = wish;
         if id.as_ref().is_some_and(|id| !is_label(id)) {
             let what = format!("`id` has to be a number or a string of at most {LABEL} bytes");
@@ -243,12 +296,9 @@ impl Socket {
         if *self.shared.draining.borrow() {
             return Err(shutting_down(ErrorCode::ProviderUnavailable));
         }
-        let module = run::found(&self.shared, &self.client, self.shared.module(&name).await)?;
-        let limit = body_limit(&self.shared, &module);
-        if length > limit {
-            return Err(too_large("message", limit));
-        }
+        // Looking for a module that is not there costs as much as a run.
         run::within_rate(&self.shared, &self.client)?;
+        let module = self.shared.module(&name).await?;
         // This channel carries only streams, so a module that does not stream sends its whole answer as the last chunk.
         let wanted = Some(Wanted::Streaming);
         let agreed = self.shared.host.capabilities.agree(module.manifest.response.mode, wanted, "websocket");
@@ -269,7 +319,7 @@ impl Socket {
             None => RunInput::Json(input.unwrap_or_default()),
         };
         let request = RunRequest { module: name, input, options };
-        let reader = run::start(&self.shared, &self.client, request, &asked, permit);
+        let reader = run::start(&self.shared, &self.client, request, &asked, permit, claim);
         let session = Arc::downgrade(reader.session());
         let name = reader.session().id.as_str().to_owned();
         let task = tokio::spawn(forward(reader, id, self.out.clone(), self.shared.config.heartbeat));
@@ -282,48 +332,77 @@ impl Socket {
         let mut writer = ChunkWriter::new(cognitive_runtime::session_id(), 0);
         for chunk in writer.finish(failure.into_envelope()) {
             let json = serde_json::to_vec(&chunk).unwrap_or_default();
-            self.send(labelled(id, &json)).await;
+            self.send(Saying::Text(labelled(id, &json))).await;
         }
     }
 
-    async fn send(&self, message: Message) {
+    async fn send(&self, saying: Saying) {
         // The client went away; the reading side notices.
-        let _ = self.out.send(message).await;
+        let _ = self.out.send(saying).await;
     }
+}
+
+/// A message as far as it was understood.
+struct Understood {
+    wish: Result<Wish, Failure>,
+    /// The id that a refusal carries.
+    id: Option<Value>,
+    /// The refusal of a run whose numbers would change.
+    inexact: Option<Failure>,
+}
+
+impl Understood {
+    fn of(mut text: String) -> Self {
+        let inexact = numbers::refusal(&text);
+        let parsed = long::parse(&mut text).map_or_else(|| serde_json::from_str(&text), Ok);
+        let mut value: Value = match parsed {
+            Ok(value) => value,
+            Err(error) => return Self { wish: Err(unusable(&error)), id: None, inexact },
+        };
+        let id = value.get("id").cloned().filter(is_label);
+        let input = value.as_object_mut().and_then(|members| members.shift_remove("input"));
+        let mut wish = serde_json::from_value::<Wish>(value).map_err(|error| unusable(&error));
+        if let Ok(Wish::Run(run)) = &mut wish {
+            run.input = input;
+        }
+        Self { wish, id, inexact }
+    }
+}
+
+fn unusable(error: &serde_json::Error) -> Failure {
+    Failure::new(ErrorCode::InvalidInput, format!("the message cannot be used: {error}"))
+        .suggest(r#"Send {"type": "run", "module": …, "input": …}, "cancel" or "ping""#)
 }
 
 /// Passes the chunks of one run on, until its last or until the client goes.
 async fn forward(
     mut reader: Reader,
     id: Option<Value>,
-    out: mpsc::Sender<Message>,
+    out: mpsc::Sender<Saying>,
     heartbeat: std::time::Duration,
 ) {
     loop {
-        let message = match tokio::time::timeout(heartbeat, reader.next()).await {
+        let text = match tokio::time::timeout(heartbeat, reader.next()).await {
             Ok(Some((_, sent))) => labelled(id.as_ref(), &sent.json),
             Ok(None) => return,
             Err(_) => labelled(id.as_ref(), b"{}"),
         };
-        if out.send(message).await.is_err() {
+        if out.send(Saying::Text(text)).await.is_err() {
             return;
         }
     }
 }
 
 /// A chunk with the client's id in front.
-fn labelled(id: Option<&Value>, json: &[u8]) -> Message {
-    let text = match (id, json.split_first()) {
+fn labelled(id: Option<&Value>, json: &[u8]) -> Vec<u8> {
+    match (id, json.split_first()) {
         (Some(id), Some((b'{', rest))) => {
             let comma = if rest == b"}" { "" } else { "," };
-            let mut text = format!("{{\"id\":{id}{comma}").into_bytes();
-            text.extend_from_slice(rest);
-            Bytes::from(text)
+            let label = format!("{{\"id\":{id}{comma}");
+            [label.as_bytes(), rest].concat()
         }
-        _ => Bytes::copy_from_slice(json),
-    };
-    // Chunks are JSON of our own making, so this is UTF-8.
-    Message::Text(Utf8Bytes::try_from(text).unwrap_or_default())
+        _ => json.to_vec(),
+    }
 }
 
 #[cfg(test)]
@@ -332,8 +411,7 @@ mod tests {
 
     #[test]
     fn s_17_a_chunk_carries_the_id_of_the_client() {
-        let text =
-            |id: Option<Value>, json: &[u8]| labelled(id.as_ref(), json).into_text().unwrap().to_string();
+        let text = |id: Option<Value>, json: &[u8]| String::from_utf8(labelled(id.as_ref(), json)).unwrap();
         assert_eq!(text(Some("a\"b".into()), br#"{"final":true}"#), r#"{"id":"a\"b","final":true}"#);
         assert_eq!(text(Some(7.into()), b"{}"), r#"{"id":7}"#);
         assert_eq!(text(None, b"{}"), "{}");

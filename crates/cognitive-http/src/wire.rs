@@ -1,8 +1,7 @@
 //! A client's socket and the place that it takes among all connections, until the very end: a WebSocket keeps its place.
-//! Does not wait for ever for a client that reads nothing, lets a client that still sends read the last answer, and lets no
-//! answer out that is no envelope.
+//! Does not wait for ever for a client that reads nothing or next to nothing, lets a client that still sends read the last
+//! answer, and lets no answer out that is no envelope.
 
-use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -10,12 +9,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use memchr::memmem::Finder;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Sleep;
 
 use crate::crowd::Seat;
+use crate::pace::Pace;
 use crate::unparsed;
 
 /// How long and how much a client may go on sending after its answer. If the socket were closed at once, the system would
@@ -27,12 +26,11 @@ const LEFTOVERS: usize = 64 << 20;
 static DISPOSITION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(b"\r\ncontent-disposition:"));
 
 /// One connection.
-pub(crate) struct Wire {
+pub(crate) struct Wire<S: Link = TcpStream> {
     /// Always there until it is dropped.
-    open: Option<(TcpStream, Place)>,
-    /// The time in which a client has to take at least something of what it is sent.
-    patience: Duration,
-    waiting: Option<Pin<Box<Sleep>>>,
+    open: Option<(S, Place)>,
+    /// How fast the client takes what it is sent.
+    pace: Pace,
     /// The client said all that it will say, or is gone.
     silent: bool,
     /// An answer that goes out in place of another, and how much of it has gone.
@@ -45,37 +43,31 @@ pub(crate) struct Wire {
 /// A place among all connections and among those of the same address.
 pub(crate) type Place = (OwnedSemaphorePermit, Seat);
 
-impl Wire {
-    pub(crate) fn new(stream: TcpStream, place: Place, patience: Duration) -> Self {
-        Self {
-            open: Some((stream, place)),
-            patience,
-            waiting: None,
-            silent: false,
-            instead: None,
-            foreign: false,
-        }
+/// What a connection is made of: a socket, or in tests something that behaves like one.
+pub(crate) trait Link: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Link for S {}
+
+impl<S: Link> Wire<S> {
+    pub(crate) fn new(stream: S, place: Place, patience: Duration) -> Self {
+        let open = Some((stream, place));
+        Self { open, pace: Pace::new(patience), silent: false, instead: None, foreign: false }
     }
 
-    fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
+    fn stream(&mut self) -> io::Result<Pin<&mut S>> {
         let closed = || io::Error::from(io::ErrorKind::NotConnected);
         self.open.as_mut().map(|(stream, _)| Pin::new(stream)).ok_or_else(closed)
     }
 
     /// A write that was tried: progress, or one more moment of patience.
-    fn tried<T>(&mut self, context: &mut Context<'_>, tried: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if let Poll::Ready(outcome) = tried {
-            self.waiting = None;
-            self.silent |= outcome.is_err();
-            return Poll::Ready(outcome);
-        }
-        let patience = self.patience;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
-        if waiting.as_mut().poll(context).is_pending() {
-            return Poll::Pending;
-        }
-        self.silent = true;
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    fn tried(
+        &mut self,
+        context: &mut Context<'_>,
+        tried: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let outcome = self.pace.tried(context, tried);
+        self.silent |= matches!(&outcome, Poll::Ready(Err(_)));
+        outcome
     }
 
     /// Looks at the beginning of what goes out: only files have a disposition.
@@ -108,7 +100,7 @@ impl Wire {
     }
 }
 
-impl AsyncRead for Wire {
+impl<S: Link> AsyncRead for Wire<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -122,7 +114,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl<S: Link> AsyncWrite for Wire<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -168,7 +160,7 @@ impl AsyncWrite for Wire {
     }
 }
 
-impl Drop for Wire {
+impl<S: Link> Drop for Wire<S> {
     fn drop(&mut self) {
         let Some((stream, place)) = self.open.take().filter(|_| !self.silent) else { return };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -181,18 +173,16 @@ impl Drop for Wire {
 }
 
 /// Says that nothing more will come, and takes what the client still sends.
-async fn leave(mut stream: TcpStream) {
-    if poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context)).await.is_err() {
+async fn leave(mut stream: impl Link) {
+    if stream.shutdown().await.is_err() {
         return;
     }
     let mut bin = vec![0; 16 << 10];
     let mut taken = 0;
-    while taken < LEFTOVERS && stream.readable().await.is_ok() {
-        match stream.try_read(&mut bin) {
-            Ok(0) => return,
+    while taken < LEFTOVERS {
+        match stream.read(&mut bin).await {
+            Ok(0) | Err(_) => return,
             Ok(count) => taken += count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => return,
         }
     }
 }
@@ -202,8 +192,8 @@ mod tests {
     use super::*;
 
     fn wire() -> Wire {
-        let patience = Duration::ZERO;
-        Wire { open: None, patience, waiting: None, silent: false, instead: None, foreign: false }
+        let pace = Pace::new(Duration::ZERO);
+        Wire { open: None, pace, silent: false, instead: None, foreign: false }
     }
 
     // An upload can hold anything. Where connections are shared, a body of another length would reach somebody else.

@@ -16,6 +16,7 @@ mod files;
 mod frames;
 mod kills;
 mod media;
+mod memory;
 mod operations;
 mod places;
 mod sockets;

@@ -8,7 +8,7 @@ use cognitive_contract::code::Blame;
 use cognitive_contract::context::{
     Access, MEMBER, Prepared, Sanitiser, prepare, prepare_text, without_context,
 };
-use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, long, numbers};
+use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, built, long, numbers};
 use cognitive_library::json;
 use serde_json::{Map, Value, json};
 
@@ -190,6 +190,7 @@ fn unfit(recalled: &Map<String, Value>) -> Warning {
 fn parse(mut text: String) -> Result<Value, Failure> {
     let marks = text.len() - text.trim_start_matches('\u{feff}').len();
     text.drain(..marks);
+    built::within(text.as_bytes(), built::MOST)?;
     // A number that nothing can hold makes the parser fail, so numbers are looked at first; the order of the codes stays.
     let inexact = numbers::refusal(&text);
     let overflows = || numbers::rounded(&text).iter().any(|number| number.overflows);

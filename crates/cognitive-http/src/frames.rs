@@ -1,0 +1,459 @@
+//! WebSocket frames (RFC 6455), as a server reads and writes them: text in messages of one or several frames, and control
+//! frames between them. A message takes its share of the memory as its bytes arrive, has a limit of size and a time to be
+//! whole, and leaves nothing behind when it was handed over. Refuses extensions, and frames that break the rules.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{Instant, timeout_at};
+
+use crate::room::{Claim, Room};
+
+/// What is read at once.
+const PIECE: usize = 16 << 10;
+/// The longest payload of a control frame.
+const LONGEST_CONTROL: usize = 125;
+
+const CONTINUATION: u8 = 0x0;
+const TEXT: u8 = 0x1;
+const BINARY: u8 = 0x2;
+const CLOSE: u8 = 0x8;
+const PING: u8 = 0x9;
+const PONG: u8 = 0xa;
+const FINAL: u8 = 0x80;
+
+/// What a client sent.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A whole message of valid UTF-8, and the memory that it takes.
+    Text(Vec<u8>, Claim),
+    Binary,
+    Ping(Vec<u8>),
+    Pong,
+    /// The goodbye of the client; the payload is its code and reason, which have been checked.
+    Close(Vec<u8>),
+}
+
+/// Why nothing more can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// Against the rules of frames.
+    Frame,
+    NoUtf8,
+    TooBig,
+    /// All memory for large requests is taken.
+    NoRoom,
+    /// A message was begun and not ended in time.
+    Late,
+    /// The connection is no more.
+    Gone,
+}
+
+/// The head of a frame.
+#[derive(Debug, Clone, Copy)]
+struct FrameHead {
+    is_final: bool,
+    kind: u8,
+    length: usize,
+    mask: [u8; 4],
+    /// How many bytes the head itself has.
+    size: usize,
+}
+
+/// A message of which something has arrived.
+#[derive(Debug)]
+struct Begun {
+    is_text: bool,
+    bytes: Vec<u8>,
+    claim: Claim,
+    until: Instant,
+}
+
+/// The frame that is being read: its head, and how much of its payload is there.
+#[derive(Debug)]
+struct Current {
+    head: FrameHead,
+    there: usize,
+    /// Only of a control frame; what belongs to a message goes there at once.
+    payload: Vec<u8>,
+}
+
+/// The reading side of a socket.
+#[derive(Debug)]
+pub(crate) struct FrameReader<R> {
+    io: R,
+    buffer: Vec<u8>,
+    current: Option<Current>,
+    message: Option<Begun>,
+    limit: usize,
+    room: Room,
+    patience: Duration,
+}
+
+impl<R: AsyncRead + Unpin> FrameReader<R> {
+    /// Messages of at most `limit` bytes, each within `patience`.
+    pub(crate) fn new(io: R, limit: usize, room: Room, patience: Duration) -> Self {
+        let buffer = Vec::with_capacity(PIECE);
+        Self { io, buffer, current: None, message: None, limit, room, patience }
+    }
+
+    /// The next thing that the client says. Safe to drop and call again.
+    pub(crate) async fn next(&mut self) -> Result<Received, Unreadable> {
+        loop {
+            if let Some(received) = self.step()? {
+                return Ok(received);
+            }
+            let reading = self.io.read_buf(&mut self.buffer);
+            let read = match self.message.as_ref().map(|message| message.until) {
+                Some(until) => timeout_at(until, reading).await.map_err(|_| Unreadable::Late)?,
+                None => reading.await,
+            };
+            if read.map_err(|_| Unreadable::Gone)? == 0 {
+                return Err(Unreadable::Gone);
+            }
+        }
+    }
+
+    /// Uses up what was read, until something is whole or more is needed.
+    fn step(&mut self) -> Result<Option<Received>, Unreadable> {
+        if self.message.as_ref().is_some_and(|message| message.until <= Instant::now()) {
+            return Err(Unreadable::Late);
+        }
+        loop {
+            if self.current.is_none() {
+                let Some(head) = FrameHead::of(&self.buffer)? else { return Ok(None) };
+                self.buffer.drain(..head.size);
+                self.admit(&head)?;
+                self.current = Some(Current { head, there: 0, payload: Vec::new() });
+            }
+            if !self.take_payload()? {
+                return Ok(None);
+            }
+            if let Some(current) = self.current.take()
+                && let Some(received) = self.finished(current)?
+            {
+                return Ok(Some(received));
+            }
+        }
+    }
+
+    /// Whether a frame may come here, and a message begin or go on with it.
+    fn admit(&mut self, head: &FrameHead) -> Result<(), Unreadable> {
+        match (head.kind, &self.message) {
+            (CLOSE | PING | PONG, _) => {
+                let fits = head.is_final && head.length <= LONGEST_CONTROL;
+                return if fits { Ok(()) } else { Err(Unreadable::Frame) };
+            }
+            (CONTINUATION, Some(_)) => {}
+            (TEXT | BINARY, None) => {
+                self.message = Some(Begun {
+                    is_text: head.kind == TEXT,
+                    bytes: Vec::new(),
+                    claim: self.room.claim(),
+                    until: Instant::now() + self.patience,
+                });
+            }
+            _ => return Err(Unreadable::Frame),
+        }
+        let so_far = self.message.as_ref().map_or(0, |message| message.bytes.len());
+        if so_far.saturating_add(head.length) > self.limit { Err(Unreadable::TooBig) } else { Ok(()) }
+    }
+
+    /// Moves what there is of the payload to where it belongs; whether it is all there.
+    fn take_payload(&mut self) -> Result<bool, Unreadable> {
+        let Some(current) = &mut self.current else { return Ok(false) };
+        let count = (current.head.length - current.there).min(self.buffer.len());
+        let bytes = match &mut self.message {
+            Some(message) if !current.head.is_control() => {
+                message.make_room(count, self.limit)?;
+                &mut message.bytes
+            }
+            _ => &mut current.payload,
+        };
+        let start = bytes.len();
+        bytes.extend(self.buffer.drain(..count));
+        unmask(bytes.get_mut(start..).unwrap_or_default(), current.head.mask, current.there);
+        current.there += count;
+        Ok(current.there == current.head.length)
+    }
+
+    /// What a whole frame says, if it ends something.
+    fn finished(&mut self, frame: Current) -> Result<Option<Received>, Unreadable> {
+        match frame.head.kind {
+            PING => return Ok(Some(Received::Ping(frame.payload))),
+            PONG => return Ok(Some(Received::Pong)),
+            CLOSE => return goodbye(frame.payload).map(|payload| Some(Received::Close(payload))),
+            _ => {}
+        }
+        let Some(message) = self.message.take_if(|_| frame.head.is_final) else { return Ok(None) };
+        if !message.is_text {
+            return Ok(Some(Received::Binary));
+        }
+        std::str::from_utf8(&message.bytes).map_err(|_| Unreadable::NoUtf8)?;
+        Ok(Some(Received::Text(message.bytes, message.claim)))
+    }
+}
+
+impl Begun {
+    /// Memory for so many bytes more: twice what there was, so that it is not moved too often.
+    fn make_room(&mut self, more: usize, limit: usize) -> Result<(), Unreadable> {
+        let needed = self.bytes.len() + more;
+        if needed <= self.bytes.capacity() {
+            return Ok(());
+        }
+        let doubled = (2 * self.bytes.capacity()).min(limit).max(needed);
+        self.claim.grow(doubled - self.bytes.capacity()).map_err(|_| Unreadable::NoRoom)?;
+        self.bytes.try_reserve_exact(doubled - self.bytes.len()).map_err(|_| Unreadable::NoRoom)
+    }
+}
+
+impl FrameHead {
+    /// The head at the beginning of these bytes, if all of it is there.
+    fn of(bytes: &[u8]) -> Result<Option<Self>, Unreadable> {
+        let [first, second, rest @ ..] = bytes else { return Ok(None) };
+        let known = matches!(first & 0x0f, CONTINUATION | TEXT | BINARY | CLOSE | PING | PONG);
+        // Reserved bits belong to extensions, of which there are none; a client masks all that it sends.
+        if first & 0x70 != 0 || !known || second & FINAL == 0 {
+            return Err(Unreadable::Frame);
+        }
+        let (length, rest) = match (second & 0x7f, rest.split_first_chunk(), rest.split_first_chunk()) {
+            (126, Some((length, rest)), _) => (u64::from(u16::from_be_bytes(*length)), rest),
+            (127, _, Some((length, rest))) => (u64::from_be_bytes(*length), rest),
+            (126 | 127, ..) => return Ok(None),
+            (short, ..) => (u64::from(short), rest),
+        };
+        let Some((mask, rest)) = rest.split_first_chunk() else { return Ok(None) };
+        Ok(Some(Self {
+            is_final: first & FINAL != 0,
+            kind: first & 0x0f,
+            length: usize::try_from(length).unwrap_or(usize::MAX),
+            mask: *mask,
+            size: bytes.len() - rest.len(),
+        }))
+    }
+
+    fn is_control(&self) -> bool {
+        self.kind >= CLOSE
+    }
+}
+
+/// Takes the mask off bytes that stand so far into their frame.
+fn unmask(bytes: &mut [u8], mut mask: [u8; 4], place: usize) {
+    if mask == [0; 4] {
+        return;
+    }
+    mask.rotate_left(place % 4);
+    for four in bytes.chunks_mut(4) {
+        four.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
+    }
+}
+
+/// The payload of a goodbye, if it is one that a client may send.
+fn goodbye(payload: Vec<u8>) -> Result<Vec<u8>, Unreadable> {
+    let [high, low, reason @ ..] = payload.as_slice() else {
+        return if payload.is_empty() { Ok(payload) } else { Err(Unreadable::Frame) };
+    };
+    let code = u16::from_be_bytes([*high, *low]);
+    if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
+        return Err(Unreadable::Frame);
+    }
+    std::str::from_utf8(reason).map_err(|_| Unreadable::NoUtf8)?;
+    Ok(payload)
+}
+
+/// What a server says.
+#[derive(Debug)]
+pub(crate) enum Saying {
+    Text(Vec<u8>),
+    Ping,
+    Pong(Vec<u8>),
+    Close(Vec<u8>),
+}
+
+impl Saying {
+    /// A goodbye with a code and a reason.
+    pub(crate) fn goodbye(code: u16, reason: &str) -> Self {
+        Self::Close([&code.to_be_bytes()[..], reason.as_bytes()].concat())
+    }
+}
+
+/// Writes one frame, all of it.
+pub(crate) async fn write(io: &mut (impl AsyncWrite + Unpin), saying: Saying) -> io::Result<()> {
+    let (kind, payload) = match saying {
+        Saying::Text(text) => (TEXT, text),
+        Saying::Ping => (PING, Vec::new()),
+        Saying::Pong(payload) => (PONG, payload),
+        Saying::Close(payload) => (CLOSE, payload),
+    };
+    let mut frame = Vec::with_capacity(payload.len() + 10);
+    frame.push(FINAL | kind);
+    match payload.len() {
+        short @ 0..=125 => frame.push(u8::try_from(short).unwrap_or_default()),
+        length => match u16::try_from(length) {
+            Ok(length) => {
+                frame.push(126);
+                frame.extend(length.to_be_bytes());
+            }
+            Err(_) => {
+                frame.push(127);
+                frame.extend((length as u64).to_be_bytes());
+            }
+        },
+    }
+    frame.extend(payload);
+    io.write_all(&frame).await?;
+    io.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    /// A masked frame.
+    fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![first];
+        match payload.len() {
+            short @ 0..=125 => bytes.push(FINAL | u8::try_from(short).unwrap()),
+            long @ 126..=0xffff => {
+                bytes.push(0xfe);
+                bytes.extend(u16::try_from(long).unwrap().to_be_bytes());
+            }
+            long => {
+                bytes.push(0xff);
+                bytes.extend((long as u64).to_be_bytes());
+            }
+        }
+        let mask = [1, 2, 3, 4];
+        bytes.extend(mask);
+        bytes.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+        bytes
+    }
+
+    fn reader(bytes: &[u8], limit: usize) -> FrameReader<&[u8]> {
+        FrameReader::new(bytes, limit, Room::new(1 << 20), MINUTE)
+    }
+
+    #[tokio::test]
+    async fn a_message_is_the_same_in_however_many_frames_and_pieces_it_comes() {
+        let text = "grüße ".repeat(20_000).into_bytes();
+        let mut bytes = frame(TEXT, &text[..7]);
+        bytes.extend(frame(FINAL | PING, b"?"));
+        for (number, part) in text[7..].chunks(50_000).enumerate() {
+            let last = (number + 1) * 50_000 >= text.len() - 7;
+            bytes.extend(frame(if last { FINAL } else { 0 }, part));
+        }
+        bytes.extend(frame(FINAL | TEXT, b"next"));
+        for piece in [1, 3, 1_000, 1 << 20] {
+            let (client, server) = tokio::io::duplex(piece);
+            let (_, mut client) = tokio::io::split(client);
+            let mut reader = FrameReader::new(server, 1 << 20, Room::new(1 << 20), MINUTE);
+            let sending = async { client.write_all(&bytes).await.unwrap() };
+            let hearing = async {
+                assert!(matches!(reader.next().await, Ok(Received::Ping(payload)) if payload == b"?"));
+                assert!(matches!(reader.next().await, Ok(Received::Text(whole, _)) if whole == text));
+                assert!(matches!(reader.next().await, Ok(Received::Text(next, _)) if next == b"next"));
+            };
+            tokio::join!(sending, hearing);
+        }
+    }
+
+    // H2: an unfinished message counts as far as it has come, not as far as it says, and whoever sends more than there is
+    // room for is refused.
+    #[tokio::test]
+    async fn h2_an_unfinished_message_takes_room_by_what_arrived() {
+        let room = Room::new(2 << 20);
+        let (mut client, server) = tokio::io::duplex(1 << 20);
+        let mut announced = vec![FINAL | TEXT, 0xff];
+        announced.extend((100_u64 << 20).to_be_bytes());
+        announced.extend([0; 4]);
+        let mut reader = FrameReader::new(server, 200 << 20, room.clone(), MINUTE);
+        client.write_all(&announced).await.unwrap();
+        client.write_all(&[b'x'; 10]).await.unwrap();
+        assert!(tokio::time::timeout(Duration::from_millis(1), reader.next()).await.is_err());
+        assert!(room.claim().grow(2 << 20).is_ok(), "an announcement takes nothing");
+        let sending = async { while client.write_all(&[b'x'; 10_000]).await.is_ok() {} };
+        let hearing = async {
+            let outcome = reader.next().await;
+            drop(reader);
+            outcome
+        };
+        let ((), outcome) = tokio::join!(sending, hearing);
+        assert_eq!(outcome.unwrap_err(), Unreadable::NoRoom);
+        assert!(room.claim().grow(2 << 20).is_ok(), "all of it came back");
+    }
+
+    // H2: a message has a time to arrive, however many signs of life come between.
+    #[tokio::test(start_paused = true)]
+    async fn h2_a_message_that_is_never_whole_is_not_waited_for() {
+        let (mut client, server) = tokio::io::duplex(1 << 10);
+        let mut reader = FrameReader::new(server, 1 << 20, Room::new(1 << 20), Duration::from_secs(30));
+        let started = Instant::now();
+        client.write_all(&frame(TEXT, b"{")).await.unwrap();
+        let sending = async {
+            while client.write_all(&frame(FINAL | PONG, b"")).await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let hearing = async {
+            let outcome = loop {
+                if let Err(reason) = reader.next().await {
+                    break reason;
+                }
+            };
+            drop(reader);
+            outcome
+        };
+        let ((), outcome) = tokio::join!(sending, hearing);
+        assert_eq!(outcome, Unreadable::Late);
+        assert!(started.elapsed() < Duration::from_secs(32), "{:?}", started.elapsed());
+        // Silence between messages is no message.
+        let (_client, server) = tokio::io::duplex(1 << 10);
+        let mut reader = FrameReader::new(server, 1 << 20, Room::new(1 << 20), Duration::from_secs(30));
+        assert!(tokio::time::timeout(Duration::from_hours(1), reader.next()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_breaks_the_rules_is_told_apart() {
+        let close = |payload: &[u8]| frame(FINAL | CLOSE, payload);
+        for (bytes, expected) in [
+            (frame(FINAL | TEXT, b"\xff"), Unreadable::NoUtf8),
+            (frame(FINAL | TEXT, &[b' '; 101]), Unreadable::TooBig),
+            ([frame(TEXT, &[b' '; 60]), frame(FINAL, &[b' '; 60])].concat(), Unreadable::TooBig),
+            (frame(0xc1, b""), Unreadable::Frame),
+            (frame(0x83, b""), Unreadable::Frame),
+            (frame(FINAL, b""), Unreadable::Frame),
+            (frame(PING, b""), Unreadable::Frame),
+            (frame(FINAL | PING, &[0; 126]), Unreadable::Frame),
+            ([frame(TEXT, b""), frame(FINAL | TEXT, b"")].concat(), Unreadable::Frame),
+            (vec![0x81, 2, b'{', b'}'], Unreadable::Frame),
+            (close(b"\x03"), Unreadable::Frame),
+            (close(&1005_u16.to_be_bytes()), Unreadable::Frame),
+            (close(b"\x03\xe8\xff"), Unreadable::NoUtf8),
+            (Vec::new(), Unreadable::Gone),
+            (frame(FINAL | TEXT, b"abc")[..5].to_vec(), Unreadable::Gone),
+        ] {
+            assert_eq!(reader(&bytes, 100).next().await.unwrap_err(), expected, "{bytes:?}");
+        }
+        for fine in [&b""[..], b"\x03\xe8bye"] {
+            assert!(
+                matches!(reader(&close(fine), 100).next().await, Ok(Received::Close(said)) if said == fine)
+            );
+        }
+        assert!(matches!(reader(&frame(FINAL | BINARY, b"a"), 100).next().await, Ok(Received::Binary)));
+    }
+
+    #[tokio::test]
+    async fn a_frame_says_how_long_it_is() {
+        for (length, head) in [(0, 2), (125, 2), (126, 4), (65_535, 4), (65_536, 10)] {
+            let mut written = Vec::new();
+            write(&mut written, Saying::Text(vec![b'x'; length])).await.unwrap();
+            assert_eq!((written.len(), written[0]), (length + head, FINAL | TEXT));
+        }
+        let mut written = Vec::new();
+        write(&mut written, Saying::goodbye(1001, "bye")).await.unwrap();
+        assert_eq!(written, [FINAL | CLOSE, 5, 3, 233, b'b', b'y', b'e']);
+    }
+}
