@@ -1,6 +1,9 @@
 //! The one loop behind every provider: ask, read, give in to what the service cannot do, wait, ask again, report.
 //! Knows HTTP and time, but no service. Nothing here outlives the future: dropping it closes the connection.
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
