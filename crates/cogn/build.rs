@@ -1,9 +1,12 @@
 //! Puts the weights of the embedded model into the program when `COGN_EMBED_WEIGHTS` names their file. Refuses a file
 //! that is no model; which one it is, `cogn model verify` says. Without the variable it does nothing.
 
+use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Read as _;
-use std::path::PathBuf;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
 
 const VARIABLE: &str = "COGN_EMBED_WEIGHTS";
 
@@ -22,8 +25,28 @@ fn main() -> Result<(), String> {
     if &beginning != b"GGUF" {
         return Err(unusable("it is not GGUF".to_owned()));
     }
+    let sha256 = hash(&path).map_err(|error| unusable(error.to_string()))?;
     println!("cargo::rerun-if-changed={}", path.display());
+    println!("cargo::rustc-env=COGN_EMBED_WEIGHTS_SHA256={sha256}");
     println!("cargo::rustc-env=COGN_EMBED_WEIGHTS_FILE={}", path.display());
     println!("cargo::rustc-cfg=embedded_weights");
     Ok(())
+}
+
+/// Made here, so that no start of the program has to.
+fn hash(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            length => hash.update(buffer.get(..length).unwrap_or_default()),
+        }
+    }
+    let mut text = String::new();
+    for byte in hash.finalize() {
+        // A text takes everything.
+        let _never_fails = write!(text, "{byte:02x}");
+    }
+    Ok(text)
 }

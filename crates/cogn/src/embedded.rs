@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use cognitive_contract::ports::Provider;
 use cognitive_contract::{Envelope, ErrorCode, Failure};
@@ -11,7 +12,9 @@ use serde_json::Value;
 use crate::env_vars;
 use crate::printer::Printer;
 use crate::settings::{EMBEDDED, Environment};
-use crate::weights::{self, BUILT_IN, Found, Place, PullError, SMOLLM2, Screen, Sources, Watch as _};
+use crate::weights::{
+    self, BUILT_IN, BuiltIn, Found, Place, PullError, SMOLLM2, Screen, Sources, Watch as _,
+};
 
 /// What people should know of an answer of the embedded model.
 pub(crate) const HONESTY: &str = "answered by the embedded model: it copies and labels; it does not reason";
@@ -31,12 +34,12 @@ pub(crate) enum Weights {
     /// In a file.
     File(PathBuf),
     /// In this program.
-    BuiltIn(&'static [u8]),
+    BuiltIn(BuiltIn),
 }
 
 /// The name of weights that are part of this program. Only of the usual ones is it known.
-pub(crate) fn built_in_name(bytes: &[u8]) -> &'static str {
-    if bytes.len() as u64 == SMOLLM2.length { SMOLLM2.name } else { "built-in" }
+pub(crate) fn built_in_name(weights: &BuiltIn) -> &'static str {
+    if weights.sha256 == SMOLLM2.sha256 { SMOLLM2.name } else { "built-in" }
 }
 
 /// The weights, if they are at hand: the file that was named, else those in this program, else those in the cache.
@@ -44,8 +47,8 @@ pub(crate) fn at_hand(named: Option<&Path>, environment: Environment<'_>) -> Opt
     if let Some(path) = named {
         return Some(Weights::File(path.to_owned()));
     }
-    if let Some(bytes) = BUILT_IN {
-        return Some(Weights::BuiltIn(bytes));
+    if let Some(weights) = BUILT_IN {
+        return Some(Weights::BuiltIn(weights));
     }
     let file = Place::of(&SMOLLM2, environment)?.file();
     (weights::look(&SMOLLM2, &file) == Found::Right).then_some(Weights::File(file))
@@ -60,10 +63,17 @@ pub(crate) enum Use {
     Server,
 }
 
-/// The provider. Fetches the weights if they are not at hand, unless `offline`.
+/// Whether weights may be fetched, and how long that may take where the user said.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fetching {
+    pub(crate) forbidden: bool,
+    pub(crate) patience: Option<Duration>,
+}
+
+/// The provider. Fetches the weights if they are not at hand, unless that is forbidden.
 pub(crate) fn provider(
     named: Option<&Path>,
-    offline: bool,
+    fetching: Fetching,
     environment: Environment<'_>,
     wanted: Use,
 ) -> Result<Arc<dyn Provider>, Failure> {
@@ -72,15 +82,15 @@ pub(crate) fn provider(
     }
     let weights = match at_hand(named, environment) {
         Some(weights) => weights,
-        None => Weights::File(fetch(offline, environment)?),
+        None => Weights::File(fetch(fetching, environment)?),
     };
-    open(&weights, wanted)
+    open(&weights, environment, wanted)
 }
 
 /// Fetches the weights and says so.
-fn fetch(offline: bool, environment: Environment<'_>) -> Result<PathBuf, Failure> {
+fn fetch(fetching: Fetching, environment: Environment<'_>) -> Result<PathBuf, Failure> {
     let known = &SMOLLM2;
-    if offline {
+    if fetching.forbidden {
         let why = format!("fetching is forbidden by `--no-pull` or `{}`", env_vars::OFFLINE);
         return Err(weights::missing(known, &why, &[]));
     }
@@ -96,7 +106,7 @@ fn fetch(offline: bool, environment: Environment<'_>) -> Result<PathBuf, Failure
         weights::megabytes(known.length),
         place.folder().display()
     ));
-    let pulled = weights::pull(known, &place, &Sources::of(environment), &screen);
+    let pulled = weights::pull(known, &place, &Sources::of(environment).within(fetching.patience), &screen);
     pulled.map(|pulled| pulled.path).map_err(|error| unpulled(&error))
 }
 
@@ -124,11 +134,13 @@ fn not_built() -> Failure {
 }
 
 #[cfg(feature = "embedded")]
-fn open(weights: &Weights, wanted: Use) -> Result<Arc<dyn Provider>, Failure> {
+fn open(weights: &Weights, environment: Environment<'_>, wanted: Use) -> Result<Arc<dyn Provider>, Failure> {
     use cognitive_local::Embedded;
     let opened = match weights {
-        Weights::BuiltIn(bytes) => Ok(Embedded::from_static(built_in_name(bytes), bytes)),
-        Weights::File(path) => Embedded::open(path),
+        Weights::BuiltIn(weights) => {
+            Ok(Embedded::from_static(built_in_name(weights), weights.bytes, weights.sha256))
+        }
+        Weights::File(path) => Embedded::open_before(path, Arc::new(weights::expectation(path, environment))),
     };
     match opened {
         Ok(model) if wanted == Use::Server => Ok(Arc::new(model.for_server())),
@@ -141,6 +153,6 @@ fn open(weights: &Weights, wanted: Use) -> Result<Arc<dyn Provider>, Failure> {
 }
 
 #[cfg(not(feature = "embedded"))]
-fn open(_: &Weights, _: Use) -> Result<Arc<dyn Provider>, Failure> {
+fn open(_: &Weights, _: Environment<'_>, _: Use) -> Result<Arc<dyn Provider>, Failure> {
     Err(not_built())
 }

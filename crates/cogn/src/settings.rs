@@ -88,6 +88,8 @@ pub struct Settings {
     pub provider: Choice,
     /// The time for each call.
     pub timeout: Duration,
+    /// The longest that weights may take to be fetched, if somebody typed `--timeout`. What is configured is for models.
+    pub patience: Option<Duration>,
     /// How often the model is asked again.
     pub reask: u32,
     /// The most model calls of one run.
@@ -143,6 +145,7 @@ impl Settings {
         Ok(Self {
             provider: choose(args, config, &of_module, environment)?,
             timeout: Duration::from_secs(args.timeout.or(config.timeout_seconds).unwrap_or(60).max(1)),
+            patience: args.timeout.map(|seconds| Duration::from_secs(seconds.max(1))),
             reask: args.reask.or(of_module.reask).or(config.reask).unwrap_or(0),
             max_calls: args.max_calls.or(config.max_calls).unwrap_or(DEFAULT_MAX_CALLS),
             seed: args.seed,

@@ -12,7 +12,7 @@ use cognitive_store::Store;
 use serde_json::json;
 
 use crate::config::Config;
-use crate::embedded::{self, Use};
+use crate::embedded::{self, Fetching, Use};
 use crate::env_vars;
 use crate::settings::{self, Choice, Settings};
 
@@ -46,7 +46,8 @@ pub(crate) fn provider(settings: &Settings, wanted: Use) -> Result<Arc<dyn Provi
     let (kind, model, base_url) = match &settings.provider {
         Choice::Service { kind, model, base_url } => (kind, model, base_url),
         Choice::Embedded { file } => {
-            return embedded::provider(file.as_deref(), settings.offline, &environment, wanted);
+            let fetching = Fetching { forbidden: settings.offline, patience: settings.patience };
+            return embedded::provider(file.as_deref(), fetching, &environment, wanted);
         }
         Choice::Replay => return Err(no_reply()),
     };

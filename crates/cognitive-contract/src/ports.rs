@@ -240,6 +240,8 @@ pub struct ModelEnd {
     /// What `meta.confidence` was measured from, if the model did not make it up itself: `calibrated_decisions`,
     /// `label_probability` or `token_probability`.
     pub confidence_from: Option<&'static str>,
+    /// The hash of the weights, where the model is a file on this machine.
+    pub weights_sha256: Option<String>,
     /// The tools that it wants called before it goes on. With any, the text is no answer yet.
     pub tool_calls: Vec<ToolCall>,
     /// That turn in the service's own words, for [`ToolRound::turn`]; null if there is nothing special about it.
@@ -260,6 +262,7 @@ impl ModelEnd {
             decode,
             usage: None,
             confidence_from: None,
+            weights_sha256: None,
             tool_calls: Vec::new(),
             turn: Value::Null,
             without_tools: false,

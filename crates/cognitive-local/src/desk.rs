@@ -233,6 +233,7 @@ impl Service<'_> {
         let mut end = ModelEnd::complete(&self.desk.model, decode);
         end.usage = Some(Usage { input_tokens: read as u64, output_tokens: written.tokens as u64 });
         end.confidence_from = written.confidence_from;
+        end.weights_sha256 = self.tools.weights.sha256().map(str::to_owned);
         end
     }
 }

@@ -14,6 +14,7 @@ mod decide;
 mod desk;
 pub mod engine;
 mod guide;
+mod hashed;
 mod model;
 mod place;
 mod provider;
@@ -26,4 +27,5 @@ mod shape;
 mod toy;
 mod utf8;
 
+pub use hashed::Witness;
 pub use provider::{Embedded, OpenError};

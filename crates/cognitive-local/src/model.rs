@@ -26,6 +26,10 @@ pub(crate) trait Weights: Send + Sync {
     fn vocabulary(&self) -> &dyn Vocabulary;
     /// How many tokens fit.
     fn context_length(&self) -> usize;
+    /// The hash of the file that they came from, if somebody has made it.
+    fn sha256(&self) -> Option<&str> {
+        None
+    }
     /// An empty session.
     fn session(self: Arc<Self>, threads: usize) -> Box<dyn Reading>;
 }
@@ -86,6 +90,10 @@ impl Weights for Model {
 
     fn context_length(&self) -> usize {
         Self::context_length(self)
+    }
+
+    fn sha256(&self) -> Option<&str> {
+        Self::sha256(self)
     }
 
     fn session(self: Arc<Self>, threads: usize) -> Box<dyn Reading> {

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::desk::Desk;
 use crate::engine::{LoadError, Model};
+use crate::hashed::{self, Nobody, Witness};
 use crate::model::Weights;
 use crate::queue::{self, Job, Queue, Report};
 
@@ -58,19 +59,29 @@ impl std::error::Error for OpenError {}
 impl Embedded {
     /// The model in a file, under the name of the file. Looks whether it is there; the rest waits for the first call.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_before(path, Arc::new(Nobody))
+    }
+
+    /// The same, where somebody knows what the file should be.
+    pub fn open_before(path: &Path, witness: Arc<dyn Witness>) -> Result<Self, OpenError> {
         if !path.is_file() {
             return Err(OpenError::Missing(path.to_owned()));
         }
         let name =
             path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
         let path = path.to_owned();
-        Ok(Self::new(&name, move || Ok(Arc::new(Model::open(&path).map_err(OpenError::Load)?))))
+        Ok(Self::new(&name, move || {
+            Ok(Arc::new(hashed::open(&path, &*witness).map_err(OpenError::Load)?) as Arc<dyn Weights>)
+        }))
     }
 
-    /// The model whose weights are part of the program.
+    /// The model whose weights are part of the program, and what they hash to.
     #[must_use]
-    pub fn from_static(name: &str, bytes: &'static [u8]) -> Self {
-        Self::new(name, move || Ok(Arc::new(Model::from_static(bytes).map_err(OpenError::Load)?)))
+    pub fn from_static(name: &str, bytes: &'static [u8], sha256: &'static str) -> Self {
+        Self::new(name, move || {
+            let model = Model::from_bytes(bytes).map_err(OpenError::Load)?;
+            Ok(Arc::new(model.with_sha256(sha256)) as Arc<dyn Weights>)
+        })
     }
 
     pub(crate) fn new(

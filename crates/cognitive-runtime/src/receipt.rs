@@ -96,6 +96,9 @@ pub struct Hashes {
     pub input: String,
     /// The model's text as it came.
     pub reply: String,
+    /// The weights of a model on this machine.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub weights: String,
 }
 
 #[expect(clippy::ref_option, reason = "serde hands over a reference")]
@@ -115,6 +118,7 @@ impl Receipt {
         self.model = Some(reply.model.clone());
         self.decode = Some(reply.end.decode);
         self.confidence_from = reply.end.confidence_from;
+        self.sha256.weights = reply.end.weights_sha256.clone().unwrap_or_default();
         self.sha256.reply = self.hash(|| sha256(&[reply.text.as_bytes()]));
         if let Some(usage) = reply.end.usage {
             self.spent(usage);

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::embedded::{self, Weights};
 use crate::printer::{BAD, Exit, FAINT, GOOD, HEAD, Printer, table};
 use crate::settings::{Choice, EMBEDDED, ProviderArgs, Settings, store_path};
-use crate::weights::{Place, SMOLLM2};
+use crate::weights::{BUILT_IN, Place, SMOLLM2, hash_of};
 use crate::{env_vars, waiting, wiring};
 
 /// Options of `doctor`.
@@ -43,8 +43,11 @@ struct ProviderState {
 struct EmbeddedState {
     /// Whether this build has the engine.
     in_this_build: bool,
-    /// Whether the weights are at hand, judged by their length only.
+    /// Whether the weights are at hand and are what they should be.
     weights: bool,
+    /// Whether there is something else in their place.
+    damaged: bool,
+    sha256: Option<String>,
     path: Option<PathBuf>,
     says: String,
 }
@@ -72,7 +75,8 @@ struct Health {
 impl Health {
     fn good(&self) -> bool {
         let reached = self.providers.iter().all(|provider| provider.live != Some(false));
-        self.broken_modules.is_empty() && self.store.ok != Some(false) && reached
+        let weights = self.chosen_provider != Some(EMBEDDED) || !self.embedded.damaged;
+        self.broken_modules.is_empty() && self.store.ok != Some(false) && reached && weights
     }
 }
 
@@ -116,13 +120,39 @@ fn embedded_state(settings: &Settings) -> EmbeddedState {
     let usual = || Place::of(&SMOLLM2, &wiring::environment).map(|place| place.file());
     let (weights, path, says) = match embedded::at_hand(of_settings.as_deref(), &wiring::environment) {
         Some(Weights::BuiltIn(_)) => (true, None, "the weights are part of this program".to_owned()),
-        Some(Weights::File(path)) if path.is_file() => (true, Some(path), "the weights are here".to_owned()),
+        Some(Weights::File(path)) if path.is_file() => return weights_in(path),
         Some(Weights::File(path)) => (false, Some(path), "there is no such file".to_owned()),
         None if settings.offline => (false, usual(), "no weights, and fetching is forbidden".to_owned()),
         None => (false, usual(), "no weights yet; the first run that needs them fetches them".to_owned()),
     };
     let says = if embedded::IN_THIS_BUILD { says } else { "not part of this build".to_owned() };
-    EmbeddedState { in_this_build: embedded::IN_THIS_BUILD, weights, path, says }
+    EmbeddedState {
+        in_this_build: embedded::IN_THIS_BUILD,
+        weights,
+        damaged: false,
+        sha256: BUILT_IN.map(|weights| weights.sha256.to_owned()),
+        path,
+        says,
+    }
+}
+
+/// What is known of a file that is there.
+fn weights_in(path: PathBuf) -> EmbeddedState {
+    let hashed = hash_of(&path, &wiring::environment);
+    let says = match &hashed {
+        _ if !embedded::IN_THIS_BUILD => "not part of this build".to_owned(),
+        Ok(sha256) if sha256 == SMOLLM2.sha256 => "the weights are here; sha256 is right".to_owned(),
+        Ok(sha256) => format!("weights of your own, sha256 {sha256}"),
+        Err(why) => format!("damaged: {why}; `cogn model pull` fetches the weights anew"),
+    };
+    EmbeddedState {
+        in_this_build: embedded::IN_THIS_BUILD,
+        weights: hashed.is_ok(),
+        damaged: hashed.is_err(),
+        sha256: hashed.ok(),
+        path: Some(path),
+        says,
+    }
 }
 
 fn provider(kind: Kind, live: bool) -> ProviderState {

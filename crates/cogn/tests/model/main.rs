@@ -4,6 +4,8 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
+mod hashes;
+mod patience;
 mod process;
 mod pull;
 mod support;

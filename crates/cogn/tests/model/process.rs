@@ -13,15 +13,15 @@ use crate::support::{BRINGS, BRINGS_ANOTHER, FAILS, Hub, World, nowhere, read_he
 
 const NAME: &str = "smollm2-135m-instruct-q4_1";
 
-struct Output {
-    code: i32,
-    out: String,
-    err: String,
+pub(crate) struct Output {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl World {
     /// `cogn`, with nothing of this machine shining through.
-    fn cogn(&self, args: &[&str], environment: &[(&str, &str)]) -> Command {
+    pub(crate) fn cogn(&self, args: &[&str], environment: &[(&str, &str)]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.dir.path().join("home")).env_clear();
         command.env("HOME", self.dir.path().join("home")).env("XDG_CACHE_HOME", self.cache());
@@ -30,7 +30,7 @@ impl World {
         command
     }
 
-    fn run(&self, args: &[&str], environment: &[(&str, &str)]) -> Output {
+    pub(crate) fn run(&self, args: &[&str], environment: &[(&str, &str)]) -> Output {
         let output = self.cogn(args, environment).output().unwrap();
         Output {
             code: output.status.code().unwrap(),
@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.cache().join(format!("cogn/models/{NAME}.gguf"))
     }
 }
@@ -199,9 +199,15 @@ fn doctor_knows_of_the_weights() {
     assert_eq!(state["embedded"]["path"], world.file().display().to_string());
     fs::create_dir_all(world.file().parent().unwrap()).unwrap();
     fs::File::create(world.file()).unwrap().set_len(98_362_432).unwrap();
-    assert_eq!(health(&[])["embedded"]["weights"], true, "by its length only");
+    let state = health(&[]);
+    assert_eq!(
+        (&state["embedded"]["weights"], &state["embedded"]["damaged"]),
+        (&Value::Bool(false), &Value::Bool(true)),
+        "the right length is not enough: {state}"
+    );
+    assert_eq!(world.run(&["doctor"], &[]).code, 1);
     assert_eq!(health(&[("OPENAI_API_KEY", "k")])["chosen_provider"], "openai");
-    assert_eq!(world.run(&["doctor"], &[]).code, 0);
+    assert_eq!(world.run(&["doctor"], &[("OPENAI_API_KEY", "k")]).code, 0, "nobody needs the weights");
 }
 
 #[test]

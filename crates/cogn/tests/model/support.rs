@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread::JoinHandle;
 
-use cogn::weights::{Known, Place, PullError, Pulled, Sources, Watch, pull};
+use cogn::weights::{Known, PATIENCE, Place, PullError, Pulled, Sources, Watch, pull};
 use tempfile::TempDir;
 
 /// What the weights of these tests are.
@@ -119,7 +119,7 @@ impl World {
     }
 
     pub(crate) fn sources(&self, hub: &str) -> Sources {
-        Sources { path: Some(OsString::from(self.tools())), hub: hub.to_owned() }
+        Sources { path: Some(OsString::from(self.tools())), hub: hub.to_owned(), patience: PATIENCE }
     }
 }
 

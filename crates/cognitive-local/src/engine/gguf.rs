@@ -1,8 +1,9 @@
-//! Reads the GGUF container, version 3: named values and named tensors. Every count, length and offset is checked
-//! against the bytes that are there, so a damaged or hostile file ends in a [`LoadError`], never in a panic or in an
-//! allocation larger than the file. It copies nothing and knows no model.
+//! Reads the header of the GGUF container, version 3: named values, and where the named tensors lie. Every count, length
+//! and offset is checked against the length of the file, so a damaged or hostile file ends in a [`LoadError`], never in a
+//! panic or in an allocation larger than the file. It copies nothing and knows no model.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::io;
 
 use super::{ELSEWHERE, LoadError};
 
@@ -11,8 +12,19 @@ use super::{ELSEWHERE, LoadError};
 pub(super) struct Gguf<'a> {
     values: HashMap<&'a str, Value<'a>>,
     infos: Vec<Info<'a>>,
-    /// The bytes after the header, which the offsets of the tensors count from.
-    data: &'a [u8],
+    /// How long the header is, with what fills it up. The offsets of the tensors count from here.
+    pub(super) end: usize,
+    /// How many bytes follow it.
+    left: usize,
+}
+
+/// Why there is no header yet.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// It goes on in bytes of the file that have not been read.
+    GoesOn,
+    /// It is none.
+    Refused(LoadError),
 }
 
 /// One named value.
@@ -42,6 +54,18 @@ struct Info<'a> {
     rows: usize,
     kind: u32,
     offset: usize,
+}
+
+/// Where a tensor lies, and what it is. Its bytes are in the file, and belong to it alone.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent<'a> {
+    pub(super) name: &'a str,
+    pub(super) encoding: Encoding,
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+    /// From the end of the header.
+    pub(super) offset: usize,
+    pub(super) length: usize,
 }
 
 /// A tensor of one or two dimensions.
@@ -99,9 +123,14 @@ impl Encoding {
 }
 
 impl<'a> Gguf<'a> {
-    /// Reads the header.
-    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, LoadError> {
-        let mut reader = Reader { bytes, at: 0 };
+    /// Reads the header out of the beginning of a file of `length` bytes.
+    pub(super) fn read(bytes: &'a [u8], length: usize) -> Result<Self, Unread> {
+        let mut reader = Reader { bytes, length: length.max(bytes.len()), at: 0, goes_on: false };
+        let read = Self::parse(&mut reader);
+        read.map_err(|error| if reader.goes_on { Unread::GoesOn } else { Unread::Refused(error) })
+    }
+
+    fn parse(reader: &mut Reader<'a>) -> Result<Self, LoadError> {
         if reader.take(4)? != b"GGUF" {
             return Err(LoadError::Damaged("the file is not GGUF".to_owned()));
         }
@@ -130,8 +159,8 @@ impl<'a> Gguf<'a> {
             Some(_) => return Err(damaged("the alignment is no power of two")),
         };
         let start = u64::try_from(reader.at).unwrap_or(u64::MAX).next_multiple_of(alignment);
-        let data = usize::try_from(start).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
-        Ok(Self { values, infos, data })
+        let end = usize::try_from(start).unwrap_or(usize::MAX);
+        Ok(Self { values, infos, end, left: reader.length.saturating_sub(end) })
     }
 
     /// A value by its name.
@@ -164,39 +193,38 @@ impl<'a> Gguf<'a> {
         }
     }
 
-    /// The tensors by name. Refuses encodings that this engine does not compute, and tensors that overlap or lie
-    /// outside the file.
-    pub(super) fn tensors(&self) -> Result<HashMap<&'a str, Tensor<'a>>, LoadError> {
-        let mut tensors = HashMap::new();
-        let mut spans = Vec::new();
+    /// The tensors in the order in which they lie in the file. Refuses encodings that this engine does not compute, and
+    /// tensors that overlap or lie outside the file.
+    pub(super) fn extents(&self) -> Result<Vec<Extent<'a>>, LoadError> {
+        let mut names = HashSet::new();
+        let mut extents = Vec::new();
         for info in &self.infos {
-            let tensor = self.tensor(info)?;
-            spans.push((info.offset, tensor.bytes.len(), info.name));
-            if tensors.insert(info.name, tensor).is_some() {
+            extents.push(self.extent(info)?);
+            if !names.insert(info.name) {
                 return Err(damaged(&format!("the tensor `{}` is there twice", info.name)));
             }
         }
-        spans.sort_unstable();
-        for (one, next) in spans.iter().zip(spans.iter().skip(1)) {
-            if one.0 + one.1 > next.0 {
-                return Err(damaged(&format!("the tensors `{}` and `{}` overlap", one.2, next.2)));
+        extents.sort_unstable_by_key(|extent| (extent.offset, extent.length, extent.name));
+        for (one, next) in extents.iter().zip(extents.iter().skip(1)) {
+            if one.offset + one.length > next.offset {
+                return Err(damaged(&format!("the tensors `{}` and `{}` overlap", one.name, next.name)));
             }
         }
-        Ok(tensors)
+        Ok(extents)
     }
 
-    fn tensor(&self, info: &Info) -> Result<Tensor<'a>, LoadError> {
+    fn extent(&self, info: &Info<'a>) -> Result<Extent<'a>, LoadError> {
         let encoding = Encoding::of(info)?;
         let (numbers, size) = encoding.block();
         if info.columns == 0 || info.rows == 0 || !info.columns.is_multiple_of(numbers) {
             return Err(damaged(&format!("the tensor `{}` has an impossible shape", info.name)));
         }
         let span = (info.columns / numbers).checked_mul(size).and_then(|row| row.checked_mul(info.rows));
-        let bytes = span
-            .and_then(|span| info.offset.checked_add(span))
-            .and_then(|end| self.data.get(info.offset..end))
+        let length = span
+            .filter(|span| info.offset.checked_add(*span).is_some_and(|end| end <= self.left))
             .ok_or_else(|| damaged(&format!("the tensor `{}` lies outside the file", info.name)))?;
-        Ok(Tensor { encoding, columns: info.columns, rows: info.rows, bytes })
+        let Info { name, columns, rows, offset, .. } = *info;
+        Ok(Extent { name, encoding, columns, rows, offset, length })
     }
 }
 
@@ -208,13 +236,13 @@ impl<'a> List<'a> {
 
     /// The texts, if it is a list of texts.
     pub(super) fn texts(&self) -> Option<impl Iterator<Item = &'a str>> {
-        let mut reader = Reader { bytes: self.bytes, at: 0 };
+        let mut reader = Reader::over(self.bytes);
         (self.kind == TEXT).then(|| (0..self.count).map_while(move |_| reader.text().ok()))
     }
 
     /// The whole numbers, if it is a list of 32-bit ones.
     pub(super) fn whole_numbers(&self) -> Option<impl Iterator<Item = i64>> {
-        let mut reader = Reader { bytes: self.bytes, at: 0 };
+        let mut reader = Reader::over(self.bytes);
         let kind = self.kind;
         matches!(kind, 4 | 5).then(|| {
             (0..self.count).map_while(move |_| match reader.value(kind) {
@@ -234,12 +262,21 @@ const LIST: u32 = 9;
 /// Takes values off the front of the bytes.
 struct Reader<'a> {
     bytes: &'a [u8],
+    /// How many bytes there will be.
+    length: usize,
     at: usize,
+    /// Whether something was asked for that is in the file, but not here yet.
+    goes_on: bool,
 }
 
 impl<'a> Reader<'a> {
+    fn over(bytes: &'a [u8]) -> Self {
+        Self { bytes, length: bytes.len(), at: 0, goes_on: false }
+    }
+
     fn take(&mut self, length: usize) -> Result<&'a [u8], LoadError> {
         let end = self.at.checked_add(length);
+        self.goes_on |= end.is_some_and(|end| end > self.bytes.len() && end <= self.length);
         let taken =
             end.and_then(|end| self.bytes.get(self.at..end)).ok_or_else(|| damaged("it ends early"))?;
         self.at += length;
@@ -261,7 +298,7 @@ impl<'a> Reader<'a> {
     /// A count of things of at least one byte each, so no more than there are bytes left.
     fn count(&mut self) -> Result<usize, LoadError> {
         let count = usize::try_from(self.u64()?).unwrap_or(usize::MAX);
-        if count > self.bytes.len() - self.at {
+        if count > self.length - self.at {
             return Err(damaged("a count is larger than the file"));
         }
         Ok(count)
@@ -333,6 +370,10 @@ impl<'a> Reader<'a> {
         let offset = usize::try_from(self.u64()?).unwrap_or(usize::MAX);
         Ok(Info { name, columns, rows, kind, offset })
     }
+}
+
+pub(super) fn unreadable(error: io::Error) -> LoadError {
+    LoadError::Unreadable(format!("the GGUF file cannot be read: {error}"))
 }
 
 pub(super) fn damaged(what: &str) -> LoadError {

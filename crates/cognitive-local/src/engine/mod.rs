@@ -25,9 +25,11 @@ mod tokenizer;
 mod weights;
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
-use gguf::Gguf;
+use gguf::{Gguf, Unread};
 use weights::{Shape, Weights};
 
 pub(crate) use exp::sum_of_powers;
@@ -38,6 +40,10 @@ pub use tokenizer::Tokenizer;
 /// Where to take a model that is refused here.
 const ELSEWHERE: &str = "other models go through an OpenAI-compatible server with `--base-url`";
 
+/// How much of a file is read to find its header; usually that is all of it. A header longer than any vocabulary is none.
+const HEADER: u64 = 4 << 20;
+const LONGEST_HEADER: u64 = 512 << 20;
+
 /// Weights and vocabulary, ready to compute with. Immutable; shared between sessions.
 #[derive(Debug)]
 pub struct Model {
@@ -46,6 +52,7 @@ pub struct Model {
     tokenizer: Tokenizer,
     name: Box<str>,
     kernel: Kernel,
+    sha256: Option<Box<str>>,
 }
 
 /// Why a file cannot serve as a model.
@@ -70,25 +77,74 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
+impl From<LoadError> for Unread {
+    fn from(error: LoadError) -> Self {
+        Self::Refused(error)
+    }
+}
+
 impl Model {
-    /// Maps a file into memory, checks it and repacks its weights.
+    /// Reads a file, checks it and repacks its weights.
     pub fn open(path: &Path) -> Result<Self, LoadError> {
-        raw::with_mapped(path, Self::from_bytes)
+        let unreadable =
+            |error: io::Error| LoadError::Unreadable(format!("cannot read `{}`: {error}", path.display()));
+        let file = File::open(path).map_err(unreadable)?;
+        let length = file.metadata().map_err(unreadable)?.len();
+        Self::read(file, length)
     }
 
-    /// The same for weights that are part of the program.
-    pub fn from_static(bytes: &'static [u8]) -> Result<Self, LoadError> {
-        Self::from_bytes(bytes)
-    }
-
-    /// The same for weights that have been read already. They are copied.
+    /// The same for weights that are in memory already. They are copied.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
-        let gguf = Gguf::read(bytes)?;
+        Self::read(bytes, bytes.len() as u64)
+    }
+
+    /// The same for weights that come from anywhere, `length` bytes in all. They are read once, from front to back, and into
+    /// the buffers that they are repacked from: not mapped, so that a file that somebody shortens in the meantime is damaged
+    /// and no more. What follows the last tensor is not read.
+    pub fn read(mut from: impl Read, length: u64) -> Result<Self, LoadError> {
+        let mut beginning = Vec::new();
+        let mut wanted = HEADER.min(length);
+        loop {
+            let missing = wanted.saturating_sub(beginning.len() as u64);
+            from.by_ref().take(missing).read_to_end(&mut beginning).map_err(gguf::unreadable)?;
+            if (beginning.len() as u64) < wanted {
+                return Err(gguf::damaged("it ends early"));
+            }
+            match Self::after(&beginning, length, &mut from) {
+                Err(Unread::Refused(error)) => return Err(error),
+                Err(Unread::GoesOn) if wanted >= LONGEST_HEADER.min(length) => {
+                    return Err(gguf::damaged("its header does not end"));
+                }
+                Err(Unread::GoesOn) => wanted = wanted.saturating_mul(4).min(length),
+                Ok(model) => return Ok(model),
+            }
+        }
+    }
+
+    /// The model whose file begins like this and goes on there.
+    fn after(beginning: &[u8], length: u64, from: &mut dyn Read) -> Result<Self, Unread> {
+        let gguf = Gguf::read(beginning, usize::try_from(length).unwrap_or(usize::MAX))?;
         let shape = Shape::read(&gguf)?;
         let tokenizer = Tokenizer::read(&gguf)?;
-        let weights = Weights::read(&gguf, &shape, tokenizer.len())?;
         let name = gguf.text("general.name").unwrap_or("unnamed").into();
-        Ok(Self { shape, weights, tokenizer, name, kernel: Kernel::best() })
+        // The header is filled up to a round number, which may lie beyond what is here.
+        let rest = beginning.get(gguf.end..).unwrap_or_default();
+        let gap = gguf.end.saturating_sub(beginning.len()) as u64;
+        io::copy(&mut from.take(gap), &mut io::sink()).map_err(gguf::unreadable)?;
+        let weights = Weights::read(&gguf, &shape, tokenizer.len(), &mut rest.chain(from))?;
+        Ok(Self { shape, weights, tokenizer, name, kernel: Kernel::best(), sha256: None })
+    }
+
+    /// The same with the hash of its file.
+    #[must_use]
+    pub fn with_sha256(self, sha256: &str) -> Self {
+        Self { sha256: Some(sha256.into()), ..self }
+    }
+
+    /// The hash of its file, if somebody has made it.
+    #[must_use]
+    pub fn sha256(&self) -> Option<&str> {
+        self.sha256.as_deref()
     }
 
     /// The same model computed with other instructions, to compare them.

@@ -2,10 +2,11 @@
 //! shapes, so that the computation can rely on every length. Refuses other architectures and variants.
 
 use std::collections::HashMap;
+use std::io::Read;
 
 use super::LoadError;
 use super::attention::Heads;
-use super::gguf::{Encoding, Gguf, Tensor, Value, damaged, unsupported};
+use super::gguf::{Encoding, Extent, Gguf, Tensor, Value, damaged, unreadable, unsupported};
 use super::tiles::{COLUMNS, Matrix};
 
 /// A context longer than this is cut: no model of a size that this engine computes was trained for more.
@@ -114,20 +115,33 @@ fn positive(gguf: &Gguf, name: &str, otherwise: Option<f32>) -> Result<f32, Load
 }
 
 impl Weights {
-    pub(super) fn read(gguf: &Gguf, shape: &Shape, vocabulary: usize) -> Result<Self, LoadError> {
-        let mut tensors = Tensors(gguf.tensors()?);
+    /// Reads the bytes that follow the header, once and in their order.
+    pub(super) fn read(
+        gguf: &Gguf,
+        shape: &Shape,
+        vocabulary: usize,
+        data: &mut dyn Read,
+    ) -> Result<Self, LoadError> {
+        let extents = gguf.extents()?;
+        // Nothing is packed before everything is known to be in its place and in its shape.
+        let mut expected = Expected(extents.iter().map(|extent| (extent.name, *extent)).collect());
+        Self::build(&mut expected, shape, vocabulary)?;
+        if let Some(name) = expected.0.keys().min() {
+            return Err(unsupported(&format!("the model has a tensor that `llama` has not: `{name}`")));
+        }
+        Self::build(&mut Packed::read(&extents, data)?, shape, vocabulary)
+    }
+
+    fn build(tensors: &mut impl Tensors, shape: &Shape, vocabulary: usize) -> Result<Self, LoadError> {
         let embedding = tensors.matrix("token_embd.weight", vocabulary, shape.width)?;
         let mut layers = Vec::new();
         for index in 0..shape.layers {
-            layers.push(tensors.layer(index, shape)?);
+            layers.push(layer(tensors, index, shape)?);
         }
         let norm = tensors.vector("output_norm.weight", shape.width)?;
-        let own = tensors.0.contains_key("output.weight");
+        let own = tensors.has("output.weight");
         let output = own.then(|| tensors.matrix("output.weight", vocabulary, shape.width)).transpose()?;
-        match tensors.0.keys().min() {
-            Some(name) => Err(unsupported(&format!("the model has a tensor that `llama` has not: `{name}`"))),
-            None => Ok(Self { embedding, layers, norm, output }),
-        }
+        Ok(Self { embedding, layers, norm, output })
     }
 
     /// The matrix that turns a vector into logits.
@@ -136,49 +150,116 @@ impl Weights {
     }
 }
 
-/// The tensors that have not been taken yet.
-struct Tensors<'a>(HashMap<&'a str, Tensor<'a>>);
+/// Tensors that can be taken by their names, each once.
+trait Tensors {
+    fn has(&self, name: &str) -> bool;
+    fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Matrix, LoadError>;
+    fn vector(&mut self, name: &str, length: usize) -> Result<Box<[f32]>, LoadError>;
+}
 
-impl Tensors<'_> {
-    fn layer(&mut self, index: usize, shape: &Shape) -> Result<Layer, LoadError> {
-        let name = |part: &str| format!("blk.{index}.{part}.weight");
-        let Shape { width, hidden, heads, .. } = *shape;
-        let keys = heads.keys * heads.width;
-        Ok(Layer {
-            attention_norm: self.vector(&name("attn_norm"), width)?,
-            query: self.matrix(&name("attn_q"), width, width)?,
-            key: self.matrix(&name("attn_k"), keys, width)?,
-            value: self.matrix(&name("attn_v"), keys, width)?,
-            attention_output: self.matrix(&name("attn_output"), width, width)?,
-            feed_norm: self.vector(&name("ffn_norm"), width)?,
-            gate: self.matrix(&name("ffn_gate"), hidden, width)?,
-            up: self.matrix(&name("ffn_up"), hidden, width)?,
-            down: self.matrix(&name("ffn_down"), width, hidden)?,
-        })
-    }
+fn layer(tensors: &mut impl Tensors, index: usize, shape: &Shape) -> Result<Layer, LoadError> {
+    let name = |part: &str| format!("blk.{index}.{part}.weight");
+    let Shape { width, hidden, heads, .. } = *shape;
+    let keys = heads.keys * heads.width;
+    Ok(Layer {
+        attention_norm: tensors.vector(&name("attn_norm"), width)?,
+        query: tensors.matrix(&name("attn_q"), width, width)?,
+        key: tensors.matrix(&name("attn_k"), keys, width)?,
+        value: tensors.matrix(&name("attn_v"), keys, width)?,
+        attention_output: tensors.matrix(&name("attn_output"), width, width)?,
+        feed_norm: tensors.vector(&name("ffn_norm"), width)?,
+        gate: tensors.matrix(&name("ffn_gate"), hidden, width)?,
+        up: tensors.matrix(&name("ffn_up"), hidden, width)?,
+        down: tensors.matrix(&name("ffn_down"), width, hidden)?,
+    })
+}
 
-    fn take(&mut self, name: &str, rows: usize, columns: usize) -> Result<Tensor<'_>, LoadError> {
-        let tensor =
-            self.0.remove(name).ok_or_else(|| damaged(&format!("the tensor `{name}` is missing")))?;
-        if (tensor.rows, tensor.columns) != (rows, columns) {
+/// What the header says is there. What is taken is empty; only whether it has the right shape counts.
+struct Expected<'a>(HashMap<&'a str, Extent<'a>>);
+
+impl Expected<'_> {
+    fn take(&mut self, name: &str, rows: usize, columns: usize) -> Result<Encoding, LoadError> {
+        let extent = self.0.remove(name).ok_or_else(|| missing(name))?;
+        if (extent.rows, extent.columns) != (rows, columns) {
             return Err(damaged(&format!("the tensor `{name}` is not {rows} rows of {columns}")));
         }
-        Ok(tensor)
+        Ok(extent.encoding)
+    }
+}
+
+impl Tensors for Expected<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
     }
 
     fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Matrix, LoadError> {
-        let tensor = self.take(name, rows, columns)?;
+        let encoding = self.take(name, rows, columns)?;
         if !columns.is_multiple_of(COLUMNS) {
             return Err(unsupported(&format!("tensor `{name}` has rows of {columns}, no multiple of 32")));
         }
-        Matrix::pack(&tensor, name)
+        Matrix::pack(&Tensor { encoding, columns, rows: 0, bytes: &[] }, name)
     }
 
     fn vector(&mut self, name: &str, length: usize) -> Result<Box<[f32]>, LoadError> {
-        let tensor = self.take(name, 1, length)?;
-        if tensor.encoding != Encoding::F32 {
+        if self.take(name, 1, length)? != Encoding::F32 {
             return Err(unsupported(&format!("tensor `{name}` is not of type F32")));
         }
-        Ok(tensor.bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+        Ok(Box::default())
     }
+}
+
+/// What was read, each in the form in which it is computed with.
+struct Packed<'a> {
+    matrices: HashMap<&'a str, Matrix>,
+    vectors: HashMap<&'a str, Box<[f32]>>,
+}
+
+impl<'a> Packed<'a> {
+    /// Reads tensors whose places and shapes were found right, in the order in which they lie in the file. A file that was
+    /// shortened in the meantime ends early, like one that always was too short.
+    fn read(extents: &[Extent<'a>], data: &mut dyn Read) -> Result<Self, LoadError> {
+        let mut packed = Self { matrices: HashMap::new(), vectors: HashMap::new() };
+        // One buffer for all: its pages stay warm.
+        let longest = extents.iter().map(|extent| extent.length).max().unwrap_or(0);
+        let mut buffer = Vec::new();
+        buffer.try_reserve_exact(longest).map_err(|error| LoadError::Unreadable(error.to_string()))?;
+        let mut at = 0;
+        for extent in extents {
+            let gap = (extent.offset - at) as u64;
+            std::io::copy(&mut data.take(gap), &mut std::io::sink()).map_err(unreadable)?;
+            buffer.clear();
+            data.take(extent.length as u64).read_to_end(&mut buffer).map_err(unreadable)?;
+            if buffer.len() != extent.length {
+                return Err(damaged("it ends early"));
+            }
+            at = extent.offset + extent.length;
+            let Extent { name, encoding, columns, rows, .. } = *extent;
+            if encoding == Encoding::F32 {
+                let numbers = buffer.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+                packed.vectors.insert(name, numbers.collect());
+            } else {
+                let tensor = Tensor { encoding, columns, rows, bytes: &buffer };
+                packed.matrices.insert(name, Matrix::pack(&tensor, name)?);
+            }
+        }
+        Ok(packed)
+    }
+}
+
+impl Tensors for Packed<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.matrices.contains_key(name)
+    }
+
+    fn matrix(&mut self, name: &str, _: usize, _: usize) -> Result<Matrix, LoadError> {
+        self.matrices.remove(name).ok_or_else(|| missing(name))
+    }
+
+    fn vector(&mut self, name: &str, _: usize) -> Result<Box<[f32]>, LoadError> {
+        self.vectors.remove(name).ok_or_else(|| missing(name))
+    }
+}
+
+fn missing(name: &str) -> LoadError {
+    damaged(&format!("the tensor `{name}` is missing"))
 }

@@ -205,3 +205,18 @@ fn models_of_other_kinds_are_sent_elsewhere() {
     kinds[260] = 4;
     assert_unsupported(&toy().with("tokenizer.ggml.token_type", Value::Numbers(kinds)), "user-defined");
 }
+
+// Whoever copies or downloads into a file shortens it first.
+#[test]
+fn s05_a_file_that_is_shortened_while_it_is_read_is_damaged_and_no_more() {
+    let bytes = Toy::default().bytes();
+    let path = std::env::temp_dir().join(format!("cogn-shortened-{}.gguf", std::process::id()));
+    for left in [0, 3, bytes.len() / 2, bytes.len() - 1] {
+        std::fs::write(&path, &bytes).unwrap();
+        let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        let length = file.metadata().unwrap().len();
+        file.set_len(left as u64).unwrap();
+        assert!(matches!(Model::read(file, length), Err(LoadError::Damaged(_))), "{left}");
+    }
+    std::fs::remove_file(&path).unwrap();
+}

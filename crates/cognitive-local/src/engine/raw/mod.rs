@@ -1,8 +1,7 @@
-//! The only `unsafe` code of the workspace: mapping a file, and vector instructions that a processor may not have. The
-//! rest of the engine reaches both through the safe functions of this module; [`Kernel`] is the proof that the processor
-//! was asked first. Every kernel has a portable twin in [`portable`] that the tests hold it against.
+//! The only `unsafe` code of the workspace: vector instructions that a processor may not have. The rest of the engine
+//! reaches them through the safe functions of this module; [`Kernel`] is the proof that the processor was asked first. Every kernel has a portable twin in [`portable`] that the tests hold it against.
 
-#![expect(unsafe_code, reason = "vector instructions and memory maps have no safe interface")]
+#![expect(unsafe_code, reason = "vector instructions have no safe interface")]
 #![expect(
     clippy::inline_always,
     reason = "only what is inlined is compiled for the instructions of its kernel"
@@ -18,10 +17,6 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 
-use std::fs::File;
-use std::path::Path;
-
-use super::LoadError;
 use super::activations::Group;
 use super::tiles::{Q4Block, Q8Block, ROWS};
 
@@ -183,23 +178,4 @@ impl Kernel {
             Set::Neon => portable::blend::<R, true>(sums, weights, values, stride),
         }
     }
-}
-
-/// Maps a file into memory for as long as `read` takes, which copies what it needs.
-pub(super) fn with_mapped<T>(
-    path: &Path,
-    read: impl FnOnce(&[u8]) -> Result<T, LoadError>,
-) -> Result<T, LoadError> {
-    let unreadable =
-        |error: std::io::Error| LoadError::Unreadable(format!("cannot read `{}`: {error}", path.display()));
-    let file = File::open(path).map_err(unreadable)?;
-    // An empty file cannot be mapped, and says nothing either.
-    if file.metadata().map_err(unreadable)?.len() == 0 {
-        return read(&[]);
-    }
-    // SAFETY: nothing writes through the map, and it lives only in this function. A process that shortens the file in
-    // that time ends this one with a signal, as it would with every program that maps files; one that changes it gives
-    // us other bytes, all of which are checked as they are read and none of which is trusted to stay the same.
-    let map = unsafe { memmap2::Mmap::map(&file) }.map_err(unreadable)?;
-    read(&map)
 }

@@ -1,0 +1,116 @@
+//! A program of the user's that works for us. It has a time to end in, the end of what it says is kept, and it is ended
+//! together with everything that it has started: when its time is up, and when nobody waits for it any more.
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::Command;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// How much is kept of what a program says. It says last what went wrong.
+const KEPT: usize = 64 << 10;
+
+/// How long is listened to a program that has ended. Something that it started may hold its place.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How a program ended.
+pub(super) enum Ended {
+    /// By itself; with the end of what it said.
+    ByItself(ExitStatus, String),
+    /// Its time was up.
+    Late,
+}
+
+/// Runs a program to its end or to a moment.
+pub(super) async fn run(mut command: Command, until: Instant) -> io::Result<Ended> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    #[cfg(unix)]
+    command.process_group(0);
+    let mut child = command.spawn()?;
+    let family = Family(child.id());
+    let mut stderr = child.stderr.take();
+    let mut said = Vec::new();
+    let ended = timeout_at(until, async {
+        tokio::select! {
+            status = child.wait() => status,
+            () = listen(&mut stderr, &mut said) => child.wait().await,
+        }
+    });
+    let Ok(status) = ended.await else { return Ok(Ended::Late) };
+    drop(family);
+    let _enough_was_said = timeout(LAST_WORDS, listen(&mut stderr, &mut said)).await;
+    Ok(Ended::ByItself(status?, String::from_utf8_lossy(&said).into_owned()))
+}
+
+/// Keeps the end of what is said, until there is no more.
+async fn listen(source: &mut Option<impl AsyncRead + Unpin>, said: &mut Vec<u8>) {
+    let Some(source) = source else { return };
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(length @ 1..) = source.read(&mut buffer).await {
+        said.extend_from_slice(buffer.get(..length).unwrap_or_default());
+        if said.len() > 2 * KEPT {
+            said.drain(..said.len() - KEPT);
+        }
+    }
+}
+
+/// A program and whatever it has started. Gone when this value is.
+struct Family(Option<u32>);
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, Signal, kill_process_group};
+            let leader = self.0.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+            if let Some(leader) = leader {
+                let _none_is_left = kill_process_group(leader, Signal::KILL);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn shell(script: &str, limit: Duration) -> Ended {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        run(command, Instant::now() + limit).await.unwrap()
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn m7_the_end_of_what_is_said_is_kept_and_no_more() {
+        let script = "i=0; while [ $i -lt 6000 ]; do echo 0123456789012345678901234567890123456789 >&2; i=$((i+1)); done; echo last >&2; exit 3";
+        let Ended::ByItself(status, said) = shell(script, Duration::from_mins(1)).await else { panic!() };
+        assert_eq!(status.code(), Some(3));
+        assert!(said.ends_with("\nlast\n") && said.len() <= 2 * KEPT, "{}", said.len());
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn m7_whoever_is_late_is_ended_with_all_that_it_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().await.unwrap().success());
+        // The grandchild holds the pipe open for as long as it lives; the pipe ends with it.
+        let script = format!("sleep 600 > '{}' & wait", pipe.display());
+        let reader = tokio::task::spawn_blocking(move || std::fs::read(pipe));
+        assert!(matches!(shell(&script, Duration::from_millis(300)).await, Ended::Late));
+        assert_eq!(reader.await.unwrap().unwrap(), b"");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn m7_what_a_program_leaves_behind_is_ended_too() {
+        let Ended::ByItself(status, said) = shell("sleep 600 & echo done >&2", Duration::from_mins(1)).await
+        else {
+            panic!()
+        };
+        assert!(status.success() && said == "done\n", "{said}");
+    }
+}

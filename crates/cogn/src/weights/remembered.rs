@@ -1,0 +1,250 @@
+//! The hashes of weights that were read once, remembered for as long as their files do not change: by place on the disk,
+//! length and times. One small file in the user's cache; without it everything is hashed again, and nothing else changes.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Found, Known, check, digest};
+use crate::out_file;
+
+/// How many files are remembered; the oldest goes first.
+const MOST: usize = 32;
+
+/// A file that was changed so lately could change again without its times showing it.
+const UNSETTLED: Duration = Duration::from_secs(2);
+
+/// What a file is recognised by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    /// Nanoseconds since 1970. On a system that tells when a file was last changed in any way, also that.
+    modified: i128,
+    changed: i128,
+}
+
+impl Stamp {
+    #[cfg(unix)]
+    fn of(meta: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            bytes: meta.len(),
+            modified: nanoseconds(meta.mtime(), meta.mtime_nsec()),
+            changed: nanoseconds(meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn of(meta: &Metadata) -> Self {
+        let since = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified = since.map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(0));
+        Self { device: 0, inode: 0, bytes: meta.len(), modified, changed: modified }
+    }
+
+    /// Whether nothing was written in between. A new name or mode of a file is no new content.
+    fn has_the_content_of(&self, other: &Self) -> bool {
+        Self { changed: 0, ..*self } == Self { changed: 0, ..*other }
+    }
+
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(UNSETTLED);
+        let now = i128::try_from(now.as_nanos()).unwrap_or(i128::MAX);
+        self.modified < now && self.changed < now
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Entry {
+    stamp: Stamp,
+    sha256: String,
+}
+
+/// What is remembered, in a folder of the user's cache.
+#[derive(Debug, Clone)]
+pub(super) struct Memory(PathBuf);
+
+impl Memory {
+    pub(super) fn below(folder: &Path) -> Self {
+        Self(folder.join("hashes.json"))
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.0.clone()
+    }
+
+    fn recall(&self, stamp: &Stamp) -> Option<String> {
+        self.read().into_iter().find(|entry| entry.stamp == *stamp).map(|entry| entry.sha256)
+    }
+
+    fn remember(&self, stamp: Stamp, sha256: &str) {
+        if !stamp.is_settled(SystemTime::now()) || self.recall(&stamp).as_deref() == Some(sha256) {
+            return;
+        }
+        let place = |entry: &Entry| (entry.stamp.device, entry.stamp.inode);
+        let entry = Entry { stamp, sha256: sha256.to_owned() };
+        let mut entries = self.read();
+        entries.retain(|other| place(other) != place(&entry));
+        entries.push(entry);
+        let surplus = entries.len().saturating_sub(MOST);
+        entries.drain(..surplus);
+        let text = serde_json::to_string(&entries).unwrap_or_default();
+        let folder = self.0.parent().map_or(Ok(()), fs::create_dir_all);
+        // Next time it is hashed again.
+        let _only_time_is_lost = folder.and_then(|()| out_file::write(&self.0, text.as_bytes()));
+    }
+
+    fn read(&self) -> Vec<Entry> {
+        // A file of ours is small; whatever else is there is nothing.
+        let small = fs::metadata(&self.0).is_ok_and(|meta| meta.is_file() && meta.len() <= 64 << 10);
+        let text = if small { fs::read_to_string(&self.0).ok() } else { None };
+        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    }
+}
+
+/// Judges a file by its length and hash, as far as that is not remembered.
+#[must_use]
+pub(super) fn check_remembered(known: &Known, path: &Path, memory: &Memory) -> Found {
+    match fs::metadata(path).ok().and_then(|meta| memory.recall(&Stamp::of(&meta))) {
+        Some(sha256) if sha256 == known.sha256 => Found::Right,
+        _ => check(known, path),
+    }
+}
+
+/// Somebody who knows what one file should be while it is loaded.
+#[derive(Debug)]
+pub(crate) struct Expectation {
+    memory: Option<Memory>,
+    /// What it has to be; a file of the user's own may be anything.
+    sha256: Option<&'static str>,
+    begun: Mutex<Option<Stamp>>,
+}
+
+impl Expectation {
+    pub(super) fn new(memory: Option<Memory>, sha256: Option<&'static str>) -> Self {
+        Self { memory, sha256, begun: Mutex::new(None) }
+    }
+
+    fn begun(&self) -> std::sync::MutexGuard<'_, Option<Stamp>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The hash of a file that is about to be read, if it is remembered.
+    pub(crate) fn recalled(&self, file: &File) -> Option<String> {
+        let stamp = file.metadata().ok().map(|meta| Stamp::of(&meta));
+        *self.begun() = stamp;
+        self.memory.as_ref()?.recall(&stamp?)
+    }
+
+    /// Judges a file that was read since. The error says what is wrong with it.
+    pub(crate) fn confirmed(&self, file: &File, sha256: &str) -> Result<(), String> {
+        let now = file.metadata().ok().map(|meta| Stamp::of(&meta));
+        let (Some(begun), Some(now)) = (*self.begun(), now) else {
+            return Err("the file cannot be looked at".to_owned());
+        };
+        if !begun.has_the_content_of(&now) {
+            return Err("the file was changed while it was read".to_owned());
+        }
+        if let Some(memory) = self.memory.as_ref().filter(|_| begun == now) {
+            memory.remember(now, sha256);
+        }
+        match self.sha256 {
+            Some(expected) if expected != sha256 => Err(format!("its sha256 is {sha256}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(feature = "embedded")]
+impl cognitive_local::Witness for Expectation {
+    fn recall(&self, file: &File) -> Option<String> {
+        self.recalled(file)
+    }
+
+    fn confirm(&self, file: &File, sha256: &str) -> Result<(), String> {
+        self.confirmed(file, sha256)
+    }
+}
+
+/// The hash of a file of which nobody knows what it should be, remembered like others.
+pub(super) fn hash_of(path: &Path, memory: Option<&Memory>) -> io::Result<String> {
+    let file = File::open(path)?;
+    let stamp = Stamp::of(&file.metadata()?);
+    if let Some(sha256) = memory.and_then(|memory| memory.recall(&stamp)) {
+        return Ok(sha256);
+    }
+    let sha256 = digest(&file)?;
+    if let Some(memory) = memory.filter(|_| file.metadata().is_ok_and(|meta| Stamp::of(&meta) == stamp)) {
+        memory.remember(stamp, &sha256);
+    }
+    Ok(sha256)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that nobody has touched for a while.
+    fn settled(path: &Path, text: &str) -> Stamp {
+        fs::write(path, text).unwrap();
+        Stamp { changed: 0, modified: 0, ..Stamp::of(&fs::metadata(path).unwrap()) }
+    }
+
+    #[test]
+    fn m6_a_hash_is_remembered_until_anything_about_the_file_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = Memory::below(&dir.path().join("cache"));
+        let stamp = settled(&dir.path().join("w"), "abc");
+        memory.remember(stamp, "h");
+        assert_eq!(memory.recall(&stamp).as_deref(), Some("h"));
+        for other in [
+            Stamp { inode: stamp.inode + 1, ..stamp },
+            Stamp { bytes: 4, ..stamp },
+            Stamp { modified: 1, ..stamp },
+            Stamp { changed: 1, ..stamp },
+        ] {
+            assert_eq!(memory.recall(&other), None, "{other:?}");
+        }
+        let fresh = Stamp::of(&fs::metadata(dir.path().join("w")).unwrap());
+        memory.remember(fresh, "h");
+        assert_eq!(memory.recall(&fresh), None, "it could change again within the same moment");
+    }
+
+    #[test]
+    fn m6_little_is_remembered_and_nonsense_is_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = Memory::below(dir.path());
+        let stamp = settled(&dir.path().join("w"), "abc");
+        for inode in 0..100 {
+            memory.remember(Stamp { inode, ..stamp }, "h");
+        }
+        assert_eq!(memory.read().len(), MOST);
+        assert_eq!(memory.recall(&Stamp { inode: 99, ..stamp }).as_deref(), Some("h"));
+        fs::write(dir.path().join("hashes.json"), "{").unwrap();
+        assert_eq!(memory.recall(&stamp), None);
+    }
+
+    #[test]
+    fn m6_a_file_that_changes_while_it_is_read_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("w");
+        fs::write(&path, "abc").unwrap();
+        let expectation = Expectation::new(Some(Memory::below(dir.path())), None);
+        let file = File::open(&path).unwrap();
+        assert_eq!(expectation.recalled(&file), None);
+        assert_eq!(expectation.confirmed(&file, "h"), Ok(()));
+        fs::write(&path, "abcd").unwrap();
+        assert!(expectation.confirmed(&file, "h").unwrap_err().contains("changed while it was read"));
+        let strict = Expectation::new(None, Some("other"));
+        assert_eq!(strict.recalled(&file), None);
+        assert_eq!(strict.confirmed(&file, "h").unwrap_err(), "its sha256 is h");
+    }
+}
