@@ -12,6 +12,8 @@ use tempfile::TempDir;
 mod budget;
 #[path = "providers/contract.rs"]
 mod contract;
+#[path = "providers/costs.rs"]
+mod costs;
 #[path = "providers/faults.rs"]
 mod faults;
 #[path = "providers/meaning.rs"]

@@ -243,8 +243,12 @@ pub struct ModelEnd {
     /// The hash of the weights, where the model is a file on this machine.
     pub weights_sha256: Option<String>,
     /// The tools that it wants called before it goes on. With any, the text is no answer yet.
+    /// No more than [`MOST_CALLS`](crate::tools::MOST_CALLS) and one.
     pub tool_calls: Vec<ToolCall>,
-    /// That turn in the service's own words, for [`ToolRound::turn`]; null if there is nothing special about it.
+    /// How many calls the turn had beside these. Nothing of them is kept.
+    pub more_calls: u64,
+    /// That turn in the service's own words, for [`ToolRound::turn`], with `tool_calls` and no other call; null if there is
+    /// nothing special about it.
     pub turn: Value,
     /// Whether the service turned out to take no tools and was asked without them.
     pub without_tools: bool,
@@ -264,6 +268,7 @@ impl ModelEnd {
             confidence_from: None,
             weights_sha256: None,
             tool_calls: Vec::new(),
+            more_calls: 0,
             turn: Value::Null,
             without_tools: false,
             media: Vec::new(),

@@ -18,6 +18,10 @@ use crate::violation::summarise;
 /// The word in `preferred_capabilities` and among a provider's capabilities for a model that can call tools.
 pub const FUNCTION_CALLING: &str = "function_calling";
 
+/// How many calls of one turn are made. Whoever hands over a turn with more hands over one more, which stands for all the
+/// others, and counts these in [`ModelEnd::more_calls`](crate::ports::ModelEnd::more_calls).
+pub const MOST_CALLS: usize = 16;
+
 /// The longest name that every service takes.
 const LONGEST_NAME: usize = 64;
 
@@ -255,6 +259,17 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments as JSON text, or what the model took for it.
     pub arguments: String,
+    /// Whether the model wrote more than is read of a call. Then there are no arguments, and nothing is called.
+    pub too_long: bool,
+}
+
+impl ToolCall {
+    /// A call that is there as the model wrote it.
+    #[must_use]
+    pub fn new(id: &str, name: &str, arguments: &str) -> Self {
+        let [id, name, arguments] = [id, name, arguments].map(str::to_owned);
+        Self { id, name, arguments, too_long: false }
+    }
 }
 
 /// What a model is told of a call: a result, or why there is none.
@@ -286,6 +301,14 @@ pub struct ToolUse {
     /// How long it took.
     #[serde(rename = "elapsed_ms", serialize_with = "crate::ports::as_milliseconds")]
     pub elapsed: Duration,
+    /// How many calls the entry stands for: one, except for those of a turn that were one too many.
+    #[serde(skip_serializing_if = "is_one")]
+    pub calls: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_one(count: &u64) -> bool {
+    *count == 1
 }
 
 impl ToolUse {
@@ -294,7 +317,14 @@ impl ToolUse {
     pub fn new(name: &str, outcome: ToolOutcome, elapsed: Duration) -> Self {
         let fits = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | ':');
         let name = name.chars().take_while(fits).take(LONGEST_NAME).collect();
-        Self { name, outcome, elapsed }
+        Self { name, outcome, elapsed, calls: 1 }
+    }
+
+    /// The same for so many calls.
+    #[must_use]
+    pub fn standing_for(mut self, calls: u64) -> Self {
+        self.calls = calls;
+        self
     }
 }
 

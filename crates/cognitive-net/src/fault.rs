@@ -248,11 +248,8 @@ mod tests {
             "Patient Zero lives at 12 Long Road, Smalltown".to_owned(),
             0.0,
         );
-        let asked = ToolCall {
-            id: "a".into(),
-            name: "find".into(),
-            arguments: r#"{"who":"Patient One, who lives at 7 Short Lane in Bigtown"}"#.into(),
-        };
+        let arguments = r#"{"who":"Patient One, who lives at 7 Short Lane in Bigtown"}"#;
+        let asked = ToolCall::new("a", "find", arguments);
         let told = ToolReply {
             content: r#"{"disease":"one that nobody but the patient should know of"}"#.into(),
             ok: true,

@@ -43,9 +43,6 @@ mod secret;
 mod service;
 mod sse;
 
-#[cfg(fuzzing)]
-pub use llm::remote::fuzzing;
-
 pub use config::{ProviderConfig, Proxies, provider};
 pub use download::{Download, DownloadError, FileSink};
 pub use kind::Kind;

@@ -197,7 +197,8 @@ fn text(value: &str) -> Value {
 fn any(value: &SpanValue) -> Value {
     match value {
         SpanValue::Text(value) => text(value),
-        SpanValue::Count(count) => json!({ "intValue": count.to_string() }),
+        // Collectors read a signed number here and refuse the whole batch for one that is larger.
+        SpanValue::Count(count) => json!({ "intValue": (*count).min(i64::MAX.unsigned_abs()).to_string() }),
         _ => Value::Null,
     }
 }

@@ -73,11 +73,7 @@ impl Provider for StandIn {
             let data = json!({ "rationale": format!("The order book says {}", reply.content) });
             sink.piece(&json!({ "ok": true, "meta": meta, "data": data }).to_string());
         } else {
-            end.tool_calls = vec![ToolCall {
-                id: "call_1".to_owned(),
-                name: "order_status".to_owned(),
-                arguments: r#"{"order": "A-17"}"#.to_owned(),
-            }];
+            end.tool_calls = vec![ToolCall::new("call_1", "order_status", r#"{"order": "A-17"}"#)];
         }
         Box::pin(async { Ok(end) })
     }

@@ -169,12 +169,18 @@ fn s_35_asking_again_keeps_the_results_and_brings_no_new_rounds() {
     assert_eq!(answer_now, [false, false, true]);
 }
 
+// Too many calls are one reply, one entry and one record, whatever their number.
 #[test]
-fn more_calls_than_fit_into_one_turn_are_answered_and_not_made() {
-    let many = vec![("count", json!({})); 40];
+fn s01_more_calls_than_fit_into_one_turn_are_answered_as_one_and_not_made() {
+    let many = vec![("count", json!({})); 5_000];
     let desk = Desk::new(lists(&["count"]), vec![wants(&many), says("x")]).tool("count", &[], seven());
-    desk.run();
-    assert_eq!((desk.ran().len(), desk.told().len()), (16, 40));
+    let envelope = desk.run();
+    let told = desk.told();
+    assert_eq!((desk.ran().len(), told.len(), desk.records().len()), (16, 17, 17));
+    let reason = "at most 16 calls of one turn are made; 4984 more were not made";
+    assert_eq!(told[16], json!({ "error": reason }));
+    let warning = "TOOLS: the model asked for too many calls in one turn, and 4984 were not made";
+    assert_eq!(warnings(&envelope), [warning]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::stub::{Act, Stub, piece, streamed};
 use crate::{Output, Run};
 
 /// A module that lists these tools.
-fn module(run: &Run, tools: &Value) -> String {
+pub(crate) fn module(run: &Run, tools: &Value) -> String {
     let folder = run.home.path().join("clockwork");
     std::fs::create_dir_all(&folder).unwrap();
     let manifest = json!({
@@ -25,7 +25,7 @@ fn module(run: &Run, tools: &Value) -> String {
 }
 
 /// Runs the module with a service that follows the script.
-fn play(tools: Value, script: Vec<Act>, input: &str) -> (Output, Vec<Value>, Vec<Value>) {
+pub(crate) fn play(tools: Value, script: Vec<Act>, input: &str) -> (Output, Vec<Value>, Vec<Value>) {
     let (run, service) = (Run::new(None), Stub::start(script));
     let folder = module(&run, &tools);
     let text = format!("text={input}");
@@ -50,7 +50,7 @@ fn asks_for(name: &str, arguments: &str) -> Act {
     Act::stream(event(begin) + &event(more) + &piece("", Some("tool_calls")) + "data: [DONE]\n\n")
 }
 
-fn answers() -> Act {
+pub(crate) fn answers() -> Act {
     let answer = json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
                          "data": { "rationale": "It is late." } });
     Act::stream(streamed(&answer))

@@ -150,10 +150,10 @@ impl Wire for Anthropic {
         let block = |(place, block): (usize, &Value)| {
             let mut block = block.clone();
             if let Some(members) = block.as_object_mut().filter(|members| is_call(members)) {
-                members.insert("input".to_owned(), reading.calls.arguments(place as u64));
+                members.insert("input".to_owned(), reading.calls.arguments(place as u64)?);
             }
-            // The service writes texts without text, and refuses to read them.
-            (text_of(&block, "/text") != Some("")).then_some(block)
+            // The service writes texts without text, and refuses to read them. What is null are calls that nobody kept.
+            (!block.is_null() && text_of(&block, "/text") != Some("")).then_some(block)
         };
         let blocks: Vec<Value> = reading.parts.iter().enumerate().filter_map(block).collect();
         json!({ "role": "assistant", "content": blocks })
@@ -200,16 +200,17 @@ fn is_call(block: &Map<String, Value>) -> bool {
 
 /// A block begins; in a whole answer it is all there. Blocks are numbered without gaps, so their number is their place.
 fn begin_block(block: &Value, index: u64, reading: &mut Reading) {
-    if reading.keeps_parts {
-        reading.parts.push(block.clone());
-    }
+    let mut is_kept = true;
     if block.as_object().is_some_and(is_call) {
         // In a stream the input is empty here and follows in pieces.
         let input =
             block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
         let input = input.map(ToString::to_string).unwrap_or_default();
         let text = |path: &str| text_of(block, path).unwrap_or_default();
-        reading.calls().piece(index, text("/id"), text("/name"), &input);
+        is_kept = reading.calls().piece(index, text("/id"), text("/name"), &input);
+    }
+    if reading.keeps_parts {
+        reading.keep_part(if is_kept { block.clone() } else { Value::Null });
     }
 }
 

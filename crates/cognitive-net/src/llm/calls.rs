@@ -1,25 +1,35 @@
 //! Calls of tools on the wire: how they are put together from pieces, and the words that several services share.
-//! Calls nothing and judges nothing: what a model asks for is handed on as it wrote it.
+//! Calls nothing and judges nothing: what a model asks for is handed on as it wrote it. Keeps no more of it than the
+//! runtime will look at, so that a turn with thousands of calls fills neither memory nor the next request.
 
 use cognitive_contract::ports::ModelCall;
-use cognitive_contract::tools::{ToolCall, ToolReply, ToolSpec};
+use cognitive_contract::tools::{MOST_CALLS, ToolCall, ToolReply, ToolSpec};
 use serde_json::{Map, Value};
 
 use crate::llm::borrowed::Node;
 
 /// The longest text that the calls of one turn may have together, in bytes. Nobody means more.
 const LONGEST: usize = 1 << 20;
+/// The longest that the id and the name of a call may be together.
+const LONGEST_LABEL: usize = 1 << 10;
 
 /// Whether a model may call something in this call.
 pub(crate) fn offers(call: &ModelCall) -> bool {
     !call.tools.is_empty() && !call.answer_now
 }
 
-/// The calls of one turn, as far as they have come.
+/// The calls of one turn, as far as they have come: those that may be made and one more, which stands for all the others.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     slots: Vec<Slot>,
-    bytes: usize,
+    /// How many bytes the slots hold.
+    kept: usize,
+    /// How many bytes came.
+    came: usize,
+    /// How many calls are not kept.
+    more: u64,
+    /// The number and the id of the last of them.
+    last: (u64, String),
 }
 
 #[derive(Debug)]
@@ -28,40 +38,79 @@ struct Slot {
     call: ToolCall,
 }
 
+impl Slot {
+    fn bytes(&self) -> usize {
+        self.call.id.len() + self.call.name.len() + self.call.arguments.len()
+    }
+
+    /// Takes more of a call; `room` says how many bytes there may be of it.
+    fn take(&mut self, id: &str, name: &str, arguments: &str, room: usize) {
+        let call = &mut self.call;
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        call.name.push_str(name);
+        if !call.too_long {
+            call.arguments.push_str(arguments);
+        }
+        if call.name.len() > LONGEST_LABEL {
+            call.name.truncate(call.name.floor_char_boundary(LONGEST_LABEL));
+            call.too_long = true;
+        }
+        if self.bytes() > room {
+            self.call.too_long = true;
+        }
+        if self.call.too_long {
+            // Half of an object is none. A service that gets its turn back may want to read one there.
+            self.call.arguments = String::from("{}");
+        }
+    }
+}
+
 impl Calls {
-    /// Takes a piece. Services number calls; some give all of them the same number, and then another id begins another.
-    pub(crate) fn piece(&mut self, index: u64, id: &str, name: &str, arguments: &str) {
-        self.bytes = self.bytes.saturating_add(id.len() + name.len() + arguments.len());
-        if self.bytes > LONGEST {
-            return;
+    /// Takes a piece; says whether its call is kept. Services number calls; some give all of them the same number, and then
+    /// another id begins another.
+    pub(crate) fn piece(&mut self, index: u64, id: &str, name: &str, arguments: &str) -> bool {
+        self.came = self.came.saturating_add(id.len() + name.len() + arguments.len());
+        let goes_on = |known: &str| name.is_empty() || id.is_empty() || known == id;
+        if self.more > 0 && self.last.0 == index && goes_on(&self.last.1) {
+            return false;
         }
         let slot = self.slots.iter_mut().rev().find(|slot| slot.index == index);
-        match slot.filter(|slot| name.is_empty() || id.is_empty() || slot.call.id == id) {
-            Some(Slot { call, .. }) => {
-                if call.id.is_empty() {
-                    id.clone_into(&mut call.id);
-                }
-                call.name.push_str(name);
-                call.arguments.push_str(arguments);
-            }
-            None => {
-                let call = ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() };
-                self.slots.push(Slot { index, call });
-            }
+        if let Some(slot) = slot.filter(|slot| goes_on(&slot.call.id)) {
+            let before = slot.bytes();
+            slot.take(id, name, arguments, (LONGEST + before).saturating_sub(self.kept));
+            self.kept = self.kept + slot.bytes() - before;
+            return true;
         }
+        let label = id.len() + name.len();
+        if self.slots.len() > MOST_CALLS || label > LONGEST_LABEL || self.kept + label > LONGEST {
+            self.more += 1;
+            self.last = (index, id.to_owned());
+            return false;
+        }
+        let mut slot = Slot { index, call: ToolCall::new(id, name, "") };
+        slot.take("", "", arguments, LONGEST.saturating_sub(self.kept));
+        self.kept += slot.bytes();
+        self.slots.push(slot);
+        true
     }
 
     /// Takes more of the arguments of a call that has begun; whatever else has this number is no call of ours.
     pub(crate) fn more(&mut self, index: u64, arguments: &str) {
         if self.slots.iter().any(|slot| slot.index == index) {
             self.piece(index, "", "", arguments);
+        } else {
+            self.came = self.came.saturating_add(arguments.len());
         }
     }
 
-    /// Takes a whole call of a service that does not number them.
-    pub(crate) fn whole(&mut self, id: &str, name: &str, arguments: Option<&Value>) {
+    /// Takes a whole call of a service that does not number them; the call, if it is kept.
+    pub(crate) fn whole(&mut self, id: &str, name: &str, arguments: Option<&Value>) -> Option<&ToolCall> {
         let arguments = arguments.map(ToString::to_string).unwrap_or_default();
-        self.piece(self.slots.len() as u64, id, name, &arguments);
+        let index = self.slots.len() as u64 + self.more;
+        let is_kept = self.piece(index, id, name, &arguments);
+        self.slots.last().filter(|_| is_kept).map(|slot| &slot.call)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -72,12 +121,26 @@ impl Calls {
         self.slots.iter().map(|slot| &slot.call)
     }
 
-    /// The arguments of the call with this number, as an object; nothing if they are none.
-    pub(crate) fn arguments(&self, index: u64) -> Value {
-        self.slots
-            .iter()
-            .find(|slot| slot.index == index)
-            .map_or_else(|| Value::Object(Map::new()), |slot| object(&slot.call))
+    /// Changes what the model wrote.
+    pub(crate) fn each_text(&mut self, change: impl Fn(&mut String)) {
+        for Slot { call, .. } in &mut self.slots {
+            [&mut call.name, &mut call.arguments].into_iter().for_each(&change);
+        }
+    }
+
+    /// How many calls came that are not kept.
+    pub(crate) fn not_kept(&self) -> u64 {
+        self.more
+    }
+
+    /// How many bytes came, whether they are kept or not.
+    pub(crate) fn bytes(&self) -> usize {
+        self.came
+    }
+
+    /// The arguments of the call with this number, as an object, empty if they are none; `None` if it is not kept.
+    pub(crate) fn arguments(&self, index: u64) -> Option<Value> {
+        self.slots.iter().find(|slot| slot.index == index).map(|slot| object(&slot.call))
     }
 }
 
@@ -150,11 +213,38 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_never_stops_calling_fills_no_memory() {
-        let mut calls = Calls::default();
-        for index in 0..100_000 {
-            calls.piece(index, "id", "name", &"x".repeat(100));
+    fn s01_of_a_turn_that_never_stops_calling_only_the_first_calls_are_kept() {
+        for same_number in [true, false] {
+            let mut calls = Calls::default();
+            for index in 0..100_000_u64 {
+                let number = if same_number { 0 } else { index };
+                calls.piece(number, &format!("id{index}"), "name", "{");
+                calls.piece(number, "", "", "}");
+            }
+            assert_eq!((calls.iter().count(), calls.not_kept()), (MOST_CALLS + 1, 99_983));
+            assert!(calls.iter().all(|call| call.arguments == "{}" && !call.too_long));
         }
-        assert!(calls.iter().count() < 20_000);
+        let mut calls = Calls::default();
+        let kept = (0..40).filter(|_| calls.whole("", "name", None).is_some()).count();
+        assert_eq!((kept, calls.not_kept()), (MOST_CALLS + 1, 23), "a service without numbers and ids");
+    }
+
+    #[test]
+    fn s07_a_call_that_is_too_long_stays_a_call_without_arguments() {
+        let mut calls = Calls::default();
+        calls.piece(0, "a", "f", "{}");
+        for _ in 0..3_000 {
+            calls.piece(1, "", "", &"x".repeat(1_000));
+        }
+        calls.piece(1, "b", "", "");
+        calls.piece(2, "c", "g", "{}");
+        calls.piece(3, &"d".repeat(2_000), "g", "{}");
+        calls.piece(4, "e", &"g".repeat(800), "");
+        calls.piece(4, "", &"h".repeat(800), "{}");
+        let found: Vec<(&str, &str, bool)> =
+            calls.iter().map(|call| (call.id.as_str(), call.arguments.as_str(), call.too_long)).collect();
+        assert_eq!(found, [("a", "{}", false), ("b", "{}", true), ("c", "{}", false), ("e", "{}", true)]);
+        assert_eq!(calls.not_kept(), 1, "an id that nobody would send back");
+        assert!(calls.kept < 2_000 && calls.bytes() > 3_000_000);
     }
 }

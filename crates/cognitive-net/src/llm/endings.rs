@@ -6,6 +6,7 @@ use cognitive_contract::ports::{FailureKind, Finish, ProviderError};
 use crate::complaint::Complaint;
 use crate::fault::{Fault, Reporter};
 use crate::frames::Unreadable;
+use crate::llm::measure::Excess;
 use crate::retry::Again;
 
 /// There was no answer in time.
@@ -50,4 +51,19 @@ pub(crate) fn unreadable(why: Unreadable, reporter: Reporter<'_>) -> Fault {
             reporter.interrupted("one event of it is too large", FailureKind::Malformed, Again::Never)
         }
     }
+}
+
+/// An answer that is not read on.
+pub(crate) fn too_long(excess: Excess, reporter: Reporter<'_>) -> Fault {
+    const MIB: usize = 1024 * 1024;
+    let why = match excess {
+        Excess::Said(most) => format!("it is longer than {} MiB", most / MIB),
+        Excess::Wrapping { wire, said } => {
+            format!(
+                "it goes on and says next to nothing: {} MiB came with {said} bytes of answer",
+                wire / MIB
+            )
+        }
+    };
+    reporter.interrupted(&why, FailureKind::Malformed, Again::Never)
 }

@@ -1,5 +1,7 @@
 //! Gemini's `streamGenerateContent`. The key travels in a header, never in the address. Thoughts are skipped.
 
+use std::borrow::Cow;
+
 use cognitive_contract::lower::Target;
 use cognitive_contract::media::{Category, Form, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
@@ -155,14 +157,20 @@ impl Wire for Gemini {
             if let Some(data) = text_of(part, "/inlineData/data").filter(|_| !thought) {
                 media::note(reading, text_of(part, "/inlineData/mimeType").unwrap_or_default(), data);
             }
+            let mut part = Cow::Borrowed(part);
             if let Some(call) = part.get("functionCall") {
                 let id = text_of(call, "/id").unwrap_or_default();
                 let name = text_of(call, "/name").unwrap_or_default();
-                reading.calls().whole(id, name, call.get("args"));
+                let Some(kept) = reading.calls().whole(id, name, call.get("args")) else { continue };
+                if kept.too_long
+                    && let Some(arguments) = part.to_mut().pointer_mut("/functionCall/args")
+                {
+                    *arguments = json!({});
+                }
             }
             // With its signature, without which the service does not go on.
             if reading.keeps_parts {
-                reading.parts.push(part.clone());
+                reading.keep_part(part.into_owned());
             }
         }
         let reason = text_of(candidate, "/finishReason").filter(|reason| !is_silent(reason));

@@ -7,6 +7,8 @@ pub(crate) mod calls;
 pub(crate) mod compatible;
 mod endings;
 pub(crate) mod gemini;
+mod halves;
+mod measure;
 pub(crate) mod media;
 pub(crate) mod ollama;
 pub(crate) mod openai;
@@ -107,6 +109,10 @@ pub(crate) struct Reading {
     pub(crate) refusal: String,
     /// Whether the model thinks aloud. That is no answer, but the model is at work.
     pub(crate) thinks: bool,
+    /// How many bytes of thoughts there were.
+    pub(crate) thought: usize,
+    /// Whether some frame held half a character, for which something stands in until all is there.
+    pub(crate) has_halves: bool,
     /// Tokens.
     pub(crate) usage: Option<Usage>,
     /// Media beside the text.
@@ -158,6 +164,36 @@ impl Reading {
         &mut self.calls
     }
 
+    /// How many bytes the model has said, when so many of them were text: what it thinks, asks for and draws counts too.
+    pub(crate) fn said(&self, text: usize) -> usize {
+        let drawn = self.media.iter().map(|medium| medium.base64.len());
+        let rest = [self.thought, self.calls.bytes(), self.refusal.len()].into_iter().chain(drawn);
+        rest.fold(text, usize::saturating_add)
+    }
+
+    /// Keeps a part of the turn. Text that goes on where text was is one part with it.
+    pub(crate) fn keep_part(&mut self, part: Value) {
+        let has_room = self.parts.len() < MOST_PARTS;
+        let last = self.parts.last_mut().filter(|last| is_text_alone(last) && is_text_alone(&part));
+        match last.and_then(|last| last.get_mut("text")) {
+            Some(Value::String(so_far)) => so_far.push_str(text_of(&part, "/text").unwrap_or_default()),
+            _ if has_room => self.parts.push(part),
+            _ => {}
+        }
+    }
+
+    /// Puts the characters together that came in halves.
+    pub(crate) fn settle_halves(&mut self) {
+        if !std::mem::take(&mut self.has_halves) {
+            return;
+        }
+        self.calls.each_text(halves::settle);
+        self.parts.iter_mut().for_each(halves::settle_value);
+        for text in self.thoughts.iter_mut().chain([&mut self.refusal]) {
+            halves::settle(text);
+        }
+    }
+
     /// Why it ended. A refusal in words says more than the code for one.
     pub(crate) fn finish(&self) -> Finish {
         match (&self.finish, self.refusal.is_empty()) {
@@ -194,6 +230,14 @@ fn message<'a>(role: &'static str, text: &'a str) -> Node<'a> {
     Node::object([("role", role.into()), ("content", text.into())])
 }
 
+/// The most parts of one turn that are kept to be sent back. No model needs a tenth of them.
+const MOST_PARTS: usize = 4096;
+
+/// Whether a part has a text and nothing else, not even the name of its kind: parts that have one are numbered.
+fn is_text_alone(part: &Value) -> bool {
+    part.as_object().is_some_and(|members| members.len() == 1 && members.contains_key("text"))
+}
+
 /// Where services send thoughts: chat completions under two names, Anthropic, Ollama. Gemini sends none unasked.
 const THOUGHTS: [&str; 4] = [
     "/choices/0/delta/reasoning_content",
@@ -202,9 +246,9 @@ const THOUGHTS: [&str; 4] = [
     "/message/thinking",
 ];
 
-/// Whether a frame carries a thought.
-pub(crate) fn is_thought(frame: &Value) -> bool {
-    THOUGHTS.iter().filter_map(|place| text_of(frame, place)).any(|thought| !thought.is_empty())
+/// How many bytes of thoughts a frame carries.
+pub(crate) fn thoughts_in(frame: &Value) -> usize {
+    THOUGHTS.iter().filter_map(|place| text_of(frame, place)).map(str::len).sum()
 }
 
 /// What stands at a path such as `/choices/0`. The names in our paths need no escapes, so unlike a JSON pointer this

@@ -205,7 +205,9 @@ impl Wire for OpenAi {
         let pieces = if reading.is_document { None } else { delta };
         if let Some(said) = pieces.or(message).or(delta) {
             let (mut piece, mut refusal) = (String::new(), String::new());
-            read_content(said.get("content"), &mut piece, &mut refusal, &mut reading.thinks);
+            let thought = read_content(said.get("content"), &mut piece, &mut refusal);
+            reading.thinks |= thought.is_some();
+            reading.thought = reading.thought.saturating_add(thought.unwrap_or_default());
             text(if pieces.is_some() { &piece } else { news(&piece, &mut reading.sum) });
             reading.refusal.push_str(&refusal);
             reading.refusal.push_str(text_of(said, "/refusal").unwrap_or_default());
@@ -258,23 +260,23 @@ fn part(medium: &MediaPart) -> Node<'_> {
     Node::object([("type", kind.into()), (kind, content)])
 }
 
-/// The text of a message: a string, or a list of parts of which some are thoughts.
-fn read_content(content: Option<&Value>, text: &mut String, refusal: &mut String, thinks: &mut bool) {
+/// The text of a message: a string, or a list of parts of which some are thoughts. How many bytes of thoughts, if any.
+fn read_content(content: Option<&Value>, text: &mut String, refusal: &mut String) -> Option<usize> {
     match content {
         Some(Value::String(said)) => text.push_str(said),
         Some(Value::Array(parts)) => {
-            for part in parts {
-                read_content(Some(part), text, refusal, thinks);
-            }
+            let thoughts = parts.iter().filter_map(|part| read_content(Some(part), text, refusal));
+            return thoughts.reduce(usize::saturating_add);
         }
         Some(part @ Value::Object(_)) => match text_of(part, "/type").unwrap_or("text") {
             "text" | "output_text" => text.push_str(text_of(part, "/text").unwrap_or_default()),
             "refusal" => refusal.push_str(text_of(part, "/refusal").unwrap_or_default()),
             // Thoughts, references and whatever may be added are no answer, but the model is at work.
-            _ => *thinks = true,
+            _ => return Some(part.to_string().len()),
         },
         _ => {}
     }
+    None
 }
 
 /// What a message says that the one before it did not, where every message is the sum of all before it.

@@ -1,9 +1,6 @@
 //! The one loop behind every provider: ask, read, give in to what the service cannot do, wait, ask again, report.
 //! Knows HTTP and time, but no service. Nothing here outlives the future: dropping it closes the connection.
 
-#[cfg(any(test, fuzzing))]
-pub mod fuzzing;
-
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -22,11 +19,13 @@ use crate::complaint::Complaint;
 use crate::fault::{Fault, MEDIA, Reporter};
 use crate::frames::{Frames, Unreadable};
 use crate::llm::calls::offers;
-use crate::llm::endings::{ending, no_answer, not_json, too_late, unreadable};
+use crate::llm::endings::{ending, no_answer, not_json, too_late, too_long, unreadable};
+use crate::llm::halves::{self, Seam};
+use crate::llm::measure::Measure;
 use crate::llm::media;
 use crate::llm::segments::Segments;
 use crate::llm::terms::{Bind, Extra, Memory, Terms};
-use crate::llm::{Reading, Wire, is_thought};
+use crate::llm::{Reading, Wire, thoughts_in};
 use crate::redact::Redactor;
 use crate::retry::{Again, Pause, retry_after, wait};
 use crate::service::{Answer, LONGEST_BODY, Place, Service, Trouble};
@@ -106,16 +105,38 @@ struct Feed<'a> {
     model: Option<String>,
     /// The text so far, kept only where it may have to be sent back.
     said: Option<String>,
+    /// How many bytes of text there were.
+    length: usize,
+    /// Where pieces meet, if a character was cut in two.
+    seam: Option<Seam>,
 }
 
 impl Feed<'_> {
     fn text(&mut self, text: &str) {
+        match &mut self.seam {
+            None => self.hand_on(text),
+            Some(seam) => {
+                let joined = seam.join(text);
+                self.hand_on(&joined);
+            }
+        }
+    }
+
+    fn hand_on(&mut self, text: &str) {
         if !text.is_empty() {
             self.begun = true;
+            self.length = self.length.saturating_add(text.len());
             if let Some(said) = &mut self.said {
                 said.push_str(text);
             }
             self.sink.piece(text);
+        }
+    }
+
+    /// There will be no other half.
+    fn end_text(&mut self) {
+        if let Some(left) = self.seam.take().and_then(|mut seam| seam.end()) {
+            self.hand_on(left);
         }
     }
 }
@@ -129,7 +150,8 @@ impl Remote {
         let deadline = after(call.timeout);
         let mut terms = self.memory.terms(call);
         let said = offers(call).then(String::new);
-        let mut feed = Feed { sink, begun: false, status: None, usage: None, model: None, said };
+        let (status, usage, model, seam) = (None, None, None, None);
+        let mut feed = Feed { sink, begun: false, status, usage, model, said, length: 0, seam };
         let (mut retries, mut concessions) = (0, 0);
         loop {
             let started = Instant::now();
@@ -208,6 +230,8 @@ impl Remote {
         feed.sink.bound(terms.bind.decode());
         let mut reading = Reading { keeps_parts: feed.said.is_some(), ..Reading::default() };
         let read = self.read(&mut reading, answer, first, deadline, feed, reporter).await;
+        feed.end_text();
+        reading.settle_halves();
         // What the service counted was paid for, whatever became of it.
         (feed.usage, feed.model) = (reading.usage, reading.model.clone());
         read?;
@@ -219,6 +243,7 @@ impl Remote {
         end.media = std::mem::take(&mut reading.media);
         end.without_tools = offers(call) && !terms.keeps(Extra::Tools);
         end.tool_calls = reading.calls.iter().cloned().collect();
+        end.more_calls = reading.calls.not_kept();
         if let Some(said) = feed.said.as_ref().filter(|_| !reading.calls.is_empty()) {
             end.turn = self.wire.turn(&reading, said);
         }
@@ -265,10 +290,11 @@ impl Remote {
         let draws = reporter.call.is_some_and(|call| call.wants_media);
         let longest = if draws { LONGEST_BODY_WITH_MEDIA } else { LONGEST_BODY };
         let mut frames = self.frames(answer.headers(), longest).map_err(unreadable)?;
+        let mut measure = Measure::new(longest);
         loop {
             let begun = feed.begun || reading.thinks || reading.is_finished();
             let until = if begun { deadline.min(Instant::now() + patience(reading)) } else { first };
-            let piece = match timeout_at(until, answer.next(longest)).await {
+            let piece = match timeout_at(until, answer.next(usize::MAX)).await {
                 Ok(Ok(piece)) => piece,
                 // What was announced as complete stays complete, however the connection ends.
                 Ok(Err(_)) | Err(_) if reading.is_finished() => return Ok(()),
@@ -279,9 +305,12 @@ impl Remote {
                 return Ok(());
             }
             let mut rest = piece.as_deref().unwrap_or_default();
+            measure.came(rest.len());
             while let Some(frame) = frames.next(&mut rest).map_err(unreadable)? {
                 self.frame(&frame, reading, feed, reporter)?;
             }
+            let said = reading.said(feed.length);
+            measure.check(said, frames.is_document()).map_err(|excess| too_long(excess, reporter))?;
             if piece.is_none() {
                 reading.is_document = frames.is_document();
                 if let Some(frame) = frames.last() {
@@ -316,7 +345,16 @@ impl Remote {
         if reading.closed || self.wire.read_plain(frame, reading, &mut |text| feed.text(text)) {
             return Ok(());
         }
-        let value: Value = serde_json::from_str(frame).map_err(|error| not_json(&error, reporter))?;
+        let value = match serde_json::from_str(frame) {
+            Ok(value) => value,
+            Err(error) => {
+                let mended = halves::mended(frame).and_then(|frame| serde_json::from_str(&frame).ok());
+                let value: Value = mended.ok_or_else(|| not_json(&error, reporter))?;
+                feed.seam.get_or_insert_default();
+                reading.has_halves = true;
+                value
+            }
+        };
         // A whole answer may be a list of what would have been frames; then each says for itself whether it is the last.
         let values = match value {
             Value::Array(values) => {
@@ -326,7 +364,9 @@ impl Remote {
             value => vec![value],
         };
         for value in values {
-            reading.thinks |= is_thought(&value);
+            let thought = thoughts_in(&value);
+            reading.thinks |= thought > 0;
+            reading.thought = reading.thought.saturating_add(thought);
             let read = self.wire.read(&value, reading, &mut |text| feed.text(text));
             match Complaint::of_frame(&value).map_or(read, Err) {
                 Ok(()) => {}

@@ -239,16 +239,28 @@ fn pages_and_gibberish_are_no_answers() {
     }
 }
 
+// What says nothing ends too, with a message of its own.
 #[test]
-fn an_endless_body_is_cut() {
+fn growth_e_an_endless_body_is_cut() {
     let endless = |body: &str| {
         let reply = Reply::new("200 OK", "content-type: text/event-stream", body);
         waits(vec![reply.then(Then::Repeat).act()]).0
     };
     let comments = endless(&format!(": {}\n\n", "x".repeat(60_000)));
-    assert_eq!(interrupted(&comments), "openai: it is longer than 16 MiB");
+    let nothing = "openai: it goes on and says next to nothing: 32 MiB came with 0 bytes of answer";
+    assert_eq!(interrupted(&comments), nothing);
+    let empty = r#"data: {"model":"m","choices":[{"index":0,"delta":{"content":""},"finish_reason":null}]}"#;
+    let empty = endless(&format!("{empty}\n\n").repeat(1_000));
+    assert_eq!(interrupted(&empty), nothing);
     let event = endless(&format!("data: {}", "x".repeat(60_000)));
-    assert_eq!(interrupted(&event), "openai: it is longer than 16 MiB");
+    assert_eq!(interrupted(&event), "openai: one event of it is too large");
+    let text = endless(&r#"{"choices":[{"delta":{"content":"TEXT"}}]}"#.replace("TEXT", &"x".repeat(60_000)));
+    assert_eq!(interrupted(&text), "openai: it is longer than 16 MiB", "a document");
+    for said in ["content", "reasoning_content"] {
+        let delta = r#"{"choices":[{"delta":{"SAID":"TEXT"}}]}"#.replace("SAID", said);
+        let text = endless(&format!("data: {}\n\n", delta.replace("TEXT", &"x".repeat(60_000))));
+        assert_eq!(interrupted(&text), "openai: it is longer than 16 MiB", "{said}");
+    }
     assert_eq!((comments.heard.attempts.len(), event.heard.attempts.len()), (1, 1));
 }
 

@@ -7,7 +7,7 @@ use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound, ToolSpec};
 use cognitive_net::Kind;
 use serde_json::{Value, json};
 
-use crate::support::{Server, TEXT, ask, at, call, recorded, run};
+use crate::support::{Reply, Server, TEXT, ask, at, call, recorded, run};
 
 const OTHERS: [(Kind, &str); 4] = [
     (Kind::OpenAi, "openai"),
@@ -223,6 +223,84 @@ fn pol_004_a_call_that_was_not_offered_is_reported() {
             ask(provider.as_ref(), &call(provider.target())).await.ok().clone()
         });
         assert_eq!((end.tool_calls.len(), &end.turn), (2, &Value::Null), "{kind}");
+    }
+}
+
+/// A turn with so many calls, the last of which has this argument, in the words of a service.
+fn crowded(kind: Kind, count: usize, last: &str) -> (&'static str, String) {
+    let arguments = |index: usize| if index + 1 == count { json!({ "a": last }) } else { json!({}) };
+    let event = |value: Value| format!("data: {value}\n\n");
+    let call = |index: usize| match kind {
+        Kind::Anthropic => {
+            let block = json!({ "type": "tool_use", "id": format!("id-{index}"), "name": "f", "input": {} });
+            let more = json!({ "type": "input_json_delta", "partial_json": arguments(index).to_string() });
+            let begin = json!({ "type": "content_block_start", "index": index, "content_block": block });
+            event(begin) + &event(json!({ "type": "content_block_delta", "index": index, "delta": more }))
+        }
+        Kind::Gemini => {
+            let call = json!({ "functionCall": { "name": "f", "args": arguments(index) } });
+            event(json!({ "candidates": [{ "content": { "parts": [call] } }] }))
+        }
+        Kind::Ollama => {
+            let call = json!({ "function": { "name": "f", "arguments": arguments(index) } });
+            format!("{}\n", json!({ "message": { "content": "", "tool_calls": [call] }, "done": false }))
+        }
+        _ => {
+            let function = json!({ "name": "f", "arguments": arguments(index).to_string() });
+            let call = json!({ "index": index, "id": format!("id-{index}"), "function": function });
+            event(json!({ "choices": [{ "delta": { "tool_calls": [call] } }] }))
+        }
+    };
+    let calls: String = (0..count).map(call).collect();
+    let events = "content-type: text/event-stream";
+    match kind {
+        Kind::Anthropic => {
+            let stop = json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" } });
+            (events, calls + &event(stop) + &event(json!({ "type": "message_stop" })))
+        }
+        Kind::Gemini => (events, calls + &event(json!({ "candidates": [{ "finishReason": "STOP" }] }))),
+        Kind::Ollama => {
+            let done = json!({ "message": { "content": "" }, "done": true });
+            ("content-type: application/x-ndjson", format!("{calls}{done}\n"))
+        }
+        _ => {
+            let done = json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] });
+            (events, calls + &event(done) + "data: [DONE]\n\n")
+        }
+    }
+}
+
+fn crowded_turn(kind: Kind, count: usize, last: &str) -> ModelEnd {
+    run(async {
+        let (headers, body) = crowded(kind, count, last);
+        let server = Server::start(vec![Reply::new("200 OK", headers, &body).act()]).await;
+        ask(at(kind, &server).as_ref(), &with_tools(kind, &server)).await.ok().clone()
+    })
+}
+
+/// How often a word stands in a turn.
+fn mentions(turn: &Value, word: &str) -> usize {
+    turn.to_string().matches(word).count()
+}
+
+// The turn goes back with the calls that are answered and no other: services refuse a call without its answer.
+#[test]
+fn s01_a_turn_with_thousands_of_calls_goes_back_with_the_first() {
+    for (kind, _) in OTHERS {
+        let end = crowded_turn(kind, 5_000, "");
+        assert_eq!((end.tool_calls.len(), end.more_calls), (17, 4_983), "{kind}");
+        assert_eq!(mentions(&end.turn, r#""name":"f""#), 17, "{kind}: {}", end.turn);
+    }
+}
+
+#[test]
+fn s07_a_call_that_is_too_long_goes_back_without_its_arguments() {
+    for (kind, _) in OTHERS {
+        let end = crowded_turn(kind, 2, &"x".repeat(2 << 20));
+        let too_long: Vec<bool> = end.tool_calls.iter().map(|call| call.too_long).collect();
+        assert_eq!((too_long, end.more_calls), (vec![false, true], 0), "{kind}");
+        assert_eq!(mentions(&end.turn, r#""name":"f""#), 2, "{kind}");
+        assert!(end.turn.to_string().len() < 1_000, "{kind}");
     }
 }
 

@@ -5,7 +5,9 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use cognitive_contract::policy::{Tool as Asked, ToolLaw};
-use cognitive_contract::tools::{ToolBox, ToolCall, ToolOutcome, ToolReply, ToolSpec, ToolUse, asked};
+use cognitive_contract::tools::{
+    MOST_CALLS, ToolBox, ToolCall, ToolOutcome, ToolReply, ToolSpec, ToolUse, asked,
+};
 use serde_json::{Value, json};
 
 use super::alarm;
@@ -33,10 +35,11 @@ pub(crate) async fn execute(
     (reply, ToolUse::new(&call.name, word, started.elapsed()))
 }
 
-/// A call that is not made because there are enough of them in this turn.
-pub(crate) fn one_too_many(call: &ToolCall, most: usize) -> (ToolReply, ToolUse) {
-    let reply = error(&format!("more than {most} calls in one turn; this one was not made"));
-    (reply, ToolUse::new(&call.name, ToolOutcome::TooMany, Duration::ZERO))
+/// Calls that are not made because there are enough of them in this turn: so many, of which this is the first.
+pub(crate) fn not_made(call: &ToolCall, count: u64) -> (ToolReply, ToolUse) {
+    let reply =
+        error(&format!("at most {MOST_CALLS} calls of one turn are made; {count} more were not made"));
+    (reply, ToolUse::new(&call.name, ToolOutcome::TooMany, Duration::ZERO).standing_for(count))
 }
 
 /// The tool of this name, if it may be used. Asked for every call, whatever the model was offered. (POL-004)
@@ -85,6 +88,9 @@ async fn run(
 
 /// The arguments as a value that satisfies the schema. No text is the way of some models to say that there are none.
 fn arguments(tools: &ToolBox, call: &ToolCall) -> Result<Value, String> {
+    if call.too_long {
+        return Err("the arguments are too long and were not read; the tool was not called".to_owned());
+    }
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
     let value = serde_json::from_str(text).map_err(|_| "the arguments are not JSON".to_owned())?;
     tools.objection(&call.name, &value).map_or(Ok(value), |why| Err(format!("wrong arguments: {why}")))

@@ -1,6 +1,7 @@
 //! The dialogue of one run in which a model may call tools: ask, call what it wants called, tell it, ask again.
 //! At most eight rounds per run, all within the time of the call. Every call is judged by the law before it is made and
-//! goes into the books. A model that cannot call functions is offered nothing. (S-35)
+//! goes into the books; calls of one turn that are too many are one entry there, and one reply. A model that cannot call
+//! functions is offered nothing. (S-35)
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,12 +10,12 @@ use cognitive_contract::manifest::{Policies, ToolPolicy};
 use cognitive_contract::policy::ToolLaw;
 use cognitive_contract::ports::{AuditRecord, Event, EventSink, Finish, ModelCall, ProviderError};
 use cognitive_contract::tools::{
-    FUNCTION_CALLING, ToolCall, ToolOutcome, ToolReply, ToolRound, ToolSpec, ToolUse,
+    FUNCTION_CALLING, MOST_CALLS, ToolCall, ToolOutcome, ToolReply, ToolRound, ToolSpec, ToolUse,
 };
 use cognitive_contract::{ErrorCode, Failure, Module, Warning};
 use serde_json::json;
 
-use super::execute::{allowed, execute, one_too_many};
+use super::execute::{allowed, execute, not_made};
 use super::held::Held;
 use crate::departure::Departure;
 use crate::host::{Host, RunRequest};
@@ -25,8 +26,6 @@ use crate::stages::prompt::Prompt;
 
 /// How often a model may ask for tools in one run. (S-35)
 const MOST_ROUNDS: usize = 8;
-/// How many calls of one turn are made.
-const MOST_CALLS: usize = 16;
 /// The code of notices about tools.
 const NOTICE: &str = "TOOLS";
 /// What a model is told beside the tools themselves.
@@ -122,7 +121,11 @@ impl<'a> Talk<'a> {
             }
             watch.event(Event::Stage("tools"));
             let turn = std::mem::take(&mut reply.end.turn);
-            let calls = self.call_all(reply.end.tool_calls, deadline, watch, receipt).await;
+            let (calls, more) = (std::mem::take(&mut reply.end.tool_calls), reply.end.more_calls);
+            if calls.is_empty() {
+                return Err(nothing_to_answer());
+            }
+            let calls = self.call_all(calls, more, deadline, watch, receipt).await;
             call.rounds.push(ToolRound { turn, calls });
             call.timeout = remaining(deadline, options.timeout);
             if call.timeout.is_zero() {
@@ -160,22 +163,35 @@ impl<'a> Talk<'a> {
         Ok(reply)
     }
 
-    /// Calls what the model wants called, one after the other, in its order.
+    /// Calls what the model wants called, one after the other, in its order. The first that is one too many stands for all
+    /// that follow, and for the `more` of which nothing is known.
     async fn call_all(
         &mut self,
-        calls: Vec<ToolCall>,
+        mut calls: Vec<ToolCall>,
+        more: u64,
         deadline: Option<Instant>,
         watch: &mut Watch<'_, '_>,
         receipt: &mut Receipt,
     ) -> Vec<(ToolCall, ToolReply)> {
+        let unmade = more.saturating_add(calls.len().saturating_sub(MOST_CALLS) as u64);
+        calls.truncate(MOST_CALLS + 1);
+        if unmade > 0 {
+            let message =
+                format!("the model asked for too many calls in one turn, and {unmade} were not made");
+            self.warn(Warning::new(NOTICE, message));
+        }
         let mut told = Vec::with_capacity(calls.len());
         for (index, call) in calls.into_iter().enumerate() {
             let (reply, used) = if index < MOST_CALLS {
                 let time = remaining(deadline, Duration::MAX);
                 execute(&self.host.tools, &self.law(), &call, time).await
             } else {
-                one_too_many(&call, MOST_CALLS)
+                not_made(&call, unmade)
             };
+            if call.too_long {
+                let message = format!("a call of the model was too long to be made: `{}`", used.name);
+                self.warn(Warning::new(NOTICE, message));
+            }
             watch.event(Event::Tool(&used));
             self.note(used, receipt);
             told.push((call, reply));
@@ -247,7 +263,15 @@ impl<'a> Talk<'a> {
 
 /// A turn that broke off asks for nothing: what it wants may be half of it.
 fn wants_tools(reply: &Reply) -> bool {
-    !reply.end.tool_calls.is_empty() && reply.end.finish == Finish::Complete
+    let end = &reply.end;
+    (!end.tool_calls.is_empty() || end.more_calls > 0) && end.finish == Finish::Complete
+}
+
+/// A turn whose calls are all such that no reply could name them.
+fn nothing_to_answer() -> Failure {
+    Failure::new(ErrorCode::ParseError, "the model asked for tools under names or ids that are too long")
+        .with_detail("reason", json!("tool_calls"))
+        .suggest("Run it again, or choose another model with `--model`")
 }
 
 /// What is left of the time; a time that no clock can show has no end.

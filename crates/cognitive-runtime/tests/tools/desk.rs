@@ -93,10 +93,8 @@ impl Provider for Model {
         }
         let mut end = ModelEnd::complete("m", DecodeMode::Prompt);
         end.usage = Some(Usage { input_tokens: 10, output_tokens: 1 });
-        let call = |(index, (name, arguments)): (usize, &(&str, String))| ToolCall {
-            id: format!("call_{index}"),
-            name: (*name).to_owned(),
-            arguments: arguments.clone(),
+        let call = |(index, (name, arguments)): (usize, &(&str, String))| {
+            ToolCall::new(&format!("call_{index}"), name, arguments)
         };
         end.tool_calls = turn.calls.iter().enumerate().map(call).collect();
         Box::pin(async { Ok(end) })

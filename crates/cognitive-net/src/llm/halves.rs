@@ -1,0 +1,167 @@
+//! Characters that a service cut in two. Outside the basic plane, JSON writes a character as two escapes; a service that
+//! cuts its text between them sends one half at the end of a frame and the other at the beginning of the next. Neither
+//! frame is JSON that Rust reads, because no text can hold half a character.
+//!
+//! While a frame is read, a half is a stand-in: one of the private characters of the last plane. Where pieces are put
+//! together, two halves become their character, and one that stays alone becomes U+FFFD. Looks only at frames that could
+//! not be read otherwise, so nobody else's private characters are touched before the first half has come.
+
+use serde_json::Value;
+
+/// Half `0xD800` has the stand-in `U+10D800`, and so on.
+const STAND_IN: u32 = 0x10_0000;
+const FIRST_HALVES: std::ops::Range<u32> = 0xD800..0xDC00;
+const SECOND_HALVES: std::ops::Range<u32> = 0xDC00..0xE000;
+
+/// The frame with a stand-in for each half that is alone; `None` if there is none.
+pub(crate) fn mended(frame: &str) -> Option<String> {
+    let (mut text, mut rest, mut found) = (String::with_capacity(frame.len()), frame, false);
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at_checked(at)?;
+        text.push_str(before);
+        let length = match (half(escape), half(escape.get(6..).unwrap_or_default())) {
+            (Some(first), Some(second)) if pair(first, second).is_some() => 12,
+            (Some(alone), _) => {
+                found = true;
+                text.push(stand_in(alone)?);
+                rest = escape.get(6..)?;
+                continue;
+            }
+            (None, _) => 1 + escape.chars().nth(1).map_or(0, char::len_utf8),
+        };
+        let (escape, after) = escape.split_at_checked(length)?;
+        text.push_str(escape);
+        rest = after;
+    }
+    text.push_str(rest);
+    found.then_some(text)
+}
+
+/// Puts halves together that belong together; what is left of them becomes the sign for what could not be read.
+pub(crate) fn settle(text: &mut String) {
+    if !text.chars().any(is_stand_in) {
+        return;
+    }
+    let mut settled = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let whole = letters.peek().and_then(|next| pair(code(letter)?, code(*next)?));
+        if whole.is_some() {
+            letters.next();
+        }
+        let alone = if is_stand_in(letter) { char::REPLACEMENT_CHARACTER } else { letter };
+        settled.push(whole.unwrap_or(alone));
+    }
+    *text = settled;
+}
+
+/// The same for every text in a value.
+pub(crate) fn settle_value(value: &mut Value) {
+    match value {
+        Value::String(text) => settle(text),
+        Value::Array(items) => items.iter_mut().for_each(settle_value),
+        Value::Object(members) => members.values_mut().for_each(settle_value),
+        _ => {}
+    }
+}
+
+/// A text that comes in pieces of which one may end in half a character.
+#[derive(Debug, Default)]
+pub(crate) struct Seam {
+    held: Option<char>,
+}
+
+impl Seam {
+    /// The next piece, behind what the last one held back.
+    pub(crate) fn join(&mut self, piece: &str) -> String {
+        let mut text: String = self.held.take().into_iter().chain(piece.chars()).collect();
+        let last = text.chars().next_back();
+        self.held = last.filter(|last| code(*last).is_some_and(|code| FIRST_HALVES.contains(&code)));
+        if self.held.is_some() {
+            text.pop();
+        }
+        settle(&mut text);
+        text
+    }
+
+    /// What is left when no more comes.
+    pub(crate) fn end(&mut self) -> Option<&'static str> {
+        self.held.take().map(|_| "\u{fffd}")
+    }
+}
+
+/// The half that a text begins with, as an escape of JSON.
+fn half(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    let code = u32::from_str_radix(digits, 16).ok()?;
+    (FIRST_HALVES.start..SECOND_HALVES.end).contains(&code).then_some(code)
+}
+
+fn stand_in(half: u32) -> Option<char> {
+    char::from_u32(STAND_IN + half)
+}
+
+/// The half that a character stands in for.
+fn code(letter: char) -> Option<u32> {
+    let code = u32::from(letter).checked_sub(STAND_IN)?;
+    (FIRST_HALVES.start..SECOND_HALVES.end).contains(&code).then_some(code)
+}
+
+fn is_stand_in(letter: char) -> bool {
+    code(letter).is_some()
+}
+
+/// The character that two halves make.
+fn pair(first: u32, second: u32) -> Option<char> {
+    if !FIRST_HALVES.contains(&first) || !SECOND_HALVES.contains(&second) {
+        return None;
+    }
+    char::from_u32(0x1_0000 + ((first - FIRST_HALVES.start) << 10) + (second - SECOND_HALVES.start))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(frame: &str) -> Option<String> {
+        let Value::String(text) = serde_json::from_str(&mended(frame)?).unwrap() else { return None };
+        Some(text)
+    }
+
+    #[test]
+    fn l_surrogate_halves_are_found_only_where_they_are_alone() {
+        for whole in
+            [r#""\ud83d\ude00""#, r#""\\ud83d""#, r#""\u00e9\n\"""#, r#""a\\\\ud83d\\""#, "\"\\", "\"é\\é\""]
+        {
+            assert_eq!(mended(whole), None, "{whole}");
+        }
+        for (alone, settled) in [
+            (r#""a\ud83d""#, "a\u{fffd}"),
+            (r#""\ude00b""#, "\u{fffd}b"),
+            (r#""\ud83d\n\\\"""#, "\u{fffd}\n\\\""),
+            (r#""\ud83d\ud83d\ude00""#, "\u{fffd}😀"),
+            (r#""\ud83d\ude00\ude00""#, "😀\u{fffd}"),
+            (r#""\ud83dé\u00e9""#, "\u{fffd}éé"),
+        ] {
+            let mut text = read(alone).unwrap();
+            settle(&mut text);
+            assert_eq!(text, settled, "{alone}");
+        }
+    }
+
+    #[test]
+    fn l_surrogate_halves_become_one_character_where_pieces_meet() {
+        let (mut seam, mut said) = (Seam::default(), String::new());
+        for frame in [r#""a\ud83d""#, r#""\ude00b\ud83d""#, r#""c""#, r#""\ude00""#, r#""d\ud83d""#] {
+            said += &seam.join(&read(frame).unwrap_or_else(|| serde_json::from_str(frame).unwrap()));
+        }
+        said += seam.end().unwrap_or_default();
+        assert_eq!(said, "a😀b\u{fffd}c\u{fffd}d\u{fffd}");
+        assert_eq!(seam.end(), None);
+        let mut value = json!({ "a": [format!("x{}", read(r#""\ud83d""#).unwrap())] });
+        settle_value(&mut value);
+        assert_eq!(value, json!({ "a": ["x\u{fffd}"] }));
+    }
+}
