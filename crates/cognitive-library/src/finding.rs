@@ -190,6 +190,8 @@ pub struct Sources(BTreeMap<String, Arc<Source>>);
 struct Source {
     text: String,
     index: OnceLock<Index>,
+    /// Where each line break stands.
+    breaks: OnceLock<Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -214,7 +216,10 @@ pub struct Location {
 impl Sources {
     /// Keeps the text of a file.
     pub fn insert(&mut self, file: &str, text: String) {
-        self.0.insert(file.to_owned(), Arc::new(Source { text, index: OnceLock::new() }));
+        self.0.insert(
+            file.to_owned(),
+            Arc::new(Source { text, index: OnceLock::new(), breaks: OnceLock::new() }),
+        );
     }
 
     /// The text of a file.
@@ -250,24 +255,20 @@ impl Sources {
             }
             At::Value(pointer) => source.value_range(&finding.file, pointer)?,
         };
-        let before = text.get(..range.start)?;
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Some(Location {
-            line: newlines(before) + 1,
-            column: before.get(line_start..)?.chars().count() + 1,
-            range,
-        })
+        let breaks = source.breaks();
+        let line = breaks.partition_point(|at| *at < range.start);
+        let line_start = line.checked_sub(1).and_then(|last| breaks.get(last)).map_or(0, |at| at + 1);
+        let column = text.get(line_start..range.start)?.chars().count() + 1;
+        Some(Location { line: line + 1, column, range })
     }
 }
 
-/// Counts in sums of one byte each, which the compiler makes many times as fast as a search for every line: texts
-/// can be long, made of lines alone, and asked about for every finding.
-fn newlines(text: &str) -> usize {
-    let count = |piece: &[u8]| piece.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>();
-    text.as_bytes().chunks(usize::from(u8::MAX)).map(|piece| usize::from(count(piece))).sum()
-}
-
 impl Source {
+    /// Texts can be long, made of lines alone, and asked about for every finding.
+    fn breaks(&self) -> &[usize] {
+        self.breaks.get_or_init(|| self.text.match_indices('\n').map(|(at, _)| at).collect())
+    }
+
     fn index(&self, file: &str) -> &Index {
         self.index.get_or_init(|| {
             if [".yaml", ".yml", ".md"].iter().any(|ending| file.ends_with(ending)) {

@@ -91,6 +91,11 @@ impl Normal<'_> {
     /// Branches of which exactly one may hold: each without what the others accept. A branch that cannot be told from
     /// another is left out, as long as any is left.
     pub(super) fn exclusive(&mut self, branches: &[Value], plain: Vec<Value>, at: &At) -> Value {
+        // Every branch would have to be held against every other, and would grow by what each of them accepts.
+        if branches.len() > MOST_EXCLUSIVE {
+            self.losses.weakened(&at.path, "oneOf", "at least one branch instead of exactly one");
+            return json!({ "oneOf": plain });
+        }
         let alone = |index: usize| -> Option<Vec<Value>> {
             let mine = plain.get(index)?;
             let others = plain.iter().zip(branches).enumerate().filter(|(other, _)| *other != index);
@@ -98,7 +103,7 @@ impl Normal<'_> {
             overlapping.map(|(_, (_, written))| self.opposite(written, at)).collect()
         };
         let opposites: Vec<Option<Vec<Value>>> = (0..branches.len()).map(alone).collect();
-        if branches.len() > MOST_EXCLUSIVE || opposites.iter().all(Option::is_none) {
+        if opposites.iter().all(Option::is_none) {
             self.losses.weakened(&at.path, "oneOf", "at least one branch instead of exactly one");
             return json!({ "oneOf": plain });
         }

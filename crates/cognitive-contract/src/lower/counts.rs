@@ -1,6 +1,8 @@
 //! How many members an object has, for targets that narrow. A grammar can say "at least one" and "at most one" of those
 //! that may be absent; of larger numbers it takes the first.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::emit::Emit;
@@ -16,8 +18,8 @@ pub(super) struct Members {
 
 impl Members {
     fn optional(&self) -> Vec<String> {
-        let names = self.properties.keys().filter(|name| !self.required.iter().any(|each| each == *name));
-        names.cloned().collect()
+        let required: HashSet<&str> = self.required.iter().filter_map(Value::as_str).collect();
+        self.properties.keys().filter(|name| !required.contains(name.as_str())).cloned().collect()
     }
 }
 
@@ -78,10 +80,12 @@ impl Emit<'_> {
         if count > 0 && !names.is_empty() {
             self.losses.tightened(path, "maxProperties", format!("without `{}`", names.join("`, `")));
         }
-        for name in names {
-            members.properties.shift_remove(&name);
-            members.forbidden.push(name);
+        if names.is_empty() {
+            return;
         }
+        let gone: HashSet<&String> = names.iter().collect();
+        members.properties.retain(|name, _| !gone.contains(name));
+        members.forbidden.extend(names);
     }
 }
 

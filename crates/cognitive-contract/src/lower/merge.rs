@@ -1,6 +1,8 @@
 //! Two schemas of one value as one schema. Where that cannot be said in plain keywords, the first stays and the second
 //! is noted as lost: the result may accept more than both together, never less.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::Losses;
@@ -208,7 +210,8 @@ pub(super) fn listed(not: &Value) -> Vec<Value> {
 }
 
 fn together(mut list: Vec<Value>, more: Vec<Value>) -> Vec<Value> {
-    let new: Vec<Value> = more.into_iter().filter(|value| !list.contains(value)).collect();
+    let known: HashSet<&Value> = list.iter().collect();
+    let new: Vec<Value> = more.into_iter().filter(|value| !known.contains(value)).collect();
     list.extend(new);
     list
 }

@@ -1,6 +1,8 @@
 //! Which members an object has and what each must be: the described ones, those that are required without being described,
 //! and, for targets that narrow, what patterns and rules about names say of them.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::Losses;
@@ -27,8 +29,9 @@ pub(super) fn described_members(
     }
     let others = node.get("additionalProperties").cloned().unwrap_or(Value::Bool(true));
     let possible = possible_names(node);
+    let mut known: HashSet<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
     for name in required.iter().copied().chain(possible.iter().map(String::as_str)) {
-        if members.iter().any(|(known, _)| known == name) {
+        if !known.insert(name) {
             continue;
         }
         let mut patterns = matching(node, name).into_iter();

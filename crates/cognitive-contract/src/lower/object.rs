@@ -1,5 +1,7 @@
 //! Objects: which members a target can be bound to.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::bounds;
@@ -30,10 +32,11 @@ impl Emit<'_> {
             .flatten()
             .filter_map(Value::as_str)
             .collect();
+        let needed: HashSet<&str> = required.iter().copied().collect();
         let mut members = Members::default();
         for (name, schema) in described_members(node, &required, path, self.losses) {
             let at = pointer(&pointer(path, "properties"), &name);
-            let is_required = required.contains(&name.as_str());
+            let is_required = needed.contains(name.as_str());
             let Some(said) = self.schema(&schema, &at, level + 1) else {
                 if is_required {
                     return None;

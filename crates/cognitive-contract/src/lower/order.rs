@@ -21,10 +21,10 @@ fn sorted(value: &Value, schemas: &[&Value], root: &Value) -> Value {
     let schemas = plain(schemas, root);
     match value {
         Value::Object(members) => {
-            let mut names: Vec<&String> = Vec::new();
+            let (mut names, mut seen): (Vec<&String>, HashSet<&String>) = Default::default();
             let known = schemas.iter().filter_map(|schema| schema.get("properties")?.as_object());
             for name in known.flat_map(Map::keys).chain(members.keys()) {
-                if members.contains_key(name) && !names.contains(&name) {
+                if members.contains_key(name) && seen.insert(name) {
                     names.push(name);
                 }
             }

@@ -1,6 +1,8 @@
 //! The way back: a target that wants every member to be there gets `null` for those that are absent, and in the answer
 //! these nulls mean "absent" again. Drops no null that the contract allows and none that leaves a gap behind.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use crate::module::Module;
@@ -50,7 +52,7 @@ fn has_null(value: &Value) -> bool {
 
 fn drop_refused(section: &Section, value: &mut Value) -> Vec<String> {
     let mut dropped: Vec<String> = Vec::new();
-    let mut needed: Vec<String> = Vec::new();
+    let mut needed: HashSet<String> = HashSet::new();
     for _ in 0..ROUNDS {
         let found = section.violations(value, Side::Output);
         let refused: Vec<String> = found
@@ -61,13 +63,13 @@ fn drop_refused(section: &Section, value: &mut Value) -> Vec<String> {
         if refused.is_empty() {
             break;
         }
-        let removed: Vec<String> = refused.into_iter().filter(|path| remove(value, path)).collect();
-        let missing: Vec<String> =
+        let removed = remove(value, refused);
+        let missing: HashSet<String> =
             section.violations(value, Side::Output).into_iter().map(|violation| violation.path).collect();
         for path in removed {
             if missing.contains(&path) {
                 restore(value, &path);
-                needed.push(path);
+                needed.insert(path);
             } else {
                 dropped.push(path);
             }
@@ -78,13 +80,36 @@ fn drop_refused(section: &Section, value: &mut Value) -> Vec<String> {
 
 fn parent_of<'a>(value: &'a mut Value, path: &str) -> Option<(&'a mut Map<String, Value>, String)> {
     let (parent, token) = path.rsplit_once('/')?;
-    let name = token.replace("~1", "/").replace("~0", "~");
-    Some((value.pointer_mut(parent)?.as_object_mut()?, name))
+    Some((value.pointer_mut(parent)?.as_object_mut()?, name_of(token)))
 }
 
-/// Removes a member of an object. The items of a list stay: their places mean something.
-fn remove(value: &mut Value, path: &str) -> bool {
-    parent_of(value, path).is_some_and(|(members, name)| members.shift_remove(&name).is_some())
+fn name_of(token: &str) -> String {
+    token.replace("~1", "/").replace("~0", "~")
+}
+
+/// Removes members of objects, those of one object all at once; says which there were. The items of a list stay: their
+/// places mean something.
+fn remove(value: &mut Value, paths: Vec<String>) -> Vec<String> {
+    let mut by_parent: HashMap<&str, HashSet<String>> = HashMap::new();
+    for (parent, token) in paths.iter().filter_map(|path| path.rsplit_once('/')) {
+        by_parent.entry(parent).or_default().insert(name_of(token));
+    }
+    by_parent.retain(|parent, names| {
+        let members = value.pointer_mut(parent).and_then(Value::as_object_mut);
+        members.is_some_and(|members| {
+            names.retain(|name| members.contains_key(name));
+            members.retain(|name, _| !names.contains(name));
+            true
+        })
+    });
+    let was_there = |path: &String| {
+        let place = path.rsplit_once('/');
+        place.is_some_and(|(parent, token)| {
+            by_parent.get(parent).is_some_and(|names| names.contains(&name_of(token)))
+        })
+    };
+    let mut seen = HashSet::new();
+    paths.iter().filter(|path| was_there(path) && seen.insert(*path)).cloned().collect()
 }
 
 fn restore(value: &mut Value, path: &str) {

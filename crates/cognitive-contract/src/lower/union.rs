@@ -1,20 +1,53 @@
 //! Choices: whether branches exclude each other, and how a choice or a `null` is written.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::merge::{types_of, union_of, values_of};
 
-/// More branches than this are not compared with each other.
+/// More branches than this are not compared with each other, but only looked through for one tag that tells all apart.
 const MOST_COMPARED: usize = 64;
 
 /// Whether no value can fit two of the branches, as far as types, listed values and tags show.
 pub(super) fn is_disjoint(branches: &[Value]) -> bool {
-    branches.len() <= MOST_COMPARED
-        && branches
-            .iter()
-            .enumerate()
-            .all(|(index, branch)| branches.iter().skip(index + 1).all(|other| exclude(branch, other)))
+    if branches.len() > MOST_COMPARED {
+        return have_one_tag(branches);
+    }
+    branches
+        .iter()
+        .enumerate()
+        .all(|(index, branch)| branches.iter().skip(index + 1).all(|other| exclude(branch, other)))
 }
+
+/// Whether all are objects with the same required member, and no value of it stands in two of them. Looks at each branch
+/// once for each member of the first.
+fn have_one_tag(branches: &[Value]) -> bool {
+    let tells_apart = |name: &String| {
+        let mut seen = HashSet::new();
+        branches.iter().all(|branch| {
+            let values = branch.as_object().and_then(|branch| tag_values(branch, name));
+            values.is_some_and(|values| values.into_iter().all(|value| seen.insert(value)))
+        })
+    };
+    let first = branches.first().and_then(|branch| branch.get("properties")).and_then(Value::as_object);
+    first.into_iter().flat_map(Map::keys).take(MOST_TAGS).any(tells_apart)
+}
+
+/// The values of a member that an object has to have, if they are listed. Numbers are left to whoever compares them: some
+/// that are written in two ways are equal.
+fn tag_values(branch: &Map<String, Value>, name: &str) -> Option<Vec<Value>> {
+    let is_object = branch.get("type").is_some_and(|kind| kind == "object");
+    let required = branch.get("required").and_then(Value::as_array);
+    let is_required = required.is_some_and(|names| names.iter().any(|each| each == name));
+    let member = branch.get("properties").and_then(|members| members.get(name)).and_then(Value::as_object)?;
+    let mut values = values_of(member).filter(|values| values.iter().all(Value::is_string))?;
+    values.dedup();
+    (is_object && is_required).then_some(values)
+}
+
+/// How many members are tried as the tag of a large choice. Authors put it first.
+const MOST_TAGS: usize = 8;
 
 /// Whether no value can fit both.
 pub(super) fn exclude(a: &Value, b: &Value) -> bool {
@@ -140,6 +173,20 @@ mod tests {
         assert!(!is_disjoint(&[tagged("a"), tagged("a")]));
         assert!(!is_disjoint(&[json!({ "type": "integer" }), json!({ "type": "number" })]));
         assert!(!is_disjoint(&[json!({ "minimum": 1 }), json!({ "maximum": 0 })]));
+    }
+
+    #[test]
+    fn growth_g_many_branches_are_told_apart_by_one_tag() {
+        let tagged = |tag: usize| {
+            let properties = json!({ "n": { "type": "integer" }, "t": { "enum": [format!("tag {tag}"), format!("other {tag}")] } });
+            json!({ "type": "object", "required": ["t"], "properties": properties })
+        };
+        let mut branches: Vec<Value> = (0..500).map(tagged).collect();
+        assert!(is_disjoint(&branches));
+        branches[499] = tagged(7);
+        assert!(!is_disjoint(&branches), "one tag stands twice");
+        branches[499] = json!({ "type": "string" });
+        assert!(!is_disjoint(&branches), "and one has none");
     }
 
     #[test]
