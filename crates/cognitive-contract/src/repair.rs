@@ -9,7 +9,7 @@ use crate::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
 use crate::manifest::RiskRule;
 use crate::meta::{EXPLAIN_LIMIT, Risk, Warning};
 use crate::text::{self, pointer};
-use crate::violation::Violation;
+use crate::violation::{MOST, Violation};
 use crate::{risk, upgrade};
 
 /// One change, with enough to undo it.
@@ -25,6 +25,14 @@ pub struct Repair {
     /// The value after; `None` if the member is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
+    /// How many more members were dropped, of which nothing is kept. Only the last that is kept has any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The changes that are allowed. There are no others.
@@ -58,6 +66,9 @@ impl Repair {
             }
             Rule::Trimmed => format!("white space around `{path}` removed"),
             Rule::Matched => format!("`{path}` written as declared"),
+            Rule::Dropped if self.more > 0 => {
+                format!("`{path}` and {} more dropped, an envelope has no such members", self.more)
+            }
             Rule::Dropped => format!("`{path}` dropped, an envelope has no such member"),
         };
         Warning::new("REPAIRED", message)
@@ -78,13 +89,20 @@ pub fn repair(reply: &mut Map<String, Value>, found: &[Violation], rule: RiskRul
 fn drop_members(reply: &mut Map<String, Value>, ok: bool, repairs: &mut Vec<Repair>) {
     let allowed: &[&str] = if ok { &SUCCESS_MEMBERS } else { &FAILURE_MEMBERS };
     let belongs_elsewhere = ["data", "error", "partial_data"];
+    let mut count = 0;
     reply.retain(|name, value| {
         let known = allowed.contains(&name.as_str());
         // A null `error` beside data says "none". A real one is a contradiction, which is not ours to settle.
         let dropped = !known && (!belongs_elsewhere.contains(&name.as_str()) || value.is_null());
         if dropped {
-            let (path, before) = (pointer("", name), Some(value.take()));
-            repairs.push(Repair { path, rule: Rule::Dropped, before, after: None });
+            match repairs.last_mut().filter(|_| count == MOST) {
+                Some(last) => last.more += 1,
+                None => {
+                    let (path, before) = (pointer("", name), Some(value.take()));
+                    repairs.push(Repair { path, rule: Rule::Dropped, before, after: None, more: 0 });
+                    count += 1;
+                }
+            }
         }
         !dropped
     });
@@ -110,6 +128,7 @@ fn fill_meta(reply: &mut Map<String, Value>, ok: bool, rule: RiskRule, repairs: 
                 rule: Rule::Filled,
                 before,
                 after: Some(value),
+                more: 0,
             });
         }
     }
@@ -151,6 +170,7 @@ fn shorten_explain(reply: &mut Map<String, Value>, repairs: &mut Vec<Repair>) {
         rule,
         before,
         after: Some(Value::String(after)),
+        more: 0,
     });
 }
 
@@ -165,7 +185,14 @@ fn match_enums(reply: &mut Map<String, Value>, found: &[Violation], repairs: &mu
         let rule = if written.trim() == declared { Rule::Trimmed } else { Rule::Matched };
         let after = Value::String(declared.to_owned());
         let before = Some(std::mem::replace(place, after.clone()));
-        repairs.push(Repair { path: violation.path.clone(), rule, before, after: Some(after) });
+        repairs.push(Repair { path: violation.path.clone(), rule, before, after: Some(after), more: 0 });
+    }
+}
+
+/// Puts a value that was changed back to where it was.
+pub fn put_back(reply: &mut Map<String, Value>, path: &str, before: Value) {
+    if let Some(place) = place(reply, path) {
+        *place = before;
     }
 }
 
@@ -263,6 +290,18 @@ mod tests {
         );
         assert_eq!(list, ["/note Dropped", "/error Dropped"]);
         assert!(value.get("partial_data").is_some());
+    }
+
+    #[test]
+    fn growth_h_of_dropped_members_a_hundred_are_kept_and_the_rest_is_counted() {
+        let members: Map<String, Value> = (0..10_000).map(|each| (format!("m{each}"), json!(1))).collect();
+        let mut reply = Map::from_iter([("ok".to_owned(), json!(true))]);
+        reply.extend(members);
+        let repairs = repair(&mut reply, &[], RiskRule::Explicit);
+        let dropped: Vec<&Repair> = repairs.iter().filter(|each| each.rule == Rule::Dropped).collect();
+        assert_eq!((dropped.len(), dropped[99].more, reply.len()), (100, 9_900, 2));
+        let message = "`/m99` and 9900 more dropped, an envelope has no such members";
+        assert_eq!(dropped[99].warning(), Warning::new("REPAIRED", message));
     }
 
     #[test]

@@ -192,7 +192,18 @@ async fn ask(
     let mut talk = Talk::new(host, module, request);
     talk.instruct(&mut prompt);
     loop {
-        let mut answer = ask_once(host, module, request, &prompt, &mut talk, watch, receipt).await?;
+        let asked = ask_once(host, module, request, &prompt, &mut talk, watch, receipt).await;
+        let mut answer = match asked {
+            Ok(answer) => answer,
+            // What there is to say of tools is to be said of a failure too.
+            Err(failure) => {
+                let warnings = talk.warnings();
+                if warnings.is_empty() {
+                    return Err(failure);
+                }
+                return Ok(Answer { warnings, ..Answer::unreadable(failure) });
+            }
+        };
         match prompt.again(&answer).filter(|_| asks_left > 0) {
             Some(next) => {
                 prompt = next;
@@ -234,8 +245,7 @@ async fn ask_once(
         call::undo_stand_ins(host.provider.as_ref(), module, &reply, object);
         media::insert(object, &reply.end.media);
     };
-    let fits = |object: &Map<String, Value>| {
-        let mut object = object.clone();
+    let fits = |mut object: Map<String, Value>| {
         complete(&mut object);
         output::keeps_contract(module, object, options.enforcement)
     };

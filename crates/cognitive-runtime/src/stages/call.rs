@@ -11,6 +11,7 @@ use cognitive_contract::ports::{
     PortFuture, Provider, ProviderError,
 };
 use cognitive_contract::{ErrorCode, Failure, Module, Warning, schema, text};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::output::Answer;
@@ -22,6 +23,9 @@ use crate::receipt::Receipt;
 
 /// How much of what a service says is repeated to callers, in characters.
 const LONGEST_QUOTE: usize = 300;
+
+/// The longest answer that is held against the schema that was sent, in bytes.
+const LONGEST_COMPARED: usize = 1 << 20;
 
 /// Most short replies are not longer; one that is grows.
 pub(crate) const USUAL_REPLY: usize = 1024;
@@ -114,6 +118,11 @@ pub fn schema_ignored(provider: &dyn Provider, module: &Module, reply: &Reply, a
         return false;
     }
     let Some(target) = provider.target() else { return false };
+    // A long answer is there as a tree already, and a second one would double what it costs. Then only text that is no JSON
+    // at all shows that nobody was bound.
+    if reply.text.len() > LONGEST_COMPARED {
+        return serde_json::from_str::<IgnoredAny>(&reply.text).is_err();
+    }
     let written: Option<Value> = serde_json::from_str(&reply.text).ok();
     written.is_none_or(|value| !schema::accepts(&module.lowered(target).schema, &value))
 }

@@ -29,8 +29,37 @@ pub struct Answer {
     pub repairs: Vec<Repair>,
     /// Notices for `meta.warnings`.
     pub warnings: Vec<Warning>,
-    /// The answer as the model wrote it, if something in it was changed.
-    pub(crate) original: Option<Map<String, Value>>,
+    /// What is needed to say what the model wrote, if something in it was changed.
+    pub(crate) original: Original,
+}
+
+/// What the model wrote before anything was changed. The payload, which is most of it, is not copied for that: whoever has
+/// the changed one takes the changes back.
+#[derive(Debug, Default)]
+pub(crate) enum Original {
+    /// Nothing was changed.
+    #[default]
+    Unchanged,
+    /// All of it, because its shape was another.
+    Whole(Map<String, Value>),
+    /// The values of the payload that were changed, each with its place in the answer.
+    Changed(Vec<(String, Value)>),
+}
+
+impl Original {
+    /// What a failed run may hand over of the answer, given what has become of it.
+    fn partial(self, module: &Module, mut reply: Map<String, Value>) -> Option<Map<String, Value>> {
+        match self {
+            Self::Unchanged => {}
+            Self::Whole(original) => return module.partial_data(original),
+            Self::Changed(values) => {
+                for (path, before) in values {
+                    repair::put_back(&mut reply, &path, before);
+                }
+            }
+        }
+        module.partial_data(reply)
+    }
 }
 
 impl Answer {
@@ -38,7 +67,7 @@ impl Answer {
     #[must_use]
     pub fn new(outcome: Result<Envelope, Failure>) -> Self {
         let (liberties, repairs, warnings) = (Vec::new(), Vec::new(), Vec::new());
-        Self { outcome, liberties, repairs, warnings, original: None }
+        Self { outcome, liberties, repairs, warnings, original: Original::Unchanged }
     }
 
     /// A text in which no object was found.
@@ -52,12 +81,9 @@ impl Answer {
         if let Ok(envelope) = &self.outcome
             && !found.is_empty()
         {
-            let written = match &self.original {
-                Some(original) => module.partial_data(original),
-                None => serde_json::to_value(envelope)
-                    .ok()
-                    .and_then(|whole| module.partial_data(whole.as_object()?)),
-            };
+            let reply = serde_json::to_value(envelope).unwrap_or_default();
+            let written = into_members(reply)
+                .and_then(|reply| std::mem::take(&mut self.original).partial(module, reply));
             self.outcome = Err(refusal(found).with_partial(written));
         }
     }
@@ -72,9 +98,9 @@ impl Answer {
 
 /// Judges an answer.
 #[must_use]
-pub fn judge(module: &Module, draft: Draft, enforcement: Enforcement, gate: Gate) -> Answer {
+pub fn judge(module: &Module, mut draft: Draft, enforcement: Enforcement, gate: Gate) -> Answer {
     let mut judge = Judge::new(module, enforcement);
-    let outcome = match judge.numbers(&draft) {
+    let outcome = match judge.numbers(&mut draft) {
         Some(failure) => Err(failure),
         None => judge.settle(draft.object).and_then(|envelope| judge.pass_gate(gate, envelope)),
     };
@@ -123,28 +149,36 @@ fn unkept(number: &Rounded) -> Violation {
     Violation::new(number.path.clone(), ErrorCode::SchemaValidationFailed, "number", message)
 }
 
+fn into_members(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(members) => Some(members),
+        _ => None,
+    }
+}
+
 struct Judge<'a> {
     module: &'a Module,
     enforcement: Enforcement,
-    /// The answer as the model wrote it, kept from the first change on. A clean answer is never copied.
-    original: Option<Map<String, Value>>,
+    /// See [`Original`]; kept from the first change on.
+    original: Original,
     repairs: Vec<Repair>,
     warnings: Vec<Warning>,
 }
 
 impl<'a> Judge<'a> {
     fn new(module: &'a Module, enforcement: Enforcement) -> Self {
-        Self { module, enforcement, original: None, repairs: Vec::new(), warnings: Vec::new() }
+        let (original, repairs, warnings) = (Original::Unchanged, Vec::new(), Vec::new());
+        Self { module, enforcement, original, repairs, warnings }
     }
 
     /// Numbers that are not what the model wrote (D-10): refused in `exec` and where nothing can hold them, told
     /// everywhere else.
-    fn numbers(&mut self, draft: &Draft) -> Option<Failure> {
+    fn numbers(&mut self, draft: &mut Draft) -> Option<Failure> {
         let exact = self.module.manifest.tier == Tier::Exec;
         let refused = |number: &&Rounded| exact || number.overflows;
         let found: Vec<Violation> = draft.rounded.iter().filter(refused).map(unkept).collect();
         if !found.is_empty() {
-            return Some(self.refused(&Value::Object(draft.object.clone()), &found));
+            return Some(self.refused(std::mem::take(&mut draft.object), &found));
         }
         let notice = |number: &Rounded| {
             let Rounded { path, written, .. } = number;
@@ -169,41 +203,43 @@ impl<'a> Judge<'a> {
                 Err(refused) => refused,
             };
         }
-        Err(self.refused(&reply, &found))
+        Err(self.refused(into_members(reply).unwrap_or_default(), &found))
     }
 
     /// No schema says which media a module gives; its modalities do. Their bytes are looked into later. (MEDIA-018)
-    fn with_fit_media(&self, envelope: Envelope) -> Result<Envelope, Failure> {
+    fn with_fit_media(&mut self, envelope: Envelope) -> Result<Envelope, Failure> {
         let modalities = &self.module.manifest.modalities;
         let found = envelope.data().map(|data| check_output(modalities, data)).unwrap_or_default();
         if found.is_empty() {
             return Ok(envelope);
         }
-        let reply = serde_json::to_value(&envelope).unwrap_or_default();
-        Err(self.refused(&reply, &found))
+        let reply = serde_json::to_value(&envelope).ok().and_then(into_members).unwrap_or_default();
+        Err(self.refused(reply, &found))
     }
 
     /// Brings the answer into the shape `{ok, meta, …}` where the module lets older shapes through.
     fn current_shape(&mut self, mut reply: Map<String, Value>) -> Result<Map<String, Value>, Failure> {
         drop_nonsense(&mut reply);
-        self.require_promises(&reply)?;
+        if let Some(broken) = self.broken_promise(&reply) {
+            return Err(self.refused(reply, &[broken]));
+        }
         if !self.module.manifest.compat.wraps() || upgrade::is_current(&reply) {
             return Ok(reply);
         }
-        self.original = Some(reply.clone());
+        self.original = Original::Whole(reply.clone());
         self.warnings
             .push(Warning::new("DEPRECATED", "the model answered in the v2.1 format; it was wrapped"));
         Ok(upgrade::wrap(reply))
     }
 
     /// v1 modules could promise a confidence and a rationale; a made-up 0.5 would break that promise silently.
-    fn require_promises(&self, reply: &Map<String, Value>) -> Result<(), Failure> {
+    fn broken_promise(&self, reply: &Map<String, Value>) -> Option<Violation> {
         let promises = self.module.manifest.constraints;
         if !promises.require_confidence && !promises.require_rationale {
-            return Ok(());
+            return None;
         }
         if reply.get("ok") == Some(&Value::Bool(false)) {
-            return Ok(());
+            return None;
         }
         let payload = reply.get("data").and_then(Value::as_object).unwrap_or(reply);
         let stated =
@@ -219,11 +255,11 @@ impl<'a> Judge<'a> {
         } else if promises.require_rationale && !reasoned {
             ("rationale", "the module promises a rationale")
         } else {
-            return Ok(());
+            return None;
         };
         let prefix = if reply.contains_key("data") { "/data" } else { "" };
         let (path, code) = (format!("{prefix}/{}", broken.0), ErrorCode::SchemaValidationFailed);
-        Err(self.refused(&Value::Object(reply.clone()), &[Violation::new(path, code, "promise", broken.1)]))
+        Some(Violation::new(path, code, "promise", broken.1))
     }
 
     /// Repairs once, if there is something to repair. Too many insights cannot be repaired, and their code comes
@@ -235,17 +271,22 @@ impl<'a> Judge<'a> {
         if overflows || (self.module.manifest.compat.refuses_v21_payload && !has_meta) {
             return false;
         }
-        self.original.get_or_insert_with(|| members.clone());
+        // Without a payload that is an object, all of the answer counts as what the model wrote.
+        if !matches!(self.original, Original::Whole(_)) && !members.get("data").is_some_and(Value::is_object)
+        {
+            self.original = Original::Whole(members.clone());
+        }
         self.repairs = repair::repair(members, found, self.module.manifest.meta.risk_rule);
+        if !matches!(self.original, Original::Whole(_)) {
+            let in_payload = self.repairs.iter().filter(|repair| repair.path.starts_with("/data/"));
+            let changed = in_payload.filter_map(|repair| Some((repair.path.clone(), repair.before.clone()?)));
+            self.original = Original::Changed(changed.collect());
+        }
         !self.repairs.is_empty()
     }
 
-    fn refused(&self, reply: &Value, found: &[Violation]) -> Failure {
-        refusal(found).with_partial(self.partial(reply.as_object()))
-    }
-
-    fn partial(&self, reply: Option<&Map<String, Value>>) -> Option<Map<String, Value>> {
-        self.module.partial_data(self.original.as_ref().or(reply)?)
+    fn refused(&mut self, reply: Map<String, Value>, found: &[Violation]) -> Failure {
+        refusal(found).with_partial(std::mem::take(&mut self.original).partial(self.module, reply))
     }
 
     fn pass_gate(&mut self, gate: Gate, mut envelope: Envelope) -> Result<Envelope, Failure> {
@@ -258,8 +299,14 @@ impl<'a> Judge<'a> {
         }
         let tier = self.module.manifest.tier;
         if let Some(refusal) = gate.refusal(tier, &envelope) {
-            let allowed = self.module.manifest.failure.partial_allowed;
-            let partial = self.partial(None).or_else(|| envelope.into_data().filter(|_| allowed));
+            let partial = match (std::mem::take(&mut self.original), envelope.into_data()) {
+                (Original::Whole(original), _) => self.module.partial_data(original),
+                (_, None) => None,
+                (original, Some(data)) => {
+                    let reply = Map::from_iter([("data".to_owned(), Value::Object(data))]);
+                    original.partial(self.module, reply)
+                }
+            };
             return Err(refusal.with_partial(partial));
         }
         self.warnings.extend(gate.warning(tier, &envelope));

@@ -15,19 +15,20 @@ use cognitive_contract::ports::Finish;
 use serde_json::{Map, Value};
 
 use super::outline::{Broken, Candidate, Outline};
-use super::reader::Why;
+use super::reader::{self, Read, Why};
 use super::{Reason, Unreadable};
 
 /// How many objects that keep the contract are looked for. Two that differ are enough to refuse.
 const MOST_FITTING: usize = 10;
 
 /// Whether an object keeps the contract of the module that asked.
-pub(crate) type Fits<'a> = &'a dyn Fn(&Map<String, Value>) -> bool;
+pub(crate) type Fits<'a> = &'a dyn Fn(Map<String, Value>) -> bool;
 
 /// The answer.
 #[derive(Debug)]
 pub(super) struct Chosen {
     pub(super) candidate: Candidate,
+    pub(super) read: Read,
     /// Where the first of the other objects stands, and how many there are.
     pub(super) passed_over: Option<(usize, usize)>,
 }
@@ -43,25 +44,36 @@ pub(super) fn choose(
     if found.is_empty() {
         return Err(nothing(text, outline));
     }
-    let index = decide(&found, fits)?;
+    let only = outline.only.take();
+    let index = if only.is_some() { 0 } else { decide(text, &found, fits)? };
     let candidate = found.remove(index);
     nothing_unread(&candidate, &found, outline.broken, *finish == Finish::CutOff)?;
     let broken = outline.broken.filter(|broken| broken.begun && !broken.is_thought).map(|broken| broken.open);
     let others = || found.iter().map(|other| other.at).chain(broken);
     let passed_over = others().min().map(|first| (first, others().count()));
-    Ok(Chosen { candidate, passed_over })
+    let read = only.or_else(|| read_again(text, &candidate)).ok_or((Reason::NotJson, Some(candidate.at)))?;
+    Ok(Chosen { candidate, read, passed_over })
 }
 
-/// The place of the answer among all objects.
-fn decide(found: &[Candidate], fits: Fits<'_>) -> Result<usize, Unreadable> {
-    if found.len() == 1 {
-        return Ok(0);
-    }
-    let keeps = |(_, candidate): &(usize, &Candidate)| candidate.is_readable() && fits(&candidate.object);
+/// An object that was read before, and not kept because there is more than one.
+fn read_again(text: &str, candidate: &Candidate) -> Option<Read> {
+    reader::read(text, candidate.at).ok()
+}
+
+/// The place of the answer among several objects. Each is read anew when it is looked at: a reply may be made of a million
+/// of them, and only those that are compared are held at the same time.
+fn decide(text: &str, found: &[Candidate], fits: Fits<'_>) -> Result<usize, Unreadable> {
+    let object = |candidate: &Candidate| match read_again(text, candidate)?.value {
+        Value::Object(object) => Some(object),
+        _ => None,
+    };
+    let keeps =
+        |(_, candidate): &(usize, &Candidate)| candidate.is_readable && object(candidate).is_some_and(fits);
     let fitting: Vec<_> = found.iter().enumerate().filter(keeps).take(MOST_FITTING).collect();
-    let Some((index, last)) = fitting.last().copied() else { return Ok(best(found)) };
-    if fitting.iter().all(|(_, other)| other.object == last.object) {
-        return Ok(index);
+    let Some(((index, last), others)) = fitting.split_last() else { return Ok(best(found)) };
+    let answer = if others.is_empty() { None } else { object(last) };
+    if others.iter().all(|(_, other)| object(other) == answer) {
+        return Ok(*index);
     }
     let places: Vec<usize> = fitting.iter().map(|(_, candidate)| candidate.at).collect();
     Err(Unreadable { at: Some(last.at), reason: Reason::Ambiguous(places) })
@@ -69,7 +81,7 @@ fn decide(found: &[Candidate], fits: Fits<'_>) -> Result<usize, Unreadable> {
 
 /// The object that is told about if none keeps the contract.
 fn best(found: &[Candidate]) -> usize {
-    let rank = |candidate: &Candidate| (candidate.is_envelope(), candidate.end - candidate.at);
+    let rank = |candidate: &Candidate| (candidate.is_envelope, candidate.end - candidate.at);
     let ranked = found.iter().enumerate().max_by_key(|(_, candidate)| rank(candidate));
     ranked.map_or(0, |(index, _)| index)
 }
@@ -104,14 +116,14 @@ fn nothing_unread(
     broken: Option<Broken>,
     cut_off: bool,
 ) -> Result<(), Unreadable> {
-    let is_later = |other: &&Candidate| other.at > chosen.at && other.is_envelope();
+    let is_later = |other: &&Candidate| other.at > chosen.at && other.is_envelope;
     let mut closed_early = std::iter::once(chosen).chain(others.iter().filter(is_later));
     if let Some(early) = closed_early.find(|candidate| candidate.closed_early) {
         return Err(Unreadable { reason: Reason::ClosedEarly, at: Some(early.end) });
     }
     let Some(broken) = broken else { return Ok(()) };
     let broke_off = broken.why == Why::End && (broken.begun || cut_off);
-    let may_be_the_answer = if chosen.is_envelope() {
+    let may_be_the_answer = if chosen.is_envelope {
         broken.open > chosen.at && (broke_off || broken.enveloped)
     } else {
         broken.begun || cut_off

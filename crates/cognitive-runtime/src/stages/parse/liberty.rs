@@ -5,8 +5,12 @@ use cognitive_contract::Warning;
 use serde::Serialize;
 
 /// How many liberties of one kind get a notice of their own. A reply written in single quotes throughout would
-/// otherwise bury every other notice; the complete list stays in [`Draft::liberties`](super::Draft).
+/// otherwise bury every other notice.
 const SHOWN_PER_RULE: usize = 5;
+
+/// How many liberties of one kind are kept at all, for the receipt. Further ones are only counted: a large reply that is
+/// written in single quotes throughout would otherwise cost a hundred times its size.
+const MOST_PER_RULE: usize = 100;
 
 /// One place where the reply was read as meant, not as RFC 8259 wants it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,6 +21,14 @@ pub struct Liberty {
     pub rule: LibertyRule,
     /// What was done, in words.
     pub what: String,
+    /// How many more of this kind followed. Only the last that is kept of a kind has any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The liberties that may be taken (D-01, S-11). There are no others.
@@ -56,7 +68,7 @@ pub enum LibertyRule {
 
 impl Liberty {
     pub(super) fn new(at: usize, rule: LibertyRule, what: impl Into<String>) -> Self {
-        Self { at, rule, what: what.into() }
+        Self { at, rule, what: what.into(), more: 0 }
     }
 
     /// The liberty as a notice for `meta.warnings`.
@@ -71,22 +83,58 @@ impl Liberty {
         let mut kinds: Vec<(&Self, usize)> = Vec::new();
         let mut warnings = Vec::new();
         for liberty in liberties {
-            match kinds.iter_mut().find(|(first, _)| first.rule == liberty.rule) {
-                Some((_, more)) if *more + 1 >= SHOWN_PER_RULE => {
-                    *more += 1;
-                    continue;
-                }
-                Some((_, more)) => *more += 1,
-                None => kinds.push((liberty, 0)),
+            let known = kinds.iter_mut().find(|(first, _)| first.rule == liberty.rule);
+            let Some((_, count)) = known else {
+                kinds.push((liberty, 1 + liberty.more));
+                warnings.push(liberty.warning());
+                continue;
+            };
+            if *count < SHOWN_PER_RULE {
+                warnings.push(liberty.warning());
             }
-            warnings.push(liberty.warning());
+            *count += 1 + liberty.more;
         }
-        let uncounted = kinds.into_iter().filter(|(_, more)| *more >= SHOWN_PER_RULE);
-        warnings.extend(uncounted.map(|(first, more)| {
-            let rest = more + 1 - SHOWN_PER_RULE;
+        let uncounted = kinds.into_iter().filter(|(_, count)| *count > SHOWN_PER_RULE);
+        warnings.extend(uncounted.map(|(first, count)| {
+            let rest = count - SHOWN_PER_RULE;
             Warning::new("REPAIRED", format!("{}, in {rest} more places", first.what))
         }));
         warnings
+    }
+}
+
+/// The liberties of one reading, as they are taken.
+#[derive(Debug, Default)]
+pub(super) struct Forgiven {
+    kept: Vec<Liberty>,
+    /// How many there were of each kind that there were any of.
+    counts: Vec<(LibertyRule, usize)>,
+}
+
+impl Forgiven {
+    /// Takes note of a liberty; asks for words only if they are kept.
+    pub(super) fn take(&mut self, at: usize, rule: LibertyRule, what: impl FnOnce() -> String) {
+        match self.counts.iter_mut().find(|(known, _)| *known == rule) {
+            None => self.counts.push((rule, 1)),
+            Some((_, count)) => {
+                *count += 1;
+                if *count > MOST_PER_RULE {
+                    return;
+                }
+            }
+        }
+        self.kept.push(Liberty::new(at, rule, what()));
+    }
+
+    /// All of them, in the order of the text, with the number of those that were not kept.
+    pub(super) fn list(mut self) -> Vec<Liberty> {
+        for (rule, count) in self.counts {
+            let last = self.kept.iter_mut().rev().find(|liberty| liberty.rule == rule);
+            if let Some(last) = last {
+                last.more = count.saturating_sub(MOST_PER_RULE);
+            }
+        }
+        self.kept
     }
 }
 
@@ -112,5 +160,20 @@ mod tests {
             Liberty::warnings(&liberties).into_iter().map(|warning| warning.message).collect();
         assert_eq!(messages.len(), 7);
         assert_eq!(messages[5..], ["a comment, at byte 9", "quotes, in 4 more places"]);
+    }
+
+    #[test]
+    fn growth_h_of_a_kind_a_hundred_are_kept_and_the_rest_is_counted() {
+        let mut forgiven = Forgiven::default();
+        for at in 0..1_000_000 {
+            forgiven.take(at, LibertyRule::Quotes, || "quotes".to_owned());
+        }
+        forgiven.take(1_000_000, LibertyRule::Comment, || "a comment".to_owned());
+        let liberties = forgiven.list();
+        assert_eq!((liberties.len(), liberties[99].more, liberties[100].more), (101, 999_900, 0));
+        assert_eq!(serde_json::to_value(&liberties[99]).unwrap()["more"], json!(999_900));
+        let messages: Vec<_> =
+            Liberty::warnings(&liberties).into_iter().map(|warning| warning.message).collect();
+        assert_eq!(messages[5..], ["a comment, at byte 1000000", "quotes, in 999995 more places"]);
     }
 }

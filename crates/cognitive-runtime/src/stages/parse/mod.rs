@@ -6,8 +6,8 @@
 //! says which one is the answer, by the contract.
 //!
 //! Never completes what was cut off, never accepts `NaN`, never merges two objects, never takes a part of something
-//! broken, and keeps no liberty to itself: each is in [`Draft::liberties`] with its place, and each number that does
-//! not keep its value is in [`Draft::rounded`].
+//! broken, and keeps no liberty to itself: each is in [`Draft::liberties`] with its place, or counted there where there
+//! are many of a kind, and each number that does not keep its value is in [`Draft::rounded`].
 
 mod choose;
 mod fence;
@@ -37,6 +37,7 @@ pub(crate) use self::token::other_blank;
 use self::choose::Chosen;
 use self::fence::Only;
 use self::outline::Outline;
+use self::reader::Read;
 use self::strict::{Fault, Strict};
 use super::call::Reply;
 use crate::live::so_far;
@@ -66,7 +67,7 @@ pub fn extract(
     module: &Module,
     reply: &Reply,
     strict_parse: bool,
-    fits: &dyn Fn(&Map<String, Value>) -> bool,
+    fits: &dyn Fn(Map<String, Value>) -> bool,
 ) -> Result<Draft, Failure> {
     if let Finish::Refused(reason) = &reply.end.finish {
         return Err(refused(module, &reply.text, reason));
@@ -158,17 +159,26 @@ fn byte_order_mark(text: &str, start: usize) -> Option<Liberty> {
 }
 
 /// The object that was read strictly from `body`, which stands in `text` at `start`. Repeated names are rare, so their
-/// places are looked up only then, by reading once more.
+/// places are looked up only then, by reading once more: to the same value, so that the first can go before.
 fn object(read: Strict, text: &str, start: usize, body: &str, manner: Manner) -> Result<Draft, Unreadable> {
-    let Value::Object(object) = read.value else {
+    let Strict { value, repeats, floats } = read;
+    let (value, liberties) = if repeats {
+        drop(value);
+        match reader::read(text, start) {
+            Ok(Read { value, liberties, .. }) => (value, liberties),
+            // Both read the same language; should they ever differ, the strict one counts.
+            Err(_) => (strict::parse(body).map(|read| read.value).unwrap_or_default(), Vec::new()),
+        }
+    } else {
+        (value, Vec::new())
+    };
+    let Value::Object(object) = value else {
         return Err((Reason::NotAnObject, None).into());
     };
-    let again = if read.repeats { reader::read(text, start).ok() } else { None };
-    let liberties = again.map(|read| read.liberties).unwrap_or_default();
     if let Some(repeated) = liberties.first().filter(|_| manner == Manner::Strict) {
         return Err((Reason::RepeatedName, Some(repeated.at)).into());
     }
-    let rounded = if read.floats { numbers::rounded(body) } else { Vec::new() };
+    let rounded = if floats { numbers::rounded(body) } else { Vec::new() };
     Ok(Draft { object, liberties, rounded })
 }
 
@@ -215,10 +225,13 @@ fn overflowing(text: &str, (start, end): (usize, usize)) -> Option<Draft> {
 /// The answer among all that stands in the text.
 fn in_text(text: &str, start: usize, finish: &Finish, fits: Fits<'_>) -> Result<Draft, Unreadable> {
     let mut outline = outline::outline(text, start);
-    let Chosen { candidate, passed_over } = choose::choose(text, &mut outline, finish, fits)?;
-    let mut liberties = candidate.liberties;
+    let Chosen { candidate, read, passed_over } = choose::choose(text, &mut outline, finish, fits)?;
+    let Read { value, mut liberties, rounded, .. } = read;
     liberties.extend(surroundings(&outline, candidate.fence, passed_over));
-    Ok(Draft { object: candidate.object, liberties, rounded: candidate.rounded })
+    match value {
+        Value::Object(object) => Ok(Draft { object, liberties, rounded }),
+        _ => Err((Reason::NotAnObject, None).into()),
+    }
 }
 
 /// What was left out around the answer.

@@ -7,11 +7,9 @@
 //!
 //! Linear: what was read is never read again, and what turns out to be prose ends within its first name.
 
-use cognitive_contract::numbers::Rounded;
 use serde_json::{Map, Value};
 
 use super::fence::SHORTEST;
-use super::liberty::Liberty;
 use super::reader::{self, Read, Stop, Why};
 use super::thinking::{self, Span, Tag};
 use super::{skip, strict};
@@ -21,6 +19,8 @@ use super::{skip, strict};
 pub(super) struct Outline {
     /// The objects, in the order of the text.
     pub(super) found: Vec<Candidate>,
+    /// What the only one of them says. Of several, none is kept.
+    pub(super) only: Option<Read>,
     /// The last thing that was meant to be an object and is none; one that looks like an envelope before others.
     pub(super) broken: Option<Broken>,
     /// Whether there is JSON that is not an object, in a fence or with objects in it.
@@ -42,32 +42,24 @@ impl Outline {
     }
 }
 
-/// An object that could be the answer.
+/// An object that could be the answer: where it stands, and what has to be known of it to choose.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    pub(super) object: Map<String, Value>,
     pub(super) at: usize,
     pub(super) end: usize,
-    pub(super) liberties: Vec<Liberty>,
-    /// Numbers that do not keep their value.
-    pub(super) rounded: Vec<Rounded>,
     /// Where the fence opens in which it stands.
     pub(super) fence: Option<usize>,
     /// Whether JSON goes on right behind it, so that a bracket closed it too early.
     pub(super) closed_early: bool,
+    /// Whether it looks like an envelope: `ok` is true or false, and something stands beside it.
+    pub(super) is_envelope: bool,
+    /// Whether every number in it is one that can be held.
+    pub(super) is_readable: bool,
 }
 
-impl Candidate {
-    /// Whether it looks like an envelope: `ok` is true or false, and something stands beside it.
-    pub(super) fn is_envelope(&self) -> bool {
-        let has = |name: &str| self.object.contains_key(name);
-        self.object.get("ok").is_some_and(Value::is_boolean) && (has("data") || has("error") || has("meta"))
-    }
-
-    /// Whether every number in it is one that can be held.
-    pub(super) fn is_readable(&self) -> bool {
-        !self.rounded.iter().any(|number| number.overflows)
-    }
+fn is_envelope(object: &Map<String, Value>) -> bool {
+    let has = |name: &str| object.contains_key(name);
+    object.get("ok").is_some_and(Value::is_boolean) && (has("data") || has("error") || has("meta"))
 }
 
 /// Something that was meant to be an object.
@@ -156,18 +148,28 @@ impl<'a> Scan<'a> {
     }
 
     fn take(&mut self, read: Read) {
-        let Read { value, end, liberties, rounded, begun } = read;
-        let Value::Object(object) = value else {
+        let (end, begun) = (read.end, read.begun);
+        let Value::Object(object) = &read.value else {
             // `[1]` in prose is a footnote; with objects in it, it is an answer of the wrong type.
             self.outline.other |= begun;
             self.outline.prose.get_or_insert(self.at);
             return if begun { self.leave(end) } else { self.at = end };
         };
-        let fence = self.fence.map(|fence| fence.at);
-        let closed_early = self.goes_on(end);
-        let candidate = Candidate { object, at: self.at, end, liberties, rounded, fence, closed_early };
-        if candidate.is_envelope() || !self.follows_name() {
-            self.outline.found.push(candidate);
+        let is_envelope = is_envelope(object);
+        if is_envelope || !self.follows_name() {
+            let fence = self.fence.map(|fence| fence.at);
+            let closed_early = self.goes_on(end);
+            let is_readable = !read.rounded.iter().any(|number| number.overflows);
+            let is_first = self.outline.found.is_empty();
+            self.outline.only = is_first.then_some(read);
+            self.outline.found.push(Candidate {
+                at: self.at,
+                end,
+                fence,
+                closed_early,
+                is_envelope,
+                is_readable,
+            });
         } else {
             // `"data": {…}` without the brace that belongs before it: the rest of something broken.
             let at = self.at;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::map::{Entry, Map};
 
 use super::DEEPEST;
-use super::liberty::{Liberty, LibertyRule};
+use super::liberty::{Forgiven, Liberty, LibertyRule};
 use super::token::Place;
 
 /// How much of a name goes into a message.
@@ -70,7 +70,7 @@ pub(super) fn read(text: &str, open: usize) -> Result<Read, Stop> {
         at: open,
         token: open,
         resume: open + 1,
-        liberties: Vec::new(),
+        forgiven: Forgiven::default(),
         rounded: Vec::new(),
         braces: 0,
         brackets: 0,
@@ -79,8 +79,8 @@ pub(super) fn read(text: &str, open: usize) -> Result<Read, Stop> {
     };
     match reader.value() {
         Ok(value) => {
-            let Reader { at: end, liberties, rounded, begun, .. } = reader;
-            Ok(Read { value, end, liberties, rounded, begun })
+            let Reader { at: end, forgiven, rounded, begun, .. } = reader;
+            Ok(Read { value, end, liberties: forgiven.list(), rounded, begun })
         }
         Err(why) => Err(Stop {
             why,
@@ -104,7 +104,7 @@ pub(super) struct Reader<'a> {
     pub(super) token: usize,
     /// See [`Stop::resume`].
     pub(super) resume: usize,
-    pub(super) liberties: Vec<Liberty>,
+    forgiven: Forgiven,
     /// See [`Read::rounded`]; places are those below the value that is being read.
     pub(super) rounded: Vec<Rounded>,
     braces: usize,
@@ -119,8 +119,8 @@ impl Reader<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    pub(super) fn liberty(&mut self, at: usize, rule: LibertyRule, what: impl Into<String>) {
-        self.liberties.push(Liberty::new(at, rule, what));
+    pub(super) fn liberty(&mut self, at: usize, rule: LibertyRule, what: &str) {
+        self.forgiven.take(at, rule, || what.to_owned());
     }
 
     fn value(&mut self) -> Result<Value, Why> {
@@ -288,10 +288,11 @@ impl Reader<'_> {
                 place.insert(value);
             }
             Entry::Occupied(mut place) => {
-                let name = text::cut(place.key(), LONGEST_QUOTED_NAME);
-                let what = format!("the name `{name}` stands twice and the last value counts");
+                self.forgiven.take(at, LibertyRule::RepeatedName, || {
+                    let name = text::cut(place.key(), LONGEST_QUOTED_NAME);
+                    format!("the name `{name}` stands twice and the last value counts")
+                });
                 place.insert(value);
-                self.liberty(at, LibertyRule::RepeatedName, what);
             }
         }
     }
