@@ -57,8 +57,11 @@ impl Metrics {
         *runs.by_outcome.entry(outcome).or_default() += 1;
         runs.seconds.add(took.as_secs_f64());
         if let Some(Usage { input_tokens, output_tokens }) = envelope.meta().usage() {
-            *runs.tokens.entry("input_tokens").or_default() += input_tokens;
-            *runs.tokens.entry("output_tokens").or_default() += output_tokens;
+            // A service may count whatever it likes; a counter that went back would look like a new start.
+            for (kind, tokens) in [("input_tokens", input_tokens), ("output_tokens", output_tokens)] {
+                let sum = runs.tokens.entry(kind).or_default();
+                *sum = sum.saturating_add(tokens);
+            }
         }
     }
 
@@ -125,6 +128,20 @@ mod tests {
     use cognitive_contract::Failure;
 
     use super::*;
+
+    #[test]
+    fn l_token_counters_stop_at_the_end_and_do_not_wrap() {
+        let metrics = Metrics::default();
+        let mut envelope = Failure::new(ErrorCode::Timeout, "m").into_envelope();
+        envelope.meta_mut().set_usage(Usage { input_tokens: u64::MAX, output_tokens: 7 });
+        metrics.ran("m", &envelope, Duration::ZERO);
+        metrics.ran("m", &envelope, Duration::ZERO);
+        let text = metrics.text(0, None);
+        for (kind, count) in [("input_tokens", u64::MAX), ("output_tokens", 14)] {
+            let line = format!("cogn_tokens_total{{module=\"m\",kind=\"{kind}\"}} {count}");
+            assert!(text.lines().any(|each| each == line), "{line}\n{text}");
+        }
+    }
 
     #[test]
     fn runs_are_counted_by_module_and_outcome() {

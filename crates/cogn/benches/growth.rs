@@ -1,0 +1,155 @@
+//! What replies and schemas cost as they grow: the real program as a process, its processor time and its peak of memory.
+//! Prints a line for each size and the slope over the last decade (1 is linear, 2 is quadratic), says PASS or FAIL, and
+//! ends with 1 if anything failed. Linux only: the system says there what a process has cost.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a benchmark may panic, and prints"
+)]
+
+#[path = "../tests/growth/material.rs"]
+mod material;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use material::{Written, branches, items, reply, required};
+
+/// The steepest that may be, over the last decade.
+const STEEPEST: f64 = 1.2;
+/// The most memory for each byte of a broken reply of 10 MB.
+const MOST_PER_BYTE: f64 = 30.0;
+/// So much processor time is measured well enough; shorter commands are repeated.
+const ENOUGH: f64 = 0.3;
+const MOST_REPEATS: u32 = 8;
+/// Ticks of the system in a second; the same on every Linux.
+const TICKS: f64 = 100.0;
+
+/// What one command costs.
+#[derive(Clone, Copy)]
+struct Cost {
+    size: usize,
+    seconds: f64,
+    peak: usize,
+}
+
+fn main() -> ExitCode {
+    if !Path::new("/proc/self/stat").exists() {
+        println!("skipped: only Linux says what a process has cost");
+        return ExitCode::SUCCESS;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let mut failed = 0;
+    for written in Written::ALL {
+        failed += u32::from(!replies(home.path(), written));
+    }
+    let required_of = |count| required(home.path(), count);
+    let branches_of = |count| branches(home.path(), count);
+    let members = [10, 100, 1_000, 4_000, 10_000, 40_000];
+    let forms = [10, 50, 100, 200, 500];
+    failed += schemas(home.path(), "required members", &members, &required_of);
+    failed += schemas(home.path(), "overlapping branches", &forms, &branches_of);
+    println!("{}", if failed == 0 { "all PASS" } else { "some FAIL" });
+    ExitCode::from(u8::from(failed > 0))
+}
+
+/// Saved replies of one kind.
+fn replies(home: &Path, written: Written) -> bool {
+    let module = items(home);
+    let file = home.join("reply").to_string_lossy().into_owned();
+    let costs: Vec<Cost> = [100_000, 300_000, 1_000_000, 3_000_000, 10_000_000]
+        .into_iter()
+        .map(|size| {
+            fs::write(&file, reply(written, size)).unwrap();
+            cost(home, size, &["run", &module, "--input", "{}", "--provider", "replay", "--reply", &file])
+        })
+        .collect();
+    let last = costs.last().unwrap();
+    let per_byte = last.peak as f64 / last.size as f64;
+    let is_slim = per_byte <= MOST_PER_BYTE;
+    let note = format!("{per_byte:.1} bytes of memory for each byte (at most {MOST_PER_BYTE})");
+    report(&format!("run, reply {written:?}"), &costs, &note, is_slim)
+}
+
+/// Schemas of one kind: what every command does with them. How many failed.
+fn schemas(home: &Path, kind: &str, sizes: &[usize], module: &dyn Fn(usize) -> String) -> u32 {
+    let file = home.join("reply").to_string_lossy().into_owned();
+    fs::write(&file, reply(Written::Clean, 1_000)).unwrap();
+    let lower = ["openai", "anthropic", "gemini", "ollama", "grammar"].map(|target| ("lower", Some(target)));
+    let mut failed = 0;
+    for (command, target) in [("validate", None), ("run", None)].into_iter().chain(lower) {
+        let measured = sizes.iter().map(|size| {
+            let module = module(*size);
+            let rest = match (command, target) {
+                ("run", _) => vec!["--input", "{}", "--provider", "replay", "--reply", &file],
+                (_, Some(target)) => vec!["--target", target],
+                _ => Vec::new(),
+            };
+            cost(home, *size, &[&[command, &module], rest.as_slice()].concat())
+        });
+        let costs: Vec<Cost> = measured.collect();
+        let name = format!("{command} {}, {kind}", target.unwrap_or_default());
+        failed += u32::from(!report(&name, &costs, "", true));
+    }
+    failed
+}
+
+/// Prints a curve; whether it is as it should be.
+fn report(name: &str, costs: &[Cost], note: &str, holds: bool) -> bool {
+    println!("{name}");
+    for Cost { size, seconds, peak } in costs {
+        println!("  {size:>10}  {seconds:>9.3} s  {:>9.1} MB", *peak as f64 / 1e6);
+    }
+    let last = costs.last().unwrap();
+    let decade = costs.iter().find(|cost| cost.size * 10 >= last.size).unwrap_or(last);
+    let slope =
+        |of: fn(&Cost) -> f64| (of(last) / of(decade)).ln() / (last.size as f64 / decade.size as f64).ln();
+    let (time, memory) = (slope(|cost| cost.seconds), slope(|cost| cost.peak as f64));
+    let passes = holds && time <= STEEPEST && memory <= STEEPEST;
+    let word = if passes { "PASS" } else { "FAIL" };
+    println!("  {word}: slope {time:.2} of time, {memory:.2} of memory (at most {STEEPEST}) {note}\n");
+    passes
+}
+
+/// Runs a command, often enough to tell how long it takes.
+fn cost(home: &Path, size: usize, args: &[&str]) -> Cost {
+    let (mut seconds, mut peak, mut repeats) = (0.0, 0, 0);
+    while seconds < ENOUGH && repeats < MOST_REPEATS {
+        let before = time_of_children();
+        peak = peak.max(run(home, args));
+        seconds += time_of_children() - before;
+        repeats += 1;
+    }
+    // A command that takes less than a tick takes something.
+    Cost { size, seconds: (seconds / f64::from(repeats)).max(1.0 / TICKS / f64::from(repeats)), peak }
+}
+
+/// Runs a command to its end; the most memory that it had, as far as that was seen a millisecond before.
+fn run(home: &Path, args: &[&str]) -> usize {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+    command.args(args).current_dir(home).env_clear().env("HOME", home).env("COGN_OFFLINE", "1");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let found = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let found = found.and_then(|found| found.trim().trim_end_matches(" kB").parse::<usize>().ok());
+        peak = peak.max(found.unwrap_or_default() * 1024);
+        thread::sleep(Duration::from_millis(1));
+    }
+    peak
+}
+
+/// The processor time of all processes that were started and have ended, in seconds.
+fn time_of_children() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let ticks = fields.split_whitespace().skip(13).take(2);
+    ticks.map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / TICKS
+}

@@ -1,0 +1,94 @@
+//! What replies and schemas cost as they grow, by the real program as a process. Looks at memory, and at processor time
+//! only as the ratio of two sizes; no clock is asked. `benches/growth.rs` prints the whole curves.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+mod material;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use material::{Written, branches, items, reply, required};
+
+/// What a process has cost when it begins to print. It prints more than a pipe holds, so that it cannot be gone by then;
+/// what follows is only that text.
+struct Cost {
+    /// The most memory that it has had at a time, in bytes.
+    peak: usize,
+    /// Processor time, in ticks of the system.
+    ticks: u64,
+    out: String,
+}
+
+fn cost(home: &Path, args: &[&str]) -> Cost {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+    command.args(args).current_dir(home).env_clear().env("HOME", home).env("COGN_OFFLINE", "1");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let (mut out, mut first) = (child.stdout.take().unwrap(), [0]);
+    out.read_exact(&mut first).unwrap();
+    let of = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", child.id())).unwrap();
+    let status = of("status");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: usize = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    // Behind the name in brackets; the 14th and 15th are the times as user and as system.
+    let stat = of("stat");
+    let ticks = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(2);
+    let ticks = ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+    let mut text = vec![first[0]];
+    out.read_to_end(&mut text).unwrap();
+    child.wait().unwrap();
+    Cost { peak: peak * 1024, ticks, out: String::from_utf8(text).unwrap() }
+}
+
+fn run_saved(home: &Path, module: &str, reply: &str) -> Cost {
+    cost(home, &["run", module, "--input", "{}", "--provider", "replay", "--reply", reply, "--receipt"])
+}
+
+/// What the program needs for any run, when it is built for tests.
+const PROGRAM: usize = 48 << 20;
+
+// Liberties, repeated names and violations are kept as far as they are shown, and there is one tree of the reply.
+#[test]
+fn growth_h_a_broken_reply_costs_at_most_thirty_times_its_size() {
+    let home = tempfile::tempdir().unwrap();
+    let module = items(home.path());
+    let size = 4_000_000;
+    for written in Written::ALL {
+        let file = home.path().join("reply");
+        fs::File::create(&file).unwrap().write_all(reply(written, size).as_bytes()).unwrap();
+        let reply = file.to_string_lossy();
+        let found = run_saved(home.path(), &module, &reply);
+        let per_byte = found.peak.saturating_sub(PROGRAM) / size;
+        let beginning = &found.out[..found.out.len().min(300)];
+        assert!(per_byte <= 30, "{written:?}: {per_byte} bytes for each, {} in all\n{beginning}", found.peak);
+    }
+}
+
+// Names are looked up and not searched for. Four times the members take about four times the time; sixteen times is what
+// they took. The ratio of two processor times is the only honest measure of that from outside.
+#[test]
+fn growth_f_four_times_the_required_members_take_about_four_times_the_time() {
+    let home = tempfile::tempdir().unwrap();
+    for target in ["openai", "grammar"] {
+        let [few, many] = [2_500, 10_000].map(|count| {
+            let module = required(home.path(), count);
+            let found = cost(home.path(), &["lower", &module, "--target", target]);
+            assert!(found.out.contains(&format!("member_{}", count - 1)));
+            found.ticks.max(1)
+        });
+        assert!(many < few * 9, "{target}: {few} and {many} ticks");
+    }
+}
+
+// Beyond a dozen, branches that overlap are not held against each other one by one.
+#[test]
+fn growth_g_five_hundred_overlapping_branches_cost_little_memory() {
+    let home = tempfile::tempdir().unwrap();
+    let module = branches(home.path(), 499);
+    let found = cost(home.path(), &["lower", &module, "--target", "grammar"]);
+    assert!(found.out.contains("member_498"));
+    assert!(found.peak < 150 << 20, "{} bytes", found.peak);
+}
