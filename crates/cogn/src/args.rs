@@ -21,6 +21,12 @@ const LONG_VERSION: &str =
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Trust `cognitive.yaml` of this folder for this run, or only if it has this sha256
+    #[arg(
+        long, global = true, value_name = "SHA256", num_args = 0..=1, require_equals = true,
+        default_missing_value = "1"
+    )]
+    pub(crate) trust_project: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -70,6 +76,8 @@ pub(crate) enum Command {
     Serve(commands::serve::ServeArgs),
     /// Show what this runtime can do, as JSON
     Capabilities(commands::capabilities::CapabilitiesArgs),
+    /// Look at what cognitive.yaml of this folder sets, and trust it
+    Trust(commands::trust::TrustArgs),
     /// Show what is configured, what is found and what can be reached
     Doctor(commands::doctor::DoctorArgs),
     /// Run conformance vectors against this runtime
@@ -125,6 +133,7 @@ mod tests {
             "docs/errors.md",
             "docs/media.md",
             "docs/serving.md",
+            "docs/trust.md",
             "docs/examples-and-evaluation.md",
         ] {
             let text = std::fs::read_to_string(format!("{root}/{page}")).unwrap();

@@ -1,15 +1,15 @@
-//! The configuration files: `cognitive.yaml` in the project over `~/.cognitive/config.yaml`.
-//! Holds what was written; `settings.rs` decides. Keys do not belong here: they come from the environment only.
+//! What a configuration file may say, and what two of them say together. Holds what was written; `layers.rs` reads the
+//! files, `settings.rs` decides. Keys do not belong here: they come from the environment only.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cognitive_library::yaml;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What a configuration file may say. Everything is optional.
-#[derive(Debug, Clone, Default, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Who answers.
@@ -42,11 +42,28 @@ pub struct Config {
     pub modules: BTreeMap<String, ModuleConfig>,
     /// `cognitive: {spec_versions: […]}`, as v2.2 prints the configuration of a runtime. Read past: which versions are
     /// understood is not for a file to decide.
-    pub cognitive: Option<serde_json::Value>,
+    pub cognitive: Option<Value>,
+    /// The provider that the file of `base_url` names, if it names one: the address is meant for that one only.
+    #[serde(skip)]
+    pub base_url_of: Option<String>,
+    /// An address of a file that nobody has trusted, which stands in the place of `base_url`.
+    #[serde(skip)]
+    pub untrusted_address: Option<UntrustedAddress>,
+}
+
+/// An address in a file that nobody has trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UntrustedAddress {
+    /// The address.
+    pub url: String,
+    /// The provider that the file names, if it names one.
+    pub of: Option<String>,
+    /// The file.
+    pub file: PathBuf,
 }
 
 /// How the books are kept.
-#[derive(Debug, Clone, Default, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditConfig {
     /// Whether runs are recorded; they are unless this is false.
@@ -58,7 +75,7 @@ pub struct AuditConfig {
 }
 
 /// What context reaches a model.
-#[derive(Debug, Clone, Default, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct ContextConfig {
     /// Names of members that are no secrets although they look like it, such as `keywords`.
@@ -66,7 +83,7 @@ pub struct ContextConfig {
 }
 
 /// What media may be, and where they may come from.
-#[derive(Debug, Clone, Default, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct MediaConfig {
     /// Whether `http` addresses are fetched besides `https`.
@@ -100,7 +117,7 @@ impl MediaConfig {
 }
 
 /// What differs for one module.
-#[derive(Debug, Clone, Default, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModuleConfig {
     /// Who answers.
@@ -115,21 +132,48 @@ pub struct ModuleConfig {
     pub receipt: Option<bool>,
 }
 
-impl Config {
-    /// Reads the project's file and the user's; the project wins, member by member.
-    pub fn read(project: &Path, home: Option<&Path>) -> Result<Self, String> {
-        let own = read_file(&project.join("cognitive.yaml"))?.unwrap_or_default();
-        let user = home.map(|home| read_file(&home.join(".cognitive/config.yaml"))).transpose()?.flatten();
-        Ok(own.over(user.unwrap_or_default()))
-    }
-
+impl ModuleConfig {
     fn over(self, other: Self) -> Self {
-        let mut modules = other.modules;
-        modules.extend(self.modules);
         Self {
             provider: self.provider.or(other.provider),
             model: self.model.or(other.model),
-            base_url: self.base_url.or(other.base_url),
+            reask: self.reask.or(other.reask),
+            early_stop: self.early_stop.or(other.early_stop),
+            receipt: self.receipt.or(other.receipt),
+        }
+    }
+}
+
+impl Config {
+    /// What a file says. The error is a reason without the name of the file.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let value = yaml::parse(text.trim_start_matches('\u{feff}')).map_err(|error| error.message)?;
+        if value.is_null() {
+            return Ok(Self::default());
+        }
+        let mut config: Self = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        config.base_url_of.clone_from(&config.provider);
+        Ok(config)
+    }
+
+    /// What this file says, and where it is silent what the other one says, member by member.
+    #[must_use]
+    pub fn over(self, other: Self) -> Self {
+        let mut modules = other.modules;
+        for (name, own) in self.modules {
+            let below = modules.remove(&name).unwrap_or_default();
+            modules.insert(name, own.over(below));
+        }
+        let (base_url, base_url_of) = match self.base_url {
+            Some(own) => (Some(own), self.base_url_of),
+            None => (other.base_url, other.base_url_of),
+        };
+        Self {
+            provider: self.provider.or(other.provider),
+            model: self.model.or(other.model),
+            base_url,
+            base_url_of,
+            untrusted_address: self.untrusted_address.or(other.untrusted_address),
             timeout_seconds: self.timeout_seconds.or(other.timeout_seconds),
             reask: self.reask.or(other.reask),
             max_calls: self.max_calls.or(other.max_calls),
@@ -148,20 +192,28 @@ impl Config {
             cognitive: self.cognitive.or(other.cognitive),
         }
     }
+
+    /// Every setting by its name, such as `media.roots`, with its value; null where nothing is said.
+    #[must_use]
+    pub fn by_name(&self) -> Vec<(String, Value)> {
+        let mut found = Vec::new();
+        flatten("", &serde_json::to_value(self).unwrap_or_default(), &mut found);
+        // A list of versions that is read past decides nothing.
+        found.retain(|(name, _)| name != "cognitive");
+        found
+    }
 }
 
-fn read_file(path: &Path) -> Result<Option<Config>, String> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("cannot read `{}`: {error}", path.display())),
-    };
-    let broken = |reason: &str| format!("`{}`: {reason}", path.display());
-    let value = yaml::parse(&text).map_err(|error| broken(&error.message))?;
-    if value.is_null() {
-        return Ok(None);
+fn flatten(name: &str, value: &Value, found: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Object(members) if name != "cognitive" => {
+            for (member, value) in members {
+                let inner = if name.is_empty() { member.clone() } else { format!("{name}.{member}") };
+                flatten(&inner, value, found);
+            }
+        }
+        value => found.push((name.to_owned(), value.clone())),
     }
-    serde_json::from_value(value).map(Some).map_err(|error| broken(&error.to_string()))
 }
 
 #[cfg(test)]
@@ -169,23 +221,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_project_wins_member_by_member_and_unknown_keys_are_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let (project, home) = (dir.path().join("p"), dir.path().join("h"));
-        fs::create_dir_all(home.join(".cognitive")).unwrap();
-        fs::create_dir_all(&project).unwrap();
-        assert_eq!(Config::read(&project, Some(&home)).unwrap(), Config::default());
-        fs::write(
-            home.join(".cognitive/config.yaml"),
-            "provider: ollama\nmodel: small\naudit: {payloads: true}\n",
-        )
-        .unwrap();
-        fs::write(project.join("cognitive.yaml"), "model: large\nmodules: {m: {reask: 1}}\n").unwrap();
-        let config = Config::read(&project, Some(&home)).unwrap();
+    fn the_first_file_wins_member_by_member() {
+        let first = Config::parse("model: large\nmodules: {m: {reask: 1}}\n").unwrap();
+        let second = "provider: ollama\nmodel: small\nmodules: {m: {provider: vllm, reask: 2}}\naudit: {payloads: true}\n";
+        let config = first.over(Config::parse(second).unwrap());
         assert_eq!((config.provider.as_deref(), config.model.as_deref()), (Some("ollama"), Some("large")));
         assert_eq!(config.audit.payloads, Some(true));
         assert_eq!(config.modules["m"].reask, Some(1));
-        fs::write(project.join("cognitive.yaml"), "modle: large\n").unwrap();
-        assert!(Config::read(&project, None).unwrap_err().contains("unknown field `modle`"));
+        assert_eq!(config.modules["m"].provider.as_deref(), Some("vllm"));
+        assert_eq!(Config::parse("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn unknown_names_are_refused_and_so_are_those_of_this_program() {
+        for text in ["modle: large\n", "base_url_of: openai\n", "untrusted_address: {}\n", "a: 1\na: 2\n"] {
+            assert!(Config::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_stays_with_the_provider_of_its_own_file() {
+        let user = Config::parse("provider: openai\nbase_url: https://own\n").unwrap();
+        let both = Config::parse("provider: anthropic\n").unwrap().over(user);
+        assert_eq!(both.provider.as_deref(), Some("anthropic"));
+        assert_eq!(both.base_url_of.as_deref(), Some("openai"));
+    }
+
+    #[test]
+    fn every_setting_has_a_name() {
+        let config =
+            Config::parse("media: {roots: [/a]}\nmodules: {m: {reask: 1}}\ncognitive: {x: 1}\n").unwrap();
+        let named = config.by_name();
+        let value =
+            |name: &str| named.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        assert_eq!(value("media.roots"), Some(serde_json::json!(["/a"])));
+        assert_eq!(value("modules.m.reask"), Some(serde_json::json!(1)));
+        assert_eq!(value("audit.path"), Some(Value::Null));
+        assert_eq!(value("cognitive"), None);
     }
 }

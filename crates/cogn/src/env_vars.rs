@@ -13,6 +13,11 @@ pub const DATABASE: &str = "COGNITIVE_DB";
 /// The key that opens `cogn serve`.
 pub const SERVER_KEY: &str = "COGNITIVE_API_KEY";
 
+/// Trusts the project's `cognitive.yaml`: `1`, or the sha256 that the file must have.
+pub const TRUST_PROJECT: &str = "COGN_TRUST_PROJECT";
+/// Lets a key go over `http://` to another machine, unless it is `0` or `false`.
+pub const PLAIN_HTTP: &str = "COGN_ALLOW_PLAIN_HTTP";
+
 /// The file with the weights of the embedded model, unless `--model` names one.
 pub const WEIGHTS: &str = "COGN_MODEL";
 /// Forbids to fetch weights, unless it is `0` or `false`.

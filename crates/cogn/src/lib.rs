@@ -17,10 +17,12 @@ pub mod env_vars;
 pub mod eval;
 pub mod golden;
 mod grade;
+pub mod layers;
 mod media;
 mod out_file;
 pub mod printer;
 pub mod settings;
+pub mod trust;
 mod view;
 mod waiting;
 pub mod weights;
@@ -45,6 +47,7 @@ pub fn main() -> ExitCode {
             return printer.close(if message.use_stderr() { Exit::Usage } else { Exit::Good }).into();
         }
     };
+    wiring::vouch(cli.trust_project);
     let exit = match &cli.command {
         Command::Run(args) => commands::run::run(args, &wiring::library(), &printer),
         Command::Prompt(args) => commands::prompt::prompt(args, &wiring::library(), &printer),
@@ -68,6 +71,7 @@ pub fn main() -> ExitCode {
         Command::Model(args) => commands::model::model(args, &wiring::environment, &printer),
         Command::Serve(args) => commands::serve::serve(args, &wiring::library(), &printer),
         Command::Capabilities(args) => commands::capabilities::capabilities(args, &printer),
+        Command::Trust(args) => commands::trust::trust(args, &printer),
         Command::Doctor(args) => commands::doctor::doctor(args, &wiring::library(), &printer),
         Command::Conformance(args) => commands::conformance::conformance(args, &printer),
         Command::Completions(args) => commands::completions::completions(args, &printer),

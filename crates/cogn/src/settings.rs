@@ -4,13 +4,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cognitive_contract::address::bare_url;
 use cognitive_contract::context::Sanitiser;
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{Confidence, ErrorCode, Failure};
 use cognitive_net::Kind;
 use cognitive_runtime::DEFAULT_MAX_CALLS;
 
-use crate::config::{Config, MediaConfig, ModuleConfig};
+use crate::config::{Config, MediaConfig, ModuleConfig, UntrustedAddress};
 use crate::env_vars;
 use crate::weights::SMOLLM2;
 
@@ -86,6 +87,10 @@ pub enum Choice {
 pub struct Settings {
     /// Who answers.
     pub provider: Choice,
+    /// Why nobody may be asked at the address that the project's file names, if that is so.
+    pub refused_address: Option<Failure>,
+    /// Whether a key may go over `http://` to another machine.
+    pub plain_http: bool,
     /// The time for each call.
     pub timeout: Duration,
     /// The longest that weights may take to be fetched, if somebody typed `--timeout`. What is configured is for models.
@@ -142,8 +147,11 @@ impl Settings {
                 Gate { exec_min_confidence: least, ..Gate::default() }
             }
         };
+        let (provider, refused_address) = choose(args, config, &of_module, environment)?;
         Ok(Self {
-            provider: choose(args, config, &of_module, environment)?,
+            provider,
+            refused_address,
+            plain_http: is_on(environment, env_vars::PLAIN_HTTP),
             timeout: Duration::from_secs(args.timeout.or(config.timeout_seconds).unwrap_or(60).max(1)),
             patience: args.timeout.map(|seconds| Duration::from_secs(seconds.max(1))),
             reask: args.reask.or(of_module.reask).or(config.reask).unwrap_or(0),
@@ -173,7 +181,11 @@ pub fn sanitiser(config: &Config) -> Sanitiser {
 /// Whether the environment forbids to fetch weights.
 #[must_use]
 pub fn offline(environment: Environment<'_>) -> bool {
-    environment(env_vars::OFFLINE).is_some_and(|value| !matches!(value.trim(), "0" | "false"))
+    is_on(environment, env_vars::OFFLINE)
+}
+
+fn is_on(environment: Environment<'_>, variable: &str) -> bool {
+    environment(variable).is_some_and(|value| !matches!(value.trim(), "0" | "false"))
 }
 
 /// Where the store is; `None` if the books are switched off or nobody knows where home is.
@@ -192,12 +204,13 @@ pub fn database(config: &Config, environment: Environment<'_>) -> Option<PathBuf
     by_environment().or_else(|| config.audit.path.clone()).or_else(at_home)
 }
 
+/// Who answers, and why the address in the project's file cannot be used, if it would be.
 fn choose(
     args: &ProviderArgs,
     config: &Config,
     of_module: &ModuleConfig,
     environment: Environment<'_>,
-) -> Result<Choice, Failure> {
+) -> Result<(Choice, Option<Failure>), Failure> {
     let by_environment = environment(env_vars::MODEL);
     let configured = named(of_module.provider.as_deref(), of_module.model.as_deref())
         .or_else(|| named(config.provider.as_deref(), config.model.as_deref()));
@@ -209,27 +222,71 @@ fn choose(
         args.model.clone().or_else(|| by_environment.clone()).or(by_config)
     };
     let service = |kind: Kind| {
-        // An address in the configuration belongs to the provider that stands beside it.
-        let own = configured.as_deref().is_none_or(|name| Kind::parse(name) == Some(kind));
-        let by_config = config.base_url.clone().filter(|_| own);
-        let by_environment = environment(kind.base_url_variable());
-        let base_url = args.base_url.clone().or(by_environment).or(by_config);
-        Choice::Service { kind, model: model(), base_url }
+        let (base_url, refused) = match address(kind, args, config, configured.as_deref(), environment) {
+            Ok(address) => (address, None),
+            Err(refused) => (None, Some(refused)),
+        };
+        (Choice::Service { kind, model: model(), base_url }, refused)
     };
+    let alone = |choice: Choice| (choice, None);
     match named.as_deref() {
-        Some("replay") => Ok(Choice::Replay),
+        Some("replay") => Ok(alone(Choice::Replay)),
         // A model of the environment or the configuration may be meant for the service that is usually asked.
-        Some(EMBEDDED) => embedded(model(), args.model.is_some(), environment),
+        Some(EMBEDDED) => embedded(model(), args.model.is_some(), environment).map(alone),
         Some(name) => Kind::parse(name).map(service).ok_or_else(|| unknown(name)),
         None => match first_with_credentials(environment) {
             Some(kind) => Ok(service(kind)),
-            None => embedded(model(), true, environment),
+            None => embedded(model(), true, environment).map(alone),
         },
     }
 }
 
+/// The address of a service; `None` for the usual one. An address that nobody has trusted is used only where no key can
+/// go there and the input stays on this machine; otherwise the failure says how to go on.
+fn address(
+    kind: Kind,
+    args: &ProviderArgs,
+    config: &Config,
+    configured: Option<&str>,
+    environment: Environment<'_>,
+) -> Result<Option<String>, Failure> {
+    let said = args.base_url.clone().or_else(|| environment(kind.base_url_variable()));
+    if said.is_some() {
+        return Ok(said);
+    }
+    // An address in a file belongs to the provider that stands beside it.
+    let own = |beside: Option<&str>| beside.or(configured).is_none_or(|name| Kind::parse(name) == Some(kind));
+    if let Some(untrusted) = config.untrusted_address.as_ref().filter(|address| own(address.of.as_deref())) {
+        let key = kind.key_variable().filter(|variable| environment(variable).is_some());
+        return match key {
+            None if cognitive_net::is_on_this_machine(kind, &untrusted.url) => {
+                Ok(Some(untrusted.url.clone()))
+            }
+            key => Err(distrusted(kind, untrusted, key)),
+        };
+    }
+    Ok(config.base_url.clone().filter(|_| own(config.base_url_of.as_deref())))
+}
+
+fn distrusted(kind: Kind, address: &UntrustedAddress, key: Option<&str>) -> Failure {
+    let what = key.map_or_else(|| "the input".to_owned(), |variable| format!("your key (`{variable}`)"));
+    let (file, place) = (address.file.display(), bare_url(&address.url));
+    let message =
+        format!("`base_url` of `{file}` would send {what} to a place that nobody has trusted: `{place}`");
+    Failure::misconfigured(message)
+        .with_detail("provider", serde_json::json!(kind.name()))
+        .with_detail("setting", serde_json::json!("base_url"))
+        .with_recoverable(false)
+        .suggest(format!(
+            "Look at the file, then trust it with `cogn trust`; or name the address yourself with `--base-url` or `{}`. \
+             Where nobody can be asked, set `{}` to the sha256 of the file",
+            kind.base_url_variable(),
+            env_vars::TRUST_PROJECT
+        ))
+}
+
 /// Who is named: a provider, or the embedded model by the name that stands in `meta.model`.
-fn named(provider: Option<&str>, model: Option<&str>) -> Option<String> {
+pub(crate) fn named(provider: Option<&str>, model: Option<&str>) -> Option<String> {
     let by_model = || model.filter(|model| of_embedded(model).is_some()).map(|_| EMBEDDED.to_owned());
     provider.map(str::to_owned).or_else(by_model)
 }
@@ -239,6 +296,13 @@ fn of_embedded(model: &str) -> Option<&str> {
     model.strip_prefix(EMBEDDED)?.strip_prefix('/')
 }
 
+/// The file that the name of a model stands for, if it stands for one.
+pub(crate) fn weights_file(model: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(of_embedded(model).unwrap_or(model));
+    let is_file = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
+    is_file.then_some(path)
+}
+
 /// The embedded model with the file that was named. A name that it does not have is an error if it was `meant` for it:
 /// an answer of another model than the one asked for would be worse than none.
 fn embedded(model: Option<String>, meant: bool, environment: Environment<'_>) -> Result<Choice, Failure> {
@@ -246,11 +310,10 @@ fn embedded(model: Option<String>, meant: bool, environment: Environment<'_>) ->
     let Some(model) = model.filter(|model| of_embedded(model).unwrap_or(model) != SMOLLM2.name) else {
         return Ok(Choice::Embedded { file: by_environment() });
     };
-    let text = of_embedded(&model).unwrap_or(&model);
-    let path = PathBuf::from(text);
-    if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf")) {
-        return Ok(Choice::Embedded { file: Some(path) });
+    if let Some(file) = weights_file(&model) {
+        return Ok(Choice::Embedded { file: Some(file) });
     }
+    let text = of_embedded(&model).unwrap_or(&model);
     if !meant {
         return Ok(Choice::Embedded { file: by_environment() });
     }
@@ -414,6 +477,41 @@ mod tests {
         assert_eq!(service(&decide(&none, &config, &[]).unwrap()).2, Some("http://own"));
         let other = ProviderArgs { provider: Some("anthropic".into()), ..ProviderArgs::default() };
         assert_eq!(service(&decide(&other, &config, &[]).unwrap()).2, None);
+    }
+
+    #[test]
+    fn h1_an_address_that_nobody_has_trusted_gets_no_key_and_no_input() {
+        let with = |provider: &str, url: &str| {
+            let of = Some(provider.to_owned());
+            let untrusted = UntrustedAddress {
+                url: url.to_owned(),
+                of: of.clone(),
+                file: PathBuf::from("/p/cognitive.yaml"),
+            };
+            Config { provider: of, untrusted_address: Some(untrusted), ..Config::default() }
+        };
+        let none = ProviderArgs::default();
+        let key = ("VLLM_API_KEY", "k");
+        let here = with("vllm", "http://me:pw@127.0.0.1:1/v1?x=1");
+        // Without a key, and only on this machine.
+        let used = decide(&none, &here, &[]).unwrap();
+        assert!(used.refused_address.is_none());
+        assert_eq!(service(&used).2, Some("http://me:pw@127.0.0.1:1/v1?x=1"));
+        for (config, environment) in [(&here, &[key][..]), (&with("vllm", "https://elsewhere/v1"), &[])] {
+            let settings = decide(&none, config, environment).unwrap();
+            assert_eq!(service(&settings).2, None);
+            let refused = settings.refused_address.unwrap();
+            assert!(refused.message().contains("/p/cognitive.yaml") && !refused.message().contains("pw"));
+            assert!(refused.suggestion().unwrap().contains("`cogn trust`"));
+        }
+        // Whoever starts the process has the last word, and an address is for the provider beside it.
+        let typed = ProviderArgs { base_url: Some("http://own".into()), ..ProviderArgs::default() };
+        assert_eq!(service(&decide(&typed, &here, &[key]).unwrap()).2, Some("http://own"));
+        let by_environment = [key, ("VLLM_BASE_URL", "http://e")];
+        assert_eq!(service(&decide(&none, &here, &by_environment).unwrap()).2, Some("http://e"));
+        let other = ProviderArgs { provider: Some("openai".into()), ..ProviderArgs::default() };
+        let settings = decide(&other, &here, &[("OPENAI_API_KEY", "k")]).unwrap();
+        assert!(settings.refused_address.is_none() && service(&settings).2.is_none());
     }
 
     #[test]

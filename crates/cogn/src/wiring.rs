@@ -2,7 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once, OnceLock};
 
 use cognitive_contract::ports::{AuditLog, ContextStore, FailureKind, Provider};
 use cognitive_contract::{Capabilities, ErrorCode, Failure};
@@ -14,6 +14,8 @@ use serde_json::json;
 use crate::config::Config;
 use crate::embedded::{self, Fetching, Use};
 use crate::env_vars;
+use crate::layers::{Layers, ProjectFile, Vouching};
+use crate::printer::Printer;
 use crate::settings::{self, Choice, Settings};
 
 /// A variable of the environment; an empty one is none.
@@ -33,11 +35,50 @@ pub(crate) fn library() -> Library {
     Library::new(Path::new("."), home().as_deref(), &extra)
 }
 
-/// The configuration files of the project and the user.
-pub(crate) fn config() -> Result<Config, Failure> {
-    Config::read(Path::new("."), home().as_deref()).map_err(|reason| {
+/// What was typed for `--trust-project`. It is said once, before any command begins, and holds for all of them.
+static VOUCHED: OnceLock<String> = OnceLock::new();
+
+/// Takes note of what was typed for `--trust-project`.
+pub(crate) fn vouch(typed: Option<String>) {
+    if let Some(typed) = typed {
+        // Nobody says it twice: there is one command line.
+        let _ = VOUCHED.set(typed);
+    }
+}
+
+/// The configuration files of the project and the user, and whether the first is trusted.
+pub(crate) fn layers() -> Result<Layers, Failure> {
+    let vouching = Vouching { flag: VOUCHED.get().cloned(), variable: environment(env_vars::TRUST_PROJECT) };
+    Layers::read(Path::new("."), home().as_deref(), &vouching).map_err(|reason| {
         Failure::misconfigured(format!("the configuration cannot be used: {reason}"))
             .suggest("Correct the file; `cogn doctor` shows what is read")
+    })
+}
+
+/// What the configuration files say. What of it does not count is said on stderr, once.
+pub(crate) fn config() -> Result<Config, Failure> {
+    static SAID: Once = Once::new();
+    let layers = layers()?;
+    if let Some(notice) = layers.project.as_ref().and_then(notice) {
+        SAID.call_once(|| Printer.warning(&notice));
+    }
+    Ok(layers.config())
+}
+
+/// Which settings of a project's file do not count. An address is not among them: a run that would use it fails.
+fn notice(project: &ProjectFile) -> Option<String> {
+    let held: Vec<String> = project
+        .held_back()
+        .iter()
+        .filter(|held| held.setting != "base_url")
+        .map(|held| format!("`{}`", held.setting))
+        .collect();
+    let (file, standing) = (project.path.display(), project.standing.words());
+    (!held.is_empty()).then(|| {
+        format!(
+            "`{file}` is {standing}; these settings of it do not count: {} (`cogn trust` shows and trusts them)",
+            held.join(", ")
+        )
     })
 }
 
@@ -51,6 +92,9 @@ pub(crate) fn provider(settings: &Settings, wanted: Use) -> Result<Arc<dyn Provi
         }
         Choice::Replay => return Err(no_reply()),
     };
+    if let Some(refused) = &settings.refused_address {
+        return Err(refused.clone());
+    }
     let key = kind.key_variable().and_then(environment).and_then(Secret::new);
     if key.is_none() && kind.needs_key() && base_url.is_none() {
         let variable = kind.key_variable().unwrap_or_default();
@@ -61,9 +105,22 @@ pub(crate) fn provider(settings: &Settings, wanted: Use) -> Result<Arc<dyn Provi
     let mut config = ProviderConfig::new(*kind).with_key(key);
     config.model.clone_from(model);
     config.base_url.clone_from(base_url);
-    cognitive_net::provider(config).map_err(|error| {
-        unusable(*kind, FailureKind::BadRequest, error.to_string()).suggest("See `cogn doctor`")
-    })
+    config.plain_http = settings.plain_http;
+    let hint = match cognitive_net::is_unprotected(&config) {
+        true => unprotected_hint(),
+        false => "See `cogn doctor`".to_owned(),
+    };
+    cognitive_net::provider(config)
+        .map_err(|error| unusable(*kind, FailureKind::BadRequest, error.to_string()).suggest(hint))
+}
+
+/// What to do about a key that would go over `http://` to another machine.
+fn unprotected_hint() -> String {
+    format!(
+        "Use an `https://` address, or leave the key unset if the service needs none; on a network that only you use, set \
+         `{}=1`",
+        env_vars::PLAIN_HTTP
+    )
 }
 
 /// A provider that is not set up as it has to be. (D-16)
@@ -83,7 +140,8 @@ pub(crate) fn limited_by_provider(settings: &Settings, capabilities: Capabilitie
         Choice::Replay => return capabilities,
     };
     let model = model.as_deref().or_else(|| kind.default_model()).unwrap_or("unknown");
-    let mut config = ProviderConfig::new(*kind).with_model(model).with_key(Secret::new("none"));
+    let mut config =
+        ProviderConfig::new(*kind).with_model(model).with_key(Secret::new("none")).with_plain_http();
     config.base_url = base_url.clone().or_else(|| {
         // Nobody is called there.
         kind.default_base_url().is_none().then(|| "http://localhost".to_owned())

@@ -222,7 +222,9 @@ fn ctx_041_names_that_only_look_like_secrets_can_be_spared() {
     let asked = || home.any(&["prompt", "interactive-reviewer", "--input", &input, "--json"], "").1;
     let usual = asked();
     assert!(!usual.contains("zebra") && !usual.contains("k-123"), "{usual}");
-    std::fs::write(home.0.path().join("cognitive.yaml"), "context: {not_secret: [Keywords]}\n").unwrap();
+    let own = home.0.path().join(".cognitive");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.join("config.yaml"), "context: {not_secret: [Keywords]}\n").unwrap();
     let spared = asked();
     assert!(spared.contains("zebra") && !spared.contains("k-123"), "{spared}");
 }

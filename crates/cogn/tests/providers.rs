@@ -56,6 +56,13 @@ impl Run {
         Self { home: tempfile::tempdir().unwrap(), trusted }
     }
 
+    /// Writes the user's own configuration.
+    fn configure(&self, text: &str) {
+        let folder = self.home.path().join(".cognitive");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.yaml"), text).unwrap();
+    }
+
     fn cogn(&self, args: &[&str]) -> Output {
         self.cogn_with(&[], args)
     }

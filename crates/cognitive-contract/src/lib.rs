@@ -18,6 +18,7 @@
 //!    [`compose`] — modules made of modules; [`equal`] — when two values are the same;
 //!    [`numbers`] — when reading would change a number; [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!
+//! [`address`] — addresses and paths as others may read them.
 //! [`built`] — what a text takes once it is read. [`members`] and [`SharedText`] only save work: members of small objects, and texts that many calls send.
 //!
 //! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, prints nothing.
@@ -59,6 +60,7 @@ pub mod risk;
 pub mod tier;
 pub mod upgrade;
 
+pub mod address;
 mod audit;
 pub mod built;
 pub mod capabilities;

@@ -1,6 +1,7 @@
 //! Where modules are looked for: an explicit path, the project, the home directory, extra paths, the bundle.
 //! The first match wins. Backups and hidden folders are never modules.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use cognitive_contract::{ErrorCode, Failure, Format, Module};
@@ -41,6 +42,14 @@ pub struct Found {
     pub origin: Origin,
     /// Its files.
     pub folder: Folder,
+    /// Where further modules of this name are, which it stands in front of. Only a list knows them.
+    pub hides: Vec<Origin>,
+}
+
+impl Found {
+    fn new(name: &str, origin: Origin, folder: Folder) -> Self {
+        Self { name: name.to_owned(), origin, folder, hides: Vec::new() }
+    }
 }
 
 impl Origin {
@@ -83,11 +92,11 @@ impl Library {
         }
         let on_disk = self.places.iter().filter(|_| is_module_name(name)).find_map(|(origin, place)| {
             let folder = Folder::Disk(place.join(name));
-            is_module(&folder).then(|| Found { name: name.to_owned(), origin: *origin, folder })
+            is_module(&folder).then(|| Found::new(name, *origin, folder))
         });
         let bundled = || {
             let folder = bundled::find(name)?;
-            Some(Found { name: name.to_owned(), origin: Origin::Bundled, folder })
+            Some(Found::new(name, Origin::Bundled, folder))
         };
         on_disk.or_else(bundled).ok_or_else(|| self.not_found(name))
     }
@@ -105,12 +114,19 @@ impl Library {
         load(&self.find(name)?.folder).map_err(crate::load::LoadError::into_failure)
     }
 
-    /// Every module that can be run by name, sorted; one that is hidden by an earlier place is left out.
+    /// Every module that can be run by name, sorted; one that is hidden by an earlier place is only mentioned there.
     #[must_use]
     pub fn list(&self) -> Vec<Found> {
         let mut found: Vec<Found> = Vec::new();
-        let mut add = |candidate: Found| {
-            if !found.iter().any(|known| known.name == candidate.name) {
+        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut add = |candidate: Found| match places.get(&candidate.name) {
+            Some(known) => {
+                if let Some(known) = found.get_mut(*known) {
+                    known.hides.push(candidate.origin);
+                }
+            }
+            None => {
+                places.insert(candidate.name.clone(), found.len());
                 found.push(candidate);
             }
         };
@@ -118,13 +134,13 @@ impl Library {
             for name in Folder::Disk(place.clone()).names() {
                 let folder = Folder::Disk(place.join(&name));
                 if is_module_name(&name) && is_module(&folder) {
-                    add(Found { name, origin: *origin, folder });
+                    add(Found::new(&name, *origin, folder));
                 }
             }
         }
         for name in bundled::names() {
             if let Some(folder) = bundled::find(name) {
-                add(Found { name: name.to_owned(), origin: Origin::Bundled, folder });
+                add(Found::new(name, Origin::Bundled, folder));
             }
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -166,7 +182,7 @@ fn find_path(name: &str) -> Result<Found, Failure> {
     if formats::read(&folder).is_none() {
         return Err(crate::load::LoadError::NotAModule { folder: name.to_owned() }.into_failure());
     }
-    Ok(Found { name: folder.name(), origin: Origin::Path, folder })
+    Ok(Found::new(&folder.name(), Origin::Path, folder))
 }
 
 /// Edit distance, for "did you mean".
@@ -216,7 +232,11 @@ mod tests {
         assert_eq!(version(), "0.0.2");
         module(&project.join("cognitive/modules"), "summarizer", "0.0.1");
         assert_eq!(version(), "0.0.1");
-        assert_eq!(library.list().iter().filter(|found| found.name == "summarizer").count(), 1);
+        let listed = library.list();
+        let [found] = listed.iter().filter(|found| found.name == "summarizer").collect::<Vec<_>>()[..] else {
+            panic!("{listed:?}")
+        };
+        assert_eq!(found.hides, [Origin::Project, Origin::User, Origin::Extra, Origin::Bundled]);
     }
 
     #[test]

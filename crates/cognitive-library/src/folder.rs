@@ -255,15 +255,26 @@ fn size_of_regular(path: &Path) -> Result<u64, ReadError> {
 }
 
 fn read_disk(root: &Path, inside: &Path, budget: &mut Budget) -> Result<Vec<u8>, ReadError> {
-    let path = locate(root, inside)?;
+    read_regular(&locate(root, inside)?, budget)
+}
+
+/// Reads a regular file, given by its real path.
+fn read_regular(path: &Path, budget: &mut Budget) -> Result<Vec<u8>, ReadError> {
     // Looked at before it is opened: opening a device can set things off, and most refusals are found here.
-    budget.check(size_of_regular(&path)?)?;
-    let file = open_regular(&path).map_err(io_error)?;
+    budget.check(size_of_regular(path)?)?;
+    let file = open_regular(path).map_err(io_error)?;
     let mut bytes = Vec::new();
     let most = budget.each.min(budget.left);
     file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(io_error)?;
     budget.take(bytes.len() as u64)?;
     Ok(bytes)
+}
+
+/// Reads a file that has a fixed name, such as a configuration: through links, but only a regular file, and no more of it
+/// than the limit. What stands there may have been put there by a stranger, so nothing is waited for.
+pub fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
+    let path = path.canonicalize().map_err(io_error)?;
+    read_regular(&path, &mut Budget::new(limit, limit))
 }
 
 /// Opens a regular file, given by its real path, for reading. Whoever can write to the folder can put a pipe or a

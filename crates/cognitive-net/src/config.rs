@@ -41,6 +41,8 @@ pub struct ProviderConfig {
     pub media: Option<Vec<Category>>,
     /// Whether proxies are used.
     pub proxies: Proxies,
+    /// Whether a key may go over `http://` to another machine, where everybody on the way can read it.
+    pub plain_http: bool,
     /// How waiting between tries is done.
     pub pause: Arc<dyn Pause>,
 }
@@ -66,6 +68,7 @@ impl ProviderConfig {
             base_url: None,
             media: None,
             proxies: Proxies::default(),
+            plain_http: false,
             pause: Arc::new(RealPause),
         }
     }
@@ -105,6 +108,13 @@ impl ProviderConfig {
         self
     }
 
+    /// Lets a key go over `http://` to another machine. For networks that nobody else uses.
+    #[must_use]
+    pub fn with_plain_http(mut self) -> Self {
+        self.plain_http = true;
+        self
+    }
+
     /// Says how waiting is done.
     #[must_use]
     pub fn with_pause(mut self, pause: Arc<dyn Pause>) -> Self {
@@ -135,6 +145,11 @@ pub fn provider(config: ProviderConfig) -> Result<Arc<dyn Provider>, ProviderErr
 /// The same, with its inside visible to the rest of the crate.
 pub(crate) fn remote(config: &ProviderConfig) -> Result<Remote, ProviderError> {
     let base = base(config)?;
+    if unprotected(config, &base) {
+        let host = base.host_str().unwrap_or_default();
+        let text = format!("would send its key over `http://`, where others can read it, to: `{host}`");
+        return Err(misconfigured(config, &text));
+    }
     let wire = wire(config, &base)?;
     let service = Service::new(&base, proxies(config.proxies, &base))?;
     let mut posted = wire.headers().clone();
@@ -154,9 +169,31 @@ pub(crate) fn remote(config: &ProviderConfig) -> Result<Remote, ProviderError> {
 
 /// A model on this machine is never asked through a proxy: the proxy would look for it on its own.
 pub(crate) fn proxies(wanted: Proxies, base: &Url) -> Proxies {
+    if is_loopback(base) { Proxies::None } else { wanted }
+}
+
+/// Whether an address leads to this machine.
+fn is_loopback(base: &Url) -> bool {
     let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    if here { Proxies::None } else { wanted }
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// Whether the address of a provider leads to this machine, so that nothing that is sent leaves it.
+#[must_use]
+pub fn is_on_this_machine(kind: Kind, base_url: &str) -> bool {
+    parse_base(kind, base_url).is_ok_and(|base| is_loopback(&base))
+}
+
+/// Whether a provider is refused because its key would go over `http://` to another machine.
+#[must_use]
+pub fn is_unprotected(config: &ProviderConfig) -> bool {
+    base(config).is_ok_and(|base| unprotected(config, &base))
+}
+
+/// The rule for all that carries a key, also the one in an address: in the open only on this machine.
+fn unprotected(config: &ProviderConfig, base: &Url) -> bool {
+    let carries_key = config.key.is_some() || !base.username().is_empty() || base.password().is_some();
+    carries_key && base.scheme() == "http" && !is_loopback(base) && !config.plain_http
 }
 
 fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderError> {
@@ -213,13 +250,16 @@ fn base(config: &ProviderConfig) -> Result<Url, ProviderError> {
         let text = format!("has no usual address: set `{}`", config.kind.base_url_variable());
         return Err(misconfigured(config, &text));
     };
-    let text = if config.kind == Kind::Ollama { ollama::base_of_host(text) } else { text.to_owned() };
     // The address may hold a password, so it is not repeated.
-    let url = Url::parse(&text).map_err(|_| misconfigured(config, "has an address that is no URL"))?;
+    parse_base(config.kind, text).map_err(|why| misconfigured(config, why))
+}
+
+fn parse_base(kind: Kind, text: &str) -> Result<Url, &'static str> {
+    let text = text.trim();
+    let text = if kind == Kind::Ollama { ollama::base_of_host(text) } else { text.to_owned() };
+    let url = Url::parse(&text).map_err(|_| "has an address that is no URL")?;
     let usable = matches!(url.scheme(), "http" | "https") && url.has_host();
-    usable
-        .then_some(url)
-        .ok_or_else(|| misconfigured(config, "has an address that is not `http://` or `https://`"))
+    usable.then_some(url).ok_or("has an address that is not `http://` or `https://`")
 }
 
 /// What goes with every request. The key is marked, so that nothing prints it.
@@ -273,7 +313,7 @@ mod tests {
 
     fn built(kind: Kind, base: Option<&str>, model: &str) -> Result<Remote, ProviderError> {
         let config = ProviderConfig::new(kind).with_model(model).with_key(Secret::new("k3y-of-ours"));
-        remote(&ProviderConfig { base_url: base.map(str::to_owned), ..config })
+        remote(&ProviderConfig { base_url: base.map(str::to_owned), ..config.with_plain_http() })
     }
 
     #[test]
@@ -320,6 +360,42 @@ mod tests {
             let url = Url::parse(base).unwrap();
             assert_eq!(proxies(Proxies::OfTheMachine, &url), expected, "{base}");
         }
+    }
+
+    #[test]
+    fn h1_a_key_goes_over_http_to_this_machine_only() {
+        let with = |base: &str| {
+            ProviderConfig::new(Kind::Vllm)
+                .with_model("m")
+                .with_base_url(base)
+                .with_key(Secret::new("k3y-of-ours"))
+        };
+        for base in [
+            "http://h/v1",
+            "http://10.0.0.1",
+            "http://0.0.0.0",
+            "http://127.0.0.1.nip.io",
+            "http://localhost.evil",
+        ] {
+            let error = provider(with(base)).err().unwrap().to_string();
+            assert!(error.contains("would send its key over `http://`"), "{base}: {error}");
+            assert!(is_unprotected(&with(base)) && provider(with(base).with_plain_http()).is_ok(), "{base}");
+            let keyless = ProviderConfig { key: None, ..with(base) };
+            assert!(provider(keyless).is_ok(), "{base}");
+        }
+        for base in [
+            "https://h/v1",
+            "http://localhost:1",
+            "http://127.9.9.9",
+            "http://[::1]",
+            "http://0x7f.1",
+            "http://[::ffff:127.0.0.1]",
+        ] {
+            assert!(provider(with(base)).is_ok(), "{base}");
+        }
+        let inside = ProviderConfig::new(Kind::Vllm).with_model("m").with_base_url("http://me:pa55word@h");
+        let error = provider(inside).err().unwrap().to_string();
+        assert!(error.ends_with("to: `h`"), "{error}");
     }
 
     fn complaint(config: ProviderConfig) -> String {

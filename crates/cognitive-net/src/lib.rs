@@ -43,7 +43,7 @@ mod secret;
 mod service;
 mod sse;
 
-pub use config::{ProviderConfig, Proxies, provider};
+pub use config::{ProviderConfig, Proxies, is_on_this_machine, is_unprotected, provider};
 pub use download::{Download, DownloadError, FileSink};
 pub use kind::Kind;
 pub use otlp::{SpanExporter, SpanWorker, span_exporter};

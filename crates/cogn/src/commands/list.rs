@@ -26,6 +26,8 @@ struct Row {
     tier: Option<String>,
     format: Option<String>,
     origin: Origin,
+    /// Where further modules of this name are, which this one stands in front of.
+    hides: Vec<Origin>,
     path: Option<String>,
     responsibility: Option<String>,
     valid: bool,
@@ -83,6 +85,7 @@ fn read(found: &Found) -> Row {
         tier: field("tier"),
         format: manifest.as_ref().map(|(format, _)| format.to_string()),
         origin: found.origin,
+        hides: found.hides.clone(),
         path: found.folder.path().map(|path| path.display().to_string()),
         responsibility: field("responsibility"),
         valid,
@@ -92,7 +95,11 @@ fn read(found: &Found) -> Row {
 fn cells(row: &Row) -> Vec<String> {
     // One endless field must not push the others off the screen.
     let text = |value: &Option<String>| value.as_deref().map_or("-", |value| cut(value, 200)).to_owned();
-    let origin = row.origin.word();
+    let mut origin = row.origin.word().to_owned();
+    if !row.hides.is_empty() {
+        let hides: Vec<&str> = row.hides.iter().map(|origin| origin.word()).collect();
+        origin = format!("{origin}, hides {}", hides.join(", "));
+    }
     let what = if row.valid { text(&row.responsibility) } else { format!("{BAD}broken{BAD:#}") };
     vec![
         format!("{NOTE}{}{NOTE:#}", row.name),

@@ -31,6 +31,7 @@ pub mod serve;
 mod stream;
 pub mod test;
 pub mod trace;
+pub mod trust;
 pub mod validate;
 pub mod verify;
 

@@ -108,12 +108,16 @@ async fn run(known: &Known, place: &Place, tool: &Tool, program: &Path, time: Du
     // The package, what comes out of it and our copy of that, side by side.
     file::room(place.folder(), known.length.saturating_mul(3)).map_err(Why::Failed)?;
     let unpacked = Unpacked::new(place.unpacked()).map_err(broken)?;
-    let (target, scratch) = (unpacked.0.join("package"), unpacked.0.join("scratch"));
+    let folder = std::path::absolute(&unpacked.0).map_err(broken)?;
+    let (target, scratch) = (folder.join("package"), folder.join("scratch"));
     fs::create_dir(&scratch).map_err(broken)?;
     let mut command = Command::new(program);
     command.args(tool.first).args(INSTALL).arg(&target).args(tool.more).arg(known.package);
     // What the user demands of real installations does not concern a folder of ours.
     command.env("PIP_USER", "0").env("PIP_REQUIRE_VIRTUALENV", "0").env("TMPDIR", &scratch);
+    // Not here: the folder that somebody works in may be a stranger's, and both run what they find in it, such as an
+    // environment of Python or a module that is called `pip`.
+    command.current_dir(&scratch);
     let ended = child::run(command, Instant::now() + time).await;
     let ended = ended.map_err(|error| Why::Failed(format!("it cannot be started: {error}")))?;
     let (status, said) = match ended {

@@ -200,7 +200,7 @@ fn media_008_a_picture_is_fetched_once_however_often_the_service_is_asked() {
     let service = Stub::start(vec![Act::error(503, "overloaded", "later"), Act::stream(streamed(&answer()))]);
     let run = Run::new(None);
     let config = format!("media:\n  trusted_origins: [\"http://{}\"]\n", web.place);
-    fs::write(run.home.path().join("cognitive.yaml"), config).unwrap();
+    run.configure(&config);
     let url = format!("http://{}/a.png", web.place);
     let output = run.cogn(&[
         "run",
@@ -230,7 +230,7 @@ fn media_008_a_picture_is_fetched_once_however_often_the_service_is_asked() {
 #[test]
 fn sec_001_an_address_of_this_machine_is_not_fetched() {
     let (web, service, run) = (media_server(), Stub::start(vec![Act::stream("")]), Run::new(None));
-    fs::write(run.home.path().join("cognitive.yaml"), "media: {allow_http: true}\n").unwrap();
+    run.configure("media: {allow_http: true}\n");
     let url = format!("http://{}/a.png", web.place);
     let args = ["run", "image-analyzer", "--media", &url, "--base-url", &service.url(), "--model", "gpt-4o"];
     let output = run.cogn(&args);

@@ -1,16 +1,23 @@
-//! `cogn doctor`: what is configured, what is found, what can be reached. Never shows a key.
+//! `cogn doctor`: what is configured and by whom, what is found, what can be reached. Never shows a key, and sends none to
+//! an address that a run would not send it to.
+
+mod origins;
 
 use std::path::PathBuf;
 
-use cognitive_library::{Library, Mode, validate};
+use cognitive_contract::address::bare_url;
+
+use cognitive_library::{Library, Mode, Origin, validate};
 use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_store::Store;
 use serde::Serialize;
 
+use self::origins::SettingState;
 use super::fail;
 use crate::config::Config;
 use crate::embedded::{self, Weights};
-use crate::printer::{BAD, Exit, FAINT, GOOD, HEAD, Printer, table};
+use crate::layers::Layers;
+use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer, table};
 use crate::settings::{Choice, EMBEDDED, ProviderArgs, Settings, store_path};
 use crate::weights::{BUILT_IN, Place, SMOLLM2, hash_of};
 use crate::{env_vars, waiting, wiring};
@@ -24,6 +31,8 @@ pub struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    provider: ProviderArgs,
 }
 
 /// What is known of a provider.
@@ -33,6 +42,7 @@ struct ProviderState {
     configured: bool,
     /// The variable that holds the key, never the key.
     key: Option<&'static str>,
+    /// Where a run would ask, without what an address can hide.
     address: Option<String>,
     live: Option<bool>,
     says: Option<String>,
@@ -60,21 +70,40 @@ struct StoreState {
     says: String,
 }
 
+/// What is known of the project's file.
+#[derive(Debug, Serialize)]
+struct ProjectState {
+    path: PathBuf,
+    sha256: String,
+    trusted: bool,
+    says: String,
+}
+
+/// A module of the project that stands in the place of another one with its name.
+#[derive(Debug, Serialize)]
+struct Hiding {
+    name: String,
+    hides: Vec<Origin>,
+}
+
 /// All of it.
 #[derive(Debug, Serialize)]
 struct Health {
     version: &'static str,
     chosen_provider: Option<&'static str>,
+    project_file: Option<ProjectState>,
+    settings: Vec<SettingState>,
     embedded: EmbeddedState,
     providers: Vec<ProviderState>,
     modules: usize,
     broken_modules: Vec<String>,
+    hiding_modules: Vec<Hiding>,
     store: StoreState,
 }
 
 impl Health {
     fn good(&self) -> bool {
-        let reached = self.providers.iter().all(|provider| provider.live != Some(false));
+        let reached = self.providers.iter().all(|provider| provider.says.is_none());
         let weights = self.chosen_provider != Some(EMBEDDED) || !self.embedded.damaged;
         self.broken_modules.is_empty() && self.store.ok != Some(false) && reached && weights
     }
@@ -82,26 +111,31 @@ impl Health {
 
 /// Reports; the exit code is bad if something that is configured does not work.
 pub fn doctor(args: &DoctorArgs, library: &Library, printer: &Printer) -> Exit {
-    let decided = wiring::config().and_then(|config| {
-        let settings = Settings::resolve(&ProviderArgs::default(), &config, &wiring::environment, "")?;
-        Ok((config, settings))
+    let decided = wiring::layers().and_then(|layers| {
+        let config = layers.config();
+        let settings = Settings::resolve(&args.provider, &config, &wiring::environment, "")?;
+        Ok((layers, config, settings))
     });
-    let (config, settings) = match decided {
+    let (layers, config, settings) = match decided {
         Ok(decided) => decided,
         Err(failure) => return fail(&failure, printer),
     };
     let (modules, broken_modules) = modules(library);
+    let (chosen_provider, chosen) = match &settings.provider {
+        Choice::Service { kind, .. } => (kind.name(), Some(*kind)),
+        Choice::Replay => ("replay", None),
+        Choice::Embedded { .. } => (EMBEDDED, None),
+    };
     let health = Health {
         version: env!("CARGO_PKG_VERSION"),
-        chosen_provider: match &settings.provider {
-            Choice::Service { kind, .. } => Some(kind.name()),
-            Choice::Replay => Some("replay"),
-            Choice::Embedded { .. } => Some(EMBEDDED),
-        },
+        chosen_provider: Some(chosen_provider),
+        project_file: project(&layers),
+        settings: origins::settings(&args.provider, &layers, chosen, &wiring::environment),
         embedded: embedded_state(&settings),
-        providers: Kind::all().map(|kind| provider(kind, args.live)).collect(),
+        providers: Kind::all().map(|kind| provider(kind, args, &config, &settings)).collect(),
         modules,
         broken_modules,
+        hiding_modules: hiding(library),
         store: store(&config),
     };
     if args.json {
@@ -110,6 +144,22 @@ pub fn doctor(args: &DoctorArgs, library: &Library, printer: &Printer) -> Exit {
         show(&health, printer);
     }
     if health.good() { Exit::Good } else { Exit::Bad }
+}
+
+fn project(layers: &Layers) -> Option<ProjectState> {
+    let project = layers.project.as_ref()?;
+    Some(ProjectState {
+        path: project.path.clone(),
+        sha256: project.sha256.clone(),
+        trusted: project.standing.is_good(),
+        says: project.standing.words(),
+    })
+}
+
+/// The modules of the project that others with their names are hidden by.
+fn hiding(library: &Library) -> Vec<Hiding> {
+    let found = library.list().into_iter().filter(|found| !found.hides.is_empty());
+    found.map(|found| Hiding { name: found.name, hides: found.hides }).collect()
 }
 
 fn embedded_state(settings: &Settings) -> EmbeddedState {
@@ -155,25 +205,37 @@ fn weights_in(path: PathBuf) -> EmbeddedState {
     }
 }
 
-fn provider(kind: Kind, live: bool) -> ProviderState {
+/// The service that answers is shown with the address that a run would use; of the others the environment tells.
+fn provider(kind: Kind, args: &DoctorArgs, config: &Config, settings: &Settings) -> ProviderState {
     let key = kind.key_variable().and_then(wiring::environment).and_then(Secret::new);
-    let address = wiring::environment(kind.base_url_variable());
-    let configured = key.is_some() || (!kind.needs_key() && address.is_some());
-    let reached = (live && configured).then(|| reach(kind, key, address.clone()));
+    let is_chosen = matches!(&settings.provider, Choice::Service { kind: chosen, .. } if *chosen == kind);
+    let address = match &settings.provider {
+        Choice::Service { base_url, .. } if is_chosen => base_url.clone(),
+        _ => wiring::environment(kind.base_url_variable()),
+    };
+    let refused = settings.refused_address.as_ref().filter(|_| is_chosen);
+    let is_set_up = key.is_some() || (!kind.needs_key() && address.is_some());
+    let asked = args.live && is_set_up && refused.is_none();
+    let reached = asked.then(|| reach(kind, key, address.clone(), settings.plain_http));
+    let place = match &config.untrusted_address {
+        Some(untrusted) if refused.is_some() => Some(untrusted.url.clone()),
+        _ => address.or_else(|| kind.default_base_url().map(str::to_owned)),
+    };
     ProviderState {
         name: kind.name(),
-        configured,
+        configured: is_set_up,
         key: kind.key_variable(),
-        address: address.or_else(|| kind.default_base_url().map(str::to_owned)),
+        address: place.map(|place| bare_url(&place)),
         live: reached.as_ref().map(Result::is_ok),
-        says: reached.and_then(Result::err),
+        says: refused.map(|refused| refused.message().to_owned()).or_else(|| reached.and_then(Result::err)),
     }
 }
 
 /// Asks a service for its models; the error says why it did not answer, without the key.
-fn reach(kind: Kind, key: Option<Secret>, address: Option<String>) -> Result<(), String> {
+fn reach(kind: Kind, key: Option<Secret>, address: Option<String>, plain_http: bool) -> Result<(), String> {
     let mut config = ProviderConfig::new(kind).with_key(key);
     config.base_url = address;
+    config.plain_http = plain_http;
     let runtime = waiting::on_this_thread().map_err(|failure| failure.message().to_owned())?;
     runtime.block_on(cognitive_net::probe(&config)).map(|_| ()).map_err(|error| error.to_string())
 }
@@ -210,22 +272,62 @@ fn show(health: &Health, printer: &Printer) {
         health.embedded.path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
     printer.out(format!("embedded  {weights} ({})", health.embedded.says));
     printer.out(format!("modules   {}{broken}", health.modules));
-    printer.out(format!("store     {path} ({})\n", store.says));
+    for module in &health.hiding_modules {
+        let hides: Vec<&str> = module.hides.iter().map(|origin| origin.word()).collect();
+        printer.out(format!(
+            "          {NOTE}{}{NOTE:#} hides the one of: {}",
+            module.name,
+            hides.join(", ")
+        ));
+    }
+    printer.out(format!("store     {path} ({})", store.says));
+    show_settings(health, printer);
+    printer.out("");
     let heads = ["PROVIDER", "STATE", "KEY", "ADDRESS"].map(|head| format!("{HEAD}{head}{HEAD:#}"));
     let mut rows = vec![heads.to_vec()];
     rows.extend(health.providers.iter().map(|provider| {
-        let state = match (provider.configured, provider.live) {
-            (_, Some(true)) => format!("{GOOD}answers{GOOD:#}"),
-            (_, Some(false)) => {
-                format!("{BAD}{}{BAD:#}", provider.says.as_deref().unwrap_or("does not answer"))
-            }
-            (true, None) => format!("{GOOD}configured{GOOD:#}"),
-            (false, None) => format!("{FAINT}not configured{FAINT:#}"),
+        let state = match (&provider.says, provider.configured, provider.live) {
+            (Some(says), ..) => format!("{BAD}{says}{BAD:#}"),
+            (None, _, Some(_)) => format!("{GOOD}answers{GOOD:#}"),
+            (None, true, None) => format!("{GOOD}configured{GOOD:#}"),
+            (None, false, None) => format!("{FAINT}not configured{FAINT:#}"),
         };
         let text = |value: Option<&str>| value.unwrap_or("-").to_owned();
         vec![provider.name.to_owned(), state, text(provider.key), text(provider.address.as_deref())]
     }));
     for line in table(&rows) {
+        printer.out(line);
+    }
+}
+
+/// What somebody has set, and by whom it was set.
+fn show_settings(health: &Health, printer: &Printer) {
+    if let Some(project) = &health.project_file {
+        let style = if project.trusted { GOOD } else { DOUBT };
+        printer.out(format!("project   {} ({style}{}{style:#})", project.path.display(), project.says));
+    }
+    let told = health.settings.iter().filter(|state| state.from != "default" || state.not_trusted.is_some());
+    let rows: Vec<Vec<String>> = told
+        .map(|state| {
+            let value = match &state.value {
+                serde_json::Value::Null => "-".to_owned(),
+                serde_json::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let from =
+                state.variable.map_or_else(|| state.from.to_owned(), |variable| format!("`{variable}`"));
+            let held = state.not_trusted.as_ref().map_or_else(String::new, |value| {
+                format!("{DOUBT}not trusted{DOUBT:#}: {value} (see `cogn trust`)")
+            });
+            vec![format!("{NOTE}{}{NOTE:#}", state.setting), value, format!("{FAINT}{from}{FAINT:#}"), held]
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    let heads = ["SETTING", "VALUE", "FROM", ""].map(|head| format!("{HEAD}{head}{HEAD:#}"));
+    printer.out("");
+    for line in table(&[vec![heads.to_vec()], rows].concat()) {
         printer.out(line);
     }
 }

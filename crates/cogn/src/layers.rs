@@ -1,0 +1,287 @@
+//! The configuration files: `cognitive.yaml` in the project over `~/.cognitive/config.yaml`. Each is read once, so that what
+//! was hashed and trusted is what is used; only regular files, no more than a limit, and nothing is waited for.
+//! The user's file is the user's word. The project's is a stranger's until somebody trusts it.
+
+use std::path::{Path, PathBuf};
+
+use cognitive_contract::text::hex;
+use cognitive_library::folder::{self, ReadError, TEXT_LIMIT};
+use sha2::{Digest, Sha256};
+
+use crate::config::Config;
+use crate::env_vars;
+use crate::trust::{HeldBack, Ledger, sift};
+
+/// The name of a project's file.
+pub const PROJECT_FILE: &str = "cognitive.yaml";
+/// The user's file, below the home directory.
+pub const USER_FILE: &str = ".cognitive/config.yaml";
+
+/// Both files.
+#[derive(Debug, Clone, Default)]
+pub struct Layers {
+    /// That of the project.
+    pub project: Option<ProjectFile>,
+    /// What that of the user says.
+    pub user: Option<Config>,
+}
+
+/// The file of a project.
+#[derive(Debug, Clone)]
+pub struct ProjectFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The folder by its real path.
+    pub folder: PathBuf,
+    /// The hash of its bytes.
+    pub sha256: String,
+    /// All that it says.
+    pub says: Config,
+    /// What of it counts.
+    pub counts: Config,
+    /// What of it would need trust, whether it has it or not.
+    pub delicate: Vec<HeldBack>,
+    /// Whether it is trusted.
+    pub standing: Standing,
+}
+
+/// Whether a project's file is trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It says nothing that needs it.
+    NotNeeded,
+    /// `cogn trust` has recorded it.
+    Recorded,
+    /// Whoever started this process vouches for it, by this flag or variable.
+    Vouched(&'static str),
+    /// Nobody has said anything.
+    Unknown,
+    /// It was trusted, and has changed since.
+    Changed,
+    /// This flag or variable names another hash.
+    Other(&'static str),
+    /// Nobody can tell, for this reason.
+    Unclear(String),
+}
+
+/// What the user said about the project's file when this process was started: `1`, or the hash that it must have.
+#[derive(Debug, Clone, Default)]
+pub struct Vouching {
+    /// The value of `--trust-project`.
+    pub flag: Option<String>,
+    /// The value of the variable.
+    pub variable: Option<String>,
+}
+
+/// The flag.
+const FLAG: &str = "--trust-project";
+
+impl Layers {
+    /// Reads both files.
+    pub fn read(project: &Path, home: Option<&Path>, vouching: &Vouching) -> Result<Self, String> {
+        let user = match home.map(|home| home.join(USER_FILE)) {
+            Some(path) => read(&path)?.map(|(config, _)| config),
+            None => None,
+        };
+        let path = project.join(PROJECT_FILE);
+        let project = match read(&path)? {
+            Some((says, sha256)) => {
+                let below = user.clone().unwrap_or_default();
+                Some(ProjectFile::new(path, says, sha256, &below, home, vouching)?)
+            }
+            None => None,
+        };
+        Ok(Self { project, user })
+    }
+
+    /// What both say together, as far as it counts.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        let user = self.user.clone().unwrap_or_default();
+        match &self.project {
+            Some(project) => project.counts.clone().over(user),
+            None => user,
+        }
+    }
+}
+
+impl ProjectFile {
+    fn new(
+        path: PathBuf,
+        says: Config,
+        sha256: String,
+        below: &Config,
+        home: Option<&Path>,
+        vouching: &Vouching,
+    ) -> Result<Self, String> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let folder = folder.canonicalize().map_err(|error| format!("cannot read the folder: {error}"))?;
+        let path = folder.join(PROJECT_FILE);
+        let (sifted, delicate) = sift(&says, below, &path);
+        let standing = if delicate.is_empty() {
+            Standing::NotNeeded
+        } else {
+            standing(&folder, &sha256, home, vouching)?
+        };
+        let counts = if standing.is_good() { says.clone() } else { sifted };
+        Ok(Self { path, folder, sha256, says, counts, delicate, standing })
+    }
+
+    /// What of it does not count.
+    #[must_use]
+    pub fn held_back(&self) -> &[HeldBack] {
+        if self.standing.is_good() { &[] } else { &self.delicate }
+    }
+}
+
+impl Standing {
+    /// Whether all that the file says counts.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        matches!(self, Self::NotNeeded | Self::Recorded | Self::Vouched(_))
+    }
+
+    /// As people read it.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::NotNeeded => "it says nothing that needs trust".to_owned(),
+            Self::Recorded => "trusted".to_owned(),
+            Self::Vouched(by) => format!("trusted by `{by}`"),
+            Self::Unknown => "not trusted".to_owned(),
+            Self::Changed => "not trusted: it has changed since it was".to_owned(),
+            Self::Other(by) => format!("not trusted: it is not the file that `{by}` names"),
+            Self::Unclear(why) => format!("not trusted: {why}"),
+        }
+    }
+}
+
+fn standing(
+    folder: &Path,
+    sha256: &str,
+    home: Option<&Path>,
+    vouching: &Vouching,
+) -> Result<Standing, String> {
+    let said = [(FLAG, &vouching.flag), (env_vars::TRUST_PROJECT, &vouching.variable)];
+    let mut other = None;
+    for (by, word) in said.into_iter().filter_map(|(by, word)| Some((by, word.as_deref()?.trim()))) {
+        match word {
+            "" | "0" | "false" => {}
+            "1" | "true" => return Ok(Standing::Vouched(by)),
+            hash if is_sha256(hash) => {
+                if hash.eq_ignore_ascii_case(sha256) {
+                    return Ok(Standing::Vouched(by));
+                }
+                other = other.or(Some(Standing::Other(by)));
+            }
+            _ => return Err(format!("`{by}` takes `1` or the sha256 of the file, found: `{word}`")),
+        }
+    }
+    let recorded = match home.map(Ledger::read) {
+        Some(Ok(ledger)) => ledger.of(folder).map(|known| known.sha256.clone()),
+        Some(Err(why)) => return Ok(Standing::Unclear(why)),
+        None => None,
+    };
+    Ok(match recorded {
+        Some(hash) if hash == sha256 => Standing::Recorded,
+        Some(_) => other.unwrap_or(Standing::Changed),
+        None => other.unwrap_or(Standing::Unknown),
+    })
+}
+
+fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// What a file says, and the hash of its bytes; `None` without a file.
+fn read(path: &Path) -> Result<Option<(Config, String)>, String> {
+    let broken = |reason: &str| format!("`{}`: {reason}", path.display());
+    let bytes = match folder::read_file(path, TEXT_LIMIT) {
+        Ok(bytes) => bytes,
+        Err(ReadError::Missing) => return Ok(None),
+        Err(ReadError::Refused(reason)) => return Err(format!("`{}` {reason}", path.display())),
+    };
+    let sha256 = hex(&Sha256::digest(&bytes));
+    let text = String::from_utf8(bytes).map_err(|_| broken("it is not UTF-8 text"))?;
+    Ok(Some((Config::parse(&text).map_err(|reason| broken(&reason))?, sha256)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    struct Folders(tempfile::TempDir);
+
+    impl Folders {
+        fn new(project: &str, user: &str) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            fs::create_dir_all(dir.path().join("h/.cognitive")).unwrap();
+            fs::create_dir_all(dir.path().join("p")).unwrap();
+            fs::write(dir.path().join("p").join(PROJECT_FILE), project).unwrap();
+            fs::write(dir.path().join("h").join(USER_FILE), user).unwrap();
+            Self(dir)
+        }
+
+        fn home(&self) -> PathBuf {
+            self.0.path().join("h")
+        }
+
+        fn read(&self, flag: Option<&str>) -> Layers {
+            let vouching = Vouching { flag: flag.map(str::to_owned), variable: None };
+            Layers::read(&self.0.path().join("p"), Some(&self.home()), &vouching).unwrap()
+        }
+
+        fn standing(&self, flag: Option<&str>) -> Standing {
+            self.read(flag).project.unwrap().standing
+        }
+    }
+
+    #[test]
+    fn h1_a_file_counts_from_its_record_on_until_it_changes() {
+        let disk = Folders::new("audit: {path: /x}\nreask: 1\n", "audit: {payloads: true}\n");
+        let found = disk.read(None);
+        let project = found.project.as_ref().unwrap();
+        assert_eq!((&project.standing, project.held_back().len()), (&Standing::Unknown, 1));
+        let config = found.config();
+        assert_eq!((config.audit.path, config.audit.payloads, config.reask), (None, Some(true), Some(1)));
+
+        let mut ledger = Ledger::default();
+        ledger.add(&project.folder, &project.sha256).unwrap();
+        ledger.write(&disk.home()).unwrap();
+        assert_eq!(disk.standing(None), Standing::Recorded);
+        assert_eq!(disk.read(None).config().audit.path, Some(PathBuf::from("/x")));
+
+        fs::write(disk.0.path().join("p").join(PROJECT_FILE), "audit: {path: /y}\n").unwrap();
+        assert_eq!(disk.standing(None), Standing::Changed);
+        assert_eq!(disk.read(None).config().audit.path, None);
+    }
+
+    #[test]
+    fn h1_whoever_starts_the_process_can_vouch_for_the_file_or_for_one_version_of_it() {
+        let disk = Folders::new("audit: {path: /x}\n", "");
+        let hash = disk.read(None).project.unwrap().sha256;
+        assert_eq!(disk.standing(Some("1")), Standing::Vouched(FLAG));
+        assert_eq!(disk.standing(Some(&hash.to_uppercase())), Standing::Vouched(FLAG));
+        assert_eq!(disk.standing(Some(&"0".repeat(64))), Standing::Other(FLAG));
+        assert_eq!(disk.standing(Some("0")), Standing::Unknown);
+        let vouching = Vouching { flag: None, variable: Some("yes please".to_owned()) };
+        let refused = Layers::read(&disk.0.path().join("p"), None, &vouching).unwrap_err();
+        assert!(refused.contains("`COGN_TRUST_PROJECT` takes `1` or the sha256"), "{refused}");
+    }
+
+    #[test]
+    fn l_a_file_of_configuration_is_regular_and_bounded() {
+        let disk = Folders::new("reask: 1\n", "");
+        let path = disk.0.path().join("p").join(PROJECT_FILE);
+        let refused = || Layers::read(&disk.0.path().join("p"), None, &Vouching::default()).unwrap_err();
+        fs::write(&path, vec![b'#'; (TEXT_LIMIT + 1) as usize]).unwrap();
+        assert!(refused().ends_with("is larger than the limit of 1 MiB"), "{}", refused());
+        fs::write(&path, b"reask: \xff\n").unwrap();
+        assert!(refused().ends_with("it is not UTF-8 text"), "{}", refused());
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(refused().ends_with("is not a regular file"), "{}", refused());
+    }
+}

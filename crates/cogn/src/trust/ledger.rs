@@ -1,0 +1,138 @@
+//! The files that the user trusts: for each folder the hash of its `cognitive.yaml`, in one file that only the user can
+//! read. A file that has changed since is not in here any more. Written whole or not at all.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use cognitive_library::folder::{self, ReadError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// More than this no honest list has.
+const LONGEST: u64 = 4 << 20;
+
+/// One file that is trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrustedFile {
+    /// The folder that it stands in, by its real path.
+    pub folder: String,
+    /// The hash of the file.
+    pub sha256: String,
+    /// Since when it is trusted.
+    pub since: String,
+}
+
+/// All of them, sorted by folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    trusted: Vec<TrustedFile>,
+}
+
+impl Ledger {
+    /// Where the list is kept.
+    #[must_use]
+    pub fn path(home: &Path) -> PathBuf {
+        home.join(".cognitive/trusted.json")
+    }
+
+    /// Reads the list; without a file it is empty. One that cannot be read is an error, not an empty one: it would be
+    /// written over.
+    pub fn read(home: &Path) -> Result<Self, String> {
+        let path = Self::path(home);
+        let broken = |reason: &str| format!("`{}` {reason}", path.display());
+        match folder::read_file(&path, LONGEST) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| broken("is no list of trusted files")),
+            Err(ReadError::Missing) => Ok(Self::default()),
+            Err(ReadError::Refused(reason)) => Err(broken(&reason)),
+        }
+    }
+
+    /// The file that is trusted in a folder.
+    #[must_use]
+    pub fn of(&self, folder: &Path) -> Option<&TrustedFile> {
+        let folder = folder.to_str()?;
+        self.trusted.iter().find(|known| known.folder == folder)
+    }
+
+    /// All files.
+    #[must_use]
+    pub fn all(&self) -> &[TrustedFile] {
+        &self.trusted
+    }
+
+    /// Takes in a file, in the place of an older one of the same folder.
+    pub fn add(&mut self, folder: &Path, sha256: &str) -> Result<(), String> {
+        // A name that is not UTF-8 would be written as something else, and that could be another folder.
+        let Some(folder) = folder.to_str() else {
+            return Err("the name of the folder is not UTF-8".to_owned());
+        };
+        self.trusted.retain(|known| known.folder != folder);
+        let since = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        self.trusted.push(TrustedFile { folder: folder.to_owned(), sha256: sha256.to_owned(), since });
+        self.trusted.sort_by(|one, other| one.folder.cmp(&other.folder));
+        Ok(())
+    }
+
+    /// Takes a folder out; says whether it was there.
+    pub fn remove(&mut self, folder: &str) -> bool {
+        let before = self.trusted.len();
+        self.trusted.retain(|known| known.folder != folder);
+        self.trusted.len() < before
+    }
+
+    /// Writes the list.
+    pub fn write(&self, home: &Path) -> Result<(), String> {
+        let path = Self::path(home);
+        write(&path, self).map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+    }
+}
+
+fn write(path: &Path, ledger: &Ledger) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    // Nobody else can read it, from the first moment on.
+    let mut file = tempfile::Builder::new()
+        .prefix(".trusted")
+        .permissions(Permissions::from_mode(0o600))
+        .tempfile_in(folder)?;
+    serde_json::to_writer_pretty(&mut file, ledger)?;
+    file.write_all(b"\n")?;
+    file.as_file().sync_all()?;
+    // What a link at this place leads to is left alone.
+    fs::rename(file.into_temp_path().keep()?, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_private_and_survives_being_written() {
+        let home = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::read(home.path()).unwrap();
+        ledger.add(Path::new("/b"), "2").unwrap();
+        ledger.add(Path::new("/a"), "1").unwrap();
+        ledger.add(Path::new("/b"), "3").unwrap();
+        ledger.write(home.path()).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&Ledger::path(home.path())), 0o600);
+        assert_eq!(mode(&home.path().join(".cognitive")), 0o700);
+        let mut read = Ledger::read(home.path()).unwrap();
+        assert_eq!(read, ledger);
+        assert_eq!(read.of(Path::new("/b")).unwrap().sha256, "3");
+        assert!(read.remove("/b") && !read.remove("/b"));
+        assert_eq!(read.all().len(), 1);
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_not_taken_for_an_empty_one() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join(".cognitive")).unwrap();
+        fs::write(Ledger::path(home.path()), "[]").unwrap();
+        assert!(Ledger::read(home.path()).unwrap_err().ends_with("is no list of trusted files"));
+    }
+}

@@ -1,0 +1,363 @@
+//! What the `cognitive.yaml` of a project may not decide by itself. Whoever clones a repository has not read that file, so
+//! what moves keys, data or records counts only after `cogn trust` has recorded the file, or where somebody vouches for it.
+//! Every member of the configuration is judged here, once; one that is added does not compile until it is.
+
+mod ledger;
+
+use std::path::Path;
+
+use cognitive_contract::tier::Gate;
+use cognitive_runtime::DEFAULT_MAX_CALLS;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::config::{AuditConfig, Config, ContextConfig, MediaConfig, ModuleConfig, UntrustedAddress};
+use crate::settings::{named, weights_file};
+
+pub use ledger::{Ledger, TrustedFile};
+
+/// A setting that counts only in a file that is trusted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeldBack {
+    /// Its name, such as `audit.path`.
+    pub setting: String,
+    /// What the file says. Of an address only where it leads.
+    pub value: Value,
+    /// What it could do.
+    pub because: &'static str,
+}
+
+/// Parts what a project's file says: what counts whoever wrote it, and what counts only if it is trusted. `below` is what
+/// the user says; what changes nothing of it needs no trust.
+#[must_use]
+pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack>) {
+    let mut sieve = Sieve::default();
+    // Without `..`: a new member has to be decided on here.
+    let Config {
+        provider,
+        model,
+        base_url,
+        timeout_seconds,
+        reask,
+        max_calls,
+        strict_parse,
+        early_stop,
+        receipt,
+        exec_min_confidence,
+        audit,
+        context,
+        media,
+        modules,
+        cognitive,
+        base_url_of,
+        untrusted_address: _,
+    } = says.clone();
+    let of_user = named(below.provider.as_deref(), below.model.as_deref());
+    let (provider, model) = sieve.who("", provider, model, of_user.as_deref());
+    let untrusted_address = base_url.filter(|url| Some(url) != below.base_url.as_ref()).map(|url| {
+        let shown = json!(cognitive_contract::address::bare_url(&url));
+        sieve.note("base_url", shown, "the key and every input go there");
+        UntrustedAddress { url, of: base_url_of, file: file.to_owned() }
+    });
+    let counts = Config {
+        provider,
+        model,
+        base_url: None,
+        base_url_of: None,
+        untrusted_address,
+        // These cost time or calls, which are limited elsewhere, or only make a run more careful.
+        timeout_seconds,
+        reask,
+        max_calls: sieve.at_most(max_calls, below.max_calls),
+        strict_parse,
+        early_stop,
+        receipt,
+        exec_min_confidence: sieve.at_least(exec_min_confidence, below.exec_min_confidence),
+        audit: sieve.audit(audit, &below.audit),
+        context: ContextConfig {
+            not_secret: sieve.hold(
+                "context.not_secret",
+                context.not_secret,
+                below.context.not_secret.as_ref(),
+                "members of context that look like secrets reach the model",
+            ),
+        },
+        media: sieve.media(media, &below.media),
+        modules: modules
+            .into_iter()
+            .map(|(name, own)| {
+                let kept = sieve.module(&name, own, below, of_user.as_deref());
+                (name, kept)
+            })
+            .collect(),
+        cognitive,
+    };
+    (counts, sieve.held)
+}
+
+/// Gathers what is held back.
+#[derive(Debug, Default)]
+struct Sieve {
+    held: Vec<HeldBack>,
+}
+
+impl Sieve {
+    fn note(&mut self, setting: impl Into<String>, value: Value, because: &'static str) {
+        self.held.push(HeldBack { setting: setting.into(), value, because });
+    }
+
+    /// Holds a setting back unless it says what holds `now` anyway.
+    fn hold<T: Serialize + PartialEq>(
+        &mut self,
+        setting: &str,
+        says: Option<T>,
+        now: Option<&T>,
+        because: &'static str,
+    ) -> Option<T> {
+        let value = says?;
+        if now == Some(&value) {
+            return Some(value);
+        }
+        self.note(setting, json!(value), because);
+        None
+    }
+
+    /// Who answers. Among the services that the user has set up a project may choose, unless the user has chosen.
+    fn who(
+        &mut self,
+        place: &str,
+        provider: Option<String>,
+        model: Option<String>,
+        of_user: Option<&str>,
+    ) -> (Option<String>, Option<String>) {
+        let chosen = named(provider.as_deref(), model.as_deref());
+        if let (Some(chosen), Some(of_user)) = (&chosen, of_user)
+            && !is_same(chosen, of_user)
+        {
+            let because = "another service than the one of your own file gets every input";
+            self.note(format!("{place}provider"), json!(chosen), because);
+            // The model belongs to the service.
+            return (None, None);
+        }
+        if model.as_deref().and_then(weights_file).is_some() {
+            let because = "the file is opened as the weights of a model";
+            self.note(format!("{place}model"), json!(model), because);
+            return (provider, None);
+        }
+        (provider, model)
+    }
+
+    fn module(
+        &mut self,
+        name: &str,
+        says: ModuleConfig,
+        below: &Config,
+        of_user: Option<&str>,
+    ) -> ModuleConfig {
+        let ModuleConfig { provider, model, reask, early_stop, receipt } = says;
+        let of_module = below.modules.get(name);
+        let own = of_module.and_then(|own| named(own.provider.as_deref(), own.model.as_deref()));
+        let of_user = own.as_deref().or(of_user);
+        let (provider, model) = self.who(&format!("modules.{name}."), provider, model, of_user);
+        ModuleConfig { provider, model, reask, early_stop, receipt }
+    }
+
+    /// A threshold may be raised by anybody.
+    fn at_least(&mut self, says: Option<f64>, below: Option<f64>) -> Option<f64> {
+        let value = says?;
+        if value >= below.unwrap_or(Gate::default().exec_min_confidence.get()) {
+            return Some(value);
+        }
+        self.note(
+            "exec_min_confidence",
+            json!(value),
+            "answers that are less sure pass the gate of tier exec",
+        );
+        None
+    }
+
+    /// A limit may be lowered by anybody.
+    fn at_most(&mut self, says: Option<u64>, below: Option<u64>) -> Option<u64> {
+        let calls = says?;
+        if calls <= below.unwrap_or(DEFAULT_MAX_CALLS) {
+            return Some(calls);
+        }
+        self.note("max_calls", json!(calls), "one run may make, and cost, more model calls");
+        None
+    }
+
+    fn audit(&mut self, says: AuditConfig, below: &AuditConfig) -> AuditConfig {
+        let AuditConfig { enabled, payloads, path } = says;
+        let (recorded, bare) = (below.enabled.unwrap_or(true), below.payloads.unwrap_or(false));
+        AuditConfig {
+            enabled: self.hold(
+                "audit.enabled",
+                enabled,
+                Some(&recorded),
+                "it says whether runs are recorded",
+            ),
+            payloads: self.hold(
+                "audit.payloads",
+                payloads,
+                Some(&bare),
+                "it says whether records hold inputs and answers",
+            ),
+            path: self.hold(
+                "audit.path",
+                path,
+                below.path.as_ref(),
+                "the books and kept context are written there",
+            ),
+        }
+    }
+
+    fn media(&mut self, says: MediaConfig, below: &MediaConfig) -> MediaConfig {
+        let MediaConfig {
+            allow_http,
+            trusted_origins,
+            roots,
+            max_size_mb,
+            shortest_side,
+            keep_metadata,
+            uploads,
+        } = says;
+        let (plain, kept) = (below.allow_http.unwrap_or(false), below.keep_metadata.unwrap_or(false));
+        let larger = max_size_mb.filter(|size| below.max_size_mb.is_some_and(|own| *size > own));
+        MediaConfig {
+            allow_http: self.hold(
+                "media.allow_http",
+                allow_http,
+                Some(&plain),
+                "media are fetched without protection",
+            ),
+            trusted_origins: self.hold(
+                "media.trusted_origins",
+                trusted_origins,
+                below.trusted_origins.as_ref(),
+                "addresses inside your own network are fetched from",
+            ),
+            roots: self.hold(
+                "media.roots",
+                roots,
+                below.roots.as_ref(),
+                "callers of `cogn serve` may name files there",
+            ),
+            // Less may be taken by anybody.
+            max_size_mb: match larger {
+                None => max_size_mb,
+                Some(_) => self.hold(
+                    "media.max_size_mb",
+                    larger,
+                    None,
+                    "media may be larger than your own file allows",
+                ),
+            },
+            shortest_side,
+            keep_metadata: self.hold(
+                "media.keep_metadata",
+                keep_metadata,
+                Some(&kept),
+                "notes in images, such as where they were taken, reach the model",
+            ),
+            uploads: self.hold("media.uploads", uploads, below.uploads.as_ref(), "uploads are written there"),
+        }
+    }
+}
+
+/// Whether two names stand for the same provider, in whatever spelling.
+fn is_same(one: &str, other: &str) -> bool {
+    let kind = cognitive_net::Kind::parse;
+    one == other || (kind(one).is_some() && kind(one) == kind(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sifted(says: &str, below: &str) -> (Config, Vec<String>) {
+        let (says, below) = (Config::parse(says).unwrap(), Config::parse(below).unwrap());
+        let (counts, held) = sift(&says, &below, Path::new("cognitive.yaml"));
+        (counts, held.into_iter().map(|held| held.setting).collect())
+    }
+
+    #[test]
+    fn h1_what_moves_keys_data_or_records_is_held_back() {
+        let everything = "
+base_url: https://me:pw@thief/v1?k=1
+model: embedded//etc/x.gguf
+exec_min_confidence: 0.1
+max_calls: 1000
+audit: {enabled: false, payloads: true, path: /x}
+context: {not_secret: [token]}
+media: {allow_http: true, trusted_origins: ['http://10.0.0.1'], roots: [/], keep_metadata: true, uploads: /u}
+modules: {m: {model: /y.GGUF, reask: 1}}
+";
+        let (counts, held) = sifted(everything, "");
+        assert_eq!(
+            held,
+            [
+                "model",
+                "base_url",
+                "max_calls",
+                "exec_min_confidence",
+                "audit.enabled",
+                "audit.payloads",
+                "audit.path",
+                "context.not_secret",
+                "media.allow_http",
+                "media.trusted_origins",
+                "media.roots",
+                "media.keep_metadata",
+                "media.uploads",
+                "modules.m.model",
+            ]
+        );
+        assert_eq!(counts.untrusted_address.as_ref().unwrap().url, "https://me:pw@thief/v1?k=1");
+        assert_eq!(counts.modules["m"], ModuleConfig { reask: Some(1), ..ModuleConfig::default() });
+        let left = Config { untrusted_address: None, modules: std::collections::BTreeMap::new(), ..counts };
+        assert_eq!(left, Config::default());
+    }
+
+    #[test]
+    fn what_only_the_run_is_about_counts_and_so_does_what_is_stricter() {
+        let harmless = "
+provider: anthropic
+model: claude-x
+timeout_seconds: 5
+reask: 1
+max_calls: 64
+strict_parse: true
+early_stop: true
+receipt: true
+exec_min_confidence: 0.95
+audit: {enabled: true, payloads: false}
+media: {max_size_mb: 3, shortest_side: 1}
+modules: {m: {provider: ollama, receipt: true}}
+";
+        let (counts, held) = sifted(harmless, "");
+        assert_eq!(held, Vec::<String>::new());
+        let mut says = Config::parse(harmless).unwrap();
+        says.base_url_of = None;
+        assert_eq!(counts, says);
+    }
+
+    #[test]
+    fn what_the_user_says_too_needs_no_trust_and_the_choice_of_the_user_stays() {
+        let same = "provider: OpenAI\nbase_url: https://a\naudit: {path: /b}\n";
+        assert_eq!(
+            sifted(same, "provider: openai\nbase_url: https://a\naudit: {path: /b}\n").1,
+            Vec::<String>::new()
+        );
+        let (counts, held) = sifted(
+            "provider: openai\nmodel: m\nmedia: {max_size_mb: 9}\n",
+            "provider: ollama\nmedia: {max_size_mb: 5}\n",
+        );
+        assert_eq!(held, ["provider", "media.max_size_mb"]);
+        assert_eq!((counts.provider, counts.model), (None, None));
+        let (_, held) = sifted("modules: {m: {provider: openai}}\n", "provider: ollama\n");
+        assert_eq!(held, ["modules.m.provider"]);
+        let (_, held) =
+            sifted("modules: {m: {provider: vllm}}\n", "provider: ollama\nmodules: {m: {provider: vllm}}\n");
+        assert_eq!(held, Vec::<String>::new());
+    }
+}
