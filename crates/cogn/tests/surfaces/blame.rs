@@ -51,7 +51,7 @@ fn w15_a_faulty_configuration_is_not_the_fault_of_the_input() {
         ("media: {trusted_origins: [here]}\n", "`media.trusted_origins` holds no origin"),
     ] {
         place.write("cognitive.yaml", text);
-        let output = place.replay("words", &answer().to_string(), &["--set", "text=x"]);
+        let output = place.replay("words", &answer().to_string(), &["--set", "text=x", "--trust-project"]);
         let envelope = output.json();
         assert_eq!((output.code, &envelope["error"]["code"]), (1, &json!("E4001")), "{text} {envelope}");
         let explain = envelope["meta"]["explain"].as_str().unwrap();
