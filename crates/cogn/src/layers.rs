@@ -276,7 +276,7 @@ mod tests {
         let disk = Folders::new("reask: 1\n", "");
         let path = disk.0.path().join("p").join(PROJECT_FILE);
         let refused = || Layers::read(&disk.0.path().join("p"), None, &Vouching::default()).unwrap_err();
-        fs::write(&path, vec![b'#'; (TEXT_LIMIT + 1) as usize]).unwrap();
+        fs::write(&path, "#".repeat((1 << 20) + 1)).unwrap();
         assert!(refused().ends_with("is larger than the limit of 1 MiB"), "{}", refused());
         fs::write(&path, b"reask: \xff\n").unwrap();
         assert!(refused().ends_with("it is not UTF-8 text"), "{}", refused());

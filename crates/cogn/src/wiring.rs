@@ -106,10 +106,8 @@ pub(crate) fn provider(settings: &Settings, wanted: Use) -> Result<Arc<dyn Provi
     config.model.clone_from(model);
     config.base_url.clone_from(base_url);
     config.plain_http = settings.plain_http;
-    let hint = match cognitive_net::is_unprotected(&config) {
-        true => unprotected_hint(),
-        false => "See `cogn doctor`".to_owned(),
-    };
+    let is_unprotected = cognitive_net::is_unprotected(&config);
+    let hint = if is_unprotected { unprotected_hint() } else { "See `cogn doctor`".to_owned() };
     cognitive_net::provider(config)
         .map_err(|error| unusable(*kind, FailureKind::BadRequest, error.to_string()).suggest(hint))
 }

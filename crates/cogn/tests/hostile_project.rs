@@ -2,7 +2,12 @@
 //! user's key, inputs and records. One stub plays the service that the user means, one plays the thief. Whatever the
 //! folder says and whichever command runs in it, the thief hears nothing, and nothing outside the folder changes.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "in a test, a panic is the report"
+)]
 
 #[path = "hostile_project/consent.rs"]
 mod consent;

@@ -16,6 +16,7 @@ use crate::wiring;
 
 /// Options of `trust`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
 pub struct TrustArgs {
     /// The folder whose file is meant
     #[arg(default_value = ".")]

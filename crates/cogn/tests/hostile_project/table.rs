@@ -81,7 +81,7 @@ fn spellings() -> Vec<Variant> {
         format!("http://{here}/#https://api.openai.com/v1"),
         format!("http://{here}/chat/completions"),
         format!("  http://{here}  "),
-        format!("http://0.0.0.0:{{THIEF_PORT}}/v1"),
+        "http://0.0.0.0:{THIEF_PORT}/v1".to_owned(),
     ]
     .into_iter()
     .map(|url| {
@@ -336,7 +336,7 @@ fn other_files() -> Vec<Variant> {
             .outcome(Outcome::Either),
         module(quiet("tests that lead out"), manifest)
             .prepare(|world| {
-                symlink(world.out(), world.project().join("cognitive/modules/summarizer/tests")).unwrap()
+                symlink(world.out(), world.project().join("cognitive/modules/summarizer/tests")).unwrap();
             })
             .args("test summarizer --record")
             .outcome(Outcome::Either),

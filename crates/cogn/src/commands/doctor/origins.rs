@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::env_vars;
-use crate::layers::Layers;
+use crate::layers::{Layers, ProjectFile};
 use crate::settings::{Environment, ProviderArgs};
 
 /// One setting.
@@ -39,7 +39,7 @@ pub(super) fn settings(
     let (project, user) = (layers.project.as_ref(), layers.user.as_ref().unwrap_or(&none));
     let of_project = project.map(|project| project.counts.by_name()).unwrap_or_default();
     let of_user = user.by_name();
-    let held = project.map(|project| project.held_back()).unwrap_or_default();
+    let held = project.map(ProjectFile::held_back).unwrap_or_default();
     let mut names: Vec<String> = none.by_name().into_iter().map(|(name, _)| name).collect();
     let more =
         of_project.iter().chain(&of_user).map(|(name, _)| name).chain(held.iter().map(|held| &held.setting));
