@@ -24,6 +24,8 @@ mod media;
 mod official;
 #[path = "providers/schema.rs"]
 mod schema;
+#[path = "providers/secrets.rs"]
+mod secrets;
 #[path = "providers/services.rs"]
 mod services;
 #[path = "providers/stub.rs"]

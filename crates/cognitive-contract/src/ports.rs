@@ -28,6 +28,12 @@ pub trait Provider: Send + Sync {
     /// The part before the slash in `meta.model`, such as `openai`.
     fn name(&self) -> &str;
 
+    /// What tells it apart from others of its name: where it is asked, and which model. Another one may answer otherwise, so
+    /// what is kept of its answers is kept under this. Holds no secret.
+    fn identity(&self) -> String {
+        String::new()
+    }
+
     /// What an answer can be bound to; `None` if the provider takes no schema.
     fn target(&self) -> Option<Target> {
         None

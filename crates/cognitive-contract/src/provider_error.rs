@@ -164,13 +164,16 @@ pub struct FailedTry {
     /// What the service says itself, short and without secrets.
     #[serde(skip)]
     pub said: Option<String>,
+    /// What helps against this very failure, where its kind does not tell.
+    #[serde(skip)]
+    pub remedy: Option<String>,
 }
 
 impl FailedTry {
     /// A failure of a kind, of which nothing more is known.
     #[must_use]
     pub fn new(kind: FailureKind) -> Self {
-        Self { kind, passes: kind.passes(), status: None, said: None }
+        Self { kind, passes: kind.passes(), status: None, said: None, remedy: None }
     }
 }
 

@@ -25,6 +25,8 @@ const HINT: &str = "`cogn model pull` fetches them";
 /// The model inside this process: no key, no network, answers bound to the contract token by token.
 pub struct Embedded {
     model: String,
+    /// The file of its weights; empty if they are part of the program.
+    file: PathBuf,
     desk: Arc<Desk>,
     queue: Arc<Queue>,
     workers: usize,
@@ -69,10 +71,12 @@ impl Embedded {
         }
         let name =
             path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
-        let path = path.to_owned();
-        Ok(Self::new(&name, move || {
+        let (path, file) = (path.to_owned(), path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        let mut model = Self::new(&name, move || {
             Ok(Arc::new(hashed::open(&path, &*witness).map_err(OpenError::Load)?) as Arc<dyn Weights>)
-        }))
+        });
+        model.file = file;
+        Ok(model)
     }
 
     /// The model whose weights are part of the program, and what they hash to.
@@ -91,6 +95,7 @@ impl Embedded {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Self {
             model: name.to_owned(),
+            file: PathBuf::new(),
             desk: Arc::new(Desk::new(name, load, cores)),
             queue: Arc::default(),
             workers: 1,
@@ -169,6 +174,10 @@ impl fmt::Debug for Embedded {
 impl Provider for Embedded {
     fn name(&self) -> &'static str {
         "embedded"
+    }
+
+    fn identity(&self) -> String {
+        format!("{} {}", self.file.display(), self.model)
     }
 
     fn target(&self) -> Option<Target> {

@@ -12,6 +12,7 @@ use reqwest::{Client, ClientBuilder, StatusCode, Url};
 use rustls::crypto::ring;
 
 use crate::config::Proxies;
+use crate::proxy;
 
 /// The time for a connection, of every try.
 pub(crate) const CONNECT: Duration = Duration::from_secs(5);
@@ -53,6 +54,9 @@ pub(crate) fn media_client(resolver: Arc<dyn Resolve>, connect: Duration) -> Res
 
 fn make(base: &Url, proxies: Proxies, builder: &dyn Fn() -> ClientBuilder) -> Result<Client, ProviderError> {
     install_tls();
+    if proxies == Proxies::OfTheMachine {
+        proxy::check_for(base)?;
+    }
     // A client that trusts nobody.
     let rootless = || builder().tls_certs_only([]).build();
     // Reading the root certificates of the system takes longer than all the rest, and a model on this machine needs none.

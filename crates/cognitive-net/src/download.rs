@@ -11,8 +11,9 @@ use reqwest::{Client, Response, Url};
 
 use crate::client::file_client;
 use crate::config::{Proxies, proxies};
-use crate::fault::{deepest, is_tls};
+use crate::fault::deepest;
 use crate::retry::{Again, Pause, RealPause, wait};
+use crate::tls::is_tls;
 
 /// However much each of them brings, so many connections are enough for one file.
 const CONNECTIONS: u32 = 50;

@@ -2,9 +2,9 @@
 //! none can leave with a key or a prompt in it.
 
 use std::error::Error;
-use std::io;
 use std::time::Duration;
 
+use cognitive_contract::address::bare_url;
 use cognitive_contract::ports::{FailedTry, FailureKind, ModelCall, ProviderError};
 
 use crate::complaint::Complaint;
@@ -12,6 +12,7 @@ use crate::llm::{media, turns};
 use crate::redact::{Redactor, quotes};
 use crate::retry::Again;
 use crate::service::Trouble;
+use crate::tls::{explained, tls_error};
 
 /// A try that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +53,14 @@ impl Fault {
         self
     }
 
+    /// The same with what helps against it.
+    fn cured_by(mut self, remedy: Option<&str>) -> Self {
+        if let Some(failed) = &mut self.failed {
+            failed.remedy = remedy.map(str::to_owned);
+        }
+        self
+    }
+
     /// The answer broke off in the middle: to the caller that is what happened, whatever the reason.
     pub(crate) fn after_text(self) -> ProviderError {
         match self.error {
@@ -87,6 +96,24 @@ impl Reporter<'_> {
             None => format!("{} answered {status}", self.name),
         };
         self.placed(status, &complaint, wait, text).told(None, said, complaint)
+    }
+
+    /// An answer that sends the request to another place, where no key goes after it.
+    pub(crate) fn moved(&self, status: u16, location: Option<&str>) -> Fault {
+        let place = location.map(|place| self.redactor.clean(&bare_url(place)));
+        let text = match &place {
+            Some(place) => format!(
+                "{} answered {status}: it sends the request on, and no key goes there: `{place}`",
+                self.name
+            ),
+            None => {
+                format!("{} answered {status}: it sends the request on, and does not say where", self.name)
+            }
+        };
+        Fault::new(ProviderError::Misconfigured(text), FailureKind::BadRequest, Again::Never).cured_by(Some(
+            "Check the address of the service; if the place that it names is the right one, name that with `--base-url` or in \
+             the environment",
+        ))
     }
 
     /// An error within an answer that began well.
@@ -134,9 +161,12 @@ impl Reporter<'_> {
             Trouble::Unanswered(error) => ("gave no answer", error),
         };
         let why = self.redactor.clean(&deepest(error));
-        if is_tls(error) {
+        if let Some(failed) = tls_error(error) {
+            let (why, remedy) =
+                explained(failed).map_or((why.as_str(), None), |(why, remedy)| (why, Some(remedy)));
             let text = format!("{name} cannot be reached safely: {why}");
-            return Fault::new(ProviderError::Unavailable(text), FailureKind::Network, Again::Never);
+            return Fault::new(ProviderError::Unavailable(text), FailureKind::Network, Again::Never)
+                .cured_by(remedy);
         }
         let text = format!("{name} {text}: {why}");
         Fault::new(ProviderError::Unavailable(text), FailureKind::Network, Again::Later)
@@ -218,20 +248,6 @@ pub(crate) fn deepest(error: &(dyn Error + 'static)) -> String {
         cause = source;
     }
     cause.to_string()
-}
-
-/// Whether TLS itself failed: a wrong certificate, or no TLS on the other side. Trying again does not help.
-pub(crate) fn is_tls(error: &(dyn Error + 'static)) -> bool {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if error.is::<rustls::Error>() {
-            return true;
-        }
-        // An I/O error hides the error it was made from: its source is the source of that one.
-        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        cause = wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source());
-    }
-    false
 }
 
 #[cfg(test)]

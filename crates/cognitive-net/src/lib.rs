@@ -9,7 +9,7 @@
 //! Read the modules in this order: `kind` and `config` (what can be asked), `llm` (one file per service, and
 //! `llm::remote`, the one loop that all of them share), `complaint` and `fault` (what a service or the network says
 //! when it goes wrong), `retry`, `service` (connections), `frames` and `sse` (the wire), `secret` and `redact`, `probe`,
-//! `client` (for all but models), `download`, `otlp` (spans for a collector), and [`fetch`], which trusts nobody.
+//! `proxy` and `tls` (the way there, and why it is closed), `client` (for all but models), `download`, `otlp` (spans for a collector), and [`fetch`], which trusts nobody.
 //!
 //! ```
 //! use cognitive_net::{Kind, ProviderConfig, Secret, provider};
@@ -37,11 +37,13 @@ mod kind;
 mod llm;
 mod otlp;
 mod probe;
+mod proxy;
 mod redact;
 mod retry;
 mod secret;
 mod service;
 mod sse;
+mod tls;
 
 pub use config::{ProviderConfig, Proxies, is_on_this_machine, is_unprotected, provider};
 pub use download::{Download, DownloadError, FileSink};

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::config::{ProviderConfig, remote};
 use crate::fault::Reporter;
-use crate::llm::remote::Remote;
+use crate::llm::remote::{Remote, location};
 use crate::llm::segments::Segments;
 use crate::retry::retry_after;
 use crate::service::{LONGEST_BODY, Trouble};
@@ -47,6 +47,9 @@ async fn list(remote: &Remote) -> Result<Value, ProviderError> {
     let asked = remote.service.ask(Method::GET, &remote.list, Segments::default()).await;
     let mut answer = asked.map_err(|trouble| reporter.transport(&trouble).error)?;
     let status = answer.status();
+    if status.is_redirection() {
+        return Err(reporter.moved(status.as_u16(), location(answer.headers())).error);
+    }
     if !status.is_success() {
         let asked = retry_after(answer.headers(), SystemTime::now());
         return Err(reporter.status(status.as_u16(), asked, &answer.beginning().await).error);

@@ -1,19 +1,25 @@
-//! Cleans every text that leaves this crate: no key, nothing that looks like one, no prompt, no control characters,
-//! and short. Works on text only; it cannot put anything back.
+//! Cleans every text that leaves this crate: no key in any form that services quote it in, nothing that looks like one, no
+//! prompt, no control characters, and short. Works on text only; it cannot put anything back.
 
-use std::sync::LazyLock;
+use std::fmt;
+use std::sync::{LazyLock, OnceLock};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use regex::Regex;
 use reqwest::Url;
 
 use crate::secret::Secret;
 
 /// What stands where something was removed.
-const GONE: &str = "[redacted]";
+pub(crate) const GONE: &str = "[redacted]";
 /// A service that has more to say than this is quoting something.
 const LONGEST: usize = 300;
 /// Shorter "keys" are placeholders such as `x`; removing them would only garble the text.
 const SHORTEST_KEY: usize = 4;
+/// A shorter part of a key, or a shorter key in another form, could be a word.
+const SHORTEST_FORM: usize = 8;
 
 /// What looks like a credential even if it is not ours: services like to quote the one they were given, cut or masked.
 static SHAPES: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
@@ -37,10 +43,23 @@ const PATTERNS: [(&str, &str); 5] = [
     (r"://[^/\s@]+@", "://[redacted]@"),
 ];
 
+/// What most programs encode in an address.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
 /// Removes the secrets of one provider.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Redactor {
+    key: Option<Secret>,
     hidden: Vec<Secret>,
+    /// The secrets in every form, made when something goes wrong for the first time.
+    forms: OnceLock<Option<Regex>>,
+}
+
+/// The forms are the secrets.
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor").field("hidden", &self.hidden.len()).finish_non_exhaustive()
+    }
 }
 
 impl Redactor {
@@ -52,7 +71,12 @@ impl Redactor {
             hidden.extend(base.query_pairs().filter_map(|(_, value)| Secret::new(value)));
         }
         hidden.retain(|secret| secret.reveal().len() >= SHORTEST_KEY);
-        Self { hidden }
+        Self { key: key.cloned(), hidden, forms: OnceLock::new() }
+    }
+
+    /// The key.
+    pub(crate) fn key(&self) -> Option<&Secret> {
+        self.key.as_ref()
     }
 
     /// The text as it may be shown: one short line.
@@ -62,15 +86,48 @@ impl Redactor {
 
     /// The text without secrets, at its full length.
     pub(crate) fn hide(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for secret in &self.hidden {
-            text = text.replace(secret.reveal(), GONE);
-        }
+        let mut text = match self.forms.get_or_init(|| pattern(&self.hidden)) {
+            Some(forms) => forms.replace_all(text, GONE).into_owned(),
+            None => text.to_owned(),
+        };
         for (shape, with) in SHAPES.iter() {
             text = shape.replace_all(&text, *with).into_owned();
         }
         text
     }
+}
+
+/// One expression for all forms of all secrets, in any case.
+fn pattern(hidden: &[Secret]) -> Option<Regex> {
+    let mut forms: Vec<String> = hidden.iter().flat_map(|secret| forms(secret.reveal())).collect();
+    // The whole before its parts.
+    forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    forms.dedup();
+    let any: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
+    (!any.is_empty()).then(|| Regex::new(&format!("(?i){}", any.join("|"))).ok()).flatten()
+}
+
+/// A secret as it is, without its prefix, as part of an address, in hexadecimal and in base64.
+fn forms(secret: &str) -> Vec<String> {
+    let mut forms = vec![secret.to_owned()];
+    if secret.len() < SHORTEST_FORM {
+        return forms;
+    }
+    let separators = secret.match_indices(['-', '_', ':', '.']);
+    let parts = separators.filter_map(|(at, _)| secret.get(at + 1..));
+    forms.extend(parts.filter(|part| part.len() >= SHORTEST_FORM).map(str::to_owned));
+    forms.extend([NON_ALPHANUMERIC, RESERVED].map(|set| utf8_percent_encode(secret, set).to_string()));
+    forms.push(cognitive_contract::text::hex(secret.as_bytes()));
+    forms.extend((0..3).flat_map(|before| in_base64(secret.as_bytes(), before)));
+    forms
+}
+
+/// The digits of base64 that a text always has where so many other bytes stand before it.
+fn in_base64(secret: &[u8], before: usize) -> [String; 2] {
+    let bytes = [&vec![0; before], secret].concat();
+    let (first, last) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
+    let digits = |text: String| text.get(first..last).unwrap_or_default().to_owned();
+    [digits(STANDARD_NO_PAD.encode(&bytes)), digits(URL_SAFE_NO_PAD.encode(&bytes))]
 }
 
 /// One line, of bounded length.
@@ -124,6 +181,37 @@ mod tests {
         ] {
             assert_eq!(clean(text), expected, "{text}");
         }
+    }
+
+    // The list of low faults: a key in whatever form a service quotes it.
+    #[test]
+    fn l_a_key_is_redacted_in_base64_in_capitals_encoded_and_without_its_prefix() {
+        let secret = "sk-proj-AbC+dEf/0123456789xyz";
+        let key = Secret::new(secret);
+        let redactor = Redactor::new(key.as_ref(), None);
+        let base64 = |text: String| [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)];
+        let mut told = vec![
+            secret.to_uppercase(),
+            secret.to_lowercase(),
+            "proj-AbC+dEf/0123456789xyz".to_owned(),
+            "AbC+dEf/0123456789xyz".to_owned(),
+            "ABC+DEF/0123456789XYZ".to_owned(),
+            utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string(),
+            "sk-proj-AbC%2BdEf%2F0123456789xyz".to_owned(),
+            cognitive_contract::text::hex(secret.as_bytes()),
+        ];
+        for before in ["", "B", "Be", "Bearer ", "user:", ":"] {
+            told.extend(base64(format!("{before}{secret}")));
+            told.extend(base64(format!("{before}{secret}\n")));
+        }
+        for form in told {
+            let cleaned = redactor.clean(&format!("bad key <{form}>"));
+            assert!(cleaned.contains("[redacted]"), "{form}: {cleaned}");
+            for part in ["0123456789", "MDEyMzQ1Njc4", "AxMjM0NTY3OD", "wMTIzNDU2Nzg5", "30313233"] {
+                assert!(!cleaned.contains(part), "{form}: {cleaned}");
+            }
+        }
+        assert!(!format!("{redactor:?}").contains("AbC"));
     }
 
     #[test]

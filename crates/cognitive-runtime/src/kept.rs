@@ -55,6 +55,8 @@ impl<'a> Shelf<'a> {
             "module": module.digest.module,
             "context": others(input.context()),
             "provider": host.provider.name(),
+            // The same service at another address, or another model of it, is somebody else.
+            "identity": host.provider.identity(),
             // What stands at an address can become something else; the input would not show it.
             "media": media.fingerprint(),
         }));

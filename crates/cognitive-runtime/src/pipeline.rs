@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cognitive_contract::context::{EMITTED, MEMBER, handed_on};
 use cognitive_contract::lower::Target;
+use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{AuditRecord, Event, EventSink};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Module, Warning, policy};
 
@@ -73,6 +74,10 @@ pub(crate) async fn answer(
         None => {
             let policies = options.above.policies(module);
             let attached = media::attach(media, &mut input);
+            // Parts and the fetching of media needed all of it; the model does not.
+            if media::hides(module, options.caller == Caller::Agent) {
+                input.hide_secrets();
+            }
             let (mut prompt, missing) =
                 prompt::build_with(module, &input, &composed.results, &policies, attached)?;
             prompt.expect_media(media::may_produce(module, host.provider.as_ref()));

@@ -6,6 +6,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::{Instant, SystemTime};
 
+use cognitive_contract::media::{hide_secrets, holds_secrets};
 use cognitive_contract::ports::{AuditRecord, Event, EventSink};
 use cognitive_contract::trace::Trace;
 use cognitive_contract::{Envelope, ErrorCode, Failure, Warning};
@@ -173,14 +174,27 @@ fn keep_the_books(host: &Host, request: &RunRequest, latency_ms: f64, books: Boo
     record.model = books.receipt.model.clone().unwrap_or_default();
     record.receipt = serde_json::to_value(&books.receipt).unwrap_or_default();
     if host.audit_payloads {
-        let input = match &request.input {
-            RunInput::Json(value) => value.clone(),
-            RunInput::Text(text) | RunInput::Raw(text) => Value::String(text.clone()),
-        };
+        let input = recorded(&request.input);
         record.payload = Some(json!({ "input": input, "envelope": envelope }));
     }
     if let Err(reason) = audit.record(&record) {
         envelope.meta_mut().warn(&Warning::new("AUDIT", format!("the run was not recorded: {reason}")));
+    }
+}
+
+/// An input as the books keep it: as it was sent, but for what opens a door in the media that it names.
+fn recorded(input: &RunInput) -> Value {
+    let hidden = |mut value: Value| {
+        hide_secrets(&mut value);
+        value
+    };
+    match input {
+        RunInput::Json(value) => hidden(value.clone()),
+        RunInput::Text(text) => Value::String(text.clone()),
+        RunInput::Raw(text) => match serde_json::from_str(text).ok().filter(holds_secrets) {
+            Some(value) => Value::String(hidden(value).to_string()),
+            None => Value::String(text.clone()),
+        },
     }
 }
 

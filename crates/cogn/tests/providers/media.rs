@@ -47,7 +47,7 @@ fn photograph() -> Vec<u8> {
     file
 }
 
-fn put_pictures(folder: &Path) {
+pub(crate) fn put_pictures(folder: &Path) {
     fs::write(folder.join("photo.jpg"), photograph()).unwrap();
     fs::write(folder.join("drawing.png"), picture(40, 20, ImageFormat::Png)).unwrap();
 }
@@ -187,7 +187,7 @@ fn media_021_the_schema_says_how_many_media_there_may_be() {
 }
 
 /// A media server with one picture, which counts.
-fn media_server() -> Stub {
+pub(crate) fn media_server() -> Stub {
     let png = picture(40, 20, ImageFormat::Png);
     let body: String = png.iter().map(|byte| char::from(*byte)).collect();
     Stub::start(vec![Act::latin(200, "content-type: image/png\r\n", body)])

@@ -144,7 +144,12 @@ impl Stub {
 
     /// The same behind TLS.
     pub(crate) fn start_tls(script: Vec<Act>) -> Self {
-        let config = Arc::new(self_signed());
+        Self::start_tls_with(script, SELF_SIGNED)
+    }
+
+    /// The same with the certificate of this file.
+    pub(crate) fn start_tls_with(script: Vec<Act>, file: &str) -> Self {
+        let config = Arc::new(certified(file));
         Self::serve(script, move |tcp, act, asked| {
             let mut tls = ServerConnection::new(Arc::clone(&config)).unwrap();
             converse(&mut rustls::Stream::new(&mut tls, tcp), act, asked)
@@ -184,9 +189,9 @@ impl Stub {
     }
 }
 
-fn self_signed() -> ServerConfig {
-    let certificate = CertificateDer::from_pem_file(SELF_SIGNED).unwrap();
-    let key = PrivateKeyDer::from_pem_file(SELF_SIGNED).unwrap();
+fn certified(file: &str) -> ServerConfig {
+    let certificate = CertificateDer::from_pem_file(file).unwrap();
+    let key = PrivateKeyDer::from_pem_file(file).unwrap();
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
     builder.with_single_cert(vec![certificate], key).unwrap()

@@ -139,10 +139,16 @@ impl ContextEntry {
         now.duration_since(self.created).unwrap_or_default()
     }
 
+    /// Whether it was emitted at a moment that has not come yet: the clock was wrong then, and nobody knows its age.
+    fn is_from_the_future(&self, now: SystemTime) -> bool {
+        self.created.duration_since(now).is_ok_and(|ahead| ahead > SKEW)
+    }
+
     /// Whether it may still be used.
     #[must_use]
     pub fn is_live(&self, now: SystemTime) -> bool {
-        self.ttl.covers(self.age(now))
+        let ages = matches!(self.ttl, Ttl::Seconds(_));
+        self.ttl.covers(self.age(now)) && !(ages && self.is_from_the_future(now))
     }
 
     /// When it ends; `None` for never, and for a moment that no calendar has.
@@ -191,8 +197,11 @@ impl ContextFilter<'_> {
 #[must_use]
 pub fn choose<'a>(accept: &Accept, entries: &'a [ContextEntry], now: SystemTime) -> Option<&'a ContextEntry> {
     let limit = accept.ttl.and_then(Ttl::parse);
+    let ages = |entry: &ContextEntry| matches!(limit.unwrap_or(entry.ttl), Ttl::Seconds(_));
     entries.iter().find(|entry| {
         entry.kind == accept.kind
+            && entry.is_live(now)
+            && !(ages(entry) && entry.is_from_the_future(now))
             && usable(entry.ttl, limit, entry.age(now), false)
             && comes_from(accept, &entry.value)
     })
@@ -203,6 +212,9 @@ pub(super) fn comes_from(accept: &Accept, value: &Value) -> bool {
     let module = value.get("module").and_then(Value::as_str);
     accept.from_module.as_deref().is_none_or(|wanted| module == Some(wanted))
 }
+
+/// How far clocks may be apart, or be put back, without anything having been kept in the future.
+const SKEW: Duration = Duration::from_mins(1);
 
 /// How much a store keeps; the oldest goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,8 +294,28 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_put_back_makes_nothing_old_and_no_end_overflows() {
-        let created = SystemTime::UNIX_EPOCH + seconds(100);
+    fn l_what_was_kept_while_the_clock_was_in_the_future_is_not_fresh() {
+        let now = SystemTime::UNIX_EPOCH + seconds(1_000_000);
+        let kept = |ttl, ahead| ContextEntry::new("a", Key::plain("k"), json!(1), ttl, now + seconds(ahead));
+        assert!(kept(HOUR, 59).is_live(now) && !kept(HOUR, 61).is_live(now));
+        assert!(!kept(HOUR, 86_400).is_live(now) && !kept(HOUR, 86_400).is_live(now + seconds(80_000)));
+        assert!(kept(Ttl::Forever, 86_400).is_live(now), "what does not age is never too old");
+        let accept = |ttl: Option<i64>| -> Accept {
+            serde_json::from_value(json!({ "type": "a", "ttl": ttl })).unwrap()
+        };
+        for (entry, limit, found) in [
+            (kept(HOUR, 61), None, false),
+            (kept(Ttl::Forever, 61), Some(3_600), false),
+            (kept(Ttl::Forever, 61), None, true),
+            (kept(HOUR, 1), Some(60), true),
+        ] {
+            assert_eq!(choose(&accept(limit), &[entry], now).is_some(), found, "{limit:?}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_put_back_a_little_makes_nothing_old_and_no_end_overflows() {
+        let created = SystemTime::UNIX_EPOCH + seconds(50);
         let entry = ContextEntry::new("a", Key::plain("k"), json!(1), Ttl::Seconds(u64::MAX), created);
         assert!(entry.is_live(SystemTime::UNIX_EPOCH));
         assert_eq!(entry.ends(), None);

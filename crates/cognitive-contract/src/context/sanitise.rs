@@ -1,10 +1,12 @@
-//! What context loses before a model or a log sees it: values under telling names, and the ends of long texts.
+//! What context loses before a model or a log sees it: values under telling names, what opens a door in the addresses and
+//! paths of media, and the ends of long texts.
 //! Works on a copy: the caller's object stays as it is.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use crate::media::hide_in_item;
 use crate::text::{cut, fits};
 
 /// Words in a member's name that make its value a secret.
@@ -47,7 +49,12 @@ impl Sanitiser {
 
     fn clean_value(&self, value: &Value) -> Value {
         match value {
-            Value::Object(members) => Value::Object(self.clean(members)),
+            Value::Object(members) => {
+                let mut members = self.clean(members);
+                // A media item that somebody handed on: its address or path was meant for whoever fetched it.
+                hide_in_item(&mut members);
+                Value::Object(members)
+            }
             Value::Array(items) => items.iter().map(|item| self.clean_value(item)).collect(),
             Value::String(text) if !fits(text, LONGEST) => Value::from(cut(text, LONGEST)),
             other => other.clone(),

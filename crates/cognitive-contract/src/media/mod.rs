@@ -8,6 +8,7 @@ mod kind;
 mod limits;
 mod output;
 mod port;
+mod shown;
 mod upload;
 
 pub use answered::{check_output, inline, unfit_bytes};
@@ -17,4 +18,6 @@ pub use kind::{Category, MediaType};
 pub use limits::MediaLimits;
 pub use output::{Embedded, Moved, Produced, embedded, find_output, refer};
 pub use port::{Fitted, Form, Loaded, MediaPart, MediaSource, Reference, Reported, UrlFetch, Wanted};
+pub(crate) use shown::hide_in_item;
+pub use shown::{hide_secrets, holds_secrets};
 pub use upload::{Announced, KeptUpload, NewUpload, UploadReader, UploadSink, UploadStore};

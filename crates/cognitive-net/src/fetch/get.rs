@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use super::address::blocked;
 use super::rules::{Policy, Reason, Refusal, check, check_parsed, judge};
 use crate::client::media_client;
-use crate::fault::is_tls;
+use crate::tls::is_tls;
 
 /// How often a medium may be somewhere else. (S-31)
 const REDIRECTS: usize = 3;

@@ -5,6 +5,7 @@ pub(crate) mod anthropic;
 mod borrowed;
 pub(crate) mod calls;
 pub(crate) mod compatible;
+mod echo;
 mod endings;
 pub(crate) mod gemini;
 mod halves;

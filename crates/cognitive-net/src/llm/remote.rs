@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use cognitive_contract::address::bare_url;
 use cognitive_contract::lower::{Lowered, Target};
 use cognitive_contract::media::{Category, Form};
 use cognitive_contract::ports::{
@@ -11,7 +12,7 @@ use cognitive_contract::ports::{
 };
 use cognitive_contract::tools::FUNCTION_CALLING;
 use hyper::Method;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
@@ -19,6 +20,7 @@ use crate::complaint::Complaint;
 use crate::fault::{Fault, MEDIA, Reporter};
 use crate::frames::{Frames, Unreadable};
 use crate::llm::calls::offers;
+use crate::llm::echo::Echo;
 use crate::llm::endings::{ending, no_answer, not_json, too_late, too_long, unreadable};
 use crate::llm::halves::{self, Seam};
 use crate::llm::measure::Measure;
@@ -65,6 +67,10 @@ impl Provider for Remote {
         self.name
     }
 
+    fn identity(&self) -> String {
+        format!("{} {}", bare_url(self.wire.address().as_str()), self.wire.model())
+    }
+
     fn target(&self) -> Option<Target> {
         self.wire.target()
     }
@@ -109,6 +115,8 @@ struct Feed<'a> {
     length: usize,
     /// Where pieces meet, if a character was cut in two.
     seam: Option<Seam>,
+    /// Keeps the key out of the text.
+    echo: Echo<'a>,
 }
 
 impl Feed<'_> {
@@ -126,19 +134,26 @@ impl Feed<'_> {
         if !text.is_empty() {
             self.begun = true;
             self.length = self.length.saturating_add(text.len());
-            if let Some(said) = &mut self.said {
-                said.push_str(text);
-            }
-            self.sink.piece(text);
+            let Self { echo, said, sink, .. } = self;
+            echo.pass(text, |text| take(text, said.as_mut(), &mut **sink));
         }
     }
 
-    /// There will be no other half.
+    /// There will be no other half, and what looks like the beginning of the key is none.
     fn end_text(&mut self) {
         if let Some(left) = self.seam.take().and_then(|mut seam| seam.end()) {
             self.hand_on(left);
         }
+        let Self { echo, said, sink, .. } = self;
+        echo.end(|text| take(text, said.as_mut(), &mut **sink));
     }
+}
+
+fn take(text: &str, said: Option<&mut String>, sink: &mut dyn CallSink) {
+    if let Some(said) = said {
+        said.push_str(text);
+    }
+    sink.piece(text);
 }
 
 impl Remote {
@@ -151,7 +166,8 @@ impl Remote {
         let mut terms = self.memory.terms(call);
         let said = offers(call).then(String::new);
         let (status, usage, model, seam) = (None, None, None, None);
-        let mut feed = Feed { sink, begun: false, status, usage, model, said, length: 0, seam };
+        let echo = Echo::new(self.redactor.key());
+        let mut feed = Feed { sink, begun: false, status, usage, model, said, length: 0, seam, echo };
         let (mut retries, mut concessions) = (0, 0);
         loop {
             let started = Instant::now();
@@ -243,6 +259,7 @@ impl Remote {
         end.media = std::mem::take(&mut reading.media);
         end.without_tools = offers(call) && !terms.keeps(Extra::Tools);
         end.tool_calls = reading.calls.iter().cloned().collect();
+        end.tool_calls.iter_mut().for_each(|call| feed.echo.clean(&mut call.arguments));
         end.more_calls = reading.calls.not_kept();
         if let Some(said) = feed.said.as_ref().filter(|_| !reading.calls.is_empty()) {
             end.turn = self.wire.turn(&reading, said);
@@ -264,6 +281,9 @@ impl Remote {
         reporter: Reporter<'_>,
     ) -> Result<ModelEnd, Fault> {
         let status = answer.status().as_u16();
+        if answer.status().is_redirection() {
+            return Err(reporter.moved(status, location(answer.headers())));
+        }
         let asked = retry_after(answer.headers(), SystemTime::now());
         let fault = reporter.status(status, asked, &answer.beginning().await);
         let about_the_answer = matches!(status, 400 | 403 | 422);
@@ -393,6 +413,11 @@ impl Remote {
         end.usage = reading.usage;
         end
     }
+}
+
+/// Where an answer sends the request.
+pub(crate) fn location(headers: &HeaderMap) -> Option<&str> {
+    headers.get(LOCATION)?.to_str().ok()
 }
 
 /// The moment at which a time that begins now is over.

@@ -23,7 +23,9 @@ use hyper::header::{
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, StatusCode, Uri};
-use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::client::proxy::matcher::Intercept;
+#[cfg(test)]
+use hyper_util::client::proxy::matcher::Matcher;
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use tokio::time::timeout;
@@ -33,6 +35,7 @@ use self::line::Line;
 use crate::client::{AGENT, same_place};
 use crate::config::Proxies;
 use crate::llm::segments::Segments;
+use crate::proxy;
 
 /// The longest answer. The longest that any model gives is a hundredth of this.
 pub(crate) const LONGEST_BODY: usize = 16 * 1024 * 1024;
@@ -80,16 +83,18 @@ pub(crate) struct Place {
 impl Service {
     /// The service at this address. Asks nobody.
     pub(crate) fn new(base: &Url, proxies: Proxies) -> Result<Self, ProviderError> {
-        let matcher = match proxies {
-            Proxies::OfTheMachine => Some(Matcher::from_env()),
+        let origin = origin(base)?;
+        let proxy = match proxies {
+            Proxies::OfTheMachine => proxy::of_the_machine(&origin)?,
             Proxies::None => None,
         };
-        Self::through(base, matcher.as_ref())
+        Ok(Self { dialer: Dialer::new(origin, proxy), idle: Mutex::default() })
     }
 
     /// The same, where these proxies stand between.
+    #[cfg(test)]
     fn through(base: &Url, proxies: Option<&Matcher>) -> Result<Self, ProviderError> {
-        let origin: Uri = base.origin().ascii_serialization().parse().map_err(|_| unusable())?;
+        let origin = origin(base)?;
         let proxy = proxies.and_then(|proxies| proxies.intercept(&origin));
         Ok(Self { dialer: Dialer::new(origin, proxy), idle: Mutex::default() })
     }
@@ -287,6 +292,11 @@ impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Service").finish_non_exhaustive()
     }
+}
+
+/// The place of an address.
+fn origin(base: &Url) -> Result<Uri, ProviderError> {
+    base.origin().ascii_serialization().parse().map_err(|_| unusable())
 }
 
 fn unusable() -> ProviderError {

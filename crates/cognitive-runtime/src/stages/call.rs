@@ -222,7 +222,8 @@ pub(crate) fn failure(
         tried.and_then(|attempt| attempt.failed.clone()).or_else(|| error.kind().map(FailedTry::new));
     match failed {
         Some(failed) => {
-            let failure = match (failure.suggestion(), advice(failed.kind)) {
+            let advice = failed.remedy.clone().or_else(|| advice(failed.kind).map(str::to_owned));
+            let failure = match (failure.suggestion(), advice) {
                 (None, Some(advice)) => failure.suggest(advice),
                 _ => failure,
             };

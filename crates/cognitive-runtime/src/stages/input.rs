@@ -8,7 +8,7 @@ use cognitive_contract::code::Blame;
 use cognitive_contract::context::{
     Access, MEMBER, Prepared, Sanitiser, prepare, prepare_text, without_context,
 };
-use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, built, long, numbers};
+use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, built, long, media, numbers};
 use cognitive_library::json;
 use serde_json::{Map, Value, json};
 
@@ -115,6 +115,14 @@ impl ValidInput {
         match self.prepared.input_mut().pointer_mut(&format!("{place}/data"))? {
             Value::String(data) => Some(std::mem::replace(data, note.to_owned())),
             _ => None,
+        }
+    }
+
+    /// Takes out of media items what only the one who fetches them may read. The hash stays that of what was sent.
+    pub(crate) fn hide_secrets(&mut self) {
+        if media::holds_secrets(self.value()) {
+            let _ = self.sha256();
+            media::hide_secrets(self.prepared.input_mut());
         }
     }
 

@@ -3,9 +3,12 @@
 
 mod template;
 
+use std::borrow::Cow;
+
 use cognitive_contract::compose::calls::Directives;
 use cognitive_contract::context::{MEMBER, label, without_context};
 use cognitive_contract::manifest::{Allow, Policies};
+use cognitive_contract::media::{hide_secrets, holds_secrets};
 use cognitive_contract::ports::Example;
 use cognitive_contract::{ErrorCode, Failure, Module, SharedText, Warning, WorkedExample};
 use serde_json::{Value, json};
@@ -13,7 +16,7 @@ use serde_json::{Value, json};
 pub use self::template::{Rendered, Values, render};
 use self::template::{found, render_found};
 use super::input::ValidInput;
-use super::media::{Attached, HINT as PRODUCED};
+use super::media::{self, Attached, HINT as PRODUCED};
 use super::output::Answer;
 use crate::compose::Results;
 use crate::receipt::sha256;
@@ -209,9 +212,13 @@ fn input_turn(input: &Value) -> String {
 
 /// The module's examples, as turns of the conversation.
 fn examples(module: &Module) -> Vec<Example> {
-    let turn = |example: &WorkedExample| Example {
-        input: input_turn(&example.input),
-        answer: example.answer.to_string(),
+    let hides = media::hides(module, false);
+    let turn = |example: &WorkedExample| {
+        let mut input = Cow::Borrowed(&example.input);
+        if hides && holds_secrets(&input) {
+            hide_secrets(input.to_mut());
+        }
+        Example { input: input_turn(&input), answer: example.answer.to_string() }
     };
     module.examples.iter().map(turn).collect()
 }

@@ -23,11 +23,13 @@ impl ContextStore for Store {
         key: &str,
         now: SystemTime,
     ) -> Result<Option<ContextEntry>, String> {
-        let now = time::text(now);
-        self.of_context(|connection| {
-            remove_expired(connection, &now)?;
-            find::one(connection, owner, kind, key, &now)
-        })
+        let moment = time::text(now);
+        let found = self.of_context(|connection| {
+            remove_expired(connection, &moment)?;
+            find::one(connection, owner, kind, key, &moment)
+        })?;
+        // The columns know when it ends, and the law whether it was kept by a clock that was wrong.
+        Ok(found.filter(|entry| entry.is_live(now)))
     }
 
     fn put(&self, owner: &Owner, entry: &ContextEntry, now: SystemTime) -> Result<(), String> {
@@ -45,11 +47,13 @@ impl ContextStore for Store {
         filter: ContextFilter<'_>,
         now: SystemTime,
     ) -> Result<Vec<ContextEntry>, String> {
-        let now = time::text(now);
-        self.of_context(|connection| {
-            remove_expired(connection, &now)?;
-            find::all(connection, &Bound { owner, filter, now: &now })
-        })
+        let moment = time::text(now);
+        let mut found = self.of_context(|connection| {
+            remove_expired(connection, &moment)?;
+            find::all(connection, &Bound { owner, filter, now: &moment })
+        })?;
+        found.retain(|entry| entry.is_live(now));
+        Ok(found)
     }
 
     fn remove(&self, owner: &Owner, kind: &str, key: &str) -> Result<bool, String> {

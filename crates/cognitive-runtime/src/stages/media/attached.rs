@@ -81,6 +81,9 @@ pub fn describe(module: &Module, input: &mut ValidInput) -> Result<Attached, Fai
         }
         attached.labels.push(label(kind, index, &place));
     }
+    if super::hides(module, false) {
+        input.hide_secrets();
+    }
     Ok(attached)
 }
 

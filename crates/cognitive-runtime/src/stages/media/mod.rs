@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 
 use self::check::Desk;
 use super::input::ValidInput;
+use crate::compose;
 use crate::host::{Host, RunOptions};
 use crate::receipt::Receipt;
 
@@ -92,6 +93,12 @@ impl MediaSet {
     pub(crate) fn fingerprint(&self) -> Vec<&str> {
         self.items.iter().filter_map(|item| item.note.sha256.as_deref()).collect()
     }
+}
+
+/// Whether objects that look like media items are hidden from the model as such: those of a module that takes media, of one
+/// that hands its input to others, and of one that was handed it. To any other module they are business data.
+pub(crate) fn hides(module: &Module, is_part: bool) -> bool {
+    module.manifest.modalities.declared || is_part || !compose::stands_alone(module)
 }
 
 /// Finds the media of an input.

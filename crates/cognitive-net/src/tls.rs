@@ -1,0 +1,67 @@
+//! Why TLS failed, in words that name the cause, and what helps. What a certificate says is not judged here; the
+//! verifier has done that.
+
+use std::error::Error;
+use std::io;
+
+use rustls::CertificateError as Certificate;
+
+/// The innermost error of TLS behind an error, if it was TLS that failed: a wrong certificate, or no TLS on the other
+/// side. Trying again does not help.
+pub(crate) fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref::<rustls::Error>() {
+            return Some(found);
+        }
+        // An I/O error hides the error it was made from: its source is the source of that one.
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        cause = wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source());
+    }
+    None
+}
+
+/// Whether it was TLS that failed.
+pub(crate) fn is_tls(error: &(dyn Error + 'static)) -> bool {
+    tls_error(error).is_some()
+}
+
+/// What went wrong, and what helps; `None` where the error's own words have to do.
+pub(crate) fn explained(error: &rustls::Error) -> Option<(&'static str, &'static str)> {
+    let certificate = match error {
+        rustls::Error::InvalidCertificate(certificate) => certificate,
+        rustls::Error::InvalidMessage(_) => {
+            return Some((
+                "it does not speak TLS",
+                "Check host and port; a service without TLS has an address that begins with `http://`",
+            ));
+        }
+        _ => return None,
+    };
+    Some(match certificate {
+        Certificate::UnknownIssuer => (
+            "its certificate is signed by nobody whom this machine trusts",
+            "Check the address; if the service is yours, put the certificate of the authority that signed it into a file and \
+             name the file in `SSL_CERT_FILE`",
+        ),
+        Certificate::Expired | Certificate::ExpiredContext { .. } => (
+            "its certificate has expired",
+            "Renew the certificate of the service; check the clock of this machine",
+        ),
+        Certificate::NotValidYet | Certificate::NotValidYetContext { .. } => {
+            ("its certificate does not hold yet", "Check the clock of this machine")
+        }
+        Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => (
+            "its certificate is for another name",
+            "Use a name in the address that stands in the certificate, as a `subjectAltName`",
+        ),
+        // The verifier has no variant of its own for it.
+        other if format!("{other:?}").contains("CaUsedAsEndEntity") => (
+            "its certificate is that of an authority (`CA:TRUE`), which no server may show",
+            "Naming it in `SSL_CERT_FILE` is not enough: make one for the server, as with `openssl req -x509 … -addext \
+             basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:HOST`, and name that in `SSL_CERT_FILE`; or sign one for the \
+             server with this authority, and name the authority there",
+        ),
+        _ => return None,
+    })
+}
