@@ -45,6 +45,9 @@ mod service;
 mod sse;
 mod tls;
 
+#[cfg(fuzzing)]
+pub use llm::remote::fuzzing;
+
 pub use config::{ProviderConfig, Proxies, is_on_this_machine, is_unprotected, provider};
 pub use download::{Download, DownloadError, FileSink};
 pub use kind::Kind;

@@ -1,6 +1,9 @@
 //! The one loop behind every provider: ask, read, give in to what the service cannot do, wait, ask again, report.
 //! Knows HTTP and time, but no service. Nothing here outlives the future: dropping it closes the connection.
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -119,7 +122,12 @@ struct Feed<'a> {
     echo: Echo<'a>,
 }
 
-impl Feed<'_> {
+impl<'a> Feed<'a> {
+    fn new(sink: &'a mut dyn CallSink, said: Option<String>, echo: Echo<'a>) -> Self {
+        let (status, usage, model, seam) = (None, None, None, None);
+        Self { sink, begun: false, status, usage, model, said, length: 0, seam, echo }
+    }
+
     fn text(&mut self, text: &str) {
         match &mut self.seam {
             None => self.hand_on(text),
@@ -165,9 +173,7 @@ impl Remote {
         let deadline = after(call.timeout);
         let mut terms = self.memory.terms(call);
         let said = offers(call).then(String::new);
-        let (status, usage, model, seam) = (None, None, None, None);
-        let echo = Echo::new(self.redactor.key());
-        let mut feed = Feed { sink, begun: false, status, usage, model, said, length: 0, seam, echo };
+        let mut feed = Feed::new(sink, said, Echo::new(self.redactor.key()));
         let (mut retries, mut concessions) = (0, 0);
         loop {
             let started = Instant::now();

@@ -1,0 +1,4 @@
+//! See `cognitive_net::fuzzing::events` in crates/cognitive-net/src/llm/remote/fuzzing.rs.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| cognitive_net::fuzzing::events(data));

@@ -1,0 +1,4 @@
+//! See `cogn_fuzz::contract::schema` in fuzz/src/contract.rs.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| cogn_fuzz::contract::schema(data));
