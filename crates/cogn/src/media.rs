@@ -66,12 +66,21 @@ pub(crate) fn uploads(config: &MediaConfig, home: Option<PathBuf>) -> Result<Opt
     opened.transpose()
 }
 
-/// Documents are read by a second process of this program, which can be ended.
+/// Documents are read by a second process of this program, which can be ended. Where the program does not find itself, that
+/// process does not start, and a document is E4000: it is never read in this process, which it could fill.
 fn documents() -> Documents {
-    match std::env::current_exe() {
-        Ok(program) => Documents::InWorker(Worker::new(program, &[WORKER])),
-        Err(_) => Documents::Here,
-    }
+    Documents::InWorker(Worker::new(this_program(), &[WORKER]))
+}
+
+/// This very program, also after its file was moved or replaced by a newer one.
+#[cfg(target_os = "linux")]
+fn this_program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
+
+#[cfg(not(target_os = "linux"))]
+fn this_program() -> PathBuf {
+    std::env::current_exe().unwrap_or_default()
 }
 
 fn wrong(message: String) -> Failure {

@@ -15,7 +15,7 @@ mod migrate {
     use std::time::{Duration, Instant, SystemTime};
     use std::{env, hint};
 
-    use cognitive_library::migrate::{ApplyOptions, Backup, MigrateError, apply, plan};
+    use cognitive_library::migrate::{ApplyOptions, Backup, Links, MigrateError, apply, plan};
     use cognitive_library::{Folder, Library, Mode, validate};
 
     const V1: &str = "---\nname: old\nversion: 1.0.0\nresponsibility: r\nexcludes: [x]\n---\nDo the work.\n";
@@ -25,7 +25,7 @@ mod migrate {
     const STAMP: Duration = Duration::from_secs(1_767_323_045);
 
     fn options(backup: Backup) -> ApplyOptions {
-        ApplyOptions { backup, stamp: SystemTime::UNIX_EPOCH + STAMP }
+        ApplyOptions { backup, stamp: SystemTime::UNIX_EPOCH + STAMP, links: Links::Follow }
     }
 
     fn write(root: &Path, file: &str, content: impl AsRef<[u8]>) {

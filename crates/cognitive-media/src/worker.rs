@@ -84,7 +84,10 @@ impl Worker {
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
-            .map_err(|error| own("the process that reads documents does not start", &error))
+            .map_err(|error| {
+                own("the process that reads documents does not start", &error)
+                    .suggest("Start the program anew; it has to find its own file, on Linux in `/proc`")
+            })
     }
 }
 

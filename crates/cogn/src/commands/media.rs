@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::media::{
-    Facts, Fitted, Loaded, MediaLimits, MediaSource, MediaType, Reference, Wanted, judge,
+    Facts, Fitted, Form, Loaded, MediaLimits, MediaSource, MediaType, Reference, Wanted, judge,
 };
 use cognitive_contract::ports::Provider;
 use cognitive_contract::text::hex;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_net::{Kind, ProviderConfig, Secret};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::fail;
@@ -87,14 +87,16 @@ async fn inspect(given: &str) -> Result<Value, Failure> {
         members.insert("metadata".to_owned(), json!(facts.annotated));
         let verdict = judge(&facts, &limits);
         members.insert("valid".to_owned(), json!(verdict.is_ok()));
-        if let Err(failure) = verdict {
-            let problem = json!({ "code": failure.code().number(), "message": failure.message() });
-            members.insert("problem".to_owned(), problem);
-        }
-        let mut providers = Vec::new();
-        for provider in providers_by_name() {
-            providers.push(received(&source, provider.as_ref(), &bytes, &facts).await);
-        }
+        let providers = match &verdict {
+            Ok(()) => providers_get(&source, &bytes, &facts).await,
+            Err(failure) => {
+                let problem = json!({ "code": failure.code().number(), "message": failure.message() });
+                members.insert("problem".to_owned(), problem);
+                // No run would come so far as to convert it.
+                let nothing = |provider: Arc<dyn Provider>| as_value(provider.name(), refused(failure));
+                providers_by_name().map(nothing).collect()
+            }
+        };
         members.insert("providers".to_owned(), Value::Array(providers));
     }
     Ok(found)
@@ -120,32 +122,62 @@ fn providers_by_name() -> impl Iterator<Item = Arc<dyn Provider>> {
     })
 }
 
-/// What one provider would get.
+/// What each provider would get. Most of them take the same form, and each form is made once.
+async fn providers_get(source: &dyn MediaSource, bytes: &bytes::Bytes, facts: &Facts) -> Vec<Value> {
+    let mut made: Vec<(Option<Form>, Map<String, Value>)> = Vec::new();
+    let mut all = Vec::new();
+    for provider in providers_by_name() {
+        let form = provider.takes(facts.media_type.category());
+        let known = made.iter().find(|(other, _)| *other == form).map(|(_, gets)| gets.clone());
+        let gets = match known {
+            Some(gets) => gets,
+            None => {
+                let gets = received(source, form.as_ref(), bytes, facts).await;
+                made.push((form, gets.clone()));
+                gets
+            }
+        };
+        all.push(as_value(provider.name(), gets));
+    }
+    all
+}
+
+fn as_value(provider: &str, gets: Map<String, Value>) -> Value {
+    let mut members = Map::new();
+    members.insert("provider".to_owned(), json!(provider));
+    members.extend(gets);
+    Value::Object(members)
+}
+
+fn refused(failure: &Failure) -> Map<String, Value> {
+    let code = failure.code().number();
+    members([("gets", json!("nothing")), ("code", json!(code)), ("message", json!(failure.message()))])
+}
+
+fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// What a provider that takes this form would get.
 async fn received(
     source: &dyn MediaSource,
-    provider: &dyn Provider,
+    form: Option<&Form>,
     bytes: &bytes::Bytes,
     facts: &Facts,
-) -> Value {
-    let category = facts.media_type.category();
-    let form = provider.takes(category);
+) -> Map<String, Value> {
     let as_text = facts.media_type == MediaType::Pdf;
     if form.is_none() && !as_text {
-        return json!({ "provider": provider.name(), "gets": "nothing" });
+        return members([("gets", json!("nothing"))]);
     }
-    match source.fit(bytes.clone(), facts, form.as_ref()).await {
-        Ok(Fitted::AsItIs) => json!({ "provider": provider.name(), "gets": "as_it_is" }),
-        Ok(Fitted::Changed { media_type, bytes }) => json!({
-            "provider": provider.name(), "gets": "converted",
-            "media_type": media_type.mime(), "size_bytes": bytes.len(),
-        }),
-        Ok(Fitted::Text(text)) => {
-            json!({ "provider": provider.name(), "gets": "text", "size_bytes": text.len() })
-        }
-        Err(failure) => json!({
-            "provider": provider.name(), "gets": "nothing", "code": failure.code().number(),
-            "message": failure.message(),
-        }),
+    match source.fit(bytes.clone(), facts, form).await {
+        Ok(Fitted::AsItIs) => members([("gets", json!("as_it_is"))]),
+        Ok(Fitted::Changed { media_type, bytes }) => members([
+            ("gets", json!("converted")),
+            ("media_type", json!(media_type.mime())),
+            ("size_bytes", json!(bytes.len())),
+        ]),
+        Ok(Fitted::Text(text)) => members([("gets", json!("text")), ("size_bytes", json!(text.len()))]),
+        Err(failure) => refused(&failure),
     }
 }
 
@@ -188,5 +220,59 @@ fn show(given: &str, found: &Value, printer: &Printer) {
             _ => format!("nothing: {} ({})", part("message"), part("code")),
         };
         printer.out(format!("  {:<12} {gets}", part("provider")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use cognitive_contract::media::Checksum;
+    use cognitive_contract::ports::PortFuture;
+
+    use super::*;
+
+    /// Counts conversions.
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    impl MediaSource for Counting {
+        fn load<'a>(&'a self, _: &'a Wanted<'a>) -> PortFuture<'a, Result<Loaded, Failure>> {
+            Box::pin(async { Err(Failure::new(ErrorCode::InternalError, "not here")) })
+        }
+
+        fn verify<'a>(&'a self, _: bytes::Bytes, _: &'a Checksum<'a>) -> PortFuture<'a, Result<(), Failure>> {
+            Box::pin(async { Ok(()) })
+        }
+
+        fn examine(&self, _: bytes::Bytes, _: MediaType) -> PortFuture<'_, Result<Facts, Failure>> {
+            Box::pin(async { Err(Failure::new(ErrorCode::InternalError, "not here")) })
+        }
+
+        fn fit<'a>(
+            &'a self,
+            _: bytes::Bytes,
+            _: &'a Facts,
+            _: Option<&'a Form>,
+        ) -> PortFuture<'a, Result<Fitted, Failure>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async { Ok(Fitted::AsItIs) })
+        }
+    }
+
+    #[tokio::test]
+    async fn l_growth_j_each_form_is_made_once_however_many_providers_take_it() {
+        let counting = Counting::default();
+        let facts = Facts::new(MediaType::Png, 9);
+        let all = providers_get(&counting, &bytes::Bytes::from_static(b"picture"), &facts).await;
+        let mut forms = Vec::new();
+        for form in providers_by_name().filter_map(|provider| provider.takes(facts.media_type.category())) {
+            if !forms.contains(&form) {
+                forms.push(form);
+            }
+        }
+        let takers = all.iter().filter(|each| each["gets"] == "as_it_is").count();
+        assert_eq!(counting.0.load(Ordering::Relaxed), forms.len());
+        assert!(takers > forms.len(), "{takers} of {}: {all:?}", forms.len());
     }
 }

@@ -1,13 +1,14 @@
-//! `cogn migrate`: older formats become v2.2, each folder as a whole or not at all.
+//! `cogn migrate`: older formats become v2.2, each folder as a whole or not at all. Of all modules, those that a link leads
+//! to somewhere else are left alone: that folder belongs to somebody else, or is migrated where it is.
 
 use std::path::{Path, PathBuf};
 
-use cognitive_library::migrate::{ApplyOptions, Backup, Kind, MigrateError, Plan, apply, plan};
+use cognitive_library::migrate::{ApplyOptions, Backup, Kind, Links, MigrateError, Plan, apply, plan};
 use cognitive_library::{Folder, Library, Origin};
 use serde_json::{Value, json};
 
 use super::fail;
-use crate::printer::{BAD, Exit, FAINT, GOOD, HEAD, Printer};
+use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, Printer};
 
 /// Options of `migrate`.
 #[derive(Debug, clap::Args)]
@@ -36,22 +37,29 @@ struct Outcome {
     result: Result<Done, MigrateError>,
 }
 
-struct Done {
-    plan: Plan,
-    backup: Option<PathBuf>,
+enum Done {
+    Planned {
+        plan: Plan,
+        backup: Option<PathBuf>,
+    },
+    /// It is a link that leads out of the folder of modules, to here.
+    LeftAlone(PathBuf),
 }
 
 /// Migrates; one module that cannot be migrated does not keep the others from it.
 pub fn migrate(args: &MigrateArgs, library: &Library, printer: &Printer) -> Exit {
-    let folders = match &args.module {
-        None => all_folders(library),
+    let outcomes: Vec<Outcome> = match &args.module {
+        None => {
+            let folders = all_folders(library).into_iter();
+            folders.map(|(name, folder)| Outcome { name, result: one_of_all(args, &folder) }).collect()
+        }
         Some(name) => match library.find(name) {
-            Ok(found) => vec![(found.name, found.folder)],
+            Ok(found) => {
+                vec![Outcome { name: found.name, result: one(args, &found.folder, Links::Follow) }]
+            }
             Err(failure) => return fail(&failure, printer),
         },
     };
-    let outcomes: Vec<Outcome> =
-        folders.into_iter().map(|(name, folder)| Outcome { name, result: one(args, &folder) }).collect();
     if args.json {
         let list: Vec<Value> = outcomes.iter().map(|outcome| as_json(outcome, args.dry_run)).collect();
         printer.json(&list);
@@ -69,15 +77,28 @@ fn all_folders(library: &Library) -> Vec<(String, Folder)> {
     found.map(|found| (found.name, found.folder)).collect()
 }
 
-fn one(args: &MigrateArgs, folder: &Folder) -> Result<Done, MigrateError> {
+/// A module that nobody has named: it is migrated in the folder of modules or not at all.
+fn one_of_all(args: &MigrateArgs, folder: &Folder) -> Result<Done, MigrateError> {
+    let real = |path: &Path| path.canonicalize().ok();
+    let Some((path, place)) = folder.path().and_then(|path| Some((real(path)?, real(path.parent()?)?)))
+    else {
+        return one(args, folder, Links::Refuse);
+    };
+    if !path.starts_with(&place) {
+        return Ok(Done::LeftAlone(path));
+    }
+    one(args, &Folder::Disk(path), Links::Refuse)
+}
+
+fn one(args: &MigrateArgs, folder: &Folder, links: Links) -> Result<Done, MigrateError> {
     let plan = plan(folder)?;
     let backup = if args.no_backup { Backup::Discard } else { Backup::Keep };
     let path: Option<&Path> = folder.path().filter(|_| !args.dry_run && !plan.is_empty());
     let backup = match path {
-        Some(path) => apply(path, &plan, ApplyOptions::now(backup))?.backup,
+        Some(path) => apply(path, &plan, ApplyOptions { links, ..ApplyOptions::now(backup) })?.backup,
         None => None,
     };
-    Ok(Done { plan, backup })
+    Ok(Done::Planned { plan, backup })
 }
 
 fn show(outcome: &Outcome, dry_run: bool, printer: &Printer) {
@@ -87,20 +108,26 @@ fn show(outcome: &Outcome, dry_run: bool, printer: &Printer) {
             printer.out(format!("{HEAD}{name}{HEAD:#}: {BAD}not migrated{BAD:#}"));
             printer.error(&error.to_string(), error.hint().as_deref());
         }
-        Ok(done) if done.plan.is_empty() => {
-            printer.out(format!("{HEAD}{name}{HEAD:#}: already {}, nothing to do", done.plan.from));
+        Ok(Done::LeftAlone(path)) => {
+            printer.out(format!("{HEAD}{name}{HEAD:#}: {DOUBT}left alone{DOUBT:#}, it is elsewhere"));
+            let here = path.display();
+            printer
+                .warning(&format!("`{name}` is a link to `{here}`; `cogn migrate {here}` migrates it there"));
         }
-        Ok(done) => {
+        Ok(Done::Planned { plan, .. }) if plan.is_empty() => {
+            printer.out(format!("{HEAD}{name}{HEAD:#}: already {}, nothing to do", plan.from));
+        }
+        Ok(Done::Planned { plan, backup }) => {
             let verb = if dry_run { "would migrate" } else { "migrated" };
-            printer.out(format!("{HEAD}{name}{HEAD:#}: {GOOD}{verb}{GOOD:#} {} → v2.2", done.plan.from));
-            for change in &done.plan.changes {
+            printer.out(format!("{HEAD}{name}{HEAD:#}: {GOOD}{verb}{GOOD:#} {} → v2.2", plan.from));
+            for change in &plan.changes {
                 let mark = match change.kind {
                     Kind::Created => '+',
                     Kind::Updated => '~',
                 };
                 printer.out(format!("  {mark} {}: {}", change.file, change.what));
             }
-            if let Some(backup) = &done.backup {
+            if let Some(backup) = backup {
                 printer.out(format!("  {FAINT}backup: {}{FAINT:#}", backup.display()));
             }
         }
@@ -112,9 +139,12 @@ fn as_json(outcome: &Outcome, dry_run: bool) -> Value {
         Err(error) => json!({
             "module": outcome.name, "ok": false, "message": error.to_string(), "hint": error.hint(),
         }),
-        Ok(done) => json!({
-            "module": outcome.name, "ok": true, "from": done.plan.from, "dry_run": dry_run,
-            "changed": !dry_run && !done.plan.is_empty(), "changes": done.plan.changes, "backup": done.backup,
+        Ok(Done::LeftAlone(path)) => json!({
+            "module": outcome.name, "ok": true, "dry_run": dry_run, "changed": false, "left_alone": path,
+        }),
+        Ok(Done::Planned { plan, backup }) => json!({
+            "module": outcome.name, "ok": true, "from": plan.from, "dry_run": dry_run,
+            "changed": !dry_run && !plan.is_empty(), "changes": plan.changes, "backup": backup,
         }),
     }
 }

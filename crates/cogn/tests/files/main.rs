@@ -3,8 +3,10 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+mod documents;
 mod limits;
 mod media_out;
+mod migration;
 mod stdout;
 mod support;
 mod targets;

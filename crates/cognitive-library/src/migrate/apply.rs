@@ -10,6 +10,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::error::MigrateError;
+use super::held::Held;
 use super::{Kind, Plan, tree};
 use crate::folder::{Folder, JSON_LIMIT};
 
@@ -29,13 +30,24 @@ pub struct ApplyOptions {
     pub backup: Backup,
     /// The time in the name of the backup, which is written in UTC.
     pub stamp: SystemTime,
+    /// What is done with a folder that is a link.
+    pub links: Links,
+}
+
+/// What is done with a folder that is a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// It is migrated where it really is.
+    Follow,
+    /// It is refused, also if it becomes one at the last moment.
+    Refuse,
 }
 
 impl ApplyOptions {
-    /// A migration that happens now.
+    /// A migration that happens now, wherever the folder really is.
     #[must_use]
     pub fn now(backup: Backup) -> Self {
-        Self { backup, stamp: SystemTime::now() }
+        Self { backup, stamp: SystemTime::now(), links: Links::Follow }
     }
 }
 
@@ -62,11 +74,26 @@ fn apply_by(swap: Swap, root: &Path, plan: &Plan, options: ApplyOptions) -> Resu
     if plan.is_empty() {
         return Ok(Applied { backup: None });
     }
-    let module = root.canonicalize().map_err(MigrateError::io("find", root))?;
+    let module = match options.links {
+        Links::Follow => root.canonicalize(),
+        Links::Refuse => std::path::absolute(root),
+    };
+    let module = module.map_err(MigrateError::io("find", root))?;
+    let held = Held::open(&module).map_err(MigrateError::io("open", &module))?;
     let stamp = stamp(options.stamp).map_err(MigrateError::io("date the backup of", &module))?;
-    let staged = stage(&module, plan)?;
-    let swapped = unchanged(&module, plan)
-        .and_then(|()| swap(&staged, &module, &stamp).map_err(MigrateError::io("replace", &module)));
+    let staged = stage(&module, held.path(), plan).map_err(|error| error.seen_as(held.path(), &module))?;
+    let swapped = unchanged(held.path(), plan).and_then(|()| {
+        if !held.is_at(&module) {
+            return Err(MigrateError::Changed { file: module.display().to_string() });
+        }
+        let old = swap(&staged, &module, &stamp).map_err(MigrateError::io("replace", &module))?;
+        if old == staged && !held.is_at(&old) {
+            // Somebody was faster: what went aside is not what was copied, and goes back.
+            swap(&staged, &module, &stamp).map_err(MigrateError::io("replace", &module))?;
+            return Err(MigrateError::Changed { file: module.display().to_string() });
+        }
+        Ok(old)
+    });
     let old = match swapped {
         Ok(old) => old,
         Err(error) => {
@@ -85,14 +112,14 @@ fn apply_by(swap: Swap, root: &Path, plan: &Plan, options: ApplyOptions) -> Resu
     Ok(Applied { backup })
 }
 
-/// Builds the new folder, hidden, beside the module. Leaves nothing behind if that fails.
-fn stage(module: &Path, plan: &Plan) -> Result<PathBuf, MigrateError> {
+/// Builds the new folder, hidden, beside the module, out of what is in `source`. Leaves nothing behind if that fails.
+fn stage(module: &Path, source: &Path, plan: &Plan) -> Result<PathBuf, MigrateError> {
     let (Some(parent), Some(name)) = (module.parent(), module.file_name()) else {
         let reason = "the root of the file system is no module";
         return Err(MigrateError::Unsupported { path: module.to_owned(), reason });
     };
-    unchanged(module, plan)?;
-    tree::measure(module)?;
+    unchanged(source, plan)?;
+    tree::measure(source)?;
     let mut prefix = OsString::from(".");
     prefix.push(name);
     prefix.push(".migrating-");
@@ -100,7 +127,7 @@ fn stage(module: &Path, plan: &Plan) -> Result<PathBuf, MigrateError> {
     // the old folder of a run that was killed before it could rename it.
     let staged = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
     let staged = staged.map_err(MigrateError::io("write beside", module))?.keep();
-    let filled = content(module, plan).and_then(|content| tree::copy(module, &staged, &content));
+    let filled = content(source, plan).and_then(|content| tree::copy(source, &staged, &content));
     match filled {
         Ok(()) => Ok(staged),
         Err(error) => {
@@ -113,10 +140,11 @@ fn stage(module: &Path, plan: &Plan) -> Result<PathBuf, MigrateError> {
 /// The files to write, by the path that they really have: a link to a file of the module stays a link.
 fn content<'a>(module: &Path, plan: &'a Plan) -> Result<tree::Content<'a>, MigrateError> {
     let mut content = tree::Content::new();
+    let root = module.canonicalize().map_err(MigrateError::io("find", module))?;
     for (file, text) in &plan.files {
         let inside = if plan.read.contains_key(file) {
             let real = module.join(file).canonicalize().map_err(MigrateError::io("find", Path::new(file)))?;
-            let inside = real.strip_prefix(module).map(Path::to_owned);
+            let inside = real.strip_prefix(&root).map(Path::to_owned);
             inside.map_err(|_| MigrateError::Changed { file: file.clone() })?
         } else {
             PathBuf::from(file)
@@ -202,7 +230,8 @@ fn discard(staged: &Path) {
 mod tests {
     use super::*;
 
-    const OPTIONS: ApplyOptions = ApplyOptions { backup: Backup::Keep, stamp: SystemTime::UNIX_EPOCH };
+    const OPTIONS: ApplyOptions =
+        ApplyOptions { backup: Backup::Keep, stamp: SystemTime::UNIX_EPOCH, links: Links::Follow };
 
     /// A v2.1 module in a folder of its own, and its plan.
     fn module(dir: &Path) -> (PathBuf, Plan) {
@@ -261,7 +290,7 @@ mod tests {
     fn a_folder_that_changes_while_it_is_copied_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let (module, plan) = module(dir.path());
-        let staged = stage(&module, &plan).unwrap();
+        let staged = stage(&module, &module, &plan).unwrap();
         fs::write(module.join("prompt.md"), "Do it now.").unwrap();
         assert!(
             matches!(unchanged(&module, &plan), Err(MigrateError::Changed { file }) if file == "prompt.md")

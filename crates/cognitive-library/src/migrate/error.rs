@@ -54,6 +54,19 @@ pub enum MigrateError {
 }
 
 impl MigrateError {
+    /// The same about a folder that was reached by another path than people know.
+    pub(super) fn seen_as(self, path: &Path, name: &Path) -> Self {
+        let known = |path_of: PathBuf| match path_of.strip_prefix(path) {
+            Ok(inside) => name.join(inside),
+            Err(_) => path_of,
+        };
+        match self {
+            Self::Unsupported { path, reason } => Self::Unsupported { path: known(path), reason },
+            Self::Io { tried, path, error } => Self::Io { tried, path: known(path), error },
+            other => other,
+        }
+    }
+
     /// For `map_err`: an error of the file system, with what was tried.
     pub(super) fn io(tried: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

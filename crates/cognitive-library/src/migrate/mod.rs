@@ -27,6 +27,7 @@
 
 mod apply;
 mod error;
+mod held;
 mod manifest;
 mod prompt;
 mod refs;
@@ -48,7 +49,7 @@ use crate::formats::{self, Parts};
 use crate::validate::labels;
 use crate::{json, load};
 
-pub use apply::{Applied, ApplyOptions, Backup, apply};
+pub use apply::{Applied, ApplyOptions, Backup, Links, apply};
 pub use error::MigrateError;
 
 const MANIFEST: &str = "module.yaml";

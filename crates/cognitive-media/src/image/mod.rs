@@ -19,8 +19,8 @@ use crate::fault::{cut_short, too_much};
 
 pub(crate) use fit::fit;
 
-/// A picture that gets larger than this by being decoded ...
-const LARGE: u64 = 64 << 20;
+/// A picture that gets larger than this by being decoded, which 20 million pixels in colour do not ...
+const LARGE: u64 = 80 << 20;
 /// ... and by more than this factor is a bomb, whatever it shows. (S-32)
 const MOST_RATIO: u64 = 100;
 

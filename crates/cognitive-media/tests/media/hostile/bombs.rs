@@ -66,6 +66,9 @@ fn pixels() -> Vec<Case> {
         case("7,000² of black", Png, "E1011", || encode(GrayImage::new(7_000, 7_000), ImageFormat::Png)),
         case("6,000² of black", Png, "E1011", || encode(RgbImage::new(6_000, 6_000), ImageFormat::Png)),
         case("4,000² of black", Png, "ok", || encode(RgbImage::new(4_000, 4_000), ImageFormat::Png)),
+        case("a flat diagram of 6,000×3,000", Png, "ok", || {
+            encode(RgbImage::new(6_000, 3_000), ImageFormat::Png)
+        }),
         case("65,535²", Gif, "E1017", || canvas(65_535, 65_535)),
         case("7,000² for ten pixels", Gif, "E1011", || canvas(7_000, 7_000)),
         case("65,535²", Jpeg, "E1017", || sized(65_535, 65_535)),

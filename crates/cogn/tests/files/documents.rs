@@ -1,0 +1,53 @@
+//! Documents are read by a second process of the same program, whatever becomes of its file.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::support::Place;
+
+/// One page with one line.
+const PDF: &str = "JVBERi0xLjQKMSAwIG9iago8PC9UeXBlL0NhdGFsb2cvUGFnZXMgMiAwIFI+PgplbmRvYmoKMiAwIG9iago8PC9UeXBlL1BhZ2VzL0tpZHNbMyAwIFJdL0NvdW50IDE+PgplbmRvYmoKMyAwIG9iago8PC9UeXBlL1BhZ2UvUGFyZW50IDIgMCBSL01lZGlhQm94WzAgMCA3MiA3Ml0vQ29udGVudHMgNCAwIFIvUmVzb3VyY2VzPDwvRm9udDw8L0YxIDUgMCBSPj4+Pj4+CmVuZG9iago0IDAgb2JqCjw8L0xlbmd0aCA0MT4+CnN0cmVhbQpCVCAvRjEgMTIgVGYgNSA0MCBUZCAoaGVsbG8gcGRmKSBUaiBFVCAgIAplbmRzdHJlYW0KZW5kb2JqCjUgMCBvYmoKPDwvVHlwZS9Gb250L1N1YnR5cGUvVHlwZTEvQmFzZUZvbnQvSGVsdmV0aWNhPj4KZW5kb2JqCnhyZWYKMCA2CjAwMDAwMDAwMDAgNjU1MzUgZiAKMDAwMDAwMDAwOSAwMDAwMCBuIAowMDAwMDAwMDU0IDAwMDAwIG4gCjAwMDAwMDAxMDUgMDAwMDAgbiAKMDAwMDAwMDIxNSAwMDAwMCBuIAowMDAwMDAwMzA0IDAwMDAwIG4gCnRyYWlsZXIKPDwvU2l6ZSA2L1Jvb3QgMSAwIFI+PgpzdGFydHhyZWYKMzY3CiUlRU9GCg==";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn l_documents_are_read_after_the_program_was_moved_away_or_removed() {
+    for removes in [true, false] {
+        let place = Place::new();
+        place.answering(&json!({}));
+        place.write(
+            "m/module.yaml",
+            "name: m\nversion: 1.0.0\nresponsibility: Read\ntier: decision\nmodalities: {input: [text, document]}\n",
+        );
+        fs::write(place.path("a.pdf"), STANDARD.decode(PDF).unwrap()).unwrap();
+        let program = place.path("program");
+        let built = env!("CARGO_BIN_EXE_cogn");
+        // A shell copies it: what this process writes, another test's child could hold open, and then it does not start.
+        assert!(Command::new("/bin/cp").arg(built).arg(&program).status().unwrap().success());
+        let mut child = place
+            .started(Command::new(&program))
+            .args(["run", "./m", "--reply", "reply"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It waits for its input.
+        if removes {
+            fs::remove_file(&program).unwrap();
+        } else {
+            fs::rename(&program, place.path("another-name")).unwrap();
+        }
+        let paper = json!({ "paper": { "type": "file", "path": place.path("a.pdf").to_str() } });
+        child.stdin.take().unwrap().write_all(paper.to_string().as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(envelope["ok"], true, "{envelope}");
+        let validated = &envelope["meta"]["media_validation"]["validated"][0];
+        assert_eq!(validated["pages"], 1, "{envelope}");
+    }
+}
