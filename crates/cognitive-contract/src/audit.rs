@@ -1,5 +1,5 @@
-//! One line in the books: a run, or something that happened in one. Carries no payload unless asked to, and never a value
-//! of context, of a tool or of a medium.
+//! One record of the audit: a run, a request to a model, or something else that happened in a run. Carries no payload
+//! unless asked to, and never a value of context, of a tool or of a medium.
 
 use std::time::SystemTime;
 
@@ -11,16 +11,29 @@ use crate::envelope::Envelope;
 use crate::ports::Usage;
 use crate::tools::{ToolOutcome, ToolUse};
 
-/// One run in the books. Carries no payload unless asked to.
+/// The event of a run that is over.
+const RUN: &str = "run";
+/// The event of a request that is about to leave for a model.
+const CALL: &str = "call";
+
+/// One record. Carries no payload unless asked to.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AuditRecord {
     /// When the run ended.
     pub at: SystemTime,
-    /// What happened: `run`, `context_access`, `media_fetch`, `tool_call`, `policy_denied`.
+    /// What happened: `run`, `call`, `context_access`, `media_fetch`, `tool_call`, `policy_denied`.
     pub event: &'static str,
     /// The id that envelope and logs share.
     pub trace_id: String,
+    /// What the records of one run share; a trace may have several runs. Empty where nobody said.
+    pub run_id: String,
+    /// The name of the key that was shown, where a server has keys.
+    pub key: Option<String>,
+    /// The user, where one is known.
+    pub user: Option<String>,
+    /// The tenant of the user, where there are tenants.
+    pub tenant: Option<String>,
     /// The module as it was asked for.
     pub module: String,
     /// The module's version; empty if it was not found.
@@ -59,6 +72,10 @@ impl AuditRecord {
             at,
             event,
             trace_id: trace_id.to_owned(),
+            run_id: String::new(),
+            key: None,
+            user: None,
+            tenant: None,
             module: module.to_owned(),
             version: String::new(),
             ok,
@@ -80,8 +97,33 @@ impl AuditRecord {
             code: envelope.error().map(|error| error.code().to_owned()),
             confidence: envelope.meta().confidence.get(),
             risk: envelope.meta().risk.level().word().to_owned(),
-            ..Self::of("run", at, trace_id, module, envelope.ok(), Value::Null)
+            ..Self::of(RUN, at, trace_id, module, envelope.ok(), Value::Null)
         }
+    }
+
+    /// A record of a request that is about to leave for a model: which model, where to, the how many-th of its run. What
+    /// came of it is in the record of the run; a call whose run has none is unfinished.
+    #[must_use]
+    pub fn call(at: SystemTime, trace_id: &str, module: &str, receipt: Value) -> Self {
+        Self::of(CALL, at, trace_id, module, false, receipt)
+    }
+
+    /// Whose budget the record counts against: that of the tenant, else of the key, else of whoever uses this machine.
+    /// Nobody's records make room for those of another owner.
+    #[must_use]
+    pub fn owner(&self) -> String {
+        match (&self.tenant, &self.key) {
+            (Some(tenant), _) => format!("tenant:{tenant}"),
+            (None, Some(key)) => format!("key:{key}"),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// Whether it is about something that happened in a run, rather than about a run or a call itself. There can be many of
+    /// these, so they never make a run or a call go.
+    #[must_use]
+    pub fn is_detail(&self) -> bool {
+        !matches!(self.event, RUN | CALL)
     }
 
     /// A record of a tool that a model asked for: which, how it went, how long it took; no values. (S-22, POL-004)

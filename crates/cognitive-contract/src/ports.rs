@@ -404,8 +404,36 @@ pub trait ContextStore: Send + Sync {
     fn gc(&self, now: SystemTime) -> Result<u64, String>;
 }
 
-/// Someone who keeps the books. A record that cannot be kept never fails the run it is about.
+/// Someone who keeps the audit. A record that cannot be kept never fails the run it is about, unless the operator wants
+/// that.
 pub trait AuditLog: Send + Sync {
     /// Keeps a record; the error says why it could not.
     fn record(&self, record: &AuditRecord) -> Result<(), String>;
+
+    /// Keeps several at once, in their order, which may cost no more than one.
+    fn record_all(&self, records: &[AuditRecord]) -> Vec<Result<(), String>> {
+        records.iter().map(|record| self.record(record)).collect()
+    }
+
+    /// Keeps a record, and resolves only when the death of the process cannot take it away any more.
+    fn commit<'a>(&'a self, record: &'a AuditRecord) -> PortFuture<'a, Result<(), String>> {
+        Box::pin(std::future::ready(self.record(record)))
+    }
+
+    /// What was dropped to keep within limits, since the process began.
+    fn drop_counts(&self) -> DropCounts {
+        DropCounts::default()
+    }
+}
+
+/// What an audit dropped to keep within its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct DropCounts {
+    /// Records.
+    pub records: u64,
+    /// Payloads whose records stayed.
+    pub payloads: u64,
+    /// Owners for whom the dropping of records or payloads began.
+    pub owners: u64,
 }

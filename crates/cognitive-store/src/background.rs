@@ -1,54 +1,203 @@
-//! Books that are kept by a thread of their own, so that a busy server never waits for a disk.
-//! A record counts as kept when it is in the queue; a queue that is full says so instead of growing.
+//! An audit that is kept by a thread of its own, so that a busy server never waits for a disk, except for what has to be
+//! safe before something happens: whoever waits for that waits without a thread, and all who wait at once share one
+//! transaction. A queue that is full says so instead of growing.
 
-use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 
-use cognitive_contract::ports::{AuditLog, AuditRecord};
+use cognitive_contract::ports::{AuditLog, AuditRecord, DropCounts, PortFuture};
+use serde_json::json;
 
-/// Records that may wait. Each is some kilobytes.
-const WAITING: usize = 4_096;
+/// Records of what happened in runs that may wait. Each is some kilobytes.
+const DETAILS: usize = 4_096;
+/// The same for records of runs, which are worth more. Calls are not counted: each of them has a run that waits for it.
+const RUNS: usize = 4 * DETAILS;
+/// Payloads that may wait. Each may be some megabytes; a record that comes later goes without.
+const PAYLOADS: usize = 64;
+/// The most that one transaction writes, so that nobody waits long for the first of them.
+const BATCH: usize = 256;
 
 /// An audit log in front of another. Everything that waits is written before it is gone.
 #[derive(Debug)]
 pub struct Background {
-    queue: Option<SyncSender<AuditRecord>>,
+    books: Shared,
+    queue: Arc<Waiting>,
     writer: Option<JoinHandle<()>>,
 }
 
+/// The log that is written to.
+struct Shared(Arc<dyn AuditLog>);
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AuditLog")
+    }
+}
+
+/// Records that wait to be written.
+#[derive(Debug, Default)]
+struct Waiting {
+    line: Mutex<Line>,
+    more: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    records: VecDeque<(AuditRecord, Option<Arc<Acknowledgement>>)>,
+    payloads: usize,
+    closed: bool,
+}
+
 impl Background {
-    /// Writes into `books` from now on. `complain` hears why a record could not be kept.
+    /// Writes into `books` from now on. `complain` hears why a record could not be kept, and that records begin to be
+    /// dropped.
     pub fn new(
         books: Arc<dyn AuditLog>,
         complain: impl Fn(String) + Send + 'static,
     ) -> std::io::Result<Self> {
-        let (queue, waiting) = sync_channel::<AuditRecord>(WAITING);
-        let writer = std::thread::Builder::new().name("books".to_owned()).spawn(move || {
-            for record in waiting {
-                if let Err(reason) = books.record(&record) {
-                    complain(reason);
+        let queue = Arc::new(Waiting::default());
+        let (to, from) = (Arc::clone(&books), Arc::clone(&queue));
+        let work = move || {
+            while let Some(batch) = from.next() {
+                write(to.as_ref(), batch, &complain);
+            }
+        };
+        let writer = std::thread::Builder::new().name("audit".to_owned()).spawn(work)?;
+        Ok(Self { books: Shared(books), queue, writer: Some(writer) })
+    }
+}
+
+/// Writes a batch and tells everybody how that went.
+fn write(
+    books: &dyn AuditLog,
+    batch: Vec<(AuditRecord, Option<Arc<Acknowledgement>>)>,
+    complain: &dyn Fn(String),
+) {
+    let (records, receipts): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+    let before = books.drop_counts();
+    // Whoever waits must hear something, whatever happens here.
+    let kept = catch_unwind(AssertUnwindSafe(|| books.record_all(&records))).unwrap_or_default();
+    let mut kept = kept.into_iter();
+    for receipt in receipts {
+        let outcome = kept.next().unwrap_or_else(|| Err("the audit met a fault of its own".to_owned()));
+        if let Err(reason) = &outcome {
+            complain(format!("a run was not recorded: {reason}"));
+        }
+        if let Some(receipt) = receipt {
+            receipt.give(outcome);
+        }
+    }
+    if books.drop_counts().owners > before.owners {
+        complain(DROPPING.to_owned());
+    }
+}
+
+/// What is said when the limits of the audit are reached for the first time.
+pub const DROPPING: &str = "the audit has reached its limits: from now on the oldest records or payloads of an owner make \
+    room for new ones; `cogn audit stats` counts them, `audit: {keep: …}` sets the limits";
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, mut record: AuditRecord, receipt: Option<Arc<Acknowledgement>>) -> Result<(), String> {
+        let mut line = self.lock();
+        if line.closed {
+            return Err("the audit is closed".to_owned());
+        }
+        let most = if record.is_detail() { DETAILS } else { RUNS };
+        if receipt.is_none() && line.records.len() >= most {
+            return Err(format!("more than {most} records wait to be written"));
+        }
+        if record.payload.is_some() {
+            if line.payloads >= PAYLOADS {
+                record.payload =
+                    Some(json!({ "omitted": format!("more than {PAYLOADS} payloads wait to be written") }));
+            } else {
+                line.payloads += 1;
+            }
+        }
+        line.records.push_back((record, receipt));
+        drop(line);
+        self.more.notify_one();
+        Ok(())
+    }
+
+    /// The next records to write; `None` when there will be no more.
+    fn next(&self) -> Option<Vec<(AuditRecord, Option<Arc<Acknowledgement>>)>> {
+        let line = self.lock();
+        let mut line = self
+            .more
+            .wait_while(line, |line| line.records.is_empty() && !line.closed)
+            .unwrap_or_else(PoisonError::into_inner);
+        let count = line.records.len().min(BATCH);
+        let batch: Vec<_> = line.records.drain(..count).collect();
+        if line.records.is_empty() {
+            line.payloads = 0;
+        }
+        (!batch.is_empty()).then_some(batch)
+    }
+}
+
+/// Where somebody hears whether a record was kept.
+#[derive(Debug, Default)]
+struct Acknowledgement(Mutex<(Option<Outcome>, Option<Waker>)>);
+
+type Outcome = Result<(), String>;
+
+impl Acknowledgement {
+    fn give(&self, outcome: Result<(), String>) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 = Some(outcome);
+        let waker = state.1.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    async fn wait(&self) -> Result<(), String> {
+        std::future::poll_fn(|context| {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match state.0.take() {
+                Some(outcome) => Poll::Ready(outcome),
+                None => {
+                    state.1 = Some(context.waker().clone());
+                    Poll::Pending
                 }
             }
-        })?;
-        Ok(Self { queue: Some(queue), writer: Some(writer) })
+        })
+        .await
     }
 }
 
 impl AuditLog for Background {
     fn record(&self, record: &AuditRecord) -> Result<(), String> {
-        let Some(queue) = &self.queue else { return Err("the books are closed".to_owned()) };
-        queue.try_send(record.clone()).map_err(|refused| match refused {
-            TrySendError::Full(_) => format!("more than {WAITING} records wait to be written"),
-            TrySendError::Disconnected(_) => "the books are closed".to_owned(),
+        self.queue.push(record.clone(), None)
+    }
+
+    fn commit<'a>(&'a self, record: &'a AuditRecord) -> PortFuture<'a, Result<(), String>> {
+        let receipt = Arc::new(Acknowledgement::default());
+        let queued = self.queue.push(record.clone(), Some(Arc::clone(&receipt)));
+        Box::pin(async move {
+            queued?;
+            receipt.wait().await
         })
+    }
+
+    fn drop_counts(&self) -> DropCounts {
+        self.books.0.drop_counts()
     }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // Without a queue the writer comes to its end; a writer that panicked has nothing left to write.
-        self.queue = None;
+        self.queue.lock().closed = true;
+        self.queue.more.notify_all();
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
         }
@@ -102,7 +251,7 @@ mod tests {
         }
         drop(background);
         assert_eq!(*books.1.lock().unwrap(), ["a", "b"]);
-        assert_eq!(heard.recv().unwrap(), "refused");
+        assert_eq!(heard.recv().unwrap(), "a run was not recorded: refused");
     }
 
     #[test]
@@ -110,7 +259,7 @@ mod tests {
         let (leave, wait) = channel();
         let books = Arc::new(Slow(Mutex::new(wait), Mutex::default()));
         let background = Background::new(books, |_| {}).unwrap();
-        let outcomes: Vec<_> = (0..WAITING + 2).map(|_| background.record(&record("a"))).collect();
+        let outcomes: Vec<_> = (0..RUNS + BATCH + 2).map(|_| background.record(&record("a"))).collect();
         assert!(outcomes.iter().any(Result::is_err));
         drop(leave);
     }

@@ -14,7 +14,8 @@
 //!   second for that.
 //! * Nothing waits longer than [`Options::patience`]; a full disk, a lock, damage and missing rights are
 //!   [`StoreError`]s that say so.
-//! * The books do not grow for ever, see [`Retention`]; nor does context, see [`Options::caps`].
+//! * The audit does not grow for ever, see [`Retention`]; nor does context, see [`Options::caps`].
+//! * A record that was changed, taken away or put elsewhere is found by [`Store::verify`].
 //!
 //! This crate owns the door to the database and no other. It prints nothing, reads no environment, asks no clock about
 //! records and context: both bring their time. Network file systems are not supported, because their locks cannot be trusted.
@@ -49,8 +50,10 @@ mod schema;
 mod store;
 mod time;
 
-pub use audit::{Figures, Filter, ModuleFigures, Row, Stats};
-pub use background::Background;
+pub use audit::{
+    Anchor, Breach, Figures, Filter, Head, Link, ModuleFigures, OwnerDrops, Row, Stats, Verification,
+};
+pub use background::{Background, DROPPING};
 pub use error::{Problem, StoreError};
 pub use store::{Options, Retention, Store};
 pub use time::{since, text as timestamp};

@@ -10,7 +10,7 @@ use crate::error::Problem;
 const APPLICATION_ID: i64 = 0x636f_676e;
 
 /// Step n brings a file from version n to n + 1.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     // `position` is where a record begins in the stream of all records ever kept, in bytes, and ids have no gaps. So the
     // first and the last row tell how many records there are and how much they hold, without counting.
     "CREATE TABLE audit (
@@ -55,7 +55,52 @@ const STEPS: [&str; 2] = [
     CREATE INDEX context_ends ON context (ends) WHERE ends IS NOT NULL;
     CREATE INDEX context_bytes ON context (id, bytes);
     CREATE INDEX context_session ON context (tenant, user, kind, session);",
+    // Who it was, which run it belongs to, and its place in a chain of hashes. Rows without a chain are older than this step.
+    // There is one chain for each owner and kind of record, so that dropping the oldest of it is always dropping its
+    // beginning: what is left has no holes. `position` is not used any more: owners are counted one by one.
+    "ALTER TABLE audit ADD COLUMN run_id TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN key TEXT;
+    ALTER TABLE audit ADD COLUMN user TEXT;
+    ALTER TABLE audit ADD COLUMN tenant TEXT;
+    ALTER TABLE audit ADD COLUMN payload_bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE audit ADD COLUMN payload_sha256 BLOB;
+    ALTER TABLE audit ADD COLUMN chain INTEGER;
+    ALTER TABLE audit ADD COLUMN seq INTEGER;
+    ALTER TABLE audit ADD COLUMN dropped INTEGER;
+    ALTER TABLE audit ADD COLUMN before BLOB;
+    ALTER TABLE audit ADD COLUMN hash BLOB;
+    CREATE UNIQUE INDEX audit_chain ON audit (chain, seq) WHERE chain IS NOT NULL;
+    CREATE INDEX audit_payload ON audit (chain, seq) WHERE payload IS NOT NULL;
+    CREATE INDEX audit_run ON audit (run_id, event);
+    CREATE TABLE audit_chains (
+        id INTEGER PRIMARY KEY,
+        owner TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        hash BLOB NOT NULL,
+        bytes INTEGER NOT NULL,
+        payload_bytes INTEGER NOT NULL,
+        dropped INTEGER NOT NULL,
+        dropped_hash BLOB NOT NULL,
+        dropped_payloads INTEGER NOT NULL,
+        dropped_since TEXT,
+        dropped_at TEXT,
+        UNIQUE (owner, kind)
+    ) STRICT;
+    CREATE TABLE audit_began (before_id INTEGER NOT NULL) STRICT;
+    INSERT INTO audit_began SELECT coalesce(max(id), 0) FROM audit;",
 ];
+
+/// What makes an old file that cannot be written look like a new one, for this connection only: the table of before with
+/// what it lacks.
+pub(crate) const AS_IF_NEW: &str = "CREATE TEMP VIEW audit AS SELECT *, '' AS run_id, NULL AS key, NULL AS user,
+        NULL AS tenant, 0 AS payload_bytes, NULL AS payload_sha256, NULL AS chain, NULL AS seq, NULL AS dropped,
+        NULL AS before, NULL AS hash FROM main.audit;
+    CREATE TEMP TABLE audit_chains (id, owner, kind, seq, hash, bytes, payload_bytes, dropped, dropped_hash,
+        dropped_payloads, dropped_since, dropped_at);
+    CREATE TEMP VIEW audit_began AS SELECT coalesce(max(id), 0) AS before_id FROM main.audit;";
+/// The version from which on a file needs no such thing.
+pub(crate) const CHAINED: i64 = 3;
 
 /// The newest version that this program knows.
 #[expect(clippy::cast_possible_wrap, reason = "there are never 2^63 steps")]

@@ -10,6 +10,7 @@ use cognitive_contract::context::Caps;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::audit::DropTally;
 use crate::error::{Problem, StoreError};
 use crate::gate::Gate;
 use crate::place;
@@ -32,22 +33,29 @@ impl Default for Options {
     }
 }
 
-/// How much is kept; the oldest records go first, with the next write.
+/// How much of the audit is kept of each owner: a tenant, a key, or whoever uses this machine. The oldest records of an
+/// owner go first, with its next write; those of others are left alone. So all of it together is bounded by the number of
+/// owners.
 ///
 /// Log files would be rotated at 5 × 10 MiB. A table needs no rotation, so the same 50 MiB are one limit, and a second
 /// one counts records, which bounds the time that a question takes. The file itself is somewhat larger, and does not
 /// shrink: freed pages are used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// At most so many records.
+    /// At most so many records of runs and calls, and a quarter as many of what happened in runs.
     pub records: u64,
-    /// At most so many bytes of text in all records together. The newest record stays, whatever its size.
+    /// At most so many bytes of text in records of runs and calls, and a quarter as many in the others. Payloads are not
+    /// counted here. The newest record stays, whatever its size.
     pub bytes: u64,
+    /// At most so many bytes of payloads. The oldest payloads go, and their records stay. The newest stays.
+    pub payload_bytes: u64,
+    /// How long a record is kept; for ever if nothing else makes it go.
+    pub age: Option<Duration>,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { records: 100_000, bytes: 50 << 20 }
+        Self { records: 100_000, bytes: 50 << 20, payload_bytes: 50 << 20, age: None }
     }
 }
 
@@ -57,6 +65,8 @@ pub struct Store {
     /// Absolute, since it may have to be opened again when the process has gone elsewhere; `None` in memory.
     path: Option<PathBuf>,
     options: Options,
+    /// What was dropped to keep within limits.
+    pub(crate) drops: DropTally,
     gate: Gate,
     // Locked only by whoever has passed the gate, so nobody ever waits for this one.
     open: Mutex<Open>,
@@ -109,7 +119,7 @@ impl Store {
     }
 
     fn around(path: Option<PathBuf>, open: Open, options: Options) -> Self {
-        Self { path, options, gate: Gate::default(), open: Mutex::new(open) }
+        Self { path, options, drops: DropTally::default(), gate: Gate::default(), open: Mutex::new(open) }
     }
 
     /// How much is kept.
@@ -219,6 +229,9 @@ fn adopt(connection: &mut Connection) -> Result<(), Stale> {
     if connection.is_readonly("main")? {
         // An old file that is write-protected can still be read: steps only ever add.
         if version > 0 {
+            if version < schema::CHAINED {
+                connection.execute_batch(schema::AS_IF_NEW)?;
+            }
             return Ok(());
         }
     } else {
@@ -266,9 +279,9 @@ mod tests {
     fn a_full_disk_is_an_error_and_what_is_kept_stays_readable() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).unwrap();
-        pragma(&store, "max_page_count", 16);
+        pragma(&store, "max_page_count", 22);
         let kept = (0..100).take_while(|_| store.record(&record("t")).is_ok()).count();
-        assert!((5..16).contains(&kept), "{kept}");
+        assert!((5..22).contains(&kept), "{kept}");
         for _ in 0..3 {
             let error = store.record(&record("t")).unwrap_err();
             assert!(error.ends_with("store.db`: there is no room left"), "{error}");
@@ -310,5 +323,19 @@ mod tests {
     fn a_store_can_be_shared() {
         fn shared<T: Send + Sync>() {}
         shared::<Store>();
+    }
+
+    #[test]
+    fn an_old_file_that_cannot_be_written_is_read_as_if_it_were_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store.db");
+        let old = include_str!("../tests/store/first_version.sql");
+        Connection::open(&path).unwrap().execute_batch(old).unwrap();
+        let protected = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+        let open = Open { connection: set_up(protected, Duration::ZERO).unwrap(), identity: None };
+        let store = Store::around(None, open, Options::default());
+        assert_eq!(store.list(&Filter { runs: true, ..Filter::default() }).unwrap()[0].trace_id, "old");
+        assert_eq!(store.verify(&[]).unwrap().before_chains, 1);
+        assert!(store.heads().unwrap().is_empty() && store.dropped().unwrap().is_empty());
     }
 }

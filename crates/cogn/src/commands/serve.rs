@@ -228,7 +228,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
 }
 
 fn in_background(books: Arc<dyn AuditLog>) -> Result<Arc<dyn AuditLog>, Failure> {
-    let complain = |reason: String| Printer.warning(&format!("a run was not recorded: {reason}"));
+    let complain = |reason: String| Printer.warning(&reason);
     let background = Background::new(books, complain).map_err(no_thread)?;
     Ok(Arc::new(background))
 }

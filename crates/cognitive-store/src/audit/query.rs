@@ -15,6 +15,14 @@ use crate::time;
 pub struct Filter {
     /// Only this kind of event, such as `run`.
     pub event: Option<String>,
+    /// Only runs: each by its record, and where it has none by its first call.
+    pub runs: bool,
+    /// Only records of who showed the key of this name.
+    pub key: Option<String>,
+    /// Only records of this user.
+    pub user: Option<String>,
+    /// Only records of this tenant.
+    pub tenant: Option<String>,
     /// Only this module.
     pub module: Option<String>,
     /// Only failures with this code.
@@ -28,7 +36,10 @@ pub struct Filter {
 }
 
 pub(crate) const WHERE: &str = "(:event IS NULL OR event = :event) AND (:module IS NULL OR module = :module)
-    AND (:code IS NULL OR code = :code) AND (:ok IS NULL OR ok = :ok) AND (:since IS NULL OR ts >= :since)";
+    AND (:code IS NULL OR code = :code) AND (:ok IS NULL OR ok = :ok) AND (:since IS NULL OR ts >= :since)
+    AND (:key IS NULL OR key = :key) AND (:user IS NULL OR user = :user) AND (:tenant IS NULL OR tenant = :tenant)
+    AND (NOT :runs OR event = 'run' OR (event = 'call' AND NOT EXISTS (SELECT 1 FROM audit AS other
+        WHERE other.run_id = audit.run_id AND (other.event = 'run' OR (other.event = 'call' AND other.id < audit.id)))))";
 
 /// A filter in the words of the database.
 pub(crate) struct Bound<'a> {
@@ -45,10 +56,14 @@ impl<'a> Bound<'a> {
     }
 
     /// The values for [`WHERE`] and a limit.
-    pub(crate) fn values(&self) -> [(&'static str, &dyn ToSql); 6] {
+    pub(crate) fn values(&self) -> [(&'static str, &dyn ToSql); 10] {
         let filter = self.filter;
         [
             (":event", &filter.event),
+            (":runs", &filter.runs),
+            (":key", &filter.key),
+            (":user", &filter.user),
+            (":tenant", &filter.tenant),
             (":module", &filter.module),
             (":code", &filter.code),
             (":ok", &filter.ok),

@@ -1,17 +1,21 @@
 //! A record as it comes back, and the JSON object that stands for it outside.
 
 use cognitive_contract::ports::Usage;
+use cognitive_contract::text::hex;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// The columns of a row, in the order in which [`Row::read`] takes them.
 pub(crate) const COLUMNS: &str = "id, ts, event, trace_id, module, version, ok, code, model, confidence, risk, \
-     latency_ms, input_tokens, output_tokens, receipt, payload";
+     latency_ms, input_tokens, output_tokens, receipt, payload, run_id, key, user, tenant, \
+     payload IS NULL AND payload_sha256 IS NOT NULL, chain, seq, hash, \
+     event = 'call' AND NOT EXISTS (SELECT 1 FROM audit AS closing WHERE closing.run_id = audit.run_id \
+        AND closing.event = 'run')";
 
 /// One record. As JSON it has the members of the audit format: `ts`, `event`, `trace_id`, `session_id`, `module`,
-/// `version`, `outcome` (`ok` or `error`), `code`, `sizes`, `input_hash`; then `model`, `confidence`, `risk`,
-/// `latency_ms`, `usage` and `receipt`. They are always there, as null if unknown. Only `payload` is not, unless the
-/// record has one.
+/// `version`, `outcome` (`ok` or `error`; `asked` or `unfinished` for a call), `code`, `sizes`, `input_hash`; then `model`,
+/// `confidence`, `risk`, `latency_ms`, `usage`, `run_id`, `key`, `user`, `tenant`, `link` and `receipt`. They are always
+/// there, as null if unknown. Only `payload` is not, unless the record has one, and `payload_dropped`, unless it had one.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Row {
@@ -45,6 +49,32 @@ pub struct Row {
     pub receipt: Value,
     /// Input and envelope, if they were to be kept.
     pub payload: Option<Value>,
+    /// Whether there was one that had to make room.
+    pub payload_dropped: bool,
+    /// What the records of one run share.
+    pub run_id: String,
+    /// The name of the key that was shown to a server.
+    pub key: Option<String>,
+    /// The user.
+    pub user: Option<String>,
+    /// The tenant of the user.
+    pub tenant: Option<String>,
+    /// Where it stands in its chain; nothing for records of before there were chains.
+    pub link: Option<Link>,
+    /// Whether it is a call whose run left no record: the process died, or it still goes on.
+    pub unfinished: bool,
+}
+
+/// The place of a record in its chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Link {
+    /// Which chain.
+    pub chain: i64,
+    /// The how many-th of it.
+    pub seq: i64,
+    /// Its hash, in hexadecimal digits.
+    pub hash: String,
 }
 
 impl Row {
@@ -66,6 +96,13 @@ impl Row {
             usage: usage.map(|(input_tokens, output_tokens)| Usage { input_tokens, output_tokens }),
             receipt: value(row.get(14)?),
             payload: row.get::<_, Option<String>>(15)?.map(value),
+            run_id: row.get(16)?,
+            key: row.get(17)?,
+            user: row.get(18)?,
+            tenant: row.get(19)?,
+            payload_dropped: row.get(20)?,
+            link: link(row)?,
+            unfinished: row.get(24)?,
         })
     }
 
@@ -91,6 +128,11 @@ impl Row {
             ("risk", text(&self.risk)),
             ("latency_ms", Value::from(self.latency_ms)),
             ("usage", self.usage.map_or(Value::Null, Usage::to_value)),
+            ("run_id", text(&self.run_id)),
+            ("key", Value::from(self.key.as_deref())),
+            ("user", Value::from(self.user.as_deref())),
+            ("tenant", Value::from(self.tenant.as_deref())),
+            ("link", serde_json::to_value(&self.link).unwrap_or_default()),
             ("receipt", self.receipt.clone()),
         ]
         .into_iter()
@@ -99,11 +141,19 @@ impl Row {
         if let Some(payload) = &self.payload {
             object.insert("payload".to_owned(), payload.clone());
         }
+        if self.payload_dropped {
+            object.insert("payload_dropped".to_owned(), Value::Bool(true));
+        }
         Value::Object(object)
     }
 
     fn outcome(&self) -> &'static str {
-        if self.ok { "ok" } else { "error" }
+        match self.event.as_str() {
+            "call" if self.unfinished => "unfinished",
+            "call" => "asked",
+            _ if self.ok => "ok",
+            _ => "error",
+        }
     }
 }
 
@@ -116,6 +166,12 @@ impl Serialize for Row {
 /// A number of tokens, if there is one. `SQLite` has no unsigned integers.
 pub(crate) fn tokens(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
     Ok(row.get::<_, Option<i64>>(column)?.and_then(|number| u64::try_from(number).ok()))
+}
+
+fn link(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Link>> {
+    let place = row.get::<_, Option<i64>>(21)?.zip(row.get::<_, Option<i64>>(22)?);
+    let hash = row.get::<_, Option<Vec<u8>>>(23)?;
+    Ok(place.zip(hash).map(|((chain, seq), hash)| Link { chain, seq, hash: hex(&hash) }))
 }
 
 /// Text that somebody made unreadable by hand is still shown.

@@ -36,8 +36,10 @@ pub struct ModuleFigures {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Figures {
-    /// How many there were.
+    /// How many came to an end.
     pub runs: u64,
+    /// How many asked a model and left no record of their end: their process died, or they still go on.
+    pub unfinished: u64,
     /// How many succeeded.
     pub succeeded: u64,
     /// `succeeded` of `runs`, from 0 to 1; nothing if there were none.
@@ -58,7 +60,7 @@ impl Store {
     /// Sums up the records that the filter means.
     pub fn stats(&self, filter: &Filter) -> Result<Stats, StoreError> {
         let sql = format!(
-            "SELECT module, ok, code, latency_ms, input_tokens, output_tokens FROM audit
+            "SELECT module, ok, code, latency_ms, input_tokens, output_tokens, event FROM audit
              WHERE {WHERE} ORDER BY id DESC LIMIT :limit"
         );
         let bound = Bound::of(filter);
@@ -77,6 +79,7 @@ struct Run {
     latency_ms: f64,
     input_tokens: u64,
     output_tokens: u64,
+    is_call: bool,
 }
 
 impl Run {
@@ -88,6 +91,7 @@ impl Run {
             latency_ms: row.get(3)?,
             input_tokens: tokens(row, 4)?.unwrap_or(0),
             output_tokens: tokens(row, 5)?.unwrap_or(0),
+            is_call: row.get_ref(6)?.as_str()? == "call",
         })
     }
 }
@@ -104,7 +108,7 @@ fn sum_up(runs: impl Iterator<Item = rusqlite::Result<Run>>) -> rusqlite::Result
         .into_iter()
         .map(|(module, tally)| ModuleFigures { module, figures: tally.finish() })
         .collect();
-    modules.sort_by_key(|module| Reverse(module.figures.runs));
+    modules.sort_by_key(|module| Reverse(module.figures.runs + module.figures.unfinished));
     Ok(Stats { total: total.finish(), modules })
 }
 
@@ -118,6 +122,10 @@ struct Tally {
 impl Tally {
     fn add(&mut self, run: &Run) {
         let figures = &mut self.figures;
+        if run.is_call {
+            figures.unfinished += 1;
+            return;
+        }
         figures.runs += 1;
         figures.succeeded += u64::from(run.ok);
         figures.input_tokens = figures.input_tokens.saturating_add(run.input_tokens);

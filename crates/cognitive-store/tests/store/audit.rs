@@ -34,6 +34,8 @@ fn full_record() -> AuditRecord {
     let mut record = bad("trace-1", "code-reviewer", "E3001");
     "1.2.0".clone_into(&mut record.version);
     "openai/gpt-5".clone_into(&mut record.model);
+    "run-1".clone_into(&mut record.run_id);
+    (record.key, record.user) = (Some("ann".to_owned()), Some("ann".to_owned()));
     record.confidence = 0.25;
     record.latency_ms = 1234.5;
     record.usage = Some(Usage { input_tokens: 10, output_tokens: u64::MAX });
@@ -71,7 +73,9 @@ fn s_22_an_exported_record_has_the_members_of_the_audit_format() {
     record.payload = None;
     let store = store_with([record, good("trace-2", "m")]);
     let rows = exported(&store, &Filter::default());
-    let text = serde_json::to_string(&rows[0]).unwrap();
+    let link = rows[0].link.clone().unwrap();
+    assert_eq!((link.chain, link.seq, link.hash.len()), (1, 1, 64));
+    let text = serde_json::to_string(&rows[0]).unwrap().replace(&link.hash, "…");
     assert_eq!(
         text,
         concat!(
@@ -79,6 +83,7 @@ fn s_22_an_exported_record_has_the_members_of_the_audit_format() {
             r#""module":"code-reviewer","version":"1.2.0","outcome":"error","code":"E3001","sizes":{"input":7},"#,
             r#""input_hash":"abc","model":"openai/gpt-5","confidence":0.25,"risk":"high","latency_ms":1234.5,"#,
             r#""usage":{"input_tokens":10,"output_tokens":9223372036854775807,"total_tokens":9223372036854775817},"#,
+            r#""run_id":"run-1","key":"ann","user":"ann","tenant":null,"link":{"chain":1,"seq":1,"hash":"…"},"#,
             r#""receipt":{"sha256":{"input":"abc"},"sizes":{"input":7},"attempts":[{"n":1}]}}"#,
         )
     );
@@ -215,10 +220,10 @@ fn sums_are_right() {
         serde_json::to_value(&stats.modules).unwrap(),
         json!([
             { "module": "two", "runs": 4, "succeeded": 1, "success_rate": 0.25, "codes": { "E1001": 1, "E3001": 2 },
-              "latency_p50_ms": 200.0, "latency_p95_ms": 400.0,
+              "unfinished": 0, "latency_p50_ms": 200.0, "latency_p95_ms": 400.0,
               "input_tokens": 9_223_372_036_854_775_815_u64, "output_tokens": 4 },
             { "module": "one", "runs": 1, "succeeded": 1, "success_rate": 1.0, "codes": {},
-              "latency_p50_ms": 10.0, "latency_p95_ms": 10.0, "input_tokens": 5, "output_tokens": 1 },
+              "unfinished": 0, "latency_p50_ms": 10.0, "latency_p95_ms": 10.0, "input_tokens": 5, "output_tokens": 1 },
         ])
     );
     assert_eq!((stats.total.runs, stats.total.succeeded, stats.total.output_tokens), (5, 2, 5));
@@ -231,7 +236,10 @@ fn sums_are_right() {
 }
 
 fn limited(records: u64, bytes: u64) -> Store {
-    let options = Options { retention: Retention { records, bytes }, ..Options::default() };
+    let options = Options {
+        retention: Retention { records, bytes, payload_bytes: bytes, age: None },
+        ..Options::default()
+    };
     Store::in_memory_with(options).unwrap()
 }
 
@@ -252,14 +260,13 @@ fn s_22_the_oldest_records_make_room_when_they_are_too_large() {
     let store = limited(u64::MAX, 50_000);
     let record = |number: usize, size: usize| {
         let mut record = good(&format!("{number:03}"), "m");
-        record.payload = Some(json!("x".repeat(size)));
+        record.receipt = json!("x".repeat(size));
         record
     };
     for number in 0..300 {
         store.record(&record(number, number * 37 % 4_000)).unwrap();
         let rows = store.list(&Filter::default()).unwrap();
-        let held: usize =
-            rows.iter().map(|row| row.payload.as_ref().unwrap().as_str().unwrap().len() + 128).sum();
+        let held: usize = rows.iter().map(|row| row.receipt.as_str().unwrap().len() + 256).sum();
         assert!(held <= 50_000, "{held} after {number}");
         assert!(rows.len() > 10 || number < 11, "{} after {number}", rows.len());
     }
@@ -277,7 +284,8 @@ fn a_lowered_limit_is_reached_in_small_steps() {
     for number in 0..200 {
         store.record(&good(&number.to_string(), "m")).unwrap();
     }
-    let options = Options { retention: Retention { records: 5, bytes: u64::MAX }, ..Options::default() };
+    let options =
+        Options { retention: Retention { records: 5, ..Retention::default() }, ..Options::default() };
     let strict = Store::open_with(&path, options).unwrap();
     let mut left = Vec::new();
     for number in 200..204 {

@@ -50,3 +50,6 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
 pub fn state(key: &str, number: usize, ttl: i64) -> ContextEntry {
     ContextEntry::new("session_state", Key::plain(key), json!(number), Ttl::parse(ttl).unwrap(), at(0))
 }
+
+/// A file of the first version, with one record: there are no owners, no chains and no context.
+pub const FIRST_VERSION: &str = include_str!("first_version.sql");

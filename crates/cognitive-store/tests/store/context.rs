@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::context::{Caps, ContextEntry, ContextFilter, Key, MemoryContext, Owner, Place, Ttl};
-use cognitive_contract::ports::{AuditLog, ContextStore};
+use cognitive_contract::ports::ContextStore;
 use cognitive_store::{Filter, Options, Store};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::child::child;
-use crate::common::{at, good, place, state};
+use crate::common::{FIRST_VERSION, at, place, state};
 use crate::processes::integrity;
 
 fn ann() -> Owner {
@@ -162,10 +162,7 @@ fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done() {
 #[test]
 fn a_file_of_the_first_version_is_brought_up_to_date_and_keeps_its_records() {
     let (_dir, path) = place();
-    Store::open(&path).unwrap().record(&good("t", "m")).unwrap();
-    let raw = Connection::open(&path).unwrap();
-    raw.execute_batch("DROP TABLE context; PRAGMA user_version = 1").unwrap();
-    drop(raw);
+    Connection::open(&path).unwrap().execute_batch(FIRST_VERSION).unwrap();
     let store = Store::open(&path).unwrap();
     store.put(&ann(), &state("k", 1, -1), at(0)).unwrap();
     assert_eq!((all(&store, &ann(), at(0)).len(), store.list(&Filter::default()).unwrap().len()), (1, 1));

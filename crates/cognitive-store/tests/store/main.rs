@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 mod audit;
+mod chain;
 mod child;
 mod common;
 mod context;

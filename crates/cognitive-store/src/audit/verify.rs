@@ -1,0 +1,392 @@
+//! Proves that the audit is what was written: every hash is computed anew, every chain is walked from where retention left
+//! it to its end, and the ends are compared with what somebody noted elsewhere. Changes nothing.
+//!
+//! Who can write the file can also write a whole new chain into it; only an [`Anchor`] that is kept elsewhere shows that.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use cognitive_contract::text::hex;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::chain::{self, Chain, link};
+use super::entry::FACTS;
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// How many breaches are told one by one; the rest is counted.
+const TOLD: usize = 100;
+
+/// What came of a verification.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Verification {
+    /// Records that are there and belong to a chain.
+    pub records: u64,
+    /// Chains.
+    pub chains: u64,
+    /// Records of before there were chains, which nothing can be said of.
+    pub before_chains: u64,
+    /// Records that retention dropped.
+    pub dropped: u64,
+    /// Payloads that retention dropped.
+    pub dropped_payloads: u64,
+    /// What is wrong, the first hundred of it.
+    pub breaches: Vec<Breach>,
+    /// How many more there are.
+    pub more: u64,
+}
+
+impl Verification {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.breaches.is_empty()
+    }
+
+    fn found(&mut self, breach: Breach) {
+        if self.breaches.len() < TOLD {
+            self.breaches.push(breach);
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+/// Something that is wrong with the audit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Breach {
+    /// A record does not say any more what it said.
+    Changed {
+        /// Its id.
+        id: i64,
+        /// Its chain.
+        chain: i64,
+        /// Its place in it.
+        seq: i64,
+    },
+    /// The payload of a record is another one.
+    PayloadChanged {
+        /// The id of the record.
+        id: i64,
+    },
+    /// Records of a chain are not there, and retention did not drop them.
+    Missing {
+        /// The chain.
+        chain: i64,
+        /// The first that is missing.
+        from: i64,
+        /// The last.
+        to: i64,
+    },
+    /// A record follows another than it says: something was exchanged, inserted or put in another order.
+    Misplaced {
+        /// Its id.
+        id: i64,
+        /// Its chain.
+        chain: i64,
+        /// Its place in it.
+        seq: i64,
+    },
+    /// More records were dropped than the records themselves say.
+    DroppedByHand {
+        /// The chain.
+        chain: i64,
+        /// How many are said to have been dropped.
+        said: i64,
+        /// How many the newest record knows of.
+        known: i64,
+    },
+    /// A chain that nobody knows, or that is gone.
+    UnknownChain {
+        /// The chain.
+        chain: i64,
+    },
+    /// The chains together have more or fewer records than were ever written.
+    Miscounted {
+        /// How many the chains say they have had.
+        said: i64,
+        /// How many were written.
+        written: i64,
+    },
+    /// What was there when the anchor was noted is not there any more, or is another.
+    AnchorBroken {
+        /// The anchor.
+        anchor: String,
+    },
+    /// Retention has dropped what the anchor stood for, so that it proves nothing any more.
+    AnchorDropped {
+        /// The anchor.
+        anchor: String,
+    },
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Changed { id, chain, seq } => {
+                write!(f, "record {id} ({chain}.{seq}) was changed")
+            }
+            Self::PayloadChanged { id } => write!(f, "the payload of record {id} was changed"),
+            Self::Missing { chain, from, to } if from == to => write!(f, "record {chain}.{from} is missing"),
+            Self::Missing { chain, from, to } => {
+                write!(f, "records {chain}.{from} to {chain}.{to} are missing")
+            }
+            Self::Misplaced { id, chain, seq } => {
+                write!(f, "record {id} ({chain}.{seq}) does not follow the one before it")
+            }
+            Self::DroppedByHand { chain, said, known } => {
+                write!(
+                    f,
+                    "{said} records of chain {chain} are said to be dropped, its records know of {known}"
+                )
+            }
+            Self::UnknownChain { chain } => write!(f, "chain {chain} is not known"),
+            Self::Miscounted { said, written } => {
+                write!(f, "{written} records were written, the chains know of {said}")
+            }
+            Self::AnchorBroken { anchor } => {
+                write!(f, "what the anchor stands for is gone or was changed: `{anchor}`")
+            }
+            Self::AnchorDropped { anchor } => {
+                write!(f, "retention has dropped what the anchor stands for: `{anchor}`")
+            }
+        }
+    }
+}
+
+/// The end of a chain at some moment, to be noted where nobody who can write the file can change it: `CHAIN.SEQ:HASH`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anchor {
+    chain: i64,
+    seq: i64,
+    hash: String,
+}
+
+impl FromStr for Anchor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let read = || {
+            let (place, hash) = text.trim().split_once([':', ' '])?;
+            let (chain, seq) = place.split_once('.')?;
+            let hash = hash.trim().to_ascii_lowercase();
+            let whole = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+            whole.then_some(Self { chain: chain.parse().ok()?, seq: seq.parse().ok()?, hash })
+        };
+        read().ok_or_else(|| "an anchor is `CHAIN.SEQ:HASH`, as `cogn audit head` prints it".to_owned())
+    }
+}
+
+impl fmt::Display for Anchor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}:{}", self.chain, self.seq, self.hash)
+    }
+}
+
+/// The end of a chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Head {
+    /// `CHAIN.SEQ`.
+    pub id: String,
+    /// The hash of its last record.
+    pub hash: String,
+    /// Whose chain it is.
+    pub owner: String,
+    /// `runs` or `details`.
+    pub kind: String,
+}
+
+impl Store {
+    /// The ends of all chains.
+    pub fn heads(&self) -> Result<Vec<Head>, StoreError> {
+        let chains = self.with(|connection| chains(connection))?;
+        let head = |chain: Chain| Head {
+            id: format!("{}.{}", chain.id, chain.seq),
+            hash: hex(&chain.hash),
+            owner: chain.owner,
+            kind: chain.kind,
+        };
+        Ok(chains.into_iter().map(head).collect())
+    }
+
+    /// Verifies everything, at one moment. Others may go on writing.
+    pub fn verify(&self, anchors: &[Anchor]) -> Result<Verification, StoreError> {
+        self.with(|connection| {
+            let moment = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+            verify(&moment, anchors)
+        })
+    }
+}
+
+fn chains(connection: &Connection) -> rusqlite::Result<Vec<Chain>> {
+    let sql = format!("SELECT {} FROM audit_chains ORDER BY id", chain::COLUMNS);
+    connection.prepare(&sql)?.query_map([], Chain::read)?.collect()
+}
+
+fn verify(moment: &Transaction<'_>, anchors: &[Anchor]) -> rusqlite::Result<Verification> {
+    let mut found = Verification::default();
+    let chains = chains(moment)?;
+    found.before_chains =
+        count(moment.query_row("SELECT count(*) FROM audit WHERE chain IS NULL", [], |row| row.get(0))?);
+    let mut known = BTreeMap::new();
+    for chain in &chains {
+        found.chains += 1;
+        found.dropped += count(chain.dropped);
+        found.dropped_payloads += count(chain.dropped_payloads);
+        walk(moment, chain, anchors, &mut known, &mut found)?;
+    }
+    let strangers = "SELECT DISTINCT chain FROM audit WHERE chain IS NOT NULL
+        AND chain NOT IN (SELECT id FROM audit_chains) ORDER BY chain LIMIT 100";
+    let strangers: Vec<i64> =
+        moment.prepare(strangers)?.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    for chain in strangers {
+        found.found(Breach::UnknownChain { chain });
+    }
+    balance(moment, &chains, &mut found)?;
+    for anchor in anchors {
+        judge(anchor, &chains, &known, &mut found);
+    }
+    Ok(found)
+}
+
+fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// Ids have no gaps, so the newest says how many records there ever were; a chain that vanished is missed here.
+fn balance(moment: &Transaction<'_>, chains: &[Chain], found: &mut Verification) -> rusqlite::Result<()> {
+    let began: i64 =
+        moment.query_row("SELECT coalesce(max(before_id), 0) FROM audit_began", [], |row| row.get(0))?;
+    let newest: i64 = moment.query_row("SELECT coalesce(max(id), 0) FROM audit", [], |row| row.get(0))?;
+    let said = chains.iter().map(|chain| chain.seq).sum();
+    let written = newest.saturating_sub(began);
+    // Without a record there is nothing to hold the chains against but themselves.
+    if said != written && newest > 0 {
+        found.found(Breach::Miscounted { said, written });
+    }
+    Ok(())
+}
+
+/// The hashes that anchors ask for.
+type Known = BTreeMap<(i64, i64), String>;
+
+fn walk(
+    moment: &Transaction<'_>,
+    chain: &Chain,
+    anchors: &[Anchor],
+    known: &mut Known,
+    found: &mut Verification,
+) -> rusqlite::Result<()> {
+    let wanted: Vec<i64> =
+        anchors.iter().filter(|anchor| anchor.chain == chain.id).map(|anchor| anchor.seq).collect();
+    if wanted.contains(&chain.dropped) {
+        known.insert((chain.id, chain.dropped), hex(&chain.dropped_hash));
+    }
+    let sql = format!(
+        "SELECT id, seq, dropped, before, hash, payload, {} FROM audit WHERE chain = ?1 ORDER BY seq",
+        FACTS.join(", ")
+    );
+    let mut statement = moment.prepare_cached(&sql)?;
+    let mut rows = statement.query([chain.id])?;
+    let (mut seq, mut hash, mut dropped) = (chain.dropped, chain.dropped_hash.clone(), None);
+    while let Some(row) = rows.next()? {
+        found.records += 1;
+        let record = Step::read(row)?;
+        if record.seq > seq + 1 {
+            found.found(Breach::Missing { chain: chain.id, from: seq + 1, to: record.seq - 1 });
+        } else if record.before != hash || record.seq <= seq {
+            found.found(Breach::Misplaced { id: record.id, chain: chain.id, seq: record.seq });
+        }
+        if record.computed(chain, row) != record.hash.as_slice() {
+            found.found(Breach::Changed { id: record.id, chain: chain.id, seq: record.seq });
+        }
+        if !payload_is_the_same(row)? {
+            found.found(Breach::PayloadChanged { id: record.id });
+        }
+        if wanted.contains(&record.seq) {
+            known.insert((chain.id, record.seq), hex(&record.hash));
+        }
+        (seq, hash, dropped) = (record.seq, record.hash, Some(record.dropped));
+    }
+    if seq < chain.seq {
+        found.found(Breach::Missing { chain: chain.id, from: seq + 1, to: chain.seq });
+    } else if hash != chain.hash || seq > chain.seq {
+        let id = moment.query_row("SELECT max(id) FROM audit WHERE chain = ?1", [chain.id], |row| row.get(0));
+        found.found(Breach::Misplaced { id: id.unwrap_or(0), chain: chain.id, seq });
+    }
+    // The newest record knows how many were dropped before it, and nothing is dropped without a newer one.
+    if let Some(known) = dropped.filter(|known| *known != chain.dropped && seq == chain.seq) {
+        found.found(Breach::DroppedByHand { chain: chain.id, said: chain.dropped, known });
+    }
+    Ok(())
+}
+
+/// A record on the way along its chain.
+struct Step {
+    id: i64,
+    seq: i64,
+    dropped: i64,
+    before: Vec<u8>,
+    hash: Vec<u8>,
+}
+
+/// Where the facts begin in the row of a step.
+const FACTS_AT: usize = 6;
+
+impl Step {
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let blob = |column| row.get::<_, Option<Vec<u8>>>(column).map(Option::unwrap_or_default);
+        let number = |column| row.get::<_, Option<i64>>(column).map(Option::unwrap_or_default);
+        Ok(Self { id: row.get(0)?, seq: number(1)?, dropped: number(2)?, before: blob(3)?, hash: blob(4)? })
+    }
+
+    /// The hash that the record would have to have.
+    fn computed(&self, chain: &Chain, row: &rusqlite::Row<'_>) -> [u8; 32] {
+        let facts = (FACTS_AT..FACTS_AT + FACTS.len()).map_while(|column| row.get_ref(column).ok());
+        let place = (chain.id, self.seq, self.dropped);
+        link(self.id, &chain.owner, &chain.kind, place, &self.before, facts)
+    }
+}
+
+/// Whether a payload is what its hash says; one that retention dropped is no change.
+fn payload_is_the_same(row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
+    let ValueRef::Text(payload) = row.get_ref(FACTS_AT - 1)? else { return Ok(true) };
+    let hash = row.get_ref(FACTS_AT + FACTS.len() - 1)?;
+    Ok(hash == ValueRef::Blob(&Sha256::digest(payload)))
+}
+
+fn judge(anchor: &Anchor, chains: &[Chain], known: &Known, found: &mut Verification) {
+    let chain = chains.iter().find(|chain| chain.id == anchor.chain);
+    let is_gone = chain.is_some_and(|chain| anchor.seq < chain.dropped);
+    let is_the_same = known.get(&(anchor.chain, anchor.seq)).is_some_and(|hash| *hash == anchor.hash);
+    match () {
+        () if is_the_same => {}
+        () if is_gone => found.found(Breach::AnchorDropped { anchor: anchor.to_string() }),
+        () => found.found(Breach::AnchorBroken { anchor: anchor.to_string() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_anchor_is_read_as_it_is_written() {
+        let text = format!("2.17:{}", "ab".repeat(32));
+        let anchor: Anchor = text.parse().unwrap();
+        assert_eq!((anchor.chain, anchor.seq), (2, 17));
+        assert_eq!(anchor.to_string(), text);
+        assert_eq!(text.to_uppercase().replace(':', " ").parse::<Anchor>().unwrap(), anchor);
+        for odd in ["", "2:ab", "2.x:ab", "2.17", &text[..40], &format!("{text}0"), &text.replace('a', "g")] {
+            odd.parse::<Anchor>().unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The audit as something to rely on: who it was, whose records stay, what a run that died leaves, and that nobody can take
+//! a record away, change it or put it elsewhere without being found out.
+
+use std::path::Path;
+use std::time::Duration;
+
+use cognitive_contract::ports::{AuditLog, AuditRecord};
+use cognitive_store::{Anchor, Breach, Filter, Options, Retention, Store, Verification};
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::child::child;
+use crate::common::{FIRST_VERSION, at, bad, good, place};
+
+fn by(key: &str, mut record: AuditRecord) -> AuditRecord {
+    record.key = Some(key.to_owned());
+    record.user = Some(key.to_owned());
+    record
+}
+
+fn detail(key: &str) -> AuditRecord {
+    let mut record = by(key, good("t", "m"));
+    record.event = "tool_call";
+    record
+}
+
+fn with(path: &Path, retention: Retention) -> Store {
+    Store::open_with(path, Options { retention, ..Options::default() }).unwrap()
+}
+
+fn whole(store: &Store) -> Verification {
+    let found = store.verify(&[]).unwrap();
+    assert!(found.is_whole(), "{found:?}");
+    found
+}
+
+/// Edits the file behind everybody's back; gives what a verification says then.
+fn after(path: &Path, sql: &str) -> Vec<Breach> {
+    after_with(path, sql, &[])
+}
+
+fn after_with(path: &Path, sql: &str, anchors: &[Anchor]) -> Vec<Breach> {
+    let copy = path.with_extension("copy");
+    let _ = std::fs::remove_file(&copy);
+    Connection::open(path).unwrap().execute("VACUUM INTO ?1", [copy.to_str().unwrap()]).unwrap();
+    Connection::open(&copy).unwrap().execute_batch(sql).unwrap();
+    Store::open_existing(&copy).unwrap().unwrap().verify(anchors).unwrap().breaches
+}
+
+fn ten(path: &Path) -> Store {
+    let store = Store::open(path).unwrap();
+    for number in 0..10 {
+        let mut record = good(&format!("t{number}"), "m");
+        record.payload = Some(json!({ "input": number }));
+        store.record(&record).unwrap();
+    }
+    store
+}
+
+// H4: what somebody does to the file is found, and it is said where.
+#[test]
+fn h4_a_record_that_was_changed_removed_inserted_or_moved_is_found() {
+    let (_dir, path) = place();
+    let store = ten(&path);
+    assert_eq!(whole(&store).records, 10);
+    for (column, value) in [
+        ("module", "'other'"),
+        ("ok", "0"),
+        ("ts", "'2020-01-01T00:00:00.000Z'"),
+        ("user", "'mallory'"),
+        ("input_tokens", "1"),
+        ("latency_ms", "0.5"),
+        ("receipt", "'{}'"),
+        ("run_id", "'x'"),
+        ("dropped", "1"),
+    ] {
+        let found = after(&path, &format!("UPDATE audit SET {column} = {value} WHERE id = 4"));
+        assert_eq!(found, [Breach::Changed { id: 4, chain: 1, seq: 4 }], "{column}");
+    }
+    let found = after(&path, "UPDATE audit SET payload = '{\"input\":7}' WHERE id = 4");
+    assert_eq!(found, [Breach::PayloadChanged { id: 4 }]);
+    let missing = |from, to| [Breach::Missing { chain: 1, from, to }];
+    assert_eq!(after(&path, "DELETE FROM audit WHERE id IN (4, 5)"), missing(4, 5));
+    assert_eq!(after(&path, "DELETE FROM audit WHERE id = 1"), missing(1, 1));
+    let cut = after(&path, "DELETE FROM audit WHERE id > 7");
+    assert_eq!(cut[..1], missing(8, 10));
+    let swapped = "UPDATE audit SET seq = -1 WHERE seq = 4; UPDATE audit SET seq = 4 WHERE seq = 5;
+        UPDATE audit SET seq = 5 WHERE seq = -1";
+    let found = after(&path, swapped);
+    assert!(found.contains(&Breach::Changed { id: 5, chain: 1, seq: 4 }), "{found:?}");
+    assert!(found.contains(&Breach::Misplaced { id: 5, chain: 1, seq: 4 }), "{found:?}");
+    let forged = "INSERT INTO audit SELECT 11, position, bytes, ts, event, 'new', module, version, ok, code, model,
+        confidence, risk, latency_ms, input_tokens, output_tokens, receipt, payload, run_id, key, user, tenant,
+        payload_bytes, payload_sha256, chain, 11, dropped, hash, hash FROM audit WHERE id = 10";
+    assert!(after(&path, forged).contains(&Breach::Changed { id: 11, chain: 1, seq: 11 }));
+    // Retention that never was: of a middle it leaves a hole, of a beginning it contradicts the records that are left.
+    let dropped = "UPDATE audit_chains SET dropped = 3, dropped_hash = (SELECT hash FROM audit WHERE id = 3);
+        DELETE FROM audit WHERE id <= 3";
+    assert_eq!(after(&path, dropped), [Breach::DroppedByHand { chain: 1, said: 3, known: 0 }]);
+}
+
+// H4: who rewrites a chain from some place on, or cuts its end and says that it was the end, is found by an anchor alone.
+#[test]
+fn h4_an_anchor_that_is_kept_elsewhere_shows_a_cut_or_rewritten_end() {
+    let (_dir, path) = place();
+    let store = ten(&path);
+    let head = store.heads().unwrap().remove(0);
+    assert_eq!((head.id.as_str(), head.owner.as_str(), head.kind.as_str()), ("1.10", "", "runs"));
+    let anchor: Anchor = format!("{} {}", head.id, head.hash).parse().unwrap();
+    store.record(&good("later", "m")).unwrap();
+    assert!(store.verify(std::slice::from_ref(&anchor)).unwrap().is_whole());
+    let cut = "DELETE FROM audit WHERE id > 7;
+        UPDATE audit_chains SET seq = 7, hash = (SELECT hash FROM audit WHERE id = 7)";
+    assert_eq!(after(&path, cut), [], "a clean cut leaves no trace in the file");
+    let anchors = [anchor];
+    let broken = [Breach::AnchorBroken { anchor: anchors[0].to_string() }];
+    assert_eq!(after_with(&path, cut, &anchors), broken);
+    let gone = "DELETE FROM audit; DELETE FROM audit_chains";
+    assert_eq!(after_with(&path, gone, &anchors), broken);
+    // When retention has gone past it, it proves nothing any more, and that is said.
+    let small = with(&path, Retention { records: 2, ..Retention::default() });
+    small.record(&good("a", "m")).unwrap();
+    assert!(small.verify(&anchors).unwrap().is_whole(), "the last that was dropped is still known");
+    small.record(&good("b", "m")).unwrap();
+    assert_eq!(small.verify(&anchors).unwrap().breaches.len(), 1);
+    assert!(matches!(small.verify(&anchors).unwrap().breaches[0], Breach::AnchorDropped { .. }));
+    assert!(small.verify(&[]).unwrap().is_whole());
+}
+
+// H4: the chain of one owner cannot vanish as a whole.
+#[test]
+fn h4_a_chain_that_vanished_is_missed() {
+    let (_dir, path) = place();
+    let store = Store::open(&path).unwrap();
+    for key in ["ann", "bob", "ann"] {
+        store.record(&by(key, good("t", "m"))).unwrap();
+    }
+    let gone = "DELETE FROM audit WHERE chain = 2; DELETE FROM audit_chains WHERE id = 2";
+    assert_eq!(after(&path, gone), [Breach::Miscounted { said: 2, written: 3 }]);
+    assert_eq!(
+        after(&path, "DELETE FROM audit_chains WHERE id = 2"),
+        [Breach::UnknownChain { chain: 2 }, Breach::Miscounted { said: 2, written: 3 }]
+    );
+}
+
+// H3: nobody's records go because of another's, with or without payloads.
+#[test]
+fn h3_the_records_of_an_owner_make_no_room_for_those_of_another() {
+    let (_dir, path) = place();
+    let small = Retention { records: 40, bytes: 100_000, payload_bytes: 20_000, age: None };
+    let store = with(&path, small);
+    for number in 0..40 {
+        let mut record = by("ann", good(&format!("ann-{number}"), "m"));
+        record.payload = Some(json!("p"));
+        store.record(&record).unwrap();
+    }
+    for number in 0..300 {
+        let mut record = by("bob", bad(&format!("bob-{number}"), "m", "E1001"));
+        record.payload = Some(json!("x".repeat(5_000)));
+        record.receipt = json!("y".repeat(number * 10));
+        store.record(&record).unwrap();
+    }
+    let of = |key: &str| store.list(&Filter { key: Some(key.to_owned()), ..Filter::default() }).unwrap();
+    let ann = of("ann");
+    assert_eq!(ann.len(), 40);
+    assert!(ann.iter().all(|row| row.payload.is_some() && row.user.as_deref() == Some("ann")));
+    let bob = of("bob");
+    assert!(bob.len() < 40 && bob.len() > 20, "{}", bob.len());
+    // Fat payloads make payloads go first: the records say that there was one.
+    assert_eq!(bob.iter().filter(|row| row.payload.is_some()).count(), 3);
+    assert!(bob.iter().skip(3).all(|row| row.payload_dropped));
+    let found = whole(&store);
+    assert_eq!(found.dropped, 300 - bob.len() as u64);
+    // It says what it dropped, of whom, and since when.
+    let dropped = store.dropped().unwrap();
+    assert_eq!(dropped.len(), 1);
+    assert_eq!((dropped[0].owner.as_str(), dropped[0].kind.as_str()), ("key:bob", "runs"));
+    assert_eq!((dropped[0].records.cast_unsigned(), dropped[0].since.len()), (found.dropped, 24));
+    let counts = store.drop_counts();
+    assert_eq!((counts.records, counts.owners), (found.dropped, 1));
+    assert!(counts.payloads >= 290, "{counts:?}");
+    // A tenant has one budget, whatever keys it has.
+    let mut record = by("bob", good("t", "m"));
+    record.tenant = Some("acme".to_owned());
+    assert_eq!((record.owner().as_str(), good("t", "m").owner().as_str()), ("tenant:acme", ""));
+}
+
+// S1: any number of tools that a model asks for makes no run go.
+#[test]
+fn s01_details_never_displace_runs_and_calls() {
+    let (_dir, path) = place();
+    let store = with(&path, Retention { records: 40, ..Retention::default() });
+    for number in 0..5 {
+        store.record(&by("ann", good(&format!("run-{number}"), "m"))).unwrap();
+    }
+    for _ in 0..10 {
+        store.record_all(&(0..100).map(|_| detail("ann")).collect::<Vec<_>>());
+    }
+    let events = |event: &str| {
+        store.list(&Filter { event: Some(event.to_owned()), ..Filter::default() }).unwrap().len()
+    };
+    assert_eq!((events("run"), events("tool_call")), (5, 10));
+    assert_eq!(whole(&store).dropped, 990);
+    // A receipt that a model made fat loses its fat, not its hashes.
+    let mut fat = by("ann", good("fat", "m"));
+    fat.receipt =
+        json!({ "sha256": { "input": "abc" }, "tools": vec![json!({ "name": "x".repeat(100) }); 5_000] });
+    store.record(&fat).unwrap();
+    let row = store.find("fat").unwrap().remove(0);
+    assert_eq!(row.receipt["sha256"]["input"], "abc");
+    assert!(row.receipt["tools"]["omitted"].as_str().unwrap().contains("above the limit"), "{}", row.receipt);
+}
+
+// H4: a call whose run has no end is shown as what it is.
+#[test]
+fn h4_a_run_without_an_end_is_unfinished() {
+    let store = Store::in_memory().unwrap();
+    let call = |run: &str, number: u32| {
+        let mut record = AuditRecord::call(at(0), "trace", "m", json!({ "attempt": number }));
+        run.clone_into(&mut record.run_id);
+        record
+    };
+    let end = |run: &str| {
+        let mut record = good("trace", "m");
+        run.clone_into(&mut record.run_id);
+        record
+    };
+    for record in [call("a", 1), call("a", 2), end("a"), call("b", 1), call("b", 2), end("c")] {
+        store.record(&record).unwrap();
+    }
+    let runs = Filter { runs: true, ..Filter::default() };
+    let rows = store.list(&runs).unwrap();
+    let shown: Vec<_> = rows.iter().map(|row| (row.run_id.as_str(), row.unfinished)).collect();
+    assert_eq!(shown, [("c", false), ("b", true), ("a", false)]);
+    let outcomes: Vec<_> =
+        store.find("trace").unwrap().iter().map(|row| row.to_json()["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["asked", "asked", "ok", "unfinished", "unfinished", "ok"]);
+    let stats = store.stats(&runs).unwrap();
+    assert_eq!((stats.total.runs, stats.total.unfinished, stats.total.succeeded), (2, 1, 2));
+    assert_eq!(store.list(&Filter { ok: Some(false), ..runs }).unwrap().len(), 1);
+}
+
+// What is too old goes, also of those who write no more, and the chain says so.
+#[test]
+fn records_that_are_too_old_go_and_the_rest_still_verifies() {
+    let (_dir, path) = place();
+    let day = Duration::from_hours(24);
+    let store = with(&path, Retention { age: Some(2 * day), ..Retention::default() });
+    let on = |days: u32, key: &str| {
+        let mut record = by(key, good(&format!("{key}-{days}"), "m"));
+        record.at = at(0) + day * days;
+        record
+    };
+    for record in [on(0, "ann"), on(0, "bob"), on(1, "bob"), on(2, "bob")] {
+        store.record(&record).unwrap();
+    }
+    store.record(&on(3, "eve")).unwrap();
+    let left = |store: &Store| {
+        let mut traces: Vec<_> =
+            store.list(&Filter::default()).unwrap().into_iter().map(|row| row.trace_id).collect();
+        traces.sort();
+        traces.join(" ").trim().to_owned()
+    };
+    assert_eq!(left(&store), "bob-1 bob-2 eve-3");
+    whole(&store);
+    store.record(&on(30, "eve")).unwrap();
+    assert_eq!(left(&store), "eve-30");
+    whole(&store);
+    for days in 31..40 {
+        store.record(&on(days, "eve")).unwrap();
+    }
+    whole(&store);
+    let notes = store.list(&Filter { event: Some("retention".to_owned()), ..Filter::default() }).unwrap();
+    assert_eq!(notes.iter().filter(|row| row.key.as_deref() == Some("ann")).count(), 1, "one note is enough");
+}
+
+// H4: several processes write one chain, and one that is killed leaves it whole.
+#[test]
+fn h4_many_processes_write_one_chain() {
+    let (_dir, path) = place();
+    let mut helpers = ["a", "b", "c"].map(|name| child(&format!("write-for-ever {name}"), &path));
+    for helper in &mut helpers {
+        helper.go();
+    }
+    for helper in &mut helpers {
+        for _ in 0..100 {
+            helper.report().unwrap();
+        }
+    }
+    for helper in helpers {
+        helper.kill();
+        assert!(whole(&Store::open(&path).unwrap()).records >= 200);
+    }
+}
+
+// Records of before the chain are accepted as such.
+#[test]
+fn records_of_before_the_chain_stay_and_are_said_to_be_older() {
+    let (_dir, path) = place();
+    Connection::open(&path).unwrap().execute_batch(FIRST_VERSION).unwrap();
+    let store = Store::open(&path).unwrap();
+    store.record(&good("new", "m")).unwrap();
+    let found = whole(&store);
+    assert_eq!((found.before_chains, found.records), (1, 1));
+    let rows = store.list(&Filter::default()).unwrap();
+    assert_eq!((rows[0].id, rows[1].trace_id.as_str(), &rows[1].link), (8, "old", &None));
+}
