@@ -72,6 +72,35 @@ pub struct AuditConfig {
     pub payloads: Option<bool>,
     /// The database file.
     pub path: Option<PathBuf>,
+    /// Whether a model call that cannot be recorded is not made.
+    pub required: Option<bool>,
+    /// How much is kept.
+    pub keep: KeepConfig,
+}
+
+/// How much of the audit is kept, of each tenant, or each key where there are no tenants.
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct KeepConfig {
+    /// Records of runs and calls; of what happened in runs a quarter as many.
+    pub records: Option<u64>,
+    /// Mebibytes of them.
+    pub mb: Option<u64>,
+    /// Mebibytes of payloads.
+    pub payload_mb: Option<u64>,
+    /// Days; for ever without.
+    pub days: Option<u64>,
+}
+
+impl KeepConfig {
+    fn over(self, other: Self) -> Self {
+        Self {
+            records: self.records.or(other.records),
+            mb: self.mb.or(other.mb),
+            payload_mb: self.payload_mb.or(other.payload_mb),
+            days: self.days.or(other.days),
+        }
+    }
 }
 
 /// What context reaches a model.
@@ -185,6 +214,8 @@ impl Config {
                 enabled: self.audit.enabled.or(other.audit.enabled),
                 payloads: self.audit.payloads.or(other.audit.payloads),
                 path: self.audit.path.or(other.audit.path),
+                required: self.audit.required.or(other.audit.required),
+                keep: self.audit.keep.over(other.audit.keep),
             },
             context: ContextConfig { not_secret: self.context.not_secret.or(other.context.not_secret) },
             media: self.media.over(other.media),

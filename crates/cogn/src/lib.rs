@@ -64,7 +64,7 @@ pub fn main() -> ExitCode {
         Command::Test(args) => commands::test::test(args, &wiring::library(), &printer),
         Command::Verify(args) => commands::verify::verify(args, &wiring::library(), &printer),
         Command::Eval(args) => commands::eval::eval(args, &wiring::library(), &printer),
-        Command::Audit(args) => books(|path| commands::audit::audit(args, path, &printer), &printer),
+        Command::Audit(args) => audited(|path| commands::audit::audit(args, path, &printer), &printer),
         Command::Context(args) => database(|path| commands::context::context(args, path, &printer), &printer),
         Command::Media(args) => commands::media::media(args, &printer),
         Command::ReadDocument => commands::media::read_document(),
@@ -79,10 +79,15 @@ pub fn main() -> ExitCode {
     printer.close(exit).into()
 }
 
-/// Hands the path of the books to a command, or says why there is none.
-fn books(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
-    let off = ("the books are switched off", "Set `audit: {enabled: true}` in `cognitive.yaml`");
-    with_path(settings::store_path, off, command, printer)
+/// Hands the path of the audit to a command, or says why there is none.
+fn audited(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
+    let off = wiring::config().is_ok_and(|config| config.audit.enabled == Some(false));
+    if off {
+        let why = ("the audit is switched off", "Set `audit: {enabled: true}` in the configuration");
+        return with_path(settings::store_path, why, command, printer);
+    }
+    let homeless = format!("there is no audit: {}", wiring::no_place());
+    with_path(settings::store_path, (&homeless, "Set `COGNITIVE_DB` to a path"), command, printer)
 }
 
 /// The same for the database, which also keeps context.

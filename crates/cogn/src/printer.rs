@@ -36,6 +36,8 @@ pub enum Exit {
     Cancelled,
     /// 141: whoever read stdout went away. The same number as of a program that the system ends for this.
     Unheard,
+    /// 128 and a number: a signal of this number ended it.
+    Signalled(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -46,6 +48,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => Self::from(2),
             Exit::Cancelled => Self::from(130),
             Exit::Unheard => Self::from(141),
+            Exit::Signalled(number) => Self::from(number.saturating_add(128)),
         }
     }
 }

@@ -11,7 +11,7 @@ use cognitive_contract::{Confidence, ErrorCode, Failure};
 use cognitive_net::Kind;
 use cognitive_runtime::DEFAULT_MAX_CALLS;
 
-use crate::config::{Config, MediaConfig, ModuleConfig, UntrustedAddress};
+use crate::config::{Config, KeepConfig, MediaConfig, ModuleConfig, UntrustedAddress};
 use crate::env_vars;
 use crate::weights::SMOLLM2;
 
@@ -115,8 +115,14 @@ pub struct Settings {
     pub store: Option<PathBuf>,
     /// The database, where context is kept whether the books are kept or not.
     pub database: Option<PathBuf>,
+    /// Whether runs are to be recorded; where they are to be and there is no store, something is wrong.
+    pub audit_enabled: bool,
     /// Whether records carry payloads.
     pub audit_payloads: bool,
+    /// Whether a model call that cannot be recorded is not made.
+    pub audit_required: bool,
+    /// How much of the audit is kept.
+    pub audit_keep: KeepConfig,
     /// Whether weights must not be fetched.
     pub offline: bool,
     /// Which members of context are kept from the model.
@@ -164,7 +170,10 @@ impl Settings {
             gate,
             store: store_path(config, environment),
             database: database(config, environment),
+            audit_enabled: config.audit.enabled != Some(false),
             audit_payloads: config.audit.payloads.unwrap_or(false),
+            audit_required: config.audit.required.unwrap_or(false),
+            audit_keep: config.audit.keep,
             offline: args.no_pull || offline(environment),
             sanitiser: sanitiser(config),
             media: config.media.clone(),
@@ -188,7 +197,7 @@ fn is_on(environment: Environment<'_>, variable: &str) -> bool {
     environment(variable).is_some_and(|value| !matches!(value.trim(), "0" | "false"))
 }
 
-/// Where the store is; `None` if the books are switched off or nobody knows where home is.
+/// Where the audit is kept; `None` if it is switched off or nobody knows where home is.
 #[must_use]
 pub fn store_path(config: &Config, environment: Environment<'_>) -> Option<PathBuf> {
     if config.audit.enabled == Some(false) { None } else { database(config, environment) }

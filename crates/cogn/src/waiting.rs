@@ -41,3 +41,18 @@ fn files_left() -> io::Result<()> {
 fn files_left() -> io::Result<()> {
     Ok(())
 }
+
+/// Lets a file that grows beyond the limit of the system (`ulimit -f`) be an error of whoever writes it. Without, the first
+/// record of the audit would end the process, and the answer with it.
+pub(crate) fn take_limits_as_errors() {
+    #[cfg(unix)]
+    if let Ok(runtime) = on_this_thread() {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        /// SIGXFSZ, on all systems that this program is built for.
+        const FILE_TOO_LARGE: i32 = 25;
+        let _inside = runtime.enter();
+        // Once listened to, it is never fatal again.
+        let _ = signal(SignalKind::from_raw(FILE_TOO_LARGE));
+    }
+}

@@ -3,15 +3,16 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once, OnceLock};
+use std::time::Duration;
 
 use cognitive_contract::ports::{AuditLog, ContextStore, FailureKind, Provider};
 use cognitive_contract::{Capabilities, ErrorCode, Failure};
 use cognitive_library::Library;
 use cognitive_net::{Kind, ProviderConfig, Secret};
-use cognitive_store::Store;
+use cognitive_store::{Options, Retention, Store};
 use serde_json::json;
 
-use crate::config::Config;
+use crate::config::{Config, KeepConfig};
 use crate::embedded::{self, Fetching, Use};
 use crate::env_vars;
 use crate::layers::{Layers, ProjectFile, Vouching};
@@ -171,12 +172,15 @@ pub(crate) fn must_fetch(settings: &Settings) -> bool {
     embedded::IN_THIS_BUILD && embedded::at_hand(file.as_deref(), &environment).is_none()
 }
 
-/// Books and context, which are one file; the error says why there is neither. Where the books are switched off, the
+/// Audit and context, which are one file; the error says why there is neither. Where the audit is switched off, the
 /// file is created only for somebody who has said who he is.
 pub(crate) fn memory(settings: &Settings, named: bool) -> Result<Kept, String> {
-    let Some(path) = &settings.database else { return Ok(Kept::default()) };
+    let Some(path) = &settings.database else {
+        return if settings.audit_enabled { Err(no_place()) } else { Ok(Kept::default()) };
+    };
+    let options = Options { retention: retention(settings.audit_keep), ..Options::default() };
     let opened = if named || settings.store.is_some() {
-        Store::open(path).map(Some)
+        Store::open_with(path, options).map(Some)
     } else {
         Store::open_existing(path)
     };
@@ -186,6 +190,23 @@ pub(crate) fn memory(settings: &Settings, named: bool) -> Result<Kept, String> {
         audit: audit.map(|store| store as Arc<dyn AuditLog>),
         context: store.map(|store| store as Arc<dyn ContextStore>),
     })
+}
+
+/// Why there is no store where nobody says where it is.
+pub(crate) fn no_place() -> String {
+    format!("there is no place for it: neither `{}` nor `{}` is set", env_vars::HOME, env_vars::DATABASE)
+}
+
+/// What the configuration says about how much is kept, with what it does not say.
+fn retention(keep: KeepConfig) -> Retention {
+    let usual = Retention::default();
+    let bytes = |mb: Option<u64>, usual: u64| mb.map_or(usual, |mb| mb.saturating_mul(1 << 20));
+    Retention {
+        records: keep.records.unwrap_or(usual.records),
+        bytes: bytes(keep.mb, usual.bytes),
+        payload_bytes: bytes(keep.payload_mb, usual.payload_bytes),
+        age: keep.days.map(|days| Duration::from_secs(days.saturating_mul(86_400))),
+    }
 }
 
 /// The context that is kept, for somebody who only looks. A store that cannot be read is like none.
@@ -198,7 +219,7 @@ pub(crate) fn kept_context() -> Result<Option<Arc<dyn ContextStore>>, Failure> {
 /// What outlasts a run.
 #[derive(Default)]
 pub(crate) struct Kept {
-    /// The books.
+    /// The audit.
     pub(crate) audit: Option<Arc<dyn AuditLog>>,
     /// Context.
     pub(crate) context: Option<Arc<dyn ContextStore>>,

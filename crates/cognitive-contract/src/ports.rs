@@ -66,12 +66,26 @@ pub trait Provider: Send + Sync {
         false
     }
 
+    /// Where requests go, for the audit. `None` if nothing ever leaves, as with saved replies.
+    fn destination(&self) -> Option<Destination> {
+        Some(Destination::default())
+    }
+
     /// Asks the model. Text and attempts go to `sink` as they happen; the summary follows at the end.
     fn ask<'a>(
         &'a self,
         call: &'a ModelCall,
         sink: &'a mut dyn CallSink,
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>>;
+}
+
+/// Where a request goes, as far as a provider says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Destination {
+    /// The model that is asked for.
+    pub model: Option<String>,
+    /// The address, without anything secret in it.
+    pub address: Option<String>,
 }
 
 /// What a model is asked.

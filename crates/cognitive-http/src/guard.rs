@@ -80,6 +80,16 @@ pub(crate) async fn guard(
     let trace = Arc::new(Trace::of(request.headers()));
     let method = request.method().clone();
     let path = shared.config.log.as_ref().map(|_| request.uri().path().to_owned());
+    // Dropped last: what the client did not wait for is logged and counted too.
+    let mut line = AccessLine {
+        shared: &shared,
+        method: &method,
+        path,
+        client: Arc::clone(&peer.name),
+        trace: &trace,
+        started,
+        status: GONE,
+    };
     let unanswered = shared.asked(trace.sampled, || Asked {
         trace: Arc::clone(&trace),
         method: method.clone(),
@@ -87,8 +97,9 @@ pub(crate) async fn guard(
         started,
     });
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let (client, mut response) = match admit(&shared, &request, &peer) {
+    let mut response = match admit(&shared, &request, &peer) {
         Ok(name) => {
+            line.client = Arc::clone(&name);
             let is_keyed = !shared.config.keys.is_empty();
             let client = Arc::new(Client { name: Arc::clone(&name), is_keyed, trace: Arc::clone(&trace) });
             let usual = routes::usual_run(&request).map(str::to_owned);
@@ -105,20 +116,44 @@ pub(crate) async fn guard(
             };
             // A panic takes this answer, not the connection: what it held is dropped and never seen again.
             let response = AssertUnwindSafe(answered).catch_unwind().await;
-            (name, response.unwrap_or_else(|_| fault()))
+            response.unwrap_or_else(|_| fault())
         }
-        Err(refusal) => (peer.name, *refusal),
+        Err(refusal) => *refusal,
     };
     complete(&shared, origin.as_ref(), &trace, &mut response);
-    let status = response.status().as_u16();
-    shared.metrics.answered(status);
-    if let Some((log, path)) = shared.config.log.as_ref().zip(path) {
-        let latency_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (method, client) = (method.to_string(), client.to_string());
-        let path = cognitive_contract::text::cut(&path, 256).to_owned();
-        log(&AccessRecord { method, path, status, client, trace_id: trace.id.clone(), latency_ms });
-    }
+    line.status = response.status().as_u16();
+    drop(line);
     unanswered.answered(response)
+}
+
+/// What stands in the log for an answer that nobody waited for.
+const GONE: u16 = 499;
+
+/// One line of the log and one count, written when a request is over: answered, or left by its client.
+struct AccessLine<'a> {
+    shared: &'a Shared,
+    method: &'a Method,
+    path: Option<String>,
+    client: Arc<str>,
+    trace: &'a Trace,
+    started: Instant,
+    status: u16,
+}
+
+impl Drop for AccessLine<'_> {
+    fn drop(&mut self) {
+        self.shared.metrics.answered(self.status);
+        if let Some((log, path)) = self.shared.config.log.as_ref().zip(self.path.as_ref()) {
+            log(&AccessRecord {
+                method: self.method.to_string(),
+                path: cognitive_contract::text::cut(path, 256).to_owned(),
+                status: self.status,
+                client: self.client.to_string(),
+                trace_id: self.trace.id.clone(),
+                latency_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            });
+        }
+    }
 }
 
 fn fault() -> Response<Body> {

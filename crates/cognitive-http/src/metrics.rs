@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cognitive_contract::ports::Usage;
+use cognitive_contract::ports::{DropCounts, Usage};
 use cognitive_contract::{Envelope, ErrorCode};
 
 /// Upper bounds of the buckets of a run's time, in seconds.
@@ -66,7 +66,12 @@ impl Metrics {
     }
 
     /// Everything in the text format of Prometheus.
-    pub(crate) fn text(&self, open_streams: usize, lost_spans: Option<u64>) -> String {
+    pub(crate) fn text(
+        &self,
+        open_streams: usize,
+        lost_spans: Option<u64>,
+        dropped: Option<DropCounts>,
+    ) -> String {
         let counters = self.lock();
         let mut text = String::new();
         let mut line = |parts: std::fmt::Arguments<'_>| {
@@ -80,6 +85,11 @@ impl Metrics {
         line(format_args!("# TYPE cogn_streams_open gauge\ncogn_streams_open {open_streams}"));
         if let Some(lost) = lost_spans {
             line(format_args!("# TYPE cogn_spans_lost_total counter\ncogn_spans_lost_total {lost}"));
+        }
+        if let Some(DropCounts { records, payloads, .. }) = dropped {
+            line(format_args!("# TYPE cogn_audit_dropped_total counter"));
+            line(format_args!("cogn_audit_dropped_total{{kind=\"records\"}} {records}"));
+            line(format_args!("cogn_audit_dropped_total{{kind=\"payloads\"}} {payloads}"));
         }
         let modules = &counters.modules;
         line(format_args!("# TYPE cogn_runs_total counter"));
@@ -136,7 +146,7 @@ mod tests {
         envelope.meta_mut().set_usage(Usage { input_tokens: u64::MAX, output_tokens: 7 });
         metrics.ran("m", &envelope, Duration::ZERO);
         metrics.ran("m", &envelope, Duration::ZERO);
-        let text = metrics.text(0, None);
+        let text = metrics.text(0, None, None);
         for (kind, count) in [("input_tokens", u64::MAX), ("output_tokens", 14)] {
             let line = format!("cogn_tokens_total{{module=\"m\",kind=\"{kind}\"}} {count}");
             assert!(text.lines().any(|each| each == line), "{line}\n{text}");
@@ -150,11 +160,12 @@ mod tests {
         metrics.ran("m", &envelope, Duration::from_millis(30));
         metrics.ran("m", &envelope, Duration::from_secs(3));
         metrics.answered(504);
-        let text = metrics.text(2, Some(3));
+        let text = metrics.text(2, Some(3), Some(DropCounts::default()));
         for line in [
             "cogn_http_answers_total{status=\"504\"} 1",
             "cogn_streams_open 2",
             "cogn_spans_lost_total 3",
+            "cogn_audit_dropped_total{kind=\"records\"} 0",
             "cogn_runs_total{module=\"m\",outcome=\"E2002\"} 2",
             "cogn_run_seconds_bucket{module=\"m\",le=\"0.1\"} 1",
             "cogn_run_seconds_bucket{module=\"m\",le=\"+Inf\"} 2",

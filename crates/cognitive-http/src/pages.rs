@@ -37,7 +37,8 @@ pub(crate) async fn ready(State(shared): Shares) -> Response<Body> {
 /// `GET /metrics`.
 pub(crate) async fn metrics(State(shared): Shares) -> Response<Body> {
     let lost = shared.config.spans.as_ref().map(|spans| spans.lost());
-    let mut response = Response::new(Body::from(shared.metrics.text(shared.sessions.open(), lost)));
+    let dropped = shared.host.audit.as_ref().map(|audit| audit.drop_counts());
+    let mut response = Response::new(Body::from(shared.metrics.text(shared.sessions.open(), lost, dropped)));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response

@@ -106,12 +106,12 @@ async fn try_answer(
     if !agreed.streaming {
         // What was made of the body stays as large, so its room stays taken until there is an answer.
         let _claim = claim;
-        let started = Instant::now();
+        let counted = Counted { shared, module: name, started: Instant::now(), is_over: false };
         let _busy = shared.busy();
         let mut envelope =
             cognitive_runtime::run_until(&shared.host, request, &mut NullSink, shared.time_is_up()).await;
         files::publish(shared, client.uploader(), ask.options.media_out, &mut envelope).await;
-        shared.metrics.ran(name, &envelope, started.elapsed());
+        counted.ended(&envelope);
         let mut response = answer::envelope(&envelope, Some(module.manifest.tier.word()));
         if !envelope.ok() && *shared.ending.borrow() {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -125,6 +125,30 @@ async fn try_answer(
         return Ok(answer::envelope(&envelope, Some(module.manifest.tier.word())));
     }
     Ok(respond(shared, &module, &ask, reader, None))
+}
+
+/// Counts a run when it is over, also one that was dropped because its client is gone.
+struct Counted<'a> {
+    shared: &'a Shared,
+    module: &'a str,
+    started: Instant,
+    is_over: bool,
+}
+
+impl Counted<'_> {
+    fn ended(mut self, envelope: &Envelope) {
+        self.is_over = true;
+        self.shared.metrics.ran(self.module, envelope, self.started.elapsed());
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let envelope = Failure::cancelled("the client went away").into_envelope();
+            self.shared.metrics.ran(self.module, &envelope, self.started.elapsed());
+        }
+    }
 }
 
 fn respond(
@@ -150,7 +174,8 @@ pub(crate) fn no_such_transport(shared: &Shared) -> Failure {
 /// What the client and the operator want of a run.
 pub(crate) fn options(shared: &Shared, client: &Client, asked: &Options) -> Result<RunOptions, Failure> {
     let mut options = RunOptions::default();
-    options.user = client.user().map(str::to_owned);
+    options.key = client.user().map(str::to_owned);
+    options.user.clone_from(&options.key);
     options.uploads_of = Some(client.uploader().to_owned());
     options.remote = true;
     options.session = asked.session()?;

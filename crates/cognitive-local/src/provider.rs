@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use cognitive_contract::lower::Target;
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+    CallSink, DecodeMode, Destination, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 use tokio::sync::mpsc;
 
@@ -191,6 +191,10 @@ impl Provider for Embedded {
     /// A model of this size labels and copies. Asked for more it repeats its examples, which is worse than no answer.
     fn lacks(&self) -> &[&str] {
         &["reasoning", "long_context", "function_calling", "vision"]
+    }
+
+    fn destination(&self) -> Option<Destination> {
+        Some(Destination { model: Some(self.model.clone()), address: None })
     }
 
     fn ask<'a>(

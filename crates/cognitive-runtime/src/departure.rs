@@ -1,5 +1,5 @@
 //! What has to hold before a request leaves for a model, the first one of a call and every repetition: the run, and every
-//! module that it is a part of, have calls left. Every request of every provider passes here, so nothing is counted
+//! module that it is a part of, have calls left, and the audit knows of the request. Every request of every provider passes here, so nothing is counted
 //! twice or not at all; a kept answer leaves no request and costs nothing.
 
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::json;
 
 use crate::host::{Host, RunOptions, RunRequest};
+use crate::trail;
 
 /// How many model calls a run makes at most, unless somebody says otherwise.
 pub const DEFAULT_MAX_CALLS: u64 = 64;
@@ -76,11 +77,10 @@ pub(crate) struct Departure<'a> {
 
 impl Departure<'_> {
     /// Lets one request leave, or says why it may not.
-    #[expect(clippy::unused_async, reason = "what is noted of a request has to be kept before it leaves")]
     pub(crate) async fn leave(&self) -> Result<(), Failure> {
         for budget in self.request.options.above.budgets() {
             budget.take()?;
         }
-        Ok(())
+        trail::before_request(self.host, self.module, self.request).await
     }
 }

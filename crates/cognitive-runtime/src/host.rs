@@ -21,6 +21,7 @@ use crate::departure::DEFAULT_MAX_CALLS;
 use crate::spans::SpanPlace;
 use crate::stages::requirements::MEDIA;
 use crate::tools::built_in;
+use crate::trail::RunMark;
 
 /// The surroundings of all runs of a process. Safe to share between runs.
 #[non_exhaustive]
@@ -31,8 +32,10 @@ pub struct Host {
     pub provider: Arc<dyn Provider>,
     /// The operator's thresholds.
     pub gate: Gate,
-    /// Who keeps the books.
+    /// Who keeps the audit.
     pub audit: Option<Arc<dyn AuditLog>>,
+    /// Whether a model call that cannot be recorded is not made.
+    pub audit_required: bool,
     /// Whether records carry input and envelope.
     pub audit_payloads: bool,
     /// Who keeps context between runs. Without, context comes from the caller alone and nothing is kept.
@@ -97,6 +100,7 @@ impl Host {
             provider,
             gate: Gate::default(),
             audit: None,
+            audit_required: false,
             audit_payloads: false,
             context: None,
             sanitiser: Sanitiser::default(),
@@ -181,6 +185,8 @@ pub struct RunOptions {
     pub require_streaming: bool,
     /// Notices of the surface for `meta.warnings`.
     pub warnings: Vec<Warning>,
+    /// The name of the key that the caller has shown, for the audit.
+    pub key: Option<String>,
     /// Whose context is read and kept. A surface takes it from whom it has recognised, never from the input.
     pub user: Option<String>,
     /// Whose uploads an input may name, where that is not the user: a server may take them from callers that it does not
@@ -198,6 +204,8 @@ pub struct RunOptions {
     pub spans: Option<Arc<SpanPlace>>,
     /// The modules that this run is a part of.
     pub(crate) above: Above,
+    /// What its records in the audit share. Each run has one of its own.
+    pub(crate) mark: Arc<RunMark>,
 }
 
 impl Default for RunOptions {
@@ -216,6 +224,7 @@ impl Default for RunOptions {
             early_stop: false,
             require_streaming: false,
             warnings: Vec::new(),
+            key: None,
             user: None,
             uploads_of: None,
             tenant: None,
@@ -224,6 +233,7 @@ impl Default for RunOptions {
             remote: false,
             spans: None,
             above: Above::default(),
+            mark: Arc::default(),
         }
     }
 }

@@ -31,6 +31,7 @@ pub mod stages;
 pub mod stream;
 pub mod throw;
 pub mod tools;
+mod trail;
 
 pub use chunks::{Chunks, chunks};
 pub use clock::Clock;

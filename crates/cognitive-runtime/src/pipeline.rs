@@ -24,6 +24,7 @@ use crate::stages::output::Answer;
 use crate::stages::prompt::Prompt;
 use crate::stages::{call, input, media, output, parse, prompt, requirements, seal};
 use crate::tools::Talk;
+use crate::trail;
 
 /// Answers one request with one module.
 pub(crate) async fn answer(
@@ -152,18 +153,19 @@ fn answer_again(kept: Kept, watch: &mut Watch<'_, '_>, receipt: &mut Receipt) ->
 
 /// Puts down which context the model is about to get, without any of its values. (CTX-043)
 fn note_access(host: &Host, module: &Module, request: &RunRequest, input: &ValidInput) -> Option<Warning> {
-    let (audit, access) = (host.audit.as_ref()?, input.access()?);
+    host.audit.as_ref()?;
+    let access = input.access()?;
     let trace_id = request.options.trace_id.as_deref().unwrap_or_default();
     let hash = input.sha256();
     let mut record = AuditRecord::context_access(host.clock.now(), trace_id, &request.module, &access, &hash);
     record.version.clone_from(&module.manifest.version);
-    let noted = audit.record(&record);
+    let noted = trail::note(host, request, record);
     noted.err().map(|reason| Warning::new("AUDIT", format!("the use of context was not recorded: {reason}")))
 }
 
 /// Puts down what was fetched from elsewhere for the run: kinds, sizes and hashes, no addresses. (S-22)
 fn note_fetches(host: &Host, module: &Module, request: &RunRequest, receipt: &Receipt) -> Option<Warning> {
-    let audit = host.audit.as_ref()?;
+    host.audit.as_ref()?;
     let fetched: Vec<&MediaNote> = receipt.media.iter().filter(|note| note.source != "base64").collect();
     if fetched.is_empty() || host.media.is_none() {
         return None;
@@ -178,7 +180,7 @@ fn note_fetches(host: &Host, module: &Module, request: &RunRequest, receipt: &Re
         json!({ "media": fetched }),
     );
     record.version.clone_from(&module.manifest.version);
-    let noted = audit.record(&record);
+    let noted = trail::note(host, request, record);
     noted
         .err()
         .map(|reason| Warning::new("AUDIT", format!("the fetching of media was not recorded: {reason}")))

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use cognitive_contract::media::{Category, Form, MediaType};
 use cognitive_contract::ports::{
-    Attempt, CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError, Usage,
+    Attempt, CallSink, DecodeMode, Destination, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+    Usage,
 };
 
 use cognitive_contract::tools::FUNCTION_CALLING;
@@ -65,6 +66,10 @@ impl Provider for Replay {
             Category::Video => &[MediaType::Mp4, MediaType::WebmVideo, MediaType::Quicktime],
             Category::Document => &[MediaType::Pdf],
         }))
+    }
+
+    fn destination(&self) -> Option<Destination> {
+        None
     }
 
     fn ask<'a>(

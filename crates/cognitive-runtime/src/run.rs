@@ -1,15 +1,14 @@
-//! The one entry for every surface: find the module, run it, keep the books, close with exactly one envelope.
+//! The one entry for every surface: find the module, run it, leave a record, close with exactly one envelope.
 //! Anything that a stage could do belongs into a stage.
 
 use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
-use cognitive_contract::media::{hide_secrets, holds_secrets};
-use cognitive_contract::ports::{AuditRecord, Event, EventSink};
+use cognitive_contract::ports::{Event, EventSink};
 use cognitive_contract::trace::Trace;
-use cognitive_contract::{Envelope, ErrorCode, Failure, Warning};
+use cognitive_contract::{Envelope, ErrorCode, Failure};
 use serde_json::{Value, json};
 
 use crate::departure::CallBudget;
@@ -18,6 +17,7 @@ use crate::live::watch::Watch;
 use crate::receipt::Receipt;
 use crate::spans::{Drawing, Work};
 use crate::stages::media;
+use crate::trail::{RunMark, Trail};
 use crate::{panics, pipeline, stream};
 
 /// The member of `meta` that says how long models took. (C-44)
@@ -29,7 +29,7 @@ pub async fn run(host: &Host, request: RunRequest, sink: &mut dyn EventSink) -> 
 }
 
 /// The same for a surface that may have to end the run before its time: when `stop` resolves, the call is dropped, and
-/// the envelope and the books say why.
+/// the envelope and the audit say why.
 pub async fn run_until(
     host: &Host,
     mut request: RunRequest,
@@ -53,12 +53,13 @@ pub(crate) async fn run_watched(
         request.options.above.limit_calls(budget);
     }
     watch.draw(Drawing::begin(Work::Run, host, &mut request.options));
-    let mut books = Books::default();
+    request.options.mark = RunMark::new(host);
     // The input is handed on and not copied: with media in it, it is most of what the run needs of the memory.
     let given = std::mem::replace(&mut request.input, RunInput::Json(Value::Null));
-    let payload = (host.audit.is_some() && host.audit_payloads).then(|| given.clone());
+    // Declared before the run itself, and so dropped after it: a run that nobody waits for any more leaves its record.
+    let mut trail = Trail::begin(host, request, &given, started);
     let outcome = {
-        let run = pin!(find_and_answer(host, request, given, watch, &mut books));
+        let run = pin!(find_and_answer(host, request, given, watch, &mut trail));
         unless_stopped(pin!(panics::catch(run)), stop).await
     };
     let mut envelope = match outcome {
@@ -71,34 +72,31 @@ pub(crate) async fn run_watched(
             failure.suggest("Report it with the trace id; the input was not changed").into_envelope()
         }
     };
-    if let Some(given) = payload {
-        request.input = given;
-    }
     let latency_ms = milliseconds(started);
-    attest(&mut envelope, &books.receipt, request.options.receipt);
+    attest(&mut envelope, &trail.receipt, request.options.receipt);
     for warning in request.options.warnings.iter().chain(&watch.warning()) {
         envelope.meta_mut().warn(warning);
     }
     let extra = &mut envelope.meta_mut().extra;
     extra.insert("trace_id".to_owned(), json!(request.options.trace_id));
     extra.insert("latency_ms".to_owned(), json!(latency_ms));
-    if let Some(time) = books.receipt.model_time {
+    if let Some(time) = trail.receipt.model_time {
         let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         extra.insert(MODEL_TIME.to_owned(), json!(milliseconds));
     }
-    if books.receipt.media_count > 0 {
-        let members = media::meta(books.receipt.media_count, &books.receipt.media);
+    if trail.receipt.media_count > 0 {
+        let members = media::meta(trail.receipt.media_count, &trail.receipt.media);
         extra.extend(members.map(|(name, value)| (name.to_owned(), value)));
     }
     if let Some(span) = request.options.above.span() {
         extra.insert("parent_span".to_owned(), Value::String(span));
     }
-    let parts = std::mem::take(&mut books.receipt.parts);
-    let usage = books.receipt.usage;
-    let trace = || Trace::of(&request.module, &books.version, &envelope, latency_ms, usage).with_parts(parts);
+    let parts = std::mem::take(&mut trail.receipt.parts);
+    let usage = trail.receipt.usage;
+    let trace = || Trace::of(&request.module, &trail.version, &envelope, latency_ms, usage).with_parts(parts);
     let trace = watch.is_heard().then(trace);
     watch.finish_drawing(&envelope);
-    keep_the_books(host, request, latency_ms, books, &mut envelope);
+    trail.close(latency_ms, &mut envelope);
     if let Some(trace) = &trace {
         watch.event(Event::Trace(trace));
     }
@@ -133,19 +131,12 @@ async fn unless_stopped<T>(
     .await
 }
 
-/// What is known of a run besides its envelope.
-#[derive(Default)]
-struct Books {
-    version: String,
-    receipt: Receipt,
-}
-
 async fn find_and_answer(
     host: &Host,
     request: &mut RunRequest,
     given: RunInput,
     watch: &mut Watch<'_, '_>,
-    books: &mut Books,
+    trail: &mut Trail<'_>,
 ) -> Result<Envelope, Failure> {
     watch.event(Event::Stage("load"));
     let module = request.options.above.in_tier(host.modules.module(&request.module)?);
@@ -156,46 +147,11 @@ async fn find_and_answer(
     if request.options.require_streaming && !watch.streams() {
         return Err(stream::not_streamed());
     }
-    books.version.clone_from(&module.manifest.version);
-    books.receipt.is_read = host.audit.is_some() || request.options.receipt;
-    books.receipt.sha256.module = books.receipt.hash(|| module.digest.module.clone());
-    books.receipt.sha256.schema = books.receipt.hash(|| module.digest.schema.clone());
-    pipeline::answer(host, &module, request, given, watch, &mut books.receipt).await
-}
-
-/// A record that cannot be kept is a warning; it never fails the run that it is about.
-fn keep_the_books(host: &Host, request: &RunRequest, latency_ms: f64, books: Books, envelope: &mut Envelope) {
-    let Some(audit) = &host.audit else { return };
-    let trace_id = request.options.trace_id.as_deref().unwrap_or_default();
-    let mut record = AuditRecord::new(SystemTime::now(), trace_id, &request.module, envelope);
-    record.version = books.version;
-    record.latency_ms = latency_ms;
-    record.usage = books.receipt.usage;
-    record.model = books.receipt.model.clone().unwrap_or_default();
-    record.receipt = serde_json::to_value(&books.receipt).unwrap_or_default();
-    if host.audit_payloads {
-        let input = recorded(&request.input);
-        record.payload = Some(json!({ "input": input, "envelope": envelope }));
-    }
-    if let Err(reason) = audit.record(&record) {
-        envelope.meta_mut().warn(&Warning::new("AUDIT", format!("the run was not recorded: {reason}")));
-    }
-}
-
-/// An input as the books keep it: as it was sent, but for what opens a door in the media that it names.
-fn recorded(input: &RunInput) -> Value {
-    let hidden = |mut value: Value| {
-        hide_secrets(&mut value);
-        value
-    };
-    match input {
-        RunInput::Json(value) => hidden(value.clone()),
-        RunInput::Text(text) => Value::String(text.clone()),
-        RunInput::Raw(text) => match serde_json::from_str(text).ok().filter(holds_secrets) {
-            Some(value) => Value::String(hidden(value).to_string()),
-            None => Value::String(text.clone()),
-        },
-    }
+    trail.version.clone_from(&module.manifest.version);
+    trail.receipt.is_read = host.audit.is_some() || request.options.receipt;
+    trail.receipt.sha256.module = trail.receipt.hash(|| module.digest.module.clone());
+    trail.receipt.sha256.schema = trail.receipt.hash(|| module.digest.schema.clone());
+    pipeline::answer(host, &module, request, given, watch, &mut trail.receipt).await
 }
 
 /// Milliseconds with microsecond precision.

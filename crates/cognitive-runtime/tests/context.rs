@@ -348,8 +348,8 @@ fn ctx_043_sec_024_the_use_of_context_is_recorded_without_its_values() {
     world.go(request);
     assert!(world.read().contains("[REDACTED]") && !world.read().contains("hunter2"));
     let records = world.books.0.lock().unwrap();
-    let [access, run] = records.as_slice() else { panic!("{records:?}") };
-    assert_eq!((access.event, run.event), ("context_access", "run"));
+    let [access, call, run] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!((access.event, call.event, run.event), ("context_access", "call", "run"));
     assert_eq!((access.trace_id.as_str(), access.version.as_str()), ("trace", "1.2.3"));
     assert!(access.receipt["sizes"]["session_state"].as_u64().unwrap() > 0);
     assert_eq!(access.receipt["sha256"]["input"], run.receipt["sha256"]["input"]);

@@ -23,15 +23,15 @@ const BATCH: usize = 256;
 /// An audit log in front of another. Everything that waits is written before it is gone.
 #[derive(Debug)]
 pub struct Background {
-    books: Shared,
-    queue: Arc<Waiting>,
+    books: InnerLog,
+    queue: Arc<RecordQueue>,
     writer: Option<JoinHandle<()>>,
 }
 
 /// The log that is written to.
-struct Shared(Arc<dyn AuditLog>);
+struct InnerLog(Arc<dyn AuditLog>);
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for InnerLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("AuditLog")
     }
@@ -39,13 +39,13 @@ impl std::fmt::Debug for Shared {
 
 /// Records that wait to be written.
 #[derive(Debug, Default)]
-struct Waiting {
-    line: Mutex<Line>,
+struct RecordQueue {
+    line: Mutex<RecordLine>,
     more: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct RecordLine {
     records: VecDeque<(AuditRecord, Option<Arc<Acknowledgement>>)>,
     payloads: usize,
     closed: bool,
@@ -58,7 +58,7 @@ impl Background {
         books: Arc<dyn AuditLog>,
         complain: impl Fn(String) + Send + 'static,
     ) -> std::io::Result<Self> {
-        let queue = Arc::new(Waiting::default());
+        let queue = Arc::new(RecordQueue::default());
         let (to, from) = (Arc::clone(&books), Arc::clone(&queue));
         let work = move || {
             while let Some(batch) = from.next() {
@@ -66,7 +66,7 @@ impl Background {
             }
         };
         let writer = std::thread::Builder::new().name("audit".to_owned()).spawn(work)?;
-        Ok(Self { books: Shared(books), queue, writer: Some(writer) })
+        Ok(Self { books: InnerLog(books), queue, writer: Some(writer) })
     }
 }
 
@@ -99,8 +99,8 @@ fn write(
 pub const DROPPING: &str = "the audit has reached its limits: from now on the oldest records or payloads of an owner make \
     room for new ones; `cogn audit stats` counts them, `audit: {keep: …}` sets the limits";
 
-impl Waiting {
-    fn lock(&self) -> MutexGuard<'_, Line> {
+impl RecordQueue {
+    fn lock(&self) -> MutexGuard<'_, RecordLine> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -145,9 +145,9 @@ impl Waiting {
 
 /// Where somebody hears whether a record was kept.
 #[derive(Debug, Default)]
-struct Acknowledgement(Mutex<(Option<Outcome>, Option<Waker>)>);
+struct Acknowledgement(Mutex<(Option<WriteOutcome>, Option<Waker>)>);
 
-type Outcome = Result<(), String>;
+type WriteOutcome = Result<(), String>;
 
 impl Acknowledgement {
     fn give(&self, outcome: Result<(), String>) {

@@ -1,4 +1,5 @@
-//! `cogn audit`: what was run, and how it went. Reads the store, and never creates or changes a record.
+//! `cogn audit`: what was run, by whom, how it went, and whether the records are what was written (`audit/proof.rs`). Reads
+//! the store, and never creates or changes a record.
 //! Names and ids come from callers, so no control character of theirs reaches the terminal.
 
 use std::collections::BTreeSet;
@@ -10,7 +11,9 @@ use std::time::SystemTime;
 
 use cognitive_contract::code::canonical;
 use cognitive_contract::{ErrorCode, text};
-use cognitive_store::{Figures, Filter, Row, Stats, Store, StoreError, since};
+use cognitive_store::{Figures, Filter, OwnerDrops, Row, Stats, Store, StoreError, since};
+
+mod proof;
 
 use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer, table};
 
@@ -29,8 +32,12 @@ enum Command {
     Show(ShowArgs),
     /// Write records as JSON, one per line, the oldest first
     Export(ExportArgs),
-    /// Sum up runs per module
+    /// Sum up runs per module, and what was dropped to keep within limits
     Stats(StatsArgs),
+    /// Find records that were changed, taken away or put elsewhere
+    Verify(proof::VerifyArgs),
+    /// Print the last hash of each chain, to be kept where nobody can change it
+    Head(proof::HeadArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -87,6 +94,15 @@ struct Which {
     /// Only failures with this error code
     #[arg(long)]
     code: Option<String>,
+    /// Only runs of who showed the key of this name to a server
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    /// Only runs of this user
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// Only runs of this tenant
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
     /// Only since then: an age (`24h`, `7d`), a date, or a time as of RFC 3339
     #[arg(long, value_parser = |given: &str| since(given, SystemTime::now()))]
     since: Option<SystemTime>,
@@ -99,13 +115,16 @@ impl Which {
             ok: self.failed.then_some(false),
             code: self.code.as_deref().map(|code| canonical(code).to_owned()),
             since: self.since,
+            key: self.key.clone(),
+            user: self.user.clone(),
+            tenant: self.tenant.clone(),
             ..Filter::default()
         }
     }
 
     /// Lists and sums are about runs; an export has all events.
     fn runs(&self) -> Filter {
-        Filter { event: Some("run".to_owned()), ..self.filter() }
+        Filter { runs: true, ..self.filter() }
     }
 }
 
@@ -116,6 +135,8 @@ pub fn audit(args: &AuditArgs, store_path: &Path, printer: &Printer) -> Exit {
         Command::Show(args) => show(args, &store, printer),
         Command::Export(args) => export(args, &store, printer),
         Command::Stats(args) => stats(args, &store, printer),
+        Command::Verify(args) => proof::verify(args, &store, printer),
+        Command::Head(args) => proof::head(args, &store, printer),
     });
     answered.unwrap_or_else(|error| {
         printer.error(&error.to_string(), error.hint());
@@ -139,7 +160,7 @@ fn list(args: &ListArgs, store: &Store, printer: &Printer) -> Result<Exit, Store
         printer.err(nothing(store)?);
     } else {
         print_table(
-            ["TIME (UTC)", "TRACE", "MODULE", "RESULT", "RISK", "CONFIDENCE", "LATENCY", "MODEL"],
+            ["TIME (UTC)", "TRACE", "MODULE", "RESULT", "RISK", "CONFIDENCE", "LATENCY", "MODEL", "USER"],
             rows.iter().map(cells),
             printer,
         );
@@ -169,6 +190,7 @@ fn cells(row: &Row) -> Vec<String> {
         format!("{:.2}", row.confidence),
         duration(Some(row.latency_ms)),
         format!("{FAINT}{}{FAINT:#}", plain(dash(text::cut(&row.model, 40)))),
+        plain(dash(text::cut(&whose(row), 40))),
     ]
 }
 
@@ -177,8 +199,19 @@ fn time(ts: &str) -> String {
     plain(text::cut(ts, 19)).replace('T', " ")
 }
 
+/// Who ran it, as far as is known: `tenant/user`, and the key where it has another name.
+fn whose(row: &Row) -> String {
+    let user = row.user.as_deref().or(row.key.as_deref()).unwrap_or_default();
+    match &row.tenant {
+        Some(tenant) => format!("{tenant}/{user}"),
+        None => user.to_owned(),
+    }
+}
+
 fn result(row: &Row) -> String {
     match &row.code {
+        _ if row.unfinished => format!("{DOUBT}unfinished{DOUBT:#}"),
+        _ if row.event == "call" => "asked".to_owned(),
         Some(code) => format!("{BAD}{}{BAD:#}", plain(code)),
         None if row.ok => format!("{GOOD}ok{GOOD:#}"),
         None => format!("{BAD}failed{BAD:#}"),
@@ -263,8 +296,15 @@ fn details(row: &Row) -> Vec<String> {
         ("latency", duration(Some(row.latency_ms))),
         ("model", plain(dash(&row.model))),
         ("tokens", tokens),
+        ("key", plain(dash(row.key.as_deref().unwrap_or_default()))),
+        ("user", plain(dash(row.user.as_deref().unwrap_or_default()))),
+        ("tenant", plain(dash(row.tenant.as_deref().unwrap_or_default()))),
+        ("run id", plain(dash(&row.run_id))),
     ];
     let mut lines = table(&facts.map(|(name, fact)| vec![format!("{HEAD}{name}{HEAD:#}"), fact]));
+    if row.payload_dropped {
+        lines.push(format!("{HEAD}payload{HEAD:#}\ndropped to make room"));
+    }
     for (name, value) in [("receipt", Some(&row.receipt)), ("payload", row.payload.as_ref())] {
         let pretty = value.map(|value| format!("{value:#}"));
         lines.extend(pretty.map(|pretty| format!("{HEAD}{name}{HEAD:#}\n{}", plain(&pretty))));
@@ -324,18 +364,35 @@ fn export_to(file: File, path: &Path, filter: &Filter, store: &Store) -> io::Res
     done.map(|()| count)
 }
 
+/// Sums, and what is not in them any more.
+#[derive(serde::Serialize)]
+struct WithDrops<'a> {
+    #[serde(flatten)]
+    stats: &'a Stats,
+    dropped: &'a [OwnerDrops],
+}
+
 fn stats(args: &StatsArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
     let stats = store.stats(&args.which.runs())?;
+    let dropped = store.dropped()?;
     if args.json {
-        printer.json(&stats);
-    } else if stats.total.runs == 0 {
+        printer.json(&WithDrops { stats: &stats, dropped: &dropped });
+        return Ok(Exit::Good);
+    }
+    if stats.total.runs + stats.total.unfinished == 0 {
         printer.err(nothing(store)?);
     } else {
         print_table(
-            ["MODULE", "RUNS", "OK", "P50", "P95", "TOKENS IN", "OUT", "ERRORS"],
+            ["MODULE", "RUNS", "UNFINISHED", "OK", "P50", "P95", "TOKENS IN", "OUT", "ERRORS"],
             sums(&stats).into_iter(),
             printer,
         );
+    }
+    for OwnerDrops { owner, kind, records, payloads, since, .. } in &dropped {
+        let (owner, since) = (plain(proof::owner(owner)), time(since));
+        printer.err(format!(
+            "{DOUBT}dropped{DOUBT:#} of {owner} since {since}: {records} records of {kind}, {payloads} payloads"
+        ));
     }
     Ok(Exit::Good)
 }
@@ -354,6 +411,7 @@ fn figures(name: &str, figures: &Figures) -> Vec<String> {
     vec![
         name.to_owned(),
         figures.runs.to_string(),
+        figures.unfinished.to_string(),
         figures.success_rate.map_or("-".to_owned(), |rate| format!("{:.1} %", rate * 100.0)),
         duration(figures.latency_p50_ms),
         duration(figures.latency_p95_ms),
@@ -406,6 +464,7 @@ mod tests {
             "0.50",
             "1.2 s",
             "-",
+            "-",
         ];
         assert_eq!(bare(cells(&rows[0])), expected);
     }
@@ -435,8 +494,8 @@ mod tests {
         let store = store_with(&[("1", "m", None), ("2", "m", Some("E3001")), ("3", "n", None)]);
         let lines = sums(&store.stats(&Filter::default()).unwrap());
         let bare: Vec<_> = lines.into_iter().map(|line| bare(line).join("|")).collect();
-        assert_eq!(bare[0], "m|2|50.0 %|1.2 s|1.2 s|14|4|E3001 × 1");
-        assert_eq!(bare[2], "all|3|66.7 %|1.2 s|1.2 s|21|6|E3001 × 1");
+        assert_eq!(bare[0], "m|2|0|50.0 %|1.2 s|1.2 s|14|4|E3001 × 1");
+        assert_eq!(bare[2], "all|3|0|66.7 %|1.2 s|1.2 s|21|6|E3001 × 1");
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub mod rounds;
 pub mod run;
 pub mod schema;
 pub mod serve;
+mod stop;
 mod stream;
 pub mod test;
 pub mod trace;

@@ -10,10 +10,12 @@ use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Warning};
 use cognitive_library::{Library, Shelf};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Clock, Host, Memory, Replay, RunOptions, RunRequest, SpanPlace, preview};
+use cognitive_store::DROPPING;
 
 use super::given::{InputArgs, read_text};
 use super::hand_over::hand_over;
 use super::rounds::RepeatArgs;
+use super::stop::Stop;
 use super::stream::{self, Form};
 use super::trace::{self, Keeper};
 use super::{attach, media_out, reader};
@@ -90,8 +92,10 @@ pub struct RunArgs {
     output: Option<PathBuf>,
 }
 
-/// Runs and prints the envelope; the exit code says whether it is a success, 130 that it was cancelled.
+/// Runs and prints the envelope; the exit code says whether it is a success, 128 and the number of the signal
+/// that it was cancelled.
 pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
+    waiting::take_limits_as_errors();
     let (collector, prepared) = match Collector::open(args.otlp.as_deref()) {
         Ok(collector) => {
             let prepared = prepare(args, library, collector.as_ref());
@@ -99,7 +103,11 @@ pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
         }
         Err(failure) => (None, Err(failure)),
     };
+    let audit = prepared.as_ref().ok().and_then(|(host, _)| host.audit.clone());
     let exit = answer(args, prepared, printer);
+    if audit.is_some_and(|audit| audit.drop_counts().owners > 0) {
+        printer.warning(DROPPING);
+    }
     // Last of all: the answer is where it belongs, whatever becomes of the spans.
     if let Some(collector) = collector {
         collector.deliver(printer);
@@ -113,7 +121,7 @@ fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer
         (Ok((host, request)), None) => execute(&host, request, args, printer),
         // Before a run there is one thing that Ctrl-C can interrupt: the fetching of weights.
         (Err(failure), None) => {
-            let cancelled = failure.code() == ErrorCode::StreamInterrupted;
+            let cancelled = (failure.code() == ErrorCode::StreamInterrupted).then_some(Stop::Interrupt);
             (failure.into_envelope(), cancelled, None)
         }
     };
@@ -134,9 +142,9 @@ fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer
     let shown = !args.view && args.stream != Some(Form::Text);
     let handed_over = hand_over(&text, args.output.as_deref(), shown, printer);
     match (cancelled, envelope.ok() && unwritten.is_empty() && handed_over) {
-        (true, _) => Exit::Cancelled,
-        (false, true) => Exit::Good,
-        (false, false) => Exit::Bad,
+        (Some(signal), _) => signal.exit(),
+        (None, true) => Exit::Good,
+        (None, false) => Exit::Bad,
     }
 }
 
@@ -191,8 +199,15 @@ fn prepare(
     request.options = options(args, &settings);
     let kept =
         wiring::memory(&settings, args.user.is_some() || args.tenant.is_some() || args.session.is_some());
+    if let (Err(reason), true) = (&kept, settings.audit_required) {
+        let failure = Failure::misconfigured(format!("the run cannot be recorded: {reason}"));
+        return Err(
+            failure.suggest("Make the audit writable, or do without it with `audit: {required: false}`")
+        );
+    }
     let kept = kept.unwrap_or_else(|reason| {
         let message = format!("the run is not recorded, and context is not kept: {reason}");
+        Printer.warning(&message);
         request.options.warnings.push(Warning::new("AUDIT", message));
         wiring::Kept::default()
     });
@@ -210,6 +225,7 @@ fn prepare(
     host.gate = settings.gate;
     host.sanitiser = settings.sanitiser.clone();
     host.audit_payloads = settings.audit_payloads;
+    host.audit_required = settings.audit_required;
     host.audit = kept.audit;
     host.context = kept.context;
     media::give(&mut host, &settings.media, None)?;
@@ -259,16 +275,17 @@ fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
     options
 }
 
-/// Runs to the end, to the first Ctrl-C or until nobody reads the answer any more; dropping the run closes its connection.
+/// Runs to the end, to the first signal that asks for it or until nobody reads the answer any more; dropping the run closes
+/// its connection.
 fn execute(
     host: &Host,
     request: RunRequest,
     args: &RunArgs,
     printer: &Printer,
-) -> (Envelope, bool, Option<Trace>) {
+) -> (Envelope, Option<Stop>, Option<Trace>) {
     let runtime = match waiting::on_this_thread() {
         Ok(runtime) => runtime,
-        Err(failure) => return (failure.into_envelope(), false, None),
+        Err(failure) => return (failure.into_envelope(), None, None),
     };
     runtime.block_on(async {
         let mut progress = Progress::new(printer);
@@ -277,13 +294,13 @@ fn execute(
             Some(progress) => progress,
             None => &mut silent,
         };
-        let cancelled = Cell::new(false);
+        let cancelled = Cell::new(None);
         let stop = async {
             tokio::select! {
                 () = reader::gone(printer), if hearer(args) == Hearer::Stdout => reader::unheard(),
-                _ = tokio::signal::ctrl_c() => {
-                    cancelled.set(true);
-                    by_the_user()
+                signal = Stop::arrives() => {
+                    cancelled.set(Some(signal));
+                    signal.failure()
                 }
             }
         };
@@ -294,11 +311,6 @@ fn execute(
         };
         (envelope, cancelled.get(), keeper.into_trace())
     })
-}
-
-/// Why a run ends after Ctrl-C.
-pub(super) fn by_the_user() -> Failure {
-    Failure::cancelled("the run was cancelled by the user").suggest("Run it again")
 }
 
 /// A spinner with stage and elapsed time, on a terminal only.

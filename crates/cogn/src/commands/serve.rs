@@ -73,6 +73,9 @@ pub struct ServeArgs {
     /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
+    /// Record no runs; without this the server does not start where it cannot record them
+    #[arg(long)]
+    no_audit: bool,
     /// Write no access log
     #[arg(long)]
     quiet: bool,
@@ -103,6 +106,7 @@ impl Transport {
 
 /// Serves until somebody stops it.
 pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
+    waiting::take_limits_as_errors();
     let prepared = prepare(args, library, printer).and_then(|prepared| Ok((prepared, start_log(args)?)));
     let ((host, mut config), log) = match prepared {
         Ok(prepared) => prepared,
@@ -180,7 +184,10 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
 }
 
 fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Host, ServerConfig), Failure> {
-    let settings = Settings::resolve(&args.provider, &wiring::config()?, &wiring::environment, "")?;
+    let mut settings = Settings::resolve(&args.provider, &wiring::config()?, &wiring::environment, "")?;
+    if args.no_audit {
+        (settings.audit_enabled, settings.store) = (false, None);
+    }
     let keys = keys(args)?;
     if keys.is_empty() && !args.host.is_loopback() {
         let message = format!("{} can be reached from other machines, and there is no key", args.host);
@@ -198,14 +205,17 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
     host.gate = settings.gate;
     host.sanitiser = settings.sanitiser.clone();
     host.audit_payloads = settings.audit_payloads;
+    host.audit_required = settings.audit_required;
     match wiring::memory(&settings, true) {
         Ok(kept) => {
             host.audit = kept.audit.map(in_background).transpose()?;
             host.context = kept.context;
         }
-        Err(reason) => {
-            printer.warning(&format!("runs are not recorded, and context is not kept: {reason}"));
+        Err(reason) if settings.audit_enabled => {
+            return Err(Failure::misconfigured(format!("runs cannot be recorded: {reason}"))
+                .suggest("Set `HOME` or `COGNITIVE_DB`, or start it with `--no-audit` to record nothing"));
         }
+        Err(reason) => printer.warning(&format!("context is not kept: {reason}")),
     }
     let uploads = media::uploads(&settings.media, wiring::home())?;
     media::give(&mut host, &settings.media, uploads.clone())?;
@@ -227,9 +237,9 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
     Ok((host, config))
 }
 
-fn in_background(books: Arc<dyn AuditLog>) -> Result<Arc<dyn AuditLog>, Failure> {
+fn in_background(audit: Arc<dyn AuditLog>) -> Result<Arc<dyn AuditLog>, Failure> {
     let complain = |reason: String| Printer.warning(&reason);
-    let background = Background::new(books, complain).map_err(no_thread)?;
+    let background = Background::new(audit, complain).map_err(no_thread)?;
     Ok(Arc::new(background))
 }
 

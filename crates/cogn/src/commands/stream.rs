@@ -13,7 +13,8 @@ use cognitive_runtime::{Delivery, Host, RunRequest, Stream};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::reader;
-use super::run::{Hearer, by_the_user};
+use super::run::Hearer;
+use super::stop::Stop;
 use super::trace::Keeper;
 use crate::printer::Printer;
 use crate::{view, waiting};
@@ -59,7 +60,7 @@ pub(super) fn run(
     module: &str,
     hearer: Hearer,
     printer: &Printer,
-) -> (Envelope, bool, Option<Trace>) {
+) -> (Envelope, Option<Stop>, Option<Trace>) {
     let clock = Clock::new();
     let show = |chunk: Chunk| {
         clock.sent();
@@ -71,7 +72,7 @@ pub(super) fn run(
     let mut stream = Stream::new(show);
     let (envelope, whole, cancelled, trace) = match prepared {
         Err(failure) => {
-            let cancelled = failure.code() == ErrorCode::StreamInterrupted;
+            let cancelled = (failure.code() == ErrorCode::StreamInterrupted).then_some(Stop::Interrupt);
             (stream.fail(failure), false, cancelled, None)
         }
         Ok((host, request)) => execute(&mut stream, &host, request, &clock, (form, hearer), printer),
@@ -96,10 +97,10 @@ fn execute(
     clock: &Clock,
     (form, hearer): (Form, Hearer),
     printer: &Printer,
-) -> (Envelope, bool, bool, Option<Trace>) {
+) -> (Envelope, bool, Option<Stop>, Option<Trace>) {
     let runtime = match waiting::on_this_thread() {
         Ok(runtime) => runtime,
-        Err(failure) => return (stream.fail(failure), false, false, None),
+        Err(failure) => return (stream.fail(failure), false, None, None),
     };
     let beat = || {
         if form == Form::Ndjson {
@@ -108,14 +109,14 @@ fn execute(
     };
     runtime.block_on(async {
         let mut ears = Ears(clock);
-        let cancelled = Cell::new(false);
+        let cancelled = Cell::new(None);
         let stop = async {
             tokio::select! {
                 failure = overdue(clock, LIMITS, beat) => failure,
                 () = reader::gone(printer), if hearer == Hearer::Stdout => reader::unheard(),
-                _ = tokio::signal::ctrl_c() => {
-                    cancelled.set(true);
-                    by_the_user()
+                signal = Stop::arrives() => {
+                    cancelled.set(Some(signal));
+                    signal.failure()
                 }
             }
         };

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cognitive_contract::lower::Target;
 use cognitive_contract::ports::{
-    Attempt, CallSink, DecodeMode, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+    Attempt, CallSink, DecodeMode, Destination, Finish, ModelCall, ModelEnd, PortFuture, Provider,
+    ProviderError,
 };
 use cognitive_runtime::Replay;
 
@@ -84,6 +85,10 @@ impl Provider for Witness {
 
     fn structured_output(&self) -> bool {
         self.inner.structured_output()
+    }
+
+    fn destination(&self) -> Option<Destination> {
+        self.inner.destination()
     }
 
     fn capabilities(&self) -> &[&str] {

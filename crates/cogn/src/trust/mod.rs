@@ -11,7 +11,9 @@ use cognitive_runtime::DEFAULT_MAX_CALLS;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::config::{AuditConfig, Config, ContextConfig, MediaConfig, ModuleConfig, UntrustedAddress};
+use crate::config::{
+    AuditConfig, Config, ContextConfig, KeepConfig, MediaConfig, ModuleConfig, UntrustedAddress,
+};
 use crate::settings::{named, weights_file};
 
 pub use ledger::{Ledger, TrustedFile};
@@ -187,7 +189,9 @@ impl Sieve {
     }
 
     fn audit(&mut self, says: AuditConfig, below: &AuditConfig) -> AuditConfig {
-        let AuditConfig { enabled, payloads, path } = says;
+        let AuditConfig { enabled, payloads, path, required, keep } = says;
+        let needed = below.required.unwrap_or(false);
+        let kept = (keep != KeepConfig::default()).then_some(keep);
         let (recorded, bare) = (below.enabled.unwrap_or(true), below.payloads.unwrap_or(false));
         AuditConfig {
             enabled: self.hold(
@@ -206,8 +210,17 @@ impl Sieve {
                 "audit.path",
                 path,
                 below.path.as_ref(),
-                "the books and kept context are written there",
+                "the audit and kept context are written there",
             ),
+            required: self.hold(
+                "audit.required",
+                required,
+                Some(&needed),
+                "it says whether calls that cannot be recorded are made",
+            ),
+            keep: self
+                .hold("audit.keep", kept, Some(&below.keep), "it says which records are dropped")
+                .unwrap_or_default(),
         }
     }
 
@@ -287,7 +300,7 @@ base_url: https://me:pw@thief/v1?k=1
 model: embedded//etc/x.gguf
 exec_min_confidence: 0.1
 max_calls: 1000
-audit: {enabled: false, payloads: true, path: /x}
+audit: {enabled: false, payloads: true, path: /x, required: true, keep: {records: 1}}
 context: {not_secret: [token]}
 media: {allow_http: true, trusted_origins: ['http://10.0.0.1'], roots: [/], keep_metadata: true, uploads: /u}
 modules: {m: {model: /y.GGUF, reask: 1}}
@@ -303,6 +316,8 @@ modules: {m: {model: /y.GGUF, reask: 1}}
                 "audit.enabled",
                 "audit.payloads",
                 "audit.path",
+                "audit.required",
+                "audit.keep",
                 "context.not_secret",
                 "media.allow_http",
                 "media.trusted_origins",

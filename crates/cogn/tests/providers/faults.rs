@@ -123,8 +123,10 @@ fn play(fault: &Fault) -> Outcome {
     let output =
         run.summarizer(&format!("{scheme}://{place}/v1"), &["--timeout", &fault.timeout.to_string()]);
     let elapsed = started.elapsed();
-    let books: Value = serde_json::from_str(&run.cogn(&["audit", "export"]).out).unwrap();
-    let attempts = books["receipt"]["attempts"].as_array().unwrap().len();
+    let books = run.cogn(&["audit", "export"]).out;
+    let end: Value = serde_json::from_str(books.lines().last().unwrap()).unwrap();
+    let attempts = end["receipt"]["attempts"].as_array().unwrap().len();
+    assert_eq!(books.lines().count(), attempts + 1, "each request has a record of its own: {books}");
     Outcome { output, elapsed, requests: stub.map_or(0, |stub| stub.asked().len()), attempts }
 }
 

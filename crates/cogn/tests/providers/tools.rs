@@ -64,7 +64,7 @@ fn told(asked: &[Value]) -> Value {
 }
 
 fn events(books: &[Value]) -> Vec<(&str, &str)> {
-    let records = books.iter().filter(|record| record["event"] != "run");
+    let records = books.iter().filter(|record| record["event"] != "run" && record["event"] != "call");
     records
         .map(|record| (record["event"].as_str().unwrap(), record["outcome"].as_str().unwrap_or_default()))
         .collect()

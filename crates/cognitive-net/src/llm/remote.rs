@@ -11,7 +11,8 @@ use cognitive_contract::address::bare_url;
 use cognitive_contract::lower::{Lowered, Target};
 use cognitive_contract::media::{Category, Form};
 use cognitive_contract::ports::{
-    Attempt, CallSink, FailureKind, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError, Usage,
+    Attempt, CallSink, Destination, FailureKind, Finish, ModelCall, ModelEnd, PortFuture, Provider,
+    ProviderError, Usage,
 };
 use cognitive_contract::tools::FUNCTION_CALLING;
 use hyper::Method;
@@ -92,6 +93,14 @@ impl Provider for Remote {
 
     fn gives(&self, category: Category) -> bool {
         self.wire.makes(category)
+    }
+
+    fn destination(&self) -> Option<Destination> {
+        let shown = bare_url(self.wire.address().as_str());
+        Some(Destination {
+            model: Some(self.wire.model().to_owned()),
+            address: Some(self.redactor.clean(&shown)),
+        })
     }
 
     fn ask<'a>(

@@ -23,6 +23,7 @@ use crate::live::watch::Watch;
 use crate::receipt::Receipt;
 use crate::stages::call::{self, Reply};
 use crate::stages::prompt::Prompt;
+use crate::trail;
 
 /// How often a model may ask for tools in one run. (S-35)
 const MOST_ROUNDS: usize = 8;
@@ -205,12 +206,12 @@ impl<'a> Talk<'a> {
             let message = format!("the model asked for a tool that it may not use: `{}`", used.name);
             self.warn(Warning::new(ErrorCode::PermissionDenied.number(), message));
         }
-        if let Some(audit) = &self.host.audit {
+        if self.host.audit.is_some() {
             let trace_id = self.request.options.trace_id.as_deref().unwrap_or_default();
             let at = self.host.clock.now();
             let mut record = AuditRecord::tool_call(at, trace_id, &self.request.module, &used);
             record.version.clone_from(&self.module.manifest.version);
-            if let Err(reason) = audit.record(&record) {
+            if let Err(reason) = trail::note(self.host, self.request, record) {
                 self.warn(Warning::new("AUDIT", format!("the use of a tool was not recorded: {reason}")));
             }
         }

@@ -144,7 +144,9 @@ struct Books(Arc<Mutex<Seen>>);
 impl AuditLog for Books {
     fn record(&self, record: &AuditRecord) -> Result<(), String> {
         let mut seen = self.0.lock().unwrap();
-        seen.records.push((record.module.clone(), record.trace_id.clone()));
+        if record.event == "run" {
+            seen.records.push((record.module.clone(), record.trace_id.clone()));
+        }
         Ok(())
     }
 }

@@ -252,7 +252,7 @@ fn a_cut_call_stands_in_the_books_and_may_be_asked_again() {
     asked.options.max_output_tokens = Some(100);
     assert!(!now(run(&host, asked, &mut NullSink)).ok());
     assert_eq!(provider.given.load(Ordering::Relaxed), 2, "one piece for each of two calls");
-    let receipt = books.0.lock().unwrap()[0].clone();
+    let receipt = books.0.lock().unwrap().last().unwrap().clone();
     assert_eq!(receipt["reasked"], 1);
     assert_eq!(receipt["fuse"]["path"], "/data/rationale");
     let written = receipt["fuse"]["tokens_written"].as_u64().unwrap();

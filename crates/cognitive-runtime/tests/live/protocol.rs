@@ -192,7 +192,9 @@ struct Codes(Mutex<Vec<Option<String>>>);
 
 impl AuditLog for Codes {
     fn record(&self, record: &AuditRecord) -> Result<(), String> {
-        self.0.lock().unwrap().push(record.code.clone());
+        if record.event == "run" {
+            self.0.lock().unwrap().push(record.code.clone());
+        }
         Ok(())
     }
 }

@@ -269,7 +269,7 @@ impl Desk {
     /// Event, success and code of every record but those of whole runs.
     pub fn records(&self) -> Vec<(&'static str, bool, Option<String>)> {
         let seen = self.seen.lock().unwrap();
-        let records = seen.records.iter().filter(|record| record.event != "run");
+        let records = seen.records.iter().filter(|record| record.is_detail());
         records.map(|record| (record.event, record.ok, record.code.clone())).collect()
     }
 }

@@ -276,13 +276,13 @@ fn balance(moment: &Transaction<'_>, chains: &[Chain], found: &mut Verification)
 }
 
 /// The hashes that anchors ask for.
-type Known = BTreeMap<(i64, i64), String>;
+type AnchoredHashes = BTreeMap<(i64, i64), String>;
 
 fn walk(
     moment: &Transaction<'_>,
     chain: &Chain,
     anchors: &[Anchor],
-    known: &mut Known,
+    known: &mut AnchoredHashes,
     found: &mut Verification,
 ) -> rusqlite::Result<()> {
     let wanted: Vec<i64> =
@@ -299,7 +299,7 @@ fn walk(
     let (mut seq, mut hash, mut dropped) = (chain.dropped, chain.dropped_hash.clone(), None);
     while let Some(row) = rows.next()? {
         found.records += 1;
-        let record = Step::read(row)?;
+        let record = ChainStep::read(row)?;
         if record.seq > seq + 1 {
             found.found(Breach::Missing { chain: chain.id, from: seq + 1, to: record.seq - 1 });
         } else if record.before != hash || record.seq <= seq {
@@ -330,7 +330,7 @@ fn walk(
 }
 
 /// A record on the way along its chain.
-struct Step {
+struct ChainStep {
     id: i64,
     seq: i64,
     dropped: i64,
@@ -341,7 +341,7 @@ struct Step {
 /// Where the facts begin in the row of a step.
 const FACTS_AT: usize = 6;
 
-impl Step {
+impl ChainStep {
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let blob = |column| row.get::<_, Option<Vec<u8>>>(column).map(Option::unwrap_or_default);
         let number = |column| row.get::<_, Option<i64>>(column).map(Option::unwrap_or_default);
@@ -363,7 +363,7 @@ fn payload_is_the_same(row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
     Ok(hash == ValueRef::Blob(&Sha256::digest(payload)))
 }
 
-fn judge(anchor: &Anchor, chains: &[Chain], known: &Known, found: &mut Verification) {
+fn judge(anchor: &Anchor, chains: &[Chain], known: &AnchoredHashes, found: &mut Verification) {
     let chain = chains.iter().find(|chain| chain.id == anchor.chain);
     let is_gone = chain.is_some_and(|chain| anchor.seq < chain.dropped);
     let is_the_same = known.get(&(anchor.chain, anchor.seq)).is_some_and(|hash| *hash == anchor.hash);

@@ -1,0 +1,109 @@
+//! `cogn audit verify` and `cogn audit head`: whether the records are what was written, and what to note elsewhere so that
+//! this can be told also of whoever can write the file.
+
+use std::path::PathBuf;
+
+use cognitive_store::{Anchor, Store, StoreError, Verification};
+
+use super::plain;
+use crate::printer::{BAD, Exit, FAINT, GOOD, Printer};
+
+/// Options of `audit verify`.
+#[derive(Debug, clap::Args)]
+pub(super) struct VerifyArgs {
+    /// An end of a chain that was noted earlier, as `cogn audit head` prints it; may be given more than once
+    #[arg(long, value_name = "CHAIN.SEQ:HASH")]
+    anchor: Vec<Anchor>,
+    /// A file with the output of `cogn audit head`
+    #[arg(long, value_name = "FILE")]
+    anchors: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `audit head`.
+#[derive(Debug, clap::Args)]
+pub(super) struct HeadArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Verifies all records; bad if anything is wrong with them.
+pub(super) fn verify(args: &VerifyArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
+    let anchors = match anchors(args) {
+        Ok(anchors) => anchors,
+        Err(reason) => {
+            printer.error(&reason, Some("`cogn audit head` prints the anchors of now"));
+            return Ok(Exit::Bad);
+        }
+    };
+    let found = store.verify(&anchors)?;
+    if args.json {
+        printer.json(&ProofReport { ok: found.is_whole(), found: &found });
+    } else {
+        show(&found, anchors.len(), printer);
+    }
+    Ok(if found.is_whole() { Exit::Good } else { Exit::Bad })
+}
+
+/// A verification with its verdict.
+#[derive(serde::Serialize)]
+struct ProofReport<'a> {
+    ok: bool,
+    #[serde(flatten)]
+    found: &'a Verification,
+}
+
+/// The anchors that were typed, and those of the file.
+fn anchors(args: &VerifyArgs) -> Result<Vec<Anchor>, String> {
+    let mut anchors = args.anchor.clone();
+    let Some(path) = &args.anchors else { return Ok(anchors) };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        // The owner stands behind the hash.
+        let words: Vec<&str> = line.split_whitespace().take(2).collect();
+        let anchor = words.join(" ").parse().map_err(|reason| format!("`{}`: {reason}", path.display()))?;
+        anchors.push(anchor);
+    }
+    Ok(anchors)
+}
+
+fn show(found: &Verification, anchors: usize, printer: &Printer) {
+    for breach in &found.breaches {
+        printer.out(format!("{BAD}broken{BAD:#}: {}", plain(&breach.to_string())));
+    }
+    if found.more > 0 {
+        printer.out(format!("and {} more", found.more));
+    }
+    let verdict =
+        if found.is_whole() { format!("{GOOD}whole{GOOD:#}") } else { format!("{BAD}not whole{BAD:#}") };
+    let Verification { records, chains, dropped, dropped_payloads, before_chains, .. } = found;
+    printer.out(format!("{verdict}: {records} records in {chains} chains, {anchors} anchors"));
+    printer.out(format!(
+        "{FAINT}{dropped} records and {dropped_payloads} payloads dropped by retention, {before_chains} records older than \
+         the chains{FAINT:#}"
+    ));
+}
+
+/// Prints the ends of all chains, one a line.
+pub(super) fn head(args: &HeadArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
+    let heads = store.heads()?;
+    if args.json {
+        printer.json(&heads);
+    } else if heads.is_empty() {
+        printer.err("no runs recorded yet");
+    }
+    for head in heads.iter().filter(|_| !args.json) {
+        let whose = plain(owner(&head.owner));
+        printer.out(format!("{} {} {FAINT}{} of {whose}{FAINT:#}", head.id, head.hash, head.kind));
+    }
+    Ok(Exit::Good)
+}
+
+/// An owner in words.
+pub(super) fn owner(owner: &str) -> &str {
+    if owner.is_empty() { "this machine" } else { owner }
+}

@@ -1,0 +1,17 @@
+//! The audit as an operator sees it: real processes, a real server, a model service on this machine, and clients that hang
+//! up, are killed and forge records. Every model call that was made has its record.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
+
+#[path = "trail/desk.rs"]
+mod desk;
+#[path = "trail/forged.rs"]
+mod forged;
+#[path = "trail/limits.rs"]
+mod limits;
+#[path = "trail/signals.rs"]
+mod signals;
+#[path = "trail/storm.rs"]
+mod storm;
+#[path = "trail/whose.rs"]
+mod whose;

@@ -1,0 +1,311 @@
+//! A home with a module, a server, runs as processes, and a model service that tells what it was asked and waits where a
+//! test wants it to.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub(crate) const ANN: &str = "ann-0123456789abcdef";
+pub(crate) const BOB: &str = "bob-0123456789abcdef";
+
+/// A home with one module, two keys and this configuration.
+pub(crate) struct Home(TempDir);
+
+impl Home {
+    pub(crate) fn new(config: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let module = home.path().join("cognitive/modules/talk");
+        std::fs::create_dir_all(&module).unwrap();
+        std::fs::create_dir_all(home.path().join(".cognitive")).unwrap();
+        let manifest = json!({ "name": "talk", "version": "1.0.0", "responsibility": "Talk", "tier": "decision",
+            "excludes": [], "response": { "mode": "both" }, "tools": { "allowed": ["current_time"] } });
+        let schema = json!({
+            "input": { "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } },
+            "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } },
+        });
+        std::fs::write(module.join("module.yaml"), manifest.to_string()).unwrap();
+        std::fs::write(module.join("prompt.md"), "Talk.").unwrap();
+        std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
+        std::fs::write(home.path().join(".cognitive/config.yaml"), config).unwrap();
+        std::fs::write(home.path().join("keys"), format!("ann {ANN}\nbob {BOB}\n")).unwrap();
+        Self(home)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn database(&self) -> std::path::PathBuf {
+        self.path().join(".cognitive/cognitive.db")
+    }
+
+    /// The program, here and nowhere else.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        command.args(args).current_dir(self.path()).env_clear();
+        command.env("HOME", self.path()).env("OPENAI_API_KEY", "sk-test").stdin(Stdio::null());
+        command
+    }
+
+    /// What it says, and how it ends.
+    pub(crate) fn cogn(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// All records, the oldest first.
+    pub(crate) fn records(&self) -> Vec<Value> {
+        let exported = self.cogn(&["audit", "export", "--jsonl"]);
+        let text = String::from_utf8(exported.stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// What `audit verify` says.
+    pub(crate) fn verified(&self) -> (bool, Value) {
+        let verified = self.cogn(&["audit", "verify", "--json"]);
+        (verified.status.success(), serde_json::from_slice(&verified.stdout).unwrap())
+    }
+
+    /// Begins a run of the module as a process.
+    pub(crate) fn run(&self, service: &Service, text: &str, user: &str) -> Child {
+        let text = format!("text={text}");
+        let args = ["run", "talk", "--set", &text, "--provider", "openai", "--model", "stub", "--user", user];
+        self.command(&args)
+            .args(["--base-url", &service.url])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+}
+
+/// Sends a signal.
+pub(crate) fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// What the service does with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// It answers.
+    Answer,
+    /// It waits until the client is gone.
+    Hold,
+    /// It goes away in the middle of its answer.
+    Cut,
+    /// It asks for tools, as many as it can, for ever.
+    Tools,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// How often each text was asked.
+    asked: BTreeMap<String, usize>,
+    /// Requests whose client went away.
+    left: BTreeMap<String, usize>,
+    /// Whether nobody will ask any more.
+    over: bool,
+}
+
+/// A model service, one thread per connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Service {
+    pub(crate) url: String,
+    seen: Arc<(Mutex<Seen>, Condvar)>,
+}
+
+impl Service {
+    /// Does with a request what `act` says of its text, which stands between `<` and `>`.
+    pub(crate) fn start(act: impl Fn(&str) -> Act + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let service = Self { url, seen: Arc::default() };
+        let (own, act) = (service.clone(), Arc::new(act));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (own, act) = (own.clone(), Arc::clone(&act));
+                std::thread::spawn(move || own.serve(stream.unwrap(), act.as_ref()));
+            }
+        });
+        service
+    }
+
+    fn serve(&self, mut stream: TcpStream, act: &dyn Fn(&str) -> Act) {
+        let Some(request) = read_request(&mut stream) else { return };
+        let text = request.split('<').nth(1).and_then(|rest| rest.split('>').next()).unwrap().to_owned();
+        self.note(|seen| *seen.asked.entry(text.clone()).or_default() += 1);
+        let act = act(&text);
+        let body = match act {
+            Act::Answer => answer(),
+            Act::Hold => String::new(),
+            Act::Cut => event(&json!({ "content": r#"{"ok": true, "data": {"rationale": "It is"# }), None),
+            Act::Tools => tools(),
+        };
+        let more = usize::from(matches!(act, Act::Hold | Act::Cut));
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
+            body.len() + more
+        );
+        let written = stream.write_all((head + &body).as_bytes());
+        if act == Act::Hold && written.is_ok() {
+            while stream.read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+        }
+        self.note(|seen| *seen.left.entry(text).or_default() += 1);
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Seen)) {
+        change(&mut self.seen.0.lock().unwrap());
+        self.seen.1.notify_all();
+    }
+
+    fn wait(&self, until: impl Fn(&Seen) -> bool) -> bool {
+        let seen = self.seen.0.lock().unwrap();
+        let seen = self.seen.1.wait_while(seen, |seen| !until(seen) && !seen.over).unwrap();
+        until(&seen)
+    }
+
+    /// Waits until a text was asked; false if nobody will ask any more.
+    pub(crate) fn was_asked(&self, text: &str) -> bool {
+        self.wait(|seen| seen.asked.contains_key(text))
+    }
+
+    /// Waits until so many texts were asked in all.
+    pub(crate) fn were_asked(&self, count: usize) -> bool {
+        self.wait(|seen| seen.asked.values().sum::<usize>() >= count)
+    }
+
+    /// Waits until the client of a text is gone.
+    pub(crate) fn was_left(&self, text: &str) -> bool {
+        self.wait(|seen| seen.left.contains_key(text))
+    }
+
+    /// Lets nobody wait any more, or lets them again.
+    pub(crate) fn over(&self, over: bool) {
+        self.note(|seen| seen.over = over);
+    }
+
+    /// How often each text was asked.
+    pub(crate) fn asked(&self) -> BTreeMap<String, usize> {
+        self.seen.0.lock().unwrap().asked.clone()
+    }
+}
+
+/// Reads one request, head and body; `None` if the client went away before its end.
+fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let start = head.len();
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+        let line = head[start..].to_lowercase();
+        length = line.strip_prefix("content-length: ").map_or(length, |text| text.trim().parse().unwrap());
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    String::from_utf8(body).ok()
+}
+
+fn event(delta: &Value, finish: Option<&str>) -> String {
+    let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
+    format!("data: {}\n\n", json!({ "model": "stub", "choices": [choice] }))
+}
+
+fn answer() -> String {
+    let text = json!({
+        "ok": true,
+        "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
+        "data": { "rationale": "r" },
+    });
+    event(&json!({ "content": text.to_string() }), None)
+        + &event(&json!({}), Some("stop"))
+        + "data: [DONE]\n\n"
+}
+
+fn tools() -> String {
+    let call = |index: usize| {
+        json!({ "index": index, "id": format!("call_{index}"), "type": "function",
+                "function": { "name": "current_time", "arguments": "{}" } })
+    };
+    let calls: Vec<Value> = (0..200).map(call).collect();
+    event(&json!({ "tool_calls": calls }), None) + &event(&json!({}), Some("tool_calls")) + "data: [DONE]\n\n"
+}
+
+/// A server that was started. It is killed when this value is dropped, if it still lives.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) address: String,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Server {
+    pub(crate) fn start(home: &Home, service: &Service, more: &[&str]) -> Self {
+        let args =
+            ["serve", "--port", "0", "--rate", "0", "--streams", "0", "--quiet", "--provider", "openai"];
+        let mut command = home.command(&args);
+        command.args(["--base-url", &service.url, "--model", "stub"]).args(more);
+        Self::begin(&mut command)
+    }
+
+    pub(crate) fn begin(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        stderr.read_line(&mut said).unwrap();
+        let address = said.split("http://").nth(1).unwrap_or_else(|| panic!("{said}"));
+        let address = address.split([',', ' ', '\u{1b}']).next().unwrap().trim().to_owned();
+        Self { child, address, stderr }
+    }
+
+    /// Sends a run; the answer can be read from what is given back.
+    pub(crate) fn ask(&self, headers: &str, body: &Value) -> std::io::Result<TcpStream> {
+        ask(&self.address, headers, body)
+    }
+
+    /// Sends a run and reads all of the answer.
+    pub(crate) fn answer(&self, headers: &str, body: &Value) -> String {
+        let mut answer = String::new();
+        let _ = self.ask(headers, body).unwrap().read_to_string(&mut answer);
+        answer
+    }
+
+    /// Tells it to end, and waits for that.
+    pub(crate) fn stop(mut self) -> String {
+        signal(&self.child, "TERM");
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{said}");
+        said
+    }
+
+    /// Ends it without a word.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+pub(crate) fn ask(address: &str, headers: &str, body: &Value) -> std::io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(address)?;
+    let body = body.to_string();
+    let length = body.len();
+    let request = format!(
+        "POST /api/run/talk HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}content-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes())?;
+    Ok(stream)
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,177 @@
+//! What a run leaves in the audit: the intent before a request leaves, and one end, whatever happens.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use cognitive_contract::ports::{
+    Attempt, AuditLog, AuditRecord, CallSink, DecodeMode, Destination, ModelCall, ModelEnd, NullSink,
+    PortFuture, Provider, ProviderError, Usage,
+};
+use cognitive_runtime::{Host, RunRequest, run};
+use serde_json::{Value, json};
+
+use crate::{One, folder, good, now, schema};
+
+/// An audit whose commits wait for leave, or fail.
+#[derive(Default)]
+struct Log {
+    records: Mutex<Vec<AuditRecord>>,
+    waits: AtomicBool,
+    fails: AtomicBool,
+}
+
+impl AuditLog for Log {
+    fn record(&self, record: &AuditRecord) -> Result<(), String> {
+        self.records.lock().unwrap().push(record.clone());
+        Ok(())
+    }
+
+    fn commit<'a>(&'a self, record: &'a AuditRecord) -> PortFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            std::future::poll_fn(|_| {
+                if self.waits.load(Ordering::Relaxed) { Poll::Pending } else { Poll::Ready(()) }
+            })
+            .await;
+            if self.fails.load(Ordering::Relaxed) {
+                return Err("there is no room left".to_owned());
+            }
+            self.record(record)
+        })
+    }
+}
+
+impl Log {
+    fn events(&self) -> Vec<&'static str> {
+        self.records.lock().unwrap().iter().map(|record| record.event).collect()
+    }
+}
+
+/// A model that counts who asks it; it answers, never ends, or falls over.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Answers,
+    NeverEnds,
+    Falls,
+}
+
+struct Model(Way, AtomicUsize);
+
+impl Provider for Model {
+    fn name(&self) -> &'static str {
+        "stub"
+    }
+
+    fn destination(&self) -> Option<Destination> {
+        Some(Destination { model: Some("m".to_owned()), address: Some("http://localhost/v1".to_owned()) })
+    }
+
+    fn ask<'a>(
+        &'a self,
+        _: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        Box::pin(async move {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            let mut failed = Attempt::new(DecodeMode::Prompt, "overloaded", Duration::ZERO);
+            failed.usage = Some(Usage { input_tokens: 7, output_tokens: 1 });
+            sink.attempt(failed);
+            sink.before_retry().await?;
+            match self.0 {
+                Way::NeverEnds => std::future::pending().await,
+                Way::Falls => panic!("on purpose"),
+                Way::Answers => sink.piece(&good().to_string()),
+            }
+            Ok(ModelEnd::complete("m", DecodeMode::Prompt))
+        })
+    }
+}
+
+fn world(way: Way) -> (Host, Arc<Log>, Arc<Model>) {
+    let (model, log) = (Arc::new(Model(way, AtomicUsize::new(0))), Arc::new(Log::default()));
+    let module = One(folder(&json!({ "tier": "decision", "version": "1.2.3" }), &schema()));
+    let mut host = Host::new(Arc::new(module), Arc::clone(&model) as Arc<dyn Provider>);
+    host.audit = Some(Arc::clone(&log) as Arc<dyn AuditLog>);
+    (host, log, model)
+}
+
+fn request() -> RunRequest {
+    let mut request = RunRequest::new("sample", json!({ "q": "?" }));
+    request.options.key = Some("ann".to_owned());
+    request.options.user = Some("ann".to_owned());
+    request
+}
+
+// H4: nothing leaves before its record is safe, a repetition neither, and the record says what leaves, and whose it is.
+#[test]
+fn h4_no_request_leaves_before_its_record_is_kept() {
+    let (host, log, model) = world(Way::Answers);
+    log.waits.store(true, Ordering::Relaxed);
+    let mut sink = NullSink;
+    let mut future = pin!(run(&host, request(), &mut sink));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(future.as_mut().poll(&mut context).is_pending());
+    assert_eq!((model.1.load(Ordering::Relaxed), log.events().len()), (0, 0), "nobody was asked yet");
+    log.waits.store(false, Ordering::Relaxed);
+    assert!(future.as_mut().poll(&mut context).is_ready());
+    assert_eq!(log.events(), ["call", "call", "run"]);
+    let records = log.records.lock().unwrap();
+    let [first, second, run] = records.as_slice() else { unreachable!() };
+    assert_eq!(first.receipt["attempt"], 1);
+    assert_eq!(
+        second.receipt,
+        json!({ "attempt": 2, "provider": "stub", "model": "m", "address": "http://localhost/v1" })
+    );
+    for record in [first, second, run] {
+        assert_eq!((record.key.as_deref(), record.user.as_deref()), (Some("ann"), Some("ann")));
+        assert_eq!((&record.run_id, record.version.as_str()), (&first.run_id, "1.2.3"));
+        assert_eq!(record.model, "stub/m");
+    }
+    assert_eq!(first.run_id.len(), 32);
+}
+
+// H4, S-18: a run that nobody waits for any more leaves its end, with what it had cost; so does one that falls over.
+#[test]
+fn h4_s_18_a_run_that_nobody_waits_for_leaves_its_end() {
+    let (host, log, _) = world(Way::NeverEnds);
+    let mut sink = NullSink;
+    let mut future = Box::pin(run(&host, request(), &mut sink));
+    assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(log.events(), ["call", "call"]);
+    drop(future);
+    assert_eq!(log.events(), ["call", "call", "run"]);
+    let records = log.records.lock().unwrap();
+    let end = records.last().unwrap();
+    assert_eq!(
+        (end.ok, end.code.as_deref(), &end.receipt["end"]),
+        (false, Some("E2010"), &json!("cancelled"))
+    );
+    assert_eq!(end.usage, Some(Usage { input_tokens: 7, output_tokens: 1 }));
+    assert_eq!((&end.run_id, end.model.as_str()), (&records[0].run_id, "stub/m"));
+    drop(records);
+    let (host, log, _) = world(Way::Falls);
+    std::panic::set_hook(Box::new(|_| {}));
+    let envelope = now(run(&host, request(), &mut NullSink));
+    let _ = std::panic::take_hook();
+    assert_eq!((envelope.ok(), log.events()), (false, vec!["call", "call", "run"]));
+}
+
+// H4: an intent that cannot be kept is a warning, or, where the operator wants that, the end of the run before anything
+// leaves.
+#[test]
+fn h4_an_intent_that_cannot_be_kept_warns_or_ends_the_run() {
+    let (mut host, log, model) = world(Way::Answers);
+    log.fails.store(true, Ordering::Relaxed);
+    let value =
+        |host: &Host| -> Value { serde_json::to_value(now(run(host, request(), &mut NullSink))).unwrap() };
+    let warned = value(&host);
+    assert_eq!((&warned["ok"], model.1.load(Ordering::Relaxed)), (&json!(true), 1));
+    assert_eq!(warned["meta"]["warnings"][0]["code"], "AUDIT");
+    host.audit_required = true;
+    let failed = value(&host);
+    assert_eq!((&failed["error"]["code"], model.1.load(Ordering::Relaxed)), (&json!("E4000"), 1));
+    assert_eq!(failed["error"]["details"]["kind"], "audit");
+}
