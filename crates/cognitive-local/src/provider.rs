@@ -25,8 +25,8 @@ const HINT: &str = "`cogn model pull` fetches them";
 /// The model inside this process: no key, no network, answers bound to the contract token by token.
 pub struct Embedded {
     model: String,
-    /// The file of its weights; empty if they are part of the program.
-    file: PathBuf,
+    /// The file of its weights, with its length and time; empty if they are part of the program.
+    file: String,
     desk: Arc<Desk>,
     queue: Arc<Queue>,
     workers: usize,
@@ -71,7 +71,7 @@ impl Embedded {
         }
         let name =
             path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
-        let (path, file) = (path.to_owned(), path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        let (path, file) = (path.to_owned(), stamp(path));
         let mut model = Self::new(&name, move || {
             Ok(Arc::new(hashed::open(&path, &*witness).map_err(OpenError::Load)?) as Arc<dyn Weights>)
         });
@@ -95,7 +95,7 @@ impl Embedded {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Self {
             model: name.to_owned(),
-            file: PathBuf::new(),
+            file: String::new(),
             desk: Arc::new(Desk::new(name, load, cores)),
             queue: Arc::default(),
             workers: 1,
@@ -159,6 +159,15 @@ impl Embedded {
     }
 }
 
+/// What tells one file of weights from another without reading it.
+fn stamp(path: &Path) -> String {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let meta = path.metadata().ok();
+    let length = meta.as_ref().map(std::fs::Metadata::len);
+    let changed = meta.and_then(|meta| meta.modified().ok());
+    format!("{} {length:?} {changed:?}", real.display())
+}
+
 impl Drop for Embedded {
     fn drop(&mut self) {
         self.queue.close();
@@ -177,7 +186,7 @@ impl Provider for Embedded {
     }
 
     fn identity(&self) -> String {
-        format!("{} {}", self.file.display(), self.model)
+        format!("{} {}", self.file, self.model)
     }
 
     fn target(&self) -> Option<Target> {

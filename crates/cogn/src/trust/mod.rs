@@ -54,7 +54,10 @@ pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack
         base_url_of,
         untrusted_address: _,
     } = says.clone();
-    let of_user = named(below.provider.as_deref(), below.model.as_deref());
+    // An address of the user's without a name beside it is meant for the service that the user has set up, and for no other
+    // that a project could name.
+    let nameless = below.base_url.as_ref().map(|_| String::new());
+    let of_user = named(below.provider.as_deref(), below.model.as_deref()).or(nameless);
     let (provider, model) = sieve.who("", provider, model, of_user.as_deref());
     let untrusted_address = base_url.filter(|url| Some(url) != below.base_url.as_ref()).map(|url| {
         let shown = json!(cognitive_contract::address::bare_url(&url));
@@ -369,6 +372,7 @@ modules: {m: {provider: ollama, receipt: true}}
         );
         assert_eq!(held, ["provider", "media.max_size_mb"]);
         assert_eq!((counts.provider, counts.model), (None, None));
+        assert_eq!(sifted("provider: anthropic\n", "base_url: https://a\n").1, ["provider"]);
         let (_, held) = sifted("modules: {m: {provider: openai}}\n", "provider: ollama\n");
         assert_eq!(held, ["modules.m.provider"]);
         let (_, held) =
