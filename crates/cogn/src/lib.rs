@@ -6,6 +6,7 @@
 //! This crate is the only reader of environment variables and the only writer to the terminal. It holds no rule about
 //! modules or envelopes; those are in `cognitive-contract`, `cognitive-library` and `cognitive-runtime`.
 
+mod allocator;
 mod args;
 mod collector;
 pub mod commands;
@@ -19,6 +20,7 @@ pub mod golden;
 mod grade;
 pub mod layers;
 mod media;
+mod open_files;
 mod out_file;
 pub mod printer;
 pub mod settings;

@@ -5,11 +5,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, heade
 use cognitive_contract::{Envelope, ErrorCode, Failure};
 
 use crate::names;
+use crate::overview::Told;
 
 /// The longest value of a header that a module has a say in.
 const LONGEST: usize = 128;
 /// Room for all headers of an answer, those of the guard included, so that they are never moved.
-const HEADERS: usize = 12;
+const HEADERS: usize = 13;
 /// Most envelopes are not longer; one that is grows.
 const USUAL_LENGTH: usize = 1024;
 
@@ -123,6 +124,28 @@ pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Respons
     // Names are texts, and a vector takes whatever is written.
     let _ = serde_json::to_writer(&mut text, value);
     json_text(status, text.into())
+}
+
+/// What is told of all modules, unless the client has it already. It may be kept if it is asked for each time whether it
+/// still holds.
+pub(crate) fn told(asked: &HeaderMap, told: Told) -> Response<Body> {
+    let mark = format!("\"{:016x}\"", told.version);
+    let has = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let has_it =
+        has.flat_map(|value| value.split(',')).any(|each| each.trim().trim_start_matches("W/") == mark);
+    let mut response = if has_it {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        json_text(StatusCode::OK, told.text)
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    if let Ok(mark) = HeaderValue::try_from(mark) {
+        headers.insert(header::ETAG, mark);
+    }
+    response
 }
 
 /// The same for what is JSON already.

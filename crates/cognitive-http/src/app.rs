@@ -5,16 +5,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
 use cognitive_contract::code::Blame;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_runtime::Host;
 use tokio::sync::{Semaphore, watch};
 
-use crate::catalog::{Catalog, Fresh};
+use crate::catalog::Catalog;
 use crate::config::ServerConfig;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::openapi::Description;
+use crate::overview::{LastLook, Renewed};
+use crate::pages::ModulesList;
 use crate::room::Room;
 use crate::sessions::Sessions;
 
@@ -33,11 +35,9 @@ pub(crate) struct Shared {
     pub(crate) sessions: Sessions,
     pub(crate) metrics: Metrics,
     pub(crate) catalog: Catalog,
-    pub(crate) modules_count: Fresh<usize>,
-    pub(crate) modules_list: Fresh<Bytes>,
-    pub(crate) description: Fresh<Bytes>,
-    /// The largest body that any module takes.
-    pub(crate) most_taken: Fresh<usize>,
+    pub(crate) overview: LastLook,
+    pub(crate) modules_list: Renewed<ModulesList>,
+    pub(crate) description: Renewed<Description>,
     /// Memory for large requests.
     pub(crate) room: Room,
     /// Places for those who read long texts beside the threads that serve.
@@ -66,10 +66,9 @@ impl App {
             sessions,
             metrics: Metrics::default(),
             catalog: Catalog::default(),
-            modules_count: Fresh::default(),
-            modules_list: Fresh::default(),
-            description: Fresh::default(),
-            most_taken: Fresh::default(),
+            overview: LastLook::default(),
+            modules_list: Renewed::default(),
+            description: Renewed::default(),
             busy: AtomicUsize::new(0),
             draining: watch::Sender::new(false),
             ending: watch::Sender::new(false),

@@ -1,17 +1,14 @@
-//! Modules as requests see them. Whatever may walk through folders does so beside the threads that serve, and only so
-//! often: a caller must not be able to keep the server busy with looking.
+//! Modules as requests see them, one by one; `overview` has all of them. Whatever may walk through folders does so beside the
+//! threads that serve, and only so often: a caller must not be able to keep the server busy with looking.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use cognitive_contract::{ErrorCode, Failure, Module};
 use tokio::sync::Semaphore;
 
 use crate::app::Shared;
 
-/// How long a list of modules is good for.
-const FRESH: Duration = Duration::from_secs(1);
 /// Searches at once.
 const SEARCHES: usize = 2;
 /// Names that are remembered; more modules than this are looked for beside the serving threads every time.
@@ -24,7 +21,7 @@ pub(crate) struct Catalog {
     seen: Mutex<HashSet<String>>,
     searches: Arc<Semaphore>,
     /// Lists have places of their own: who watches over the server does not wait behind those who guess names.
-    lists: Arc<Semaphore>,
+    pub(crate) lists: Arc<Semaphore>,
 }
 
 impl Default for Catalog {
@@ -40,33 +37,8 @@ impl Catalog {
     }
 }
 
-/// A value that is made at most once in a while, by one request for all that wait.
-#[derive(Debug)]
-pub(crate) struct Fresh<T>(tokio::sync::Mutex<Option<(Instant, T)>>);
-
-impl<T> Default for Fresh<T> {
-    fn default() -> Self {
-        Self(tokio::sync::Mutex::new(None))
-    }
-}
-
-impl<T: Clone + Send + 'static> Fresh<T> {
-    /// The value, not older than a second.
-    pub(crate) async fn get(&self, shared: &Arc<Shared>, make: fn(&Shared) -> T) -> Result<T, Failure> {
-        let mut kept = self.0.lock().await;
-        if let Some((at, value)) = kept.as_ref()
-            && at.elapsed() < FRESH
-        {
-            return Ok(value.clone());
-        }
-        let value = beside(shared, &shared.catalog.lists, make).await?;
-        *kept = Some((Instant::now(), value.clone()));
-        Ok(value)
-    }
-}
-
 /// Does something slow beside the threads that serve.
-async fn beside<T: Send + 'static>(
+pub(crate) async fn beside<T: Send + 'static>(
     shared: &Arc<Shared>,
     places: &Arc<Semaphore>,
     act: impl FnOnce(&Shared) -> T + Send + 'static,

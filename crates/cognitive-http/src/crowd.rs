@@ -1,7 +1,7 @@
 //! How many connections one address may have at once, so that nobody takes all places. Knows nobody who has none.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The connections of all addresses.
@@ -55,9 +55,14 @@ impl Drop for Seat {
     }
 }
 
-/// The address as far as it tells one customer from another: of IPv6 everybody is given a network of 2⁶⁴ addresses.
-fn house(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
+/// The address as far as it tells one customer from another: of IPv6 everybody is given a network of 2⁶⁴ addresses, and
+/// everybody on this machine has all that lead to itself.
+pub(crate) fn house(address: IpAddr) -> IpAddr {
+    let address = address.to_canonical();
+    if address.is_loopback() {
+        return Ipv4Addr::LOCALHOST.into();
+    }
+    match address {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
         v4 @ IpAddr::V4(_) => v4,
     }
@@ -83,6 +88,9 @@ mod tests {
             [crowd.admit(address("2001:db8::1")), crowd.admit(address("2001:db8::2"))].map(Option::unwrap);
         assert!(crowd.admit(address("2001:db8::3")).is_none());
         assert!(crowd.admit(address("2001:db8:0:1::1")).is_some());
+        for local in ["127.0.0.1", "127.0.0.2", "127.255.255.254", "::1", "::ffff:127.0.0.9"] {
+            assert_eq!(house(address(local)), address("127.0.0.1"), "{local}");
+        }
         assert!(Crowd::new(0).admit(address("10.0.0.1")).is_some());
     }
 }

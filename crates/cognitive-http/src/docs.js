@@ -6,8 +6,10 @@ const add = (parent, tag, text, name) => {
   parent.append(element);
   return element;
 };
-fetch("/openapi.json").then(answer => answer.json()).then(document_ => {
-  const list = document.getElementById("operations");
+const list = document.getElementById("operations");
+const form = document.getElementById("key");
+const show = document_ => {
+  form.hidden = true;
   list.textContent = "";
   for (const [path, methods] of Object.entries(document_.paths))
     for (const [method, operation] of Object.entries(methods)) {
@@ -19,4 +21,16 @@ fetch("/openapi.json").then(answer => answer.json()).then(document_ => {
       const schema = operation.requestBody?.content?.["application/json"]?.schema;
       if (schema) add(entry, "pre", JSON.stringify(schema, null, 2));
     }
-}).catch(error => { document.getElementById("operations").textContent = String(error); });
+};
+// A browser shows no key by itself. The one that is typed stays in this page.
+const load = key => fetch("/openapi.json", key ? { headers: { authorization: "Bearer " + key } } : {}).then(async answer => {
+  const said = await answer.json();
+  if (answer.ok) return show(said);
+  form.hidden = answer.status !== 401;
+  list.textContent = said.error?.message || answer.statusText;
+}).catch(error => { list.textContent = String(error); });
+form.addEventListener("submit", event => {
+  event.preventDefault();
+  load(form.querySelector("input").value);
+});
+load();

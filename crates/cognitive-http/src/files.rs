@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
-use axum::http::{HeaderName, HeaderValue, Response, header};
+use axum::http::{HeaderValue, Response, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cognitive_contract::media::{
@@ -111,12 +111,9 @@ fn response(kept: KeptUpload) -> Response<Body> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type.mime()));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size_bytes));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // The guard says so on every answer. Here it matters most: nobody has looked into these bytes.
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Nobody has looked into these bytes; the guard adds that no browser may guess what they are or show them elsewhere.
     let policy = HeaderValue::from_static("default-src 'none'; sandbox");
     headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-    let own = HeaderValue::from_static("same-origin");
-    headers.insert(HeaderName::from_static("cross-origin-resource-policy"), own);
     // A plain name is always a header, and `wire` knows by this one that bytes of somebody else follow.
     if let Ok(name) = HeaderValue::from_str(&format!("inline; filename=\"{}\"", plain(&filename))) {
         headers.insert(header::CONTENT_DISPOSITION, name);

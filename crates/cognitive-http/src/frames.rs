@@ -8,7 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
-use crate::room::{Claim, Room};
+use crate::intake::STEP;
+use crate::room::{MemoryClaim, Room};
 
 /// What is read at once.
 const PIECE: usize = 16 << 10;
@@ -27,7 +28,7 @@ const FINAL: u8 = 0x80;
 #[derive(Debug)]
 pub(crate) enum Received {
     /// A whole message of valid UTF-8, and the memory that it takes.
-    Text(Vec<u8>, Claim),
+    Text(Vec<u8>, MemoryClaim),
     Binary,
     Ping(Vec<u8>),
     Pong,
@@ -37,7 +38,7 @@ pub(crate) enum Received {
 
 /// Why nothing more can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unreadable {
+pub(crate) enum BrokenFrame {
     /// Against the rules of frames.
     Frame,
     NoUtf8,
@@ -66,7 +67,7 @@ struct FrameHead {
 struct Begun {
     is_text: bool,
     bytes: Vec<u8>,
-    claim: Claim,
+    claim: MemoryClaim,
     until: Instant,
 }
 
@@ -99,26 +100,26 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 
     /// The next thing that the client says. Safe to drop and call again.
-    pub(crate) async fn next(&mut self) -> Result<Received, Unreadable> {
+    pub(crate) async fn next(&mut self) -> Result<Received, BrokenFrame> {
         loop {
             if let Some(received) = self.step()? {
                 return Ok(received);
             }
             let reading = self.io.read_buf(&mut self.buffer);
             let read = match self.message.as_ref().map(|message| message.until) {
-                Some(until) => timeout_at(until, reading).await.map_err(|_| Unreadable::Late)?,
+                Some(until) => timeout_at(until, reading).await.map_err(|_| BrokenFrame::Late)?,
                 None => reading.await,
             };
-            if read.map_err(|_| Unreadable::Gone)? == 0 {
-                return Err(Unreadable::Gone);
+            if read.map_err(|_| BrokenFrame::Gone)? == 0 {
+                return Err(BrokenFrame::Gone);
             }
         }
     }
 
     /// Uses up what was read, until something is whole or more is needed.
-    fn step(&mut self) -> Result<Option<Received>, Unreadable> {
+    fn step(&mut self) -> Result<Option<Received>, BrokenFrame> {
         if self.message.as_ref().is_some_and(|message| message.until <= Instant::now()) {
-            return Err(Unreadable::Late);
+            return Err(BrokenFrame::Late);
         }
         loop {
             if self.current.is_none() {
@@ -139,11 +140,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 
     /// Whether a frame may come here, and a message begin or go on with it.
-    fn admit(&mut self, head: &FrameHead) -> Result<(), Unreadable> {
+    fn admit(&mut self, head: &FrameHead) -> Result<(), BrokenFrame> {
         match (head.kind, &self.message) {
             (CLOSE | PING | PONG, _) => {
                 let fits = head.is_final && head.length <= LONGEST_CONTROL;
-                return if fits { Ok(()) } else { Err(Unreadable::Frame) };
+                return if fits { Ok(()) } else { Err(BrokenFrame::Frame) };
             }
             (CONTINUATION, Some(_)) => {}
             (TEXT | BINARY, None) => {
@@ -154,19 +155,19 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                     until: Instant::now() + self.patience,
                 });
             }
-            _ => return Err(Unreadable::Frame),
+            _ => return Err(BrokenFrame::Frame),
         }
         let so_far = self.message.as_ref().map_or(0, |message| message.bytes.len());
-        if so_far.saturating_add(head.length) > self.limit { Err(Unreadable::TooBig) } else { Ok(()) }
+        if so_far.saturating_add(head.length) > self.limit { Err(BrokenFrame::TooBig) } else { Ok(()) }
     }
 
     /// Moves what there is of the payload to where it belongs; whether it is all there.
-    fn take_payload(&mut self) -> Result<bool, Unreadable> {
+    fn take_payload(&mut self) -> Result<bool, BrokenFrame> {
         let Some(current) = &mut self.current else { return Ok(false) };
         let count = (current.head.length - current.there).min(self.buffer.len());
         let bytes = match &mut self.message {
             Some(message) if !current.head.is_control() => {
-                message.make_room(count, self.limit)?;
+                message.make_room(count, current.head.length - current.there)?;
                 &mut message.bytes
             }
             _ => &mut current.payload,
@@ -179,7 +180,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 
     /// What a whole frame says, if it ends something.
-    fn finished(&mut self, frame: Current) -> Result<Option<Received>, Unreadable> {
+    fn finished(&mut self, frame: Current) -> Result<Option<Received>, BrokenFrame> {
         match frame.head.kind {
             PING => return Ok(Some(Received::Ping(frame.payload))),
             PONG => return Ok(Some(Received::Pong)),
@@ -190,32 +191,33 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         if !message.is_text {
             return Ok(Some(Received::Binary));
         }
-        std::str::from_utf8(&message.bytes).map_err(|_| Unreadable::NoUtf8)?;
+        std::str::from_utf8(&message.bytes).map_err(|_| BrokenFrame::NoUtf8)?;
         Ok(Some(Received::Text(message.bytes, message.claim)))
     }
 }
 
 impl Begun {
-    /// Memory for so many bytes more: twice what there was, so that it is not moved too often.
-    fn make_room(&mut self, more: usize, limit: usize) -> Result<(), Unreadable> {
+    /// Memory for so many bytes more, of a frame that has `rest` to come: some in advance, so that they are not moved too
+    /// often, but not all that it merely announces.
+    fn make_room(&mut self, more: usize, rest: usize) -> Result<(), BrokenFrame> {
         let needed = self.bytes.len() + more;
         if needed <= self.bytes.capacity() {
             return Ok(());
         }
-        let doubled = (2 * self.bytes.capacity()).min(limit).max(needed);
-        self.claim.grow(doubled - self.bytes.capacity()).map_err(|_| Unreadable::NoRoom)?;
-        self.bytes.try_reserve_exact(doubled - self.bytes.len()).map_err(|_| Unreadable::NoRoom)
+        let larger = (STEP * self.bytes.capacity()).min(self.bytes.len() + rest).max(needed);
+        self.claim.grow(larger - self.bytes.capacity()).map_err(|_| BrokenFrame::NoRoom)?;
+        self.bytes.try_reserve_exact(larger - self.bytes.len()).map_err(|_| BrokenFrame::NoRoom)
     }
 }
 
 impl FrameHead {
     /// The head at the beginning of these bytes, if all of it is there.
-    fn of(bytes: &[u8]) -> Result<Option<Self>, Unreadable> {
+    fn of(bytes: &[u8]) -> Result<Option<Self>, BrokenFrame> {
         let [first, second, rest @ ..] = bytes else { return Ok(None) };
         let known = matches!(first & 0x0f, CONTINUATION | TEXT | BINARY | CLOSE | PING | PONG);
         // Reserved bits belong to extensions, of which there are none; a client masks all that it sends.
         if first & 0x70 != 0 || !known || second & FINAL == 0 {
-            return Err(Unreadable::Frame);
+            return Err(BrokenFrame::Frame);
         }
         let (length, rest) = match (second & 0x7f, rest.split_first_chunk(), rest.split_first_chunk()) {
             (126, Some((length, rest)), _) => (u64::from(u16::from_be_bytes(*length)), rest),
@@ -250,15 +252,15 @@ fn unmask(bytes: &mut [u8], mut mask: [u8; 4], place: usize) {
 }
 
 /// The payload of a goodbye, if it is one that a client may send.
-fn goodbye(payload: Vec<u8>) -> Result<Vec<u8>, Unreadable> {
+fn goodbye(payload: Vec<u8>) -> Result<Vec<u8>, BrokenFrame> {
     let [high, low, reason @ ..] = payload.as_slice() else {
-        return if payload.is_empty() { Ok(payload) } else { Err(Unreadable::Frame) };
+        return if payload.is_empty() { Ok(payload) } else { Err(BrokenFrame::Frame) };
     };
     let code = u16::from_be_bytes([*high, *low]);
     if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
-        return Err(Unreadable::Frame);
+        return Err(BrokenFrame::Frame);
     }
-    std::str::from_utf8(reason).map_err(|_| Unreadable::NoUtf8)?;
+    std::str::from_utf8(reason).map_err(|_| BrokenFrame::NoUtf8)?;
     Ok(payload)
 }
 
@@ -381,7 +383,7 @@ mod tests {
             outcome
         };
         let ((), outcome) = tokio::join!(sending, hearing);
-        assert_eq!(outcome.unwrap_err(), Unreadable::NoRoom);
+        assert_eq!(outcome.unwrap_err(), BrokenFrame::NoRoom);
         assert!(room.claim().grow(2 << 20).is_ok(), "all of it came back");
     }
 
@@ -407,7 +409,7 @@ mod tests {
             outcome
         };
         let ((), outcome) = tokio::join!(sending, hearing);
-        assert_eq!(outcome, Unreadable::Late);
+        assert_eq!(outcome, BrokenFrame::Late);
         assert!(started.elapsed() < Duration::from_secs(32), "{:?}", started.elapsed());
         // Silence between messages is no message.
         let (_client, server) = tokio::io::duplex(1 << 10);
@@ -419,21 +421,21 @@ mod tests {
     async fn what_breaks_the_rules_is_told_apart() {
         let close = |payload: &[u8]| frame(FINAL | CLOSE, payload);
         for (bytes, expected) in [
-            (frame(FINAL | TEXT, b"\xff"), Unreadable::NoUtf8),
-            (frame(FINAL | TEXT, &[b' '; 101]), Unreadable::TooBig),
-            ([frame(TEXT, &[b' '; 60]), frame(FINAL, &[b' '; 60])].concat(), Unreadable::TooBig),
-            (frame(0xc1, b""), Unreadable::Frame),
-            (frame(0x83, b""), Unreadable::Frame),
-            (frame(FINAL, b""), Unreadable::Frame),
-            (frame(PING, b""), Unreadable::Frame),
-            (frame(FINAL | PING, &[0; 126]), Unreadable::Frame),
-            ([frame(TEXT, b""), frame(FINAL | TEXT, b"")].concat(), Unreadable::Frame),
-            (vec![0x81, 2, b'{', b'}'], Unreadable::Frame),
-            (close(b"\x03"), Unreadable::Frame),
-            (close(&1005_u16.to_be_bytes()), Unreadable::Frame),
-            (close(b"\x03\xe8\xff"), Unreadable::NoUtf8),
-            (Vec::new(), Unreadable::Gone),
-            (frame(FINAL | TEXT, b"abc")[..5].to_vec(), Unreadable::Gone),
+            (frame(FINAL | TEXT, b"\xff"), BrokenFrame::NoUtf8),
+            (frame(FINAL | TEXT, &[b' '; 101]), BrokenFrame::TooBig),
+            ([frame(TEXT, &[b' '; 60]), frame(FINAL, &[b' '; 60])].concat(), BrokenFrame::TooBig),
+            (frame(0xc1, b""), BrokenFrame::Frame),
+            (frame(0x83, b""), BrokenFrame::Frame),
+            (frame(FINAL, b""), BrokenFrame::Frame),
+            (frame(PING, b""), BrokenFrame::Frame),
+            (frame(FINAL | PING, &[0; 126]), BrokenFrame::Frame),
+            ([frame(TEXT, b""), frame(FINAL | TEXT, b"")].concat(), BrokenFrame::Frame),
+            (vec![0x81, 2, b'{', b'}'], BrokenFrame::Frame),
+            (close(b"\x03"), BrokenFrame::Frame),
+            (close(&1005_u16.to_be_bytes()), BrokenFrame::Frame),
+            (close(b"\x03\xe8\xff"), BrokenFrame::NoUtf8),
+            (Vec::new(), BrokenFrame::Gone),
+            (frame(FINAL | TEXT, b"abc")[..5].to_vec(), BrokenFrame::Gone),
         ] {
             assert_eq!(reader(&bytes, 100).next().await.unwrap_err(), expected, "{bytes:?}");
         }

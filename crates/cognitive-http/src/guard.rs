@@ -17,10 +17,12 @@ use tower_service::Service;
 use crate::answer;
 use crate::app::Shared;
 use crate::config::{AccessRecord, ApiKey};
+use crate::crowd::house;
 use crate::names;
 use crate::routes;
 use crate::spans::Asked;
 use crate::trace::Trace;
+use crate::unparsed;
 
 /// Who asks.
 #[derive(Debug, Clone)]
@@ -55,7 +57,9 @@ pub(crate) struct Peer {
 impl Peer {
     /// Made once for all requests of a connection.
     pub(crate) fn new(address: Option<IpAddr>) -> Self {
-        Self { address, name: address.map_or_else(|| NOBODY.into(), |address| address.to_string().into()) }
+        // This machine has many addresses and is one client.
+        let name = address.map(|address| if address.is_loopback() { house(address) } else { address });
+        Self { address, name: name.map_or_else(|| NOBODY.into(), |name| name.to_string().into()) }
     }
 
     /// Whoever a server that is not ours says it is.
@@ -164,6 +168,7 @@ fn fault() -> Response<Body> {
 /// The name of the client, or the answer that turns it away.
 fn admit(shared: &Shared, request: &Request, peer: &Peer) -> Result<Arc<str>, Box<Response<Body>>> {
     let headers = request.headers();
+    well_formed(headers)?;
     if !origin_allowed(headers, &shared.config.cors) {
         let failure = Failure::new(ErrorCode::PermissionDenied, "this web origin may not call the server")
             .suggest("The operator can allow it with `--cors ORIGIN`");
@@ -178,10 +183,13 @@ fn admit(shared: &Shared, request: &Request, peer: &Peer) -> Result<Arc<str>, Bo
         }
         return Ok(Arc::clone(&peer.name));
     }
-    // Whether the server lives is no secret, and who watches over it has no key.
+    // Whether the server lives is no secret, and who watches over it has no key. The page for people says nothing of what is
+    // here either; it asks for the key, since a browser cannot send one by itself.
     // A browser asks without a key whether a page may send one; only `preflight` answers that.
     let preflight = request.method() == Method::OPTIONS && headers.contains_key(header::ORIGIN);
-    if matches!(request.uri().path(), "/health" | "/ready") || preflight {
+    let page = matches!(*request.method(), Method::GET | Method::HEAD)
+        && matches!(request.uri().path(), "/docs" | "/docs.js");
+    if matches!(request.uri().path(), "/health" | "/ready") || page || preflight {
         return Ok(Arc::clone(&peer.name));
     }
     let shown = bearer(headers).or_else(|| protocol(headers).filter(|_| request.uri().path() == "/ws"));
@@ -192,6 +200,32 @@ fn admit(shared: &Shared, request: &Request, peer: &Peer) -> Result<Arc<str>, Bo
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         Box::new(response)
     })
+}
+
+/// All headers together, in bytes. The HTTP library has the same limit, but looks only at what it has not read yet.
+const HEADERS: usize = 64 << 10;
+
+/// Refuses what can be read in two ways: more names than one, and a body in a form that nobody here undoes.
+fn well_formed(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
+    let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if size > HEADERS {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Err(Box::new(answer::failure_as(status, unparsed::too_many_headers())));
+    }
+    if headers.get_all(header::HOST).iter().nth(1).is_some() {
+        let failure =
+            Failure::new(ErrorCode::ParseError, "there is more than one `Host`").suggest("Send one");
+        return Err(Box::new(answer::failure(failure)));
+    }
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let plain = |coding: &HeaderValue| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    if !codings.all(plain) {
+        let failure =
+            Failure::new(ErrorCode::ParseError, "the body is sent in a form that is not undone here")
+                .suggest("Send it as it is, with `Content-Length` or `Transfer-Encoding: chunked`");
+        return Err(Box::new(answer::failure_as(StatusCode::NOT_IMPLEMENTED, failure)));
+    }
+    Ok(())
 }
 
 /// The key in `Authorization`.
@@ -223,10 +257,14 @@ fn origin_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
 /// point here still sends its own name.
 fn host_is_local(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return true };
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((name, _)) => name,
-        None => host.split(':').next().unwrap_or_default(),
+    let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, port)) => (name, port),
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
+    // Whatever else follows a name makes it another one.
+    if !port.is_empty() && port.strip_prefix(':').is_none_or(|port| port.parse::<u16>().is_err()) {
+        return false;
+    }
     let address = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     address || name.eq_ignore_ascii_case("localhost")
 }
@@ -260,6 +298,9 @@ fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, respon
     put(names::TRACE_ID.clone(), of_text(trace.id.clone()));
     put(header::X_CONTENT_TYPE_OPTIONS, Some(HeaderValue::from_static("nosniff")));
     put(header::VARY, Some(HeaderValue::from_static("Origin")));
+    // No page of another origin can tell by what loads that there is a server. Listed pages ask with CORS, which this
+    // leaves alone.
+    put(names::RESOURCE_POLICY.clone(), Some(HeaderValue::from_static("same-origin")));
     let listed =
         |origin: &&HeaderValue| shared.config.cors.iter().any(|each| each.as_bytes() == origin.as_bytes());
     if let Some(origin) = origin.filter(listed) {
@@ -295,6 +336,9 @@ mod tests {
     fn a_name_that_was_made_to_point_here_is_not_ours() {
         let local = |host: &str| host_is_local(&headers(&[("host", host)]));
         assert!(local("127.0.0.1:8000") && local("localhost") && local("[::1]:8000") && local("LOCALHOST:1"));
+        for odd in ["[::1]evil.example", "localhost:evil", "127.0.0.1:80:80", "[::1]:", "localhost:99999"] {
+            assert!(!local(odd), "{odd}");
+        }
         assert!(!local("evil.example:8000") && !local("10.0.0.1") && !local("localhost.evil.example"));
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::answer;
 use crate::app::{Shared, shutting_down};
-use crate::room::Claim;
+use crate::room::MemoryClaim;
 
 /// A text above this is read beside the threads that serve.
 const LONG: usize = 256 << 10;
@@ -22,6 +22,8 @@ const LONG: usize = 256 << 10;
 const DENSEST: usize = 48;
 /// How much room is made for a body before anything of it is there.
 const BEGINNING: usize = 64 << 10;
+/// How much more there is room for each time that a body has outgrown it. While it is moved, both are there.
+pub(crate) const STEP: usize = 4;
 
 /// Reads a body of JSON to its end.
 pub(crate) async fn body_of(
@@ -29,7 +31,7 @@ pub(crate) async fn body_of(
     headers: &HeaderMap,
     body: Body,
     limit: usize,
-    claim: &mut Claim,
+    claim: &mut MemoryClaim,
 ) -> Result<Vec<u8>, Box<Response<Body>>> {
     if *shared.draining.borrow() {
         let failure = shutting_down(ErrorCode::ProviderUnavailable);
@@ -55,7 +57,7 @@ pub(crate) async fn body_of(
 }
 
 /// The bytes of a body. Memory is taken as they arrive, never by what a client merely announces.
-async fn collected(body: Body, limit: usize, claim: &mut Claim) -> Result<Vec<u8>, Failure> {
+async fn collected(body: Body, limit: usize, claim: &mut MemoryClaim) -> Result<Vec<u8>, Failure> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
     let mut bytes = Vec::new();
     let mut pieces = body.into_data_stream();
@@ -69,10 +71,10 @@ async fn collected(body: Body, limit: usize, claim: &mut Claim) -> Result<Vec<u8
             return Err(too_large("body", limit));
         }
         if length > bytes.capacity() {
-            let doubled = (2 * bytes.capacity()).max(BEGINNING).min(announced.max(length)).max(length);
-            claim.grow(doubled - bytes.capacity())?;
-            // An announcement that the machine has no memory for must not end the process.
-            bytes.try_reserve_exact(doubled - bytes.len()).map_err(|_| no_memory())?;
+            let larger = (STEP * bytes.capacity()).max(BEGINNING).min(announced.max(length)).max(length);
+            claim.grow(larger - bytes.capacity())?;
+            // What the machine has no memory for must not end the process.
+            bytes.try_reserve_exact(larger - bytes.len()).map_err(|_| no_memory())?;
         }
         bytes.extend_from_slice(&piece);
     }
@@ -88,9 +90,9 @@ fn no_memory() -> Failure {
 pub(crate) async fn read<T: Send + 'static>(
     shared: &Arc<Shared>,
     bytes: Vec<u8>,
-    mut claim: Claim,
+    mut claim: MemoryClaim,
     make: impl FnOnce(String) -> Result<T, Failure> + Send + 'static,
-) -> Result<(T, Claim), Failure> {
+) -> Result<(T, MemoryClaim), Failure> {
     // What the values of one request may take.
     let most = shared.config.body_limit.saturating_mul(DENSEST);
     let is_long = bytes.len() > LONG;

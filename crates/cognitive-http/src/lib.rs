@@ -23,6 +23,8 @@ mod log;
 mod metrics;
 mod names;
 mod openapi;
+mod origin;
+mod overview;
 mod pace;
 mod pages;
 mod room;
@@ -42,4 +44,5 @@ mod wire;
 
 pub use app::App;
 pub use config::{AccessRecord, ApiKey, ServerConfig};
-pub use server::serve;
+pub use origin::origin;
+pub use server::{listen, serve};

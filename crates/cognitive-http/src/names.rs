@@ -10,6 +10,7 @@ pub(crate) static CONFIDENCE: HeaderName = HeaderName::from_static("cogn-confide
 pub(crate) static ERROR_CODE: HeaderName = HeaderName::from_static("cogn-error-code");
 pub(crate) static TRACE_ID: HeaderName = HeaderName::from_static("cogn-trace-id");
 pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) static RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 pub(crate) static RESPONSE_MODE: HeaderName = HeaderName::from_static("x-cognitive-response-mode");
 pub(crate) static SESSION: HeaderName = HeaderName::from_static("x-cognitive-session");
 pub(crate) static RECOVERY_SESSION: HeaderName = HeaderName::from_static("x-cognitive-recovery-session");

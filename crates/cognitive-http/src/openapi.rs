@@ -5,62 +5,94 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::{HeaderMap, Response};
 use cognitive_contract::{Module, lower};
 use serde_json::{Map, Value, json};
 
 use crate::answer;
 use crate::app::Shared;
+use crate::overview::{PerModule, Told};
 use crate::routes::OPERATIONS;
 use crate::{files, schemas, uploads};
 
-/// The whole description, made anew every second at most: modules come and go.
-pub(crate) async fn document(State(shared): State<Arc<Shared>>) -> Response<Body> {
-    match shared.description.get(&shared, |shared| describe(shared).to_string().into()).await {
-        Ok(text) => answer::json_text(StatusCode::OK, text),
+/// The whole description.
+pub(crate) async fn document(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response<Body> {
+    match shared.description.get(&shared).await {
+        Ok(told) => answer::told(&headers, told),
         Err(failure) => answer::failure(failure),
     }
 }
 
-fn describe(shared: &Shared) -> Value {
+/// The description of everything. A piece is what a module adds to the paths and to the schemas, as text: thousands of
+/// modules as values would take twenty times as much.
+pub(crate) struct Description;
+
+impl PerModule for Description {
+    type Piece = Option<(Box<str>, Box<str>)>;
+
+    fn piece(shared: &Shared, name: &str) -> Self::Piece {
+        let module = shared.host.modules.glance(name).ok()?;
+        let key = format!("module-{name}");
+        let path = json!({ "post": of_module(name, &key, &module) });
+        let mut root = module.contract.root().clone();
+        anchor(&mut root, &format!("{key}/x-module"));
+        let mut envelope = lower::envelope_schema(&module);
+        anchor(&mut envelope, &format!("{key}-envelope"));
+        let schema = json!({ "x-module": root, "type": "object" });
+        let member = |name: String, value: &Value| format!("{}:{value}", Value::from(name));
+        let schemas = [member(key.clone(), &schema), member(format!("{key}-envelope"), &envelope)];
+        Some((member(format!("/api/run/{name}"), &path).into(), schemas.join(",").into()))
+    }
+
+    fn together(shared: &Shared, pieces: &[&Self::Piece]) -> Told {
+        let (first, middle, last) = frame(shared);
+        let mut text = first;
+        for (paths, _) in pieces.iter().filter_map(|piece| piece.as_ref()) {
+            text.extend([",", paths]);
+        }
+        text.push_str(&middle);
+        for (_, schemas) in pieces.iter().filter_map(|piece| piece.as_ref()) {
+            text.extend([",", schemas]);
+        }
+        text.push_str(&last);
+        Told { text: text.into(), most_taken: 0, version: 0 }
+    }
+}
+
+/// The description without modules, in three parts: theirs stand between the first and the second, and between that and
+/// the third.
+fn frame(shared: &Shared) -> (String, String, String) {
     let mut paths = Map::new();
-    let mut schemas = Map::new();
-    schemas.insert("Failure".to_owned(), schemas::failure());
-    schemas.insert("Chunk".to_owned(), schemas::chunk());
     for operation in &OPERATIONS {
         let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
         if let Some(entry) = entry.as_object_mut() {
             entry.insert(operation.method.to_owned(), general(operation.path, operation.summary));
         }
     }
-    for name in shared.host.modules.names() {
-        let Ok(module) = shared.host.modules.module(&name) else { continue };
-        let key = format!("module-{name}");
-        paths.insert(format!("/api/run/{name}"), json!({ "post": of_module(&name, &key, &module) }));
-        let mut root = module.contract.root().clone();
-        anchor(&mut root, &format!("{key}/x-module"));
-        schemas.insert(key.clone(), json!({ "x-module": root, "type": "object" }));
-        let mut envelope = lower::envelope_schema(&module);
-        anchor(&mut envelope, &format!("{key}-envelope"));
-        schemas.insert(format!("{key}-envelope"), envelope);
-    }
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "cogn",
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": "Every run answers with one envelope, or with a stream that ends with one.",
-        },
-        "jsonSchemaDialect": "http://json-schema.org/draft-07/schema#",
-        "paths": paths,
-        "components": {
-            "schemas": schemas,
-            "headers": schemas::headers(),
-            "parameters": schemas::parameters(),
-            "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } },
-        },
-        "security": if shared.config.keys.is_empty() { json!([]) } else { json!([{ "key": [] }]) },
-    })
+    let about = json!({
+        "title": "cogn",
+        "version": env!("CARGO_PKG_VERSION"),
+        "description": "Every run answers with one envelope, or with a stream that ends with one.",
+    });
+    let schemas = json!({ "Failure": schemas::failure(), "Chunk": schemas::chunk() });
+    let security = if shared.config.keys.is_empty() { json!([]) } else { json!([{ "key": [] }]) };
+    let without_end = |object: Value| {
+        let text = object.to_string();
+        text.strip_suffix('}').map(str::to_owned).unwrap_or(text)
+    };
+    let first = format!(
+        "{{\"openapi\":\"3.1.0\",\"info\":{about},\"jsonSchemaDialect\":{},\"paths\":{}",
+        json!("http://json-schema.org/draft-07/schema#"),
+        without_end(Value::Object(paths)),
+    );
+    let middle = format!("}},\"components\":{{\"schemas\":{}", without_end(schemas));
+    let last = format!(
+        "}},\"headers\":{},\"parameters\":{},\"securitySchemes\":{}}},\"security\":{security}}}",
+        schemas::headers(),
+        schemas::parameters(),
+        json!({ "key": { "type": "http", "scheme": "bearer" } }),
+    );
+    (first, middle, last)
 }
 
 /// An operation of the fixed table.

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Response, StatusCode, header};
-use serde_json::{Value, json};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use serde_json::json;
 
 use crate::answer;
 use crate::app::Shared;
-use crate::routes::Name;
+use crate::overview::{PerModule, Told};
+use crate::routes::{Name, body_limit};
 
 type Shares = State<Arc<Shared>>;
 
 /// `GET /health`: the process lives (API-003).
 pub(crate) async fn health(State(shared): Shares) -> Response<Body> {
-    let count = shared.modules_count.get(&shared, |shared| shared.host.modules.names().len()).await;
+    let count = shared.modules_count().await;
     let version = env!("CARGO_PKG_VERSION");
     match count {
         Ok(count) => {
@@ -50,30 +51,39 @@ pub(crate) async fn capabilities(State(shared): Shares) -> Response<Body> {
 }
 
 /// `GET /api/modules`: what is installed. A broken module is listed as such.
-pub(crate) async fn modules(State(shared): Shares) -> Response<Body> {
-    match shared.modules_list.get(&shared, list).await {
-        Ok(text) => answer::json_text(StatusCode::OK, text),
+pub(crate) async fn modules(State(shared): Shares, headers: HeaderMap) -> Response<Body> {
+    match shared.modules_list.get(&shared).await {
+        Ok(told) => answer::told(&headers, told),
         Err(failure) => answer::failure(failure),
     }
 }
 
-fn list(shared: &Shared) -> Bytes {
-    let names = shared.host.modules.names();
-    let modules: Vec<Value> = names.iter().map(|name| summary(shared, name)).collect();
-    json!({ "modules": modules }).to_string().into()
-}
+/// The list of modules. A piece is the line of a module and the largest body that it takes.
+pub(crate) struct ModulesList;
 
-fn summary(shared: &Shared, name: &str) -> Value {
-    match shared.host.modules.module(name) {
-        Ok(module) => json!({
+impl PerModule for ModulesList {
+    type Piece = (Box<str>, usize);
+
+    fn piece(shared: &Shared, name: &str) -> Self::Piece {
+        let Ok(module) = shared.host.modules.glance(name) else {
+            return (json!({ "name": name, "valid": false }).to_string().into(), 0);
+        };
+        let line = json!({
             "name": name,
             "version": module.manifest.version,
             "tier": module.manifest.tier,
             "responsibility": module.manifest.responsibility,
             "response_mode": module.manifest.response.mode,
             "valid": true,
-        }),
-        Err(_) => json!({ "name": name, "valid": false }),
+        });
+        (line.to_string().into(), body_limit(shared, &module))
+    }
+
+    fn together(shared: &Shared, pieces: &[&Self::Piece]) -> Told {
+        let lines: Vec<&str> = pieces.iter().map(|(line, _)| &**line).collect();
+        let text = format!("{{\"modules\":[{}]}}", lines.join(",")).into();
+        let most_taken = pieces.iter().map(|(_, limit)| *limit).fold(shared.config.body_limit, usize::max);
+        Told { text, most_taken, version: 0 }
     }
 }
 

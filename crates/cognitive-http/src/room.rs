@@ -22,7 +22,7 @@ pub(crate) struct Room(Arc<Semaphore>);
 
 /// What one request takes of it, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct MemoryClaim {
     room: Room,
     bytes: usize,
     taken: Option<OwnedSemaphorePermit>,
@@ -35,12 +35,12 @@ impl Room {
     }
 
     /// The claim of a request that has nothing yet.
-    pub(crate) fn claim(&self) -> Claim {
-        Claim { room: self.clone(), bytes: 0, taken: None }
+    pub(crate) fn claim(&self) -> MemoryClaim {
+        MemoryClaim { room: self.clone(), bytes: 0, taken: None }
     }
 }
 
-impl Claim {
+impl MemoryClaim {
     /// Takes so many bytes more. What was taken before stays taken if they are not there. (E4002)
     pub(crate) fn grow(&mut self, more: usize) -> Result<(), Failure> {
         let bytes = self.bytes.saturating_add(more);
@@ -70,7 +70,7 @@ impl Claim {
 mod tests {
     use super::*;
 
-    fn taken(room: &Room, bytes: usize) -> Result<Claim, Failure> {
+    fn taken(room: &Room, bytes: usize) -> Result<MemoryClaim, Failure> {
         let mut claim = room.claim();
         claim.grow(bytes).map(|()| claim)
     }

@@ -199,14 +199,7 @@ pub(crate) async fn limit_for_any(shared: &Arc<Shared>, length: Option<u64>) -> 
     if length.is_some_and(|length| length <= usual as u64) {
         return usual;
     }
-    shared.most_taken.get(shared, most_taken).await.unwrap_or(usual)
-}
-
-/// The limit of the module that takes most.
-fn most_taken(shared: &Shared) -> usize {
-    let modules = &shared.host.modules;
-    let all = modules.names().into_iter().filter_map(|name| modules.module(&name).ok());
-    all.map(|module| body_limit(shared, &module)).max().unwrap_or(shared.config.body_limit)
+    shared.modules_list.get(shared).await.map_or(usual, |told| told.most_taken)
 }
 
 /// The most that a module may be sent.

@@ -19,7 +19,7 @@ use crate::ask::{self, Ask, Content, LeftOff, Options, Query};
 use crate::guard::Client;
 use crate::intake::beside;
 use crate::limits::StreamPermit;
-use crate::room::Claim;
+use crate::room::MemoryClaim;
 use crate::session::{Reader, Resumption, Session};
 use crate::{files, transport};
 
@@ -31,7 +31,7 @@ pub(crate) struct Incoming {
     /// Whether the client may run once more; if so, it has been counted.
     pub(crate) rate: Result<(), Failure>,
     /// The memory that the request takes.
-    pub(crate) claim: Claim,
+    pub(crate) claim: MemoryClaim,
 }
 
 /// Answers a request for a run, always with an envelope or a stream. The module is what was found before the body was read;
@@ -235,7 +235,7 @@ pub(crate) fn start(
     request: RunRequest,
     asked: &Options,
     permit: StreamPermit,
-    claim: Claim,
+    claim: MemoryClaim,
 ) -> Reader {
     let kept = !shared.config.replay.is_zero();
     let session = Session::new(session_id(), &client.name, &request.module, kept, &shared.sessions.burden);

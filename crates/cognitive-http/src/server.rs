@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 
 use crate::app::{App, Shared};
@@ -28,6 +28,24 @@ const SWEEP: Duration = Duration::from_secs(5);
 const BREATH: Duration = Duration::from_millis(50);
 /// How long connections may take to say goodbye after their streams have ended.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What the system buffers for a client. More would hide for minutes that somebody reads slowly, and thousands of idle
+/// readers would fill the machine with it.
+const SEND_BUFFER: u32 = 128 << 10;
+/// Connections that may wait to be taken: as many as the system allows, which keeps its own limit.
+const QUEUE: u32 = i32::MAX.cast_unsigned();
+
+/// Listens on an address, ready for a burst of connections.
+pub fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv6() { TcpSocket::new_v6() } else { TcpSocket::new_v4() }?;
+    // As everywhere but on Windows, where it means something else: a server may start again at once.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    // Connections have what their listener has.
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(QUEUE)
+}
 
 /// Serves until `stop` resolves, then lets open streams finish within their limit and ends the others with an error chunk.
 pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = ()> + Send) {

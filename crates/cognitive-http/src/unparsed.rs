@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use cognitive_contract::{ErrorCode, Failure};
 
 use crate::answer::routing;
+use crate::names;
 use crate::trace::Trace;
 
 /// What goes out in place of these bytes, if they are a refusal of the library's own: a head, no body, no trace id.
@@ -30,12 +31,14 @@ fn failure(status: StatusCode) -> Option<Failure> {
             Failure::new(ErrorCode::InputTooLarge, "the address is too long")
                 .suggest("Send input in the body"),
         ),
-        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Some(
-            Failure::new(ErrorCode::InputTooLarge, "the headers are too many or too long")
-                .suggest("Send fewer"),
-        ),
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Some(too_many_headers()),
         _ => None,
     }
+}
+
+/// More headers than are read.
+pub(crate) fn too_many_headers() -> Failure {
+    Failure::new(ErrorCode::InputTooLarge, "the headers are too many or too long").suggest("Send fewer")
 }
 
 fn text(status: StatusCode, failure: Failure) -> Vec<u8> {
@@ -47,6 +50,7 @@ fn text(status: StatusCode, failure: Failure) -> Vec<u8> {
     put("content-length", &body.len().to_string());
     put("cache-control", "no-store");
     put("x-content-type-options", "nosniff");
+    put(names::RESOURCE_POLICY.as_str(), "same-origin");
     put("traceparent", &trace.parent());
     put("cogn-trace-id", &trace.id);
     for (name, value) in &routing(&envelope, None) {

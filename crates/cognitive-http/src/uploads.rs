@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
-use axum::http::{Response, StatusCode};
+use axum::http::{Response, StatusCode, header};
 use cognitive_contract::code::Blame;
 use cognitive_contract::media::{Checksum, MediaType, NewUpload, UploadSink, UploadStore, too_large};
 use cognitive_contract::{ErrorCode, Failure};
@@ -103,6 +103,13 @@ pub(crate) async fn receive(
     Name(id): Name,
     request: Request,
 ) -> Response<Body> {
+    // A part that is taken for the whole would be a broken picture that looks complete (RFC 9110, 14.4).
+    if request.headers().contains_key(header::CONTENT_RANGE) {
+        let failure =
+            Failure::new(ErrorCode::InvalidInput, "an upload is sent as a whole, without `Content-Range`")
+                .suggest("Send all bytes in one `PUT`");
+        return answer::failure(failure);
+    }
     match try_receive(&shared, &client, &id, request.into_body()).await {
         Ok(()) => answer::json(StatusCode::OK, &json!({ "upload_id": id, "status": "complete" })),
         Err(failure) => answer::failure(failure),

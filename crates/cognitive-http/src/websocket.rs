@@ -24,11 +24,11 @@ use tokio::sync::{mpsc, watch};
 
 use crate::app::{Shared, shutting_down};
 use crate::ask::Options;
-use crate::frames::{self, FrameReader, Received, Saying, Unreadable};
+use crate::frames::{self, BrokenFrame, FrameReader, Received, Saying};
 use crate::guard::Client;
 use crate::handshake;
 use crate::intake;
-use crate::room::Claim;
+use crate::room::MemoryClaim;
 use crate::routes::{body_limit, limit_for_any};
 use crate::run;
 use crate::session::{Reader, Session};
@@ -156,14 +156,14 @@ async fn say_all(mut write: WriteHalf<TokioIo<Upgraded>>, mut outgoing: mpsc::Re
 }
 
 /// What the server says before it closes a socket that it cannot read any more (S-17).
-fn complaint(reason: Unreadable) -> Option<Saying> {
+fn complaint(reason: BrokenFrame) -> Option<Saying> {
     let (code, reason) = match reason {
-        Unreadable::Frame => (code::PROTOCOL, "this is not WebSocket"),
-        Unreadable::NoUtf8 => (code::INVALID, "the message is not UTF-8"),
-        Unreadable::TooBig => (code::SIZE, "the message is too big"),
-        Unreadable::NoRoom => (code::AGAIN, "too many large requests at once"),
-        Unreadable::Late => (code::POLICY, "the message did not arrive in time"),
-        Unreadable::Gone => return None,
+        BrokenFrame::Frame => (code::PROTOCOL, "this is not WebSocket"),
+        BrokenFrame::NoUtf8 => (code::INVALID, "the message is not UTF-8"),
+        BrokenFrame::TooBig => (code::SIZE, "the message is too big"),
+        BrokenFrame::NoRoom => (code::AGAIN, "too many large requests at once"),
+        BrokenFrame::Late => (code::POLICY, "the message did not arrive in time"),
+        BrokenFrame::Gone => return None,
     };
     Some(Saying::goodbye(code, reason))
 }
@@ -237,10 +237,10 @@ impl Socket {
     }
 
     /// Reads a message, within the limits of its module. A goodbye if it is too big for it.
-    async fn hear(&mut self, text: Vec<u8>, claim: Claim) -> Option<Saying> {
+    async fn hear(&mut self, text: Vec<u8>, claim: MemoryClaim) -> Option<Saying> {
         let length = text.len();
         if length > self.shared.config.body_limit && length > self.limit_of(&text).await {
-            return complaint(Unreadable::TooBig);
+            return complaint(BrokenFrame::TooBig);
         }
         if length > LONG
             && let Some(wait) = self.shared.limits.has_run_out(&self.client.name, Instant::now())
@@ -264,7 +264,7 @@ impl Socket {
         }
     }
 
-    async fn wish(&mut self, understood: Understood, claim: Claim) {
+    async fn wish(&mut self, understood: Understood, claim: MemoryClaim) {
         let Understood { wish, id, inexact } = understood;
         let refused = match (wish, inexact) {
             (Ok(Wish::Ping), _) => return self.send(Saying::Text(br#"{"type":"pong"}"#.to_vec())).await,
@@ -287,7 +287,7 @@ impl Socket {
         self.refuse(id.as_ref().filter(|id| is_label(id)), refused).await;
     }
 
-    async fn run(&mut self, wish: RunWish, claim: Claim) -> Result<(), Failure> {
+    async fn run(&mut self, wish: RunWish, claim: MemoryClaim) -> Result<(), Failure> {
         let RunWish { id, module: name, input, args, options: asked, traceparent } = wish;
         if id.as_ref().is_some_and(|id| !is_label(id)) {
             let what = format!("`id` has to be a number or a string of at most {LABEL} bytes");

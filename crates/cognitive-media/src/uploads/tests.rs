@@ -199,3 +199,29 @@ async fn ext_media_a_restart_finds_what_was_complete_and_forgets_what_was_not() 
     let later = time.open(&folder, UploadLimits::default());
     assert_eq!(code(later.load("ann", &whole, 9)), "E1018");
 }
+
+// A clock that is set back makes nothing valid that was not.
+#[tokio::test]
+async fn s13_an_upload_that_has_expired_stays_so_when_the_clock_goes_back() {
+    let (_folder, time, uploads) = setting();
+    let announced = uploads.announce("ann", &upload(3)).unwrap();
+    send(&uploads, "ann", &announced.id, &[b"abc"]).await.unwrap();
+    time.pass(Duration::from_hours(1));
+    assert_eq!(code(uploads.load("ann", &announced.id, 100)), "E1018");
+    time.0.fetch_sub(3_000, Ordering::SeqCst);
+    assert_eq!(code(uploads.load("ann", &announced.id, 100)), "E1018");
+}
+
+// Two servers on one machine share a folder: what one has received, the other can read, for the same owner alone.
+#[tokio::test]
+async fn l_an_upload_is_found_by_another_process_once_it_is_whole() {
+    let (folder, time, first) = setting();
+    let second = time.open(&folder, UploadLimits::default());
+    let announced = first.announce("ann", &upload(3)).unwrap();
+    assert_eq!(code(second.load("ann", &announced.id, 100)), "E1019");
+    assert_eq!(code(second.receive("ann", &announced.id).await), "E1019");
+    send(&first, "ann", &announced.id, &[b"abc"]).await.unwrap();
+    assert_eq!(code(second.load("bob", &announced.id, 100)), "E1019");
+    assert_eq!(second.load("ann", &announced.id, 100).unwrap().bytes.as_ref(), b"abc");
+    assert_eq!(code(second.load("ann", "../../etc/passwd", 100)), "E1019");
+}

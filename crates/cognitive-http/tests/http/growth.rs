@@ -1,0 +1,147 @@
+//! What must not grow with the modules: looks for the health, loads for lists, and descriptions of what did not change.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cognitive_contract::{Failure, Module};
+use cognitive_library::Shelf;
+use cognitive_runtime::host::ModuleSource;
+use serde_json::Value;
+
+use crate::support::{ANSWER, Script, Server, client, json_of, roomy, shelf};
+
+/// Modules that count what is done with them.
+struct Counted {
+    shelf: Shelf,
+    looks: AtomicUsize,
+    glances: AtomicUsize,
+    loads: AtomicUsize,
+}
+
+impl ModuleSource for Counted {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        self.loads.fetch_add(1, Ordering::SeqCst);
+        self.shelf.module(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        ModuleSource::names(&self.shelf)
+    }
+
+    fn marks(&self) -> Vec<(String, Option<u64>)> {
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        ModuleSource::marks(&self.shelf)
+    }
+
+    fn glance(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        self.glances.fetch_add(1, Ordering::SeqCst);
+        self.shelf.glance(name)
+    }
+}
+
+async fn server() -> (Server, Arc<Counted>) {
+    let (folder, shelf) = shelf("both");
+    let [looks, glances, loads] = [(); 3].map(|()| AtomicUsize::new(0));
+    let counted = Arc::new(Counted { shelf, looks, glances, loads });
+    let modules: Arc<dyn ModuleSource> = Arc::clone(&counted) as Arc<dyn ModuleSource>;
+    (Server::with_modules(folder, modules, &Script::free(&ANSWER), roomy()).await, counted)
+}
+
+async fn told(server: &Server, path: &str) -> Value {
+    json_of(client().get(server.url(path)).send().await.unwrap()).await
+}
+
+/// Asks until a look has seen what changed; a look is good for a second.
+async fn until(server: &Server, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        let value = told(server, path).await;
+        if holds(&value) {
+            return value;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+}
+
+// Growth B, C: each module is read once for the list and once for the description, and again only when it changed. None of
+// them goes on the shelf for it.
+#[tokio::test]
+async fn growth_c_only_what_changed_is_described_anew() {
+    let (server, counted) = server().await;
+    let count = told(&server, "/health").await["modules_count"].as_u64().unwrap();
+    let list = told(&server, "/api/modules").await;
+    assert_eq!(list["modules"].as_array().unwrap().len() as u64, count);
+    let description = told(&server, "/openapi.json").await;
+    assert!(description["paths"]["/api/run/words"]["post"].is_object());
+    assert!(description["components"]["schemas"]["module-words-envelope"].is_object());
+    assert_eq!(description["components"]["securitySchemes"]["key"]["scheme"], "bearer");
+    let read = counted.glances.load(Ordering::SeqCst) as u64;
+    assert_eq!(read, 2 * count);
+    let looks = counted.looks.load(Ordering::SeqCst);
+    until(&server, "/api/modules", |_| counted.looks.load(Ordering::SeqCst) > looks).await;
+    assert_eq!(told(&server, "/openapi.json").await, description);
+    assert_eq!(counted.glances.load(Ordering::SeqCst) as u64, read, "nothing changed");
+    let manifest = server.folder.path().join("cognitive/modules/words/module.yaml");
+    let text = std::fs::read_to_string(&manifest).unwrap().replace("Find words", "Find every word");
+    std::fs::write(manifest, text).unwrap();
+    let operation = "/paths/~1api~1run~1words/post/summary";
+    until(&server, "/openapi.json", |told| told.pointer(operation).unwrap() == "Find every word").await;
+    assert_eq!(counted.glances.load(Ordering::SeqCst) as u64, read + 1, "one module changed");
+    assert_eq!(counted.loads.load(Ordering::SeqCst), 0, "and none was put where runs are served from");
+}
+
+// A client that has it already is not sent it again.
+#[tokio::test]
+async fn growth_c_what_a_client_has_is_not_sent_again() {
+    let (server, _) = server().await;
+    for path in ["/openapi.json", "/api/modules"] {
+        let first = client().get(server.url(path)).send().await.unwrap();
+        let mark = first.headers()["etag"].clone();
+        let again = client().get(server.url(path)).header("if-none-match", &mark).send().await.unwrap();
+        assert_eq!((again.status().as_u16(), &again.headers()["etag"]), (304, &mark), "{path}");
+        assert!(again.text().await.unwrap().is_empty());
+        let other = client().get(server.url(path)).header("if-none-match", "\"0\"").send().await.unwrap();
+        assert_eq!(other.status(), 200);
+    }
+}
+
+/// Modules whose folders cannot be looked at a second time.
+struct Stuck(AtomicUsize);
+
+impl ModuleSource for Stuck {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        Shelf::default().module(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        if self.0.fetch_add(1, Ordering::SeqCst) > 0 {
+            std::thread::sleep(std::time::Duration::from_secs(4));
+        }
+        vec!["a".to_owned(), "b".to_owned()]
+    }
+}
+
+// Growth D: who watches over the server does not wait for a look at the folders, however long one takes.
+#[tokio::test]
+async fn growth_d_the_health_never_waits_for_the_folders() {
+    let stuck = Arc::new(Stuck(AtomicUsize::new(0)));
+    let modules: Arc<dyn ModuleSource> = Arc::clone(&stuck) as Arc<dyn ModuleSource>;
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::with_modules(folder, modules, &Script::free(&ANSWER), roomy()).await;
+    let client = client();
+    let health = async || {
+        let started = std::time::Instant::now();
+        let response = client.get(server.url("/health")).send().await.unwrap();
+        (json_of(response).await["modules_count"].clone(), started.elapsed())
+    };
+    assert_eq!(health().await.0, 2);
+    // Asked until somebody looks again, which a look that counts for a second puts off.
+    while stuck.0.load(Ordering::SeqCst) < 2 {
+        let (count, took) = health().await;
+        assert_eq!(count, 2);
+        assert!(took.as_secs() < 2, "{took:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let (count, took) = health().await;
+    assert_eq!(count, 2);
+    assert!(took.as_secs() < 2, "the look is still going on: {took:?}");
+}

@@ -1,0 +1,132 @@
+//! Requests that can be read in two ways, pages of other origins, and what a browser may open without a key.
+
+use cognitive_contract::media::UploadStore;
+use cognitive_http::ApiKey;
+
+use crate::support::{ANSWER, Script, Server, ask, client, head, roomy};
+
+async fn server() -> Server {
+    Server::start(&Script::free(&ANSWER), "both", roomy()).await
+}
+
+// The documents say 431 above 64 KiB of headers, however they arrive.
+#[tokio::test]
+async fn l_headers_above_64_kib_are_refused_however_they_arrive() {
+    let server = server().await;
+    for length in [66_000, 100_000, 120_000] {
+        let long = format!(
+            "GET /ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: {}\r\n\r\n",
+            "y".repeat(length)
+        );
+        let answer = server.raw(long.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 431 ") && answer.contains("E1005"), "{length}: {answer:.100}");
+    }
+    let fits = format!(
+        "GET /ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: {}\r\n\r\n",
+        "y".repeat(60_000)
+    );
+    assert!(server.raw(fits.as_bytes()).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn l_a_host_is_said_once_and_is_nothing_but_a_host() {
+    let server = server().await;
+    let ready = async |hosts: &str| {
+        server.raw(format!("GET /ready HTTP/1.1\r\n{hosts}connection: close\r\n\r\n").as_bytes()).await
+    };
+    assert!(ready("host: localhost\r\n").await.starts_with("HTTP/1.1 200 "));
+    let two = ready("host: localhost\r\nhost: evil.example\r\n").await;
+    assert!(two.starts_with("HTTP/1.1 400 ") && two.contains("E1000"), "{two}");
+    for odd in ["[::1]evil.example", "localhost:evil", "127.0.0.1.evil.example"] {
+        let answer = ready(&format!("host: {odd}\r\n")).await;
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{odd}: {answer}");
+    }
+}
+
+// RFC 9112, 6.1: a coding that is not understood is 501. Chunks are undone here, nothing else is.
+#[tokio::test]
+async fn l_a_body_in_another_coding_is_not_taken_for_plain() {
+    let server = server().await;
+    let send = async |coding: &str| {
+        let head = head(0, &format!("connection: close\r\ntransfer-encoding: {coding}\r\n"));
+        let head = head.replace("content-length: 0\r\n", "");
+        server.raw(format!("{head}d\r\n{{\"text\": \"a\"}}\r\n0\r\n\r\n").as_bytes()).await
+    };
+    let plain = send("chunked").await;
+    assert!(plain.starts_with("HTTP/1.1 200 "), "{plain}");
+    for coding in ["gzip, chunked", "gzip,chunked", "identity, chunked"] {
+        let answer = send(coding).await;
+        assert!(answer.starts_with("HTTP/1.1 501 "), "{coding}: {answer:.200}");
+    }
+}
+
+// S11: no page of another origin learns from what loads that a server runs here.
+#[tokio::test]
+async fn s11_no_answer_can_be_embedded_by_another_origin() {
+    let server = server().await;
+    for path in ["/docs.js", "/docs", "/health", "/openapi.json", "/nothing", "/api/modules"] {
+        let response = client().get(server.url(path)).send().await.unwrap();
+        assert_eq!(response.headers()["cross-origin-resource-policy"], "same-origin", "{path}");
+    }
+    let run = ask(&server, "text/event-stream").send().await.unwrap();
+    assert_eq!(run.headers()["cross-origin-resource-policy"], "same-origin");
+    let refused = server.raw(b"nonsense\r\n\r\n").await;
+    assert!(refused.contains("cross-origin-resource-policy: same-origin\r\n"), "{refused}");
+}
+
+// S11: the page for people opens in a browser, which cannot send a key, and says nothing of what is here without one.
+#[tokio::test]
+async fn s11_the_page_for_people_opens_without_a_key_and_asks_for_it() {
+    let mut config = roomy();
+    config.keys = vec![ApiKey::new("anna", "a-key-of-some-length").unwrap()];
+    let server = Server::start(&Script::free(&ANSWER), "both", config).await;
+    for path in ["/docs", "/docs.js"] {
+        let page = client().get(server.url(path)).send().await.unwrap();
+        assert_eq!(page.status(), 200);
+        let page = page.text().await.unwrap();
+        assert!(!page.contains("words") && !page.contains("anna"), "{page}");
+        assert_eq!(client().post(server.url(path)).send().await.unwrap().status(), 401);
+    }
+    assert_eq!(client().get(server.url("/openapi.json")).send().await.unwrap().status(), 401);
+}
+
+// Everybody on this machine is one client, whichever of its own addresses they come from.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn l_addresses_of_this_machine_are_one_client() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut config = roomy();
+    config.runs_per_minute = 2;
+    let server = Server::start(&Script::free(&ANSWER), "both", config).await;
+    for (number, expected) in [(1, "200"), (2, "200"), (3, "429"), (200, "429")] {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, number], 0).into()).unwrap();
+        let mut stream = socket.connect(server.address).await.unwrap();
+        let request = head(13, "connection: close\r\n") + r#"{"text": "a"}"#;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer.get(9..12), Some(expected), "127.0.0.{number}");
+    }
+}
+
+// RFC 9110, 14.4: a part is not taken for the whole.
+#[tokio::test]
+async fn s13_a_part_of_an_upload_is_not_taken_for_the_whole() {
+    use cognitive_contract::media::{MediaType, NewUpload};
+    let folder = tempfile::tempdir().unwrap();
+    let limits = cognitive_media::UploadLimits::default();
+    let uploads =
+        cognitive_media::Uploads::open(folder.path().join("u"), limits, std::time::SystemTime::now).unwrap();
+    let announced = uploads.announce("local", &NewUpload::new("a.png", MediaType::Png, 3)).unwrap();
+    let mut config = roomy();
+    config.uploads = Some(std::sync::Arc::new(uploads));
+    let server = Server::start(&Script::free(&ANSWER), "both", config).await;
+    let put = || client().put(server.url(&format!("/v1/media/uploads/{}", announced.id))).body("abc");
+    let part = put().header("content-range", "bytes 0-2/1000").send().await.unwrap();
+    assert_eq!(
+        (part.status().as_u16(), &part.headers()["cogn-error-code"]),
+        (400, &"E1001".parse().unwrap())
+    );
+    assert_eq!(put().send().await.unwrap().status(), 200);
+}
