@@ -14,11 +14,19 @@ pub(crate) fn on_this_thread() -> Result<Runtime, Failure> {
     build(&mut Builder::new_current_thread()).map_err(|error| nothing_left(&error))
 }
 
+/// The same for work that needs other threads in any case.
+pub(crate) fn on_this_thread_and_others() -> Result<Runtime, Failure> {
+    threads_left().map_err(|error| nothing_left(&error)).and_then(|()| on_this_thread())
+}
+
 /// One that works on all cores.
 pub(crate) fn on_all_cores() -> Result<Runtime, Failure> {
-    let one = std::thread::Builder::new().spawn(|| ());
-    let built = one.map(drop).and_then(|()| build(&mut Builder::new_multi_thread()));
+    let built = threads_left().and_then(|()| build(&mut Builder::new_multi_thread()));
     built.map_err(|error| nothing_left(&error))
+}
+
+fn threads_left() -> io::Result<()> {
+    std::thread::Builder::new().spawn(|| ()).map(drop)
 }
 
 fn nothing_left(error: &io::Error) -> Failure {

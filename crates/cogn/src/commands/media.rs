@@ -43,7 +43,7 @@ struct InspectArgs {
 /// Runs the command.
 pub fn media(args: &MediaArgs, printer: &Printer) -> Exit {
     let MediaCommand::Inspect(args) = &args.command;
-    match waiting::on_this_thread().and_then(|runtime| runtime.block_on(inspect(&args.item))) {
+    match waiting::on_this_thread_and_others().and_then(|runtime| runtime.block_on(inspect(&args.item))) {
         Ok(found) if args.json => {
             printer.json(&found);
             Exit::Good
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn l_growth_j_each_form_is_made_once_however_many_providers_take_it() {
+    async fn growth_j_each_form_is_made_once_however_many_providers_take_it() {
         let counting = Counting::default();
         let facts = Facts::new(MediaType::Png, 9);
         let all = providers_get(&counting, &bytes::Bytes::from_static(b"picture"), &facts).await;

@@ -1,4 +1,5 @@
-//! Documents are read by a second process of the same program, whatever becomes of its file.
+//! Documents are read by a second process of the same program, whatever becomes of its file; pictures are refused for their
+//! size and not for their colours, and what is refused is not converted.
 
 use std::fs;
 use std::io::Write;
@@ -49,5 +50,26 @@ fn l_documents_are_read_after_the_program_was_moved_away_or_removed() {
         assert_eq!(envelope["ok"], true, "{envelope}");
         let validated = &envelope["meta"]["media_validation"]["validated"][0];
         assert_eq!(validated["pages"], 1, "{envelope}");
+    }
+}
+
+fn inspected(place: &Place, name: &str, size: (u32, u32)) -> Value {
+    image::RgbImage::new(size.0, size.1).save(place.path(name)).unwrap();
+    place.run(&["media", "inspect", name, "--json"]).envelope()
+}
+
+#[test]
+fn l_a_flat_diagram_of_6000_by_3000_is_no_bomb() {
+    let found = inspected(&Place::new(), "diagram.png", (6_000, 3_000));
+    assert_eq!(found["valid"], true, "{found}");
+    assert_eq!(found["providers"][0]["gets"], "converted", "{found}");
+}
+
+#[test]
+fn l_media_inspect_converts_nothing_that_every_run_refuses() {
+    let found = inspected(&Place::new(), "wide.png", (8_193, 4));
+    assert_eq!(found["problem"]["code"], "E1015", "{found}");
+    for provider in found["providers"].as_array().unwrap() {
+        assert_eq!((&provider["gets"], &provider["code"]), (&json!("nothing"), &json!("E1015")), "{found}");
     }
 }
