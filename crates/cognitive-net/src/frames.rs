@@ -74,8 +74,10 @@ impl Frames {
                 Ok(None)
             }
             Self::Undecided(asked, longest) => {
-                // White space before the first byte means nothing in any of the forms.
-                let Some(first) = first_byte(bytes) else { return Ok(None) };
+                // What means nothing in any of the forms is gone for all of them, whether it comes alone or not.
+                let blank = bytes.iter().take_while(|byte| is_blank(**byte)).count();
+                *bytes = bytes.get(blank..).unwrap_or_default();
+                let Some(first) = bytes.first().copied() else { return Ok(None) };
                 *self = decide(first, *asked, *longest)?;
                 self.next(bytes)
             }
@@ -97,10 +99,9 @@ impl Frames {
     }
 }
 
-/// The first byte that is neither white space nor part of a byte-order mark.
-fn first_byte(bytes: &[u8]) -> Option<u8> {
-    let mut bytes = bytes.iter().copied();
-    bytes.find(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xEF | 0xBB | 0xBF))
+/// White space, and the bytes of a byte-order mark.
+fn is_blank(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, 0xEF | 0xBB | 0xBF)
 }
 
 fn decide(first: u8, asked: Shape, longest: usize) -> Result<Frames, Unreadable> {
@@ -137,7 +138,8 @@ mod tests {
         for (content_type, asked, pieces, expected) in [
             ("text/event-stream; charset=utf-8", Shape::Events, vec![sse], vec!["{}"]),
             ("Text/Event-Stream", Shape::Lines, vec![sse], vec!["{}"]),
-            ("text/event-stream", Shape::Events, vec![" {\"a\":", "1}\n"], vec![" {\"a\":1}\n"]),
+            ("text/event-stream", Shape::Events, vec![" {\"a\":", "1}\n"], vec!["{\"a\":1}\n"]),
+            ("text/event-stream", Shape::Events, vec!["\u{feff}data: {}\n\n"], vec!["{}"]),
             ("text/event-stream", Shape::Lines, vec!["[{}]"], vec!["[{}]"]),
             ("text/event-stream", Shape::Events, vec![": hello\n\n", sse], vec!["{}"]),
             ("application/json", Shape::Events, vec!["{\"a\":", "\n1}"], vec!["{\"a\":\n1}"]),
