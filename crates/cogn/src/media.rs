@@ -69,7 +69,9 @@ pub(crate) fn uploads(config: &MediaConfig, home: Option<PathBuf>) -> Result<Opt
 /// Documents are read by a second process of this program, which can be ended. Where the program does not find itself, that
 /// process does not start, and a document is E4000: it is never read in this process, which it could fill.
 fn documents() -> Documents {
-    Documents::InWorker(Worker::new(this_program(), &[WORKER]))
+    // The allocator would take a gigabyte ahead, which is more than the process may have.
+    let worker = Worker::new(this_program(), &[WORKER]).with_variable("MIMALLOC_ARENA_EAGER_COMMIT", "0");
+    Documents::InWorker(worker)
 }
 
 /// This very program, also after its file was moved or replaced by a newer one.

@@ -41,6 +41,8 @@ struct Request {
 pub struct Worker {
     program: PathBuf,
     arguments: Vec<OsString>,
+    /// All that the process has in its environment.
+    variables: Vec<(&'static str, &'static str)>,
     patience: Duration,
 }
 
@@ -49,7 +51,14 @@ impl Worker {
     #[must_use]
     pub fn new(program: PathBuf, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(OsString::from).collect();
-        Self { program, arguments, patience: Duration::from_secs(2 * SECONDS) }
+        Self { program, arguments, variables: Vec::new(), patience: Duration::from_secs(2 * SECONDS) }
+    }
+
+    /// With a variable in its environment, which has none otherwise.
+    #[must_use]
+    pub fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
+        self.variables.push((name, value));
+        self
     }
 
     /// With another time to wait, all in all.
@@ -79,6 +88,7 @@ impl Worker {
             .args(&self.arguments)
             // It needs nothing of ours, least of all keys.
             .env_clear()
+            .envs(self.variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -29,6 +29,8 @@ const LINES: usize = 4_096;
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Connections of one address to a server that others can reach.
 const PER_ADDRESS: usize = 256;
+/// Below this many connections an operator is told that the limit of open files is low.
+const FEW_CONNECTIONS: usize = 1_000;
 
 /// How often the files of a module are looked at, at most. Nobody saves and asks faster than this.
 const LOOK: Duration = Duration::from_millis(100);
@@ -227,7 +229,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
     config.cors = args.cors.iter().map(|given| cognitive_http::origin(given)).collect::<Result<_, _>>()?;
     let wanted = config.connections;
     config.connections = open_files::connections(wanted);
-    if config.connections < wanted {
+    if config.connections < FEW_CONNECTIONS {
         let most = config.connections;
         printer.warning(&format!(
             "the limit of open files leaves room for {most} connections at once; `ulimit -n` raises it"

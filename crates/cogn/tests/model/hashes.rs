@@ -68,9 +68,9 @@ fn m6_damaged_weights_are_no_model_and_a_receipt_names_the_right_ones() {
     let good = world.run(&ASK, &[]);
     let receipt = serde_json::from_str::<Value>(&good.out).unwrap()["meta"]["provenance"].clone();
     assert_eq!(receipt["sha256"]["weights"], SHA256, "{}", good.out);
-    let books: Value =
-        serde_json::from_str(world.run(&["audit", "export", "--jsonl"], &[]).out.lines().next().unwrap())
-            .unwrap();
+    let records = world.run(&["audit", "export", "--jsonl"], &[]).out;
+    let mut records = records.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let books = records.find(|record| record["event"] == "run").unwrap();
     assert_eq!(books["receipt"]["sha256"]["weights"], SHA256, "{books}");
 
     fs::remove_file(world.file()).unwrap();
