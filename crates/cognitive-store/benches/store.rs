@@ -1,17 +1,21 @@
 //! What opening the store, keeping a record and asking questions cost.
 //! Baseline, in the same run: creating an empty file, and appending a line of the same length to a plain file.
 
-#![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a benchmark may panic")]
 
 use std::fs::{self, OpenOptions};
 use std::hint::black_box;
 use std::io::Write;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
 use std::time::SystemTime;
 
 use cognitive_contract::Envelope;
 use cognitive_contract::context::{ContextEntry, ContextFilter, Key, MemoryContext, Owner, Place, Ttl};
 use cognitive_contract::ports::{AuditLog, AuditRecord, ContextStore};
-use cognitive_store::{Filter, Options, Retention, Store};
+use cognitive_store::{Background, Filter, Options, Retention, Store};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use serde_json::json;
 
@@ -91,8 +95,51 @@ fn bench(criterion: &mut Criterion) {
     group.bench_function("sum up 20,000 records", |bencher| {
         bencher.iter(|| store.stats(&Filter::default()).unwrap());
     });
+    group.bench_function("verify 20,000 records", |bencher| {
+        bencher.iter(|| assert!(store.verify(&[]).unwrap().is_whole()));
+    });
+    calls(&mut group, store);
     context(&mut group);
     group.finish();
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// What a model call waits for before it leaves: alone, as on the command line, and in a server, alone and with others.
+fn calls(group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::WallTime>, store: Store) {
+    let call = AuditRecord::call(SystemTime::now(), "trace", "code-reviewer", json!({ "attempt": 1 }));
+    let store = Arc::new(store);
+    group.bench_function("record a call before it leaves, on the command line", |bencher| {
+        bencher.iter(|| wait(store.commit(&call)).unwrap());
+    });
+    let background = Background::new(store, |reason| panic!("{reason}")).unwrap();
+    for many in [1, 64] {
+        group.bench_function(format!("record {many} calls that leave at once, in a server"), |bencher| {
+            bencher.iter(|| {
+                let waiting: Vec<_> = (0..many).map(|_| background.commit(&call)).collect();
+                for one in waiting {
+                    wait(one).unwrap();
+                }
+            });
+        });
+    }
 }
 
 /// The same for context, with as many entries of 1 KiB as are ever kept.

@@ -1,6 +1,7 @@
 //! No place to write, and a system that gives nothing: said where people look, and never a run without an envelope.
 
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -17,6 +18,13 @@ fn m5_a_server_without_a_place_for_its_records_does_not_start() {
     let service = Service::start(|_| Act::Answer);
     let args =
         ["serve", "--port", "0", "--provider", "openai", "--base-url", &service.url, "--model", "stub"];
+    // Its first line before its end: a server that starts all the same would never come to one.
+    let mut child = home.command(&args).env_remove("HOME").stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut first).unwrap();
+    let _ = child.kill();
+    child.wait().unwrap();
+    assert!(first.contains("runs cannot be recorded"), "{first}");
     let homeless = home.command(&args).env_remove("HOME").output().unwrap();
     let said = text(&homeless.stderr);
     assert_eq!(homeless.status.code(), Some(1), "{said}");
