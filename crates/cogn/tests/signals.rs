@@ -93,7 +93,8 @@ impl Server {
             .unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
-        stderr.read_line(&mut said).unwrap();
+        // Warnings come before the address.
+        while !said.contains("http://") && stderr.read_line(&mut said).unwrap() > 0 {}
         let address = said.split("http://").nth(1).unwrap_or_else(|| panic!("{said}"));
         let address = address.split([',', ' ', '\u{1b}']).next().unwrap().trim().to_owned();
         Self { child, address, stderr }
