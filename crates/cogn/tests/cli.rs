@@ -387,3 +387,24 @@ fn gen_010_routing_needs_no_data() {
     assert_eq!(route("summarizer", "two-sentences"), "accept");
     assert_eq!(route("summarizer", "nothing-to-shorten"), "retry");
 }
+
+// Of many losses a person sees the first hundred and how many more there are; a program gets all of them.
+#[test]
+fn growth_f_a_person_is_shown_a_hundred_losses() {
+    let place = Place::new();
+    let mut members: Vec<String> =
+        (0..150).map(|number| format!(r#""m{number}": {{"type": "string", "minLength": 3}}"#)).collect();
+    members.push(r#""rationale": {"type": "string"}"#.to_owned());
+    let members = members.join(", ");
+    let data = format!(r#"{{"type": "object", "required": ["rationale"], "properties": {{{members}}}}}"#);
+    place
+        .write("m/module.yaml", "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\n")
+        .write("m/schema.json", &format!(r#"{{"input": {{"type": "object"}}, "data": {data}}}"#))
+        .write("m/prompt.md", "Answer.");
+    let shown = place.run(&["lower", "./m", "--target", "openai"]);
+    let lines = shown.err.lines().filter(|line| line.starts_with("  ")).count();
+    assert_eq!((shown.code, lines), (0, 101), "{}", shown.err);
+    assert!(shown.err.contains("more; `--json` lists all of them"), "{}", shown.err);
+    let listed = place.run(&["lower", "./m", "--target", "openai", "--json"]);
+    assert!(listed.out.matches("minLength").count() >= 150);
+}

@@ -9,6 +9,9 @@ use cognitive_library::{Library, LoadError, load};
 use super::fail;
 use crate::printer::{DOUBT, Exit, FAINT, HEAD, NOTE, Printer, table};
 
+/// How many losses are shown to people; the graver ones come first.
+const MOST_SHOWN: usize = 100;
+
 /// Options of `lower`.
 #[derive(Debug, clap::Args)]
 pub struct LowerArgs {
@@ -78,9 +81,12 @@ fn show_losses(lowered: &Lowered, printer: &Printer) {
     }
     printer.err(format!("{HEAD}{target}{HEAD:#} {}", summary(lowered)));
     let (first, rest): (Vec<&Loss>, Vec<&Loss>) = lowered.losses.iter().partition(|loss| is_grave(loss));
-    let rows: Vec<Vec<String>> = first.into_iter().chain(rest).map(row).collect();
+    let rows: Vec<Vec<String>> = first.into_iter().chain(rest).take(MOST_SHOWN).map(row).collect();
     for line in table(&rows) {
         printer.err(format!("  {line}"));
+    }
+    if let Some(more) = lowered.losses.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
+        printer.err(format!("  {FAINT}and {more} more; `--json` lists all of them{FAINT:#}"));
     }
 }
 
