@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use cognitive_contract::Envelope;
 use cognitive_contract::compose::calls::directives;
 use cognitive_contract::compose::{Condition, Path, VersionRange};
-use cognitive_contract::lower::Target;
 use cognitive_library::{Folder, Mode, load, validate};
 use cognitive_local::engine::Model;
+use cognitive_schema::Target;
 use serde_json::{Value, json};
 
 /// Any text that is a valid envelope can be written and read again, and says the same.
@@ -33,7 +33,7 @@ pub fn schema(data: &[u8]) {
     let Some(folder) = folder(MANIFEST, data, b"Answer in the envelope.") else { return };
     let Ok(module) = load(&folder) else { return };
     for target in [Target::OpenAi, Target::Anthropic, Target::Gemini, Target::Ollama, Target::Grammar] {
-        let lowered = module.lowered(target);
+        let lowered = module.provider_schema(target);
         assert!(serde_json::from_str::<Value>(lowered.text()).is_ok(), "{target:?}");
     }
 }

@@ -51,14 +51,15 @@ fn maps_name_only_what_exists() {
 }
 
 /// What each crate may depend on within the workspace. Nothing else is allowed.
-const ARROWS: [(&str, &[&str]); 10] = [
-    ("cognitive-contract", &[]),
+const ARROWS: [(&str, &[&str]); 11] = [
+    ("cognitive-contract", &["cognitive-schema"]),
     ("cognitive-http", &["cognitive-contract", "cognitive-runtime"]),
-    ("cognitive-library", &["cognitive-contract"]),
-    ("cognitive-local", &["cognitive-contract"]),
+    ("cognitive-library", &["cognitive-contract", "cognitive-schema"]),
+    ("cognitive-local", &["cognitive-contract", "cognitive-schema"]),
     ("cognitive-media", &["cognitive-contract"]),
-    ("cognitive-net", &["cognitive-contract"]),
-    ("cognitive-runtime", &["cognitive-contract", "cognitive-library"]),
+    ("cognitive-net", &["cognitive-contract", "cognitive-schema"]),
+    ("cognitive-runtime", &["cognitive-contract", "cognitive-library", "cognitive-schema"]),
+    ("cognitive-schema", &[]),
     ("cognitive-store", &["cognitive-contract"]),
     ("cognitive-testkit", &[]),
     (
@@ -71,14 +72,16 @@ const ARROWS: [(&str, &[&str]); 10] = [
             "cognitive-media",
             "cognitive-net",
             "cognitive-runtime",
+            "cognitive-schema",
             "cognitive-store",
         ],
     ),
 ];
 
 /// Crates that would open a door in a crate that has none.
-const DOORS: [(&str, &[&str]); 2] = [
+const DOORS: [(&str, &[&str]); 3] = [
     ("cognitive-contract", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),
+    ("cognitive-schema", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),
     ("cognitive-runtime", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),
 ];
 

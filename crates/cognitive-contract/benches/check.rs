@@ -5,8 +5,8 @@
 
 use std::hint::black_box;
 
-use cognitive_contract::schema::{SCHEMA_FILE, SchemaFiles};
-use cognitive_contract::{Contract, Enforcement, Format, Manifest, Module};
+use cognitive_contract::{Enforcement, Format, Manifest, Module};
+use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 

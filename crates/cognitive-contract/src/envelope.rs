@@ -2,6 +2,7 @@
 //! A value of [`Envelope`] is valid by construction. [`check`] judges foreign JSON and repairs nothing.
 //! Knows no HTTP status, exit code or module; a module's own schemas are judged in `module.rs`.
 
+use cognitive_schema::MAX_VIOLATIONS;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
@@ -10,7 +11,7 @@ use crate::members::member;
 use crate::meta::{self, Meta, RiskForm};
 use crate::overflow;
 use crate::text::{self, pointer};
-use crate::violation::{MOST, OptionalMember, Violation};
+use crate::violation::{OptionalMember, Violation};
 
 /// Members that a success may have. A top-level `usage` is read from others; the runtime writes `meta.usage`, because the
 /// official envelope schema is closed.
@@ -381,7 +382,7 @@ fn check_closed(
 ) {
     let unknown =
         members.keys().filter(|name| !allowed.contains(&name.as_str()) && !reported.contains(&name.as_str()));
-    for name in unknown.take(MOST) {
+    for name in unknown.take(MAX_VIOLATIONS) {
         let message = format!("an envelope has no member `{}`", text::cut(name, 80));
         found.push(contract(&pointer("", name), "closed", message));
     }

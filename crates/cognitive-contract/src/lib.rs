@@ -10,11 +10,10 @@
 //! 1. [`code`] — every published error code and whose fault it is; [`failure`] — a run that did not work out.
 //! 2. [`meta`], [`envelope`] — the answer, valid by construction, and the check of foreign answers.
 //! 3. [`format`](mod@format), [`manifest`] — how a module is written down, and what holds where the author is silent.
-//! 4. [`schema`] — the contract file, compiled once; [`module`] — all of it together, judging answers.
+//! 4. [`module`] — manifest, compiled contract ([`cognitive_schema`]) and prompt together, judging answers.
 //! 5. The laws about answers: [`overflow`] (insights), [`risk`] (aggregation), [`tier`] (the exec gate),
 //!    [`repair`] (form, never meaning), [`upgrade`] (old answers).
-//! 6. [`lower`] — the contract in the words of a provider, with a list of what got lost.
-//! 7. [`media`] — pictures, sound, film and documents. [`context`] — what a run may know besides its input. [`policy`] — tools and callers; [`capabilities`] — what a runtime can do and what it does when asked for more;
+//! 6. [`media`] — pictures, sound, film and documents. [`context`] — what a run may know besides its input. [`policy`] — tools and callers; [`capabilities`] — what a runtime can do and what it does when asked for more;
 //!    [`compose`] — modules made of modules; [`equal`] — when two values are the same;
 //!    [`numbers`] — when reading would change a number; [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!
@@ -52,7 +51,6 @@ pub mod meta;
 pub mod format;
 pub mod manifest;
 pub mod module;
-pub mod schema;
 
 pub mod overflow;
 pub mod repair;
@@ -68,7 +66,6 @@ pub mod compose;
 pub mod context;
 pub mod equal;
 pub mod long;
-pub mod lower;
 pub mod media;
 pub mod members;
 pub mod numbers;
@@ -91,6 +88,5 @@ pub use format::Format;
 pub use manifest::Manifest;
 pub use meta::{Confidence, Meta, Risk, Warning};
 pub use module::{Enforcement, Module, WorkedExample};
-pub use schema::Contract;
 pub use shared::SharedText;
 pub use violation::Violation;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use cognitive_schema::MAX_CUSTOM_LENGTH;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -29,8 +30,8 @@ pub const OF_THE_RUNTIME: [&str; 9] = [
 ];
 /// The member with the tokens of a run.
 pub(crate) const USAGE: &str = "usage";
-/// The most code points that a custom enum value may have.
-pub const CUSTOM_LIMIT: usize = 32;
+/// A member that only compositions need.
+pub(crate) const CONFIDENCE_AGGREGATION: &str = "confidence_aggregation";
 
 /// How sure the module is that it met its contract, not a calibrated probability of being right.
 /// Invariant: within 0..=1.
@@ -280,7 +281,7 @@ fn check_risk(value: Option<&Value>, form: RiskForm<'_>, found: &mut Vec<Violati
 /// Whether `object` is a custom enum value: `tag` of 1–32 characters and a `reason`.
 pub(crate) fn is_custom(object: &Map<String, Value>, tag: &str) -> bool {
     let named = object.get(tag).and_then(Value::as_str);
-    named.is_some_and(|name| !name.is_empty() && text::fits(name, CUSTOM_LIMIT))
+    named.is_some_and(|name| !name.is_empty() && text::fits(name, MAX_CUSTOM_LENGTH))
         && object.get("reason").is_some_and(Value::is_string)
 }
 

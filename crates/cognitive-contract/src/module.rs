@@ -5,19 +5,21 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use cognitive_schema::{
+    Contract, EmittedContext, EnvelopeRules, InsightRule, MAX_VIOLATIONS, ProviderSchema, Section, Target,
+    envelope_schema, in_order, provider_schema,
+};
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
 use crate::envelope::{self, Envelope, Strictness};
 use crate::failure::Failure;
 use crate::format::Format;
-use crate::lower::{Lowered, Target, in_order, lower};
 use crate::manifest::{EnumStrategy, Manifest, RiskRule, Tier};
 use crate::members::member_of;
-use crate::meta::{RiskForm, Warning};
-use crate::schema::{Contract, Section, Side};
+use crate::meta::{CONFIDENCE_AGGREGATION, EXPLAIN_LIMIT, OF_THE_RUNTIME, Risk, RiskForm, Warning};
 use crate::shared::SharedText;
-use crate::violation::{MOST, Violation};
+use crate::violation::{Side, Violation};
 
 /// A module, ready to run.
 #[derive(Debug, Clone)]
@@ -40,7 +42,7 @@ pub struct Module {
     /// What exactly was loaded.
     pub digest: Digest,
     explains_envelope: bool,
-    lowered: LoweredCache,
+    provider_schemas: ProviderSchemas,
     instructions: Arc<OnceLock<SharedText>>,
 }
 
@@ -64,9 +66,9 @@ pub struct Digest {
     pub schema: String,
 }
 
-/// The contract in the words of each target, made when it is first asked for.
+/// The contract in the dialect of each target, written when it is first asked for.
 #[derive(Debug, Clone, Default)]
-struct LoweredCache(Arc<[OnceLock<Arc<Lowered>>; 5]>);
+struct ProviderSchemas(Arc<[OnceLock<Arc<ProviderSchema>>; 5]>);
 
 /// Whether schemas are enforced. The envelope contract always is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,7 +100,7 @@ impl Module {
             format,
             warnings: deprecation.into_iter().chain(custom_risk).collect(),
             digest: Digest::default(),
-            lowered: LoweredCache::default(),
+            provider_schemas: ProviderSchemas::default(),
             instructions: Arc::default(),
         }
     }
@@ -112,9 +114,9 @@ impl Module {
         module
     }
 
-    /// The contract in the words of a target; made once per module.
+    /// The contract in the dialect of a target; written once per module.
     #[must_use]
-    pub fn lowered(&self, target: Target) -> Arc<Lowered> {
+    pub fn provider_schema(&self, target: Target) -> Arc<ProviderSchema> {
         let slot = match target {
             Target::OpenAi => 0,
             Target::Anthropic => 1,
@@ -122,9 +124,41 @@ impl Module {
             Target::Ollama => 3,
             Target::Grammar => 4,
         };
-        match self.lowered.0.get(slot) {
-            Some(cell) => Arc::clone(cell.get_or_init(|| Arc::new(lower(self, target)))),
-            None => Arc::new(lower(self, target)),
+        let write = || Arc::new(provider_schema(&self.contract, &self.envelope_rules(), target));
+        match self.provider_schemas.0.get(slot) {
+            Some(cell) => Arc::clone(cell.get_or_init(write)),
+            None => write(),
+        }
+    }
+
+    /// The envelope contract of this module as one Draft-07 schema that needs no other file.
+    #[must_use]
+    pub fn envelope_schema(&self) -> Value {
+        envelope_schema(&self.contract, &self.envelope_rules())
+    }
+
+    /// What holds for the envelope of this module besides its schemas.
+    #[must_use]
+    pub fn envelope_rules(&self) -> EnvelopeRules<'_> {
+        let manifest = &self.manifest;
+        let limit = manifest.overflow.limit();
+        let emits = manifest.context.emits.iter();
+        EnvelopeRules {
+            partial_allowed: manifest.failure.partial_allowed,
+            strict_enums: manifest.enums.strategy == EnumStrategy::Strict,
+            unknown_tag: &manifest.enums.unknown_tag,
+            rationale_object: self.format <= Format::V1,
+            error_schema_enforced: manifest.failure.must_return_error_schema,
+            insights: InsightRule {
+                most: if limit.enabled { limit.max_items } else { 0 },
+                mapping_required: limit.mapping_required,
+            },
+            emits: emits
+                .map(|emit| EmittedContext { kind: &emit.kind, schema: emit.schema.as_deref() })
+                .collect(),
+            risk_words: &Risk::WORDS,
+            explain_limit: EXPLAIN_LIMIT,
+            not_asked: OF_THE_RUNTIME.into_iter().chain([CONFIDENCE_AGGREGATION]).collect(),
         }
     }
 
@@ -139,7 +173,7 @@ impl Module {
     #[must_use]
     pub fn input_failure(&self, input: &Value) -> Option<Failure> {
         let found = if input.is_object() {
-            self.contract.input().violations(input, Side::Input)
+            Violation::find(self.contract.input(), input, Side::Input)
         } else {
             vec![Violation::new("", ErrorCode::TypeMismatch, "type", "expected an object")]
         };
@@ -156,7 +190,7 @@ impl Module {
     /// Adds a worked example; the error is what the contract has against its answer.
     /// Whether the input fits is for [`input_failure`](Self::input_failure) to say.
     pub fn add_example(&mut self, name: &str, input: Value, answer: Value) -> Result<(), Vec<Violation>> {
-        let ordered = in_order(self, &answer);
+        let ordered = in_order(&self.contract, &self.envelope_rules(), &answer);
         self.accept(answer, Enforcement::Full).map_err(|(_, found)| found)?;
         self.examples.push(WorkedExample { name: name.to_owned(), input, answer: ordered });
         Ok(())
@@ -172,7 +206,7 @@ impl Module {
         // Most answers are right, and then there is nothing to compare with.
         if found.is_empty() {
             found = envelope::check(value, self.strictness());
-            found.truncate(MOST);
+            found.truncate(MAX_VIOLATIONS);
             return found;
         }
         // The module's own schema has often said the same; one complaint per place is enough. Too many insights are
@@ -184,7 +218,7 @@ impl Module {
             !said.contains(&(path.clone(), true)) && (overflow || !said.contains(&(path, false)))
         };
         found.extend(further.filter(is_new));
-        found.truncate(MOST);
+        found.truncate(MAX_VIOLATIONS);
         found
     }
 
@@ -302,7 +336,7 @@ fn place(violation: &Violation) -> (String, bool) {
 }
 
 fn judge(section: &Section, value: &Value, prefix: &str) -> impl Iterator<Item = Violation> {
-    section.violations(value, Side::Output).into_iter().map(move |each| each.below(prefix))
+    Violation::find(section, value, Side::Output).into_iter().map(move |each| each.below(prefix))
 }
 
 /// Judges an error that the model made. A code in another spelling of the same number counts as that number.
@@ -351,10 +385,10 @@ pub fn output_code(found: &[Violation]) -> ErrorCode {
 
 #[cfg(test)]
 mod tests {
+    use cognitive_schema::{SCHEMA_FILE, SchemaFiles};
     use serde_json::json;
 
     use super::*;
-    use crate::schema::{SCHEMA_FILE, SchemaFiles};
 
     fn module(manifest: Value, schema: Value) -> Module {
         let manifest = Manifest::from_value(&manifest, Format::V22).unwrap();
@@ -386,6 +420,32 @@ mod tests {
         assert_eq!(envelope["error"]["details"]["violations"][0]["path"], "/code");
         assert!(simple(json!({})).input_failure(&json!([])).is_some());
         assert!(simple(json!({})).input_failure(&json!({ "code": 1 })).is_none());
+    }
+
+    // D-05: what the manifest says reaches the schema that a provider gets.
+    #[test]
+    fn d_05_the_rules_of_the_envelope_come_from_the_manifest() {
+        let by_default = simple(json!({}));
+        let rules = by_default.envelope_rules();
+        assert!(rules.partial_allowed && rules.error_schema_enforced && rules.insights.mapping_required);
+        assert!(!rules.strict_enums && !rules.rationale_object && rules.emits.is_empty());
+        assert_eq!((rules.unknown_tag, rules.insights.most, rules.explain_limit), ("custom", 5, 280));
+        assert!(rules.not_asked.contains(&"trace_id") && rules.not_asked.contains(&"confidence_aggregation"));
+
+        let mut written = simple(json!({
+            "enums": { "strategy": "strict", "unknown_tag": "other" },
+            "overflow": { "enabled": false, "max_items": 9, "require_suggested_mapping": false },
+            "failure": { "partial_allowed": false, "must_return_error_schema": false },
+            "context": { "emits": [{ "type": "notes" }] },
+        }));
+        written.format = Format::V1;
+        let rules = written.envelope_rules();
+        assert!(!rules.partial_allowed && !rules.error_schema_enforced && !rules.insights.mapping_required);
+        assert!(rules.strict_enums && rules.rationale_object);
+        assert_eq!((rules.unknown_tag, rules.insights.most), ("other", 0));
+        assert_eq!((rules.emits[0].kind, rules.emits[0].schema), ("notes", None));
+        let schema = written.provider_schema(Target::Grammar);
+        assert!(Arc::ptr_eq(&schema, &written.provider_schema(Target::Grammar)), "it is written once");
     }
 
     #[test]

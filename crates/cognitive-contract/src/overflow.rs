@@ -1,11 +1,12 @@
 //! Insights: what a model noticed beyond its schema, kept in `data.extensions.insights` within a limit.
 //! Drops nothing: too many insights fail the run with E3004.
 
+use cognitive_schema::MAX_VIOLATIONS;
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
 use crate::members::member;
-use crate::violation::{MOST, Violation};
+use crate::violation::Violation;
 
 const INSIGHTS: &str = "/data/extensions/insights";
 
@@ -44,7 +45,7 @@ pub fn check(data: &Map<String, Value>, limit: Limit) -> Vec<Violation> {
         let message = format!("expected at most {} insights, found {}", limit.max_items, insights.len());
         found.push(too_many(&message));
     }
-    for (index, insight) in insights.iter().enumerate().take(MOST) {
+    for (index, insight) in insights.iter().enumerate().take(MAX_VIOLATIONS) {
         check_insight(index, insight, limit.mapping_required, &mut found);
     }
     found

@@ -6,13 +6,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use cognitive_schema::{ProviderSchema, Target};
 use serde::Serialize;
 use serde_json::Value;
 
 pub use crate::audit::AuditRecord;
 use crate::context::{ContextEntry, ContextFilter, Owner};
 use crate::envelope::Envelope;
-use crate::lower::{Lowered, Target};
 use crate::media::{Category, Form, MediaPart, Reported};
 pub use crate::provider_error::{FailedTry, FailureKind, ProviderError};
 use crate::shared::SharedText;
@@ -113,7 +113,7 @@ pub struct ModelCall {
     /// The time for the whole call, all attempts together.
     pub timeout: Duration,
     /// The contract in the provider's own words.
-    pub schema: Option<Arc<Lowered>>,
+    pub schema: Option<Arc<ProviderSchema>>,
     /// What the model may call before it answers; usually nothing.
     pub tools: Vec<Arc<ToolSpec>>,
     /// The turns since the input in which it did, oldest first.
@@ -233,7 +233,7 @@ impl Attempt {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DecodeMode {
-    /// The service enforced the lowered schema.
+    /// The service enforced the provider schema.
     NativeSchema,
     /// A grammar allowed only valid tokens.
     Grammar,

@@ -2,6 +2,7 @@
 //! Fills in `meta`, shortens `explain`, matches the spelling of declared enum values, drops members that an
 //! envelope cannot have. Does not clamp, convert, invent or complete anything, and lists all that it did.
 
+use cognitive_schema::MAX_VIOLATIONS;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -9,7 +10,7 @@ use crate::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
 use crate::manifest::RiskRule;
 use crate::meta::{EXPLAIN_LIMIT, Risk, Warning};
 use crate::text::{self, pointer};
-use crate::violation::{MOST, Violation};
+use crate::violation::Violation;
 use crate::{risk, upgrade};
 
 /// One change, with enough to undo it.
@@ -95,7 +96,7 @@ fn drop_members(reply: &mut Map<String, Value>, ok: bool, repairs: &mut Vec<Repa
         // A null `error` beside data says "none". A real one is a contradiction, which is not ours to settle.
         let dropped = !known && (!belongs_elsewhere.contains(&name.as_str()) || value.is_null());
         if dropped {
-            match repairs.last_mut().filter(|_| count == MOST) {
+            match repairs.last_mut().filter(|_| count == MAX_VIOLATIONS) {
                 Some(last) => last.more += 1,
                 None => {
                     let (path, before) = (pointer("", name), Some(value.take()));

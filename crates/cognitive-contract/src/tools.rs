@@ -7,13 +7,13 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use cognitive_schema::Section;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::policy::{Class, Tool as Asked, ToolLaw};
 use crate::ports::PortFuture;
-use crate::schema::{Section, Side};
-use crate::violation::summarise;
+use crate::violation::{Side, Violation, summarise};
 
 /// The word in `preferred_capabilities` and among a provider's capabilities for a model that can call tools.
 pub const FUNCTION_CALLING: &str = "function_calling";
@@ -223,7 +223,7 @@ impl ToolBox {
         let Some(section) = self.tools.get(name)?.arguments() else {
             return Some("nobody can say what they should be".to_owned());
         };
-        let violations = section.violations(arguments, Side::Input);
+        let violations = Violation::find(section, arguments, Side::Input);
         (!violations.is_empty()).then(|| summarise(&violations.iter().collect::<Vec<_>>()))
     }
 }

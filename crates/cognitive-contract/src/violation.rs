@@ -3,13 +3,34 @@
 
 use std::sync::Arc;
 
+use cognitive_schema::{SchemaViolation, Section};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::code::ErrorCode;
 
-/// More findings than this help nobody, and a hostile value could make millions.
-pub const MOST: usize = 100;
+/// Which side of a run a value comes from; it decides the specific code of a violation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// What the caller sent.
+    Input,
+    /// What the model answered.
+    Output,
+}
+
+impl Side {
+    /// The code of a rule that a value from this side breaks; `rule` is a keyword of JSON Schema.
+    fn code(self, rule: &str) -> ErrorCode {
+        match (self, rule) {
+            (Self::Input, "required") => ErrorCode::MissingRequiredField,
+            (Self::Input, "type") => ErrorCode::TypeMismatch,
+            (Self::Input, "enum" | "const") => ErrorCode::UnsupportedValue,
+            (Self::Input, _) => ErrorCode::InvalidInput,
+            (Self::Output, "enum") => ErrorCode::InvalidEnum,
+            (Self::Output, _) => ErrorCode::SchemaValidationFailed,
+        }
+    }
+}
 
 /// A rule that a value breaks.
 #[derive(Debug, Clone, Serialize)]
@@ -38,6 +59,19 @@ impl Violation {
         message: impl Into<String>,
     ) -> Self {
         Self { path: path.into(), code, rule, message: message.into(), options: None }
+    }
+
+    /// Everything that a value breaks in a section of a contract. Paths are relative to the value.
+    #[must_use]
+    pub fn find(section: &Section, value: &Value, side: Side) -> Vec<Self> {
+        section.violations(value).into_iter().map(|found| Self::from_schema(found, side)).collect()
+    }
+
+    /// A broken rule of a schema, with the code that it has on one side of a run.
+    #[must_use]
+    pub fn from_schema(found: SchemaViolation, side: Side) -> Self {
+        let SchemaViolation { path, rule, message, options, .. } = found;
+        Self { path, code: side.code(rule), rule, message, options }
     }
 
     pub(crate) fn with_options(mut self, options: Arc<Value>) -> Self {
@@ -72,4 +106,30 @@ pub fn summarise(violations: &[&Violation]) -> String {
         parts.push(format!("and {} more", violations.len() - SHOWN));
     }
     parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use cognitive_schema::{Contract, Layout, SCHEMA_FILE, SchemaFiles};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn err_006_specific_codes_depend_on_the_side() {
+        let data =
+            json!({ "required": ["a"], "properties": { "b": { "type": "string" }, "c": { "enum": [1] } } });
+        let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), json!({ "input": {}, "data": data }))]);
+        let contract = Contract::compile(&files, &Layout::default()).unwrap();
+        let value = json!({ "b": 1, "c": 2 });
+        let codes = |side| {
+            let found = Violation::find(contract.data(), &value, side);
+            let mut codes: Vec<&str> = found.iter().map(|each| each.code.number()).collect();
+            codes.sort_unstable();
+            codes
+        };
+        assert_eq!(codes(Side::Input), ["E1002", "E1003", "E1004"]);
+        assert_eq!(codes(Side::Output), ["E3001", "E3001", "E3005"]);
+        assert_eq!(ErrorCode::find("E3005"), Some(ErrorCode::InvalidEnum));
+    }
 }

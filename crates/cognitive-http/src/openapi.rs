@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Response};
-use cognitive_contract::{Module, lower};
+use cognitive_contract::Module;
 use serde_json::{Map, Value, json};
 
 use crate::answer;
@@ -36,7 +36,7 @@ impl PerModule for Description {
         let path = json!({ "post": of_module(name, &key, &module) });
         let mut root = module.contract.root().clone();
         anchor(&mut root, &format!("{key}/x-module"));
-        let mut envelope = lower::envelope_schema(&module);
+        let mut envelope = module.envelope_schema();
         anchor(&mut envelope, &format!("{key}-envelope"));
         let schema = json!({ "x-module": root, "type": "object" });
         let member = |name: String, value: &Value| format!("{}:{value}", Value::from(name));

@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 
 use cognitive_contract::Module;
-use cognitive_contract::schema::Side;
 use serde_json::Value;
 
 use crate::finding::{At, Finding, Sources, quoted};
@@ -94,7 +93,7 @@ pub(crate) fn add(module: &mut Module, examples: Vec<Example>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for Example { name, input, answer } in examples {
         let file = format!("{FOLDER}/{name}{INPUT}");
-        for violation in module.contract.input().violations(&input, Side::Input) {
+        for violation in module.contract.input().violations(&input) {
             let message = format!("does not fit the input schema: {}", violation.message);
             findings.push(Finding::error(&file, At::Value(violation.path), "examples/input", message));
         }

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use cognitive_contract::module::Digest;
-use cognitive_contract::schema::SCHEMA_FILE;
 use cognitive_contract::text::hex;
-use cognitive_contract::{Contract, Failure, Manifest, Module};
+use cognitive_contract::{Failure, Manifest, Module};
+use cognitive_schema::{Contract, SCHEMA_FILE};
 use sha2::{Digest as _, Sha256};
 
 use crate::examples;
@@ -144,6 +144,6 @@ fn label(path: &str, message: &str) -> String {
     if field.is_empty() { message.to_owned() } else { format!("`{field}`: {message}") }
 }
 
-pub(crate) fn schema_finding(problem: cognitive_contract::schema::SchemaProblem) -> Finding {
+pub(crate) fn schema_finding(problem: cognitive_schema::SchemaProblem) -> Finding {
     Finding::error(&problem.file, At::Value(problem.pointer), "schema/contract", problem.message)
 }

@@ -5,10 +5,10 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use cognitive_contract::lower::Lowered;
 use cognitive_contract::ports::{
     Attempt, DecodeMode, FailedTry, FailureKind, ModelEnd, ProviderError, Usage,
 };
+use cognitive_schema::ProviderSchema;
 use serde_json::{Value, json};
 
 use crate::chat::{self, Prompt};
@@ -239,7 +239,7 @@ impl Service<'_> {
 }
 
 /// What of a contract the grammar does not know, if an answer could break it.
-fn broken_promise(lowered: &Lowered) -> Option<String> {
+fn broken_promise(lowered: &ProviderSchema) -> Option<String> {
     let first = lowered.gaps().next()?;
     let path = if first.path.is_empty() { "/" } else { &first.path };
     let others = match lowered.gaps().count() - 1 {

@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
-use cognitive_contract::lower::Target;
 use cognitive_contract::ports::{
     CallSink, DecodeMode, Destination, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
+use cognitive_schema::Target;
 use tokio::sync::mpsc;
 
 use crate::desk::Desk;

@@ -4,10 +4,10 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use cognitive_contract::context::{EMITTED, MEMBER, handed_on};
-use cognitive_contract::lower::Target;
 use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{AuditRecord, Event, EventSink};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Module, Warning, policy};
+use cognitive_schema::Target;
 
 use serde_json::{Map, Value, json};
 

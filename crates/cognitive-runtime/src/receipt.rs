@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cognitive_contract::context::MEMBER;
-use cognitive_contract::lower::Lowered;
 use cognitive_contract::ports::{Attempt, DecodeMode, Usage};
 use cognitive_contract::repair::Repair;
 use cognitive_contract::text::hex;
 use cognitive_contract::tools::ToolUse;
 use cognitive_contract::trace::Trace;
+use cognitive_schema::ProviderSchema;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -41,7 +41,7 @@ pub struct Receipt {
     /// The contract as the provider was told it, shared with all runs of the module. Goes into the books as the
     /// constraints that it could not be told; they were enforced afterwards.
     #[serde(rename = "constraints_lost", serialize_with = "losses")]
-    pub lowered: Option<Arc<Lowered>>,
+    pub lowered: Option<Arc<ProviderSchema>>,
     /// Liberties taken with the model's syntax.
     pub liberties: Vec<Liberty>,
     /// Changes to the answer, each with what stood there before.
@@ -102,7 +102,7 @@ pub struct Hashes {
 }
 
 #[expect(clippy::ref_option, reason = "serde hands over a reference")]
-fn losses<S: Serializer>(lowered: &Option<Arc<Lowered>>, serializer: S) -> Result<S::Ok, S::Error> {
+fn losses<S: Serializer>(lowered: &Option<Arc<ProviderSchema>>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(lowered.iter().flat_map(|lowered| &lowered.losses))
 }
 

@@ -1,7 +1,6 @@
 //! `--media`: files and addresses that become members of the input. Which member takes media, the module's own contract
 //! says.
 
-use cognitive_contract::schema::Side;
 use cognitive_contract::{ErrorCode, Failure, Module, numbers};
 use cognitive_library::json;
 use cognitive_runtime::host::RunInput;
@@ -48,7 +47,7 @@ fn place(module: &Module, item: &Value) -> Option<(String, bool)> {
     let section = module.contract.input();
     let accepts = |name: &str, value: Value| {
         let below = format!("/{name}");
-        let found = section.violations(&json!({ name: value }), Side::Input);
+        let found = section.violations(&json!({ name: value }));
         !found
             .iter()
             .any(|violation| violation.path == below || violation.path.starts_with(&format!("{below}/")))

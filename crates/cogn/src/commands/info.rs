@@ -1,8 +1,9 @@
 //! `cogn info MODULE`: what a module takes, gives and may do, all defaults decided.
 
+use cognitive_contract::Module;
 use cognitive_contract::manifest::{Allow, Manifest};
-use cognitive_contract::{Module, schema::Section};
 use cognitive_library::{Found, Library, LoadError, load};
+use cognitive_schema::Section;
 use serde_json::{Value, json};
 
 use super::fail;

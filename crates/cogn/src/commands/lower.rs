@@ -3,8 +3,8 @@
 //! contract that it cannot keep; that is said first.
 
 use clap::ValueEnum;
-use cognitive_contract::lower::{Effect, Loss, Lowered, Target, lower as lowered};
 use cognitive_library::{Library, LoadError, load};
+use cognitive_schema::{Effect, Loss, ProviderSchema, Target};
 
 use super::fail;
 use crate::printer::{DOUBT, Exit, FAINT, HEAD, NOTE, Printer, table};
@@ -63,7 +63,7 @@ pub fn lower(args: &LowerArgs, library: &Library, printer: &Printer) -> Exit {
         Ok(module) => module,
         Err(failure) => return fail(&failure, printer),
     };
-    let lowered = lowered(&module, args.target.into());
+    let lowered = module.provider_schema(args.target.into());
     if args.json {
         printer.json(&lowered);
         return Exit::Good;
@@ -73,7 +73,7 @@ pub fn lower(args: &LowerArgs, library: &Library, printer: &Printer) -> Exit {
     Exit::Good
 }
 
-fn show_losses(lowered: &Lowered, printer: &Printer) {
+fn show_losses(lowered: &ProviderSchema, printer: &Printer) {
     let target = lowered.target.word();
     if lowered.losses.is_empty() {
         printer.err(format!("{HEAD}{target}{HEAD:#} can say all of this contract"));
@@ -91,7 +91,7 @@ fn show_losses(lowered: &Lowered, printer: &Printer) {
 }
 
 /// What the losses mean for answers.
-fn summary(lowered: &Lowered) -> String {
+fn summary(lowered: &ProviderSchema) -> String {
     let places = |count: usize| if count == 1 { "one place".to_owned() } else { format!("{count} places") };
     let (losses, gaps) = (lowered.losses.len(), lowered.gaps().count());
     match (lowered.target, gaps) {
@@ -146,7 +146,7 @@ mod tests {
     fn d_05_the_embedded_model_refuses_only_for_what_could_break_an_answer() {
         let of = |target, effects: &[Effect]| {
             let losses = effects.iter().map(|effect| loss(*effect)).collect();
-            summary(&Lowered::new(target, serde_json::Value::Null, losses))
+            summary(&ProviderSchema::new(target, serde_json::Value::Null, losses))
         };
         let harmless = [Effect::Tightened, Effect::Annotation];
         assert!(of(Target::Grammar, &harmless).contains("obeys it"));

@@ -5,8 +5,9 @@
 
 use cognitive_contract::envelope::{self, Strictness};
 use cognitive_contract::module::output_code;
-use cognitive_contract::schema::{Layout, SCHEMA_FILE, SchemaFiles, Side};
-use cognitive_contract::{Contract, Violation, stream};
+use cognitive_contract::violation::Side;
+use cognitive_contract::{Violation, stream};
+use cognitive_schema::{Contract, Layout, SCHEMA_FILE, SchemaFiles};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -87,7 +88,8 @@ pub(super) fn judge_envelope(given: Given<'_>) -> Outcome {
 
 /// Accepts or rejects the input of a module with a list of pictures.
 pub(super) fn judge_input(given: Given<'_>) -> Outcome {
-    let found = picture_contract()?.input().violations(given.value("input")?, Side::Input);
+    let contract = picture_contract()?;
+    let found = Violation::find(contract.input(), given.value("input")?, Side::Input);
     Ok(verdict(&found, &json!(found.first().map(|violation| violation.code))))
 }
 

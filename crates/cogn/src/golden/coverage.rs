@@ -4,7 +4,7 @@
 
 use cognitive_contract::Module;
 use cognitive_contract::manifest::EnumStrategy;
-use cognitive_contract::schema::SchemaFiles;
+use cognitive_schema::SchemaFiles;
 use serde_json::{Value, json};
 
 use super::fields::{Field, fields};
@@ -107,8 +107,8 @@ impl Coverage {
 
 #[cfg(test)]
 mod tests {
-    use cognitive_contract::schema::{Contract, SCHEMA_FILE};
     use cognitive_contract::{Format, Manifest};
+    use cognitive_schema::{Contract, SCHEMA_FILE};
 
     use super::*;
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use cognitive_contract::schema::{SchemaFiles, SectionRef, file_of_ref};
+use cognitive_schema::{SchemaFiles, SectionRef, file_of_ref};
 use serde_json::Value;
 
 use super::place::member;

@@ -2,7 +2,7 @@
 //! Refuses keywords that nobody would judge: an expectation with one of them would look stricter than it is.
 
 use cognitive_contract::code::ErrorCode;
-use cognitive_contract::schema::{Contract, Layout, SCHEMA_FILE, SchemaFiles, Side};
+use cognitive_schema::{Contract, Layout, SCHEMA_FILE, SchemaFiles};
 use serde_json::{Map, Value, json};
 
 use super::difference::Differences;
@@ -93,7 +93,7 @@ impl Shape {
         if section.accepts(value) || respelled(at, value).iter().any(|other| section.accepts(other)) {
             return;
         }
-        for violation in section.violations(value, Side::Output) {
+        for violation in section.violations(value) {
             let place = below(at, value, &violation.path);
             found.broken(&place.at, RULE, violation.message, place.value);
         }

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cognitive_contract::lower::Target;
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Destination, Finish, ModelCall, ModelEnd, PortFuture, Provider,
     ProviderError,
 };
 use cognitive_runtime::Replay;
+use cognitive_schema::Target;
 
 /// What was seen of the calls of one module.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use super::version::VersionRange;
 use crate::code::ErrorCode;
 use crate::manifest::{Aggregate, CompositionFile, Dependency, Flow, Names, Pattern, Route};
 use crate::text::pointer;
-use crate::violation::{MOST, Violation};
+use crate::violation::Violation;
 
 /// Names that mean something else in a data flow.
 const RESERVED: [&str; 2] = ["input", "output"];
@@ -93,7 +93,7 @@ impl Plan {
             compiler.faults.push(Fault::new("/composition/dataflow", "flow", message));
         }
         if !compiler.faults.is_empty() {
-            compiler.faults.truncate(MOST);
+            compiler.faults.truncate(MAX_VIOLATIONS);
             return Err(compiler.faults);
         }
         let order = order(pattern, sorted, &parts, calls);

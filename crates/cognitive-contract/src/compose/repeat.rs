@@ -111,8 +111,8 @@ fn handed_on(module: &Module, envelope: &Value) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{SCHEMA_FILE, SchemaFiles};
     use crate::{Contract, Format, Manifest};
+    use cognitive_schema::{SCHEMA_FILE, SchemaFiles};
 
     #[test]
     fn comp_005_a_repetition_ends_by_its_condition_or_by_its_count() {

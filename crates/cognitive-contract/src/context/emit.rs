@@ -11,8 +11,7 @@ use super::{EMITTED, NOTICE, notice};
 use crate::manifest::Emit;
 use crate::meta::Warning;
 use crate::module::Module;
-use crate::schema::Side;
-use crate::violation::summarise;
+use crate::violation::{Side, Violation, summarise};
 
 /// Where and when context is emitted.
 #[derive(Clone, Copy)]
@@ -77,7 +76,7 @@ pub fn emitted(module: &Module, emitted: Option<&Value>, origin: &Origin<'_>) ->
 /// The notice about a value that breaks its declared schema.
 fn broken(module: &Module, emit: &Emit, value: &Value) -> Option<Warning> {
     let section = emit.schema.as_deref().and_then(|place| module.contract.context(place))?;
-    let found = section.violations(value, Side::Output);
+    let found = Violation::find(section, value, Side::Output);
     if found.is_empty() {
         return None;
     }

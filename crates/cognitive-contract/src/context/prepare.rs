@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use cognitive_schema::MAX_VIOLATIONS;
 use serde_json::{Map, Value, json};
 
 use super::entry::comes_from;
@@ -14,9 +15,8 @@ use crate::failure::Failure;
 use crate::manifest::Accept;
 use crate::meta::Warning;
 use crate::module::{Enforcement, Module};
-use crate::schema::Side;
 use crate::text::pointer;
-use crate::violation::{MOST, Violation};
+use crate::violation::{Side, Violation};
 
 /// An input that the module takes, and its context as the model gets it. Only [`prepare`] makes one.
 #[derive(Debug, Clone)]
@@ -232,10 +232,10 @@ fn reduce(accept: &Accept, value: &mut Value) {
 fn violations(module: &Module, input: &Value, context: &Map<String, Value>) -> Vec<Violation> {
     let mut found = context_violations(module, context);
     let whole = with_context(module, input, context);
-    found.extend(module.contract.input().violations(whole.as_ref().unwrap_or(input), Side::Input));
+    found.extend(Violation::find(module.contract.input(), whole.as_ref().unwrap_or(input), Side::Input));
     let mut said = HashSet::new();
     found.retain(|violation| said.insert(violation.path.clone()));
-    found.truncate(MOST);
+    found.truncate(MAX_VIOLATIONS);
     found
 }
 
@@ -252,12 +252,12 @@ fn context_violations(module: &Module, context: &Map<String, Value>) -> Vec<Viol
             None => {}
             Some(value) => {
                 let section = accept.schema.as_deref().and_then(|place| module.contract.context(place));
-                let broken = section.map(|section| section.violations(value, Side::Input));
+                let broken = section.map(|section| Violation::find(section, value, Side::Input));
                 found.extend(broken.into_iter().flatten().map(|violation| violation.below(&path)));
             }
         }
     }
-    found.truncate(MOST);
+    found.truncate(MAX_VIOLATIONS);
     found
 }
 

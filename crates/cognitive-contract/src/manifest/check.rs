@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use cognitive_schema::violations_of;
 use jsonschema::Validator;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -10,8 +11,7 @@ use serde_json::Value;
 use super::{CompositionFile, ManifestFile, make_whole};
 use crate::code::ErrorCode;
 use crate::compose;
-use crate::schema::{Side, violations_of};
-use crate::violation::Violation;
+use crate::violation::{Side, Violation};
 
 /// The JSON Schema of `module.yaml`, generated from [`ManifestFile`].
 #[must_use]
@@ -48,7 +48,8 @@ pub fn violations(manifest: &Value) -> Vec<Violation> {
         let message = "expected a map of fields such as `name` and `version`";
         return vec![Violation::new("", ErrorCode::InvalidInput, "type", message)];
     }
-    let mut found = violations_of(validator, manifest, Side::Input);
+    let found = violations_of(validator, manifest).into_iter();
+    let mut found: Vec<Violation> = found.map(|each| Violation::from_schema(each, Side::Input)).collect();
     if !found.iter().any(|violation| violation.path.starts_with("/composition")) {
         found.extend(composition_violations(manifest));
     }

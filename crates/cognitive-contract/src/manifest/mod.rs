@@ -9,6 +9,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use cognitive_schema::{Layout, SectionRef};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -21,7 +22,6 @@ pub use words::{
 
 use crate::format::Format;
 use crate::overflow::Limit;
-use crate::schema::{Layout, SectionRef};
 use crate::violation::Violation;
 
 /// A manifest with all defaults applied.
@@ -277,7 +277,7 @@ impl Manifest {
             meta: place("meta"),
             error: place("error"),
             prefer_output: self.compat.schema_output_alias == SchemaAlias::Output,
-            enums: self.enums.strategy,
+            strict_enums: self.enums.strategy == EnumStrategy::Strict,
             unknown_tag: self.enums.unknown_tag.clone(),
         }
     }

@@ -2,6 +2,7 @@
 //! times. (MEDIA-017 to MEDIA-019, D-15) Bytes are judged where they are decoded, by the rules for media of inputs.
 //! Only modules that speak of modalities have media; to all others such objects are business data.
 
+use cognitive_schema::MAX_VIOLATIONS;
 use serde_json::{Map, Value};
 
 use super::item::{Checksum, companion};
@@ -10,7 +11,7 @@ use super::output::each_output;
 use crate::code::ErrorCode;
 use crate::manifest::Modalities;
 use crate::text::{is_moment, pointer};
-use crate::violation::{MOST, OptionalMember, Violation};
+use crate::violation::{OptionalMember, Violation};
 
 /// What is wrong with the words of the media in `data`. Types that the module does not give are E3006, all else E3001.
 #[must_use]
@@ -19,7 +20,7 @@ pub fn check_output(modalities: &Modalities, data: &Map<String, Value>) -> Vec<V
     if modalities.declared {
         let gives = Category::ALL.into_iter().any(|category| category.is_given(&modalities.output));
         each_output(data, &mut |place, members| {
-            if found.len() < MOST {
+            if found.len() < MAX_VIOLATIONS {
                 Medium { place, members, modalities }.judge(gives, &mut found);
             }
         });

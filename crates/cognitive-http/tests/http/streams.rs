@@ -1,7 +1,7 @@
 //! Streams over three transports: the same chunks on each, and never a stream without an end.
 
-use cognitive_contract::schema::accepts;
 use cognitive_contract::stream::{assemble, check_log};
+use cognitive_schema::accepts;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;

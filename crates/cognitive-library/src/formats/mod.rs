@@ -8,7 +8,7 @@ mod v2;
 use serde_json::Value;
 
 use cognitive_contract::Format;
-use cognitive_contract::schema::SchemaFiles;
+use cognitive_schema::SchemaFiles;
 
 use crate::examples::{self, Example};
 use crate::finding::{At, Finding, Sources, quoted};

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use cognitive_contract::Format;
-use cognitive_contract::schema::SCHEMA_FILE;
+use cognitive_schema::SCHEMA_FILE;
 
 use super::{Parts, front_matter};
 use crate::finding::{At, Finding};

@@ -6,10 +6,8 @@ use std::collections::{HashSet, VecDeque};
 use serde_json::Value;
 
 use cognitive_contract::Format;
-use cognitive_contract::schema::{
-    DATA_KEYWORDS, SCHEMA_FILE, SectionRef, file_of_ref, names_answered_by_ids,
-};
 use cognitive_contract::text::pointer;
+use cognitive_schema::{DATA_KEYWORDS, SCHEMA_FILE, SectionRef, file_of_ref, names_answered_by_ids};
 
 use super::Parts;
 use crate::finding::{At, Finding, quoted};

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use cognitive_contract::manifest::{InputModality, Tier};
-use cognitive_contract::schema::SCHEMA_FILE;
+use cognitive_schema::SCHEMA_FILE;
 
 pub use error::InitError;
 

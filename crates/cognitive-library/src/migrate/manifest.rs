@@ -3,7 +3,7 @@
 
 use cognitive_contract::Manifest;
 use cognitive_contract::manifest::Allow;
-use cognitive_contract::schema::{SCHEMA_FILE, SectionRef};
+use cognitive_schema::{SCHEMA_FILE, SectionRef};
 use serde_json::{Map, Value, json};
 
 use super::{refs, yaml_text};

@@ -38,8 +38,8 @@ mod yaml_text;
 
 use std::collections::BTreeMap;
 
-use cognitive_contract::schema::SchemaFiles;
 use cognitive_contract::{Format, Module};
+use cognitive_schema::SchemaFiles;
 use serde::Serialize;
 use serde_json::{Map, Value};
 

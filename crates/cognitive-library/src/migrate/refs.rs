@@ -1,7 +1,7 @@
 //! References inside the contract files, while `#/output` becomes `#/data`.
 //! Touches nothing that only looks like a reference: `$ref` in `enum`, `const`, `default` and `examples` is data.
 
-use cognitive_contract::schema::{SCHEMA_FILE, file_of_ref};
+use cognitive_schema::{SCHEMA_FILE, file_of_ref};
 use serde_json::Value;
 
 /// The pointer of a place in or below the `output` section after it was renamed; `None` for any other place.

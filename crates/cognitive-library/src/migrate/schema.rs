@@ -1,9 +1,8 @@
 //! The contract files in v2.2 form: `output` becomes `data`, and what v2.2 wants is completed.
 //! Takes nothing away and overwrites nothing but a limit that the envelope would override anyway.
 
-use cognitive_contract::Contract;
 use cognitive_contract::manifest::Overflow;
-use cognitive_contract::schema::{SCHEMA_FILE, SchemaFiles, SectionRef};
+use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles, SectionRef};
 use serde_json::{Map, Value, json};
 
 use super::{refs, sections};

@@ -3,7 +3,7 @@
 
 use cognitive_contract::manifest::Overflow;
 use cognitive_contract::meta::EXPLAIN_LIMIT;
-use cognitive_contract::schema::SectionRef;
+use cognitive_schema::SectionRef;
 use serde_json::{Map, Value, json};
 
 use crate::finding::{At, Finding};

@@ -2,13 +2,13 @@
 //! before the first run; other providers do not mind, so this is never an error.
 
 use cognitive_contract::Module;
-use cognitive_contract::lower::{Loss, Target};
-use cognitive_contract::schema::Section;
+use cognitive_schema::Section;
+use cognitive_schema::{Loss, Target};
 
 use crate::finding::{At, Finding, Findings};
 
 pub(super) fn check(module: &Module, found: &mut Findings) {
-    for gap in module.lowered(Target::Grammar).gaps() {
+    for gap in module.provider_schema(Target::Grammar).gaps() {
         let Some((section, below)) = section_of(module, gap) else { continue };
         let place = format!("{}{}", section.place.pointer, known_part(section, below));
         let message = format!("the embedded model cannot keep `{}` and refuses the module", gap.keyword);

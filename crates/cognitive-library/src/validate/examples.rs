@@ -7,7 +7,7 @@
 //!
 //! Looks at no more than a thousand of each kind and 16 MiB in total, and says so where that was not all.
 
-use cognitive_contract::schema::Side;
+use cognitive_contract::violation::Side;
 use cognitive_contract::{Enforcement, ErrorCode, Module, Violation, upgrade};
 use serde_json::Value;
 
@@ -230,7 +230,7 @@ fn input(module: &Module, value: &Value) -> Vec<Violation> {
         matches!(name.as_str(), "query" | "$ARGUMENTS") && value.is_string()
     };
     let free = value.as_object().is_some_and(|members| !members.is_empty() && members.iter().all(is_text));
-    if free { Vec::new() } else { module.contract.input().violations(value, Side::Input) }
+    if free { Vec::new() } else { Violation::find(module.contract.input(), value, Side::Input) }
 }
 
 /// What the contract has against an output: a whole envelope if it says `ok`, else a payload.
@@ -241,8 +241,9 @@ fn output(module: &Module, value: &Value) -> Vec<Violation> {
             let message = "a payload is an object";
             return vec![Violation::new("", ErrorCode::SchemaValidationFailed, "type", message)];
         }
-        let mut found = module.contract.data().violations(value, Side::Output);
-        found.extend(module.contract.refused_custom_values(value));
+        let mut found = Violation::find(module.contract.data(), value, Side::Output);
+        let refused = module.contract.refused_custom_values(value).into_iter();
+        found.extend(refused.map(|each| Violation::from_schema(each, Side::Output)));
         return found;
     };
     let wraps = module.manifest.compat.wraps();

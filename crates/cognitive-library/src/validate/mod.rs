@@ -13,8 +13,8 @@ pub(crate) use manifest::labels;
 
 use examples::Examples;
 
-use cognitive_contract::schema::{SCHEMA_FILE, SchemaFiles};
 use cognitive_contract::{Format, Manifest, Module};
+use cognitive_schema::{SCHEMA_FILE, SchemaFiles};
 use serde_json::Value;
 
 use crate::finding::{At, Finding, Findings, Severity, Sources};

@@ -7,7 +7,7 @@ use cognitive_contract::Format;
 use cognitive_contract::manifest::{SchemaAlias, SchemaStrictness};
 use cognitive_contract::meta::EXPLAIN_LIMIT;
 use cognitive_contract::module::explains_envelope;
-use cognitive_contract::schema::{SectionRef, file_of_ref};
+use cognitive_schema::{SectionRef, file_of_ref};
 use serde_json::{Map, Value};
 
 use super::Subject;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use cognitive_contract::lower::Target;
 use cognitive_library::Library;
+use cognitive_schema::Target;
 use cognitive_testkit::weights;
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ fn the_constants_are_those_that_the_tuning_half_gives() {
     let model = Arc::new(Model::open(&path).unwrap());
     let mut rows: BTreeMap<&str, Vec<(f64, bool)>> = BTreeMap::new();
     for name in ["text-classifier", "entity-extractor"] {
-        let lowered = Library::default().load(name).unwrap().lowered(Target::Grammar);
+        let lowered = Library::default().load(name).unwrap().provider_schema(Target::Grammar);
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../eval/{name}.jsonl"));
         let cases = std::fs::read_to_string(file).unwrap();
         let cases = cases.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -4,8 +4,8 @@ use std::sync::mpsc as threads;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cognitive_contract::lower::Lowered;
 use cognitive_contract::ports::{Attempt, DecodeMode, Finish};
+use cognitive_schema::ProviderSchema;
 use serde_json::{Value, json};
 
 use super::*;
@@ -42,7 +42,7 @@ fn call(input: &str) -> ModelCall {
             "list": { "type": "array", "maxItems": 3, "items": { "type": "integer", "minimum": 0, "maximum": 99 } },
         },
     });
-    call.schema = Some(Arc::new(Lowered::new(Target::Grammar, schema, Vec::new())));
+    call.schema = Some(Arc::new(ProviderSchema::new(Target::Grammar, schema, Vec::new())));
     call
 }
 
@@ -194,7 +194,7 @@ async fn a_schema_that_cannot_be_enforced_is_refused_by_its_keyword() {
         let schema = json!({ "type": "object", "required": ["m"], "properties": { "m": member },
             "additionalProperties": false });
         let mut call = call("x");
-        call.schema = Some(Arc::new(Lowered::new(Target::Grammar, schema, Vec::new())));
+        call.schema = Some(Arc::new(ProviderSchema::new(Target::Grammar, schema, Vec::new())));
         call
     };
     for (member, keyword) in [
@@ -216,7 +216,7 @@ async fn d_05_a_contract_with_a_gap_is_refused_before_anything_is_written() {
     let data = |member: Value| json!({ "type": "object", "required": ["m"], "properties": { "m": member } });
     let mut call = call("x");
     let lowered =
-        |member: Value| crate::guide::tests::module(&data(member)).unwrap().lowered(Target::Grammar);
+        |member: Value| crate::guide::tests::module(&data(member)).unwrap().provider_schema(Target::Grammar);
     call.schema = Some(lowered(json!({ "type": "string", "pattern": "^(?!x)" })));
     let (end, heard) = ask(&embedded, &call).await;
     let expected = "the grammar has no word for `pattern` at `/properties/data/properties/m`";
@@ -275,7 +275,7 @@ async fn d2_what_is_written_about_a_decision_is_what_was_decided() {
     let embedded = embedded(&toy);
     let answer = async |labels: Value| {
         let mut call = call(&json!({ "text": "the abc", "labels": labels }).to_string());
-        call.schema = Some(Arc::new(Lowered::new(Target::Grammar, schema.clone(), Vec::new())));
+        call.schema = Some(Arc::new(ProviderSchema::new(Target::Grammar, schema.clone(), Vec::new())));
         let (end, heard) = ask(&embedded, &call).await;
         assert!(end.unwrap().usage.unwrap().input_tokens > 0);
         serde_json::from_str::<Value>(&heard.text).unwrap()

@@ -1,9 +1,9 @@
 //! The Messages API of Anthropic. Thinking is not part of an answer and is skipped; there is no seed.
 
-use cognitive_contract::lower::Target;
 use cognitive_contract::media::{Category, Form, MediaPart};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
+use cognitive_schema::Target;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};

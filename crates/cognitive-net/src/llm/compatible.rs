@@ -1,8 +1,8 @@
 //! Where the services that speak OpenAI's chat completions differ from each other. Only what their documentation or
 //! their error messages say; everything else is found out by asking (see `terms`).
 
-use cognitive_contract::lower::Target;
 use cognitive_contract::media::Category;
+use cognitive_schema::Target;
 
 use crate::kind::Kind;
 use crate::llm::media;

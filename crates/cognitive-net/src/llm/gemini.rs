@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use cognitive_contract::lower::Target;
 use cognitive_contract::media::{Category, Form, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
+use cognitive_schema::Target;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};

@@ -18,9 +18,9 @@ pub(crate) mod remote;
 pub(crate) mod segments;
 pub(crate) mod terms;
 
-use cognitive_contract::lower::Target;
 use cognitive_contract::media::{Category, Form, Reported};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
+use cognitive_schema::Target;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::Value;

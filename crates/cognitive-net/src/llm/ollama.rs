@@ -1,10 +1,10 @@
 //! Ollama's own chat API, in JSON lines. Thinking is skipped. A prompt that does not fit is an error here: left alone,
 //! Ollama would cut it and answer as if nothing had happened.
 
-use cognitive_contract::lower::Target;
 use cognitive_contract::media::{Category, Form, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply};
+use cognitive_schema::Target;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};

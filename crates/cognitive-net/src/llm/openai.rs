@@ -1,10 +1,10 @@
 //! Chat completions: OpenAI, and every service that speaks the same. What differs between them stands in a `Dialect`.
 //! Reasoning is no part of an answer; it is only kept to be sent back where a service insists.
 
-use cognitive_contract::lower::Target;
 use cognitive_contract::media::{Category, Form, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply};
+use cognitive_schema::Target;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};

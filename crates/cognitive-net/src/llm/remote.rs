@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::address::bare_url;
-use cognitive_contract::lower::{Lowered, Target};
 use cognitive_contract::media::{Category, Form};
 use cognitive_contract::ports::{
     Attempt, CallSink, Destination, FailureKind, Finish, ModelCall, ModelEnd, PortFuture, Provider,
     ProviderError, Usage,
 };
 use cognitive_contract::tools::FUNCTION_CALLING;
+use cognitive_schema::{ProviderSchema, Target};
 use hyper::Method;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
 use serde_json::Value;
@@ -284,7 +284,7 @@ impl Remote {
 
     async fn send(&self, call: &ModelCall, terms: &Terms) -> Result<Answer<'_>, Trouble> {
         let schema = self.memory.schema(call).filter(|_| terms.bind == Bind::Schema);
-        let body = Segments::of(&self.wire.body(call, terms, schema.map(Lowered::text)));
+        let body = Segments::of(&self.wire.body(call, terms, schema.map(ProviderSchema::text)));
         self.service.ask(Method::POST, &self.calls, body).await
     }
 

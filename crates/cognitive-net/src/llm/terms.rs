@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cognitive_contract::lower::{Lowered, Target};
 use cognitive_contract::ports::{DecodeMode, ModelCall};
+use cognitive_schema::{ProviderSchema, Target};
 
 use crate::complaint::Complaint;
 use crate::llm::calls::offers;
@@ -260,7 +260,7 @@ impl Memory {
     }
 
     /// The schema of a call, if it was lowered for this service.
-    pub(crate) fn schema<'a>(&self, call: &'a ModelCall) -> Option<&'a Lowered> {
+    pub(crate) fn schema<'a>(&self, call: &'a ModelCall) -> Option<&'a ProviderSchema> {
         call.schema.as_deref().filter(|schema| Some(schema.target) == self.target)
     }
 
@@ -293,7 +293,7 @@ impl Memory {
     }
 }
 
-fn hash(schema: &Lowered) -> u64 {
+fn hash(schema: &ProviderSchema) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(schema.text())
 }
 
@@ -310,7 +310,7 @@ mod tests {
 
     fn call(schema: Option<Value>) -> ModelCall {
         let mut call = ModelCall::new(String::new(), String::new(), 0.0);
-        let lowered = |schema| Arc::new(Lowered::new(Target::OpenAi, schema, Vec::new()));
+        let lowered = |schema| Arc::new(ProviderSchema::new(Target::OpenAi, schema, Vec::new()));
         call.schema = schema.map(lowered);
         call.seed = Some(1);
         call.max_output_tokens = Some(9);
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn a_schema_for_somebody_else_is_no_schema() {
         let mut other = call(Some(json!({})));
-        other.schema = Some(Arc::new(Lowered::new(Target::Gemini, json!({}), Vec::new())));
+        other.schema = Some(Arc::new(ProviderSchema::new(Target::Gemini, json!({}), Vec::new())));
         assert_eq!(memory().terms(&other).bind, Bind::Json);
         assert_eq!(memory().terms(&call(None)).bind, Bind::Json);
     }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use cognitive_contract::lower::Target;
 use cognitive_contract::ports::{DecodeMode, Finish, Provider, ProviderError, Usage};
 use cognitive_net::{Kind, probe, provider};
+use cognitive_schema::Target;
 use serde_json::Value;
 
 use crate::support::{Outcome, Request, Server, ask, call, config, recorded, run};

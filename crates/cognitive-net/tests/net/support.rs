@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cognitive_contract::lower::{Lowered, Target};
 use cognitive_contract::ports::{
     Attempt, CallSink, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 use cognitive_net::{Kind, Pause, ProviderConfig, Proxies, Secret, provider};
+use cognitive_schema::{ProviderSchema, Target};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -323,7 +323,7 @@ pub(crate) fn call(target: Option<Target>) -> ModelCall {
     call.seed = Some(7);
     call.max_output_tokens = Some(900);
     call.timeout = Duration::from_secs(5);
-    call.schema = target.map(|target| Arc::new(Lowered::new(target, schema(), Vec::new())));
+    call.schema = target.map(|target| Arc::new(ProviderSchema::new(target, schema(), Vec::new())));
     call
 }
 

@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use cognitive_contract::schema::prefix::{Node, NodeId, Plan, is_exact, kind};
 use cognitive_contract::text::pointer;
 use cognitive_contract::{ErrorCode, Module, Violation};
+use cognitive_schema::prefix::{Node, NodeId, Plan, is_exact, kind};
 
 use super::options::{NOT_DECLARED, Spelling, admits, number_fault};
 use super::root::{Member, Root};

@@ -2,7 +2,7 @@
 //! Reads declared values as repair does: case and outer white space do not
 //! count. Keeps of the text no more than a declared value has.
 
-use cognitive_contract::schema::prefix::{Node, is_exact, kind};
+use cognitive_schema::prefix::{Node, is_exact, kind};
 use serde_json::Value;
 
 /// What a closed list expects.

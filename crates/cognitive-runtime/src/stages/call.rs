@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use cognitive_contract::lower::{Target, drop_stand_ins};
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Event, EventSink, FailedTry, FailureKind, Finish, ModelCall, ModelEnd,
     PortFuture, Provider, ProviderError,
 };
-use cognitive_contract::{ErrorCode, Failure, Module, Warning, schema, text};
+use cognitive_contract::{ErrorCode, Failure, Module, Warning, text};
+use cognitive_schema::{Target, accepts, drop_stand_ins};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
@@ -53,7 +53,7 @@ pub fn compose(provider: &dyn Provider, module: &Module, prompt: &Prompt, option
     call.seed = options.seed;
     call.timeout = options.timeout;
     call.max_output_tokens = options.max_output_tokens;
-    call.schema = provider.target().map(|target| module.lowered(target));
+    call.schema = provider.target().map(|target| module.provider_schema(target));
     call
 }
 
@@ -105,7 +105,7 @@ pub fn undo_stand_ins(
 ) {
     let nullable = matches!(provider.target(), Some(Target::OpenAi | Target::Anthropic));
     if nullable && reply.end.decode == DecodeMode::NativeSchema {
-        drop_stand_ins(module, object);
+        drop_stand_ins(&module.contract, object);
     }
 }
 
@@ -124,7 +124,7 @@ pub fn schema_ignored(provider: &dyn Provider, module: &Module, reply: &Reply, a
         return serde_json::from_str::<IgnoredAny>(&reply.text).is_err();
     }
     let written: Option<Value> = serde_json::from_str(&reply.text).ok();
-    written.is_none_or(|value| !schema::accepts(&module.lowered(target).schema, &value))
+    written.is_none_or(|value| !accepts(&module.provider_schema(target).schema, &value))
 }
 
 /// Says that characters of an answer were lost on the way: bytes that are no text, or a character that was cut in two by

@@ -246,8 +246,8 @@ fn within_budget(module: &Module, prompt: &Prompt) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use cognitive_contract::context::Sanitiser;
-    use cognitive_contract::schema::{SCHEMA_FILE, SchemaFiles};
-    use cognitive_contract::{Contract, Enforcement, Format, Manifest};
+    use cognitive_contract::{Enforcement, Format, Manifest};
+    use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles};
 
     use super::*;
     use crate::host::RunInput;

@@ -1,8 +1,8 @@
 //! Stage 6: add the notices. Comes after validation, so that a closed meta schema cannot object; who answered, and at what
 //! cost, is added where a run ends, because failures have that too.
 
-use cognitive_contract::violation::MOST;
 use cognitive_contract::{Envelope, Failure, Module, Warning};
+use cognitive_schema::MAX_VIOLATIONS;
 
 use super::output::Answer;
 
@@ -11,9 +11,9 @@ use super::output::Answer;
 pub fn seal(module: &Module, answer: Answer) -> Envelope {
     let mut warnings: Vec<Warning> = module.warnings.iter().cloned().chain(answer.notices()).collect();
     let mut envelope = answer.outcome.unwrap_or_else(Failure::into_envelope);
-    if warnings.len() > MOST {
-        let more = warnings.len() - MOST;
-        warnings.truncate(MOST);
+    if warnings.len() > MAX_VIOLATIONS {
+        let more = warnings.len() - MAX_VIOLATIONS;
+        warnings.truncate(MAX_VIOLATIONS);
         warnings.push(Warning::new("REPAIRED", format!("and {more} more")));
     }
     let meta = envelope.meta_mut();

@@ -3,9 +3,9 @@
 use cognitive_contract::manifest::Manifest;
 use cognitive_contract::meta::{self, RiskForm};
 use cognitive_contract::policy::{Caller, Class, Tool, invocation_refusal, tool_refusal};
-use cognitive_contract::schema::{Layout, SCHEMA_FILE, SchemaFiles};
-use cognitive_contract::{Contract, Failure, Format};
+use cognitive_contract::{Failure, Format};
 use cognitive_library::{Mode, formats, validate};
+use cognitive_schema::{Contract, Layout, SCHEMA_FILE, SchemaFiles};
 use serde_json::{Map, Value, json};
 
 use super::{Given, Outcome, Stop, broken, files};

@@ -11,8 +11,8 @@ use super::*;
 use crate::manifest::ContextMode;
 use crate::module::{Enforcement, Module};
 use crate::ports::{AuditRecord, ContextStore};
-use crate::schema::{SCHEMA_FILE, SchemaFiles};
 use crate::{Contract, ErrorCode, Failure, Format, Manifest};
+use cognitive_schema::{SCHEMA_FILE, SchemaFiles};
 
 /// A module with this `context` block, this input schema and these further files.
 fn module(context: Value, input: Value, files: &[(&str, Value)]) -> Module {

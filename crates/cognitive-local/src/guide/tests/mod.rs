@@ -6,9 +6,9 @@ mod schemas;
 
 use std::sync::Arc;
 
-use cognitive_contract::lower::Target;
-use cognitive_contract::schema::{Contract, SCHEMA_FILE, SchemaFiles};
 use cognitive_contract::{Enforcement, Format, Manifest, Module};
+use cognitive_schema::Target;
+use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles};
 use serde_json::{Value, json};
 
 use super::*;
@@ -66,5 +66,5 @@ fn complaints(module: &Module, text: &str) -> Option<String> {
 }
 
 fn lowered(module: &Module) -> Value {
-    module.lowered(Target::Grammar).schema.clone()
+    module.provider_schema(Target::Grammar).schema.clone()
 }

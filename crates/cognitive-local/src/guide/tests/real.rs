@@ -66,7 +66,7 @@ fn d_05_documents_in_the_words_of_the_real_model_obey_their_contracts() {
             Some(module(&random_data(seed)))
         });
         let module = module.flatten().next().unwrap();
-        let lowered = module.lowered(Target::Grammar);
+        let lowered = module.provider_schema(Target::Grammar);
         if lowered.gaps().next().is_some() {
             continue;
         }

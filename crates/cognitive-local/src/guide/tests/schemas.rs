@@ -385,7 +385,7 @@ fn one_schema(
     seed: u64,
     count: &mut Count,
 ) -> Option<String> {
-    let lowered = module.lowered(Target::Grammar);
+    let lowered = module.provider_schema(Target::Grammar);
     if let Some(gap) = lowered.gaps().next() {
         return Some(gap.keyword.clone());
     }

@@ -1,0 +1,26 @@
+//! JSON Schema for contracts between programs and models: Draft-07 validation whose cost is bounded, and the same
+//! contract in the dialects that model providers understand.
+//!
+//! 1. Validation. [`Contract::compile`] reads the files of a module and refuses schemas that could hold up the validator.
+//!    A [`Section`] judges values and lists every [`SchemaViolation`]; [`prefix`] says what can be judged of a value that
+//!    is still being written.
+//! 2. Provider schemas. [`provider_schema()`] writes the whole envelope of a module for one [`Target`], with a list of
+//!    every rule that the target cannot express. [`drop_stand_ins`] takes back what a target made a model write.
+//!
+//! Does no I/O: `$ref` reaches the files that the caller hands in, and nothing is fetched. Knows no manifests and no error
+//! codes; the rules of the envelope are handed in as [`EnvelopeRules`].
+
+mod provider_schema;
+pub mod text;
+mod validate;
+mod violation;
+
+pub use provider_schema::{
+    Effect, EmittedContext, EnvelopeRules, InsightRule, Loss, ProviderSchema, Target, drop_stand_ins,
+    envelope_schema, in_order, provider_schema,
+};
+pub use validate::{
+    Contract, DATA_KEYWORDS, Layout, MAX_CUSTOM_LENGTH, SCHEMA_FILE, SchemaFiles, SchemaProblem, Section,
+    SectionRef, accepts, file_of_ref, names_answered_by_ids, prefix, violations_of,
+};
+pub use violation::{MAX_VIOLATIONS, SchemaViolation};

@@ -1,0 +1,317 @@
+//! An author's schema in plain form: references followed, `allOf` joined, choices free of further rules, keywords that
+//! no target knows taken out and noted. Never loops and never grows beyond measure, whatever the schema says.
+//! Reads no file: of other files than `schema.json` it knows those that are a section as a whole.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::Losses;
+use super::dialect::{Recursion, Rest};
+use super::follow::Place;
+use super::merge::{UNIONS, merge};
+use super::union;
+use crate::text::pointer;
+use crate::validate::{MAX_CUSTOM_LENGTH, SCHEMA_FILE, Section};
+
+/// The most schemas and listed values that a plain form has. What lies beyond may be anything.
+pub(super) const MOST_NODES: usize = 10_000;
+/// The deepest nesting of a plain form.
+const DEEPEST: usize = 48;
+
+/// Keywords that are kept as they are.
+const PLAIN: &str = "type description required const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf \
+                     minLength maxLength pattern format minItems maxItems x-copy-from x-decide x-name-from x-say";
+
+/// Keywords that only a target keeps which narrows what it cannot say.
+const COUNTS: &str = "minProperties maxProperties uniqueItems";
+
+/// Keywords of Draft-07 that no target knows.
+const UNKNOWN: &str = "not if then else dependencies propertyNames patternProperties minProperties maxProperties \
+                       uniqueItems contains";
+
+/// Those of them that can be said as a choice.
+const CONDITIONS: &str = "not if then else dependencies contains";
+
+pub(super) fn is_among(words: &str, keyword: &str) -> bool {
+    words.split(' ').any(|word| word == keyword)
+}
+
+/// What becomes of the custom branch of an extensible enum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Custom {
+    /// It stays, with a name of 1–32 characters and a reason.
+    Kept,
+    /// It goes, because the module's enums are strict.
+    Removed,
+}
+
+/// Where the walk stands: in which file, at which place of the result, how deep.
+#[derive(Debug, Clone)]
+pub(super) struct At {
+    pub file: String,
+    pub path: String,
+    pub depth: usize,
+    /// Whether the schema here will be joined with others, for which a mere reference is no good.
+    pub joined: bool,
+}
+
+impl At {
+    pub(super) fn new(file: &str, path: &str) -> Self {
+        Self { file: file.to_owned(), path: path.to_owned(), depth: 0, joined: true }
+    }
+
+    fn below(&self, token: &str) -> Self {
+        let path = pointer(&self.path, token);
+        Self { file: self.file.clone(), path, depth: self.depth + 1, joined: false }
+    }
+
+    /// Another schema of the same value.
+    pub(super) fn same_value(&self) -> Self {
+        Self { depth: self.depth + 1, joined: true, ..self.clone() }
+    }
+}
+
+/// The walk over all sections of one module.
+pub(super) struct Normal<'a> {
+    pub files: BTreeMap<String, &'a Value>,
+    tag: &'a str,
+    /// For the section at hand.
+    pub custom: Custom,
+    pub recursion: Recursion,
+    pub rest: Rest,
+    /// The author's keyword that is being said in other words.
+    pub written_as: Option<&'static str>,
+    room: usize,
+    /// The places that are being written out, the outermost first.
+    pub open: Vec<Place>,
+    /// The recursive types by place, and those that are still to be written.
+    pub names: BTreeMap<Place, String>,
+    pub pending: Vec<Place>,
+    pub losses: &'a mut Losses,
+}
+
+impl<'a> Normal<'a> {
+    pub(super) fn new(
+        root: &'a Value,
+        tag: &'a str,
+        (recursion, rest): (Recursion, Rest),
+        losses: &'a mut Losses,
+    ) -> Self {
+        Self {
+            files: BTreeMap::from([(SCHEMA_FILE.to_owned(), root)]),
+            tag,
+            custom: Custom::Kept,
+            recursion,
+            rest,
+            written_as: None,
+            room: MOST_NODES,
+            open: Vec::new(),
+            names: BTreeMap::new(),
+            pending: Vec::new(),
+            losses,
+        }
+    }
+
+    /// The plain form of a section, to stand at `path`.
+    pub(super) fn section(&mut self, section: &'a Section, path: &str) -> Value {
+        let place = Place { file: section.place.file.clone(), pointer: section.place.pointer.clone() };
+        if place.pointer.is_empty() {
+            self.files.entry(place.file.clone()).or_insert_with(|| section.schema());
+        }
+        let at = At::new(&place.file, path);
+        self.within(place, section.schema(), &at)
+    }
+
+    /// The plain form of a schema.
+    pub(super) fn schema(&mut self, node: &Value, at: &At) -> Value {
+        let Value::Object(members) = node else {
+            return Value::Bool(node.as_bool().unwrap_or(true));
+        };
+        if at.depth > DEEPEST || !self.takes(1) {
+            self.losses.weakened(&at.path, "$ref", "the schema is too large, anything goes from here on");
+            return Value::Bool(true);
+        }
+        if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
+            // Draft-07 ignores what stands beside `$ref`; a description is no rule and may stay.
+            return self.reference(reference, members.get("description"), at);
+        }
+        let mut plain = self.keywords(members, at);
+        for branch in members.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            let also = self.schema(branch, &at.same_value());
+            plain = merge(plain, also, &at.path, self.losses);
+        }
+        for keyword in UNIONS {
+            if let Some(Value::Array(branches)) = members.get(keyword) {
+                let at = At { joined: plain != Value::Bool(true), ..at.clone() };
+                let choice = self.choice(keyword, branches, &at);
+                plain = merge(plain, choice, &at.path, self.losses);
+            }
+        }
+        if self.narrows() {
+            plain = self.conditions(members, plain, at);
+        }
+        plain
+    }
+
+    /// Whether what cannot be said is said more strictly.
+    pub(super) fn narrows(&self) -> bool {
+        self.rest == Rest::Narrowed
+    }
+
+    pub(super) fn within(&mut self, place: Place, schema: &Value, at: &At) -> Value {
+        self.open.push(place);
+        let plain = self.schema(schema, at);
+        self.open.pop();
+        plain
+    }
+
+    pub(super) fn takes(&mut self, nodes: usize) -> bool {
+        let fits = self.room >= nodes;
+        self.room = self.room.saturating_sub(nodes);
+        fits
+    }
+
+    /// The keywords of a node itself, without those that join it with other schemas.
+    fn keywords(&mut self, members: &Map<String, Value>, at: &At) -> Value {
+        let mut plain = Map::new();
+        for (keyword, value) in members {
+            match keyword.as_str() {
+                "properties" => {
+                    if let Value::Object(properties) = value {
+                        plain.insert(keyword.clone(), self.properties(properties, &at.below("properties")));
+                    }
+                }
+                "additionalProperties" => {
+                    plain.insert(keyword.clone(), self.schema(value, &at.below(keyword)));
+                }
+                "items" => self.items(value, members.get("additionalItems"), &mut plain, at),
+                "enum" => self.listed(value, &mut plain, at),
+                name if is_among(PLAIN, name) => {
+                    plain.insert(keyword.clone(), value.clone());
+                }
+                "patternProperties" if self.narrows() => {
+                    if let Value::Object(patterns) = value {
+                        plain.insert(keyword.clone(), self.properties(patterns, &at.below(keyword)));
+                    }
+                }
+                "propertyNames" if self.narrows() => {
+                    plain.insert(keyword.clone(), self.schema(value, &at.below(keyword)));
+                }
+                name if self.narrows() && is_among(COUNTS, name) && rules(name, members) => {
+                    plain.insert(keyword.clone(), value.clone());
+                }
+                name if self.narrows() && is_among(CONDITIONS, name) => {}
+                name if is_among(UNKNOWN, name) && rules(name, members) => {
+                    self.losses.dropped(&at.path, name);
+                }
+                _ => {}
+            }
+        }
+        // Members whose names match a pattern are beyond what is left, so nothing may shut them out here.
+        if rules("patternProperties", members) && !self.narrows() {
+            plain.shift_remove("additionalProperties");
+        }
+        if plain.get("additionalProperties") == Some(&Value::Bool(true)) {
+            plain.shift_remove("additionalProperties");
+        }
+        if plain.is_empty() { Value::Bool(true) } else { Value::Object(plain) }
+    }
+
+    fn properties(&mut self, properties: &Map<String, Value>, at: &At) -> Value {
+        let plain =
+            properties.iter().map(|(name, schema)| (name.clone(), self.schema(schema, &at.below(name))));
+        Value::Object(plain.collect())
+    }
+
+    fn listed(&mut self, values: &Value, plain: &mut Map<String, Value>, at: &At) {
+        if self.takes(values.as_array().map_or(0, Vec::len)) {
+            plain.insert("enum".to_owned(), values.clone());
+        } else {
+            self.losses.dropped(&at.path, "enum");
+        }
+    }
+
+    /// `items` as one schema. A list of schemas, one for each place, becomes a choice among them.
+    fn items(&mut self, items: &Value, others: Option<&Value>, plain: &mut Map<String, Value>, at: &At) {
+        let below = at.below("items");
+        let Value::Array(places) = items else {
+            plain.insert("items".to_owned(), self.schema(items, &below));
+            return;
+        };
+        if self.narrows() {
+            let places = places.iter().enumerate();
+            let places = places.map(|(index, place)| self.schema(place, &below.below(&index.to_string())));
+            plain.insert("items".to_owned(), Value::Array(places.collect()));
+            if let Some(others) = others {
+                plain.insert("additionalItems".to_owned(), self.schema(others, &at.below("additionalItems")));
+            }
+            return;
+        }
+        self.losses.weakened(&at.path, "items", "which schema holds at which place of the list");
+        let mut branches: Vec<Value> =
+            places.iter().map(|place| self.schema(place, &below.same_value())).collect();
+        match others {
+            Some(Value::Bool(false)) => {
+                let most = plain.get("maxItems").and_then(Value::as_u64).unwrap_or(u64::MAX);
+                plain.insert("maxItems".to_owned(), json!(most.min(places.len() as u64)));
+            }
+            Some(schema) => branches.push(self.schema(schema, &below.same_value())),
+            None => branches.push(Value::Bool(true)),
+        }
+        let schema =
+            if branches.contains(&Value::Bool(true)) { json!(true) } else { json!({ "anyOf": branches }) };
+        plain.insert("items".to_owned(), schema);
+    }
+
+    fn choice(&mut self, keyword: &str, branches: &[Value], at: &At) -> Value {
+        let is_extensible = branches.iter().any(|branch| branch.get("enum").is_some_and(Value::is_array));
+        let is_custom = |branch: &Value| is_extensible && is_custom_branch(branch, self.tag);
+        let kept: Vec<Value> = branches
+            .iter()
+            .filter(|branch| self.custom == Custom::Kept || !is_custom(branch))
+            .map(|branch| if is_custom(branch) { bounded(branch, self.tag) } else { branch.clone() })
+            .collect();
+        let list = at.below(keyword);
+        let plain = kept.iter().enumerate().map(|(index, branch)| {
+            self.schema(branch, &At { joined: at.joined, ..list.below(&index.to_string()) })
+        });
+        let plain: Vec<Value> = plain.collect();
+        if keyword == "oneOf" && self.narrows() && !union::is_disjoint(&plain) {
+            return self.exclusive(&kept, plain, at);
+        }
+        json!({ keyword: plain })
+    }
+}
+
+/// Whether a keyword restricts anything where it stands.
+fn rules(keyword: &str, members: &Map<String, Value>) -> bool {
+    let Some(value) = members.get(keyword) else { return false };
+    match keyword {
+        "then" | "else" => members.contains_key("if"),
+        "if" => members.contains_key("then") || members.contains_key("else"),
+        "uniqueItems" => value == &Value::Bool(true),
+        "minProperties" => value.as_u64() != Some(0),
+        "patternProperties" | "dependencies" => value.as_object().is_some_and(|map| !map.is_empty()),
+        _ => true,
+    }
+}
+
+fn is_custom_branch(branch: &Value, tag: &str) -> bool {
+    let required = branch.get("required").and_then(Value::as_array);
+    branch.get("properties").and_then(|properties| properties.get(tag)).is_some()
+        && required.is_some_and(|names| names.iter().any(|name| name == tag))
+}
+
+/// The custom branch as the contract judges it, also where the author left the limits out.
+fn bounded(branch: &Value, tag: &str) -> Value {
+    let limits = json!({
+        "type": "object",
+        "required": [tag, "reason"],
+        "properties": {
+            tag: { "type": "string", "minLength": 1, "maxLength": MAX_CUSTOM_LENGTH },
+            "reason": { "type": "string" },
+        },
+    });
+    json!({ "allOf": [branch, limits] })
+}

@@ -1,0 +1,125 @@
+//! Lists of allowed values: which of them a target takes, and the type that goes with them.
+
+use serde_json::{Map, Value, json};
+
+use super::dialect::Values;
+use super::emit::{Emit, typed};
+use super::merge::types_of;
+use super::union;
+use crate::validate::Section;
+
+/// Up to this many listed values, nobody counts their characters.
+const LONG_ENUM: usize = 250;
+
+impl Emit<'_> {
+    /// A list of allowed values: one branch per type, because several dialects want values and type to agree.
+    pub(super) fn values(
+        &mut self,
+        values: Vec<Value>,
+        node: &Map<String, Value>,
+        path: &str,
+        level: usize,
+    ) -> Option<Value> {
+        let values = match types_of(node) {
+            None => values,
+            Some(types) => values.into_iter().filter(|value| fits(value, &types)).collect(),
+        };
+        let values = self.lawful(values, node, path);
+        let mut groups: Vec<(&'static str, Vec<Value>)> = Vec::new();
+        for value in values {
+            let kind = kind_of(&value);
+            match groups.iter_mut().find(|(known, _)| *known == kind) {
+                Some((_, group)) if group.contains(&value) => {}
+                Some((_, group)) => group.push(value),
+                None => groups.push((kind, vec![value])),
+            }
+        }
+        let keyword = if node.contains_key("const") { "const" } else { "enum" };
+        let said = groups
+            .into_iter()
+            .filter_map(|(kind, group)| {
+                self.group(kind, group).or_else(|| {
+                    self.losses.dropped(path, keyword);
+                    self.single(kind, &Map::new(), path, level).map(Value::Object)
+                })
+            })
+            .collect();
+        let mut said = union::any_of(said);
+        if let Some(Value::Object(members)) = &mut said
+            && !members.contains_key("anyOf")
+        {
+            self.origins(node, members);
+        }
+        said
+    }
+
+    /// The values that also obey what stands beside the list.
+    fn lawful(&mut self, mut values: Vec<Value>, node: &Map<String, Value>, path: &str) -> Vec<Value> {
+        let judges = |keyword: &&String| {
+            !matches!(keyword.as_str(), "type" | "enum" | "const" | "description" | "format")
+                && !keyword.starts_with("x-")
+        };
+        let beside: Vec<&String> = node.keys().filter(judges).collect();
+        if beside.is_empty() {
+            return values;
+        }
+        // A recursive type is described elsewhere, so with one there is nobody to ask.
+        match Section::alone(&Value::Object(node.clone())) {
+            Ok(judge) => values.retain(|value| judge.accepts(value)),
+            Err(_) => beside.into_iter().for_each(|keyword| self.losses.dropped(path, keyword)),
+        }
+        values
+    }
+
+    /// The values of one type; `None` if the target cannot list them.
+    fn group(&mut self, kind: &str, values: Vec<Value>) -> Option<Value> {
+        let both = [Value::Bool(true), Value::Bool(false)];
+        let is_whole_type = kind == "null" || both.iter().all(|value| values.contains(value));
+        if is_whole_type {
+            return Some(json!({ "type": kind }));
+        }
+        self.enum_values = self.enum_values.saturating_add(values.len());
+        let sayable = match self.dialect.values {
+            Values::All => true,
+            Values::Scalars => !matches!(kind, "object" | "array"),
+            Values::StringsAndNumbers => matches!(kind, "string" | "integer" | "number"),
+        };
+        if !sayable || self.enum_values > self.dialect.limits.enum_values || self.is_too_long(&values) {
+            return None;
+        }
+        let mut said = typed(kind);
+        match values.as_slice() {
+            [one] if self.dialect.has("const") => said.insert("const".to_owned(), one.clone()),
+            _ => said.insert("enum".to_owned(), Value::Array(values)),
+        };
+        Some(Value::Object(said))
+    }
+
+    fn is_too_long(&self, values: &[Value]) -> bool {
+        let characters: usize =
+            values.iter().filter_map(Value::as_str).map(|text| text.chars().count()).sum();
+        values.len() > LONG_ENUM && characters > self.dialect.limits.enum_characters
+    }
+}
+
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn fits(value: &Value, types: &[String]) -> bool {
+    let kind = kind_of(value);
+    types.iter().any(|name| name == kind || (name == "number" && kind == "integer") || is_whole(value, name))
+}
+
+/// 1.0 is an integer, too.
+fn is_whole(value: &Value, name: &str) -> bool {
+    name == "integer" && value.as_f64().is_some_and(|number| number.fract() == 0.0)
+}

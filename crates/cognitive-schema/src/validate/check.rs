@@ -1,0 +1,175 @@
+//! Whether a value satisfies a compiled schema, and what it breaks: within limits that no schema and no value can
+//! move. What cannot be checked within them is refused, and said so.
+
+use jsonschema::{ValidationError, Validator};
+use serde_json::Value;
+
+use super::describe;
+use super::metered::{Meter, Metered, OUTERMOST, Stop, is_certain, outermost};
+use super::patterns::Effort;
+use crate::violation::SchemaViolation;
+
+/// What judging one value may cost.
+#[derive(Debug, Clone, Copy)]
+struct Allowance {
+    /// Looks at the value that deciding about it may take.
+    looks: u64,
+    /// Looks that explaining a refusal may take.
+    looks_back: u64,
+    /// Findings that the validator may make in order to explain a refusal, those of all failing branches among them.
+    findings: u64,
+}
+
+/// An answer of 4 KB takes three hundred looks, and a hundred million take about a second. Looking back can leave
+/// something in memory at every look, so that it gets less; of the findings, a hundred are shown.
+const USUAL: Allowance = Allowance { looks: 100_000_000, looks_back: 5_000_000, findings: 2_000 };
+
+/// A compiled schema that can be asked.
+#[derive(Debug)]
+pub(super) struct Checker {
+    validator: Validator<Metered>,
+    /// What a character of a text costs, in eighths of a look.
+    character: u64,
+    allowance: Allowance,
+}
+
+impl Checker {
+    /// `validator` has to expect a list, each item of which it judges.
+    pub(super) fn new(validator: Validator<Metered>, effort: Effort) -> Self {
+        let character = match effort {
+            Effort::Light => 1,
+            Effort::Heavy => 256,
+            Effort::Tried => 2_048,
+        };
+        Self { validator, character, allowance: USUAL }
+    }
+
+    /// Whether a value satisfies the schema. Collects nothing.
+    pub(super) fn accepts(&self, value: &Value) -> bool {
+        self.decide(value) == Ok(true)
+    }
+
+    /// Everything that a value breaks. The yes-or-no path runs first: most values are valid.
+    pub(super) fn violations(&self, value: &Value) -> Vec<SchemaViolation> {
+        match self.decide(value) {
+            Ok(true) => return Vec::new(),
+            Ok(false) => {}
+            Err(stop) => return vec![describe::stopped(stop)],
+        }
+        let mut found = self.explain(value);
+        if found.is_empty() {
+            found = self.explain_first(value);
+        }
+        if found.is_empty() {
+            found.push(describe::stopped(Stop::Findings));
+        }
+        found
+    }
+
+    fn decide(&self, value: &Value) -> Result<bool, Stop> {
+        let meter = Meter::new(self.allowance.looks, self.allowance.findings, self.character);
+        let is_valid = self.validator.is_valid(outermost(value, &meter));
+        meter.stop().map_or(Ok(is_valid), Err)
+    }
+
+    fn explain(&self, value: &Value) -> Vec<SchemaViolation> {
+        let meter = self.meter_back();
+        tell(self.validator.iter_errors(outermost(value, &meter)))
+    }
+
+    /// Only what fails first, which is far less work where much does.
+    fn explain_first(&self, value: &Value) -> Vec<SchemaViolation> {
+        let meter = self.meter_back();
+        let first = self.validator.validate(outermost(value, &meter)).err();
+        tell(first.into_iter())
+    }
+
+    fn meter_back(&self) -> Meter {
+        // Every text has been matched once already, so that it costs less here.
+        Meter::new(self.allowance.looks_back, self.allowance.findings, (self.character / 8).max(1))
+    }
+}
+
+fn tell<'e>(errors: impl Iterator<Item = ValidationError<'e>>) -> Vec<SchemaViolation> {
+    let mut found = describe::findings(errors, is_certain);
+    for each in &mut found {
+        each.path = each.path.strip_prefix(OUTERMOST).unwrap_or(&each.path).to_owned();
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use jsonschema::{Draft, options_for};
+    use serde_json::json;
+
+    use super::*;
+
+    fn checker(schema: Value) -> Checker {
+        let lists = json!({ "items": schema });
+        Checker::new(options_for().with_draft(Draft::Draft7).build(&lists).unwrap(), Effort::Light)
+    }
+
+    fn report(checker: &Checker, value: &Value) -> Vec<String> {
+        let found = checker.violations(value);
+        found.iter().map(|each| format!("{} {}: {}", each.path, each.rule, each.message)).collect()
+    }
+
+    #[test]
+    fn findings_carry_nothing_of_the_value() {
+        let checker =
+            checker(json!({ "anyOf": [{ "required": ["x"] }, { "anyOf": [{ "type": "string" }] }] }));
+        let value = json!({ "large": [1, 2, 3] });
+        let meter = checker.meter_back();
+        let errors: Vec<_> = checker.validator.iter_errors(outermost(&value, &meter)).collect();
+        let told = format!("{errors:?}");
+        assert!(told.contains("AnyOf") && !told.contains("large") && !told.contains("Number(2)"), "{told}");
+    }
+
+    #[test]
+    fn a_check_that_takes_too_long_ends_in_a_refusal() {
+        let mut checker = checker(json!({ "items": { "enum": [[1], [2], [3]] } }));
+        let value = json!(vec![json!([3]); 100]);
+        assert!(checker.accepts(&value));
+        checker.allowance.looks = 500;
+        assert!(!checker.accepts(&value));
+        let told = report(&checker, &value);
+        assert_eq!(told, [" schema: takes too long to check against the contract"]);
+    }
+
+    #[test]
+    fn a_flood_of_findings_ends_with_those_that_are_certain() {
+        let mut checker =
+            checker(json!({ "items": { "oneOf": [{ "type": "string" }, { "type": "null" }] } }));
+        let value = json!(vec![1; 50]);
+        assert_eq!(report(&checker, &value).len(), 50);
+        checker.allowance.findings = 10;
+        let told = report(&checker, &value);
+        // Each item makes three; the fourth is cut off in the middle and says only that no form fits.
+        assert_eq!(told.len(), 4, "{told:?}");
+        assert_eq!(told[0], "/0 type: expected string");
+    }
+
+    #[test]
+    fn a_refusal_that_cannot_be_explained_is_still_a_refusal() {
+        let inner = json!({ "items": { "type": "string" } });
+        let mut checker = checker(json!({ "anyOf": [inner, { "items": { "type": "null" } }] }));
+        let value = json!(vec![1; 50]);
+        assert_eq!(report(&checker, &value)[0], "/0 type: expected string");
+        checker.allowance.findings = 10;
+        assert_eq!(report(&checker, &value), [" anyOf: matches none of the allowed forms"]);
+        checker.allowance.findings = 0;
+        assert_eq!(
+            report(&checker, &value),
+            [" schema: breaks the contract, and it would take too long to say where"]
+        );
+    }
+
+    #[test]
+    fn a_value_that_nests_too_deeply_is_not_followed() {
+        let nested = |depth| (0..depth).fold(json!(0), |inner, _| json!([inner]));
+        let checker = checker(json!({ "type": ["array", "integer"], "items": { "$ref": "#/items" } }));
+        assert!(checker.accepts(&nested(128)));
+        assert_eq!(report(&checker, &nested(129)), [" schema: nests deeper than 128 levels"]);
+    }
+}

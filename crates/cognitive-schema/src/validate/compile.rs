@@ -1,0 +1,113 @@
+//! Prepared files made into validators. The only place that sets the options of the validator library.
+//! Fetches nothing, reads no format, and bounds what a pattern may take.
+
+use std::sync::LazyLock;
+
+use jsonschema::{Draft, PatternOptions, Registry, ValidationError, Validator, options_for};
+use serde_json::{Value, json};
+
+use super::check::Checker;
+use super::metered::Metered;
+use super::patterns::Effort;
+use super::{SCHEMA_FILE, SchemaFiles, SchemaProblem, Section, SectionRef};
+
+/// The base address of module files inside the validator. No scheme that anything could fetch.
+const BASE: &str = "module:///";
+
+/// Bytes of the automaton of one pattern. A quarter of this would refuse `^\S{1,255}$`.
+const LARGEST_AUTOMATON: usize = 1 << 20;
+
+/// Bytes that matching one pattern keeps between two texts.
+const LARGEST_CACHE: usize = 1 << 18;
+
+/// How often a pattern with look-around or back-references may try again on one text.
+const MOST_TRIES: usize = 10_000;
+
+pub(super) struct Compiler {
+    registry: Registry<'static>,
+    effort: Effort,
+}
+
+impl Compiler {
+    pub(super) fn new(files: SchemaFiles, effort: Effort) -> Result<Self, Vec<SchemaProblem>> {
+        let refused = |message: String| vec![SchemaProblem::new(SCHEMA_FILE, "", message)];
+        let mut builder = Registry::new().draft(Draft::Draft7);
+        for (file, root) in files {
+            builder =
+                builder.add(format!("{BASE}{file}"), root).map_err(|error| refused(error.to_string()))?;
+        }
+        let registry = builder.prepare().map_err(|error| refused(error.to_string()))?;
+        Ok(Self { registry, effort })
+    }
+
+    /// The section at `place`; `files` are the files as written.
+    pub(super) fn section(
+        &self,
+        place: &SectionRef,
+        files: &SchemaFiles,
+    ) -> Result<Section, Vec<SchemaProblem>> {
+        let schema = super::find(files, place).cloned().unwrap_or(Value::Bool(true));
+        let problems = schema_problems(&schema, place);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let checker = self
+            .checker(place)
+            .map_err(|error| vec![SchemaProblem::new(&place.file, &place.pointer, error.to_string())])?;
+        Ok(Section { place: place.clone(), schema, checker })
+    }
+
+    pub(super) fn checker(&self, place: &SectionRef) -> Result<Checker, ValidationError<'static>> {
+        let validator = options_for::<Metered>()
+            .with_draft(Draft::Draft7)
+            .with_registry(&self.registry)
+            .with_base_uri(BASE)
+            .should_validate_formats(false)
+            .without_content_encoding_support("base64")
+            .without_content_media_type_support("application/json")
+            // A module author's pattern may be slow; it must not be able to hang a run.
+            .with_pattern_options(
+                PatternOptions::fancy_regex()
+                    .backtrack_limit(MOST_TRIES)
+                    .size_limit(LARGEST_AUTOMATON)
+                    .dfa_size_limit(LARGEST_CACHE),
+            )
+            .offline()
+            .build(&entry(&address(place)))?;
+        Ok(Checker::new(validator, self.effort))
+    }
+}
+
+/// The address of a place inside the validator, where `%` would otherwise begin a code.
+fn address(place: &SectionRef) -> String {
+    format!("{BASE}{}#{}", place.file, place.pointer.replace('%', "%25"))
+}
+
+/// A schema for lists, each item of which `address` judges (see [`super::metered::outermost`]).
+fn entry(address: &str) -> Value {
+    json!({ "items": { "$ref": address } })
+}
+
+/// What makes a section itself not a Draft-07 schema.
+fn schema_problems(schema: &Value, place: &SectionRef) -> Vec<SchemaProblem> {
+    static META_SCHEMA: LazyLock<Option<Checker>> = LazyLock::new(|| {
+        let address = entry("http://json-schema.org/draft-07/schema#");
+        let validator: Validator<Metered> =
+            options_for().with_draft(Draft::Draft7).offline().build(&address).ok()?;
+        Some(Checker::new(validator, Effort::Light))
+    });
+    let Some(meta_schema) = META_SCHEMA.as_ref() else {
+        return vec![SchemaProblem::new(&place.file, &place.pointer, "no schema can be checked")];
+    };
+    let found = meta_schema.violations(schema);
+    // `$schema` is a label and `$id` an identifier, whatever they say.
+    let found =
+        found.into_iter().filter(|each| !each.path.ends_with("/$schema") && !each.path.ends_with("/$id"));
+    found
+        .map(|each| SchemaProblem {
+            file: place.file.clone(),
+            pointer: format!("{}{}", place.pointer, each.path),
+            message: format!("not a Draft-07 schema: {}", each.message),
+        })
+        .collect()
+}

@@ -1,0 +1,262 @@
+//! The validator's findings in our own words: where, which rule, what was expected; never the value itself.
+//! Owns the wording so that messages stay the same when the validator library changes.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
+use jsonschema::{ValidationError, Validator};
+use serde_json::Value;
+
+use super::limits::DEEPEST;
+use super::metered::Stop;
+use crate::text::{cut, fits, pointer};
+use crate::violation::{MAX_VIOLATIONS, SchemaViolation};
+
+/// How many forms inside forms are looked into for the nearest one. Values that deep are hostile.
+const DEEPEST_FORM: usize = 32;
+
+/// Characters of a literal, a name or a pattern that a message quotes. A literal may be a whole document.
+const LONGEST_LITERAL: usize = 80;
+const LONGEST_PATTERN: usize = 200;
+
+/// Options that repair gets to see where several closed lists meet.
+const MOST_OPTIONS: usize = 2_000;
+
+/// Everything that `value` breaks in a schema of our own. The validator's yes-or-no path runs first: most values are
+/// valid.
+#[must_use]
+pub fn violations_of(validator: &Validator, value: &Value) -> Vec<SchemaViolation> {
+    if validator.is_valid(value) {
+        return Vec::new();
+    }
+    findings(validator.iter_errors(value), |_| true)
+}
+
+/// The validator's errors in our words, without those that are not to be believed.
+pub(super) fn findings<'e>(
+    errors: impl Iterator<Item = ValidationError<'e>>,
+    is_certain: fn(&ValidationError<'_>) -> bool,
+) -> Vec<SchemaViolation> {
+    let mut telling = Telling { is_certain, found: Vec::new() };
+    for error in errors {
+        telling.push(&error, 0);
+        if telling.found.len() >= MAX_VIOLATIONS {
+            break;
+        }
+    }
+    drop_echoes(&mut telling.found);
+    telling.found
+}
+
+/// Why nothing more can be said about a value.
+pub(super) fn stopped(stop: Stop) -> SchemaViolation {
+    let message = match stop {
+        Stop::Work => "takes too long to check against the contract".to_owned(),
+        Stop::Findings => "breaks the contract, and it would take too long to say where".to_owned(),
+        Stop::Depth => format!("nests deeper than {DEEPEST} levels"),
+    };
+    SchemaViolation::new("", "schema", message)
+}
+
+/// A value of the wrong type is outside its closed list too. The list says more, so the type is not said as well. What
+/// two schemas say in the same words is said once.
+fn drop_echoes(found: &mut Vec<SchemaViolation>) {
+    let listed: HashSet<String> =
+        found.iter().filter(|each| each.rule == "enum").map(|each| each.path.clone()).collect();
+    found.retain(|each| each.rule != "type" || !listed.contains(&each.path));
+    let mut said = HashSet::new();
+    found.retain(|each| said.insert((each.path.clone(), each.message.clone())));
+}
+
+struct Telling {
+    is_certain: fn(&ValidationError<'_>) -> bool,
+    found: Vec<SchemaViolation>,
+}
+
+impl Telling {
+    fn push(&mut self, error: &ValidationError<'_>, forms: usize) {
+        if !(self.is_certain)(error) {
+            return;
+        }
+        match error.kind() {
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } if forms < DEEPEST_FORM => {
+                self.push_nearest(error, context, forms + 1);
+            }
+            Kind::AdditionalProperties { unexpected } => {
+                for name in unexpected.iter().take(MAX_VIOLATIONS) {
+                    let message = format!("no member `{}` is expected here", shown(name, LONGEST_LITERAL));
+                    self.found.push(violation(error, Some(name), message));
+                }
+            }
+            Kind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                let message = format!("required member `{}` is missing", shown(name, LONGEST_LITERAL));
+                self.found.push(violation(error, Some(name), message));
+            }
+            kind => self.found.push(violation(error, None, words(kind))),
+        }
+    }
+
+    /// Of several branches that all fail, the one that came closest says most: one that recognised the kind of value,
+    /// then the one that read furthest into it, then the one with the fewest complaints.
+    fn push_nearest(
+        &mut self,
+        error: &ValidationError<'_>,
+        branches: &[Vec<ValidationError<'static>>],
+        forms: usize,
+    ) {
+        let here = error.instance_path().as_str();
+        let is_certain =
+            |branch: &&Vec<ValidationError<'static>>| branch.iter().all(|each| (self.is_certain)(each));
+        let nearest = branches.iter().filter(is_certain).min_by_key(|branch| {
+            let depth = branch.iter().map(|each| each.instance_path().as_str().len()).max();
+            (branch.iter().any(|each| is_other_kind(each, here, forms)), Reverse(depth), branch.len())
+        });
+        let start = self.found.len();
+        for each in nearest.into_iter().flatten() {
+            self.push(each, forms);
+        }
+        if self.found.len() == start {
+            self.found.push(violation(error, None, NO_FORM.to_owned()));
+        }
+        let options = branches.iter().flatten().filter_map(enum_at(here)).flatten();
+        let options: Vec<Value> = options.take(MOST_OPTIONS).cloned().collect();
+        let first = self.found.get_mut(start);
+        if let Some(first) = first.filter(|first| first.path == here && !options.is_empty()) {
+            first.options = Some(Arc::new(Value::Array(options)));
+        }
+    }
+}
+
+const NO_FORM: &str = "matches none of the allowed forms";
+
+/// Whether an error says "this is another kind of thing": a wrong type right here, or a wrong tag such as
+/// `"type": "url"`.
+fn is_other_kind(error: &ValidationError<'_>, here: &str, forms: usize) -> bool {
+    match error.kind() {
+        Kind::Constant { .. } => true,
+        Kind::Type { .. } => error.instance_path().as_str() == here,
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } if forms < DEEPEST_FORM => {
+            context.iter().all(|branch| branch.iter().any(|each| is_other_kind(each, here, forms + 1)))
+        }
+        _ => false,
+    }
+}
+
+fn enum_at<'e>(here: &str) -> impl Fn(&'e ValidationError<'static>) -> Option<&'e Vec<Value>> {
+    move |error| match error.kind() {
+        Kind::Enum { options } if error.instance_path().as_str() == here => options.as_array(),
+        _ => None,
+    }
+}
+
+fn violation(error: &ValidationError<'_>, member: Option<&str>, message: String) -> SchemaViolation {
+    let mut path = error.instance_path().to_string();
+    if let Some(member) = member {
+        path = pointer(&path, member);
+    }
+    let found = SchemaViolation::new(path, rule(error.kind()), message);
+    match error.kind() {
+        Kind::Enum { options } => SchemaViolation { options: Some(Arc::clone(options)), ..found },
+        _ => found,
+    }
+}
+
+fn rule(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::AdditionalItems { .. } => "additionalItems",
+        Kind::AdditionalProperties { .. } => "additionalProperties",
+        Kind::AnyOf { .. } => "anyOf",
+        Kind::Constant { .. } => "const",
+        Kind::Contains => "contains",
+        Kind::Enum { .. } => "enum",
+        Kind::ExclusiveMaximum { .. } => "exclusiveMaximum",
+        Kind::ExclusiveMinimum { .. } => "exclusiveMinimum",
+        Kind::FalseSchema => "false",
+        Kind::MaxItems { .. } => "maxItems",
+        Kind::Maximum { .. } => "maximum",
+        Kind::MaxLength { .. } => "maxLength",
+        Kind::MaxProperties { .. } => "maxProperties",
+        Kind::MinItems { .. } => "minItems",
+        Kind::Minimum { .. } => "minimum",
+        Kind::MinLength { .. } => "minLength",
+        Kind::MinProperties { .. } => "minProperties",
+        Kind::MultipleOf { .. } => "multipleOf",
+        Kind::Not { .. } => "not",
+        Kind::OneOfMultipleValid { .. } | Kind::OneOfNotValid { .. } => "oneOf",
+        Kind::Pattern { .. } | Kind::BacktrackLimitExceeded { .. } => "pattern",
+        Kind::PropertyNames { .. } => "propertyNames",
+        Kind::Required { .. } => "required",
+        Kind::Type { .. } => "type",
+        Kind::UniqueItems => "uniqueItems",
+        _ => "schema",
+    }
+}
+
+fn words(kind: &Kind) -> String {
+    match kind {
+        Kind::AdditionalItems { limit } => format!("expected no more than {limit} items"),
+        Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => NO_FORM.to_owned(),
+        Kind::BacktrackLimitExceeded { .. } => "the pattern takes too long on this value".to_owned(),
+        Kind::Constant { expected_value } => format!("expected {}", literal(expected_value)),
+        Kind::Contains => "expected an item that the list does not contain".to_owned(),
+        Kind::Enum { options } => format!("expected one of {}", literals(options)),
+        Kind::ExclusiveMaximum { limit } => format!("expected less than {limit}"),
+        Kind::ExclusiveMinimum { limit } => format!("expected more than {limit}"),
+        Kind::FalseSchema => "nothing is allowed here".to_owned(),
+        Kind::MaxItems { limit } => format!("expected at most {limit} items"),
+        Kind::Maximum { limit } => format!("expected at most {limit}"),
+        Kind::MaxLength { limit } => format!("expected at most {limit} characters"),
+        Kind::MaxProperties { limit } => format!("expected at most {limit} members"),
+        Kind::MinItems { limit } => format!("expected at least {limit} items"),
+        Kind::Minimum { limit } => format!("expected at least {limit}"),
+        Kind::MinLength { limit } => format!("expected at least {limit} characters"),
+        Kind::MinProperties { limit } => format!("expected at least {limit} members"),
+        Kind::MultipleOf { multiple_of } => format!("expected a multiple of {multiple_of}"),
+        Kind::Not { .. } => "matches a form that is excluded".to_owned(),
+        Kind::OneOfMultipleValid { .. } => "matches more than one of the allowed forms".to_owned(),
+        Kind::Pattern { pattern } => {
+            format!("expected text that matches `{}`", shown(pattern, LONGEST_PATTERN))
+        }
+        Kind::PropertyNames { .. } => "a member has a name that is not allowed".to_owned(),
+        Kind::Type { kind } => format!("expected {}", type_words(kind)),
+        Kind::UniqueItems => "expected items that differ from each other".to_owned(),
+        other => format!("breaks the rule `{}`", other.keyword()),
+    }
+}
+
+fn type_words(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(one) => one.to_string(),
+        // `null` beside another type only says that the member may be left out.
+        TypeKind::Multiple(several) => {
+            let words = several.iter().map(|each| each.to_string()).filter(|word| word != "null");
+            words.collect::<Vec<_>>().join(" or ")
+        }
+    }
+}
+
+fn literals(options: &Value) -> String {
+    const SHOWN: usize = 12;
+    let options = options.as_array().map_or(&[][..], Vec::as_slice);
+    let mut shown: Vec<String> = options.iter().take(SHOWN).map(literal).collect();
+    if options.len() > SHOWN {
+        shown.push("…".to_owned());
+    }
+    shown.join(", ")
+}
+
+fn literal(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("`{}`", shown(text, LONGEST_LITERAL)),
+        other => format!("`{}`", shown(&other.to_string(), LONGEST_LITERAL)),
+    }
+}
+
+/// As much of a text as a message can hold.
+fn shown(text: &str, limit: usize) -> Cow<'_, str> {
+    if fits(text, limit) { text.into() } else { format!("{}…", cut(text, limit)).into() }
+}

@@ -1,0 +1,144 @@
+//! The extensible-enum pattern: `oneOf [string enum, {custom, reason}]`.
+//! Brings the custom branch to its lawful bounds, or takes it away for strict modules. Changes nothing else, and copies
+//! nothing that a branch refers to.
+
+use serde_json::{Map, Value, json};
+
+use super::walk::Names;
+
+/// The most code points that a custom enum value may have.
+pub const MAX_CUSTOM_LENGTH: usize = 32;
+
+/// What becomes of the custom branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Custom {
+    /// It stays, with a name of 1–32 characters and a reason, also where the author forgot to say so.
+    Bounded,
+    /// It goes: only the predefined values are left.
+    Removed,
+}
+
+/// Applies `custom` to every occurrence of the pattern in a document, and says whether there was one.
+/// Branches may be references; they are followed in the document as it was `written`.
+pub(super) fn rewrite(root: &mut Value, written: &Value, tag: &str, custom: Custom) -> bool {
+    Rewriter { written, tag, custom }.below(root, Names::Keywords)
+}
+
+struct Rewriter<'a> {
+    written: &'a Value,
+    tag: &'a str,
+    custom: Custom,
+}
+
+impl Rewriter<'_> {
+    fn below(&self, node: &mut Value, names: Names) -> bool {
+        let mut found = false;
+        match node {
+            Value::Object(members) => {
+                if names == Names::Keywords {
+                    found |= self.schema(members);
+                }
+                for (name, each) in members.iter_mut() {
+                    found |= names.below(name).is_some_and(|names| self.below(each, names));
+                }
+            }
+            Value::Array(items) => {
+                for each in items {
+                    found |= self.below(each, Names::Keywords);
+                }
+            }
+            _ => {}
+        }
+        found
+    }
+
+    fn schema(&self, schema: &mut Map<String, Value>) -> bool {
+        let mut found = false;
+        for keyword in ["oneOf", "anyOf"] {
+            if let Some(Value::Array(branches)) = schema.get_mut(keyword)
+                && self.is_pattern(branches)
+            {
+                found = true;
+                self.apply(branches);
+            }
+        }
+        found
+    }
+
+    fn apply(&self, branches: &mut Vec<Value>) {
+        match self.custom {
+            Custom::Removed => branches.retain(|branch| !self.is_custom_branch(branch)),
+            Custom::Bounded => {
+                for branch in branches.iter_mut().filter(|branch| self.is_custom_branch(branch)) {
+                    match self.target(branch) {
+                        Some(target) => {
+                            *branch = json!({ "allOf": [branch.take(), bounds(target, self.tag)] });
+                        }
+                        None => bound(branch, self.tag),
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_pattern(&self, branches: &[Value]) -> bool {
+        let is_list = |branch: &Value| self.followed(branch).get("enum").is_some_and(Value::is_array);
+        branches.iter().any(is_list) && branches.iter().any(|branch| self.is_custom_branch(branch))
+    }
+
+    /// An object with a member for the custom value, whether or not the author remembered to require it.
+    fn is_custom_branch(&self, branch: &Value) -> bool {
+        self.followed(branch).get("properties").and_then(|properties| properties.get(self.tag)).is_some()
+    }
+
+    /// What a branch is, one local reference further.
+    fn followed<'b>(&'b self, branch: &'b Value) -> &'b Value {
+        self.target(branch).unwrap_or(branch)
+    }
+
+    /// Where a branch that is a local reference leads.
+    fn target(&self, branch: &Value) -> Option<&Value> {
+        let reference = branch.get("$ref").and_then(Value::as_str)?;
+        self.written.pointer(reference.strip_prefix('#')?)
+    }
+}
+
+/// Adds to a custom branch what the author forgot.
+fn bound(branch: &mut Value, tag: &str) {
+    let Value::Object(branch) = branch else { return };
+    branch.entry("type").or_insert_with(|| json!("object"));
+    if let Value::Array(required) = branch.entry("required").or_insert_with(|| json!([])) {
+        for name in [tag, "reason"] {
+            if !required.iter().any(|each| each == name) {
+                required.push(json!(name));
+            }
+        }
+    }
+    let Some(Value::Object(properties)) = branch.get_mut("properties") else { return };
+    if let Some(Value::Object(name)) = properties.get_mut(tag) {
+        name.entry("type").or_insert_with(|| json!("string"));
+        let least = name.get("minLength").and_then(Value::as_u64).unwrap_or(0).max(1);
+        let most =
+            name.get("maxLength").and_then(Value::as_u64).unwrap_or(u64::MAX).min(MAX_CUSTOM_LENGTH as u64);
+        name.insert("minLength".to_owned(), json!(least));
+        name.insert("maxLength".to_owned(), json!(most));
+    }
+    properties.entry("reason").or_insert_with(|| json!({ "type": "string" }));
+}
+
+/// What the author forgot in a custom branch that stands elsewhere, as a schema beside it. A copy of the branch would
+/// do as well, but it may be large, it may be referred to often, and it may contain itself.
+fn bounds(branch: &Value, tag: &str) -> Value {
+    // What the author did say about types is all that the bounds depend on.
+    let outline = |schema: &Value| -> Map<String, Value> {
+        schema.get("type").map(|kind| ("type".to_owned(), kind.clone())).into_iter().collect()
+    };
+    let properties = branch.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let properties = properties.filter(|(name, _)| [tag, "reason"].contains(&name.as_str()));
+    let properties = properties.map(|(name, schema)| (name.clone(), Value::Object(outline(schema))));
+    let mut bounds = outline(branch);
+    bounds.insert("properties".to_owned(), Value::Object(properties.collect()));
+    let mut bounds = Value::Object(bounds);
+    bound(&mut bounds, tag);
+    bounds
+}

@@ -1,0 +1,385 @@
+//! `schema.json` compiled once per module: the four sections as ready validators.
+//! Fetches nothing. `$ref` reaches the module's own files, which the caller hands in, and nothing else.
+
+mod check;
+mod compile;
+mod context;
+mod defaults;
+mod describe;
+mod extensible;
+mod graph;
+mod ids;
+mod judges;
+mod keywords;
+mod limits;
+mod metered;
+mod patterns;
+pub mod prefix;
+mod prepare;
+mod recursion;
+mod refs;
+mod stack;
+mod walk;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value};
+
+use crate::text::pointer;
+use crate::violation::SchemaViolation;
+
+use check::Checker;
+use compile::Compiler;
+use context::ContextSchemas;
+use graph::Graph;
+use judges::Order;
+use patterns::Effort;
+use prefix::Plan;
+use prepare::{cleaned, prepare};
+
+pub use describe::violations_of;
+pub use extensible::MAX_CUSTOM_LENGTH;
+pub use ids::names_answered_by_ids;
+pub use refs::{DATA_KEYWORDS, file_of_ref};
+
+/// The main contract file of a module.
+pub const SCHEMA_FILE: &str = "schema.json";
+
+/// Module-relative path → parsed JSON, for `schema.json` and every file that a `$ref` or `io` names.
+pub type SchemaFiles = BTreeMap<String, Value>;
+
+/// Something that makes a contract file unusable, with the place in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaProblem {
+    /// Module-relative path of the file.
+    pub file: String,
+    /// JSON pointer into that file.
+    pub pointer: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl SchemaProblem {
+    fn new(file: &str, pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), pointer: pointer.into(), message: message.into() }
+    }
+}
+
+/// Where a section stands: `<file>#<JSON pointer>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SectionRef {
+    /// Module-relative path.
+    pub file: String,
+    /// JSON pointer.
+    pub pointer: String,
+}
+
+impl SectionRef {
+    /// Reads the `io` notation, such as `./schema.json#/input`.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let (file, pointer) = text.split_once('#').unwrap_or((text, ""));
+        let file = file.strip_prefix("./").unwrap_or(file);
+        let file = if file.is_empty() { SCHEMA_FILE } else { file };
+        Self { file: file.to_owned(), pointer: pointer.to_owned() }
+    }
+
+    fn in_schema_file(section: &str) -> Self {
+        Self { file: SCHEMA_FILE.to_owned(), pointer: pointer("", section) }
+    }
+}
+
+/// Whether a value satisfies a schema that stands alone. A schema that does not compile accepts nothing.
+/// Compiles on every call: for the rare question, not for the hot path.
+#[must_use]
+pub fn accepts(schema: &Value, value: &Value) -> bool {
+    let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
+    // What its patterns cost is not looked at, so that it counts as much.
+    let compiler = Compiler::new(files, Effort::Heavy);
+    let root = SectionRef { file: SCHEMA_FILE.to_owned(), pointer: String::new() };
+    compiler.is_ok_and(|compiler| compiler.checker(&root).is_ok_and(|checker| checker.accepts(value)))
+}
+
+/// Which section stands where, and how enums are read. Comes from the manifest.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// Explicit `io.input`.
+    pub input: Option<SectionRef>,
+    /// Explicit `io.data`.
+    pub data: Option<SectionRef>,
+    /// Explicit `io.meta`.
+    pub meta: Option<SectionRef>,
+    /// Explicit `io.error`.
+    pub error: Option<SectionRef>,
+    /// The schemas of context, each where `accepts` or `emits` says.
+    pub context: Vec<SectionRef>,
+    /// The section that wins when both `data` and `output` exist.
+    pub prefer_output: bool,
+    /// Whether custom enum values are refused.
+    pub strict_enums: bool,
+    /// The member that holds a custom enum value.
+    pub unknown_tag: String,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self {
+            input: None,
+            data: None,
+            meta: None,
+            error: None,
+            context: Vec::new(),
+            prefer_output: false,
+            strict_enums: false,
+            unknown_tag: "custom".to_owned(),
+        }
+    }
+}
+
+/// A compiled section: the schema as the author wrote it, and the validator made of it.
+#[derive(Debug)]
+pub struct Section {
+    /// Where it stands.
+    pub place: SectionRef,
+    schema: Value,
+    checker: Checker,
+}
+
+impl Section {
+    /// A schema that stands alone, such as that of a tool's arguments, under the same limits as a contract file.
+    pub fn alone(schema: &Value) -> Result<Self, Vec<SchemaProblem>> {
+        let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
+        let problems = limits::problems(&files);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let files = ids::resolved(&files).into_owned();
+        let problems = refs::problems(&files);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let root = SectionRef { file: SCHEMA_FILE.to_owned(), pointer: String::new() };
+        Compiler::new(cleaned(&files), Effort::Heavy)?.section(&root, &files)
+    }
+
+    /// The schema as written, `$ref`s unresolved; those by `$id` are pointers.
+    #[must_use]
+    pub fn schema(&self) -> &Value {
+        &self.schema
+    }
+
+    /// Whether a value satisfies the section. The fast path: it collects nothing.
+    #[must_use]
+    pub fn accepts(&self, value: &Value) -> bool {
+        self.checker.accepts(value)
+    }
+
+    /// Everything that a value breaks. Paths are relative to the value.
+    #[must_use]
+    pub fn violations(&self, value: &Value) -> Vec<SchemaViolation> {
+        self.checker.violations(value)
+    }
+}
+
+/// The compiled contract of a module.
+#[derive(Debug)]
+pub struct Contract {
+    input: Section,
+    data: Section,
+    meta: Option<Section>,
+    error: Option<Section>,
+    /// The data section without its custom branches; there only if they exist and enums are strict.
+    closed_data: Option<Section>,
+    context: ContextSchemas,
+    root: Value,
+    plan: OnceLock<Plan>,
+}
+
+impl Contract {
+    /// Compiles the sections, or says everything that is wrong with the files.
+    pub fn compile(files: &SchemaFiles, layout: &Layout) -> Result<Self, Vec<SchemaProblem>> {
+        let mut problems = limits::problems(files);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        // From here on a reference is a pointer, whatever the author called its target.
+        let files = &*ids::resolved(files);
+        problems.extend(refs::problems(files));
+        let places = Places::find(files, layout, &mut problems);
+        let Some(places) = places.filter(|_| problems.is_empty()) else { return Err(problems) };
+        let effort = effort(files, &places).map_err(|problem| vec![problem])?;
+
+        let (prepared, _) = prepare(files, &layout.unknown_tag, extensible::Custom::Bounded);
+        let compiler = Compiler::new(prepared, effort)?;
+        let section = |place: &SectionRef| compiler.section(place, files);
+        let optional = |place: &Option<SectionRef>| place.as_ref().map(section).transpose();
+        let closed_data = if layout.strict_enums {
+            let (closed, found) = prepare(files, &layout.unknown_tag, extensible::Custom::Removed);
+            found.then(|| Compiler::new(closed, effort)?.section(&places.data, files)).transpose()?
+        } else {
+            None
+        };
+        Ok(Self {
+            input: section(&places.input)?,
+            data: section(&places.data)?,
+            meta: optional(&places.meta)?,
+            error: optional(&places.error)?,
+            closed_data,
+            context: ContextSchemas {
+                sections: places.context.iter().map(section).collect::<Result<_, _>>()?,
+                of_input: context::kinds_of(files, &places.input),
+            },
+            root: files.get(SCHEMA_FILE).cloned().unwrap_or(Value::Null),
+            plan: OnceLock::new(),
+        })
+    }
+
+    /// What goes in.
+    #[must_use]
+    pub fn input(&self) -> &Section {
+        &self.input
+    }
+
+    /// What a success carries.
+    #[must_use]
+    pub fn data(&self) -> &Section {
+        &self.data
+    }
+
+    /// The module's own control plane, if it declares one.
+    #[must_use]
+    pub fn meta(&self) -> Option<&Section> {
+        self.meta.as_ref()
+    }
+
+    /// The module's own errors, if it declares them.
+    #[must_use]
+    pub fn error(&self) -> Option<&Section> {
+        self.error.as_ref()
+    }
+
+    /// The schema of context that stands at a place, as the manifest writes it.
+    #[must_use]
+    pub fn context(&self, place: &str) -> Option<&Section> {
+        let place = SectionRef::parse(place);
+        self.context.sections.iter().find(|section| section.place == place)
+    }
+
+    /// The types of context that the input schema names below `_context`; `None` if it does not mention `_context`.
+    #[must_use]
+    pub fn context_kinds(&self) -> Option<&BTreeSet<String>> {
+        self.context.of_input.as_ref()
+    }
+
+    /// The whole of `schema.json` as written.
+    #[must_use]
+    pub fn root(&self) -> &Value {
+        &self.root
+    }
+
+    /// What can be said of the data before all of it is there; made when it is first asked for.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        self.plan.get_or_init(|| Plan::of_data(self))
+    }
+
+    /// Custom enum values in `data` that a strict module refuses although its schema would admit them.
+    #[must_use]
+    pub fn refused_custom_values(&self, data: &Value) -> Vec<SchemaViolation> {
+        self.closed_data.as_ref().map_or_else(Vec::new, |closed| closed.violations(data))
+    }
+}
+
+/// What the patterns of the files cost, if the files are such that no value can hold up the validator.
+fn effort(files: &SchemaFiles, places: &Places) -> Result<Effort, SchemaProblem> {
+    let graph = Graph::read(files)?;
+    if let Some(place) =
+        places.all().find(|place| find(files, place).is_some_and(|schema| !graph.holds(schema)))
+    {
+        return Err(SchemaProblem::new(&place.file, &place.pointer, "a section has to be a schema"));
+    }
+    let measured = || {
+        let effort = keywords::check(&graph)?;
+        let order = Order::find(&graph)?;
+        recursion::check(&graph, &order)?;
+        stack::check(&graph, &order)?;
+        Ok(effort)
+    };
+    measured().map_err(|trouble| graph.problem(files, trouble))
+}
+
+struct Places {
+    input: SectionRef,
+    data: SectionRef,
+    meta: Option<SectionRef>,
+    error: Option<SectionRef>,
+    context: Vec<SectionRef>,
+}
+
+impl Places {
+    fn all(&self) -> impl Iterator<Item = &SectionRef> {
+        [&self.input, &self.data].into_iter().chain(&self.meta).chain(&self.error).chain(&self.context)
+    }
+
+    fn find(files: &SchemaFiles, layout: &Layout, problems: &mut Vec<SchemaProblem>) -> Option<Self> {
+        let Some(Value::Object(root)) = files.get(SCHEMA_FILE) else {
+            problems.push(SchemaProblem::new(SCHEMA_FILE, "", "expected a JSON object"));
+            return None;
+        };
+        let data_names = if layout.prefer_output { ["output", "data"] } else { ["data", "output"] };
+        let mut place = |explicit: &Option<SectionRef>, names: &[&str]| match explicit {
+            Some(place) if exists(files, place) => Some(place.clone()),
+            // `io` may name the usual place of a section that the author left out on purpose.
+            Some(place) if !is_usual_place(place, names) => {
+                let name = names.first().copied().unwrap_or_default();
+                let message = format!("`io.{name}` points to nothing: `{}#{}`", place.file, place.pointer);
+                problems.push(SchemaProblem::new(&place.file, "", message));
+                None
+            }
+            _ => first(root, names),
+        };
+        let input = place(&layout.input, &["input"]);
+        let data = place(&layout.data, &data_names);
+        let meta = place(&layout.meta, &["meta"]);
+        let error = place(&layout.error, &["error"]);
+        for (section, explicit, names) in
+            [(&input, &layout.input, &["input"][..]), (&data, &layout.data, &data_names[..])]
+        {
+            let reported =
+                explicit.as_ref().is_some_and(|place| !exists(files, place) && !is_usual_place(place, names));
+            if section.is_none() && !reported {
+                let message = format!("section `{}` is missing", names.join("` or `"));
+                problems.push(SchemaProblem::new(SCHEMA_FILE, "", message));
+            }
+        }
+        let context = context::places(files, layout, problems);
+        Some(Self { input: input?, data: data?, meta, error, context })
+    }
+}
+
+/// Whether a place is the usual one of a section with one of these names.
+fn is_usual_place(place: &SectionRef, names: &[&str]) -> bool {
+    names.iter().any(|name| *place == SectionRef::in_schema_file(name))
+}
+
+fn exists(files: &SchemaFiles, place: &SectionRef) -> bool {
+    find(files, place).is_some()
+}
+
+fn find<'a>(files: &'a SchemaFiles, place: &SectionRef) -> Option<&'a Value> {
+    files.get(&place.file).and_then(|root| root.pointer(&place.pointer))
+}
+
+fn first(root: &Map<String, Value>, names: &[&str]) -> Option<SectionRef> {
+    names.iter().find(|name| root.contains_key(**name)).map(|name| SectionRef::in_schema_file(name))
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+mod hostile;
+
+#[cfg(test)]
+mod hostile_values;
