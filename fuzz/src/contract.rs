@@ -6,7 +6,7 @@ use cognitive_contract::Envelope;
 use cognitive_contract::compose::calls::directives;
 use cognitive_contract::compose::{Condition, Path, VersionRange};
 use cognitive_library::{Folder, Mode, load, validate};
-use cognitive_local::engine::Model;
+use cognitive_llama::Model;
 use cognitive_schema::Target;
 use serde_json::{Value, json};
 

@@ -13,13 +13,13 @@ use crate::closing::{self, End, Labels};
 use crate::confidence::Confidence;
 use crate::copying::{Copies, Parts};
 use crate::decide::Decisions;
-use crate::engine::FeedError;
 use crate::guide::{Grammar, Lost, Walk};
 use crate::model::{Reading, Vocabulary};
 use crate::place::{Now, Place};
 use crate::sample::{Manner, Sampler};
 use crate::say;
 use crate::shape::Shape;
+use cognitive_llama::FeedError;
 
 /// Tokens for `meta.explain` when a document is closed: one short sentence.
 const MOST_WORDS: usize = 24;

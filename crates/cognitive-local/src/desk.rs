@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use crate::chat::{self, Prompt};
 use crate::compose::{Halt, Order, Written, compose};
 use crate::decide::Decisions;
-use crate::engine::FeedError;
 use crate::guide::{Grammar, Guide};
 use crate::model::Weights;
 use crate::provider::OpenError;
 use crate::queue::{Job, Queue, Report};
 use crate::sessions::Sessions;
 use crate::utf8::Characters;
+use cognitive_llama::FeedError;
 
 /// The longest answer where nobody said.
 const USUAL_BUDGET: u64 = 512;

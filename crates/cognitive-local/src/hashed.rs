@@ -9,7 +9,7 @@ use std::path::Path;
 use cognitive_contract::text::hex;
 use sha2::{Digest, Sha256};
 
-use crate::engine::{LoadError, Model};
+use cognitive_llama::{LoadError, Model};
 
 /// Someone who knows what a file of weights should be.
 pub trait Witness: Send + Sync {

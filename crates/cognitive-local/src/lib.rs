@@ -1,7 +1,7 @@
-//! The embedded model: a small Llama engine of our own, bound to a module's contract token by token.
+//! The embedded model: a small Llama (`cognitive_llama`), bound to a module's contract token by token.
 //! It fetches nothing, writes nothing and reads one file: the weights that it is handed.
 //!
-//! From below: `engine` computes, `guide` knows what may come next, `sample` chooses, `compose` writes one document with
+//! From below: `cognitive_llama` computes, `guide` knows what may come next, `sample` chooses, `compose` writes one document with
 //! both, `decide` settles beforehand what the contract wants decided, `closing` ends it in time and `confidence` measures how sure the model was. `chat` makes the prompt; `queue`,
 //! `sessions` and `desk` serve many requests; `provider` is what the runtime sees.
 
@@ -12,7 +12,6 @@ mod confidence;
 mod copying;
 mod decide;
 mod desk;
-pub mod engine;
 mod guide;
 mod hashed;
 mod model;

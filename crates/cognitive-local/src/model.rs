@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::{FeedError, Model, Session, Tokenizer};
+use cognitive_llama::{FeedError, Model, Session, Tokenizer};
 
 /// Text to tokens and back.
 pub(crate) trait Vocabulary: Send + Sync {

@@ -14,10 +14,10 @@ use cognitive_schema::Target;
 use tokio::sync::mpsc;
 
 use crate::desk::Desk;
-use crate::engine::{LoadError, Model};
 use crate::hashed::{self, Nobody, Witness};
 use crate::model::Weights;
 use crate::queue::{self, Job, Queue, Report};
+use cognitive_llama::{LoadError, Model};
 
 /// What to do about weights that are missing or damaged.
 const HINT: &str = "`cogn model pull` fetches them";

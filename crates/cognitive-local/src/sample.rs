@@ -7,7 +7,7 @@
 
 use toktrie::SimpleVob;
 
-use crate::engine::{Kernel, sum_of_powers};
+use cognitive_llama::{Kernel, sum_of_powers};
 
 /// How many of the likeliest tokens take part when there is a temperature.
 const MOST_CANDIDATES: usize = 40;

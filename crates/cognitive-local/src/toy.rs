@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::engine::FeedError;
 use crate::model::{Reading, Vocabulary, Weights};
+use cognitive_llama::FeedError;
 
 pub(crate) const START: u32 = 256;
 pub(crate) const END: u32 = 257;

@@ -9,8 +9,8 @@ mod scale;
 #[cfg(test)]
 mod tests;
 
-use crate::engine::FeedError;
 use crate::model::{Reading, Vocabulary};
+use cognitive_llama::FeedError;
 use question::{Kind, Question};
 use scale::Scale;
 

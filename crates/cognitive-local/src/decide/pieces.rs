@@ -3,7 +3,7 @@
 
 use super::question::Way;
 use super::scale::{Scale, beginning};
-use crate::engine::FeedError;
+use cognitive_llama::FeedError;
 
 /// Words of a piece at most.
 const MOST_WORDS: usize = 5;

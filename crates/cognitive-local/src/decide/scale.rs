@@ -2,8 +2,8 @@
 //! is after it. Keeps what the model has read as long as the next sentence begins the same way.
 
 use super::question::Way;
-use crate::engine::FeedError;
 use crate::model::{Reading, Vocabulary};
+use cognitive_llama::FeedError;
 
 /// Stands for the text where only the candidate itself is to be weighed.
 const NO_TEXT: &str = "...";

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::calibration::{Curve, LEAD, PIECE};
 use super::*;
-use crate::engine::{Model, Session};
 use crate::model::Weights;
 use crate::toy::Toy;
+use cognitive_llama::{Model, Session};
 
 fn contract(data: Value) -> Value {
     json!({ "anyOf": [

@@ -4,8 +4,8 @@ use serde_json::Map;
 
 use super::*;
 use crate::confidence::{LABELS, TOKENS};
-use crate::engine::FeedError;
 use crate::model::Reading;
+use cognitive_llama::FeedError;
 
 fn guide() -> (Guide, Arc<dyn Weights>) {
     let weights: Arc<dyn Weights> = Arc::new(Toy::wordy());

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::schemas::random_data;
 use super::*;
-use crate::engine::{FeedError, Model};
 use crate::model::{Reading, Vocabulary};
+use cognitive_llama::{FeedError, Model};
 
 fn model() -> Option<Arc<Model>> {
     Some(Arc::new(Model::open(&cognitive_testkit::weights()?).unwrap()))

@@ -1,8 +1,8 @@
 //! How fast the engine is, and how large: load, prompt and generation, beside llama.cpp on the same file.
 //!
 //! ```sh
-//! cargo bench -p cognitive-local
-//! COGN_BENCH_PYTHON=python3 cargo bench -p cognitive-local   # with llama-cpp-python installed there
+//! cargo bench -p cognitive-llama
+//! COGN_BENCH_PYTHON=python3 cargo bench -p cognitive-llama   # with llama-cpp-python installed there
 //! ```
 //!
 //! Compare figures of one run only; machines differ, and so do hours. Needs the weights.
@@ -15,7 +15,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cognitive_local::engine::{Model, Session};
+use cognitive_llama::{Model, Session};
 
 /// The best of this many runs counts: the others were disturbed.
 const RUNS: usize = 5;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use cognitive_local::engine::Session;
+use cognitive_llama::Session;
 
 use super::{log_sum_exp, logits, ranking, weights};
 

@@ -19,7 +19,7 @@ mod toy;
 
 use std::sync::{Arc, OnceLock};
 
-use cognitive_local::engine::{Model, Session};
+use cognitive_llama::{Model, Session};
 
 /// The weights, if they are on this machine. Loaded once for all tests of a process.
 fn weights() -> Option<Arc<Model>> {

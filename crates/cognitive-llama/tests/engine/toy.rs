@@ -1,6 +1,6 @@
 //! A toy model and the writer of its file, so that tests need no weights and can damage whatever they like.
 
-use cognitive_local::engine::{LoadError, Model};
+use cognitive_llama::{LoadError, Model};
 
 pub const LAYERS: usize = 2;
 const WIDTH: usize = 64;

@@ -32,7 +32,7 @@ use std::path::Path;
 use gguf::{Gguf, Unread};
 use weights::{Shape, Weights};
 
-pub(crate) use exp::sum_of_powers;
+pub use exp::sum_of_powers;
 pub use raw::Kernel;
 pub use session::{FeedError, Session};
 pub use tokenizer::Tokenizer;

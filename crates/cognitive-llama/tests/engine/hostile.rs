@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cognitive_local::engine::{LoadError, Model, Session};
+use cognitive_llama::{LoadError, Model, Session};
 
 use super::toy::{Toy, Value, matrix, open};
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use cognitive_local::engine::{FeedError, Kernel, Model, Session};
+use cognitive_llama::{FeedError, Kernel, Model, Session};
 
 use super::{bits, log_sum_exp, logits, ranking, toy, weights};
 
