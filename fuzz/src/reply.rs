@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use cognitive_contract::ports::NullSink;
+use cognitive_contract::ports::{ModuleSource, NullSink};
 use cognitive_contract::stream::{Chunk, assemble};
 use cognitive_contract::{Envelope, Failure, Module};
 use cognitive_library::{Folder, load};
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::{Host, Replay, RunRequest, run, stream};
 use serde_json::{Value, json};
 

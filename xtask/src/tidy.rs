@@ -59,7 +59,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("cognitive-local", &["cognitive-contract", "cognitive-llama", "cognitive-schema"]),
     ("cognitive-media", &["cognitive-contract"]),
     ("cognitive-net", &["cognitive-contract", "cognitive-schema"]),
-    ("cognitive-runtime", &["cognitive-contract", "cognitive-library", "cognitive-schema"]),
+    ("cognitive-runtime", &["cognitive-contract", "cognitive-schema"]),
     ("cognitive-schema", &[]),
     ("cognitive-store", &["cognitive-contract"]),
     ("cognitive-testkit", &[]),

@@ -15,7 +15,7 @@
 //!    [`repair`] (form, never meaning), [`upgrade`] (old answers).
 //! 6. [`media`] — pictures, sound, film and documents. [`context`] — what a run may know besides its input. [`policy`] — tools and callers; [`capabilities`] — what a runtime can do and what it does when asked for more;
 //!    [`compose`] — modules made of modules; [`equal`] — when two values are the same;
-//!    [`numbers`] — when reading would change a number; [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
+//!    [`json`] — how texts are parsed; [`numbers`] — when reading would change a number; [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!
 //! [`address`] — addresses and paths as others may read them.
 //! [`built`] — what a text takes once it is read. [`members`] and [`SharedText`] only save work: members of small objects, and texts that many calls send.
@@ -65,6 +65,7 @@ pub mod capabilities;
 pub mod compose;
 pub mod context;
 pub mod equal;
+pub mod json;
 pub mod long;
 pub mod media;
 pub mod members;

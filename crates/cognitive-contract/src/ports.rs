@@ -1,4 +1,4 @@
-//! What the runtime needs from outside, as traits: a model, someone who watches, someone who keeps the books.
+//! What the runtime needs from outside, as traits: modules, a model, a listener, an audit log, a store of context.
 //! No implementation lives here except the ones that do nothing.
 
 use std::future::Future;
@@ -13,7 +13,9 @@ use serde_json::Value;
 pub use crate::audit::AuditRecord;
 use crate::context::{ContextEntry, ContextFilter, Owner};
 use crate::envelope::Envelope;
+use crate::failure::Failure;
 use crate::media::{Category, Form, MediaPart, Reported};
+use crate::module::Module;
 pub use crate::provider_error::{FailedTry, FailureKind, ProviderError};
 use crate::shared::SharedText;
 use crate::tools::{ToolCall, ToolRound, ToolSpec, ToolUse};
@@ -21,6 +23,27 @@ use crate::trace::{PartEvent, Trace};
 
 /// A boxed future, so that ports can be trait objects.
 pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Finds and loads modules by name.
+pub trait ModuleSource: Send + Sync {
+    /// A module, ready to run.
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure>;
+
+    /// The names of all modules that can be found, in order.
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The same with a mark for each that changes whenever the module does; `None` where nobody can tell.
+    fn marks(&self) -> Vec<(String, Option<u64>)> {
+        self.names().into_iter().map(|name| (name, None)).collect()
+    }
+
+    /// A module for somebody who looks at all of them once and runs none.
+    fn glance(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        self.module(name)
+    }
+}
 
 /// A model behind some service, or in this process. Always streams; a whole answer is one piece.
 /// Dropping the future of [`ask`](Provider::ask) cancels the call and closes its connection.

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{ErrorCode, Failure, Format, Module};
 
 use crate::folder::Folder;
@@ -200,6 +202,16 @@ fn distance(a: &str, b: &str) -> usize {
         row = next;
     }
     row.last().copied().unwrap_or(0)
+}
+
+impl ModuleSource for Library {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        self.load(name).map(Arc::new)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.list().into_iter().map(|found| found.name).collect()
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! JSON files: strict parsing with a depth limit, paths, and (in `places`) where each value stands.
-//! Refuses what RFC 8259 refuses, nesting beyond what any schema needs, and member names without end.
+//! JSON files of modules: member names with a limit, paths, and (in `places`) where each value stands.
+//! Refuses what the parser refuses, and member names without end.
 
 mod places;
 
 use std::borrow::Cow;
 
+use cognitive_contract::json::{JsonError, parse};
 use serde_json::Value;
 
 use crate::finding::quoted;
@@ -15,27 +16,6 @@ pub use places::{JsonIndex, index};
 pub const NAME_LIMIT: usize = 1 << 10;
 /// The longest path that is written down; a longer one ends at a parent.
 const PLACE_LIMIT: usize = 4 << 10;
-
-/// What is wrong with a JSON text, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JsonError {
-    /// The reason.
-    pub message: String,
-    /// Byte offset.
-    pub offset: usize,
-}
-
-/// How many lists and objects may stand within each other. The parser refuses more by itself.
-pub const DEEPEST: usize = 127;
-
-/// Parses a JSON text. Nesting beyond [`DEEPEST`] is refused by the parser itself.
-pub fn parse(text: &str) -> Result<Value, JsonError> {
-    serde_json::from_str(text).map_err(|error| {
-        let full = error.to_string();
-        let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
-        JsonError { message, offset: offset_of(text, error.line(), error.column()) }
-    })
-}
 
 /// Parses a file of a module: also refuses member names that are too long. The message says it all.
 pub fn parse_file(text: &str) -> Result<Value, JsonError> {
@@ -58,15 +38,6 @@ fn long_name(value: &Value) -> Option<&str> {
         Value::Array(items) => items.iter().find_map(long_name),
         _ => None,
     }
-}
-
-fn offset_of(text: &str, line: usize, column: usize) -> usize {
-    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    let mut offset = (start + column.saturating_sub(1)).min(text.len());
-    while !text.is_char_boundary(offset) {
-        offset -= 1;
-    }
-    offset
 }
 
 /// One step of a path.
@@ -112,25 +83,6 @@ pub(crate) fn tokens(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn gen_007_only_rfc_8259_is_json() {
-        for wrong in ["NaN", "[1,]", "{a: 1}", "// c\n1", "'x'", "[Infinity]", "{\"a\": 01}"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
-        }
-        let error = parse("{\n  \"é\": nope\n}").unwrap_err();
-        assert_eq!(
-            (error.message.as_str(), &"{\n  \"é\": nope\n}"[error.offset..=error.offset]),
-            ("expected ident", "o")
-        );
-    }
-
-    #[test]
-    fn depth_ends_in_an_error() {
-        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        assert!(parse(&nested(DEEPEST)).is_ok() && parse(&nested(DEEPEST + 1)).is_err());
-        assert!(parse(&"[".repeat(10_000)).unwrap_err().message.contains("recursion limit"));
-    }
 
     #[test]
     fn a_name_without_end_is_refused_and_not_repeated() {

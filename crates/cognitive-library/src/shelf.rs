@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{Failure, Module};
 
 use crate::find::{Found, Library};
@@ -117,6 +118,24 @@ impl Shelf {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Kept>> {
         // A panic while the lock was held leaves at worst a missing entry.
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ModuleSource for Shelf {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        Self::module(self, name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.library().names()
+    }
+
+    fn marks(&self) -> Vec<(String, Option<u64>)> {
+        Self::marks(self).into_iter().map(|(name, mark)| (name, Some(mark))).collect()
+    }
+
+    fn glance(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        Self::glance(self, name)
     }
 }
 

@@ -7,11 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cognitive_contract::ports::{Event, EventSink};
+use cognitive_contract::ports::{Event, EventSink, ModuleSource};
 use cognitive_contract::{Enforcement, Envelope, Failure, Module};
 use cognitive_library::{Library, Shelf};
 use cognitive_local::Embedded;
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::weights;
 use serde_json::{Value, json};

@@ -13,11 +13,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cognitive_contract::ports::NullSink;
+use cognitive_contract::ports::{ModuleSource, NullSink};
 use cognitive_contract::{Envelope, Failure, Module};
 use cognitive_library::{Library, Shelf};
 use cognitive_local::Embedded;
-use cognitive_runtime::host::{ModuleSource, RunInput};
+use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::weights;
 use serde_json::{Value, json};

@@ -18,11 +18,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use cognitive_contract::ports::NullSink;
+use cognitive_contract::ports::{ModuleSource, NullSink};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, load};
 use cognitive_runtime::compose::overview;
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::{Host, Replay, RunRequest, run};
 use serde_json::{Value, json};
 

@@ -17,11 +17,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, EventSink, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
+    CallSink, DecodeMode, EventSink, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider,
+    ProviderError,
 };
 use cognitive_contract::{Failure, Module};
 use cognitive_library::{Folder, load};
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::live::{Fuse, Scanner};
 use cognitive_runtime::{Host, RunRequest, run, stream};
 use serde_json::{Value, json};

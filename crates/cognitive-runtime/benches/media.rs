@@ -19,12 +19,12 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use cognitive_contract::media::{Category, Form, MediaLimits, MediaSource as _, MediaType};
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
+    CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
 };
 use cognitive_contract::{Failure, Module, long};
 use cognitive_library::{Folder, load};
 use cognitive_media::{Documents, Media};
-use cognitive_runtime::host::{ModuleSource, RunInput};
+use cognitive_runtime::host::RunInput;
 use cognitive_runtime::receipt::canonical_sha256;
 use cognitive_runtime::{Host, RunRequest, run};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};

@@ -8,10 +8,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use cognitive_contract::ports::NullSink;
+use cognitive_contract::ports::{ModuleSource, NullSink};
 use cognitive_contract::{Envelope, Failure, Module};
 use cognitive_library::{Folder, load};
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::{Host, Replay, RunRequest, run};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};

@@ -11,12 +11,11 @@ use std::time::Duration;
 
 use cognitive_contract::policy::Class;
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
+    CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
 };
 use cognitive_contract::tools::{FUNCTION_CALLING, Tool, ToolCall, ToolError, ToolSpec};
 use cognitive_contract::{Failure, Module};
 use cognitive_library::{Folder, load};
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::{Host, RunRequest, run};
 use serde_json::{Value, json};
 

@@ -8,11 +8,10 @@ use cognitive_contract::compose::CustomAggregate;
 use cognitive_contract::context::Sanitiser;
 use cognitive_contract::media::{MediaLimits, MediaSource};
 use cognitive_contract::policy::Caller;
-use cognitive_contract::ports::{AuditLog, ContextStore, Provider};
+use cognitive_contract::ports::{AuditLog, ContextStore, ModuleSource, Provider};
 use cognitive_contract::tier::Gate;
 use cognitive_contract::tools::ToolBox;
 use cognitive_contract::{Capabilities, Enforcement, Failure, Module, Warning};
-use cognitive_library::{Library, Shelf};
 use serde_json::Value;
 
 use crate::clock::Clock;
@@ -56,55 +55,6 @@ pub struct Host {
     pub keep_metadata: bool,
     /// What models may call, if the module that runs asks for it and its policies let it.
     pub tools: ToolBox,
-}
-
-/// Finds and loads modules by name.
-pub trait ModuleSource: Send + Sync {
-    /// A module, ready to run.
-    fn module(&self, name: &str) -> Result<Arc<Module>, Failure>;
-
-    /// The names of all modules that can be found, in order.
-    fn names(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// The same with a mark for each that changes whenever the module does; `None` where nobody can tell.
-    fn marks(&self) -> Vec<(String, Option<u64>)> {
-        self.names().into_iter().map(|name| (name, None)).collect()
-    }
-
-    /// A module for somebody who looks at all of them once and runs none.
-    fn glance(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        self.module(name)
-    }
-}
-
-impl ModuleSource for Library {
-    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        self.load(name).map(Arc::new)
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.list().into_iter().map(|found| found.name).collect()
-    }
-}
-
-impl ModuleSource for Shelf {
-    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        Self::module(self, name)
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.library().names()
-    }
-
-    fn marks(&self) -> Vec<(String, Option<u64>)> {
-        Self::marks(self).into_iter().map(|(name, mark)| (name, Some(mark))).collect()
-    }
-
-    fn glance(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        Self::glance(self, name)
-    }
 }
 
 impl Host {

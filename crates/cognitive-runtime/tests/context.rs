@@ -16,13 +16,13 @@ use std::time::{Duration, SystemTime};
 
 use cognitive_contract::context::{ContextEntry, ContextFilter, Key, MemoryContext, Owner, Ttl};
 use cognitive_contract::ports::{
-    AuditLog, AuditRecord, CallSink, ContextStore, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture,
-    Provider, ProviderError,
+    AuditLog, AuditRecord, CallSink, ContextStore, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink,
+    PortFuture, Provider, ProviderError,
 };
 use cognitive_contract::stream::{assemble, check_log};
 use cognitive_contract::{Confidence, Enforcement, Failure, Module};
 use cognitive_library::{Folder, load};
-use cognitive_runtime::host::{ModuleSource, RunInput};
+use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Clock, Host, RunRequest, run, stream};
 use serde_json::{Value, json};
 

@@ -18,12 +18,11 @@ use cognitive_contract::media::{
     Reported, Wanted,
 };
 use cognitive_contract::ports::{
-    AuditLog, AuditRecord, CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider,
-    ProviderError,
+    AuditLog, AuditRecord, CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture,
+    Provider, ProviderError,
 };
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, load};
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::{Host, RunRequest, run};
 use serde_json::{Value, json};
 

@@ -11,11 +11,11 @@ use std::task::{Context, Poll, Waker};
 
 use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
+    CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
 };
 use cognitive_contract::{Enforcement, Envelope, Failure, Module};
 use cognitive_library::{Folder, load};
-use cognitive_runtime::host::{ModuleSource, RunInput};
+use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, Replay, RunRequest, chunks, run, run_by_contract, stream};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};

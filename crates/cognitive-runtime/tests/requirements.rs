@@ -13,11 +13,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
+    CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
 };
 use cognitive_contract::{Failure, Module};
 use cognitive_library::{Folder, load};
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::{Host, Replay, RunRequest, run};
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! `--media`: files and addresses that become members of the input. Which member takes media, the module's own contract
 //! says.
 
+use cognitive_contract::json;
 use cognitive_contract::{ErrorCode, Failure, Module, numbers};
-use cognitive_library::json;
 use cognitive_runtime::host::RunInput;
 use serde_json::{Map, Value, json};
 

@@ -5,9 +5,10 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 
 use cognitive_contract::envelope::{self, Strictness};
+use cognitive_contract::json as strict_json;
 use cognitive_contract::{Enforcement, Module, Violation, stream};
 use cognitive_library::finding::{At, Sources};
-use cognitive_library::{Finding, Library, json as strict_json};
+use cognitive_library::{Finding, Library};
 use serde_json::{Value, json};
 
 use super::fail;

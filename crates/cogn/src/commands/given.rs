@@ -4,9 +4,9 @@ use std::fs;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
+use cognitive_contract::json;
 use cognitive_contract::text::cut;
 use cognitive_contract::{ErrorCode, Failure, numbers};
-use cognitive_library::json;
 use cognitive_runtime::host::RunInput;
 use serde_json::{Map, Value};
 
@@ -101,10 +101,10 @@ fn assemble(entries: &[String]) -> Result<Value, Failure> {
         }
         let value = value.unwrap_or_else(|| Value::String(text.to_owned()));
         let levels = key.split('.').count().saturating_add(depth(&value));
-        if levels > json::DEEPEST {
+        if levels > json::MAX_DEPTH {
             let message = format!(
                 "`--set` nests {levels} levels deep, at most {} are taken: `{}…`",
-                json::DEEPEST,
+                json::MAX_DEPTH,
                 cut(key, 40)
             );
             let failure = Failure::new(ErrorCode::ParseError, message);
@@ -164,7 +164,7 @@ mod tests {
     fn growth_i_single_values_nest_as_deep_as_files_do() {
         let nested =
             |levels: usize, value: &str| assemble(&[format!("a{}={value}", ".a".repeat(levels - 1))]);
-        for (levels, value) in [(json::DEEPEST, "1"), (json::DEEPEST - 2, "[{}]")] {
+        for (levels, value) in [(json::MAX_DEPTH, "1"), (json::MAX_DEPTH - 2, "[{}]")] {
             let deepest = nested(levels, value).unwrap().to_string();
             assert!(json::parse(&deepest).is_ok(), "{levels}");
             let failure = nested(levels + 1, value).unwrap_err();

@@ -8,9 +8,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cognitive_contract::json;
 use cognitive_library::Folder;
 use cognitive_library::folder::{JSON_LIMIT, ReadError};
-use cognitive_library::json;
 use serde_json::Value;
 
 use super::case::{self, Case};

@@ -3,7 +3,8 @@
 
 use std::collections::HashSet;
 
-use cognitive_library::json;
+use cognitive_contract::json;
+use cognitive_library::json::index;
 use serde_json::Value;
 
 use super::expect::Expectation;
@@ -48,7 +49,7 @@ pub fn parse(text: &str) -> Result<Vec<Case>, String> {
 
 fn one(line: &str, number: usize) -> Result<Case, String> {
     let value = json::parse(line).map_err(|error| format!("not JSON: {}", error.message))?;
-    if let Some(twice) = json::index(line).repeated.first() {
+    if let Some(twice) = index(line).repeated.first() {
         return Err(format!("says this twice: `{twice}`"));
     }
     let Value::Object(members) = &value else { return Err("a case is an object".to_owned()) };

@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cognitive_contract::json;
 use cognitive_library::folder::{Folder, JSON_LIMIT, ReadError};
-use cognitive_library::{formats, json};
+use cognitive_library::formats;
+use cognitive_library::json::index;
 use serde_json::Value;
 
 use super::expect::Expectation;
@@ -172,7 +174,7 @@ fn read_json(folder: &Folder, path: &str) -> Result<Value, String> {
         let line = text.get(..error.offset).unwrap_or_default().matches('\n').count() + 1;
         format!("`{path}` is not JSON, line {line}: {}", error.message)
     })?;
-    match json::index(&text).repeated.first() {
+    match index(&text).repeated.first() {
         Some(twice) => Err(format!("`{path}` says this twice: `{twice}`")),
         None => Ok(value),
     }

@@ -8,10 +8,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use cognitive_contract::policy::{Caller, invocation_refusal};
-use cognitive_contract::ports::{NullSink, Provider};
+use cognitive_contract::ports::{ModuleSource, NullSink, Provider};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, Library, formats, load};
-use cognitive_runtime::host::{ModuleSource, RunInput};
+use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, RunOptions, RunRequest};
 use serde_json::Value;
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_http::ApiKey;
-use cognitive_runtime::host::ModuleSource;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};

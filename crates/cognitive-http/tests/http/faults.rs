@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{Failure, Module};
 use cognitive_library::Shelf;
-use cognitive_runtime::host::ModuleSource;
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{Failure, Module};
 use cognitive_library::Shelf;
-use cognitive_runtime::host::ModuleSource;
 use serde_json::Value;
 
 use crate::support::{ANSWER, Script, Server, client, json_of, roomy, shelf};

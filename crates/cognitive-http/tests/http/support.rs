@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError, Usage,
+    CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, PortFuture, Provider, ProviderError, Usage,
 };
 use cognitive_http::{App, ServerConfig};
 use cognitive_library::{Library, Shelf};
 use cognitive_runtime::Host;
-use cognitive_runtime::host::ModuleSource;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

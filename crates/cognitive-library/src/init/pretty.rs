@@ -105,7 +105,7 @@ mod tests {
 }
 "##;
         assert_eq!(pretty(&value), expected);
-        assert_eq!(crate::json::parse(&pretty(&value)).unwrap(), value);
+        assert_eq!(cognitive_contract::json::parse(&pretty(&value)).unwrap(), value);
     }
 
     #[test]

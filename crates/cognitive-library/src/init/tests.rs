@@ -39,7 +39,7 @@ impl Made {
     }
 
     fn json(&self, path: &str) -> Value {
-        crate::json::parse(&self.files[path]).unwrap()
+        cognitive_contract::json::parse(&self.files[path]).unwrap()
     }
 
     fn manifest(&self) -> &Manifest {
@@ -131,7 +131,7 @@ fn prompt_008_every_example_in_a_prompt_keeps_the_contract() {
             .skip(1)
             .map(|rest| rest.split("```").next().unwrap())
             .filter(|block| block.trim() != "$INPUT")
-            .map(|block| crate::json::parse(block).unwrap())
+            .map(|block| cognitive_contract::json::parse(block).unwrap())
             .collect();
         assert_eq!(blocks.len(), 2);
         for block in &blocks {
@@ -423,7 +423,7 @@ fn w10_meta_002_confidence_is_how_sure_a_module_is_of_having_met_its_contract() 
     for name in bundled::names() {
         let folder = bundled::find(name).unwrap();
         judge(name, &folder.read("prompt.md", 1 << 20).unwrap());
-        let schema = crate::json::parse(&folder.read("schema.json", 1 << 20).unwrap()).unwrap();
+        let schema = cognitive_contract::json::parse(&folder.read("schema.json", 1 << 20).unwrap()).unwrap();
         let text = schema["meta"]["properties"]["confidence"]["description"].as_str().unwrap();
         assert!(text.starts_with(described) || text.starts_with(of_its_part), "{name}: {text}");
     }

@@ -229,7 +229,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::json::parse;
+    use cognitive_contract::json::parse;
 
     #[test]
     fn depth_ends_the_scan() {

@@ -6,11 +6,11 @@ use std::fmt::Write;
 
 use cognitive_contract::compose::graph::Node;
 use cognitive_contract::compose::plan::Answer;
+use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{Failure, Module};
 use serde::Serialize;
 
 use super::resolve::{composition, sound};
-use crate::host::ModuleSource;
 
 /// A composition at a glance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -4,11 +4,12 @@
 use cognitive_contract::compose::calls::{Directives, directives};
 use cognitive_contract::compose::graph::{Absent, Graph, GraphFault, Node, Sound};
 use cognitive_contract::compose::{Compiled, Plan};
+use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{ErrorCode, Failure, Module, Warning};
 use serde_json::json;
 
 use super::above::Above;
-use crate::host::{Host, ModuleSource};
+use crate::host::Host;
 use crate::memory::CACHE;
 
 /// The word of notices about parts.

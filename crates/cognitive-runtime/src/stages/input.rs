@@ -8,8 +8,8 @@ use cognitive_contract::code::Blame;
 use cognitive_contract::context::{
     Access, MEMBER, Prepared, Sanitiser, prepare, prepare_text, without_context,
 };
+use cognitive_contract::json;
 use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, built, long, media, numbers};
-use cognitive_library::json;
 use serde_json::{Map, Value, json};
 
 use crate::host::RunInput;

@@ -8,15 +8,15 @@ use std::thread::{self, Thread};
 
 use cognitive_contract::compose::Repeat;
 use cognitive_contract::ports::{
-    AuditLog, AuditRecord, CallSink, DecodeMode, Event, EventSink, ModelCall, ModelEnd, NullSink, PortFuture,
-    Provider, ProviderError, Usage,
+    AuditLog, AuditRecord, CallSink, DecodeMode, Event, EventSink, ModelCall, ModelEnd, ModuleSource,
+    NullSink, PortFuture, Provider, ProviderError, Usage,
 };
 use cognitive_contract::stream::Chunk;
 use cognitive_contract::trace::PartEvent;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, LoadError, load};
 use cognitive_runtime::compose::{Overview, overview};
-use cognitive_runtime::host::{ModuleSource, RunInput};
+use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Delivery, Host, RunRequest, repeat, run, stream};
 use serde_json::{Value, json};
 

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, Finish, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
+    CallSink, DecodeMode, Finish, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider,
+    ProviderError,
 };
 use cognitive_contract::stream::{Chunk, assemble, check_log};
 use cognitive_contract::{Failure, Module};
 use cognitive_library::{Folder, load};
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::{Delivery, Host, RunRequest, run, stream};
 use serde_json::{Value, json};
 

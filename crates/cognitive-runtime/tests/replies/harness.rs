@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, Finish, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
+    CallSink, DecodeMode, Finish, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider,
+    ProviderError,
 };
 use cognitive_contract::{Envelope, Failure, Module};
 use cognitive_library::{Folder, load};
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::{Host, Replay, RunRequest, run};
 use serde_json::{Value, json};
 

@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use cognitive_contract::policy::Class;
 use cognitive_contract::ports::{
-    AuditLog, AuditRecord, CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider,
-    ProviderError, Usage,
+    AuditLog, AuditRecord, CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture,
+    Provider, ProviderError, Usage,
 };
 use cognitive_contract::stream::Chunk;
 use cognitive_contract::tools::{FUNCTION_CALLING, Tool, ToolBox, ToolCall, ToolError, ToolSpec};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, LoadError, load};
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::{Host, RunRequest, run, stream};
 use serde_json::{Value, json};
 

@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use cognitive_contract::media::{Loaded, MediaLimits, MediaSource, UrlFetch};
-use cognitive_contract::ports::{NullSink, PortFuture};
+use cognitive_contract::ports::{ModuleSource, NullSink, PortFuture};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, LoadError, load};
 use cognitive_media::{Documents, Media};
 use cognitive_net::fetch::{self, Policy};
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::{Host, Replay, RunRequest, run};
 use serde_json::{Map, Value, json};
 

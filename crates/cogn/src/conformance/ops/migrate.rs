@@ -1,8 +1,9 @@
 //! The migration of a module folder, in memory. Carries a plan out by putting its files over the old ones; that the
 //! real thing does so without ever leaving half a folder is for the tests of `cognitive-library` to show.
 
+use cognitive_contract::json;
 use cognitive_library::migrate::plan;
-use cognitive_library::{Mode, json, validate, yaml};
+use cognitive_library::{Mode, validate, yaml};
 use serde_json::{Map, Value};
 
 use super::files::{self, Files};

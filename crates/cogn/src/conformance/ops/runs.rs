@@ -5,12 +5,11 @@ use std::future::Future;
 use std::sync::Arc;
 
 use cognitive_contract::media::MediaLimits;
-use cognitive_contract::ports::{NullSink, ProviderError, Usage};
+use cognitive_contract::ports::{ModuleSource, NullSink, ProviderError, Usage};
 use cognitive_contract::stream::{assemble, check_log};
 use cognitive_contract::{Failure, Module};
 use cognitive_library::{Folder, Library, LoadError, load};
 use cognitive_runtime::compose::Results;
-use cognitive_runtime::host::ModuleSource;
 use cognitive_runtime::stages::prompt::{Values, render};
 use cognitive_runtime::{Delivery, Host, Replay, RunRequest, run as run_module, stream as stream_module};
 use serde_json::{Value, json};

@@ -135,10 +135,13 @@ fn a_data_section_in_another_file_is_completed_there() {
     old.insert("schema.json".to_owned(), json!({ "input": {}, "output": { "title": "unused" } }).to_string());
     // Strict validation looks for `data` in `schema.json` only, so this one is looked at by hand.
     let plan = super::super::plan(&folder(&old)).unwrap();
-    let data = json::parse(&plan.files["types/b.json"]).unwrap();
+    let data = cognitive_contract::json::parse(&plan.files["types/b.json"]).unwrap();
     assert_eq!(data["required"], json!(["rationale"]));
     assert_eq!(data["properties"]["extensions"], json!({ "$ref": "../schema.json#/$defs/extensions" }));
-    assert!(json::parse(&plan.files["schema.json"]).unwrap()["output"].is_object(), "not the data section");
+    assert!(
+        cognitive_contract::json::parse(&plan.files["schema.json"]).unwrap()["output"].is_object(),
+        "not the data section"
+    );
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn yaml_of(files: &Files) -> Value {
 }
 
 fn schema_of(files: &Files) -> Value {
-    json::parse(&files["schema.json"]).unwrap()
+    cognitive_contract::json::parse(&files["schema.json"]).unwrap()
 }
 
 /// The findings that keep a module from being migrated.
