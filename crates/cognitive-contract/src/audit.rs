@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::code::ErrorCode;
 use crate::context::Access;
 use crate::envelope::Envelope;
-use crate::ports::Usage;
 use crate::tools::{ToolOutcome, ToolUse};
+use crate::usage::Usage;
 
 /// The event of a run that is over.
 const RUN: &str = "run";

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::meta::Risk;
+use crate::risk_level::Risk;
 
 /// The part of a run that a code belongs to. It is the first digit of the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 use crate::code::{Blame, DefaultConfidence, ErrorCode};
 use crate::envelope::{Envelope, ErrorBody};
-use crate::meta::{Confidence, Meta, Risk};
+use crate::meta::{Confidence, Meta};
+use crate::risk_level::Risk;
 use crate::violation::{Violation, summarise};
 
 /// Why a run failed. Turns into exactly one failure envelope.

@@ -55,6 +55,7 @@ pub mod module;
 pub mod overflow;
 pub mod repair;
 pub mod risk;
+mod risk_level;
 pub mod tier;
 pub mod upgrade;
 
@@ -73,6 +74,7 @@ pub mod numbers;
 pub mod policy;
 pub mod stream;
 
+mod port_future;
 pub mod ports;
 mod provider_error;
 mod shared;
@@ -80,6 +82,7 @@ pub mod span;
 pub mod text;
 pub mod tools;
 pub mod trace;
+mod usage;
 
 pub use capabilities::Capabilities;
 pub use code::ErrorCode;
@@ -87,7 +90,8 @@ pub use envelope::{Envelope, Outcome};
 pub use failure::Failure;
 pub use format::Format;
 pub use manifest::Manifest;
-pub use meta::{Confidence, Meta, Risk, Warning};
+pub use meta::{Confidence, Meta, Warning};
 pub use module::{Enforcement, Module, WorkedExample};
+pub use risk_level::Risk;
 pub use shared::SharedText;
 pub use violation::Violation;

@@ -10,8 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
 use crate::members::member;
-use crate::ports::Usage;
+use crate::risk_level::Risk;
 use crate::text::{self, pointer};
+use crate::usage::Usage;
 use crate::violation::{OptionalMember, Violation};
 
 /// The most code points that `meta.explain` may have.
@@ -55,54 +56,6 @@ impl Confidence {
     #[must_use]
     pub fn get(self) -> f64 {
         self.0
-    }
-}
-
-/// How much harm acting on the answer could do. The order is the order of severity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Risk {
-    /// Nothing can go wrong.
-    None,
-    /// Local and easily undone.
-    Low,
-    /// Worth a look by a person.
-    Medium,
-    /// Needs a person.
-    High,
-}
-
-impl Risk {
-    /// The four words, in order of severity.
-    pub const WORDS: [&'static str; 4] = ["none", "low", "medium", "high"];
-
-    /// Reads one of the four words, exactly as written.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        match word {
-            "none" => Some(Self::None),
-            "low" => Some(Self::Low),
-            "medium" => Some(Self::Medium),
-            "high" => Some(Self::High),
-            _ => None,
-        }
-    }
-
-    /// The word that stands in envelopes.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-}
-
-impl fmt::Display for Risk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
     }
 }
 

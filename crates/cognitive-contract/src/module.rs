@@ -17,7 +17,8 @@ use crate::failure::Failure;
 use crate::format::Format;
 use crate::manifest::{EnumStrategy, Manifest, RiskRule, Tier};
 use crate::members::member_of;
-use crate::meta::{CONFIDENCE_AGGREGATION, EXPLAIN_LIMIT, OF_THE_RUNTIME, Risk, RiskForm, Warning};
+use crate::meta::{CONFIDENCE_AGGREGATION, EXPLAIN_LIMIT, OF_THE_RUNTIME, RiskForm, Warning};
+use crate::risk_level::Risk;
 use crate::shared::SharedText;
 use crate::violation::{Side, Violation};
 

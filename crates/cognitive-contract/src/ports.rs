@@ -1,8 +1,6 @@
 //! What the runtime needs from outside, as traits: modules, a model, a listener, an audit log, a store of context.
 //! No implementation lives here except the ones that do nothing.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -16,13 +14,13 @@ use crate::envelope::Envelope;
 use crate::failure::Failure;
 use crate::media::{Category, Form, MediaPart, Reported};
 use crate::module::Module;
+pub use crate::port_future::PortFuture;
 pub use crate::provider_error::{FailedTry, FailureKind, ProviderError};
 use crate::shared::SharedText;
 use crate::tools::{ToolCall, ToolRound, ToolSpec, ToolUse};
 use crate::trace::{PartEvent, Trace};
-
-/// A boxed future, so that ports can be trait objects.
-pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub use crate::usage::Usage;
+use crate::usage::{as_member, as_milliseconds};
 
 /// Finds and loads modules by name.
 pub trait ModuleSource: Send + Sync {
@@ -220,21 +218,6 @@ pub struct Attempt {
     pub elapsed: Duration,
 }
 
-pub(crate) fn as_milliseconds<S: serde::Serializer>(
-    elapsed: &Duration,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
-}
-
-#[expect(clippy::ref_option, reason = "serde hands over a reference")]
-pub(crate) fn as_member<S: serde::Serializer>(
-    usage: &Option<Usage>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    usage.map(Usage::to_value).serialize(serializer)
-}
-
 impl Attempt {
     /// An attempt.
     #[must_use]
@@ -329,43 +312,6 @@ pub enum Finish {
     CutOff,
     /// The model or its guard refused; the text says why.
     Refused(String),
-}
-
-/// Tokens that a call cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
-    /// Tokens read.
-    pub input_tokens: u64,
-    /// Tokens written.
-    pub output_tokens: u64,
-}
-
-impl Usage {
-    /// The `usage` member of `meta`, and of the final chunk of a stream.
-    #[must_use]
-    pub fn to_value(self) -> Value {
-        serde_json::json!({
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "total_tokens": self.input_tokens.saturating_add(self.output_tokens),
-        })
-    }
-
-    /// What such a member says.
-    #[must_use]
-    pub fn from_value(value: &Value) -> Self {
-        let count = |member: &str| value.get(member).and_then(Value::as_u64).unwrap_or_default();
-        Self { input_tokens: count("input_tokens"), output_tokens: count("output_tokens") }
-    }
-
-    /// The tokens of two calls together.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-        }
-    }
 }
 
 /// Someone who watches a run.

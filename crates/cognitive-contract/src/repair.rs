@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use crate::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
 use crate::manifest::RiskRule;
-use crate::meta::{EXPLAIN_LIMIT, Risk, Warning};
+use crate::meta::{EXPLAIN_LIMIT, Warning};
+use crate::risk_level::Risk;
 use crate::text::{self, pointer};
 use crate::violation::Violation;
 use crate::{risk, upgrade};

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::manifest::RiskRule;
 use crate::members::member;
-use crate::meta::{Risk, RiskValue};
+use crate::meta::RiskValue;
+use crate::risk_level::Risk;
 
 /// The highest risk among the entries that the rule names; `None` if there are none.
 /// An entry without a risk, or with one that nobody knows, counts as medium.

@@ -7,7 +7,8 @@ use crate::code::ErrorCode;
 use crate::envelope::Envelope;
 use crate::failure::Failure;
 use crate::manifest::Tier;
-use crate::meta::{Confidence, Risk, RiskValue, Warning};
+use crate::meta::{Confidence, RiskValue, Warning};
+use crate::risk_level::Risk;
 
 /// The operator's thresholds.
 #[derive(Debug, Clone, Copy, PartialEq)]

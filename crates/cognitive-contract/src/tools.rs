@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::policy::{Class, Tool as Asked, ToolLaw};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::violation::{Side, Violation, summarise};
 
 /// The word in `preferred_capabilities` and among a provider's capabilities for a model that can call tools.
@@ -299,7 +299,7 @@ pub struct ToolUse {
     /// How it went.
     pub outcome: ToolOutcome,
     /// How long it took.
-    #[serde(rename = "elapsed_ms", serialize_with = "crate::ports::as_milliseconds")]
+    #[serde(rename = "elapsed_ms", serialize_with = "crate::usage::as_milliseconds")]
     pub elapsed: Duration,
     /// How many calls the entry stands for: one, except for those of a turn that were one too many.
     #[serde(skip_serializing_if = "is_one")]

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::envelope::Envelope;
-use crate::ports::{Usage, as_member};
+use crate::usage::{Usage, as_member};
 
 /// One module of a run. Time and tokens of its parts are counted in.
 #[derive(Debug, Clone, PartialEq, Serialize)]

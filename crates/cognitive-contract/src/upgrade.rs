@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 
 use crate::manifest::RiskRule;
 use crate::members::member;
-use crate::meta::{Confidence, EXPLAIN_LIMIT, Risk};
+use crate::meta::{Confidence, EXPLAIN_LIMIT};
 use crate::risk;
+use crate::risk_level::Risk;
 use crate::text;
 
 /// How much of a rationale becomes `explain`.

@@ -5,7 +5,8 @@
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
-use crate::meta::{Confidence, EXPLAIN_LIMIT, Meta, Risk};
+use crate::meta::{Confidence, EXPLAIN_LIMIT, Meta};
+use crate::risk_level::Risk;
 use crate::text::cut;
 
 /// A part that gave an answer: its name and its envelope.

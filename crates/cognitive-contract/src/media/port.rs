@@ -9,7 +9,7 @@ use super::facts::Facts;
 use super::item::Checksum;
 use super::kind::{Category, MediaType};
 use crate::failure::Failure;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 
 /// Someone who gets media and looks into them. Failures carry one of the codes E1010–E1020, or E4007.
 pub trait MediaSource: Send + Sync {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::item::Checksum;
 use super::kind::MediaType;
 use crate::failure::Failure;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 
 /// Someone who keeps uploads. Every upload belongs to the caller who announced it: to everybody else it does not exist.
 pub trait UploadStore: Send + Sync {

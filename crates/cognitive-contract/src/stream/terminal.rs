@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::meta::{EXPLAIN_LIMIT, Risk};
+use crate::meta::EXPLAIN_LIMIT;
+use crate::risk_level::Risk;
 use crate::text;
 use crate::upgrade::NO_EXPLANATION;
 

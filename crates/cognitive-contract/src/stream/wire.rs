@@ -154,8 +154,9 @@ mod tests {
     use super::*;
     use crate::code::ErrorCode;
     use crate::failure::Failure;
-    use crate::meta::{Confidence, Risk, Warning};
+    use crate::meta::{Confidence, Warning};
     use crate::ports::Usage;
+    use crate::risk_level::Risk;
     use crate::stream::session::SessionId;
 
     fn wire(chunk: &Chunk) -> String {

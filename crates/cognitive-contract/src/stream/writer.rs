@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use super::chunk::Chunk;
 use super::session::SessionId;
 use crate::envelope::Envelope;
-use crate::meta::{self, Confidence, Meta, Risk, RiskForm};
+use crate::meta::{self, Confidence, Meta, RiskForm};
+use crate::risk_level::Risk;
 
 /// Turns the events of one run into the chunks of one stream.
 ///

@@ -1,0 +1,7 @@
+//! The future that ports return.
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A boxed future, so that ports can be trait objects.
+pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
