@@ -7,7 +7,6 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
-use crate::members::member;
 use crate::meta::{self, Meta, RiskForm};
 use crate::overflow;
 use crate::text::{self, pointer};
@@ -266,13 +265,13 @@ pub fn check(value: &Value, strictness: Strictness<'_>) -> Vec<Violation> {
         return vec![contract("", "type", "expected an object")];
     };
     let mut found = Vec::new();
-    match member(members, "ok") {
+    match members.get("ok") {
         Some(Value::Bool(true)) => check_success(members, strictness, &mut found),
         Some(Value::Bool(false)) => check_failure(members, strictness, &mut found),
         Some(_) => found.push(contract("/ok", "type", "expected `true` or `false`")),
         None => found.push(contract("/ok", "required", "required member `ok` is missing")),
     }
-    match member(members, "meta") {
+    match members.get("meta") {
         Some(Value::Object(object)) => {
             found.extend(meta::check(object, strictness.risk).into_iter().map(|each| each.below("/meta")));
         }
@@ -289,15 +288,15 @@ fn contract(path: &str, rule: &'static str, message: impl Into<String>) -> Viola
 
 fn check_success(members: &Map<String, Value>, strictness: Strictness<'_>, found: &mut Vec<Violation>) {
     for forbidden in ["error", "partial_data"] {
-        if member(members, forbidden).is_some() {
+        if members.get(forbidden).is_some() {
             let message = format!("a success has no `{forbidden}`");
             found.push(contract(&pointer("", forbidden), "closed", message));
         }
     }
     check_closed(members, &SUCCESS_MEMBERS, &["error", "partial_data"], found);
-    match member(members, "data") {
+    match members.get("data") {
         Some(Value::Object(data)) => {
-            check_rationale(member(data, "rationale"), strictness, found);
+            check_rationale(data.get("rationale"), strictness, found);
             found.extend(overflow::check(data, strictness.insights));
         }
         Some(_) => found.push(contract("/data", "type", "expected an object")),
@@ -317,16 +316,16 @@ fn check_rationale(value: Option<&Value>, strictness: Strictness<'_>, found: &mu
 }
 
 fn check_failure(members: &Map<String, Value>, strictness: Strictness<'_>, found: &mut Vec<Violation>) {
-    if member(members, "data").is_some() {
+    if members.get("data").is_some() {
         found.push(contract("/data", "closed", "a failure has no `data`; use `partial_data`"));
     }
     check_closed(members, &FAILURE_MEMBERS, &["data"], found);
-    match member(members, "error") {
+    match members.get("error") {
         Some(Value::Object(error)) => check_error(error, found),
         Some(_) => found.push(contract("/error", "type", "expected an object")),
         None => found.push(contract("/error", "required", "required member `error` is missing")),
     }
-    match member(members, "partial_data") {
+    match members.get("partial_data") {
         None | Some(Value::Null) => {}
         Some(Value::Object(_)) if strictness.partial_allowed => {}
         Some(Value::Object(_)) => {
@@ -335,7 +334,7 @@ fn check_failure(members: &Map<String, Value>, strictness: Strictness<'_>, found
         Some(_) => found.push(contract("/partial_data", "type", "expected an object")),
     }
     for (name, holds, message) in STREAM_MEMBERS {
-        if member(members, name).is_some_and(|value| !holds(value)) {
+        if members.get(name).is_some_and(|value| !holds(value)) {
             found.push(contract(&pointer("", name), "type", message));
         }
     }
@@ -354,7 +353,7 @@ const STREAM_MEMBERS: [OptionalMember; 2] = [
 fn check_error(error: &Map<String, Value>, found: &mut Vec<Violation>) {
     for name in ["code", "message"] {
         let path = pointer("/error", name);
-        match member(error, name) {
+        match error.get(name) {
             Some(Value::String(_)) => {}
             Some(_) => found.push(contract(&path, "type", "expected a string")),
             None => {
@@ -368,7 +367,7 @@ fn check_error(error: &Map<String, Value>, found: &mut Vec<Violation>) {
         ("details", Value::is_object, "expected an object"),
     ];
     for (name, holds, message) in optional {
-        if member(error, name).is_some_and(|value| !holds(value)) {
+        if error.get(name).is_some_and(|value| !holds(value)) {
             found.push(contract(&pointer("/error", name), "type", message));
         }
     }
@@ -390,11 +389,11 @@ fn check_closed(
 
 fn check_beside(members: &Map<String, Value>, found: &mut Vec<Violation>) {
     for name in ["_emitted_context", "usage"] {
-        if member(members, name).is_some_and(|value| !value.is_object()) {
+        if members.get(name).is_some_and(|value| !value.is_object()) {
             found.push(contract(&pointer("", name), "type", "expected an object"));
         }
     }
-    if let Some(Value::Object(usage)) = member(members, "usage") {
+    if let Some(Value::Object(usage)) = members.get("usage") {
         check_usage(usage, found);
     }
 }
@@ -402,11 +401,11 @@ fn check_beside(members: &Map<String, Value>, found: &mut Vec<Violation>) {
 fn check_usage(usage: &Map<String, Value>, found: &mut Vec<Violation>) {
     let names = ["input_tokens", "output_tokens", "total_tokens"];
     for name in names {
-        if member(usage, name).is_some_and(|value| !value.is_u64()) {
+        if usage.get(name).is_some_and(|value| !value.is_u64()) {
             found.push(contract(&pointer("/usage", name), "type", "expected a whole number, 0 or more"));
         }
     }
-    let [input, output, total] = names.map(|name| member(usage, name).and_then(Value::as_u64));
+    let [input, output, total] = names.map(|name| usage.get(name).and_then(Value::as_u64));
     if let (Some(input), Some(output), Some(total)) = (input, output, total)
         && input.checked_add(output) != Some(total)
     {

@@ -18,7 +18,7 @@
 //!    [`json`] — how texts are parsed; [`numbers`] — when reading would change a number; [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!
 //! [`address`] — addresses and paths as others may read them.
-//! [`built`] — what a text takes once it is read. [`members`] and [`SharedText`] only save work: members of small objects, and texts that many calls send.
+//! [`built`] — what a text takes once it is read. [`SharedText`] — texts that many calls send, written once.
 //!
 //! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, prints nothing.
 //! What needs a door to the outside is handed in. It never panics on anything that a caller, a module author or a
@@ -69,7 +69,6 @@ pub mod equal;
 pub mod json;
 pub mod long;
 pub mod media;
-pub mod members;
 pub mod numbers;
 pub mod policy;
 pub mod stream;

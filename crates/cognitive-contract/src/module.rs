@@ -16,7 +16,6 @@ use crate::envelope::{self, Envelope, Strictness};
 use crate::failure::Failure;
 use crate::format::Format;
 use crate::manifest::{EnumStrategy, Manifest, RiskRule, Tier};
-use crate::members::member_of;
 use crate::meta::{CONFIDENCE_AGGREGATION, EXPLAIN_LIMIT, OF_THE_RUNTIME, RiskForm, Warning};
 use crate::risk_level::Risk;
 use crate::shared::SharedText;
@@ -243,7 +242,7 @@ impl Module {
     /// What the schemas admit and the module's other rules do not: custom values under strict enums.
     #[must_use]
     pub fn rule_violations(&self, value: &Value) -> Vec<Violation> {
-        let Some(data) = member_of(value, "data") else { return Vec::new() };
+        let Some(data) = value.get("data") else { return Vec::new() };
         let refused = self.contract.refused_custom_values(data);
         refused
             .into_iter()
@@ -256,12 +255,12 @@ impl Module {
 
     fn schema_violations(&self, value: &Value) -> Vec<Violation> {
         let mut found = Vec::new();
-        if let (Some(section), Some(meta)) = (self.contract.meta(), member_of(value, "meta")) {
+        if let (Some(section), Some(meta)) = (self.contract.meta(), value.get("meta")) {
             found.extend(judge(section, meta, "/meta"));
         }
-        match member_of(value, "ok").and_then(Value::as_bool) {
+        match value.get("ok").and_then(Value::as_bool) {
             Some(true) => {
-                if let Some(data) = member_of(value, "data") {
+                if let Some(data) = value.get("data") {
                     found.extend(judge(self.contract.data(), data, "/data"));
                 }
             }

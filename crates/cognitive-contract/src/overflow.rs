@@ -5,7 +5,6 @@ use cognitive_schema::MAX_VIOLATIONS;
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
-use crate::members::member;
 use crate::violation::Violation;
 
 const INSIGHTS: &str = "/data/extensions/insights";
@@ -32,7 +31,7 @@ impl Limit {
 /// Finds what is wrong with the insights of a payload. The paths are those of the whole envelope.
 #[must_use]
 pub fn check(data: &Map<String, Value>, limit: Limit) -> Vec<Violation> {
-    let Some(insights) = member(data, "extensions").and_then(|extensions| extensions.get("insights")) else {
+    let Some(insights) = data.get("extensions").and_then(|extensions| extensions.get("insights")) else {
         return Vec::new();
     };
     let Value::Array(insights) = insights else {

@@ -4,7 +4,6 @@
 use serde_json::{Map, Value};
 
 use crate::manifest::RiskRule;
-use crate::members::member;
 use crate::meta::RiskValue;
 use crate::risk_level::Risk;
 
@@ -17,7 +16,7 @@ pub fn aggregate(data: &Map<String, Value>, rule: RiskRule) -> Option<Risk> {
         RiskRule::MaxIssuesRisk => "issues",
         RiskRule::Explicit | RiskRule::CustomFunction => return None,
     };
-    let entries = member(data, list)?.as_array()?;
+    let entries = data.get(list)?.as_array()?;
     entries.iter().map(risk_of_entry).max()
 }
 

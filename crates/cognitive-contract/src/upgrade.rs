@@ -4,7 +4,6 @@
 use serde_json::{Map, Value, json};
 
 use crate::manifest::RiskRule;
-use crate::members::member;
 use crate::meta::{Confidence, EXPLAIN_LIMIT};
 use crate::risk;
 use crate::risk_level::Risk;
@@ -18,7 +17,7 @@ pub const NO_EXPLANATION: &str = "No explanation provided";
 /// Whether an answer already has the current shape: `ok` and a `meta` object.
 #[must_use]
 pub fn is_current(reply: &Map<String, Value>) -> bool {
-    member(reply, "ok").is_some_and(Value::is_boolean) && member(reply, "meta").is_some_and(Value::is_object)
+    reply.get("ok").is_some_and(Value::is_boolean) && reply.get("meta").is_some_and(Value::is_object)
 }
 
 /// Wraps an answer of v2.1 or older. An answer in the current shape comes back as it is.

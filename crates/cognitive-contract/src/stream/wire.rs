@@ -155,9 +155,9 @@ mod tests {
     use crate::code::ErrorCode;
     use crate::failure::Failure;
     use crate::meta::{Confidence, Warning};
-    use crate::ports::Usage;
     use crate::risk_level::Risk;
     use crate::stream::session::SessionId;
+    use crate::usage::Usage;
 
     fn wire(chunk: &Chunk) -> String {
         serde_json::to_string(chunk).unwrap()

@@ -4,7 +4,6 @@
 
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::media::check_output;
-use cognitive_contract::members::member;
 use cognitive_contract::meta::OF_THE_RUNTIME;
 use cognitive_contract::meta::{self, RiskForm};
 use cognitive_contract::module::output_code;
@@ -138,7 +137,7 @@ fn drop_nonsense(reply: &mut Map<String, Value>) {
     }
     // Looking is cheaper than removing what is not there.
     for mark in ["streaming", "session_id", "usage"] {
-        if member(reply, mark).is_some() {
+        if reply.get(mark).is_some() {
             reply.shift_remove(mark);
         }
     }
@@ -267,7 +266,7 @@ impl<'a> Judge<'a> {
     fn repair(&mut self, reply: &mut Value, found: &[Violation]) -> bool {
         let overflows = found.iter().any(|each| each.code == ErrorCode::OverflowLimit);
         let Value::Object(members) = reply else { return false };
-        let has_meta = member(members, "meta").is_some_and(|meta| !meta.is_null());
+        let has_meta = members.get("meta").is_some_and(|meta| !meta.is_null());
         if overflows || (self.module.manifest.compat.refuses_v21_payload && !has_meta) {
             return false;
         }
