@@ -75,7 +75,6 @@ pub fn expressions(data: &[u8]) {
     }
     if let Some(range) = VersionRange::parse(text) {
         let _ = range.matches("1.2.3");
-        let _ = range.newest(["1.0.0", "2.0.0-rc.1", "0.9.9"]);
     }
     let found = directives(text);
     let pieces = found.pieces(text);

@@ -1,65 +1,35 @@
 //! Version ranges of `requires`: `1.2.3`, `>=1.2.3`, `^1.2.3`, `~1.2.3`, `*`, joined by space, comma or `||`. (COMP-020)
 //! A bare version is exact. A pre-release fits only a range that names it. Whatever is no range is refused, not
-//! guessed at.
+//! guessed at. Versions are read by `semver`; its ranges are others: there a bare version is a caret, and `||`, spaces and
+//! hyphens mean nothing.
 
-use std::cmp::Ordering;
+use semver::Version;
 
 use crate::text::fits;
 
 /// A longer range is no range.
-const LONGEST: usize = 256;
+const MAX_LENGTH: usize = 256;
 
 /// A compiled range.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VersionRange {
     /// At least one of these must hold; none at all is any version.
-    alternatives: Vec<Vec<Bound>>,
+    alternatives: Vec<Vec<VersionBound>>,
 }
 
 /// One side of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Bound {
-    side: Side,
+struct VersionBound {
+    limit: Limiting,
     version: Version,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum Limiting {
     AtLeast,
     Above,
     AtMost,
     Below,
-}
-
-/// A version as Semantic Versioning has it. What stands behind `+` plays no part.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Version {
-    core: [u64; 3],
-    pre: PreRelease,
-}
-
-/// The words behind `-`; empty in a stable version.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct PreRelease(Vec<Word>);
-
-/// Numbers come before names.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Word {
-    Number(u64),
-    Name(String),
-}
-
-impl Ord for PreRelease {
-    fn cmp(&self, other: &Self) -> Ordering {
-        // A stable version comes after all of its pre-releases.
-        self.0.is_empty().cmp(&other.0.is_empty()).then_with(|| self.0.cmp(&other.0))
-    }
-}
-
-impl PartialOrd for PreRelease {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl VersionRange {
@@ -73,13 +43,14 @@ impl VersionRange {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        if !fits(text, LONGEST) {
+        if !fits(text, MAX_LENGTH) {
             return None;
         }
         if matches!(text, "" | "latest") {
             return Some(Self::any());
         }
-        let alternatives: Vec<Vec<Bound>> = text.split("||").map(alternative).collect::<Option<_>>()?;
+        let alternatives: Vec<Vec<VersionBound>> =
+            text.split("||").map(alternative).collect::<Option<_>>()?;
         let is_any = alternatives.iter().any(Vec::is_empty);
         Some(if is_any { Self::any() } else { Self { alternatives } })
     }
@@ -87,43 +58,37 @@ impl VersionRange {
     /// Whether a version is in the range. Text that is no version is only in the range of any version.
     #[must_use]
     pub fn matches(&self, version: &str) -> bool {
-        match Version::parse(version) {
+        match version_of(version) {
             Some(version) => self.contains(&version),
             None => self.alternatives.is_empty(),
         }
     }
 
-    /// The newest of the versions that are in the range.
-    #[must_use]
-    pub fn newest<'a>(&self, versions: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-        let parsed = versions.into_iter().filter_map(|text| Some((Version::parse(text)?, text)));
-        let fitting = parsed.filter(|(version, _)| self.contains(version));
-        fitting.max_by(|(left, _), (right, _)| left.cmp(right)).map(|(_, text)| text)
-    }
-
     fn contains(&self, version: &Version) -> bool {
-        let is_stable = version.pre.0.is_empty();
-        let fits = |bounds: &Vec<Bound>| {
-            let named = is_stable || bounds.iter().any(|bound| bound.version == *version);
+        let is_stable = version.pre.is_empty();
+        let fits = |bounds: &Vec<VersionBound>| {
+            let named =
+                is_stable || bounds.iter().any(|bound| version.cmp_precedence(&bound.version).is_eq());
             named && bounds.iter().all(|bound| bound.admits(version))
         };
         if self.alternatives.is_empty() { is_stable } else { self.alternatives.iter().any(fits) }
     }
 }
 
-impl Bound {
+impl VersionBound {
     fn admits(&self, version: &Version) -> bool {
-        match self.side {
-            Side::AtLeast => *version >= self.version,
-            Side::Above => *version > self.version,
-            Side::AtMost => *version <= self.version,
-            Side::Below => *version < self.version,
+        let order = version.cmp_precedence(&self.version);
+        match self.limit {
+            Limiting::AtLeast => order.is_ge(),
+            Limiting::Above => order.is_gt(),
+            Limiting::AtMost => order.is_le(),
+            Limiting::Below => order.is_lt(),
         }
     }
 }
 
 /// Bounds that must all hold; none for any version.
-fn alternative(text: &str) -> Option<Vec<Bound>> {
+fn alternative(text: &str) -> Option<Vec<VersionBound>> {
     // Between `||` something must stand.
     let words: Vec<&str> = text.split([' ', '\t', ',']).filter(|word| !word.is_empty()).collect();
     if let [from, "-", to] = *words.as_slice() {
@@ -147,30 +112,35 @@ fn alternative(text: &str) -> Option<Vec<Bound>> {
 }
 
 /// One comparator as bounds. What a short version leaves open is free: `1.2` is every `1.2.x`.
-fn comparator(operator: &str, version: &str) -> Option<Vec<Bound>> {
+fn comparator(operator: &str, version: &str) -> Option<Vec<VersionBound>> {
     let (low, given) = partial(version)?;
-    let bound = |side: Side, version: &Version| Bound { side, version: version.clone() };
-    let next = |place: usize| Version { core: raised(low.core, place), pre: PreRelease::default() };
-    let until = |place: usize| vec![bound(Side::AtLeast, &low), bound(Side::Below, &next(place))];
+    let bound = |limit: Limiting, version: &Version| VersionBound { limit, version: version.clone() };
+    let core = [low.major, low.minor, low.patch];
+    let next = |place: usize| stable(raised(core, place));
+    let until = |place: usize| vec![bound(Limiting::AtLeast, &low), bound(Limiting::Below, &next(place))];
     if given == 0 {
         return matches!(operator, "" | "=" | "^" | "~" | ">=" | "<=").then(Vec::new);
     }
     let whole = given == 3;
     let bounds = match operator {
-        "" | "=" if whole => vec![bound(Side::AtLeast, &low), bound(Side::AtMost, &low)],
+        "" | "=" if whole => vec![bound(Limiting::AtLeast, &low), bound(Limiting::AtMost, &low)],
         "" | "=" => until(given - 1),
-        ">=" => vec![bound(Side::AtLeast, &low)],
-        "<" => vec![bound(Side::Below, &low)],
-        ">" if whole => vec![bound(Side::Above, &low)],
-        ">" => vec![bound(Side::AtLeast, &next(given - 1))],
-        "<=" if whole => vec![bound(Side::AtMost, &low)],
-        "<=" => vec![bound(Side::Below, &next(given - 1))],
+        ">=" => vec![bound(Limiting::AtLeast, &low)],
+        "<" => vec![bound(Limiting::Below, &low)],
+        ">" if whole => vec![bound(Limiting::Above, &low)],
+        ">" => vec![bound(Limiting::AtLeast, &next(given - 1))],
+        "<=" if whole => vec![bound(Limiting::AtMost, &low)],
+        "<=" => vec![bound(Limiting::Below, &next(given - 1))],
         "~" => until(given.min(2) - 1),
         // The leftmost number that is not zero stays; of `^0.0` what is written stays.
-        "^" => until(low.core.iter().take(given).position(|number| *number > 0).unwrap_or(given - 1)),
+        "^" => until(core.iter().take(given).position(|number| *number > 0).unwrap_or(given - 1)),
         _ => return None,
     };
     Some(bounds)
+}
+
+fn stable([major, minor, patch]: [u64; 3]) -> Version {
+    Version::new(major, minor, patch)
 }
 
 /// The first version in which the number at `place` is one higher.
@@ -185,7 +155,7 @@ fn raised(core: [u64; 3], place: usize) -> [u64; 3] {
 /// A version that may be short, such as `1`, `1.2` or `1.x`, with zeros in place of what is not given, and how many
 /// numbers are.
 fn partial(text: &str) -> Option<(Version, usize)> {
-    if let Some(version) = Version::parse(text) {
+    if let Some(version) = version_of(text) {
         return Some((version, 3));
     }
     let mut core = [0; 3];
@@ -202,38 +172,12 @@ fn partial(text: &str) -> Option<(Version, usize)> {
             given = index + 1;
         }
     }
-    (open || given < 3).then_some((Version { core, pre: PreRelease::default() }, given))
+    (open || given < 3).then(|| (stable(core), given))
 }
 
-impl Version {
-    fn parse(text: &str) -> Option<Self> {
-        if !fits(text, LONGEST) {
-            return None;
-        }
-        let (text, build) = text.split_once('+').map_or((text, None), |(text, build)| (text, Some(build)));
-        if build.is_some_and(|build| !build.split('.').all(is_word)) {
-            return None;
-        }
-        let (core, pre) = text.split_once('-').map_or((text, None), |(core, pre)| (core, Some(pre)));
-        let numbers: Vec<u64> = core.split('.').map(number).collect::<Option<_>>()?;
-        let words = pre.map(|pre| pre.split('.').map(word).collect::<Option<Vec<_>>>());
-        let pre = match words {
-            Some(words) => words?,
-            None => Vec::new(),
-        };
-        Some(Self { core: numbers.try_into().ok()?, pre: PreRelease(pre) })
-    }
-}
-
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-}
-
-fn word(text: &str) -> Option<Word> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return number(text).map(Word::Number);
-    }
-    is_word(text).then(|| Word::Name(text.to_owned()))
+/// A whole version. What stands behind `+` plays no part in any comparison.
+fn version_of(text: &str) -> Option<Version> {
+    if fits(text, MAX_LENGTH) { Version::parse(text).ok() } else { None }
 }
 
 /// A number without a sign and without zeros before it.
