@@ -169,17 +169,6 @@ impl Module {
         self.instructions.get_or_init(|| make().into()).clone()
     }
 
-    /// Whether an input may be sent to the model: E1001 with every violation, or nothing.
-    #[must_use]
-    pub fn input_failure(&self, input: &Value) -> Option<Failure> {
-        let found = if input.is_object() {
-            Violation::find(self.contract.input(), input, Side::Input)
-        } else {
-            vec![Violation::new("", ErrorCode::TypeMismatch, "type", "expected an object")]
-        };
-        (!found.is_empty()).then(|| self.refuse_input(&found))
-    }
-
     /// The failure of an input that breaks the contract.
     pub(crate) fn refuse_input(&self, found: &[Violation]) -> Failure {
         let name = &self.manifest.name;
@@ -188,7 +177,7 @@ impl Module {
     }
 
     /// Adds a worked example; the error is what the contract has against its answer.
-    /// Whether the input fits is for [`input_failure`](Self::input_failure) to say.
+    /// Whether the input fits is for its section of the contract to say.
     pub fn add_example(&mut self, name: &str, input: Value, answer: Value) -> Result<(), Vec<Violation>> {
         let ordered = in_order(&self.contract, &self.envelope_rules(), &answer);
         self.accept(answer, Enforcement::Full).map_err(|(_, found)| found)?;
@@ -414,12 +403,13 @@ mod tests {
 
     #[test]
     fn sch_002_err_006_input_failures_list_every_violation() {
-        let failure = simple(json!({ "name": "m" })).input_failure(&json!({})).unwrap();
+        let module = simple(json!({ "name": "m" }));
+        let failure = module.refuse_input(&Violation::find(module.contract.input(), &json!({}), Side::Input));
         let envelope = serde_json::to_value(failure.into_envelope()).unwrap();
         assert_eq!(envelope["error"]["code"], "E1001");
         assert_eq!(envelope["error"]["details"]["violations"][0]["path"], "/code");
-        assert!(simple(json!({})).input_failure(&json!([])).is_some());
-        assert!(simple(json!({})).input_failure(&json!({ "code": 1 })).is_none());
+        assert!(!module.contract.input().accepts(&json!([])));
+        assert!(module.contract.input().accepts(&json!({ "code": 1 })));
     }
 
     // D-05: what the manifest says reaches the schema that a provider gets.

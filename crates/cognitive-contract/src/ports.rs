@@ -225,13 +225,6 @@ impl Attempt {
         let (status, failed, usage, model) = (None, None, None, None);
         Self { decode, status, outcome: outcome.into(), failed, usage, model, elapsed }
     }
-
-    /// Adds the HTTP status.
-    #[must_use]
-    pub fn with_status(mut self, status: u16) -> Self {
-        self.status = Some(status);
-        self
-    }
 }
 
 /// How the model was held to the contract while it wrote.

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::prepare::visible_to;
 use crate::manifest::ContextMode;
-use crate::module::Module;
 
 /// The context of one module during its run.
 #[derive(Debug, Clone)]
@@ -34,12 +32,6 @@ impl Flow {
     #[must_use]
     pub fn handed_down(&self) -> Map<String, Value> {
         self.context.clone()
-    }
-
-    /// The same, reduced to what the child declares.
-    #[must_use]
-    pub fn handed_to(&self, child: &Module) -> Map<String, Value> {
-        visible_to(child, &self.context)
     }
 
     /// Takes the updates of a child that is done: shared under `main`, the child's own business under `fork`. Children

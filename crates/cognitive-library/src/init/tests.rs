@@ -84,7 +84,7 @@ fn every_template_loads_without_a_warning_and_knows_every_key() {
 fn every_example_keeps_the_contract() {
     for made in every_module() {
         let input = made.json("tests/example.input.json");
-        assert!(made.module.input_failure(&input).is_none(), "{:?}", made.template);
+        assert!(made.module.contract.input().accepts(&input), "{:?}", made.template);
         let reply = made.json("tests/example.reply.txt");
         made.accepts(&reply);
         // The runtime would neither raise the stated risk nor stop the answer at the gate of its tier.
@@ -265,14 +265,14 @@ fn media_are_declared_required_and_shown() {
         assert!(made.files["prompt.md"].contains(&format!("- `{property}`: ")));
         let mut input = made.json("tests/example.input.json");
         input[property] = serde_json::json!([]);
-        assert!(made.module.input_failure(&input).is_some());
+        assert!(!made.module.contract.input().accepts(&input));
         for item in [
             serde_json::json!({ "type": "file", "path": "a.png" }),
             serde_json::json!({ "type": "upload_ref", "upload_id": "u" }),
             serde_json::json!({ "type": "url", "url": "https://example.com/a" }),
         ] {
             input[property] = serde_json::json!([item]);
-            assert!(made.module.input_failure(&input).is_none());
+            assert!(made.module.contract.input().accepts(&input));
         }
     }
     let text = Made::new(Template::new("m", Tier::Exec).with(Feature::Media(InputModality::Text)));
@@ -284,7 +284,7 @@ fn media_016_a_document_may_come_as_base64() {
     let made = Made::new(Template::new("m", Tier::Exec).with(Feature::Media(InputModality::Document)));
     let pdf = serde_json::json!({ "type": "base64", "media_type": "application/pdf", "data": "JVBERi0=" });
     let input = serde_json::json!({ "text": "t", "documents": [pdf] });
-    assert!(made.module.input_failure(&input).is_none());
+    assert!(made.module.contract.input().accepts(&input));
 }
 
 fn base64(text: &str) -> Vec<u8> {
@@ -332,9 +332,9 @@ fn ctx_011_012_020_context_is_declared_on_both_sides() {
     assert_eq!(schema["$defs"]["conversation_history"]["maxItems"], 10);
     let mut input = made.json("tests/example.input.json");
     input["_context"]["conversation_history"][0]["role"] = "tool".into();
-    assert!(made.module.input_failure(&input).is_some());
+    assert!(!made.module.contract.input().accepts(&input));
     input["_context"] = serde_json::json!({});
-    assert!(made.module.input_failure(&input).is_none());
+    assert!(made.module.contract.input().accepts(&input));
     let reply = made.json("tests/example.reply.txt");
     let emitted: Vec<&String> = reply["_emitted_context"].as_object().unwrap().keys().collect();
     assert_eq!(emitted, ["session_state"]);
@@ -355,7 +355,7 @@ fn comp_001_010_the_other_module_exists_and_takes_what_flows_to_it() {
         let [flow] = composition.dataflow.unwrap().try_into().unwrap();
         assert_eq!(flow.mapping.unwrap(), BTreeMap::from([("text".to_owned(), "$.text".to_owned())]));
         let mapped = serde_json::json!({ "text": made.json("tests/example.input.json")["text"] });
-        assert!(other.input_failure(&mapped).is_none());
+        assert!(other.contract.input().accepts(&mapped));
         let prompt = &made.files["prompt.md"];
         let (_, path) = prompt.split_once(&format!("{{{{{}.data.", part.name)).unwrap();
         let field = path.split_once("}}").unwrap().0;
