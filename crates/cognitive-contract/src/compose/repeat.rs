@@ -110,9 +110,10 @@ fn handed_on(module: &Module, envelope: &Value) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles};
+
     use super::*;
-    use crate::{Contract, Format, Manifest};
-    use cognitive_schema::{SCHEMA_FILE, SchemaFiles};
+    use crate::{Format, Manifest};
 
     #[test]
     fn comp_005_a_repetition_ends_by_its_condition_or_by_its_count() {

@@ -5,14 +5,14 @@ mod store;
 
 use std::time::SystemTime;
 
+use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles};
 use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::manifest::ContextMode;
 use crate::module::{Enforcement, Module};
 use crate::ports::{AuditRecord, ContextStore};
-use crate::{Contract, ErrorCode, Failure, Format, Manifest};
-use cognitive_schema::{SCHEMA_FILE, SchemaFiles};
+use crate::{ErrorCode, Failure, Format, Manifest};
 
 /// A module with this `context` block, this input schema and these further files.
 fn module(context: Value, input: Value, files: &[(&str, Value)]) -> Module {
