@@ -8,20 +8,10 @@ use std::collections::BTreeMap;
 use cogn::commands::check::judge;
 use cognitive_contract::Envelope;
 use cognitive_library::{Folder, Library, Mode, bundled, load, validate};
+use cognitive_testkit::SeededRandom;
 use serde_json::{Value, json};
 
 /// A small generator with a fixed seed: the same cases on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides.max(1) as u64).unwrap()
-    }
-}
-
 fn seeds() -> Vec<Value> {
     vec![
         json!({
@@ -46,7 +36,7 @@ fn seeds() -> Vec<Value> {
     ]
 }
 
-fn odd_value(dice: &mut Dice) -> Value {
+fn odd_value(dice: &mut SeededRandom) -> Value {
     let odd = [
         json!(null),
         json!(true),
@@ -65,7 +55,7 @@ fn odd_value(dice: &mut Dice) -> Value {
         json!({ "ok": true }),
         json!([{ "text": 1 }]),
     ];
-    odd[dice.roll(odd.len())].clone()
+    odd[dice.index(odd.len())].clone()
 }
 
 fn paths(value: &Value, at: &str, into: &mut Vec<String>) {
@@ -82,21 +72,21 @@ fn paths(value: &Value, at: &str, into: &mut Vec<String>) {
 }
 
 /// Replaces, removes or adds something somewhere, once to three times.
-fn mutate(value: &mut Value, dice: &mut Dice) {
-    for _ in 0..=dice.roll(3) {
+fn mutate(value: &mut Value, dice: &mut SeededRandom) {
+    for _ in 0..=dice.index(3) {
         let mut places = Vec::new();
         paths(value, "", &mut places);
-        let place = &places[dice.roll(places.len())];
+        let place = &places[dice.index(places.len())];
         let target = value.pointer_mut(place).unwrap();
-        match (dice.roll(3), target) {
+        match (dice.index(3), target) {
             (0, Value::Object(members)) if !members.is_empty() => {
-                let name = members.keys().nth(dice.roll(members.len())).unwrap().clone();
+                let name = members.keys().nth(dice.index(members.len())).unwrap().clone();
                 members.shift_remove(&name);
             }
             (1, Value::Object(members)) => {
                 let names =
                     ["ok", "meta", "data", "error", "partial_data", "rationale", "chunk", "final", "x", ""];
-                members.insert(names[dice.roll(names.len())].to_owned(), odd_value(dice));
+                members.insert(names[dice.index(names.len())].to_owned(), odd_value(dice));
             }
             (_, target) => *target = odd_value(dice),
         }
@@ -108,21 +98,21 @@ fn check_gives_a_verdict_on_a_hundred_thousand_mutations() {
     let modules = ["summarizer", "code-simplifier", "audio-transcriber"]
         .map(|name| Library::default().load(name).unwrap());
     let seeds = seeds();
-    let mut dice = Dice(0x5eed);
+    let mut dice = SeededRandom::new(0x5eed);
     let (mut valid, mut invalid, mut unreadable) = (0_u32, 0_u32, 0_u32);
     for round in 0..100_000 {
         let mut value = seeds[round % seeds.len()].clone();
         mutate(&mut value, &mut dice);
         let mut text = value.to_string();
-        if dice.roll(8) == 0 {
+        if dice.index(8) == 0 {
             // Broken text: cut somewhere, at a character.
-            let mut end = dice.roll(text.len() + 1);
+            let mut end = dice.index(text.len() + 1);
             while !text.is_char_boundary(end) {
                 end -= 1;
             }
             text.truncate(end);
         }
-        let module = modules.get(dice.roll(4));
+        let module = modules.get(dice.index(4));
         match judge(&text, module) {
             Err(_) => unreadable += 1,
             Ok((_, violations)) if violations.is_empty() => {
@@ -149,20 +139,20 @@ fn check_gives_a_verdict_on_a_hundred_thousand_mutations() {
 }
 
 /// Changes a few bytes of a file: cuts, doubles, flips, or inserts something that YAML and JSON care about.
-fn scramble(bytes: &mut Vec<u8>, dice: &mut Dice) {
+fn scramble(bytes: &mut Vec<u8>, dice: &mut SeededRandom) {
     let tokens: [&[u8]; 12] =
         [b": ", b"- ", b"\n", b"{", b"}", b"[", b"\"", b"&a ", b"*a", b"\t", b"\xff", b"$ref"];
-    for _ in 0..=dice.roll(4) {
-        let at = dice.roll(bytes.len() + 1);
-        match dice.roll(4) {
+    for _ in 0..=dice.index(4) {
+        let at = dice.index(bytes.len() + 1);
+        match dice.index(4) {
             0 => bytes.truncate(at),
             1 => {
-                let token = tokens[dice.roll(tokens.len())];
+                let token = tokens[dice.index(tokens.len())];
                 bytes.splice(at..at, token.iter().copied());
             }
-            2 if at < bytes.len() => bytes[at] ^= 1 << dice.roll(8),
+            2 if at < bytes.len() => bytes[at] ^= 1 << dice.index(8),
             _ => {
-                let end = (at + dice.roll(40)).min(bytes.len());
+                let end = (at + dice.index(40)).min(bytes.len());
                 let copy = bytes[at..end].to_vec();
                 bytes.splice(at..at, copy);
             }
@@ -173,21 +163,21 @@ fn scramble(bytes: &mut Vec<u8>, dice: &mut Dice) {
 #[test]
 fn validate_gives_a_verdict_on_two_thousand_mutated_folders() {
     let names: Vec<&str> = bundled::names().collect();
-    let mut dice = Dice(0xf01d);
+    let mut dice = SeededRandom::new(0xf01d);
     let (mut valid, mut invalid) = (0_u32, 0_u32);
     for round in 0..2_000 {
         let Some(Folder::Memory { files, .. }) = bundled::find(names[round % names.len()]) else { continue };
         let mut files: BTreeMap<String, Vec<u8>> = (*files).clone();
         let targets = ["module.yaml", "schema.json", "prompt.md"];
-        let target = targets[dice.roll(targets.len())];
-        match dice.roll(12) {
+        let target = targets[dice.index(targets.len())];
+        match dice.index(12) {
             0 => {
                 files.remove(target);
             }
             _ => scramble(files.get_mut(target).unwrap(), &mut dice),
         }
         let folder = Folder::memory("m", files);
-        let report = validate(&folder, if dice.roll(2) == 0 { Mode::Strict } else { Mode::Standard });
+        let report = validate(&folder, if dice.index(2) == 0 { Mode::Strict } else { Mode::Standard });
         for place in report.findings.iter().filter_map(|finding| report.sources.locate(finding)) {
             assert!(place.line > 0 && place.column > 0);
         }

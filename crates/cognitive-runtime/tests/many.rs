@@ -3,12 +3,12 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 use cognitive_contract::Envelope;
 use cognitive_contract::ports::NullSink;
 use cognitive_library::{Library, Shelf};
 use cognitive_runtime::{Host, Replay, RunRequest, run};
+use cognitive_testkit::poll_now;
 use serde_json::json;
 
 const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"One topic.","summary":"Short."}}"#;
@@ -16,12 +16,7 @@ const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain
 fn once(host: &Host, trace_id: &str) -> Envelope {
     let mut request = RunRequest::new("summarizer", json!({ "text": "A long text." }));
     request.options.trace_id = Some(trace_id.to_owned());
-    let mut sink = NullSink;
-    let mut future = std::pin::pin!(run(host, request, &mut sink));
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(envelope) => envelope,
-        Poll::Pending => panic!("a saved reply waited for something"),
-    }
+    poll_now(run(host, request, &mut NullSink))
 }
 
 // S-42: one host is safe for parallel runs, and per-run state is not shared.

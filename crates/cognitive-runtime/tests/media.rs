@@ -8,9 +8,7 @@
     reason = "in a test, a panic is the report"
 )]
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use cognitive_contract::media::{
@@ -18,12 +16,12 @@ use cognitive_contract::media::{
     Reported, Wanted,
 };
 use cognitive_contract::ports::{
-    AuditLog, AuditRecord, CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture,
-    Provider, ProviderError,
+    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
-use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_library::{Folder, load};
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_library::load;
 use cognitive_runtime::{Host, RunRequest, run};
+use cognitive_testkit::{FolderModule, MemoryAuditLog, module_folder, poll_now};
 use serde_json::{Value, json};
 
 /// A source that knows two addresses and counts what it is asked.
@@ -123,14 +121,6 @@ impl Provider for Model {
     }
 }
 
-struct One(Folder);
-
-impl ModuleSource for One {
-    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
-        load(&self.0).map(Arc::new).map_err(cognitive_library::LoadError::into_failure)
-    }
-}
-
 struct World {
     host: Host,
     shelf: Arc<Shelf>,
@@ -142,13 +132,9 @@ fn world(model: Model, manifest: Value, prompt: &str) -> World {
         json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } });
     let mut whole = json!({ "tier": "decision", "modalities": { "input": ["image", "document"] } });
     whole.as_object_mut().unwrap().extend(manifest.as_object().unwrap().clone());
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), whole.to_string().into_bytes()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
-    ]);
     let (shelf, model) = (Arc::new(Shelf::default()), Arc::new(model));
-    let mut host = Host::new(Arc::new(One(Folder::memory("sample", files))), model.clone());
+    let mut host =
+        Host::new(Arc::new(FolderModule::new(module_folder(&whole, &schema, prompt))), model.clone());
     host.take_media(shelf.clone(), MediaLimits::default());
     World { host, shelf, model }
 }
@@ -160,11 +146,7 @@ impl World {
 
     fn run_request(&self, request: RunRequest) -> Value {
         let mut sink = NullSink;
-        let mut future = std::pin::pin!(run(&self.host, request, &mut sink));
-        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(envelope) => serde_json::to_value(&envelope).unwrap(),
-            Poll::Pending => panic!("nobody waits here, and the run did"),
-        }
+        serde_json::to_value(poll_now(run(&self.host, request, &mut sink))).unwrap()
     }
 
     fn calls(&self) -> Vec<ModelCall> {
@@ -433,24 +415,14 @@ fn media_017_018_produced_media_are_put_into_the_answer_and_judged() {
     assert!(!plain.calls()[0].wants_media);
 }
 
-#[derive(Default)]
-struct Books(Mutex<Vec<AuditRecord>>);
-
-impl AuditLog for Books {
-    fn record(&self, record: &AuditRecord) -> Result<(), String> {
-        self.0.lock().unwrap().push(record.clone());
-        Ok(())
-    }
-}
-
 // S-22: that something was fetched is put down, without its address.
 #[test]
 fn s_22_fetches_are_in_the_books() {
     let mut world = usual();
-    let books = Arc::new(Books::default());
-    world.host.audit = Some(books.clone());
+    let audit = Arc::new(MemoryAuditLog::default());
+    world.host.audit = Some(audit.clone());
     world.run(json!({ "a": inline("image/png", "UE5H"), "b": { "type": "url", "url": "https://secret/b" } }));
-    let records = books.0.lock().unwrap();
+    let records = audit.records();
     let fetch = records.iter().find(|record| record.event == "media_fetch").unwrap();
     assert!(fetch.ok && !fetch.receipt.to_string().contains("secret"));
     assert_eq!(fetch.receipt["media"].as_array().unwrap().len(), 1);

@@ -7,43 +7,21 @@ mod intents;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
+    CallSink, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
-use cognitive_contract::{Enforcement, Envelope, Failure, Module};
-use cognitive_library::{Folder, load};
+use cognitive_contract::{Enforcement, Envelope};
+use cognitive_library::Folder;
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, Replay, RunRequest, chunks, run, run_by_contract, stream};
+use cognitive_testkit::{FolderModule, ScriptedProvider, module_folder, poll_now};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-/// Saved replies never wait, so one poll is a whole run.
-fn now<T>(future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("a saved reply waited for something"),
-    }
-}
-
-struct One(Folder);
-
-impl ModuleSource for One {
-    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
-        load(&self.0).map(Arc::new).map_err(cognitive_library::LoadError::into_failure)
-    }
-}
-
-fn folder(manifest: &Value, schema: &Value) -> Folder {
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), b"Answer the question.".to_vec()),
-    ]);
-    Folder::memory("sample", files)
+fn folder(manifest: &Value, schema: &Value) -> FolderModule {
+    FolderModule::new(module_folder(manifest, schema, "Answer the question."))
 }
 
 fn schema() -> Value {
@@ -64,8 +42,8 @@ fn good() -> Value {
 }
 
 fn go(manifest: &Value, provider: Arc<dyn Provider>, request: RunRequest) -> Value {
-    let host = Host::new(Arc::new(One(folder(manifest, &schema()))), provider);
-    let envelope = now(run(&host, request, &mut NullSink));
+    let host = Host::new(Arc::new(folder(manifest, &schema())), provider);
+    let envelope = poll_now(run(&host, request, &mut NullSink));
     let value = serde_json::to_value(&envelope).unwrap();
     assert!(Envelope::from_value(value.clone()).is_ok(), "every exit is a valid envelope: {value}");
     value
@@ -174,9 +152,11 @@ fn compat_013_a_promised_confidence_is_not_made_up() {
         ("schema.json".to_owned(), br#"{"input": {}, "output": {}}"#.to_vec()),
     ]);
     let ask = |reply: &str| {
-        let host =
-            Host::new(Arc::new(One(Folder::memory("a", files.clone()))), Arc::new(Replay::text(reply)));
-        serde_json::to_value(now(run(&host, RunRequest::new("a", json!({})), &mut NullSink))).unwrap()
+        let host = Host::new(
+            Arc::new(FolderModule::new(Folder::memory("a", files.clone()))),
+            Arc::new(Replay::text(reply)),
+        );
+        serde_json::to_value(poll_now(run(&host, RunRequest::new("a", json!({})), &mut NullSink))).unwrap()
     };
     assert_eq!(ask(r#"{"rationale": "r"}"#)["error"]["code"], "E3001");
     let value = ask(r#"{"rationale": {"decisions": []}, "confidence": 0.7}"#);
@@ -188,24 +168,10 @@ fn compat_013_a_promised_confidence_is_not_made_up() {
 
 #[test]
 fn prompt_007_012_man_013_compat_015_the_model_is_told_the_rules() {
-    struct Ear(std::sync::Mutex<Option<ModelCall>>);
-    impl Provider for Ear {
-        fn name(&self) -> &'static str {
-            "ear"
-        }
-        fn ask<'a>(
-            &'a self,
-            call: &'a ModelCall,
-            _: &'a mut dyn CallSink,
-        ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-            *self.0.lock().unwrap() = Some(call.clone());
-            Box::pin(async { Ok(ModelEnd::complete("m", DecodeMode::Prompt)) })
-        }
-    }
-    let ear = Arc::new(Ear(std::sync::Mutex::new(None)));
+    let ear = Arc::new(ScriptedProvider::default());
     let manifest = json!({ "tier": "exec", "excludes": ["guessing dates"], "constraints": { "no_inventing_data": true } });
     go(&manifest, ear.clone(), RunRequest::new("sample", json!({ "q": "why?" })));
-    let call = ear.0.lock().unwrap().take().unwrap();
+    let call = ear.calls().pop().unwrap();
     for words in ["guessing dates", "inventing data", "using the network", "\"ok\": true", "\"ok\": false"] {
         assert!(call.instructions.contains(words), "{words}");
     }
@@ -215,26 +181,14 @@ fn prompt_007_012_man_013_compat_015_the_model_is_told_the_rules() {
 
 #[test]
 fn gen_008_nothing_of_one_run_reaches_the_next() {
-    struct Memory(std::sync::Mutex<Vec<String>>);
-    impl Provider for Memory {
-        fn name(&self) -> &'static str {
-            "memory"
-        }
-        fn ask<'a>(
-            &'a self,
-            call: &'a ModelCall,
-            _: &'a mut dyn CallSink,
-        ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-            self.0.lock().unwrap().push(format!("{}{}", call.instructions, call.input));
-            Box::pin(async { Ok(ModelEnd::complete("m", DecodeMode::Prompt)) })
-        }
-    }
-    let memory = Arc::new(Memory(std::sync::Mutex::new(Vec::new())));
-    let host = Host::new(Arc::new(One(folder(&json!({ "tier": "exec" }), &schema()))), memory.clone());
+    let memory = Arc::new(ScriptedProvider::default());
+    let host = Host::new(Arc::new(folder(&json!({ "tier": "exec" }), &schema())), memory.clone());
     for q in ["first secret", "second"] {
-        now(run(&host, RunRequest::new("sample", json!({ "q": q })), &mut NullSink));
+        poll_now(run(&host, RunRequest::new("sample", json!({ "q": q })), &mut NullSink));
     }
-    let prompts = memory.0.lock().unwrap();
+    let calls = memory.calls();
+    let prompts: Vec<String> =
+        calls.iter().map(|call| format!("{}{}", call.instructions, call.input)).collect();
     assert!(prompts[0].contains("first secret") && !prompts[1].contains("first secret"));
 }
 
@@ -298,10 +252,10 @@ fn cap_013_whoever_requires_a_stream_gets_no_whole_answer() {
         let value = go(&manifest, Arc::new(Replay::text(good().to_string())), request.clone());
         assert_eq!(value["error"]["code"], "E4010", "one envelope is no stream");
         let host = Host::new(
-            Arc::new(One(folder(&manifest, &schema()))),
+            Arc::new(folder(&manifest, &schema())),
             Arc::new(Replay::text(good().to_string())) as Arc<dyn Provider>,
         );
-        let delivery = now(stream(&host, request, |_| {}));
+        let delivery = poll_now(stream(&host, request, |_| {}));
         assert_eq!(delivery.envelope().ok(), streams, "{mode}");
     }
 }
@@ -312,11 +266,11 @@ fn man_015_a_module_that_throws_fails_with_an_error_that_carries_the_envelope() 
     let outcome = |contract: &str, reply: &Value| {
         let manifest = json!({ "tier": "decision", "failure": { "contract": contract } });
         let host = Host::new(
-            Arc::new(One(folder(&manifest, &schema()))),
+            Arc::new(folder(&manifest, &schema())),
             Arc::new(Replay::text(reply.to_string())) as Arc<dyn Provider>,
         );
         let request = RunRequest::new("sample", json!({ "q": "?" }));
-        now(run_by_contract(&host, request, &mut NullSink))
+        poll_now(run_by_contract(&host, request, &mut NullSink))
     };
     let broken = json!({ "ok": true, "meta": good()["meta"], "data": { "rationale": "r" } });
     let answer = outcome("error_union", &broken).unwrap();
@@ -338,21 +292,21 @@ fn stream_024_the_chunks_of_a_run_can_be_pulled() {
     for (mode, least) in [("streaming", 3), ("sync", 1)] {
         let manifest = json!({ "tier": "decision", "response": { "mode": mode } });
         let host = Host::new(
-            Arc::new(One(folder(&manifest, &schema()))),
+            Arc::new(folder(&manifest, &schema())),
             Arc::new(Replay::text(good().to_string())) as Arc<dyn Provider>,
         );
         let pulled = chunks(&host, RunRequest::new("sample", json!({ "q": "?" })));
         let session = pulled.session_id().clone();
-        let all: Vec<Value> = now(pulled.map(|chunk| serde_json::to_value(&chunk).unwrap()).collect());
+        let all: Vec<Value> = poll_now(pulled.map(|chunk| serde_json::to_value(&chunk).unwrap()).collect());
         assert!(all.len() >= least, "{mode}: {all:?}");
         assert_eq!(all.first().and_then(|first| first.get("session_id")?.as_str()), Some(session.as_str()));
         let last = all.last().unwrap();
         assert_eq!((&last["final"], &last["data"]), (&json!(true), &good()["data"]), "{mode}");
     }
     let host = Host::new(
-        Arc::new(One(folder(&json!({ "tier": "decision", "response": { "mode": "both" } }), &schema()))),
+        Arc::new(folder(&json!({ "tier": "decision", "response": { "mode": "both" } }), &schema())),
         Arc::new(Replay::text("no JSON")) as Arc<dyn Provider>,
     );
-    let last = now(chunks(&host, RunRequest::new("sample", json!({ "q": "?" }))).collect::<Vec<_>>());
+    let last = poll_now(chunks(&host, RunRequest::new("sample", json!({ "q": "?" }))).collect::<Vec<_>>());
     assert_eq!(serde_json::to_value(last.last().unwrap()).unwrap()["error"]["code"], "E1000");
 }

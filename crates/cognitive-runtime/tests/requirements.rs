@@ -7,17 +7,16 @@
     reason = "in a test, a panic is the report"
 )]
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
 
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
+    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
-use cognitive_contract::{Failure, Module};
-use cognitive_library::{Folder, load};
+
+use cognitive_library::load;
 use cognitive_runtime::{Host, Replay, RunRequest, run};
+use cognitive_testkit::{FolderModule, module_folder, poll_now};
 use serde_json::{Value, json};
 
 /// A model that always gives the same answer, and notes how freely it was allowed to speak.
@@ -59,32 +58,16 @@ fn good() -> Value {
             "data": { "rationale": "r", "behavior_equivalence": false } })
 }
 
-struct One(Folder);
-
-impl ModuleSource for One {
-    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
-        load(&self.0).map(Arc::new).map_err(cognitive_library::LoadError::into_failure)
-    }
-}
-
 /// Runs a module with this manifest; its tier is `decision` unless it says otherwise.
 fn ask(provider: Arc<dyn Provider>, manifest: &Value, prompt: &str, input: Value) -> Value {
     let mut manifest = manifest.clone();
     manifest.as_object_mut().unwrap().entry("tier").or_insert(json!("decision"));
     let schema =
         json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } });
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
-    ]);
-    let host = Host::new(Arc::new(One(Folder::memory("sample", files))), provider);
-    let mut sink = NullSink;
-    let mut future = std::pin::pin!(run(&host, RunRequest::new("sample", input), &mut sink));
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(envelope) => serde_json::to_value(&envelope).unwrap(),
-        Poll::Pending => panic!("a model that waits for nothing waited"),
-    }
+    let modules = FolderModule::new(module_folder(&manifest, &schema, prompt));
+    let host = Host::new(Arc::new(modules), provider);
+    let envelope = poll_now(run(&host, RunRequest::new("sample", input), &mut NullSink));
+    serde_json::to_value(&envelope).unwrap()
 }
 
 /// The codes of the warnings of a run with this manifest and input.

@@ -13,9 +13,10 @@ use std::thread::Thread;
 use std::time::SystemTime;
 
 use cognitive_contract::Envelope;
-use cognitive_contract::context::{ContextEntry, ContextFilter, Key, MemoryContext, Owner, Place, Ttl};
+use cognitive_contract::context::{ContextEntry, ContextFilter, Key, Owner, Place, Ttl};
 use cognitive_contract::ports::{AuditLog, AuditRecord, ContextStore};
 use cognitive_store::{Background, Filter, Options, Retention, Store};
+use cognitive_testkit::MemoryContext;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use serde_json::json;
 

@@ -1,14 +1,25 @@
 //! What the tests of this workspace share. Only ever a dev-dependency; nothing that is shipped may use it.
 //!
+//! [`SeededRandom`] generates, [`poll_now`] runs what never waits. With the feature `ports`: a scripted model, modules from
+//! memory, an audit log and a store of context that only remember.
+//!
 //! A test that lacks something on this machine ends with [`skip`], which is the only way to do so: it is counted and named
 //! at the end of the run, and with `COGN_TEST_STRICT=1` it fails.
 
 mod kept;
+mod poll;
+#[cfg(feature = "ports")]
+mod ports;
+mod random;
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 pub use kept::{Skipped, forget, skipped_by, summary};
+pub use poll::poll_now;
+#[cfg(feature = "ports")]
+pub use ports::{FolderModule, LoadedModule, MemoryAuditLog, MemoryContext, ScriptedProvider, module_folder};
+pub use random::SeededRandom;
 
 /// What a test may lack. A run can be told by these words that it may go without (`COGN_TEST_MAY_LACK=browser,weights`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,8 +3,7 @@
 //! A caller hands context in as the input member `_context`, an object keyed by type; a module hands context on as
 //! `_emitted_context`. The way of it: [`builder`] makes it, [`prepare()`] takes it aside and decides what the model
 //! sees ([`sanitise`]), [`emit`] decides what of an answer is handed on, [`key`](mod@key) says under which name it is
-//! kept, [`entry`] how long and for whom, [`flow`] who sees it among modules that call modules. [`memory`] keeps it in
-//! this process.
+//! kept, [`entry`] how long and for whom, [`flow`] who sees it among modules that call modules.
 //!
 //! Does no I/O and asks no clock: time and hashes are handed in. Refuses to let anything through that a module does
 //! not declare, and never puts a value of a caller into a message.
@@ -14,7 +13,6 @@ pub mod emit;
 pub mod entry;
 pub mod flow;
 pub mod key;
-pub mod memory;
 mod prepare;
 pub mod sanitise;
 
@@ -23,7 +21,6 @@ pub use emit::{Emission, Origin, emitted};
 pub use entry::{Caps, ContextEntry, ContextFilter, Owner, Place, Ttl, choose, usable};
 pub use flow::{Flow, handed_on};
 pub use key::{Key, Variables, key};
-pub use memory::MemoryContext;
 pub use prepare::{Access, Prepared, declares, label, prepare, prepare_text, visible_to, without_context};
 pub use sanitise::Sanitiser;
 

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use cognitive_contract::context::MemoryContext;
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 use cognitive_http::ApiKey;
 use cognitive_library::{Library, Shelf};
 use cognitive_runtime::Host;
+use cognitive_testkit::MemoryContext;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 

@@ -14,7 +14,9 @@ use cognitive_contract::ports::{
 use cognitive_runtime::{Host, RunRequest, run};
 use serde_json::{Value, json};
 
-use crate::{One, folder, good, now, schema};
+use cognitive_testkit::poll_now;
+
+use crate::{folder, good, schema};
 
 /// An audit whose commits wait for leave, or fail.
 #[derive(Default)]
@@ -92,7 +94,7 @@ impl Provider for Model {
 
 fn world(way: Way) -> (Host, Arc<Log>, Arc<Model>) {
     let (model, log) = (Arc::new(Model(way, AtomicUsize::new(0))), Arc::new(Log::default()));
-    let module = One(folder(&json!({ "tier": "decision", "version": "1.2.3" }), &schema()));
+    let module = folder(&json!({ "tier": "decision", "version": "1.2.3" }), &schema());
     let mut host = Host::new(Arc::new(module), Arc::clone(&model) as Arc<dyn Provider>);
     host.audit = Some(Arc::clone(&log) as Arc<dyn AuditLog>);
     (host, log, model)
@@ -154,7 +156,7 @@ fn h4_s_18_a_run_that_nobody_waits_for_leaves_its_end() {
     drop(records);
     let (host, log, _) = world(Way::Falls);
     std::panic::set_hook(Box::new(|_| {}));
-    let envelope = now(run(&host, request(), &mut NullSink));
+    let envelope = poll_now(run(&host, request(), &mut NullSink));
     let _ = std::panic::take_hook();
     assert_eq!((envelope.ok(), log.events()), (false, vec!["call", "call", "run"]));
 }
@@ -165,8 +167,9 @@ fn h4_s_18_a_run_that_nobody_waits_for_leaves_its_end() {
 fn h4_an_intent_that_cannot_be_kept_warns_or_ends_the_run() {
     let (mut host, log, model) = world(Way::Answers);
     log.fails.store(true, Ordering::Relaxed);
-    let value =
-        |host: &Host| -> Value { serde_json::to_value(now(run(host, request(), &mut NullSink))).unwrap() };
+    let value = |host: &Host| -> Value {
+        serde_json::to_value(poll_now(run(host, request(), &mut NullSink))).unwrap()
+    };
     let warned = value(&host);
     assert_eq!((&warned["ok"], model.1.load(Ordering::Relaxed)), (&json!(true), 1));
     assert_eq!(warned["meta"]["warnings"][0]["code"], "AUDIT");

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use cognitive_contract::context::{Caps, ContextEntry, ContextFilter, Key, MemoryContext, Owner, Place, Ttl};
+use cognitive_contract::context::{Caps, ContextEntry, ContextFilter, Key, Owner, Place, Ttl};
 use cognitive_contract::ports::ContextStore;
 use cognitive_store::{Filter, Options, Store};
+use cognitive_testkit::{MemoryContext, SeededRandom};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -109,17 +110,6 @@ fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(
 }
 
 /// A small generator of numbers (xorshift).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
-
 // The store on disk and the one in memory are one port: whatever is done to both, they answer the same.
 #[test]
 fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done() {
@@ -128,18 +118,18 @@ fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done() {
     let memory = MemoryContext::with_caps(caps);
     let owners = [ann(), Owner::user(Some("bob")), Owner::new(Some("t"), Some("ann"))];
     let bound = [None, Some("s1"), Some("s2")];
-    let mut dice = Dice(0x0dd_ba11);
+    let mut dice = SeededRandom::new(0x0dd_ba11);
     let mut now = 0;
     for step in 0..5_000_u64 {
-        let owner = &owners[usize::try_from(dice.roll(3)).unwrap()];
-        let kind = ["a", "b"][usize::try_from(dice.roll(2)).unwrap()];
-        let key = format!("k{}", dice.roll(6));
-        let session = bound[usize::try_from(dice.roll(3)).unwrap()];
-        now += dice.roll(3);
-        match dice.roll(6) {
+        let owner = &owners[dice.index(3)];
+        let kind = ["a", "b"][dice.index(2)];
+        let key = format!("k{}", dice.below(6));
+        let session = bound[dice.index(3)];
+        now += dice.below(3);
+        match dice.below(6) {
             0..=2 => {
-                let ttl = [0, 5, 20, -1][usize::try_from(dice.roll(4)).unwrap()];
-                let text = "x".repeat(usize::try_from(dice.roll(500)).unwrap());
+                let ttl = [0, 5, 20, -1][dice.index(4)];
+                let text = "x".repeat(dice.index(500));
                 let key = Key { text: key, session: session.map(str::to_owned), input_hash: None };
                 let value = json!({ "step": step, "text": text });
                 let entry = ContextEntry::new(kind, key, value, Ttl::parse(ttl).unwrap(), at(now));
@@ -151,8 +141,8 @@ fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done() {
             _ => assert_eq!(disk.gc(at(now)), memory.gc(at(now)), "step {step}"),
         }
         let filter = ContextFilter {
-            kind: (dice.roll(2) == 0).then_some(kind),
-            from: (dice.roll(2) == 0).then_some(Place { session, input_hash: None }),
+            kind: (dice.below(2) == 0).then_some(kind),
+            from: (dice.below(2) == 0).then_some(Place { session, input_hash: None }),
         };
         let listed = ContextStore::list(&disk, owner, filter, at(now)).unwrap();
         assert_eq!(listed, memory.list(owner, filter, at(now)).unwrap(), "step {step}");

@@ -1,7 +1,6 @@
 //! The laws of context on whole modules.
 
 mod properties;
-mod store;
 
 use std::time::SystemTime;
 
@@ -11,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::manifest::ContextMode;
 use crate::module::{Enforcement, Module};
-use crate::ports::{AuditRecord, ContextStore};
+use crate::ports::AuditRecord;
 use crate::{ErrorCode, Failure, Format, Manifest};
 
 /// A module with this `context` block, this input schema and these further files.
@@ -314,33 +313,4 @@ fn ctx_022_032_what_is_stored_has_a_life_and_a_key() {
     let (without, notices) = keys(None);
     assert_eq!(without, ["sample:h"]);
     assert!(notices[0].ends_with("`state`, `own`"), "{notices:?}");
-}
-
-// CTX-008, CTX-016: emitted in one run, handed back in the next, and emitted changed.
-#[test]
-fn ctx_008_016_state_goes_round() {
-    let block = json!({ "accepts": [{ "type": "session_state" }], "emits": [{ "type": "session_state", "ttl": 60 }] });
-    let module = module(block, json!({}), &[]);
-    let store = MemoryContext::default();
-    let owner = Owner::user(Some("ann"));
-    let now = SystemTime::UNIX_EPOCH;
-    for turn in 1..=3 {
-        let from = Place { session: Some("s"), input_hash: None };
-        let filter = ContextFilter { kind: Some("session_state"), from: Some(from) };
-        let entries = store.list(&owner, filter, now).unwrap();
-        let before =
-            choose(&module.manifest.context.accepts[0], &entries, now).map(|entry| entry.value.clone());
-        let builder =
-            before.map_or_else(ContextBuilder::new, |state| ContextBuilder::new().session_state(state));
-        let prepared = prepared(&module, builder.into_input(json!({}))).unwrap();
-        let turns =
-            prepared.context().get("session_state").map_or(0, |state| state["turns"].as_u64().unwrap());
-        assert_eq!(turns, turn - 1);
-        let emission =
-            emitted(&module, Some(&json!({ "session_state": { "turns": turns + 1 } })), &origin(Some("s")));
-        for entry in &emission.entries {
-            store.put(&owner, entry, now).unwrap();
-        }
-    }
-    assert_eq!(store.list(&owner, ContextFilter::default(), now).unwrap().len(), 1);
 }

@@ -1,29 +1,31 @@
-//! Context kept in this process, and gone with it. Bounded: the oldest goes first, what has expired goes on access.
-//! Asks no clock, and shows nobody the context of another owner.
+//! A store of context in memory. Bounded like the one on disk: the oldest goes first, what has expired goes on access.
+//! Asks no clock, and shows no owner the context of another.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::SystemTime;
 
-use super::entry::{Caps, ContextEntry, ContextFilter, Owner, Ttl};
-use crate::ports::ContextStore;
+use cognitive_contract::context::{Caps, ContextEntry, ContextFilter, Owner, Ttl};
+use cognitive_contract::ports::ContextStore;
+
+use super::lock;
 
 /// A store in memory. Safe to share.
 #[derive(Debug, Default)]
 pub struct MemoryContext {
     caps: Caps,
     // The oldest first.
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<OwnedEntry>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct OwnedEntry {
     owner: Owner,
     entry: ContextEntry,
     bytes: usize,
 }
 
-impl Kept {
+impl OwnedEntry {
     fn is(&self, owner: &Owner, kind: &str, key: &str) -> bool {
         self.owner == *owner && self.entry.kind == kind && self.entry.key.text == key
     }
@@ -36,14 +38,9 @@ impl MemoryContext {
         Self { caps, kept: Mutex::default() }
     }
 
-    fn all(&self) -> MutexGuard<'_, VecDeque<Kept>> {
-        // Each change leaves a whole list behind, so a panic elsewhere means nothing here.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What is kept, without what has expired.
-    fn live(&self, now: SystemTime) -> MutexGuard<'_, VecDeque<Kept>> {
-        let mut kept = self.all();
+    fn live(&self, now: SystemTime) -> MutexGuard<'_, VecDeque<OwnedEntry>> {
+        let mut kept = lock(&self.kept);
         kept.retain(|each| each.entry.is_live(now));
         kept
     }
@@ -68,7 +65,7 @@ impl ContextStore for MemoryContext {
         let bytes = self.caps.weigh(owner, entry, entry.value.to_string().len())?;
         let mut kept = self.live(now);
         kept.retain(|each| !each.is(owner, &entry.kind, &entry.key.text));
-        kept.push_back(Kept { owner: owner.clone(), entry: entry.clone(), bytes });
+        kept.push_back(OwnedEntry { owner: owner.clone(), entry: entry.clone(), bytes });
         let mut total: usize = kept.iter().map(|each| each.bytes).sum();
         while kept.len() > self.caps.entries.max(1) || total > self.caps.bytes {
             let Some(oldest) = kept.pop_front() else { break };
@@ -89,14 +86,14 @@ impl ContextStore for MemoryContext {
     }
 
     fn remove(&self, owner: &Owner, kind: &str, key: &str) -> Result<bool, String> {
-        let mut kept = self.all();
+        let mut kept = lock(&self.kept);
         let before = kept.len();
         kept.retain(|each| !each.is(owner, kind, key));
         Ok(kept.len() < before)
     }
 
     fn gc(&self, now: SystemTime) -> Result<u64, String> {
-        let mut kept = self.all();
+        let mut kept = lock(&self.kept);
         let before = kept.len();
         kept.retain(|each| each.entry.is_live(now));
         Ok((before - kept.len()) as u64)

@@ -1,8 +1,19 @@
 //! The store in memory: isolation, expiry, limits. The one on disk is held to the same by its own tests.
 
-use std::time::Duration;
+#![cfg(feature = "ports")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
-use super::*;
+use std::time::{Duration, SystemTime};
+
+use cognitive_contract::Enforcement;
+use cognitive_contract::context::{
+    Caps, ContextBuilder, ContextEntry, ContextFilter, Key, Origin, Owner, Place, Sanitiser, Ttl, Variables,
+    choose, emitted, prepare,
+};
+use cognitive_contract::ports::ContextStore;
+use cognitive_library::load;
+use cognitive_testkit::{MemoryContext, module_folder};
+use serde_json::{Value, json};
 
 fn at(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
@@ -78,4 +89,38 @@ fn s_23_the_oldest_goes_first() {
     let error = store.put(&owner, &entry("large", json!("x".repeat(2_000)), -1), at(0)).unwrap_err();
     assert!(error.ends_with("at most 1000 are kept"), "{error}");
     assert_eq!(keys(&store, &owner, 1), kept, "nothing was pushed out for it");
+}
+
+// CTX-008, CTX-016: emitted in one run, handed back in the next, and emitted changed.
+#[test]
+fn ctx_008_016_state_goes_round() {
+    let block = json!({ "accepts": [{ "type": "session_state" }], "emits": [{ "type": "session_state", "ttl": 60 }] });
+    let manifest = json!({ "name": "sample", "tier": "decision", "context": block });
+    let module = load(&module_folder(&manifest, &json!({ "input": {}, "data": {} }), "p")).unwrap();
+    let store = MemoryContext::default();
+    let owner = Owner::user(Some("ann"));
+    let now = SystemTime::UNIX_EPOCH;
+    for turn in 1..=3 {
+        let from = Place { session: Some("s"), input_hash: None };
+        let filter = ContextFilter { kind: Some("session_state"), from: Some(from) };
+        let entries = store.list(&owner, filter, now).unwrap();
+        let before =
+            choose(&module.manifest.context.accepts[0], &entries, now).map(|entry| entry.value.clone());
+        let builder =
+            before.map_or_else(ContextBuilder::new, |state| ContextBuilder::new().session_state(state));
+        let input = builder.into_input(json!({}));
+        let prepared = prepare(&module, input, &Sanitiser::default(), Enforcement::Full).unwrap();
+        let turns =
+            prepared.context().get("session_state").map_or(0, |state| state["turns"].as_u64().unwrap());
+        assert_eq!(turns, turn - 1);
+        let session_id = Some("s");
+        let variables =
+            Variables { module: "sample", input_hash: &|| "h".to_owned(), user_id: None, session_id };
+        let given = json!({ "session_state": { "turns": turns + 1 } });
+        let emission = emitted(&module, Some(&given), &Origin { variables, now });
+        for entry in &emission.entries {
+            store.put(&owner, entry, now).unwrap();
+        }
+    }
+    assert_eq!(store.list(&owner, ContextFilter::default(), now).unwrap().len(), 1);
 }

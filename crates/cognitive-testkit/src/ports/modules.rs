@@ -1,0 +1,55 @@
+//! Modules that come from memory: one of them, whatever name is asked for.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use cognitive_contract::ports::ModuleSource;
+use cognitive_contract::{Failure, Module};
+use cognitive_library::{Folder, LoadError, load};
+use serde_json::Value;
+
+use super::lock;
+
+/// The files of a module that is called `sample`.
+#[must_use]
+pub fn module_folder(manifest: &Value, schema: &Value, prompt: &str) -> Folder {
+    let files = BTreeMap::from([
+        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
+        ("schema.json".to_owned(), schema.to_string().into_bytes()),
+        ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
+    ]);
+    Folder::memory("sample", files)
+}
+
+/// A folder that is loaded anew for every run, so that a broken one fails the run.
+#[derive(Debug)]
+pub struct FolderModule(Mutex<Folder>);
+
+impl FolderModule {
+    /// The module in this folder.
+    #[must_use]
+    pub fn new(folder: Folder) -> Self {
+        Self(Mutex::new(folder))
+    }
+
+    /// Puts another folder in its place.
+    pub fn replace(&self, folder: Folder) {
+        *lock(&self.0) = folder;
+    }
+}
+
+impl ModuleSource for FolderModule {
+    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
+        load(&lock(&self.0)).map(Arc::new).map_err(LoadError::into_failure)
+    }
+}
+
+/// A module that was loaded once.
+#[derive(Debug)]
+pub struct LoadedModule(pub Arc<Module>);
+
+impl ModuleSource for LoadedModule {
+    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
+        Ok(Arc::clone(&self.0))
+    }
+}
