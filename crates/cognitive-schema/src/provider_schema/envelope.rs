@@ -12,6 +12,10 @@ use crate::validate::{Contract, SCHEMA_FILE};
 
 /// What holds for the envelope of a module besides its schemas. The manifest and the laws of envelopes say it.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four switches of a manifest that do not depend on each other"
+)]
 pub struct EnvelopeRules<'a> {
     /// Whether an error may bring a part of the data along.
     pub partial_allowed: bool,
