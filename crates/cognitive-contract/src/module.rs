@@ -68,7 +68,7 @@ pub struct Digest {
 
 /// The contract in the dialect of each target, written when it is first asked for.
 #[derive(Debug, Clone, Default)]
-struct ProviderSchemas(Arc<[OnceLock<Arc<ProviderSchema>>; 5]>);
+struct ProviderSchemas(Arc<[OnceLock<Arc<ProviderSchema>>; Target::ALL.len()]>);
 
 /// Whether schemas are enforced. The envelope contract always is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -117,15 +117,9 @@ impl Module {
     /// The contract in the dialect of a target; written once per module.
     #[must_use]
     pub fn provider_schema(&self, target: Target) -> Arc<ProviderSchema> {
-        let slot = match target {
-            Target::OpenAi => 0,
-            Target::Anthropic => 1,
-            Target::Gemini => 2,
-            Target::Ollama => 3,
-            Target::Grammar => 4,
-        };
         let write = || Arc::new(provider_schema(&self.contract, &self.envelope_rules(), target));
-        match self.provider_schemas.0.get(slot) {
+        let slot = Target::ALL.iter().position(|each| *each == target);
+        match slot.and_then(|slot| self.provider_schemas.0.get(slot)) {
             Some(cell) => Arc::clone(cell.get_or_init(write)),
             None => write(),
         }

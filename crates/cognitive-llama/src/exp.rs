@@ -54,7 +54,8 @@ const SUMS: usize = 16;
 
 /// The sum of `e` to the power of each number less `highest`, which is the largest of them. What is no number is as good
 /// as nothing.
-pub(crate) fn sum_of_powers(kernel: Kernel, numbers: &[f32], highest: f32) -> f32 {
+#[must_use]
+pub fn sum_of_powers(kernel: Kernel, numbers: &[f32], highest: f32) -> f32 {
     let mut sums = [0.0; SUMS];
     kernel.run(Powers { numbers, highest, sums: &mut sums });
     sums.iter().sum()

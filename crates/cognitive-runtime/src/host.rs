@@ -11,7 +11,7 @@ use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{AuditLog, ContextStore, ModuleSource, Provider};
 use cognitive_contract::tier::Gate;
 use cognitive_contract::tools::ToolBox;
-use cognitive_contract::{Capabilities, Enforcement, Failure, Module, Warning};
+use cognitive_contract::{Capabilities, Enforcement, Warning};
 use serde_json::Value;
 
 use crate::clock::Clock;

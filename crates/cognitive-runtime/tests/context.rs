@@ -1,12 +1,7 @@
 //! Context from run to run: what one hands on the next is given, for as long as it lives and for its owner only. And
 //! answers that are kept: the same question costs one call.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "in a test, a panic is the report"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Many runs of one host: they share what was compiled, do not disturb each other and leave nothing behind.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 use std::sync::Arc;
 

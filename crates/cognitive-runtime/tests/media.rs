@@ -1,12 +1,7 @@
 //! Media on their way through a run: found, fetched once, judged before any model is asked, and told of in `meta`.
 //! The source is one that keeps count; what bytes really are is the business of `cognitive-media`.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "in a test, a panic is the report"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +14,6 @@ use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_library::load;
 use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::{FolderModule, MemoryAuditLog, module_folder, poll_now};
 use serde_json::{Value, json};

@@ -1,11 +1,6 @@
 //! What is asked of a provider before it is called, and what a run says of things that it cannot do.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "in a test, a panic is the report"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +9,6 @@ use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
 
-use cognitive_library::load;
 use cognitive_runtime::{Host, Replay, RunRequest, run};
 use cognitive_testkit::{FolderModule, module_folder, poll_now};
 use serde_json::{Value, json};

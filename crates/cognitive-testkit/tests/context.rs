@@ -1,7 +1,7 @@
 //! The store in memory: isolation, expiry, limits. The one on disk is held to the same by its own tests.
 
 #![cfg(feature = "ports")]
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 use std::time::{Duration, SystemTime};
 

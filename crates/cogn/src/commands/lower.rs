@@ -65,7 +65,7 @@ pub fn lower(args: &LowerArgs, library: &Library, printer: &Printer) -> Exit {
     };
     let lowered = module.provider_schema(args.target.into());
     if args.json {
-        printer.json(&lowered);
+        printer.json(&*lowered);
         return Exit::Good;
     }
     printer.json(&lowered.schema);

@@ -7,6 +7,8 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::ops::Range;
 use std::time::Duration;
 
+use cognitive_schema::MAX_VIOLATIONS;
+
 use super::calls::Call;
 use super::cursor::Slip;
 use super::expr::Condition;
