@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Bytes;
 use cognitive_contract::Failure;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::app::Shared;
 use crate::catalog::beside;

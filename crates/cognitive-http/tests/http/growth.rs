@@ -51,15 +51,12 @@ async fn told(server: &Server, path: &str) -> Value {
     json_of(client().get(server.url(path)).send().await.unwrap()).await
 }
 
-/// Asks until a look has seen what changed; a look is good for a second.
-async fn until(server: &Server, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
-    loop {
-        let value = told(server, path).await;
-        if holds(&value) {
-            return value;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+/// Lets the last look at the folders grow old, so that the next request looks again. A look is good for a second, or for ten
+/// times what it took.
+async fn wait_until_stale() {
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_mins(10)).await;
+    tokio::time::resume();
 }
 
 // Growth B, C: each module is read once for the list and once for the description, and again only when it changed. None of
@@ -77,14 +74,17 @@ async fn growth_c_only_what_changed_is_described_anew() {
     let read = counted.glances.load(Ordering::SeqCst) as u64;
     assert_eq!(read, 2 * count);
     let looks = counted.looks.load(Ordering::SeqCst);
-    until(&server, "/api/modules", |_| counted.looks.load(Ordering::SeqCst) > looks).await;
+    wait_until_stale().await;
+    told(&server, "/api/modules").await;
+    assert_eq!(counted.looks.load(Ordering::SeqCst), looks + 1);
     assert_eq!(told(&server, "/openapi.json").await, description);
     assert_eq!(counted.glances.load(Ordering::SeqCst) as u64, read, "nothing changed");
     let manifest = server.folder.path().join("cognitive/modules/words/module.yaml");
     let text = std::fs::read_to_string(&manifest).unwrap().replace("Find words", "Find every word");
     std::fs::write(manifest, text).unwrap();
     let operation = "/paths/~1api~1run~1words/post/summary";
-    until(&server, "/openapi.json", |told| told.pointer(operation).unwrap() == "Find every word").await;
+    wait_until_stale().await;
+    assert_eq!(told(&server, "/openapi.json").await.pointer(operation).unwrap(), "Find every word");
     assert_eq!(counted.glances.load(Ordering::SeqCst) as u64, read + 1, "one module changed");
     assert_eq!(counted.loads.load(Ordering::SeqCst), 0, "and none was put where runs are served from");
 }
@@ -104,8 +104,12 @@ async fn growth_c_what_a_client_has_is_not_sent_again() {
     }
 }
 
-/// Modules whose folders cannot be looked at a second time.
-struct Stuck(AtomicUsize);
+/// Modules whose folders cannot be looked at a second time until the test says so.
+struct Stuck {
+    looks: AtomicUsize,
+    begun: tokio::sync::Notify,
+    go_on: std::sync::Mutex<std::sync::mpsc::Receiver<()>>,
+}
 
 impl ModuleSource for Stuck {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
@@ -113,8 +117,10 @@ impl ModuleSource for Stuck {
     }
 
     fn names(&self) -> Vec<String> {
-        if self.0.fetch_add(1, Ordering::SeqCst) > 0 {
-            std::thread::sleep(std::time::Duration::from_secs(4));
+        if self.looks.fetch_add(1, Ordering::SeqCst) > 0 {
+            self.begun.notify_one();
+            // Ends at the latest when the test drops the other side.
+            let _ = self.go_on.lock().unwrap().recv();
         }
         vec!["a".to_owned(), "b".to_owned()]
     }
@@ -123,25 +129,21 @@ impl ModuleSource for Stuck {
 // Growth D: who watches over the server does not wait for a look at the folders, however long one takes.
 #[tokio::test]
 async fn growth_d_the_health_never_waits_for_the_folders() {
-    let stuck = Arc::new(Stuck(AtomicUsize::new(0)));
+    let (release, go_on) = std::sync::mpsc::channel();
+    let stuck = Arc::new(Stuck {
+        looks: AtomicUsize::new(0),
+        begun: tokio::sync::Notify::new(),
+        go_on: std::sync::Mutex::new(go_on),
+    });
     let modules: Arc<dyn ModuleSource> = Arc::clone(&stuck) as Arc<dyn ModuleSource>;
     let folder = tempfile::tempdir().unwrap();
     let server = Server::with_modules(folder, modules, &Script::free(&ANSWER), roomy()).await;
-    let client = client();
-    let health = async || {
-        let started = std::time::Instant::now();
-        let response = client.get(server.url("/health")).send().await.unwrap();
-        (json_of(response).await["modules_count"].clone(), started.elapsed())
-    };
-    assert_eq!(health().await.0, 2);
-    // Asked until somebody looks again, which a look that counts for a second puts off.
-    while stuck.0.load(Ordering::SeqCst) < 2 {
-        let (count, took) = health().await;
-        assert_eq!(count, 2);
-        assert!(took.as_secs() < 2, "{took:?}");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    assert_eq!(told(&server, "/health").await["modules_count"], 2);
+    wait_until_stale().await;
+    assert_eq!(told(&server, "/health").await["modules_count"], 2, "it only starts the next look");
+    stuck.begun.notified().await;
+    for _ in 0..3 {
+        assert_eq!(told(&server, "/health").await["modules_count"], 2, "the look is still going on");
     }
-    let (count, took) = health().await;
-    assert_eq!(count, 2);
-    assert!(took.as_secs() < 2, "the look is still going on: {took:?}");
+    drop(release);
 }
