@@ -45,6 +45,9 @@ const SILENCE: Duration = Duration::from_mins(1);
 const AFTERTHOUGHT: Duration = Duration::from_secs(2);
 /// After the closing mark nothing can come; but a body read to its end leaves a connection that can be used again.
 const FAREWELL: Duration = Duration::from_millis(100);
+/// How many frames are read before other work of the same thread has its turn. A service that sends as fast as it can would
+/// otherwise keep a thread busy for as long as its buffers are full, and two hundred of them keep everybody else waiting.
+const FRAMES_AT_ONCE: usize = 32;
 /// The longest answer with images beside its text. Those of today have up to 16 megapixels.
 const LONGEST_BODY_WITH_MEDIA: usize = 64 * 1024 * 1024;
 /// There are fewer things to give in to than this.
@@ -326,6 +329,7 @@ impl Remote {
         let longest = if draws { LONGEST_BODY_WITH_MEDIA } else { LONGEST_BODY };
         let mut frames = self.frames(answer.headers(), longest).map_err(unreadable)?;
         let mut measure = Measure::new(longest);
+        let mut read_at_once = 0;
         loop {
             let begun = feed.begun || reading.thinks || reading.is_finished();
             let until = if begun { deadline.min(Instant::now() + patience(reading)) } else { first };
@@ -343,6 +347,11 @@ impl Remote {
             measure.came(rest.len());
             while let Some(frame) = frames.next(&mut rest).map_err(unreadable)? {
                 self.frame(&frame, reading, feed, reporter)?;
+                read_at_once += 1;
+                if read_at_once == FRAMES_AT_ONCE {
+                    read_at_once = 0;
+                    tokio::task::yield_now().await;
+                }
             }
             let said = reading.said(feed.length);
             measure.check(said, frames.is_document()).map_err(|excess| too_long(excess, reporter))?;
