@@ -22,6 +22,8 @@ use crate::sessions::Sessions;
 
 /// Long texts that are read at once. More would only take the processors from those who serve.
 const PARSERS: usize = 2;
+/// How many streams with long answers have a thread of their own.
+const LONG_ANSWERS: usize = 4;
 
 /// A server without a socket. Cheap to clone.
 #[derive(Clone)]
@@ -42,6 +44,9 @@ pub(crate) struct Shared {
     pub(crate) room: Room,
     /// Places for those who read long texts beside the threads that serve.
     pub(crate) parsers: Arc<Semaphore>,
+    /// Places for streams whose answers have become long, beside the threads that serve. A thread takes memory for its
+    /// stack, so there are few of them.
+    pub(crate) long_answers: Arc<Semaphore>,
     /// Sync runs that are going on.
     busy: AtomicUsize,
     /// Set when the server takes no more work.
@@ -62,6 +67,7 @@ impl App {
             config,
             room,
             parsers: Arc::new(Semaphore::new(PARSERS)),
+            long_answers: Arc::new(Semaphore::new(LONG_ANSWERS)),
             limits,
             sessions,
             metrics: Metrics::default(),

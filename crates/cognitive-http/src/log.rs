@@ -13,6 +13,7 @@ use cognitive_contract::{Envelope, ErrorCode};
 use sha2::{Digest, Sha256};
 
 use crate::ask::Place;
+use crate::sessions::StreamWeight;
 
 /// The largest log of a stream that goes on. Above it the oldest chunks go.
 pub(crate) const LARGEST: usize = 16 << 20;
@@ -22,8 +23,9 @@ const OVERHEAD: usize = 160;
 /// small pieces would leave the memory in tatters that nobody can give back.
 const FIRST_PAGE: usize = 4 << 10;
 const PAGE: usize = 64 << 10;
-/// What the run behind a stream keeps of each byte of its answer until it has ended: the text, and what is made of it.
-const RUN: usize = 2;
+/// What the run behind a stream holds for each byte of its answer until it has ended: the text of the reply and the values
+/// that were read from it so far. Both grow by doubling, so each may take twice its length.
+const RUN: usize = 4;
 /// Failures that may be gone with the next try (EXT-REC).
 const PASSING: [ErrorCode; 5] = [
     ErrorCode::Timeout,
@@ -57,12 +59,14 @@ pub(crate) struct Log {
     taken: usize,
     pub(crate) behind: usize,
     /// The text that the run has given so far.
-    text: usize,
+    pub(crate) text: usize,
     /// The text of each field so far, as its length and the state of its hash.
     fields: HashMap<String, (u64, Sha256)>,
     last_seq: u64,
     last_checkpoint: Option<Checkpoint>,
     pub(crate) ended: bool,
+    /// Whether its readers were given up. The run was told to end; what it says until then is not kept.
+    given_up: bool,
 }
 
 impl Log {
@@ -112,6 +116,9 @@ impl Log {
 
     /// Adds a chunk; gives how many there are now.
     pub(crate) fn add(&mut self, chunk: &Chunk) -> Option<usize> {
+        if self.given_up && !chunk.kind().is_terminal() {
+            return None;
+        }
         let page = if self.bytes < PAGE { FIRST_PAGE } else { PAGE };
         if self.page.capacity() < OVERHEAD {
             self.page = BytesMut::with_capacity(page);
@@ -161,14 +168,14 @@ impl Log {
     pub(crate) fn forget_all(&mut self) {
         self.gone = self.length();
         (self.bytes, self.behind, self.taken) = (0, 0, self.gone);
-        // The run behind it goes as well.
-        self.text = 0;
+        self.given_up = true;
         (self.sent, self.page) = (VecDeque::new(), BytesMut::new());
     }
 
     /// The memory that the stream takes: its log, and while it goes on the run behind it.
-    pub(crate) fn weight(&self) -> usize {
-        self.bytes + if self.ended { 0 } else { RUN * self.text }
+    pub(crate) fn weight(&self) -> StreamWeight {
+        let run = if self.ended { 0 } else { RUN * self.text };
+        StreamWeight { held: self.bytes + run, leaving: if self.given_up { run } else { 0 } }
     }
 
     pub(crate) fn length(&self) -> usize {

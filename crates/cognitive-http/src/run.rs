@@ -1,6 +1,8 @@
 //! `POST /api/run/{module}`: one envelope, or one stream. Both come from the same run; a sync answer is the collected stream.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
@@ -12,6 +14,7 @@ use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module,
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Delivery, RunOptions, RunRequest, Stream, session_id};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::answer;
 use crate::app::Shared;
@@ -244,6 +247,7 @@ pub(crate) fn start(
     let owner = client.uploader().to_owned();
     let (chunk_type, media_out) = (asked.chunk_type, asked.media_out);
     let shared = Arc::clone(shared);
+    let (watched, places) = (Arc::clone(&session), Arc::clone(&shared.long_answers));
     let is_heavy = claim.is_heavy();
     let work = async move {
         let _claim = claim;
@@ -282,9 +286,34 @@ pub(crate) fn start(
     if is_heavy {
         tokio::spawn(beside(work));
     } else {
-        tokio::spawn(work);
+        tokio::spawn(until_long(watched, places, work));
     }
     reader
+}
+
+/// An answer above this goes on beside the threads that serve: to read and to check it as a whole takes longer than others
+/// should wait.
+const LONG_ANSWER: usize = 1 << 20;
+
+/// Does the work of a stream, and hands it over to a thread of its own when its answer has become long and one is free.
+async fn until_long(
+    session: Arc<Session>,
+    places: Arc<Semaphore>,
+    work: impl Future<Output = ()> + Send + 'static,
+) {
+    let mut work = Box::pin(work);
+    let place = poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending if session.text() > LONG_ANSWER => match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => Poll::Ready(Some(place)),
+            Err(_) => Poll::Pending,
+        },
+        Poll::Pending => Poll::Pending,
+    })
+    .await;
+    if place.is_some() {
+        beside(work).await;
+    }
 }
 
 /// Whatever becomes of a run, its stream has an end (STREAM-004): nobody waits for a run that is no more.

@@ -1,7 +1,6 @@
 //! One stream and its log: what was sent, kept so that a client that lost its connection can come back and get exactly
 //! what it missed. Starts no model call and knows no transport. The log is bounded: who reads too slowly is told so.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::ask::Place;
 use crate::log::{Log, Sent};
-use crate::sessions::Burden;
+use crate::sessions::{Burden, StreamWeight};
 
 /// Clients that may read the same stream at once: one, and those of its connections that are dead but not yet noticed.
 const READERS: usize = 4;
@@ -28,7 +27,7 @@ pub(crate) struct Session {
     kept: bool,
     log: Mutex<Log>,
     /// What it takes of the memory of all streams.
-    weight: AtomicUsize,
+    weight: Mutex<StreamWeight>,
     burden: Arc<Burden>,
     /// How many chunks there are; readers wait for it to grow.
     length: watch::Sender<usize>,
@@ -61,7 +60,7 @@ impl Session {
             module: module.to_owned(),
             kept,
             log: Mutex::default(),
-            weight: AtomicUsize::new(0),
+            weight: Mutex::default(),
             burden: Arc::clone(burden),
             length: watch::Sender::new(0),
             readers: watch::Sender::new(0),
@@ -80,8 +79,15 @@ impl Session {
     }
 
     fn weigh(&self, log: &Log) {
-        let weight = log.weight();
-        self.burden.change(self.weight.swap(weight, Ordering::Relaxed), weight);
+        let mut weight = self.weight.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *weight, log.weight());
+        self.burden.change(before, *weight);
+    }
+
+    /// What it takes of the memory of all streams.
+    #[cfg(test)]
+    pub(crate) fn weight(&self) -> StreamWeight {
+        *self.weight.lock().unwrap()
     }
 
     /// What no reader has taken yet, and what the foremost of them has.
@@ -107,6 +113,11 @@ impl Session {
         if !ended {
             self.cancel(reads_too_slowly());
         }
+    }
+
+    /// How much text its run has given so far.
+    pub(crate) fn text(&self) -> usize {
+        self.lock().text
     }
 
     /// Whether the last word was said.
@@ -221,7 +232,8 @@ fn reads_too_slowly() -> Failure {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.burden.change(self.weight.load(Ordering::Relaxed), 0);
+        let weight = self.weight.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.burden.change(*weight, StreamWeight::default());
     }
 }
 

@@ -25,17 +25,34 @@ const MANY: usize = 64;
 
 /// The memory that all streams take together, with their logs and with what their runs hold.
 #[derive(Debug, Default)]
-pub(crate) struct Burden(AtomicUsize);
+pub(crate) struct Burden {
+    held: AtomicUsize,
+    /// The part of it that is held by runs that were told to end: they give it back in a moment.
+    leaving: AtomicUsize,
+}
+
+/// The share of one stream.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct StreamWeight {
+    pub(crate) held: usize,
+    pub(crate) leaving: usize,
+}
 
 impl Burden {
     /// A stream takes another share than it did.
-    pub(crate) fn change(&self, before: usize, after: usize) {
+    pub(crate) fn change(&self, before: StreamWeight, after: StreamWeight) {
         // Wraps where it falls; the sum is right when all have spoken.
-        self.0.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        self.held.fetch_add(after.held.wrapping_sub(before.held), Ordering::Relaxed);
+        self.leaving.fetch_add(after.leaving.wrapping_sub(before.leaving), Ordering::Relaxed);
     }
 
-    fn is_above(&self, most: usize) -> bool {
-        self.0.load(Ordering::Relaxed) > most
+    fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// What is held by those who stay.
+    fn staying(&self) -> usize {
+        self.held().saturating_sub(self.leaving.load(Ordering::Relaxed))
     }
 }
 
@@ -76,12 +93,12 @@ impl Sessions {
 
     /// Whether there is no memory for one more stream.
     pub(crate) fn is_full(&self) -> bool {
-        self.burden.is_above(self.most_together.saturating_sub(SMALL))
+        self.burden.held() > self.most_together.saturating_sub(SMALL)
     }
 
-    /// Brings the memory of all streams back below its bound. Costs nothing while it is.
+    /// Brings the memory of all streams back below its bound. Costs nothing while it is, or while enough are leaving.
     pub(crate) fn relieve(&self) {
-        if !self.burden.is_above(self.most_together) {
+        if self.burden.staying() <= self.most_together {
             return;
         }
         // One is enough to do it.
@@ -92,14 +109,14 @@ impl Sessions {
         let mut loads: Vec<_> = alive.iter().map(|session| (session.load(), session)).collect();
         loads.sort_by_key(|((_, taken), _)| std::cmp::Reverse(*taken));
         for ((_, taken), session) in &loads {
-            if *taken < SMALL || !self.burden.is_above(enough) {
+            if *taken < SMALL || self.burden.staying() <= enough {
                 break;
             }
             session.forget_taken();
         }
         loads.sort_by_key(|((behind, _), _)| std::cmp::Reverse(*behind));
         for ((behind, _), session) in &loads {
-            if *behind < SMALL || !self.burden.is_above(enough) {
+            if *behind < SMALL || self.burden.staying() <= enough {
                 break;
             }
             session.give_up();
@@ -256,8 +273,15 @@ mod tests {
             for (session, writer) in streams.iter().zip(&mut writers) {
                 writer.text("data.text", &piece).into_iter().for_each(|chunk| session.push(chunk));
                 sessions.relieve();
-                assert!(!sessions.burden.is_above(most), "{}", sessions.burden.0.load(Ordering::Relaxed));
             }
+            // Runs that were told to end do so.
+            for (session, writer) in
+                streams.iter().zip(&mut writers).filter(|(session, _)| session.weight().leaving > 0)
+            {
+                let failure = session.cancelled().await.unwrap();
+                writer.finish(failure.into_envelope()).into_iter().for_each(|chunk| session.push(chunk));
+            }
+            assert!(sessions.burden.held() <= most, "{}", sessions.burden.held());
             for chunk in writer.text("data.text", "y") {
                 watched.push(chunk);
                 let (_, sent) = quick.next().await.unwrap();
@@ -273,8 +297,37 @@ mod tests {
         assert!(told > 12, "{told}");
         drop((streams, slow, watched, quick));
         sessions.lock().by_id.clear();
-        assert!(!sessions.burden.is_above(0), "all of it came back");
+        assert_eq!(sessions.burden.held(), 0, "all of it came back");
     }
+
+    // S2: a run that was told to end still holds its answer until it has ended, and nobody else is given up for that.
+    #[tokio::test]
+    async fn s02_a_run_counts_until_it_has_ended() {
+        let sessions = Sessions::new(1 << 20);
+        let streams = [session(&sessions, 1), session(&sessions, 2)];
+        let _readers = streams.each_ref().map(|session| Reader::new(session, 0));
+        let mut writers = streams.each_ref().map(|session| ChunkWriter::new(session.id.clone(), 0));
+        for (session, (writer, bytes)) in streams.iter().zip(writers.iter_mut().zip([200_000, 100_000])) {
+            writer.text("data.text", &"x".repeat(bytes)).into_iter().for_each(|chunk| session.push(chunk));
+        }
+        sessions.relieve();
+        assert!(
+            streams[0].weight().leaving >= 800_000 && streams[1].weight().leaving == 0,
+            "the one that is further behind"
+        );
+        assert!(sessions.burden.held() > 1 << 20 && sessions.is_full(), "it has not given anything back yet");
+        let before = sessions.burden.held();
+        writers[0].text("data.text", "more").into_iter().for_each(|chunk| streams[0].push(chunk));
+        sessions.relieve();
+        assert_eq!(streams[1].weight().leaving, 0, "nobody else goes for it");
+        assert!(sessions.burden.held() <= before + RUN_OF_MORE, "and what it still says is not kept");
+        let failure = Failure::new(ErrorCode::StreamInterrupted, "m").into_envelope();
+        writers[0].finish(failure).into_iter().for_each(|chunk| streams[0].push(chunk));
+        assert!(sessions.burden.held() < 1 << 20 && !sessions.is_full());
+    }
+
+    /// What a run holds of the four letters of `more`.
+    const RUN_OF_MORE: usize = 16;
 
     // S2: what somebody has read is forgotten before anybody is given up.
     #[tokio::test]
@@ -283,8 +336,8 @@ mod tests {
         let session = session(&sessions, 1);
         let mut reader = Reader::new(&session, 0);
         let mut writer = ChunkWriter::new(session.id.clone(), 0);
-        // The run itself counts twice, so the log has to make room.
-        for _ in 0..40 {
+        // The run itself counts four times, so the log has to make room.
+        for _ in 0..22 {
             for chunk in writer.text("data.text", &"x".repeat(10_000)) {
                 session.push(chunk);
                 sessions.relieve();
@@ -293,7 +346,7 @@ mod tests {
             }
         }
         assert!(session.resume(&Place::Chunks(1, None)).is_none(), "what was read is not kept");
-        assert!(session.resume(&Place::Chunks(40, None)).is_some());
+        assert!(session.resume(&Place::Chunks(22, None)).is_some());
         assert!(!sessions.is_full());
     }
 }
