@@ -25,6 +25,7 @@ pub mod preview;
 pub mod receipt;
 pub mod repeat;
 pub mod replay;
+pub mod reply;
 pub mod run;
 pub mod spans;
 pub mod stages;

@@ -12,8 +12,8 @@
 mod choose;
 mod fence;
 mod liberty;
-mod outline;
-mod reader;
+pub(crate) mod outline;
+pub(crate) mod reader;
 mod skip;
 mod strict;
 #[cfg(test)]
@@ -84,7 +84,7 @@ pub(crate) fn is_strict(module: &Module, strict_parse: bool) -> bool {
 
 /// How much is forgiven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+pub(crate) enum Manner {
     /// Nothing: the whole text, or the content of a fence (PIPE-004).
     Strict,
     /// What has one reading.
@@ -93,13 +93,13 @@ enum Manner {
 
 /// Why no object was found, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Unreadable {
-    reason: Reason,
-    at: Option<usize>,
+pub(crate) struct Unreadable {
+    pub(crate) reason: Reason,
+    pub(crate) at: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Reason {
+pub(crate) enum Reason {
     /// There is no text, or nothing but thinking.
     Empty,
     /// There is text, but no object.
@@ -126,7 +126,7 @@ impl From<(Reason, Option<usize>)> for Unreadable {
     }
 }
 
-fn find(text: &str, manner: Manner, finish: &Finish, fits: Fits<'_>) -> Result<Draft, Unreadable> {
+pub(crate) fn find(text: &str, manner: Manner, finish: &Finish, fits: Fits<'_>) -> Result<Draft, Unreadable> {
     let (start, end) = bounds(text);
     let body = text.get(start..end).unwrap_or_default();
     if body.is_empty() {

@@ -16,21 +16,21 @@ use super::{skip, strict};
 
 /// What is in a reply.
 #[derive(Debug, Default)]
-pub(super) struct Outline {
+pub(crate) struct Outline {
     /// The objects, in the order of the text.
-    pub(super) found: Vec<Candidate>,
+    pub(crate) found: Vec<Candidate>,
     /// What the only one of them says. Of several, none is kept.
-    pub(super) only: Option<Read>,
+    pub(crate) only: Option<Read>,
     /// The last thing that was meant to be an object and is none; one that looks like an envelope before others.
-    pub(super) broken: Option<Broken>,
+    pub(crate) broken: Option<Broken>,
     /// Whether there is JSON that is not an object, in a fence or with objects in it.
-    pub(super) other: bool,
+    pub(crate) other: bool,
     /// Where thinking was left out.
-    pub(super) thinking: Option<usize>,
+    pub(crate) thinking: Option<usize>,
     /// Whether the text ends within thinking.
-    pub(super) still_thinking: bool,
+    pub(crate) still_thinking: bool,
     /// Where the first text stands that is none of all this.
-    pub(super) prose: Option<usize>,
+    pub(crate) prose: Option<usize>,
 }
 
 impl Outline {
@@ -44,17 +44,17 @@ impl Outline {
 
 /// An object that could be the answer: where it stands, and what has to be known of it to choose.
 #[derive(Debug)]
-pub(super) struct Candidate {
-    pub(super) at: usize,
-    pub(super) end: usize,
+pub(crate) struct Candidate {
+    pub(crate) at: usize,
+    pub(crate) end: usize,
     /// Where the fence opens in which it stands.
-    pub(super) fence: Option<usize>,
+    pub(crate) fence: Option<usize>,
     /// Whether JSON goes on right behind it, so that a bracket closed it too early.
-    pub(super) closed_early: bool,
+    pub(crate) closed_early: bool,
     /// Whether it looks like an envelope: `ok` is true or false, and something stands beside it.
-    pub(super) is_envelope: bool,
+    pub(crate) is_envelope: bool,
     /// Whether every number in it is one that can be held.
-    pub(super) is_readable: bool,
+    pub(crate) is_readable: bool,
 }
 
 fn is_envelope(object: &Map<String, Value>) -> bool {
@@ -64,22 +64,22 @@ fn is_envelope(object: &Map<String, Value>) -> bool {
 
 /// Something that was meant to be an object.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Broken {
+pub(crate) struct Broken {
     /// Where it opens.
-    pub(super) open: usize,
+    pub(crate) open: usize,
     /// Where it went wrong.
-    pub(super) at: usize,
-    pub(super) why: Why,
+    pub(crate) at: usize,
+    pub(crate) why: Why,
     /// See [`Stop::begun`]; only at the end of the text this can be false.
-    pub(super) begun: bool,
+    pub(crate) begun: bool,
     /// See [`Stop::enveloped`].
-    pub(super) enveloped: bool,
+    pub(crate) enveloped: bool,
     /// Whether a tag in it says that it was thinking, and thus no candidate.
-    pub(super) is_thought: bool,
+    pub(crate) is_thought: bool,
 }
 
 /// Lists what is in `text` from `start` on.
-pub(super) fn outline(text: &str, start: usize) -> Outline {
+pub(crate) fn outline(text: &str, start: usize) -> Outline {
     let mut scan = Scan::new(text, start);
     while let Some(byte) = text.as_bytes().get(scan.at).copied() {
         match byte {

@@ -17,44 +17,44 @@ const LONGEST_QUOTED_NAME: usize = 40;
 
 /// What was read.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(crate) struct Read {
     /// An object or a list.
-    pub(super) value: Value,
+    pub(crate) value: Value,
     /// The offset behind it.
-    pub(super) end: usize,
+    pub(crate) end: usize,
     /// What was forgiven, in the order of the text.
-    pub(super) liberties: Vec<Liberty>,
+    pub(crate) liberties: Vec<Liberty>,
     /// The numbers that do not keep their value (D-10). One that nothing can hold is a text in the value.
-    pub(super) rounded: Vec<Rounded>,
+    pub(crate) rounded: Vec<Rounded>,
     /// Whether there is an object in it that has members.
-    pub(super) begun: bool,
+    pub(crate) begun: bool,
 }
 
 /// Why reading ended early, and what is known about the place.
 #[derive(Debug)]
-pub(super) struct Stop {
-    pub(super) why: Why,
+pub(crate) struct Stop {
+    pub(crate) why: Why,
     /// Where reading began.
-    pub(super) open: usize,
+    pub(crate) open: usize,
     /// Where it went wrong.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     /// Where the token starts that went wrong, so that others can go on from there.
-    pub(super) token: usize,
+    pub(crate) token: usize,
     /// Whether this was meant to be JSON: a first name and its colon were there. A brace in prose has neither.
-    pub(super) begun: bool,
+    pub(crate) begun: bool,
     /// Whether the outermost object has a member `ok` or `meta`, as an envelope has.
-    pub(super) enveloped: bool,
+    pub(crate) enveloped: bool,
     /// Braces that were open.
-    pub(super) braces: usize,
+    pub(crate) braces: usize,
     /// Square brackets that were open.
-    pub(super) brackets: usize,
+    pub(crate) brackets: usize,
     /// If this was not meant to be JSON: where to go on looking. Nothing before it is looked at twice.
-    pub(super) resume: usize,
+    pub(crate) resume: usize,
 }
 
 /// What was wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(crate) enum Why {
     /// Something stands where it must not.
     Syntax,
     /// The text ends too early.
@@ -64,7 +64,7 @@ pub(super) enum Why {
 }
 
 /// Reads the object or list that opens at `open`; offsets are those of `text`.
-pub(super) fn read(text: &str, open: usize) -> Result<Read, Stop> {
+pub(crate) fn read(text: &str, open: usize) -> Result<Read, Stop> {
     let mut reader = Reader {
         text,
         at: open,
@@ -97,29 +97,29 @@ pub(super) fn read(text: &str, open: usize) -> Result<Read, Stop> {
 }
 
 /// The state of reading. Tokens are read in `token.rs`, their order is judged here.
-pub(super) struct Reader<'a> {
-    pub(super) text: &'a str,
-    pub(super) at: usize,
+pub(crate) struct Reader<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) at: usize,
     /// Where the present token starts.
-    pub(super) token: usize,
+    pub(crate) token: usize,
     /// See [`Stop::resume`].
-    pub(super) resume: usize,
+    pub(crate) resume: usize,
     forgiven: Forgiven,
     /// See [`Read::rounded`]; places are those below the value that is being read.
-    pub(super) rounded: Vec<Rounded>,
+    pub(crate) rounded: Vec<Rounded>,
     braces: usize,
     brackets: usize,
     /// See [`Stop::begun`].
-    pub(super) begun: bool,
+    pub(crate) begun: bool,
     enveloped: bool,
 }
 
 impl Reader<'_> {
-    pub(super) fn peek(&self) -> Option<u8> {
+    pub(crate) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    pub(super) fn liberty(&mut self, at: usize, rule: LibertyRule, what: &str) {
+    pub(crate) fn liberty(&mut self, at: usize, rule: LibertyRule, what: &str) {
         self.forgiven.take(at, rule, || what.to_owned());
     }
 
@@ -298,7 +298,7 @@ impl Reader<'_> {
     }
 
     /// What is at the present place cannot be there: either it is something else, or there is nothing.
-    pub(super) fn wrong(&self) -> Why {
+    pub(crate) fn wrong(&self) -> Why {
         if self.at >= self.text.len() { Why::End } else { Why::Syntax }
     }
 }

@@ -1,0 +1,127 @@
+//! Which of the objects in a reply is the answer (D-09). The contract decides, and nothing else does:
+//!
+//! 1. Exactly one object keeps the contract: that one.
+//! 2. Several keep it and say the same: one of them.
+//! 3. Several keep it and differ: the reply is refused. The last may be a correction, the first may be followed by an
+//!    afterthought, and no word around them tells which for sure.
+//! 4. None keeps it: the best one, so that the caller learns what is wrong with it. Envelopes (`ok` is true or false,
+//!    and `data`, `error` or `meta` is there) before other objects, then the longest, then the last.
+//!
+//! An answer that broke off or broke down is never replaced by another object: not by an earlier envelope when a
+//! later one is broken, and not by a bare object when anything is. And an object with a comma, a colon, a bracket or
+//! a quote right behind it was closed too early: what follows belonged to it, so it is not the answer either.
+
+use cognitive_contract::ports::Finish;
+use serde_json::{Map, Value};
+
+use super::event::{BreakCause, BrokenValue};
+use super::find::{UnreadableReason, UnreadableReply};
+use super::outline::{ReadValue, ReplyCandidate, ReplyOutline, read_object};
+
+/// How many objects that keep the contract are looked for. Two that differ are enough to refuse.
+const MAX_FITTING: usize = 10;
+
+/// Whether an object keeps the contract of the module that asked.
+pub(crate) type Fits<'a> = &'a dyn Fn(Map<String, Value>) -> bool;
+
+/// The answer.
+#[derive(Debug)]
+pub(super) struct ChosenObject {
+    pub(super) candidate: ReplyCandidate,
+    pub(super) read: ReadValue,
+    /// Where the first of the other objects is, and how many there are.
+    pub(super) passed_over: Option<(usize, usize)>,
+}
+
+/// Chooses the answer. Takes the objects out of the outline.
+pub(super) fn choose(
+    text: &str,
+    outline: &mut ReplyOutline,
+    finish: &Finish,
+    fits: Fits<'_>,
+) -> Result<ChosenObject, UnreadableReply> {
+    let mut found = std::mem::take(&mut outline.found);
+    if found.is_empty() {
+        return Err(nothing(text, outline));
+    }
+    let only = outline.only.take();
+    let index = if only.is_some() { 0 } else { decide(text, &found, fits)? };
+    let candidate = found.remove(index);
+    nothing_unread(text, (&candidate, &found), outline.broken, *finish == Finish::CutOff)?;
+    let broken = outline.broken.filter(|broken| broken.begun && !broken.is_thought).map(|broken| broken.open);
+    let others = || found.iter().map(|other| other.at).chain(broken);
+    let passed_over = others().min().map(|first| (first, others().count()));
+    let read = only
+        .or_else(|| read_object(text, candidate.at))
+        .ok_or((UnreadableReason::NotJson, Some(candidate.at)))?;
+    Ok(ChosenObject { candidate, read, passed_over })
+}
+
+/// The index of the answer among several objects. Each is read anew when it is looked at: a reply may be made of a million
+/// of them, and only those that are compared are held at the same time.
+fn decide(text: &str, found: &[ReplyCandidate], fits: Fits<'_>) -> Result<usize, UnreadableReply> {
+    let object = |candidate: &ReplyCandidate| read_object(text, candidate.at).map(|read| read.object);
+    let keeps = |(_, candidate): &(usize, &ReplyCandidate)| {
+        candidate.is_readable && object(candidate).is_some_and(fits)
+    };
+    let fitting: Vec<_> = found.iter().enumerate().filter(keeps).take(MAX_FITTING).collect();
+    let Some(((index, last), others)) = fitting.split_last() else { return Ok(best(found)) };
+    let answer = if others.is_empty() { None } else { object(last) };
+    if others.iter().all(|(_, other)| object(other) == answer) {
+        return Ok(*index);
+    }
+    let places: Vec<usize> = fitting.iter().map(|(_, candidate)| candidate.at).collect();
+    Err(UnreadableReply { at: Some(last.at), reason: UnreadableReason::Ambiguous(places) })
+}
+
+/// The object that is told about if none keeps the contract.
+fn best(found: &[ReplyCandidate]) -> usize {
+    let rank = |candidate: &ReplyCandidate| (candidate.is_envelope, candidate.end - candidate.at);
+    let ranked = found.iter().enumerate().max_by_key(|(_, candidate)| rank(candidate));
+    ranked.map_or(0, |(index, _)| index)
+}
+
+/// Why there is no object at all.
+fn nothing(text: &str, outline: &ReplyOutline) -> UnreadableReply {
+    let (reason, at) = match outline {
+        ReplyOutline { broken: Some(broken), .. } => return (*broken).into(),
+        ReplyOutline { other: true, .. } => (UnreadableReason::NotAnObject, None),
+        ReplyOutline { still_thinking: true, .. } => (UnreadableReason::Truncated, Some(text.len())),
+        ReplyOutline { prose: None, .. } => (UnreadableReason::Empty, None),
+        ReplyOutline { prose, .. } => (UnreadableReason::NotJson, *prose),
+    };
+    UnreadableReply { reason, at }
+}
+
+impl From<BrokenValue> for UnreadableReply {
+    fn from(broken: BrokenValue) -> Self {
+        let reason = match broken.cause {
+            BreakCause::Syntax => UnreadableReason::NotJson,
+            BreakCause::End => UnreadableReason::Truncated,
+            BreakCause::TooDeep => UnreadableReason::TooDeep,
+        };
+        Self { reason, at: Some(broken.at) }
+    }
+}
+
+/// Refuses an answer beside which there is something that may have been the answer and cannot be read.
+fn nothing_unread(
+    text: &str,
+    (chosen, others): (&ReplyCandidate, &[ReplyCandidate]),
+    broken: Option<BrokenValue>,
+    cut_off: bool,
+) -> Result<(), UnreadableReply> {
+    let is_later = |other: &&ReplyCandidate| other.at > chosen.at && other.is_envelope;
+    let mut closed_early = std::iter::once(chosen).chain(others.iter().filter(is_later));
+    if let Some(early) = closed_early.find(|candidate| candidate.closed_early(text)) {
+        return Err(UnreadableReply { reason: UnreadableReason::ClosedEarly, at: Some(early.end) });
+    }
+    let Some(broken) = broken else { return Ok(()) };
+    let broke_off = broken.cause == BreakCause::End && (broken.begun || cut_off);
+    let may_be_the_answer = if chosen.is_envelope {
+        broken.open > chosen.at && (broke_off || broken.enveloped)
+    } else {
+        broken.begun || cut_off
+    };
+    if may_be_the_answer { Err(broken.into()) } else { Ok(()) }
+}

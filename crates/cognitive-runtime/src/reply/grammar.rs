@@ -1,0 +1,497 @@
+//! The grammar of a reply: finds the objects in raw text while it arrives, and says where each is. Leaves out thinking, and
+//! objects within an object that was read. Judges nothing: `choose.rs` does.
+//!
+//! Three rules keep it from being fooled. An object is read from its first brace, so fences, tags and braces inside its
+//! strings are text. What was meant to be an object and is broken is skipped whole: no part of it can become the answer. And
+//! a closing tag inside something broken voids all that came before it.
+//!
+//! It is handed the text so far and may go back in it: a brace turns out to be prose, thinking turns out not to end. What it
+//! goes back over is read once more at most, so the cost is linear in the text, in whatever pieces it comes.
+
+use super::event::{Bracket, BreakCause, BrokenValue, Ignore, JsonEvent, JsonListener, Lead, ReplyFinding};
+use super::fence::{self, FenceLine, OpenFence};
+use super::json::{JsonReader, Progress, ReplyInput};
+use super::skip::SkipState;
+use super::tags::{self, TagMatch, ThinkingTag};
+
+/// What some programs put before a text.
+pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Whether a character around the reply does not count.
+pub(super) fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c == BYTE_ORDER_MARK
+}
+
+/// The state of reading a reply.
+#[derive(Debug)]
+pub(super) struct ReplyGrammar {
+    strict: bool,
+    /// Where the reply starts, behind blanks.
+    start: Option<usize>,
+    /// How far the text was read.
+    at: usize,
+    state: GrammarState,
+    json: JsonReader,
+    /// The end of the last object, thought or broken thing.
+    behind: usize,
+    fence: Option<OpenFence>,
+    /// Nothing but blanks, thinking and the mark of a fence so far.
+    clean: bool,
+    /// No closing tag follows any more, so there is no use in looking for one.
+    no_more_closing: bool,
+    /// Something broken that a tag showed to be thinking. From then on every closing tag voids, wherever it is, and the next
+    /// one is looked for from this offset on.
+    thought: Option<(BrokenValue, usize)>,
+}
+
+#[derive(Debug)]
+enum GrammarState {
+    /// Outside of objects.
+    Prose,
+    /// Within the marks of a fence that may begin here.
+    Mark { from: usize },
+    /// In the word behind an opening fence, such as `json`.
+    Language,
+    /// Behind a `[` that may open a list.
+    Bracket { from: usize },
+    /// Within an object or a list.
+    Json,
+    /// Within thinking, with the offset behind its last closing tag.
+    Thinking { from: usize, depth: usize, last_close: Option<usize> },
+    /// Within something broken.
+    Skipping(Box<SkipState>),
+}
+
+impl ReplyGrammar {
+    /// For one reply. `strict` takes no liberties, as tier `exec`.
+    pub(super) fn new(strict: bool) -> Self {
+        Self {
+            strict,
+            start: None,
+            at: 0,
+            state: GrammarState::Prose,
+            json: JsonReader::default(),
+            behind: 0,
+            fence: None,
+            clean: true,
+            no_more_closing: false,
+            thought: None,
+        }
+    }
+
+    /// Reads on in the text so far.
+    pub(super) fn read(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) {
+        loop {
+            let Some((_, from)) = self.thought else {
+                self.run(input, listener);
+                if self.thought.is_none() {
+                    return;
+                }
+                continue;
+            };
+            let outcome = tags::next_close(input.text, from);
+            self.thought = self.thought.map(|(broken, _)| (broken, outcome.unwrap_or_else(|later| later)));
+            let Ok(close) = outcome else { return self.run(input, listener) };
+            let text = input.text.get(..close).unwrap_or_default();
+            self.run(ReplyInput { text, solid: close, ended: false }, listener);
+            self.void(close, listener);
+        }
+    }
+
+    /// Whether the grammar waits for more than blanks, within a text that was so long when it was read.
+    pub(super) fn waits_at(&self, length: usize) -> bool {
+        matches!(self.state, GrammarState::Json) && self.at < length
+    }
+
+    /// The text is complete: decides what only its end can. There are no blanks at its end.
+    pub(super) fn finish(&mut self, text: &str, listener: &mut impl JsonListener) {
+        let input = ReplyInput { text, solid: text.len(), ended: true };
+        self.at = self.at.min(text.len());
+        self.json.at = self.json.at.min(text.len());
+        loop {
+            self.read(input, listener);
+            if !self.end(text, listener) {
+                return;
+            }
+        }
+    }
+
+    fn run(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) {
+        if self.start.is_none() {
+            let rest = input.text.get(self.at..).unwrap_or_default();
+            let found = rest.find(|c| !is_blank(c));
+            self.at += found.unwrap_or(rest.len());
+            self.behind = self.at;
+            self.start = found.map(|_| self.at);
+        }
+        let had_thought = self.thought.is_some();
+        let in_word = |grammar: &Self| matches!(grammar.state, GrammarState::Json) && input.ended;
+        while (self.at < input.text.len() || in_word(self)) && had_thought == self.thought.is_some() {
+            if !self.step(input, listener) {
+                return;
+            }
+        }
+    }
+
+    /// Takes some of the text, or changes the state; gives false where more text is needed.
+    fn step(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> bool {
+        let text = input.text;
+        match &mut self.state {
+            GrammarState::Json => return self.json(input, listener),
+            GrammarState::Prose => return self.prose(input, listener),
+            GrammarState::Mark { from } => {
+                let from = *from;
+                let mark = text.as_bytes().get(from).copied().unwrap_or_default();
+                let rest = text.as_bytes().get(self.at..).unwrap_or_default();
+                let more = rest.iter().take_while(|byte| **byte == mark).count();
+                self.at += more;
+                if more < rest.len() {
+                    self.mark(text, from, listener);
+                }
+            }
+            GrammarState::Language => {
+                let rest = text.get(self.at..).unwrap_or_default();
+                let length = fence::language(rest);
+                self.at += length;
+                if let Some(fence) = &mut self.fence {
+                    fence.body = self.at;
+                }
+                if length < rest.len() {
+                    self.state = GrammarState::Prose;
+                }
+            }
+            GrammarState::Bracket { from } => {
+                let from = *from;
+                self.bracket(text, from, listener);
+            }
+            GrammarState::Thinking { .. } => return self.think(text, listener),
+            GrammarState::Skipping(_) => return self.skip(text, listener),
+        }
+        true
+    }
+
+    fn prose(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> bool {
+        // Blanks at the end may turn out not to count.
+        let Some(rest) = input.text.get(self.at..input.solid).filter(|rest| !rest.is_empty()) else {
+            return false;
+        };
+        let is_special = |byte: u8| matches!(byte, b'{' | b'[' | b'<' | b'`' | b'~');
+        let run = rest.bytes().position(is_special).unwrap_or(rest.len());
+        if run > 0 {
+            self.pass(rest.get(..run).unwrap_or_default(), listener);
+            return true;
+        }
+        match rest.as_bytes().first() {
+            Some(b'{') if self.may_begin() => self.begin(Bracket::Object, self.at, listener),
+            Some(b'[') if !self.strict => {
+                self.state = GrammarState::Bracket { from: self.at };
+                self.at += 1;
+            }
+            Some(b'<') => return self.tag(input, listener),
+            Some(b'`' | b'~') => self.state = GrammarState::Mark { from: self.at },
+            _ => self.pass(rest.get(..1).unwrap_or_default(), listener),
+        }
+        true
+    }
+
+    /// Moves over text that is no more than that.
+    fn pass(&mut self, run: &str, listener: &mut impl JsonListener) {
+        if let Some(first) = run.bytes().position(|byte| !byte.is_ascii_whitespace()) {
+            listener.finding(ReplyFinding::Prose(self.at + first));
+            self.clean = self.clean && run.chars().all(is_blank);
+        }
+        if let Some(fence) = &mut self.fence {
+            fence.line = fence.line.behind(run);
+        }
+        self.at += run.len();
+    }
+
+    /// Something comes here that is more than packaging.
+    fn touch(&mut self) {
+        self.clean = false;
+        if let Some(fence) = &mut self.fence {
+            fence.line = FenceLine::Past;
+        }
+    }
+
+    /// Whether an object may begin here: anywhere, or strictly at the start of the text or of a fence.
+    fn may_begin(&self) -> bool {
+        !self.strict
+            || match self.fence {
+                Some(fence) => fence.line == FenceLine::Fresh,
+                None => self.start == Some(self.at),
+            }
+    }
+
+    fn begin(&mut self, bracket: Bracket, open: usize, listener: &mut impl JsonListener) {
+        self.json.start(open, bracket, self.strict, Lead { clean: self.clean });
+        self.at = self.json.at;
+        self.state = GrammarState::Json;
+        if bracket == Bracket::Object {
+            listener.finding(ReplyFinding::Start);
+        }
+    }
+
+    /// Lists are read so that their items are not mistaken for answers, but not every bracket in prose opens one.
+    fn bracket(&mut self, text: &str, from: usize, listener: &mut impl JsonListener) {
+        let rest = text.get(self.at..).unwrap_or_default();
+        let inside = rest.trim_start();
+        self.at += rest.len() - inside.len();
+        let Some(next) = inside.bytes().next() else { return };
+        if matches!(next, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9') {
+            self.begin(Bracket::List, from, listener);
+        } else {
+            self.back_to_prose(from, listener);
+        }
+    }
+
+    /// What is at an offset is text and no more.
+    fn back_to_prose(&mut self, from: usize, listener: &mut impl JsonListener) {
+        self.state = GrammarState::Prose;
+        self.at = from;
+        // A bracket or a `<`: one byte that is not blank, whichever it is.
+        self.pass("<", listener);
+    }
+
+    fn json(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> bool {
+        // What is in a list is no answer.
+        let progress = if self.json.is_list() {
+            self.json.read(input, &mut Ignore)
+        } else {
+            self.json.read(input, listener)
+        };
+        self.at = self.json.at;
+        match progress {
+            Progress::More => return false,
+            Progress::Done => self.take(input.text, listener),
+            Progress::Broken(cause) => self.broke(cause, listener),
+        }
+        true
+    }
+
+    fn take(&mut self, text: &str, listener: &mut impl JsonListener) {
+        let (open, end, begun) = (self.json.open, self.at, self.json.begun);
+        if self.json.is_list() {
+            listener.finding(ReplyFinding::List { open, begun });
+            self.state = GrammarState::Prose;
+            self.touch();
+            if begun {
+                self.leave(end);
+            }
+            return;
+        }
+        let fence = self.fence.map(|fence| fence.at);
+        let follows_name = follows_name(text.get(self.behind..open).unwrap_or_default());
+        listener.finding(ReplyFinding::Object { open, end, fence, follows_name });
+        self.leave(end);
+    }
+
+    /// An object, or what was meant to be one, ends here.
+    fn leave(&mut self, end: usize) {
+        self.state = GrammarState::Prose;
+        self.at = end;
+        self.behind = end;
+        self.touch();
+        if let Some(fence) = &mut self.fence {
+            fence.used = true;
+        }
+    }
+
+    fn broke(&mut self, cause: BreakCause, listener: &mut impl JsonListener) {
+        let JsonReader { open, at, begun, enveloped, token_start, resume, .. } = self.json;
+        let is_list = self.json.is_list();
+        if begun || (!is_list && (self.strict || cause == BreakCause::End)) {
+            let broken = BrokenValue { open, at, cause, begun, enveloped, is_thought: false };
+            let mark = self.fence.map(|fence| fence.mark);
+            self.state = GrammarState::Skipping(Box::new(SkipState::new(&self.json, broken, mark)));
+            return;
+        }
+        listener.finding(ReplyFinding::Prose(open));
+        self.touch();
+        self.state = GrammarState::Prose;
+        // No object was begun in the list, so there is none to lose.
+        self.at = if is_list { token_start.max(open + 1) } else { resume };
+    }
+
+    fn skip(&mut self, text: &str, listener: &mut impl JsonListener) -> bool {
+        let GrammarState::Skipping(skip) = &mut self.state else { return true };
+        let to_the_end = skip.broken.cause == BreakCause::End;
+        let end = if to_the_end { None } else { skip.end(text) };
+        let reached = end.unwrap_or(text.len());
+        self.at = reached;
+        let broken = skip.broken;
+        // A reply that starts with a brace did not start with thinking, so there a tag is part of some string.
+        if self.start != Some(broken.open) && self.thought.is_none() {
+            match tags::next_close(text.get(..reached).unwrap_or_default(), skip.tags_from) {
+                Ok(close) => {
+                    self.thought = Some((BrokenValue { is_thought: true, ..broken }, close));
+                    self.void(close, listener);
+                    return true;
+                }
+                Err(later) => skip.tags_from = later,
+            }
+        }
+        if let Some(end) = end {
+            self.lose(broken, end, listener);
+        }
+        end.is_some()
+    }
+
+    /// Something broken ends here.
+    fn lose(&mut self, broken: BrokenValue, end: usize, listener: &mut impl JsonListener) {
+        listener.finding(ReplyFinding::Prose(broken.open));
+        listener.finding(ReplyFinding::Broken(broken));
+        self.leave(end);
+    }
+
+    /// All up to an offset was thinking.
+    fn void(&mut self, end: usize, listener: &mut impl JsonListener) {
+        self.state = GrammarState::Prose;
+        self.at = end;
+        self.behind = end;
+        self.fence = None;
+        self.clean = true;
+        listener.event(JsonEvent::Void, end);
+        listener.finding(ReplyFinding::Void(self.start.unwrap_or_default()));
+        if let Some((broken, _)) = self.thought {
+            listener.finding(ReplyFinding::Broken(broken));
+        }
+    }
+
+    fn tag(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> bool {
+        match tags::tag_at(input.text, self.at) {
+            TagMatch::Partial if !input.ended => return false,
+            TagMatch::Tag(ThinkingTag::Close, end) => self.void(end, listener),
+            TagMatch::Tag(ThinkingTag::Open, _) if self.no_more_closing => {
+                self.unclosed(input.text, self.at, listener);
+            }
+            TagMatch::Tag(ThinkingTag::Open, end) => {
+                self.state = GrammarState::Thinking { from: self.at, depth: 1, last_close: None };
+                self.at = end;
+            }
+            TagMatch::Partial | TagMatch::None => self.back_to_prose(self.at, listener),
+        }
+        true
+    }
+
+    fn think(&mut self, text: &str, listener: &mut impl JsonListener) -> bool {
+        let GrammarState::Thinking { from, depth, last_close } = &mut self.state else { return true };
+        match tags::next_tag(text, self.at) {
+            Err(later) => {
+                self.at = later;
+                return false;
+            }
+            Ok((ThinkingTag::Open, end)) => {
+                *depth += 1;
+                self.at = end;
+            }
+            Ok((ThinkingTag::Close, end)) => {
+                *depth -= 1;
+                *last_close = Some(end);
+                self.at = end;
+                if *depth == 0 {
+                    let from = *from;
+                    self.end_thinking(from, end, listener);
+                }
+            }
+        }
+        true
+    }
+
+    fn end_thinking(&mut self, from: usize, end: usize, listener: &mut impl JsonListener) {
+        listener.finding(ReplyFinding::Thinking(from));
+        self.state = GrammarState::Prose;
+        self.at = end;
+        self.behind = end;
+    }
+
+    /// A tag that no closing one follows: a model that never came to its answer. In the middle of a line the tag is only
+    /// mentioned.
+    fn unclosed(&mut self, text: &str, from: usize, listener: &mut impl JsonListener) {
+        self.no_more_closing = true;
+        if !self.starts_line(text, from) {
+            return self.back_to_prose(from, listener);
+        }
+        listener.finding(ReplyFinding::Thinking(from));
+        listener.finding(ReplyFinding::StillThinking);
+        self.state = GrammarState::Prose;
+        self.at = text.len();
+    }
+
+    fn starts_line(&self, text: &str, at: usize) -> bool {
+        let before = text.get(self.start.unwrap_or_default()..at).unwrap_or_default();
+        let before = before.trim_end_matches([' ', '\t']);
+        before.is_empty() || before.ends_with(['\n', '\r'])
+    }
+
+    /// The marks from an offset on are all there. Outside of objects three backticks are a fence wherever they are, unless
+    /// parsing is strict; `~~~` also underlines and decorates.
+    fn mark(&mut self, text: &str, from: usize, listener: &mut impl JsonListener) {
+        let (end, length) = (self.at, self.at - from);
+        let mark = text.as_bytes().get(from).copied().unwrap_or_default();
+        let needs_line = self.strict || mark == b'~';
+        self.state = GrammarState::Prose;
+        if length < fence::MIN_MARKS || (needs_line && !self.starts_line(text, from)) {
+            self.at = from;
+            return self.pass(text.get(from..end).unwrap_or_default(), listener);
+        }
+        let Some(open) = self.fence else {
+            self.fence = Some(OpenFence::new(from, (mark, length)));
+            self.state = GrammarState::Language;
+            return;
+        };
+        if open.mark.0 == mark && open.mark.1 <= length {
+            self.fence = None;
+            if !open.used {
+                let body = text.get(open.body..from).unwrap_or_default();
+                listener.finding(ReplyFinding::UnusedFence(body));
+            }
+        }
+        self.touch();
+    }
+
+    /// The text ends in the present state; gives whether there is more to read, further back.
+    fn end(&mut self, text: &str, listener: &mut impl JsonListener) -> bool {
+        match &mut self.state {
+            GrammarState::Prose | GrammarState::Language | GrammarState::Json => return false,
+            GrammarState::Mark { from } => {
+                let from = *from;
+                self.mark(text, from, listener);
+                return false;
+            }
+            GrammarState::Bracket { from } => {
+                let from = *from;
+                self.back_to_prose(from, listener);
+            }
+            GrammarState::Thinking { from, last_close, .. } => match (*from, *last_close) {
+                // Where tags do not pair up, the last closing one ends it: a model that writes about its tags while
+                // thinking opens more than it closes.
+                (from, Some(end)) => {
+                    self.no_more_closing = true;
+                    self.end_thinking(from, end, listener);
+                }
+                (from, None) => self.unclosed(text, from, listener),
+            },
+            GrammarState::Skipping(_) => {
+                return self.skip(text, listener) || self.skip_to_end(text, listener);
+            }
+        }
+        true
+    }
+
+    /// What is broken reaches to the end of the text, or to the fence around it.
+    fn skip_to_end(&mut self, text: &str, listener: &mut impl JsonListener) -> bool {
+        if let GrammarState::Skipping(skip) = &self.state {
+            let end = skip.closing_line(text, text.len()).unwrap_or(text.len());
+            self.lose(skip.broken, end, listener);
+        }
+        true
+    }
+}
+
+/// Whether a text ends with a name and its colon: what follows belongs to something broken, as in `"data": {…}` without the
+/// brace before it.
+fn follows_name(before: &str) -> bool {
+    let name = before.trim_end().strip_suffix(':');
+    name.is_some_and(|name| name.trim_end().ends_with('"'))
+}

@@ -1,0 +1,601 @@
+//! The grammar of one object or list, as it arrives: forgives slips of the pen that have exactly one reading, and says where
+//! (D-01), or forgives nothing where parsing is strict. No backtracking; a text that is strictly JSON takes no liberty.
+//! Never closes what is open, never guesses a value: `NaN`, unquoted values, `.5`, `+1`, `[1,,2]` are refused, and so is a
+//! missing comma between items of a list, where Python would join two strings. Keeps no value: what it reads goes out as
+//! events.
+
+use super::event::{Bracket, BreakCause, JsonEvent, JsonListener, Lead};
+use super::liberty::LibertyRule;
+use super::string::{QuoteKind, StringPart, StringReader, quote_of};
+use super::word;
+
+/// Nesting beyond this is no answer but an attack or an accident.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// The reply as far as it is there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReplyInput<'t> {
+    pub(super) text: &'t str,
+    /// The end of the text without the blanks at its end: more may follow them, or they do not count. A byte behind it never
+    /// breaks a value.
+    pub(super) solid: usize,
+    /// Whether nothing follows. Then there are no blanks at the end of the text.
+    pub(super) ended: bool,
+}
+
+/// How far reading has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// More text is needed.
+    More,
+    /// The value is complete.
+    Done,
+    /// The value is broken.
+    Broken(BreakCause),
+}
+
+/// The text cannot be read on.
+#[derive(Debug, Clone, Copy)]
+struct JsonFault {
+    cause: BreakCause,
+    at: usize,
+    /// The offset of the byte that showed it.
+    seen: usize,
+}
+
+impl JsonFault {
+    fn syntax(at: usize) -> Self {
+        Self { cause: BreakCause::Syntax, at, seen: at }
+    }
+}
+
+/// What may come next, between two tokens. `comma` is the offset of the comma before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Awaits {
+    /// A name or the end of the object.
+    Name {
+        comma: Option<usize>,
+    },
+    Colon,
+    /// A value behind the colon at this offset.
+    Value {
+        colon: usize,
+    },
+    /// An item or the end of the list.
+    Item {
+        comma: Option<usize>,
+    },
+    /// A comma or the end of the object or list.
+    Comma,
+    #[default]
+    Nothing,
+}
+
+/// The token that is being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum JsonToken {
+    #[default]
+    None,
+    Name,
+    Text,
+    BareName,
+    Number,
+    Literal,
+    Slash,
+    Hash,
+    LineComment,
+    BlockComment {
+        star: bool,
+    },
+}
+
+/// The state of reading. The fields that others see say where a broken value went wrong.
+#[derive(Debug, Default)]
+pub(super) struct JsonReader {
+    strict: bool,
+    lead: Lead,
+    /// Where the value opens.
+    pub(super) open: usize,
+    /// How far the text was read.
+    pub(super) at: usize,
+    /// Where the last token starts.
+    pub(super) token_start: usize,
+    /// Whether this is meant to be JSON; see [`BrokenValue::begun`](super::event::BrokenValue::begun).
+    pub(super) begun: bool,
+    /// See [`BrokenValue::enveloped`](super::event::BrokenValue::enveloped).
+    pub(super) enveloped: bool,
+    /// If this was not meant to be JSON: where to go on looking. Comments before it were skipped.
+    pub(super) resume: usize,
+    /// The objects and lists that are open.
+    pub(super) brackets: Vec<Bracket>,
+    awaits: Awaits,
+    token: JsonToken,
+    /// The name of the present member, and where it starts.
+    name: String,
+    name_start: usize,
+    name_is_bare: bool,
+    string: StringReader,
+    /// The first line break or tab in the present string.
+    raw_break: Option<usize>,
+    /// The offset behind the last value.
+    value_end: usize,
+}
+
+fn forgive(rule: LibertyRule, at: usize, listener: &mut impl JsonListener) {
+    listener.liberty(rule, at, rule.words());
+}
+
+impl JsonReader {
+    /// Begins with the value whose bracket is at an offset.
+    pub(super) fn start(&mut self, open: usize, bracket: Bracket, strict: bool, lead: Lead) {
+        let brackets = std::mem::take(&mut self.brackets);
+        let name = std::mem::take(&mut self.name);
+        *self = Self { strict, lead, open, resume: open + 1, brackets, name, ..Self::default() };
+        self.brackets.clear();
+        self.enter(bracket, open);
+    }
+
+    /// Whether the outermost value is a list.
+    pub(super) fn is_list(&self) -> bool {
+        self.brackets.first() == Some(&Bracket::List)
+    }
+
+    /// Reads on, as far as the text goes.
+    pub(super) fn read(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Progress {
+        while self.at < input.text.len() || (input.ended && self.may_end_token()) {
+            if let Err(fault) = self.token(input, listener) {
+                // Blanks at the end may turn out not to count.
+                if fault.seen >= input.solid && !input.ended {
+                    return Progress::More;
+                }
+                self.at = fault.at;
+                return Progress::Broken(fault.cause);
+            }
+            if self.awaits == Awaits::Nothing {
+                return Progress::Done;
+            }
+        }
+        if !input.ended {
+            return Progress::More;
+        }
+        self.end(input.text.len());
+        Progress::Broken(BreakCause::End)
+    }
+
+    /// Whether the end of the text ends the present token.
+    fn may_end_token(&self) -> bool {
+        matches!(self.token, JsonToken::Number | JsonToken::Literal | JsonToken::Slash | JsonToken::Hash)
+    }
+
+    /// The text ends within the value.
+    fn end(&mut self, at: usize) {
+        self.at = at;
+        // A name that is open at the end of the text is JSON that was cut off, not a brace in prose.
+        self.begun |= self.token == JsonToken::Name;
+        let in_token =
+            matches!(self.token, JsonToken::Name | JsonToken::Text | JsonToken::BlockComment { .. });
+        if !in_token && !self.awaits_bare_value() {
+            self.token_start = at;
+        }
+    }
+
+    fn token(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
+        let rest = input.text.get(self.at..).unwrap_or_default();
+        let byte = rest.as_bytes().first().copied();
+        match self.token {
+            JsonToken::None => self.between(input.text, rest, listener),
+            JsonToken::Text | JsonToken::Name => self.string(rest, listener),
+            JsonToken::Number => self.number(input, listener),
+            JsonToken::Literal => self.literal(input, listener),
+            JsonToken::BareName => {
+                self.bare_name(rest);
+                Ok(())
+            }
+            JsonToken::Slash => self.slash(byte, listener),
+            JsonToken::Hash => self.hash(byte, input, listener),
+            JsonToken::LineComment => {
+                let end = rest.bytes().position(|byte| matches!(byte, b'\n' | b'\r'));
+                self.at += end.unwrap_or(rest.len());
+                if end.is_some() {
+                    self.end_comment();
+                }
+                Ok(())
+            }
+            JsonToken::BlockComment { star } => {
+                self.block_comment(rest, star);
+                Ok(())
+            }
+        }
+    }
+
+    /// Behind a slash. `{https://…}` is how a URL looks in prose.
+    fn slash(&mut self, byte: Option<u8>, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
+        let start = self.at - 1;
+        let is_url =
+            self.awaits_bare_value() && self.awaits == Awaits::Value { colon: start.wrapping_sub(1) };
+        self.token = match byte {
+            Some(b'/') if !is_url => JsonToken::LineComment,
+            Some(b'*') => JsonToken::BlockComment { star: false },
+            _ => return Err(self.unexpected(start)),
+        };
+        forgive(LibertyRule::Comment, start, listener);
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Behind a hash. `#urgent` may be a value that lost its quotes, `# urgent` is none.
+    fn hash(
+        &mut self,
+        byte: Option<u8>,
+        input: ReplyInput<'_>,
+        listener: &mut impl JsonListener,
+    ) -> Result<(), JsonFault> {
+        let start = self.at - 1;
+        let is_comment = matches!(byte, Some(b' ' | b'\t' | b'\r' | b'\n' | b'#'));
+        if !is_comment || self.at >= input.solid {
+            return Err(self.unexpected(start));
+        }
+        self.token = JsonToken::LineComment;
+        forgive(LibertyRule::Comment, start, listener);
+        Ok(())
+    }
+
+    /// The mark at an offset opens no comment, so it is nothing; the byte behind it showed that.
+    fn unexpected(&mut self, start: usize) -> JsonFault {
+        if !self.awaits_bare_value() {
+            self.token_start = start;
+        }
+        JsonFault { cause: BreakCause::Syntax, at: start, seen: start + 1 }
+    }
+
+    fn end_comment(&mut self) {
+        self.token = JsonToken::None;
+        if !self.begun {
+            self.resume = self.at;
+        }
+    }
+
+    fn block_comment(&mut self, rest: &str, mut star: bool) {
+        for (index, byte) in rest.bytes().enumerate() {
+            if star && byte == b'/' {
+                self.at += index + 1;
+                return self.end_comment();
+            }
+            star = byte == b'*';
+        }
+        self.token = JsonToken::BlockComment { star };
+        self.at += rest.len();
+    }
+
+    fn between(&mut self, text: &str, rest: &str, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
+        let byte = rest.as_bytes().first().copied().unwrap_or_default();
+        match byte {
+            b' ' | b'\n' | b'\r' | b'\t' => {}
+            b'/' if !self.strict => self.token = JsonToken::Slash,
+            b'#' if !self.strict => self.token = JsonToken::Hash,
+            byte if !byte.is_ascii() && !self.strict => {
+                let Some(blank) = word::other_blank(rest) else {
+                    return self.expected(text, rest, byte, listener);
+                };
+                forgive(LibertyRule::OtherBlank, self.at, listener);
+                self.at += blank.len_utf8();
+                return Ok(());
+            }
+            _ => return self.expected(text, rest, byte, listener),
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Whether a value is awaited that makes JSON of a bare first name: `{x: …}` is how sets look in prose.
+    fn awaits_bare_value(&self) -> bool {
+        !self.begun && matches!(self.awaits, Awaits::Value { .. })
+    }
+
+    fn expected(
+        &mut self,
+        text: &str,
+        rest: &str,
+        byte: u8,
+        listener: &mut impl JsonListener,
+    ) -> Result<(), JsonFault> {
+        let is_comma = byte == b',' && self.awaits == Awaits::Comma;
+        if !is_comma && !self.awaits_bare_value() {
+            self.token_start = self.at;
+        }
+        match (self.awaits, byte) {
+            (Awaits::Name { comma }, b'}') | (Awaits::Item { comma }, b']')
+                if comma.is_none() || !self.strict =>
+            {
+                // It can only be one too many: `{,}` fails before, since a comma follows a value only.
+                if let Some(comma) = comma {
+                    forgive(LibertyRule::TrailingComma, comma, listener);
+                }
+                self.close(listener);
+                Ok(())
+            }
+            (Awaits::Name { .. }, _) => self.name(rest, listener),
+            (Awaits::Comma, _) => self.behind_value(text, rest, byte, listener),
+            (Awaits::Colon, b':') => {
+                self.colon(listener);
+                Ok(())
+            }
+            (Awaits::Value { .. }, _) => self.member_value(rest, byte, listener),
+            (Awaits::Item { .. }, _) => self.value(rest, byte, listener),
+            _ => Err(JsonFault::syntax(self.at)),
+        }
+    }
+
+    fn behind_value(
+        &mut self,
+        text: &str,
+        rest: &str,
+        byte: u8,
+        listener: &mut impl JsonListener,
+    ) -> Result<(), JsonFault> {
+        let comma = Some(self.at);
+        let in_object = self.brackets.last() == Some(&Bracket::Object);
+        match byte {
+            b',' => {
+                self.awaits = if in_object { Awaits::Name { comma } } else { Awaits::Item { comma } };
+                self.at += 1;
+                Ok(())
+            }
+            b'}' if in_object => {
+                self.close(listener);
+                Ok(())
+            }
+            b']' if !in_object => {
+                self.close(listener);
+                Ok(())
+            }
+            // Two members without a comma have one reading only where the next one starts on a line of its own with a name
+            // in `"`. That its colon follows is checked when the name was read.
+            b'"' if in_object && !self.strict && self.breaks_line(text) => {
+                forgive(LibertyRule::MissingComma, self.value_end, listener);
+                self.name(rest, listener)
+            }
+            _ => Err(JsonFault::syntax(self.at)),
+        }
+    }
+
+    fn breaks_line(&self, text: &str) -> bool {
+        text.as_bytes().get(self.value_end..self.at).is_some_and(|gap| gap.contains(&b'\n'))
+    }
+
+    fn name(&mut self, rest: &str, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
+        let quote = quote_of(rest, self.strict);
+        self.name_is_bare = quote.is_none();
+        if self.name_is_bare && (self.strict || !word::starts_bare_name(rest)) {
+            return Err(JsonFault::syntax(self.at));
+        }
+        self.name.clear();
+        self.name_start = self.at;
+        self.awaits = Awaits::Colon;
+        if let Some((kind, length)) = quote {
+            self.begin_string(JsonToken::Name, kind, length, listener);
+        } else {
+            forgive(LibertyRule::BareName, self.at, listener);
+            self.token = JsonToken::BareName;
+        }
+        Ok(())
+    }
+
+    fn begin_string(
+        &mut self,
+        token: JsonToken,
+        kind: QuoteKind,
+        length: usize,
+        listener: &mut impl JsonListener,
+    ) {
+        if kind != QuoteKind::Double {
+            forgive(LibertyRule::Quotes, self.at, listener);
+        }
+        self.token = token;
+        self.raw_break = None;
+        self.string.start(kind, self.strict, token == JsonToken::Text);
+        self.at += length;
+    }
+
+    fn bare_name(&mut self, rest: &str) {
+        let length = word::bare_name_length(rest);
+        self.name.push_str(rest.get(..length).unwrap_or_default());
+        self.at += length;
+        if length < rest.len() {
+            self.token = JsonToken::None;
+        }
+    }
+
+    fn colon(&mut self, listener: &mut impl JsonListener) {
+        self.awaits = Awaits::Value { colon: self.at };
+        self.at += 1;
+        // A bare first name counts only with a value behind it.
+        if self.begun || !self.name_is_bare {
+            self.begin(self.at, listener);
+        }
+    }
+
+    /// Tells the name, and before the first one the beginning, now that it is sure that there is one.
+    fn begin(&mut self, at: usize, listener: &mut impl JsonListener) {
+        if !self.begun {
+            self.begun = true;
+            listener.event(JsonEvent::Begin(self.lead), at);
+            for bracket in &self.brackets {
+                listener.event(JsonEvent::Open(*bracket), at);
+            }
+        }
+        let outermost = self.brackets.len() == 1;
+        self.enveloped |= outermost && matches!(self.name.as_str(), "ok" | "meta");
+        listener.event(JsonEvent::Name { name: &self.name, start: self.name_start }, at);
+    }
+
+    fn member_value(
+        &mut self,
+        rest: &str,
+        byte: u8,
+        listener: &mut impl JsonListener,
+    ) -> Result<(), JsonFault> {
+        if !self.begun {
+            if !word::starts_value(byte) && quote_of(rest, self.strict).is_none() {
+                return Err(JsonFault::syntax(self.at));
+            }
+            self.begin(self.at, listener);
+        }
+        self.value(rest, byte, listener)
+    }
+
+    fn value(&mut self, rest: &str, byte: u8, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
+        self.token_start = self.at;
+        match byte {
+            b'{' => return self.open_below(Bracket::Object, listener),
+            b'[' => return self.open_below(Bracket::List, listener),
+            b'-' | b'0'..=b'9' => {
+                self.token = JsonToken::Number;
+                self.tell(JsonEvent::NumberStart, self.at + 1, listener);
+            }
+            byte if byte.is_ascii_alphabetic() => self.token = JsonToken::Literal,
+            _ => {
+                let quote = quote_of(rest, self.strict);
+                let (kind, length) = quote.ok_or_else(|| JsonFault::syntax(self.at))?;
+                self.begin_string(JsonToken::Text, kind, length, listener);
+                self.tell(JsonEvent::TextStart, self.at, listener);
+            }
+        }
+        self.awaits = Awaits::Comma;
+        Ok(())
+    }
+
+    /// An event, unless it belongs to a list that may still turn out to be prose.
+    fn tell(&self, event: JsonEvent<'_>, at: usize, listener: &mut impl JsonListener) {
+        if self.begun {
+            listener.event(event, at);
+        }
+    }
+
+    fn open_below(&mut self, bracket: Bracket, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
+        if self.brackets.len() >= MAX_DEPTH {
+            self.enter(bracket, self.at);
+            return Err(JsonFault { cause: BreakCause::TooDeep, at: self.at, seen: self.open });
+        }
+        self.enter(bracket, self.at);
+        self.tell(JsonEvent::Open(bracket), self.at, listener);
+        Ok(())
+    }
+
+    fn enter(&mut self, bracket: Bracket, open: usize) {
+        self.at = open + 1;
+        self.token_start = self.at;
+        self.brackets.push(bracket);
+        self.awaits = match bracket {
+            Bracket::Object => Awaits::Name { comma: None },
+            Bracket::List => Awaits::Item { comma: None },
+        };
+    }
+
+    fn close(&mut self, listener: &mut impl JsonListener) {
+        self.at += 1;
+        self.value_end = self.at;
+        self.awaits = Awaits::Comma;
+        // The outermost bracket stays, so that the value is known for what it is.
+        if self.brackets.len() > 1 {
+            self.brackets.pop();
+        } else {
+            self.awaits = Awaits::Nothing;
+        }
+        self.tell(JsonEvent::Close, self.at, listener);
+    }
+
+    fn string(&mut self, rest: &str, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
+        let start = self.at;
+        let (taken, part) = self.string.next(rest).map_err(|fault| JsonFault {
+            cause: BreakCause::Syntax,
+            at: start + usize::from(fault.behind),
+            seen: start,
+        })?;
+        self.at += taken;
+        let mut letter_bytes = [0; 4];
+        let piece = match part {
+            StringPart::Run => rest.get(..taken).unwrap_or_default(),
+            StringPart::RawBreak => {
+                self.raw_break.get_or_insert(start);
+                rest.get(..taken).unwrap_or_default()
+            }
+            StringPart::Letter { letter, needless } => {
+                if needless {
+                    listener.liberty(LibertyRule::Quotes, start - 1, "`\\'` was read as an apostrophe");
+                }
+                letter.encode_utf8(&mut letter_bytes)
+            }
+            StringPart::Nothing => return Ok(()),
+            StringPart::End => {
+                self.end_string(listener);
+                return Ok(());
+            }
+        };
+        if self.token == JsonToken::Text {
+            self.tell(JsonEvent::Text(piece), self.at, listener);
+        } else {
+            self.name.push_str(piece);
+        }
+        Ok(())
+    }
+
+    fn end_string(&mut self, listener: &mut impl JsonListener) {
+        if std::mem::take(&mut self.token) == JsonToken::Text {
+            self.value_end = self.at;
+            self.tell(JsonEvent::TextEnd, self.at, listener);
+        }
+        if let Some(at) = self.raw_break {
+            forgive(LibertyRule::RawBreak, at, listener);
+        }
+    }
+
+    fn number(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
+        if !self.gather(input, word::is_in_number) {
+            return Ok(());
+        }
+        let written = input.text.get(self.token_start..self.at).unwrap_or_default();
+        let length = word::number_length(written).map_err(|length| {
+            let at = self.token_start + length;
+            let cause = if at >= input.text.len() { BreakCause::End } else { BreakCause::Syntax };
+            JsonFault { cause, at, seen: self.at }
+        })?;
+        self.end_word(length);
+        self.tell(JsonEvent::Number(written.get(..length).unwrap_or_default()), self.at, listener);
+        Ok(())
+    }
+
+    fn literal(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
+        if !self.gather(input, word::is_in_literal) {
+            return Ok(());
+        }
+        let written = input.text.get(self.token_start..self.at).unwrap_or_default();
+        let Some((event, python)) = word::literal(written).filter(|(_, python)| !python || !self.strict)
+        else {
+            let at_end = self.at >= input.text.len();
+            let (cause, at) =
+                if at_end { (BreakCause::End, self.at) } else { (BreakCause::Syntax, self.token_start) };
+            return Err(JsonFault { cause, at, seen: self.at });
+        };
+        if python {
+            forgive(LibertyRule::PythonLiteral, self.token_start, listener);
+        }
+        self.end_word(written.len());
+        self.tell(event, self.at, listener);
+        Ok(())
+    }
+
+    /// Moves over what belongs to the present word; gives whether all of it is there.
+    fn gather(&mut self, input: ReplyInput<'_>, belongs: impl Fn(u8) -> bool) -> bool {
+        let rest = input.text.as_bytes().get(self.at..).unwrap_or_default();
+        let end = rest.iter().position(|byte| !belongs(*byte));
+        self.at += end.unwrap_or(rest.len());
+        end.is_some() || input.ended
+    }
+
+    fn end_word(&mut self, length: usize) {
+        self.token = JsonToken::None;
+        self.at = self.token_start + length;
+        self.value_end = self.at;
+    }
+}

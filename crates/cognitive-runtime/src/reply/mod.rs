@@ -1,0 +1,32 @@
+//! The one reader of replies: what a model's text means, at once or while it is being written (D-01, D-09).
+//!
+//! `grammar.rs` finds objects in raw text that comes in pieces of any size, `json.rs` reads one of them; both tell what they
+//! find to a [`JsonListener`]. [`ReplyScanner`] feeds those who cannot wait: the stream and the early stop. `find.rs` pushes
+//! the whole text through the same grammar and lets `choose.rs` say which object is the answer. For every text and every
+//! split there are the same objects, the same liberties and the same verdict.
+
+mod choose;
+mod event;
+mod fence;
+mod find;
+mod grammar;
+mod json;
+mod liberty;
+mod outline;
+mod scanner;
+mod skip;
+mod strict;
+mod string;
+mod tags;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod word;
+
+pub(crate) use self::choose::Fits;
+pub use self::event::{Bracket, BreakCause, BrokenValue, JsonEvent, JsonListener, Lead, ReplyFinding};
+pub use self::find::Draft;
+pub(crate) use self::find::{Leniency, UnreadableReason, UnreadableReply, bounds, find};
+pub use self::liberty::{Liberty, LibertyRule};
+pub use self::scanner::ReplyScanner;
+pub(crate) use self::tree::ValueTree;
