@@ -22,7 +22,8 @@ use cognitive_contract::ports::{
 };
 use cognitive_contract::{Failure, Module};
 use cognitive_library::{Folder, load};
-use cognitive_runtime::live::{Fuse, Scanner};
+use cognitive_runtime::live::Fuse;
+use cognitive_runtime::reply::ReplyScanner;
 use cognitive_runtime::{Host, RunRequest, run, stream};
 use serde_json::{Value, json};
 
@@ -126,7 +127,7 @@ fn measure(module: &Arc<Module>, bytes: usize) {
     let count = deltas.len();
     let parse = best(|| drop(black_box(serde_json::from_str::<Value>(black_box(&text)).unwrap())));
     let judged = best(|| {
-        let (mut scanner, mut fuse) = (Scanner::new(false), Fuse::new(Arc::clone(module), false));
+        let (mut scanner, mut fuse) = (ReplyScanner::new(false), Fuse::new(Arc::clone(module), false));
         for piece in &deltas {
             scanner.push(black_box(piece), &mut fuse);
         }

@@ -12,13 +12,12 @@ use serde_json::{Map, Value};
 use super::names::Names;
 use super::outlet::Outlet;
 use super::root::{Member, Root};
-use super::step::{Bracket, Heed, Step};
-use super::tree::Tree;
+use crate::reply::{Bracket, JsonEvent, JsonListener, ValueTree};
 
 /// A snapshot is due when the data has grown by this part of itself. Keeps the cost of all snapshots together linear.
 const GROWTH: usize = 8;
 
-/// Turns steps into chunks.
+/// Turns events into chunks.
 pub(crate) struct Deltas<'o> {
     outlet: Outlet<'o>,
     manner: Manner,
@@ -35,9 +34,9 @@ pub(crate) struct Deltas<'o> {
     frames: Vec<Frame>,
     /// Text of the present field in the present piece.
     text: String,
-    meta: Option<Tree>,
+    meta: Option<ValueTree>,
     /// The data, for snapshots.
-    data: Tree,
+    data: ValueTree,
     /// Bytes of text in the data, and how many of them the last snapshot showed.
     grown: usize,
     shown: usize,
@@ -79,7 +78,7 @@ impl<'o> Deltas<'o> {
             frames: Vec::new(),
             text: String::new(),
             meta: None,
-            data: Tree::default(),
+            data: ValueTree::default(),
             grown: 0,
             shown: 0,
         }
@@ -95,7 +94,7 @@ impl<'o> Deltas<'o> {
     }
 
     /// The data that was announced last, if any was.
-    pub(super) fn data(&self) -> Option<&Tree> {
+    pub(super) fn data(&self) -> Option<&ValueTree> {
         self.announced.then_some(&self.data)
     }
 
@@ -167,30 +166,30 @@ impl<'o> Deltas<'o> {
         self.path.clear();
         self.path.push_str("data");
         self.frames.clear();
-        self.data = Tree::default();
+        self.data = ValueTree::default();
         (self.grown, self.shown) = (0, 0);
     }
 
-    fn at_root(&mut self, step: Step<'_>) {
-        match step {
-            Step::Begin(_) => {
+    fn at_root(&mut self, event: JsonEvent<'_>) {
+        match event {
+            JsonEvent::Begin(_) => {
                 self.live = None;
                 self.meta = None;
             }
-            Step::Void => {
+            JsonEvent::Void => {
                 self.live = None;
                 self.announced = false;
                 self.take_back();
             }
-            Step::Name(_) if self.root.depth == 1 => self.at_member(),
-            Step::Open(_) if self.root.opens(Member::Data, step) => {
+            JsonEvent::Name { .. } if self.root.depth == 1 => self.at_member(),
+            JsonEvent::Open(_) if self.root.opens(Member::Data, event) => {
                 self.live = None;
                 if self.may_announce() {
                     self.announce(2);
                 }
             }
-            Step::Open(_) if self.root.opens(Member::Meta, step) => {
-                self.meta = self.may_announce().then(Tree::default);
+            JsonEvent::Open(_) if self.root.opens(Member::Meta, event) => {
+                self.meta = self.may_announce().then(ValueTree::default);
             }
             _ => {}
         }
@@ -205,7 +204,7 @@ impl<'o> Deltas<'o> {
             None if first && bare && self.manner.wraps && self.root.lead.clean && self.may_announce() => {
                 self.announce(1);
                 self.enter(Bracket::Object);
-                self.data.step(Step::Open(Bracket::Object));
+                self.data.event(JsonEvent::Open(Bracket::Object));
             }
             Some(1) if !bare => {
                 self.live = None;
@@ -245,36 +244,38 @@ impl<'o> Deltas<'o> {
         self.path.push_str(name);
     }
 
-    fn in_data(&mut self, step: Step<'_>) {
-        match step {
-            Step::Name(name) => self.name(name),
-            Step::Open(bracket) => {
+    fn in_data(&mut self, event: JsonEvent<'_>) {
+        match event {
+            JsonEvent::Name { name, .. } => self.name(name),
+            JsonEvent::Open(bracket) => {
                 self.begin_value();
                 self.enter(bracket);
             }
-            Step::Close => {
+            JsonEvent::Close => {
                 self.frames.pop();
             }
-            Step::TextStart | Step::NumberStart | Step::Bool(_) | Step::Null => self.begin_value(),
-            Step::Text(piece) => {
+            JsonEvent::TextStart | JsonEvent::NumberStart | JsonEvent::Bool(_) | JsonEvent::Null => {
+                self.begin_value();
+            }
+            JsonEvent::Text(piece) => {
                 self.grown += piece.len();
                 let open = self.frames.last().is_some_and(|frame| !frame.muted && !frame.member_muted);
                 if open && self.manner.kind == ChunkType::Delta {
                     self.text.push_str(piece);
                 }
             }
-            Step::TextEnd => self.flush(),
-            Step::Number(_) | Step::Begin(_) | Step::Void => {}
+            JsonEvent::TextEnd => self.flush(),
+            JsonEvent::Number(_) | JsonEvent::Begin(_) | JsonEvent::Void => {}
         }
         if self.manner.kind == ChunkType::Snapshot {
-            self.grown += usize::from(!matches!(step, Step::Text(_)));
-            self.data.step(step);
+            self.grown += usize::from(!matches!(event, JsonEvent::Text(_)));
+            self.data.event(event);
         }
     }
 
-    fn in_meta(&mut self, step: Step<'_>) {
+    fn in_meta(&mut self, event: JsonEvent<'_>) {
         let Some(meta) = &mut self.meta else { return };
-        meta.step(step);
+        meta.event(event);
         if let Some(Value::Object(members)) = meta.take_whole() {
             self.meta = None;
             self.outlet.meta(&members);
@@ -291,16 +292,16 @@ impl<'o> Deltas<'o> {
     }
 }
 
-impl Heed for Deltas<'_> {
-    fn step(&mut self, step: Step<'_>, _: usize) {
-        self.root.step(step);
-        self.at_root(step);
+impl JsonListener for Deltas<'_> {
+    fn event(&mut self, event: JsonEvent<'_>, _: usize) {
+        self.root.event(event);
+        self.at_root(event);
         if self.is_within_data() {
-            self.in_data(step);
+            self.in_data(event);
         } else if self.root.depth >= 2 && self.root.member == Member::Meta {
-            self.in_meta(step);
+            self.in_meta(event);
         }
-        if step == Step::Close {
+        if event == JsonEvent::Close {
             self.root.closed();
         }
     }

@@ -14,7 +14,7 @@ use cognitive_schema::prefix::{Node, NodeId, Plan, is_exact, kind};
 
 use super::options::{NOT_DECLARED, Spelling, admits, number_fault};
 use super::root::{Member, Root};
-use super::step::{Bracket, Heed, Step};
+use crate::reply::{Bracket, JsonEvent, JsonListener};
 
 /// Members of one object whose presence is watched; further required ones are left to the whole check.
 const WATCHED: usize = 64;
@@ -278,20 +278,20 @@ impl Fuse {
         }
     }
 
-    fn in_data(&mut self, step: Step<'_>, at: usize) {
-        if self.frames.is_empty() && step != Step::Open(Bracket::Object) {
+    fn in_data(&mut self, event: JsonEvent<'_>, at: usize) {
+        if self.frames.is_empty() && event != JsonEvent::Open(Bracket::Object) {
             return self.blow(None, "type", "expected an object", at);
         }
-        match step {
-            Step::Open(bracket) => self.open(bracket, at),
-            Step::Name(name) => self.name(name, at),
-            Step::Close => self.close(at),
-            Step::TextStart => self.text_start(at),
-            Step::Text(piece) => self.text(piece, at),
-            Step::TextEnd => self.text_end(at),
-            Step::NumberStart => self.number_start(at),
-            Step::Number(written) => self.number(written, at),
-            Step::Bool(flag) => {
+        match event {
+            JsonEvent::Open(bracket) => self.open(bracket, at),
+            JsonEvent::Name { name, .. } => self.name(name, at),
+            JsonEvent::Close => self.close(at),
+            JsonEvent::TextStart => self.text_start(at),
+            JsonEvent::Text(piece) => self.text(piece, at),
+            JsonEvent::TextEnd => self.text_end(at),
+            JsonEvent::NumberStart => self.number_start(at),
+            JsonEvent::Number(written) => self.number(written, at),
+            JsonEvent::Bool(flag) => {
                 let id = self.begin_value(at);
                 self.admit(id, kind::BOOLEAN, at);
                 let options = self.node(id).and_then(|node| node.options.as_ref());
@@ -299,58 +299,61 @@ impl Fuse {
                     self.blow(None, "enum", NOT_DECLARED, at);
                 }
             }
-            Step::Null => {
+            JsonEvent::Null => {
                 let id = self.begin_value(at);
                 if !self.null_is_absent {
                     self.admit(id, kind::NULL, at);
                 }
             }
-            Step::Begin(_) | Step::Void => {}
+            JsonEvent::Begin(_) | JsonEvent::Void => {}
         }
     }
 
-    /// Whether the present step belongs to data that is to be judged. Where a bare payload may be the answer, `data`
+    /// Whether the present event belongs to data that is to be judged. Where a bare payload may be the answer, `data`
     /// that is no object is a member of it.
-    fn judges(&self, step: Step<'_>) -> bool {
+    fn judges(&self, event: JsonEvent<'_>) -> bool {
         self.begun
             && self.found.is_none()
             && self.verdict.is_none()
             && self.root.member == Member::Data
             && match self.root.depth {
                 0 => false,
-                1 => !self.wraps && !matches!(step, Step::Name(_) | Step::Close | Step::Null),
-                _ => !self.frames.is_empty() || self.root.opens(Member::Data, step) || !self.wraps,
+                1 => {
+                    !self.wraps
+                        && !matches!(event, JsonEvent::Name { .. } | JsonEvent::Close | JsonEvent::Null)
+                }
+                _ => !self.frames.is_empty() || self.root.opens(Member::Data, event) || !self.wraps,
             }
     }
 }
 
-impl Heed for Fuse {
-    fn step(&mut self, step: Step<'_>, at: usize) {
-        match step {
+impl JsonListener for Fuse {
+    fn event(&mut self, event: JsonEvent<'_>, at: usize) {
+        match event {
             // Only the first object, and only if nothing leads up to it: anything else may be an example.
-            Step::Begin(lead) => {
+            JsonEvent::Begin(lead) => {
                 self.begun = lead.clean && self.root.members == 0;
                 self.found = None;
             }
-            Step::Void => {
+            JsonEvent::Void => {
                 let verdict = self.verdict.take();
                 *self = Self { verdict, ..Self::new(Arc::clone(&self.module), self.null_is_absent) };
                 return;
             }
             _ => {}
         }
-        self.root.step(step);
-        if matches!(step, Step::Name(_)) && self.root.depth == 1 {
+        self.root.event(event);
+        if matches!(event, JsonEvent::Name { .. }) && self.root.depth == 1 {
             "/data".clone_into(&mut self.path);
             self.frames.clear();
         }
-        if self.judges(step) {
-            self.in_data(step, at);
+        if self.judges(event) {
+            self.in_data(event, at);
         }
         if self.root.ok == Some(true) && self.verdict.is_none() {
             self.verdict = self.found.take();
         }
-        if step == Step::Close {
+        if event == JsonEvent::Close {
             self.root.closed();
         }
     }

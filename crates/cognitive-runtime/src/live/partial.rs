@@ -8,26 +8,24 @@ use serde_json::{Map, Value};
 
 use super::deltas::Deltas;
 use super::outlet::Outlet;
-use super::scanner::Scanner;
-use super::step::{Heed, Step};
-use super::tree::Tree;
+use crate::reply::{JsonEvent, JsonListener, ReplyScanner, ValueTree};
 
 /// The members of the data so far, a text as far as it had come. Empty if the answer had begun and its data had not;
 /// `None` if no object had begun.
 pub(crate) fn so_far(module: &Module, text: &str, strict: bool) -> Option<Map<String, Value>> {
-    read(module, text, strict, Tree::so_far)
+    read(module, text, strict, ValueTree::so_far)
 }
 
 /// The same without what is not known to be complete.
 pub(crate) fn complete(module: &Module, text: &str, strict: bool) -> Option<Map<String, Value>> {
-    read(module, text, strict, Tree::complete)
+    read(module, text, strict, ValueTree::complete)
 }
 
 fn read(
     module: &Module,
     text: &str,
     strict: bool,
-    show: impl FnOnce(&Tree) -> Option<Value>,
+    show: impl FnOnce(&ValueTree) -> Option<Value>,
 ) -> Option<Map<String, Value>> {
     let mut outlet = Outlet::new(SessionId::from_random(0), Box::new(drop));
     outlet.silence();
@@ -35,7 +33,7 @@ fn read(
     deltas.want(ChunkType::Snapshot);
     deltas.configure(module);
     let mut unheard = Unheard { deltas, begun: false };
-    Scanner::new(strict).push(text, &mut unheard);
+    ReplyScanner::new(strict).push(text, &mut unheard);
     let data = match unheard.deltas.data().and_then(show) {
         Some(Value::Object(data)) => data,
         _ => Map::new(),
@@ -49,13 +47,13 @@ struct Unheard {
     begun: bool,
 }
 
-impl Heed for Unheard {
-    fn step(&mut self, step: Step<'_>, at: usize) {
-        match step {
-            Step::Begin(_) => self.begun = true,
-            Step::Void => self.begun = false,
+impl JsonListener for Unheard {
+    fn event(&mut self, event: JsonEvent<'_>, at: usize) {
+        match event {
+            JsonEvent::Begin(_) => self.begun = true,
+            JsonEvent::Void => self.begun = false,
             _ => {}
         }
-        self.deltas.step(step, at);
+        self.deltas.event(event, at);
     }
 }

@@ -1,7 +1,7 @@
 //! Where in an envelope the scanner stands: which of its members is being written, and what `ok` says.
 //! One place for this, because deltas and fuse have to see the same.
 
-use super::step::{Bracket, Lead, Step};
+use crate::reply::{Bracket, JsonEvent, Lead};
 
 /// A member of the outermost object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,13 +31,13 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Takes a step. To be called first: a step is then seen as of the place behind it, a close as of the place
+    /// Takes an event. To be called first: an event is then seen as of the place behind it, a close as of the place
     /// before it.
-    pub(super) fn step(&mut self, step: Step<'_>) {
-        match step {
-            Step::Begin(lead) => *self = Self { lead, ..Self::default() },
-            Step::Open(_) => self.depth += 1,
-            Step::Name(name) if self.depth == 1 => {
+    pub(super) fn event(&mut self, event: JsonEvent<'_>) {
+        match event {
+            JsonEvent::Begin(lead) => *self = Self { lead, ..Self::default() },
+            JsonEvent::Open(_) => self.depth += 1,
+            JsonEvent::Name { name, .. } if self.depth == 1 => {
                 self.members += 1;
                 self.member = match name {
                     "ok" => Member::Ok,
@@ -50,7 +50,7 @@ impl Root {
                     _ => Member::Other,
                 };
             }
-            Step::Bool(flag) if self.depth == 1 && self.member == Member::Ok => self.ok = Some(flag),
+            JsonEvent::Bool(flag) if self.depth == 1 && self.member == Member::Ok => self.ok = Some(flag),
             _ => {}
         }
     }
@@ -60,8 +60,8 @@ impl Root {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// Whether this step opens the member's own object.
-    pub(super) fn opens(&self, member: Member, step: Step<'_>) -> bool {
-        self.depth == 2 && self.member == member && step == Step::Open(Bracket::Object)
+    /// Whether this event opens the member's own object.
+    pub(super) fn opens(&self, member: Member, event: JsonEvent<'_>) -> bool {
+        self.depth == 2 && self.member == member && event == JsonEvent::Open(Bracket::Object)
     }
 }

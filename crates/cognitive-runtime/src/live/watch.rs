@@ -15,8 +15,7 @@ use serde_json::{Map, Value};
 
 use super::deltas::Deltas;
 use super::fuse::{Fuse, Verdict};
-use super::scanner::Scanner;
-use super::step::{Heed, Step};
+use crate::reply::{JsonEvent, JsonListener, ReplyScanner};
 use crate::spans::Drawing;
 use crate::stages::call::USUAL_REPLY;
 use crate::stages::parse;
@@ -33,24 +32,17 @@ pub(crate) struct Watch<'w, 'o> {
 /// What is known of the present call. Shared with whoever waits for it and may cut it.
 struct Call {
     strict: bool,
-    scanner: Scanner,
+    scanner: ReplyScanner,
     fuse: Option<Fuse>,
     /// Whether one document is all that can come, so that the fuse may blow.
     is_bound: bool,
-    /// The text, kept for the case that the call is cut or stopped.
-    text: String,
-    /// How much of it was scanned.
-    scanned: usize,
 }
 
 impl Call {
     /// Scans what nobody has looked at yet; says whether the call is of no use any more.
     fn is_blown(&mut self) -> bool {
         let Some(fuse) = self.fuse.as_mut().filter(|_| self.is_bound) else { return false };
-        if let Some(rest) = self.text.get(self.scanned..).filter(|rest| !rest.is_empty()) {
-            self.scanner.push(rest, fuse);
-            self.scanned = self.text.len();
-        }
+        self.scanner.scan(fuse);
         fuse.verdict().is_some()
     }
 }
@@ -72,13 +64,13 @@ struct Both<'a, 'o> {
     deltas: Option<&'a mut Deltas<'o>>,
 }
 
-impl Heed for Both<'_, '_> {
-    fn step(&mut self, step: Step<'_>, at: usize) {
+impl JsonListener for Both<'_, '_> {
+    fn event(&mut self, event: JsonEvent<'_>, at: usize) {
         if let Some(fuse) = &mut self.fuse {
-            fuse.step(step, at);
+            fuse.event(event, at);
         }
         if let Some(deltas) = &mut self.deltas {
-            deltas.step(step, at);
+            deltas.event(event, at);
         }
     }
 }
@@ -91,7 +83,7 @@ impl<'w, 'o> Watch<'w, 'o> {
     /// What there is of the answer to the present call, as far as the module hands over unfinished work.
     pub(crate) fn partial(&self) -> Option<Map<String, Value>> {
         let call = lock(self.call.as_ref()?);
-        parse::interrupted(self.module.as_ref()?, &call.text, call.strict)
+        parse::interrupted(self.module.as_ref()?, call.scanner.text(), call.strict)
     }
 
     /// Whether there is a stream, and the answer does not go out whole.
@@ -129,8 +121,8 @@ impl<'w, 'o> Watch<'w, 'o> {
         if let Some(deltas) = &mut self.deltas {
             deltas.begin_call();
         }
-        let (scanner, text) = (Scanner::new(strict), String::with_capacity(USUAL_REPLY));
-        let call = Call { strict, scanner, fuse, is_bound: false, text, scanned: 0 };
+        let scanner = ReplyScanner::with_capacity(strict, USUAL_REPLY);
+        let call = Call { strict, scanner, fuse, is_bound: false };
         self.call = Some(Arc::new(Mutex::new(call)));
     }
 
@@ -147,7 +139,7 @@ impl<'w, 'o> Watch<'w, 'o> {
         let call = self.call.take()?;
         let mut call = lock(&call);
         let verdict = call.fuse.as_ref()?.verdict()?.clone();
-        Some(Cut { verdict, text: std::mem::take(&mut call.text) })
+        Some(Cut { verdict, text: call.scanner.take_text() })
     }
 
     /// Where there is no stream, the fuse looks at the text only when the run has to wait for more of it: a reply that comes
@@ -155,12 +147,11 @@ impl<'w, 'o> Watch<'w, 'o> {
     fn heard(&mut self, text: &str) {
         let Some(call) = &self.call else { return };
         let mut call = lock(call);
-        let Call { scanner, fuse, text: kept, scanned, .. } = &mut *call;
-        kept.push_str(text);
+        let Call { scanner, fuse, .. } = &mut *call;
+        scanner.keep(text);
         if let Some(deltas) = &mut self.deltas {
-            *scanned = kept.len();
             let mut both = Both { fuse: fuse.as_mut(), deltas: Some(&mut **deltas) };
-            scanner.push(text, &mut both);
+            scanner.scan(&mut both);
             deltas.end_piece();
         }
     }

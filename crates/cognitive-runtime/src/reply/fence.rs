@@ -99,7 +99,7 @@ pub(super) fn only(text: &str) -> OnlyFence {
     }
 }
 
-/// TextLines with where they start and end.
+/// The lines of a text, with where they start and end.
 struct TextLines<'a> {
     text: &'a str,
     at: usize,

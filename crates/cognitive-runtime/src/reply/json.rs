@@ -91,6 +91,7 @@ enum JsonToken {
 
 /// The state of reading. The fields that others see say where a broken value went wrong.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each remembers one thing that was seen")]
 pub(super) struct JsonReader {
     strict: bool,
     lead: Lead,
@@ -560,8 +561,13 @@ impl JsonReader {
             let cause = if at >= input.text.len() { BreakCause::End } else { BreakCause::Syntax };
             JsonFault { cause, at, seen: self.at }
         })?;
+        if length < written.len() {
+            // `01` or `1-2`: a number ends where nothing but a comma or a bracket may follow. Its value is not told.
+            self.token_start += length;
+            return Err(JsonFault::syntax(self.token_start));
+        }
         self.end_word(length);
-        self.tell(JsonEvent::Number(written.get(..length).unwrap_or_default()), self.at, listener);
+        self.tell(JsonEvent::Number(written), self.at, listener);
         Ok(())
     }
 

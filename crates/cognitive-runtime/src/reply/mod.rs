@@ -23,7 +23,6 @@ mod tests;
 mod tree;
 mod word;
 
-pub(crate) use self::choose::Fits;
 pub use self::event::{Bracket, BreakCause, BrokenValue, JsonEvent, JsonListener, Lead, ReplyFinding};
 pub use self::find::Draft;
 pub(crate) use self::find::{Leniency, UnreadableReason, UnreadableReply, bounds, find};

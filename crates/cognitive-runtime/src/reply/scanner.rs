@@ -25,8 +25,13 @@ impl ReplyScanner {
     /// A scanner for one reply. `strict` takes no liberties, as tier `exec`.
     #[must_use]
     pub fn new(strict: bool) -> Self {
-        let grammar = ReplyGrammar::new(strict);
-        Self { grammar, text: String::new(), solid: 0, read: (0, 0), muted: false }
+        Self::with_capacity(strict, 0)
+    }
+
+    /// The same, with room for a reply of so many bytes.
+    pub(crate) fn with_capacity(strict: bool, bytes: usize) -> Self {
+        let (grammar, text) = (ReplyGrammar::new(strict), String::with_capacity(bytes));
+        Self { grammar, text, solid: 0, read: (0, 0), muted: false }
     }
 
     /// The text so far.

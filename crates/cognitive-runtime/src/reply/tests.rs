@@ -147,16 +147,16 @@ const BITS: [&str; 96] = [
 /// A text of such bits, with objects nested in it now and then.
 fn scribble(number: u64) -> String {
     let mut dice = Dice::new(number + 77);
-    let mut text = String::new();
-    for _ in 0..1 + dice.below(24) {
+    let mut bits = Vec::new();
+    for _ in 0..=dice.below(24) {
         let bit = BITS[dice.below(BITS.len())];
-        match dice.below(12) {
-            0 => text.push_str(&format!("{{\"{}\": {bit}", BITS[dice.below(BITS.len())])),
-            1 => text.push_str(&format!(" {{\"ok\": true, \"data\": {{\"t\": \"{bit}\"}}}} ")),
-            _ => text.push_str(bit),
-        }
+        bits.push(match dice.below(12) {
+            0 => format!("{{\"{}\": {bit}", BITS[dice.below(BITS.len())]),
+            1 => format!(" {{\"ok\": true, \"data\": {{\"t\": \"{bit}\"}}}} "),
+            _ => bit.to_owned(),
+        });
     }
-    text
+    bits.concat()
 }
 
 /// An answer of which one piece was replaced by such a bit.
@@ -343,154 +343,5 @@ fn thinking_ends_with_its_own_tag_or_with_the_last_one() {
     ] {
         let outline = OutlineReader::new().finish(text);
         assert_eq!((outline.prose, outline.thinking), (prose, Some(0)), "{text}");
-    }
-}
-
-mod old {
-    use super::*;
-    use crate::stages::parse as before;
-
-    #[test]
-    fn the_old_reader_found_the_same() {
-        let mut outcomes = std::collections::BTreeMap::<String, usize>::new();
-        for (number, text) in (0..).zip(texts()) {
-            for finish in [Finish::Complete, Finish::CutOff] {
-                for (was, is) in
-                    [(before::Manner::Strict, Leniency::Strict), (before::Manner::Lenient, Leniency::Lenient)]
-                {
-                    let was = before::find(&text, was, &finish, &fits)
-                        .map(|draft| (draft.object, format!("{:?} {:?}", draft.liberties, draft.rounded)))
-                        .map_err(|why| (format!("{:?}", why.reason), why.at));
-                    let is = find::find(&text, is, &finish, &fits)
-                        .map(|draft| (draft.object, format!("{:?} {:?}", draft.liberties, draft.rounded)))
-                        .map_err(|why| (format!("{:?}", why.reason), why.at));
-                    *outcomes
-                        .entry(
-                            was.as_ref()
-                                .map_or_else(|why| why.0.chars().take(9).collect(), |_| "ok".to_owned()),
-                        )
-                        .or_default() += 1;
-                    assert_eq!(is, was, "{number} {text:?}");
-                }
-            }
-            let (start, end) = find::bounds(&text);
-            if start < end {
-                let was = before::outline::outline(&text[..end], start);
-                let is = OutlineReader::new().finish(&text[..end]);
-                let was = format!(
-                    "{:?} {:?} {:?} {:?} {:?} {:?}",
-                    was.found
-                        .iter()
-                        .map(|c| (c.at, c.end, c.fence, c.is_envelope, c.is_readable, c.closed_early))
-                        .collect::<Vec<_>>(),
-                    was.broken.map(|b| (
-                        b.open,
-                        b.at,
-                        format!("{:?}", b.why),
-                        b.begun,
-                        b.enveloped || b.why == before::reader::Why::End,
-                        b.is_thought
-                    )),
-                    was.other,
-                    was.thinking,
-                    was.still_thinking,
-                    was.prose
-                );
-                let is = format!(
-                    "{:?} {:?} {:?} {:?} {:?} {:?}",
-                    is.found
-                        .iter()
-                        .map(|c| (
-                            c.at,
-                            c.end,
-                            c.fence,
-                            c.is_envelope,
-                            c.is_readable,
-                            c.closed_early(&text[..end])
-                        ))
-                        .collect::<Vec<_>>(),
-                    is.broken.map(|b| (
-                        b.open,
-                        b.at,
-                        format!("{:?}", b.cause),
-                        b.begun,
-                        b.enveloped || b.cause == super::super::BreakCause::End,
-                        b.is_thought
-                    )),
-                    is.other,
-                    is.thinking,
-                    is.still_thinking,
-                    is.prose
-                );
-                assert_eq!(is, was, "{number} {text:?}");
-            }
-        }
-        println!("{outcomes:?}");
-    }
-
-    #[derive(Default)]
-    struct HeardBefore(Vec<String>, String);
-
-    impl crate::live::Heed for HeardBefore {
-        fn step(&mut self, step: crate::live::Step<'_>, at: usize) {
-            if let crate::live::Step::Text(piece) = step {
-                self.1.push_str(piece);
-                return;
-            }
-            let text = std::mem::take(&mut self.1);
-            let shown = match step {
-                crate::live::Step::Name(name) => format!("Name({name:?})"),
-                other => format!("{other:?}"),
-            };
-            self.0.push(format!("{text:?} {shown} {at}"));
-        }
-    }
-
-    #[derive(Default)]
-    struct HeardNow(Vec<String>, String);
-
-    impl JsonListener for HeardNow {
-        fn event(&mut self, event: JsonEvent<'_>, at: usize) {
-            if let JsonEvent::Text(piece) = event {
-                self.1.push_str(piece);
-                return;
-            }
-            let text = std::mem::take(&mut self.1);
-            let shown = match event {
-                JsonEvent::Name { name, .. } => format!("Name({name:?})"),
-                other => format!("{other:?}"),
-            };
-            self.0.push(format!("{text:?} {shown} {at}"));
-        }
-    }
-
-    #[test]
-    fn the_old_scanner_told_the_same() {
-        let mut differ = 0;
-        let mut sample = corpus();
-        sample.extend(seeds());
-        sample.extend((0..10_000).map(made_up::reply));
-        let known = sample.len();
-        sample.extend((0..2_000).map(damaged));
-        for (number, text) in sample.iter().enumerate() {
-            for strict in [false, true] {
-                let (mut scanner, mut was) = (crate::live::Scanner::new(strict), HeardBefore::default());
-                scanner.push(text, &mut was);
-                let (mut scanner, mut is) = (ReplyScanner::new(strict), HeardNow::default());
-                scanner.push(text, &mut is);
-                if (&was.0, &was.1) != (&is.0, &is.1) {
-                    differ += 1;
-                    let same = was.0.iter().zip(&is.0).take_while(|(a, b)| a == b).count();
-                    println!(
-                        "{number}/{known} strict={strict} {text:?}\n   was +{:?} {:?}\n   is  +{:?} {:?}",
-                        was.0[same..].iter().take(3).collect::<Vec<_>>(),
-                        was.1,
-                        is.0[same..].iter().take(3).collect::<Vec<_>>(),
-                        is.1
-                    );
-                }
-            }
-        }
-        println!("{differ} of {}", sample.len());
     }
 }

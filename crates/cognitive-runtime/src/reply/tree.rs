@@ -28,7 +28,7 @@ struct TreeLevel {
 
 /// A name that was written twice in one object.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct RepeatedName {
+pub(crate) struct RepeatedName {
     pub(super) name: String,
     /// Where the later one starts.
     pub(super) at: usize,
@@ -68,7 +68,7 @@ impl TreeLevel {
 
 impl ValueTree {
     /// Takes the next event of the value; gives the name that it shows to be repeated.
-    pub(super) fn event(&mut self, event: JsonEvent<'_>) -> Option<RepeatedName> {
+    pub(crate) fn event(&mut self, event: JsonEvent<'_>) -> Option<RepeatedName> {
         match event {
             JsonEvent::Open(bracket) => {
                 let value = match bracket {

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 
 use cognitive_contract::Module;
 use cognitive_contract::ports::{DecodeMode, Finish, NullSink};
-use cognitive_runtime::live::{Fuse, Scanner};
+use cognitive_runtime::live::Fuse;
+use cognitive_runtime::reply::ReplyScanner;
 use cognitive_runtime::{RunRequest, run};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ use super::{corpus, splits};
 /// Where the fuse blows, and at which place of the answer.
 fn blown(module: &Arc<Module>, strict: bool, pieces: &[&str]) -> Option<(usize, String, &'static str)> {
     let mut scanner =
-        Scanner::new(strict || module.manifest.tier == cognitive_contract::manifest::Tier::Exec);
+        ReplyScanner::new(strict || module.manifest.tier == cognitive_contract::manifest::Tier::Exec);
     let mut fuse = Fuse::new(Arc::clone(module), false);
     for piece in pieces {
         scanner.push(piece, &mut fuse);

@@ -14,12 +14,12 @@ fn fits(object: Map<String, Value>) -> bool {
         && object.get("data").is_some_and(|data| data["n"].is_number())
 }
 
-fn lenient(text: &str) -> Result<Draft, Reason> {
-    find(text, Manner::Lenient, &Finish::Complete, &fits).map_err(|why| why.reason)
+fn lenient(text: &str) -> Result<Draft, UnreadableReason> {
+    find(text, Leniency::Lenient, &Finish::Complete, &fits).map_err(|why| why.reason)
 }
 
-fn strictly(text: &str) -> Result<Draft, Reason> {
-    find(text, Manner::Strict, &Finish::Complete, &fits).map_err(|why| why.reason)
+fn strictly(text: &str) -> Result<Draft, UnreadableReason> {
+    find(text, Leniency::Strict, &Finish::Complete, &fits).map_err(|why| why.reason)
 }
 
 /// What is read from `text`, and the liberties as `rule@offset`.
@@ -37,7 +37,7 @@ fn check(text: &str, expected: Value, liberties: &[&str]) {
     assert_eq!(taken, liberties, "{text}");
 }
 
-fn refuse(text: &str, reason: Reason) {
+fn refuse(text: &str, reason: UnreadableReason) {
     assert_eq!(lenient(text).map(|draft| draft.object).unwrap_err(), reason, "{text}");
 }
 
@@ -89,7 +89,7 @@ fn s_11_d_09_repeated_names_are_said_or_refused() {
         &["prose@0", "repeated_name@27", "repeated_name@36"],
     );
     for text in [text.to_owned(), format!("```\n {text}\n```")] {
-        assert!(matches!(strictly(&text), Err(Reason::RepeatedName)), "{text}");
+        assert!(matches!(strictly(&text), Err(UnreadableReason::RepeatedName)), "{text}");
     }
 }
 
@@ -134,7 +134,7 @@ fn d_01_gen_007_what_has_two_readings_or_none_is_refused() {
         r#"{"a": (1, 2)}"#,
         "{\"a\": \"x\\\ny\"}",
     ] {
-        refuse(text, Reason::NotJson);
+        refuse(text, UnreadableReason::NotJson);
     }
 }
 
@@ -143,8 +143,8 @@ fn d_01_nothing_is_ever_completed() {
     let text = r#"{"ok": true, "meta": {"explain": "a \"b\" \u00e9"}, "data": {"n": [1, {"m": -2.5e3}], 'x': None}}"#;
     assert!(lenient(text).is_ok());
     for end in 1..text.len() {
-        refuse(&text[..end], Reason::Truncated);
-        refuse(&format!("Sure, here it is: {}", &text[..end]), Reason::Truncated);
+        refuse(&text[..end], UnreadableReason::Truncated);
+        refuse(&format!("Sure, here it is: {}", &text[..end]), UnreadableReason::Truncated);
     }
 }
 
@@ -160,7 +160,7 @@ fn pipe_004_exec_takes_the_whole_text_or_a_fence_and_nothing_else() {
         format!("<think></think>{ENVELOPE}"),
         "```\n{\"a\": 1,}\n```".to_owned(),
     ] {
-        assert!(matches!(strictly(&text), Err(Reason::NotJson)), "{text}");
+        assert!(matches!(strictly(&text), Err(UnreadableReason::NotJson)), "{text}");
     }
     for text in [
         format!("```\n{ENVELOPE}\n```\n```\n{OTHER}\n```"),
@@ -168,9 +168,9 @@ fn pipe_004_exec_takes_the_whole_text_or_a_fence_and_nothing_else() {
         format!("Here it is:\n```json\n{ENVELOPE}\n```"),
         format!("<think>\n</think>\n```\n{ENVELOPE}\n```"),
     ] {
-        assert!(matches!(strictly(&text), Err(Reason::NotAlone)), "{text}");
+        assert!(matches!(strictly(&text), Err(UnreadableReason::NotAlone)), "{text}");
     }
-    assert!(matches!(strictly(&ENVELOPE[..20]), Err(Reason::Truncated)));
+    assert!(matches!(strictly(&ENVELOPE[..20]), Err(UnreadableReason::Truncated)));
 }
 
 #[test]
@@ -222,24 +222,33 @@ fn thinking_is_not_the_answer() {
     check("<think>x</think>{\"a\": 1}", json!({ "a": 1 }), &["thinking@0"]);
     let tags = r#"{"ok": true, "data": {"t": "<think>x</think>"}}"#;
     check(&format!("Here: {tags}"), serde_json::from_str(tags).unwrap(), &["prose@0"]);
-    refuse(&format!("<think>{OTHER}"), Reason::Truncated);
-    refuse("<think>x</think>", Reason::Empty);
-    refuse(&format!("{OTHER} so be it</think>"), Reason::Empty);
+    refuse(&format!("<think>{OTHER}"), UnreadableReason::Truncated);
+    refuse("<think>x</think>", UnreadableReason::Empty);
+    refuse(&format!("{OTHER} so be it</think>"), UnreadableReason::Empty);
 }
 
 #[test]
 fn d_01_two_answers_are_none() {
     for between in ["\n", "\nFor example ", "\nCorrected, this is the final answer: ", " and "] {
         let text = format!("{ENVELOPE}{between}{OTHER}");
-        refuse(&text, Reason::Ambiguous(vec![0, ENVELOPE.len() + between.len()]));
+        refuse(&text, UnreadableReason::Ambiguous(vec![0, ENVELOPE.len() + between.len()]));
     }
-    refuse(&format!("```\n{ENVELOPE}\n```\n{OTHER}"), Reason::Ambiguous(vec![4, ENVELOPE.len() + 9]));
-    refuse(&format!("{ENVELOPE} Answer: {}", &OTHER[..30]), Reason::Truncated);
-    refuse(&format!("{ENVELOPE} Answer: {}", OTHER.replace('2', "NaN")), Reason::NotJson);
-    refuse("{\"ok\": true, \"data\": NaN} and {\"x\": 1}", Reason::NotJson);
-    refuse(&format!("{ENVELOPE} {{\"ok\": true, \"data\": NaN}} {{\"x\": ...}}"), Reason::NotJson);
-    refuse("{\"ok\": true, \"data\": {\"x\": 1} \"more\": {\"ok\": true, \"data\": {}}}", Reason::NotJson);
-    refuse("{\"rationale\": \"r\", \"list\": [{\"ok\": true, \"data\": {}}, oops]}", Reason::NotJson);
+    refuse(
+        &format!("```\n{ENVELOPE}\n```\n{OTHER}"),
+        UnreadableReason::Ambiguous(vec![4, ENVELOPE.len() + 9]),
+    );
+    refuse(&format!("{ENVELOPE} Answer: {}", &OTHER[..30]), UnreadableReason::Truncated);
+    refuse(&format!("{ENVELOPE} Answer: {}", OTHER.replace('2', "NaN")), UnreadableReason::NotJson);
+    refuse("{\"ok\": true, \"data\": NaN} and {\"x\": 1}", UnreadableReason::NotJson);
+    refuse(&format!("{ENVELOPE} {{\"ok\": true, \"data\": NaN}} {{\"x\": ...}}"), UnreadableReason::NotJson);
+    refuse(
+        "{\"ok\": true, \"data\": {\"x\": 1} \"more\": {\"ok\": true, \"data\": {}}}",
+        UnreadableReason::NotJson,
+    );
+    refuse(
+        "{\"rationale\": \"r\", \"list\": [{\"ok\": true, \"data\": {}}, oops]}",
+        UnreadableReason::NotJson,
+    );
 }
 
 #[test]
@@ -253,10 +262,10 @@ fn pipe_005_lists_and_scalars_are_json_of_the_wrong_type() {
         "Here: [{\"a\": 1}]",
         "<think></think>\n```\n7\n```",
     ] {
-        refuse(text, Reason::NotAnObject);
+        refuse(text, UnreadableReason::NotAnObject);
     }
     for text in ["no json here", "See [1] and {this}", "[1, 2,]", "```\ncode\n```"] {
-        refuse(text, Reason::NotJson);
+        refuse(text, UnreadableReason::NotJson);
     }
 }
 
@@ -265,30 +274,30 @@ fn s_11_depth_is_limited_in_every_manner() {
     let nested = |levels: usize| format!("{{\"a\": {}{}}}", "[".repeat(levels), "]".repeat(levels));
     assert!(lenient(&nested(99)).is_ok() && strictly(&nested(99)).is_ok());
     assert!(lenient(&format!("so {}", nested(99))).is_ok());
-    refuse(&nested(100), Reason::TooDeep);
-    refuse(&format!("so {}", nested(100)), Reason::TooDeep);
-    assert!(matches!(strictly(&nested(100)), Err(Reason::TooDeep)));
+    refuse(&nested(100), UnreadableReason::TooDeep);
+    refuse(&format!("so {}", nested(100)), UnreadableReason::TooDeep);
+    assert!(matches!(strictly(&nested(100)), Err(UnreadableReason::TooDeep)));
 }
 
 #[test]
 fn what_is_cut_off_behind_an_answer_may_have_been_another() {
-    let cut = |text: &str| find(text, Manner::Lenient, &Finish::CutOff, &fits).map_err(|why| why.reason);
-    assert_eq!(cut(&format!("It is {ENVELOPE}. Now {{")).unwrap_err(), Reason::Truncated);
+    let cut = |text: &str| find(text, Leniency::Lenient, &Finish::CutOff, &fits).map_err(|why| why.reason);
+    assert_eq!(cut(&format!("It is {ENVELOPE}. Now {{")).unwrap_err(), UnreadableReason::Truncated);
     assert!(cut(ENVELOPE).is_ok(), "what is complete is complete");
 }
 
 #[test]
 fn d_09_an_object_with_json_behind_it_was_closed_too_early() {
     for behind in [", \"meta\": {}}", "}", " ]", "\n\"more\": 1}", ":", " \"so\""] {
-        refuse(&format!("{ENVELOPE}{behind}"), Reason::ClosedEarly);
-        refuse(&format!("So: {ENVELOPE}{behind}"), Reason::ClosedEarly);
+        refuse(&format!("{ENVELOPE}{behind}"), UnreadableReason::ClosedEarly);
+        refuse(&format!("So: {ENVELOPE}{behind}"), UnreadableReason::ClosedEarly);
     }
     for behind in [".", ";", ")", "`", " done }", " and so, …"] {
         assert!(lenient(&format!("{ENVELOPE}{behind}")).is_ok(), "{behind}");
     }
     refuse(
         &format!("{ENVELOPE} Corrected: {{\"ok\": true, \"data\": {{}}}}, \"n\": 2}}"),
-        Reason::ClosedEarly,
+        UnreadableReason::ClosedEarly,
     );
 }
 
