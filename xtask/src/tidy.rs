@@ -27,6 +27,62 @@ fn no_file_grows_beyond_what_one_can_read() {
     }
 }
 
+// The list of stages is a table of contents; what needs more room belongs into a stage.
+#[test]
+fn the_pipeline_fits_two_screens() {
+    let lines = read("crates/cognitive-runtime/src/pipeline.rs").lines().count();
+    assert!(lines <= 120, "pipeline.rs has {lines} lines; move work into a stage");
+}
+
+/// The names and numbers of parameters, without `self`, of all functions in a text up to its tests.
+fn parameter_counts(text: &str) -> Vec<(String, usize)> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code = lines.collect::<Vec<_>>().join("\n");
+    code.split("fn ").skip(1).filter_map(counted).collect()
+}
+
+/// One function, from its name on.
+fn counted(rest: &str) -> Option<(String, usize)> {
+    let name: String = rest.chars().take_while(|each| each.is_alphanumeric() || *each == '_').collect();
+    let after = rest.strip_prefix(name.as_str())?;
+    // Generics may stand between the name and the list; `fn(` is a type.
+    let start = if after.starts_with('<') { after.find(">(")? + 1 } else { 0 };
+    let list = after.get(start..)?.strip_prefix('(').filter(|_| !name.is_empty())?;
+    let (mut depth, mut parameters, mut current) = (0_i32, Vec::new(), String::new());
+    for (at, each) in list.char_indices() {
+        match each {
+            ')' if depth == 0 => break,
+            ',' if depth == 0 => parameters.push(std::mem::take(&mut current)),
+            '(' | '[' | '{' | '<' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            '>' if !list.get(..at).is_some_and(|before| before.ends_with('-')) => depth -= 1,
+            _ => {}
+        }
+        current.push(each);
+    }
+    parameters.push(current);
+    let is_self = |parameter: &str| parameter.trim_end().ends_with("self") && !parameter.contains(':');
+    let given = parameters.iter().map(|each| each.trim_start_matches(',').trim());
+    Some((name, given.filter(|each| !each.is_empty() && !is_self(each)).count()))
+}
+
+// More parameters than five are a missing type.
+#[test]
+fn no_function_of_the_runtime_has_more_than_five_parameters() {
+    let sample = "fn a<F: Fn(u8) -> u8>(&mut self, b: (u8, u8), c: &dyn Fn(u8) -> Map<u8, u8>,) {} fn d() {}";
+    assert_eq!(parameter_counts(sample), [("a".to_owned(), 2), ("d".to_owned(), 0)]);
+    let mut seen = 0;
+    let folder = root().join("crates/cognitive-runtime/src");
+    for file in tests_index::rust_files(&root()).into_iter().filter(|file| file.starts_with(&folder)) {
+        for (name, parameters) in parameter_counts(&fs::read_to_string(&file).unwrap()) {
+            assert!(parameters <= 5, "{}: {name} has {parameters} parameters", file.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 300, "only {seen} functions were found; has the check gone blind?");
+}
+
 /// Paths between backticks that look like paths of this repository.
 fn paths_in(text: &str) -> Vec<&str> {
     let quoted = text.split('`').skip(1).step_by(2);

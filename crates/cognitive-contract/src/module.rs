@@ -12,6 +12,8 @@ use cognitive_schema::{
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
+use crate::compose::calls::Directives;
+use crate::compose::{Composition, MadeOf};
 use crate::envelope::{self, Envelope, Strictness};
 use crate::failure::Failure;
 use crate::format::Format;
@@ -42,6 +44,7 @@ pub struct Module {
     /// What exactly was loaded.
     pub digest: Digest,
     explains_envelope: bool,
+    made_of: MadeOf,
     provider_schemas: ProviderSchemas,
     instructions: Arc<OnceLock<SharedText>>,
 }
@@ -90,10 +93,12 @@ impl Module {
                 "`meta.risk_rule: custom_function` has no declared form; the model's own risk is used";
             Warning::new("MANIFEST", message)
         });
+        let made_of = MadeOf::new(manifest.composition.as_ref(), &prompt);
         Self {
             manifest,
             contract: Arc::new(contract),
             explains_envelope: explains_envelope(&prompt),
+            made_of,
             prompt,
             folder: None,
             examples: Vec::new(),
@@ -154,6 +159,23 @@ impl Module {
             explain_limit: EXPLAIN_LIMIT,
             not_asked: OF_THE_RUNTIME.into_iter().chain([CONFIDENCE_AGGREGATION]).collect(),
         }
+    }
+
+    /// Whether the module is made of itself alone: it has no parts, and its prompt calls no module.
+    #[must_use]
+    pub fn stands_alone(&self) -> bool {
+        self.made_of.stands_alone
+    }
+
+    /// The calls and values in the prompt; read once, when the module was made.
+    #[must_use]
+    pub fn directives(&self) -> &Directives {
+        &self.made_of.directives
+    }
+
+    /// What the module is made of, compiled once; `None` if it stands alone. The error is that its composition is wrong.
+    pub fn composition(&self) -> Result<Option<&Composition>, Failure> {
+        self.made_of.composition(self.manifest.composition.as_ref())
     }
 
     /// The instructions of the module, where nothing in them depends on a run; made when they are first asked for, from
@@ -517,6 +539,18 @@ mod tests {
         assert!(explains_envelope("Answer in the Envelope."));
         assert!(explains_envelope("`meta` first, then `data`; `ok` is true"));
         assert!(!explains_envelope("Extract the metadata of the book, look at the data, explained."));
+    }
+
+    #[test]
+    fn a_composition_is_compiled_once_and_shared_by_copies() {
+        let composition = json!({ "requires": [{ "name": "a" }] });
+        let module = module(json!({ "composition": composition }), json!({ "input": {}, "data": {} }));
+        let compiled: *const Composition = module.composition().unwrap().unwrap();
+        assert!(std::ptr::eq(compiled, module.composition().unwrap().unwrap()));
+        assert!(std::ptr::eq(compiled, module.in_tier(Tier::Exec).composition().unwrap().unwrap()));
+        assert!(!module.stands_alone());
+        let alone = simple(json!({}));
+        assert!(alone.stands_alone() && alone.composition().unwrap().is_none());
     }
 
     #[test]

@@ -323,7 +323,7 @@ pub trait EventSink: Send {
 #[non_exhaustive]
 pub enum Event<'a> {
     /// A stage begins.
-    Stage(&'static str),
+    Stage(Stage),
     /// How the text that follows is bound to the contract.
     Bound(DecodeMode),
     /// Text of the model, as it arrives.
@@ -336,6 +336,39 @@ pub enum Event<'a> {
     Tool(&'a ToolUse),
     /// The run is over.
     Finished(&'a Envelope),
+}
+
+/// What a run is about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Find and load the module.
+    Load,
+    /// Ask the model.
+    Call,
+    /// Call the tools that the model asked for.
+    Tools,
+    /// Judge the model's answer.
+    Check,
+    /// Hand over the answer of an earlier run.
+    Kept,
+    /// Hand over the answer of the module's parts.
+    Composed,
+}
+
+impl Stage {
+    /// The word that readers of a stream and of a progress line see.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Call => "call",
+            Self::Tools => "tools",
+            Self::Check => "check",
+            Self::Kept => "kept",
+            Self::Composed => "composed",
+        }
+    }
 }
 
 /// Watches nothing.

@@ -12,7 +12,7 @@ use cognitive_contract::ports::NullSink;
 use cognitive_contract::stream::{Chunk, ChunkWriter};
 use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk, Warning};
 use cognitive_runtime::host::RunInput;
-use cognitive_runtime::{Delivery, RunOptions, RunRequest, Stream, session_id};
+use cognitive_runtime::{Delivery, ModuleRef, RunOptions, RunRequest, Stream, session_id};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -37,8 +37,7 @@ pub(crate) struct Incoming {
     pub(crate) claim: MemoryClaim,
 }
 
-/// Answers a request for a run, always with an envelope or a stream. The module is what was found before the body was read;
-/// if its files change meanwhile, the run itself has the new ones.
+/// Answers a request for a run, always with an envelope or a stream. The module is what was found before the body was read.
 pub(crate) async fn answer(
     shared: &Arc<Shared>,
     name: &str,
@@ -102,7 +101,7 @@ async fn try_answer(
     options.spans = shared.place(&client.trace, Some(&client.trace.span));
     options.warnings = warnings;
     let request = RunRequest {
-        module: name.to_owned(),
+        module: ModuleRef::loaded(name, Arc::clone(&module)),
         input: std::mem::replace(&mut ask.input, RunInput::Raw(String::new())),
         options,
     };
@@ -241,7 +240,8 @@ pub(crate) fn start(
     claim: MemoryClaim,
 ) -> Reader {
     let kept = !shared.config.replay.is_zero();
-    let session = Session::new(session_id(), &client.name, &request.module, kept, &shared.sessions.burden);
+    let session =
+        Session::new(session_id(), &client.name, request.module.name(), kept, &shared.sessions.burden);
     let reader = Reader::new(&session, 0);
     shared.sessions.insert(&session);
     let owner = client.uploader().to_owned();
@@ -253,7 +253,7 @@ pub(crate) fn start(
         let _claim = claim;
         let _last_word = LastWord(Arc::clone(&shared), Arc::clone(&session));
         let started = Instant::now();
-        let module = request.module.clone();
+        let module = request.module.name().to_owned();
         // The last word waits until its media are where it says they are.
         let mut last = None;
         let send = |chunk: Chunk| {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Response};
 use cognitive_contract::span::{Span, SpanKind, SpanSink};
-use cognitive_runtime::SpanPlace;
+use cognitive_runtime::SpanParent;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::app::Shared;
@@ -119,9 +119,9 @@ impl Shared {
     }
 
     /// Where the spans of a run belong that is a part of this work; `None` if nobody draws it.
-    pub(crate) fn place(&self, trace: &Trace, above: Option<&str>) -> Option<Arc<SpanPlace>> {
+    pub(crate) fn place(&self, trace: &Trace, above: Option<&str>) -> Option<Arc<SpanParent>> {
         let sink = self.config.spans.as_ref().filter(|_| trace.sampled)?;
-        let place = SpanPlace::new(Arc::clone(sink)).below(above).asking_for(self.config.model.as_deref());
+        let place = SpanParent::new(Arc::clone(sink)).below(above).asking_for(self.config.model.as_deref());
         Some(Arc::new(place))
     }
 }

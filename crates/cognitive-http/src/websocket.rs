@@ -12,8 +12,8 @@ use axum::http::{Response, StatusCode};
 use cognitive_contract::capabilities::Wanted;
 use cognitive_contract::stream::ChunkWriter;
 use cognitive_contract::{ErrorCode, Failure, long, numbers};
-use cognitive_runtime::RunRequest;
 use cognitive_runtime::host::RunInput;
+use cognitive_runtime::{ModuleRef, RunRequest};
 use futures_util::FutureExt;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
@@ -318,7 +318,7 @@ impl Socket {
             Some(args) => RunInput::Text(args),
             None => RunInput::Json(input.unwrap_or_default()),
         };
-        let request = RunRequest { module: name, input, options };
+        let request = RunRequest { module: ModuleRef::loaded(name, module), input, options };
         let reader = run::start(&self.shared, &self.client, request, &asked, permit, claim);
         let session = Arc::downgrade(reader.session());
         let name = reader.session().id.as_str().to_owned();

@@ -11,16 +11,14 @@ use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{AuditLog, ContextStore, ModuleSource, Provider};
 use cognitive_contract::tier::Gate;
 use cognitive_contract::tools::ToolBox;
-use cognitive_contract::{Capabilities, Enforcement, Warning};
+use cognitive_contract::{Capabilities, Enforcement, Failure, Module, Warning};
 use serde_json::Value;
 
+use crate::call_budget::DEFAULT_MAX_CALLS;
 use crate::clock::Clock;
-use crate::compose::above::Above;
-use crate::departure::DEFAULT_MAX_CALLS;
-use crate::spans::SpanPlace;
+use crate::spans::SpanParent;
 use crate::stages::requirements::MEDIA;
 use crate::tools::built_in;
-use crate::trail::RunMark;
 
 /// The surroundings of all runs of a process. Safe to share between runs.
 #[non_exhaustive]
@@ -101,12 +99,68 @@ impl Host {
 /// One run.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    /// Name or path of the module.
-    pub module: String,
+    /// The module that is to run.
+    pub module: ModuleRef,
     /// What the caller sends.
     pub input: RunInput,
     /// How it is to be run.
     pub options: RunOptions,
+}
+
+/// Which module is to run. A caller that has looked it up hands it over, so that it is looked up once.
+#[derive(Debug, Clone)]
+pub enum ModuleRef {
+    /// By its name or its path; the run finds it.
+    Name(String),
+    /// Already loaded.
+    Loaded {
+        /// The name or path that the caller was given; records and traces carry it.
+        name: String,
+        /// The module.
+        module: Arc<Module>,
+    },
+}
+
+impl ModuleRef {
+    /// A module that was found under this name.
+    #[must_use]
+    pub fn loaded(name: impl Into<String>, module: Arc<Module>) -> Self {
+        Self::Loaded { name: name.into(), module }
+    }
+
+    /// The name or path that the caller gave.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Name(name) | Self::Loaded { name, .. } => name,
+        }
+    }
+
+    /// The module itself, from the source unless it is here already.
+    pub(crate) fn load(&self, modules: &dyn ModuleSource) -> Result<Arc<Module>, Failure> {
+        match self {
+            Self::Name(name) => modules.module(name),
+            Self::Loaded { module, .. } => Ok(Arc::clone(module)),
+        }
+    }
+}
+
+impl From<&str> for ModuleRef {
+    fn from(name: &str) -> Self {
+        Self::Name(name.to_owned())
+    }
+}
+
+impl From<&String> for ModuleRef {
+    fn from(name: &String) -> Self {
+        Self::Name(name.clone())
+    }
+}
+
+impl From<String> for ModuleRef {
+    fn from(name: String) -> Self {
+        Self::Name(name)
+    }
 }
 
 /// What the caller sends.
@@ -121,7 +175,7 @@ pub enum RunInput {
     Text(String),
 }
 
-/// How a run is to be done.
+/// How a caller wants a run to be done. What a run inherits from the runs above it is no option.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
@@ -168,12 +222,8 @@ pub struct RunOptions {
     pub no_cache: bool,
     /// Whether the caller is at the other end of a network: the files of this machine are not theirs. (SEC-010)
     pub remote: bool,
-    /// Where the spans of this run belong. Without, nobody draws it and nothing is done for it.
-    pub spans: Option<Arc<SpanPlace>>,
-    /// The modules that this run is a part of.
-    pub(crate) above: Above,
-    /// What its records in the audit share. Each run has one of its own.
-    pub(crate) mark: Arc<RunMark>,
+    /// Where the spans of this run belong. Without it the run has no spans and reads no clock for them.
+    pub spans: Option<Arc<SpanParent>>,
 }
 
 impl Default for RunOptions {
@@ -200,8 +250,6 @@ impl Default for RunOptions {
             no_cache: false,
             remote: false,
             spans: None,
-            above: Above::default(),
-            mark: Arc::default(),
         }
     }
 }
@@ -209,7 +257,7 @@ impl Default for RunOptions {
 impl RunRequest {
     /// A run with the usual options.
     #[must_use]
-    pub fn new(module: &str, input: Value) -> Self {
-        Self { module: module.to_owned(), input: RunInput::Json(input), options: RunOptions::default() }
+    pub fn new(module: impl Into<ModuleRef>, input: Value) -> Self {
+        Self { module: module.into(), input: RunInput::Json(input), options: RunOptions::default() }
     }
 }

@@ -4,7 +4,7 @@ use cognitive_contract::ports::Example;
 use cognitive_contract::{Enforcement, Failure, Module};
 
 use crate::host::RunInput;
-use crate::memory::Memory;
+use crate::run_context::RunContext;
 use crate::stages::prompt::Prompt;
 use crate::stages::{input, media, prompt};
 
@@ -22,16 +22,16 @@ pub struct Preview {
     pub estimated_tokens: u64,
 }
 
-/// Builds the prompt of a run, or says why the run would fail before the call. Without a memory nothing is recalled.
+/// Builds the prompt of a run, or says why the run would fail before the call. Without a context nothing is recalled.
 pub fn preview(
     module: &Module,
     given: &RunInput,
     enforcement: Enforcement,
-    memory: Option<&Memory<'_>>,
+    context: Option<&RunContext<'_>>,
 ) -> Result<Preview, Failure> {
     let given = input::read(given.clone())?;
-    let (recalled, _) = memory.map(|memory| memory.recall(module, given.value())).unwrap_or_default();
-    let sanitiser = memory.map(|memory| memory.sanitiser.clone()).unwrap_or_default();
+    let (recalled, _) = context.map(|context| context.recall(module, given.value())).unwrap_or_default();
+    let sanitiser = context.map(|context| context.sanitiser.clone()).unwrap_or_default();
     let mut valid = input::validate(module, given, &recalled, enforcement, &sanitiser)?;
     let attached = media::describe(module, &mut valid)?;
     let built = prompt::build(module, &valid, attached)?;

@@ -17,9 +17,10 @@ use sha2::{Digest, Sha256};
 
 use crate::canonical;
 pub use crate::live::cut::Blown;
-use crate::live::watch::Cut;
+use crate::live::listeners::StoppedCall;
 use crate::stages::call::Reply;
 use crate::stages::media::MediaNote;
+use crate::stages::output::JudgedAnswer;
 use crate::stages::parse::Liberty;
 
 /// The books of one run.
@@ -125,6 +126,13 @@ impl Receipt {
         }
     }
 
+    /// Takes note of the verdict on a reply.
+    pub(crate) fn judged(&mut self, answer: &JudgedAnswer, schema_ignored: bool) {
+        self.schema_ignored = schema_ignored;
+        self.liberties.clone_from(&answer.liberties);
+        self.repairs.clone_from(&answer.repairs);
+    }
+
     /// Takes note of a call that did not work, from its try number `first` on: who began to answer, and what it said.
     pub(crate) fn broke_off(&mut self, provider: &str, text: &str, first: usize) {
         let tries = self.attempts.get(first..).unwrap_or_default();
@@ -151,7 +159,7 @@ impl Receipt {
     }
 
     /// Takes note of a call that the fuse cut.
-    pub(crate) fn cut(&mut self, cut: &Cut, limit: Option<u64>) {
+    pub(crate) fn cut(&mut self, cut: &StoppedCall, limit: Option<u64>) {
         self.fuse = Some(Blown::new(cut, limit));
         self.sha256.reply = self.hash(|| sha256(&[cut.text.as_bytes()]));
     }

@@ -4,6 +4,7 @@
 
 use std::future::pending;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Instant;
 
 use cognitive_contract::compose::{Repeat, Round};
@@ -12,10 +13,11 @@ use cognitive_contract::trace::Trace;
 use cognitive_contract::{Envelope, Failure, Module, Warning};
 use serde_json::{Map, Value, json};
 
-use crate::departure::CallBudget;
-use crate::host::{Host, RunInput, RunRequest};
-use crate::run::{MODEL_TIME, milliseconds, run_until};
-use crate::spans::{Drawing, Work};
+use crate::compose::lineage::Lineage;
+use crate::host::{Host, ModuleRef, RunInput, RunRequest};
+use crate::live::listeners::RunListeners;
+use crate::run::{MODEL_TIME, milliseconds, run_below};
+use crate::spans::{RunSpan, SpanWork};
 use crate::stages::input;
 
 /// The word of notices about rounds.
@@ -35,21 +37,27 @@ pub async fn repeat_until(
     stop: impl Future<Output = Failure>,
 ) -> Envelope {
     request.options.trace_id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
-    let mut drawing = Drawing::begin(Work::Repeat, host, &mut request.options);
-    let module = host.modules.module(&request.module).ok();
-    if let (Some(drawing), Some(module)) = (&mut drawing, &module) {
-        drawing.loaded(module);
-    }
+    let mut span = RunSpan::begin(SpanWork::Repeat, host, &request.options);
+    let module = request.module.load(host.modules.as_ref()).ok();
+    let mut lineage = Lineage::default();
     // All rounds together are one run.
-    let budgets =
-        [Some(CallBudget::of_operator(&request.options)), module.as_deref().and_then(CallBudget::of_module)];
-    for budget in budgets.into_iter().flatten() {
-        request.options.above.limit_calls(budget);
+    lineage.limit_by_operator(&request.options);
+    if let Some(module) = &module {
+        lineage.limit_by_module(module);
+        request.module = ModuleRef::loaded(request.module.name(), Arc::clone(module));
     }
-    let (mut stop, mut rounds) = (pin!(stop), Rounds::new(drawing));
+    if let Some(span) = &mut span {
+        if let Some(module) = &module {
+            span.loaded(module);
+        }
+        request.options.spans = Some(Arc::clone(span.as_parent()));
+    }
+    let (mut stop, mut rounds) = (pin!(stop), Rounds::new(span));
     loop {
-        let mut listener = Listener { sink: &mut *sink, trace: None };
-        let mut envelope = run_until(host, request.clone(), &mut listener, stop.as_mut()).await;
+        let mut listener = RoundListener { sink: &mut *sink, trace: None };
+        let mut listeners = RunListeners::new(&mut listener, None);
+        let (mut round, mut above) = (request.clone(), lineage.clone());
+        let mut envelope = run_below(host, &mut round, &mut above, &mut listeners, stop.as_mut()).await;
         let trace = listener.trace;
         rounds.take(&mut envelope, trace);
         let value = serde_json::to_value(&envelope).unwrap_or_default();
@@ -65,7 +73,7 @@ pub async fn repeat_until(
             }
             Round::Again => {
                 rounds.last = envelope.into_data();
-                let warned = feed(&mut request, until, module, &value);
+                let warned = feed(&mut request, &mut lineage, until, &value);
                 rounds.warning = rounds.warning.or(warned);
             }
         }
@@ -73,7 +81,13 @@ pub async fn repeat_until(
 }
 
 /// Gives the request the input of the next round. The warning says that it is the same again.
-fn feed(request: &mut RunRequest, until: &Repeat, module: &Module, envelope: &Value) -> Option<Warning> {
+fn feed(
+    request: &mut RunRequest,
+    lineage: &mut Lineage,
+    until: &Repeat,
+    envelope: &Value,
+) -> Option<Warning> {
+    let ModuleRef::Loaded { module, .. } = &request.module else { return None };
     let given = input::read(request.input.clone()).ok()?;
     let next = until.next_input(module, given.value(), envelope);
     // A kept answer to the same question would be the same answer.
@@ -83,8 +97,7 @@ fn feed(request: &mut RunRequest, until: &Repeat, module: &Module, envelope: &Va
         return Some(Warning::new(NOTICE, message));
     }
     // From now on a model has a hand in the input.
-    let above = &mut request.options.above;
-    above.supplied = above.supplied.or_by(given.value());
+    lineage.references = lineage.references.or_those_of(given.value());
     request.input = RunInput::Json(next);
     None
 }
@@ -101,22 +114,13 @@ struct Rounds {
     /// The data of the last good round.
     last: Option<Map<String, Value>>,
     warning: Option<Warning>,
-    drawing: Option<Box<Drawing>>,
+    span: Option<Box<RunSpan>>,
 }
 
 impl Rounds {
-    fn new(drawing: Option<Box<Drawing>>) -> Self {
+    fn new(span: Option<Box<RunSpan>>) -> Self {
         let (traces, started) = (Vec::new(), Instant::now());
-        Self {
-            started,
-            finished: 0,
-            usage: None,
-            model_time: None,
-            traces,
-            last: None,
-            warning: None,
-            drawing,
-        }
+        Self { started, finished: 0, usage: None, model_time: None, traces, last: None, warning: None, span }
     }
 
     fn take(&mut self, envelope: &mut Envelope, trace: Option<Trace>) {
@@ -164,8 +168,8 @@ impl Rounds {
         let (name, version) = self.traces.last().map_or(("", ""), |last| (&last.module, &last.version));
         let trace =
             Trace::of(name, version, &envelope, latency_ms, self.usage).with_parts(self.traces.clone());
-        if let Some(drawing) = self.drawing {
-            drawing.finish(&envelope);
+        if let Some(span) = self.span {
+            span.finish(&envelope);
         }
         sink.event(Event::Trace(&trace));
         sink.event(Event::Finished(&envelope));
@@ -174,12 +178,12 @@ impl Rounds {
 }
 
 /// Passes on what is heard of a round, but not that it is over: more may follow.
-struct Listener<'s> {
+struct RoundListener<'s> {
     sink: &'s mut dyn EventSink,
     trace: Option<Trace>,
 }
 
-impl EventSink for Listener<'_> {
+impl EventSink for RoundListener<'_> {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Trace(trace) => self.trace = Some(trace.clone()),

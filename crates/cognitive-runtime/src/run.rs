@@ -1,27 +1,112 @@
-//! The one entry for every surface: find the module, run it, leave a record, close with exactly one envelope.
-//! Anything that a stage could do belongs into a stage.
+//! The one entry for every surface, and the object that every stage works on. Finds the module, lets the pipeline run,
+//! writes the record and closes with exactly one envelope. Judges nothing: that belongs to the stages.
 
 use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use cognitive_contract::ports::{Event, EventSink};
+use cognitive_contract::manifest::{Policies, Tier};
+use cognitive_contract::ports::{Event, EventSink, Stage};
 use cognitive_contract::trace::Trace;
-use cognitive_contract::{Envelope, ErrorCode, Failure};
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning, policy};
+use cognitive_schema::Target;
 use serde_json::{Value, json};
 
-use crate::departure::CallBudget;
-use crate::host::{Host, RunInput, RunRequest};
-use crate::live::watch::Watch;
+use crate::audit::{RunAudit, RunRecord};
+use crate::call_budget::CallPermit;
+use crate::compose::lineage::Lineage;
+use crate::host::{Host, RunInput, RunOptions, RunRequest};
+use crate::live::listeners::RunListeners;
+use crate::panics::{self, Panicked};
 use crate::receipt::Receipt;
-use crate::spans::{Drawing, Work};
+use crate::run_context::RunContext;
+use crate::spans::{RunSpan, SpanWork};
+use crate::stages::input::ValidInput;
 use crate::stages::media;
-use crate::trail::{RunMark, Trail};
-use crate::{panics, pipeline, stream};
+use crate::{pipeline, stream};
 
 /// The member of `meta` that says how long models took. (C-44)
 pub(crate) const MODEL_TIME: &str = "processing_time_ms";
+
+/// One run of a loaded module: what it has, what it is asked, and what there is of it so far. Stages take it, so that what
+/// one of them finds out is where the others look for it.
+pub(crate) struct Run<'a, 'l> {
+    pub(crate) host: &'a Host,
+    pub(crate) module: &'a Arc<Module>,
+    pub(crate) options: &'a RunOptions,
+    pub(crate) lineage: &'a Lineage,
+    pub(crate) audit: &'a RunAudit<'a>,
+    pub(crate) context: RunContext<'a>,
+    /// The policies of the module and of the modules above it.
+    pub(crate) policies: Policies,
+    pub(crate) listeners: &'a mut RunListeners<'l>,
+    pub(crate) receipt: &'a mut Receipt,
+    /// What is to be said of the run. What is to be said of an answer is kept with the answer.
+    pub(crate) warnings: Vec<Warning>,
+    /// The time for each call. Parts may leave less of it than the caller allows.
+    pub(crate) call_timeout: Duration,
+}
+
+impl<'a, 'l> Run<'a, 'l> {
+    fn new(
+        module: &'a Arc<Module>,
+        lineage: &'a Lineage,
+        listeners: &'a mut RunListeners<'l>,
+        record: &'a mut RunRecord<'_>,
+    ) -> Self {
+        let (host, options) = (record.host(), &record.request().options);
+        Self {
+            host,
+            module,
+            options,
+            lineage,
+            audit: &record.audit,
+            context: RunContext::new(host.context.as_deref(), &host.clock, options),
+            policies: lineage.policies(module),
+            listeners,
+            receipt: &mut record.receipt,
+            warnings: Vec::new(),
+            call_timeout: options.timeout,
+        }
+    }
+
+    /// Whether the caller may run the module.
+    pub(crate) fn check_caller(&self) -> Result<(), Failure> {
+        policy::invocation_refusal(&self.module.manifest, self.options.caller).map_or(Ok(()), Err)
+    }
+
+    /// Whether no liberty is taken with the syntax of the model's text.
+    pub(crate) fn strict(&self) -> bool {
+        self.options.strict_parse || self.module.manifest.tier == Tier::Exec
+    }
+
+    /// Whether the provider, once it is bound to the contract, writes null for a member that is absent.
+    pub(crate) fn null_means_absent(&self) -> bool {
+        matches!(self.host.provider.target(), Some(Target::OpenAi | Target::Anthropic))
+    }
+
+    /// What a request of the run has to pass before it leaves.
+    pub(crate) fn permit(&self) -> CallPermit<'a> {
+        CallPermit { module: self.module, lineage: self.lineage, audit: self.audit }
+    }
+
+    /// Judges what an answer hands on to later runs, leaves only that in it, and keeps what is to be kept.
+    pub(crate) fn hand_on_context(&mut self, input: &ValidInput, envelope: &mut Envelope) {
+        let is_new = !self.receipt.kept;
+        let warnings = self.context.hand_on(self.module, &|| input.sha256(), envelope, is_new);
+        self.warnings.extend(warnings);
+    }
+
+    /// A stream has a code of its own for a lack of time (C-12).
+    pub(crate) fn recoded_for_stream(&self, failure: Failure) -> Failure {
+        match failure.code() {
+            ErrorCode::Timeout if self.listeners.streams() => failure.recoded(ErrorCode::StreamTimeout),
+            _ => failure,
+        }
+    }
+}
 
 /// Runs a module. Never fails: what goes wrong is in the envelope.
 pub async fn run(host: &Host, request: RunRequest, sink: &mut dyn EventSink) -> Envelope {
@@ -36,87 +121,42 @@ pub async fn run_until(
     sink: &mut dyn EventSink,
     stop: impl Future<Output = Failure>,
 ) -> Envelope {
-    run_watched(host, &mut request, &mut Watch::new(sink, None), pin!(stop)).await
+    let mut lineage = Lineage::default();
+    run_below(host, &mut request, &mut lineage, &mut RunListeners::new(sink, None), pin!(stop)).await
 }
 
-/// The same with whoever else listens. What is large is lent: handed over by value it is kept twice.
-pub(crate) async fn run_watched(
+/// The same below other runs, and with a stream that listens. Large arguments are lent: a future keeps an argument that is
+/// handed over by value twice.
+pub(crate) async fn run_below(
     host: &Host,
     request: &mut RunRequest,
-    watch: &mut Watch<'_, '_>,
+    lineage: &mut Lineage,
+    listeners: &mut RunListeners<'_>,
     stop: Pin<&mut impl Future<Output = Failure>>,
 ) -> Envelope {
-    let started = Instant::now();
     request.options.trace_id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
-    if request.options.above.budgets().is_empty() {
-        let budget = CallBudget::of_operator(&request.options);
-        request.options.above.limit_calls(budget);
-    }
-    watch.draw(Drawing::begin(Work::Run, host, &mut request.options));
-    request.options.mark = RunMark::new(host);
     // The input is handed on and not copied: with media in it, it is most of what the run needs of the memory.
-    let given = std::mem::replace(&mut request.input, RunInput::Json(Value::Null));
-    // Declared before the run itself, and so dropped after it: a run that nobody waits for any more leaves its record.
-    let mut trail = Trail::begin(host, request, &given, started);
+    let input = std::mem::replace(&mut request.input, RunInput::Json(Value::Null));
+    let request = &*request;
+    lineage.limit_by_operator(&request.options);
+    listeners.begin_span(RunSpan::begin(SpanWork::Run, host, &request.options));
+    // Declared before the run itself, and so dropped after it: a run that is dropped before its end leaves its record.
+    let mut record = RunRecord::begin(host, request, &input);
     let outcome = {
-        let run = pin!(find_and_answer(host, request, given, watch, &mut trail));
+        let run = pin!(load_and_answer(lineage, input, listeners, &mut record));
         unless_stopped(pin!(panics::catch(run)), stop).await
     };
-    let mut envelope = match outcome {
+    let envelope = match outcome {
         Ok(Ok(Ok(envelope))) => envelope,
         Ok(Ok(Err(failure))) => failure.into_envelope(),
-        Err(reason) => reason.with_partial(watch.partial()).into_envelope(),
-        Ok(Err(panics::Panicked)) => {
+        Err(reason) => reason.with_partial(listeners.partial()).into_envelope(),
+        Ok(Err(Panicked)) => {
             let message = "the runtime met a fault of its own and stopped the run";
             let failure = Failure::new(ErrorCode::InternalError, message);
             failure.suggest("Report it with the trace id; the input was not changed").into_envelope()
         }
     };
-    let latency_ms = milliseconds(started);
-    attest(&mut envelope, &trail.receipt, request.options.receipt);
-    for warning in request.options.warnings.iter().chain(&watch.warning()) {
-        envelope.meta_mut().warn(warning);
-    }
-    let extra = &mut envelope.meta_mut().extra;
-    extra.insert("trace_id".to_owned(), json!(request.options.trace_id));
-    extra.insert("latency_ms".to_owned(), json!(latency_ms));
-    if let Some(time) = trail.receipt.model_time {
-        let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        extra.insert(MODEL_TIME.to_owned(), json!(milliseconds));
-    }
-    if trail.receipt.media_count > 0 {
-        let members = media::meta(trail.receipt.media_count, &trail.receipt.media);
-        extra.extend(members.map(|(name, value)| (name.to_owned(), value)));
-    }
-    if let Some(span) = request.options.above.span() {
-        extra.insert("parent_span".to_owned(), Value::String(span));
-    }
-    let parts = std::mem::take(&mut trail.receipt.parts);
-    let usage = trail.receipt.usage;
-    let trace = || Trace::of(&request.module, &trail.version, &envelope, latency_ms, usage).with_parts(parts);
-    let trace = watch.is_heard().then(trace);
-    watch.finish_drawing(&envelope);
-    trail.close(latency_ms, &mut envelope);
-    if let Some(trace) = &trace {
-        watch.event(Event::Trace(trace));
-    }
-    watch.event(Event::Finished(&envelope));
-    envelope
-}
-
-/// Says who answered and what it cost, and shows the receipt to who wants it: also where nothing came of the answer.
-fn attest(envelope: &mut Envelope, receipt: &Receipt, is_wanted: bool) {
-    if let Some(usage) = receipt.usage {
-        envelope.meta_mut().set_usage(usage);
-    }
-    let is_due = is_wanted && (envelope.ok() || receipt.was_asked());
-    let extra = &mut envelope.meta_mut().extra;
-    if let Some(model) = &receipt.model {
-        extra.insert("model".to_owned(), Value::String(model.clone()));
-    }
-    if is_due {
-        extra.insert("provenance".to_owned(), serde_json::to_value(receipt).unwrap_or_default());
-    }
+    close(envelope, lineage, listeners, record)
 }
 
 /// Waits for a run or for the reason to end it. A run that is done in the same moment counts.
@@ -131,27 +171,81 @@ async fn unless_stopped<T>(
     .await
 }
 
-async fn find_and_answer(
-    host: &Host,
-    request: &mut RunRequest,
-    given: RunInput,
-    watch: &mut Watch<'_, '_>,
-    trail: &mut Trail<'_>,
+async fn load_and_answer(
+    lineage: &mut Lineage,
+    input: RunInput,
+    listeners: &mut RunListeners<'_>,
+    record: &mut RunRecord<'_>,
 ) -> Result<Envelope, Failure> {
-    watch.event(Event::Stage("load"));
-    let module = request.options.above.in_tier(host.modules.module(&request.module)?);
-    watch.loaded(&module);
-    if let Some(budget) = CallBudget::of_module(&module) {
-        request.options.above.limit_calls(budget);
-    }
-    if request.options.require_streaming && !watch.streams() {
+    listeners.event(Event::Stage(Stage::Load));
+    let (host, request) = (record.host(), record.request());
+    let module = lineage.in_tier(request.module.load(host.modules.as_ref())?);
+    listeners.loaded(&module);
+    lineage.limit_by_module(&module);
+    if request.options.require_streaming && !listeners.streams() {
         return Err(stream::not_streamed());
     }
-    trail.version.clone_from(&module.manifest.version);
-    trail.receipt.is_read = host.audit.is_some() || request.options.receipt;
-    trail.receipt.sha256.module = trail.receipt.hash(|| module.digest.module.clone());
-    trail.receipt.sha256.schema = trail.receipt.hash(|| module.digest.schema.clone());
-    pipeline::answer(host, &module, request, given, watch, &mut trail.receipt).await
+    record.version.clone_from(&module.manifest.version);
+    let receipt = &mut record.receipt;
+    receipt.is_read = host.audit.is_some() || request.options.receipt;
+    receipt.sha256.module = receipt.hash(|| module.digest.module.clone());
+    receipt.sha256.schema = receipt.hash(|| module.digest.schema.clone());
+    pipeline::answer(&mut Run::new(&module, lineage, listeners, record), input).await
+}
+
+/// Says in `meta` who answered, what it took and what it cost, writes the record and tells the listeners the end.
+fn close(
+    mut envelope: Envelope,
+    lineage: &Lineage,
+    listeners: &mut RunListeners<'_>,
+    mut record: RunRecord<'_>,
+) -> Envelope {
+    let (latency_ms, request) = (milliseconds(record.started), record.request());
+    attest(&mut envelope, &record.receipt, request.options.receipt);
+    for warning in request.options.warnings.iter().chain(&listeners.warning()) {
+        envelope.meta_mut().warn(warning);
+    }
+    let extra = &mut envelope.meta_mut().extra;
+    extra.insert("trace_id".to_owned(), json!(request.options.trace_id));
+    extra.insert("latency_ms".to_owned(), json!(latency_ms));
+    if let Some(time) = record.receipt.model_time {
+        let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        extra.insert(MODEL_TIME.to_owned(), json!(milliseconds));
+    }
+    if record.receipt.media_count > 0 {
+        let members = media::meta(record.receipt.media_count, &record.receipt.media);
+        extra.extend(members.map(|(name, value)| (name.to_owned(), value)));
+    }
+    if let Some(span) = lineage.span() {
+        extra.insert("parent_span".to_owned(), Value::String(span));
+    }
+    let parts = std::mem::take(&mut record.receipt.parts);
+    let trace = listeners.is_heard().then(|| {
+        let (name, usage) = (request.module.name(), record.receipt.usage);
+        Trace::of(name, &record.version, &envelope, latency_ms, usage).with_parts(parts)
+    });
+    listeners.end_span(&envelope);
+    record.close(latency_ms, &mut envelope);
+    if let Some(trace) = &trace {
+        listeners.event(Event::Trace(trace));
+    }
+    listeners.event(Event::Finished(&envelope));
+    envelope
+}
+
+/// Says who answered and what it cost, and shows the receipt to a caller that wants it, also with a failure.
+fn attest(envelope: &mut Envelope, receipt: &Receipt, is_wanted: bool) {
+    if let Some(usage) = receipt.usage {
+        envelope.meta_mut().set_usage(usage);
+    }
+    let is_due = is_wanted && (envelope.ok() || receipt.was_asked());
+    let extra = &mut envelope.meta_mut().extra;
+    if let Some(model) = &receipt.model {
+        extra.insert("model".to_owned(), Value::String(model.clone()));
+    }
+    if is_due {
+        extra.insert("provenance".to_owned(), serde_json::to_value(receipt).unwrap_or_default());
+    }
 }
 
 /// Milliseconds with microsecond precision.

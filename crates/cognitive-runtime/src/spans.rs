@@ -1,7 +1,7 @@
-//! What a run did, for whoever draws traces: one span per run of a module, below that of its caller, and below it one per
-//! answer that a model was asked for, by the names of the OpenTelemetry conventions for generative AI. Every surface gets
-//! them from here. Spans go to the port as they are over; a run that nobody draws reads no clock for them. Carries names,
-//! counts and codes, never a text that anybody sent, asked or answered: also a name under which no module was found is one.
+//! The spans of a run: one per run of a module, below that of its caller, and below it one per answer that a model was
+//! asked for, by the names of the OpenTelemetry conventions for generative AI. Every surface gets them from here. Spans go
+//! to the port as they end; a run without spans reads no clock for them. Carries names, counts and codes, never a text that
+//! was sent, asked or answered; a name under which no module was found is such a text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::clock::Clock;
 use crate::host::{Host, RunOptions};
 use crate::ids::{span_id, unheard_of};
 
-/// Where the spans of a run belong, and who takes them. For one run: its clock is set when it is made.
+/// The span that those of a run belong under, and the sink that takes them. For one run: its clock is set when it is made.
 #[derive(Clone)]
-pub struct SpanPlace {
+pub struct SpanParent {
     sink: Arc<dyn SpanSink>,
     /// 32 hex digits; known once a run has begun.
     trace_id: Option<Arc<str>>,
@@ -27,7 +27,7 @@ pub struct SpanPlace {
     clock: Clock,
 }
 
-impl SpanPlace {
+impl SpanParent {
     /// A run that is a part of nothing.
     #[must_use]
     pub fn new(sink: Arc<dyn SpanSink>) -> Self {
@@ -56,10 +56,10 @@ impl SpanPlace {
     }
 }
 
-impl fmt::Debug for SpanPlace {
+impl fmt::Debug for SpanParent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { trace_id, parent, model, .. } = self;
-        let mut shown = f.debug_struct("SpanPlace");
+        let mut shown = f.debug_struct("SpanParent");
         shown
             .field("trace_id", trace_id)
             .field("parent", parent)
@@ -70,21 +70,21 @@ impl fmt::Debug for SpanPlace {
 
 /// What is being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum SpanWork {
     /// One run.
     Run,
     /// The same module again and again.
     Repeat,
 }
 
-/// A run that is drawn. One that is dropped before its end was cancelled, and says so.
-pub(crate) struct Drawing {
-    /// The place of what is below.
-    place: Arc<SpanPlace>,
+/// The span of a run in progress. One that is dropped before its end was cancelled, and says so.
+pub(crate) struct RunSpan {
+    /// The parent of what runs on behalf of this run.
+    as_parent: Arc<SpanParent>,
     trace_id: Arc<str>,
     id: Arc<str>,
     parent: Option<Arc<str>>,
-    work: Work,
+    work: SpanWork,
     provider: String,
     started: SystemTime,
     /// Name and version; absent as long as no module was found.
@@ -94,24 +94,28 @@ pub(crate) struct Drawing {
     over: bool,
 }
 
-impl Drawing {
-    /// Begins to draw, if somebody wants it. What runs on behalf of this run has its place below it.
-    pub(crate) fn begin(work: Work, host: &Host, options: &mut RunOptions) -> Option<Box<Self>> {
+impl RunSpan {
+    /// Begins a span, if the caller wants spans.
+    pub(crate) fn begin(work: SpanWork, host: &Host, options: &RunOptions) -> Option<Box<Self>> {
         let above = options.spans.as_ref()?;
         let own = || Arc::from(in_hex(options.trace_id.as_deref()));
         let trace_id = above.trace_id.clone().unwrap_or_else(own);
         let id: Arc<str> = span_id().into();
         let parent = above.parent.clone();
-        let place = Arc::new(SpanPlace {
+        let as_parent = Arc::new(SpanParent {
             trace_id: Some(Arc::clone(&trace_id)),
             parent: Some(Arc::clone(&id)),
-            ..SpanPlace::clone(above)
+            ..SpanParent::clone(above)
         });
-        let started = place.clock.now();
-        options.spans = Some(Arc::clone(&place));
+        let started = as_parent.clock.now();
         let provider = host.provider.name().to_owned();
         let (module, asked, over) = (None, None, false);
-        Some(Box::new(Self { place, trace_id, id, parent, work, provider, started, module, asked, over }))
+        Some(Box::new(Self { as_parent, trace_id, id, parent, work, provider, started, module, asked, over }))
+    }
+
+    /// The parent of what runs on behalf of this run.
+    pub(crate) fn as_parent(&self) -> &Arc<SpanParent> {
+        &self.as_parent
     }
 
     /// The module is known.
@@ -121,7 +125,7 @@ impl Drawing {
 
     /// A model is asked.
     pub(crate) fn asked(&mut self) {
-        self.asked = Some(self.place.clock.now());
+        self.asked = Some(self.as_parent.clock.now());
     }
 
     /// It has answered, or failed.
@@ -151,12 +155,12 @@ impl Drawing {
         // Whatever ended the run ended the call that it waited for.
         self.call_over(None, code);
         let verb = match self.work {
-            Work::Run => "run",
-            Work::Repeat => "repeat",
+            SpanWork::Run => "run",
+            SpanWork::Repeat => "repeat",
         };
         let name =
             self.module.as_ref().map_or_else(|| verb.to_owned(), |(module, _)| format!("{verb} {module}"));
-        let time = (self.started, self.place.clock.now());
+        let time = (self.started, self.as_parent.clock.now());
         let mut span = Span::new(&self.trace_id, &self.id, name, SpanKind::Internal, time);
         span.parent = self.parent.as_deref().map(str::to_owned);
         if let Some((module, version)) = self.module.take() {
@@ -168,20 +172,20 @@ impl Drawing {
                 .count("cogn.usage.input_tokens", input_tokens)
                 .count("cogn.usage.output_tokens", output_tokens);
         }
-        self.place.sink.finished(ended(span, code));
+        self.as_parent.sink.finished(ended(span, code));
     }
 
     /// The span of one call, if there is one that is not over.
     fn call_over(&mut self, end: Option<&ModelEnd>, code: Option<&'static str>) {
         let Some(asked) = self.asked.take() else { return };
         let answered = end.map(|end| end.model.as_str());
-        let wanted = self.place.model.as_deref().or(answered);
+        let wanted = self.as_parent.model.as_deref().or(answered);
         let provider = self.provider.as_str();
-        // Nobody outside is asked.
+        // The model runs in this process.
         let inside = matches!(provider, "embedded" | "replay");
         let kind = if inside { SpanKind::Internal } else { SpanKind::Client };
         let name = wanted.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"));
-        let time = (asked, self.place.clock.now());
+        let time = (asked, self.as_parent.clock.now());
         let mut span = Span::new(&self.trace_id, &span_id(), name, kind, time)
             .text("gen_ai.operation.name", "chat")
             .text("gen_ai.provider.name", if provider == "gemini" { "gcp.gemini" } else { provider });
@@ -199,11 +203,11 @@ impl Drawing {
                 .count("gen_ai.usage.input_tokens", input_tokens)
                 .count("gen_ai.usage.output_tokens", output_tokens);
         }
-        self.place.sink.finished(ended(span, code));
+        self.as_parent.sink.finished(ended(span, code));
     }
 }
 
-impl Drop for Drawing {
+impl Drop for RunSpan {
     fn drop(&mut self) {
         if !self.over {
             self.close(Some(PartState::Cancelled.word()), None);

@@ -10,11 +10,12 @@ use cognitive_contract::ports::{EventSink, NullSink};
 use cognitive_contract::stream::{Chunk, SessionId};
 use cognitive_contract::{Envelope, ErrorCode, Failure, Outcome};
 
+use crate::compose::lineage::Lineage;
 use crate::host::{Host, RunRequest};
 use crate::live::deltas::Deltas;
+use crate::live::listeners::RunListeners;
 use crate::live::outlet::Outlet;
-use crate::live::watch::Watch;
-use crate::run::run_watched;
+use crate::run::run_below;
 
 /// How an answer was handed over.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,8 +115,9 @@ impl<'o> Stream<'o> {
         if !host.capabilities.streaming {
             self.deltas.outlet().silence();
         }
-        let mut watch = Watch::new(sink, Some(&mut self.deltas));
-        let envelope = run_watched(host, &mut request, &mut watch, pin!(stop)).await;
+        let (mut lineage, mut listeners) =
+            (Lineage::default(), RunListeners::new(sink, Some(&mut self.deltas)));
+        let envelope = run_below(host, &mut request, &mut lineage, &mut listeners, pin!(stop)).await;
         if self.deltas.streams() {
             self.finish(envelope.clone());
             Delivery::Streamed(envelope)

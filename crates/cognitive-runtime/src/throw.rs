@@ -8,7 +8,7 @@ use cognitive_contract::Envelope;
 use cognitive_contract::manifest::FailureContract;
 use cognitive_contract::ports::EventSink;
 
-use crate::host::{Host, RunRequest};
+use crate::host::{Host, ModuleRef, RunRequest};
 use crate::run::run;
 
 /// A failure of a module that throws. The envelope says all of it.
@@ -44,13 +44,14 @@ impl std::error::Error for Thrown {}
 /// says `throw`. A module that cannot be found declares nothing.
 pub async fn run_by_contract(
     host: &Host,
-    request: RunRequest,
+    mut request: RunRequest,
     sink: &mut dyn EventSink,
 ) -> Result<Envelope, Thrown> {
-    let throws = host
-        .modules
-        .module(&request.module)
-        .is_ok_and(|module| module.manifest.failure.contract == FailureContract::Throw);
+    let mut throws = false;
+    if let Ok(module) = request.module.load(host.modules.as_ref()) {
+        throws = module.manifest.failure.contract == FailureContract::Throw;
+        request.module = ModuleRef::loaded(request.module.name(), module);
+    }
     let envelope = run(host, request, sink).await;
     if throws && !envelope.ok() { Err(Thrown(Box::new(envelope))) } else { Ok(envelope) }
 }

@@ -2,7 +2,7 @@
 //! Asks no model. A composition that could not run is told with the code that a run would have.
 
 use cognitive_library::{Library, LoadError, load};
-use cognitive_runtime::compose::{Edge, Overview, overview};
+use cognitive_runtime::compose::{Overview, OverviewEdge, overview};
 
 use super::fail;
 use crate::printer::{DOUBT, Exit, FAINT, HEAD, Printer, table};
@@ -74,7 +74,7 @@ fn show(overview: &Overview, printer: &Printer) {
     }
 }
 
-fn cells(edge: &Edge) -> Vec<String> {
+fn cells(edge: &OverviewEdge) -> Vec<String> {
     let version = edge.version.clone().unwrap_or_else(|| format!("{DOUBT}not there{DOUBT:#}"));
     let fallback = edge.fallback.as_ref().map(|name| format!("else {name}")).unwrap_or_default();
     let optional = if edge.optional { "optional" } else { "" };

@@ -3,7 +3,7 @@
 use cognitive_contract::Enforcement;
 use cognitive_contract::ports::Example;
 use cognitive_library::Library;
-use cognitive_runtime::{Clock, Memory, RunOptions};
+use cognitive_runtime::{Clock, RunContext, RunOptions};
 use serde_json::{Value, json};
 
 use super::fail;
@@ -45,7 +45,7 @@ pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
         options.tenant.clone_from(&args.tenant);
         options.session.clone_from(&args.session);
         let sanitiser = settings::sanitiser(&wiring::config()?);
-        let memory = Memory::new(store.as_deref(), &clock, &options).with_sanitiser(sanitiser);
+        let memory = RunContext::new(store.as_deref(), &clock, &options).with_sanitiser(sanitiser);
         cognitive_runtime::preview(&module, &given, enforcement, Some(&memory))
     });
     let preview = match built {

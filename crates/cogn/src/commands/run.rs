@@ -9,7 +9,7 @@ use cognitive_contract::trace::{PartState, Trace};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure, Warning};
 use cognitive_library::{Library, Shelf};
 use cognitive_runtime::host::RunInput;
-use cognitive_runtime::{Clock, Host, Memory, Replay, RunOptions, RunRequest, SpanPlace, preview};
+use cognitive_runtime::{Clock, Host, Replay, RunContext, RunOptions, RunRequest, SpanParent, preview};
 use cognitive_store::DROPPING;
 
 use super::given::{InputArgs, read_text};
@@ -214,7 +214,7 @@ fn prepare(
     if wiring::must_fetch(&settings) {
         // A run that fails before the call is not worth a download.
         let clock = Clock::new();
-        let memory = Memory::new(kept.context.as_deref(), &clock, &request.options);
+        let memory = RunContext::new(kept.context.as_deref(), &clock, &request.options);
         preview(&library.load(&args.module)?, &request.input, enforcement(args), Some(&memory))?;
     }
     let provider: Arc<dyn Provider> = match reply {
@@ -231,7 +231,7 @@ fn prepare(
     media::give(&mut host, &settings.media, None)?;
     // Last of all: the clock of the spans runs from here on.
     request.options.spans = collector
-        .map(|collector| Arc::new(SpanPlace::new(collector.sink()).asking_for(wiring::model(&settings))));
+        .map(|collector| Arc::new(SpanParent::new(collector.sink()).asking_for(wiring::model(&settings))));
     Ok((host, request))
 }
 
@@ -333,7 +333,7 @@ impl Progress {
 impl EventSink for Progress {
     fn event(&mut self, event: Event<'_>) {
         match event {
-            Event::Stage(stage) => self.0.set_message(stage),
+            Event::Stage(stage) => self.0.set_message(stage.as_str()),
             Event::Part(part) if part.state == PartState::Started => self.0.set_message(part.path.to_owned()),
             Event::Finished(_) => self.0.finish_and_clear(),
             _ => {}

@@ -228,6 +228,8 @@ async fn overdue(clock: &Clock, limits: Limits, mut beat: impl FnMut()) -> Failu
 
 #[cfg(test)]
 mod tests {
+    use cognitive_contract::ports::Stage;
+
     use super::*;
 
     /// Waits on a clock that runs ahead whenever nothing else is to be done.
@@ -270,7 +272,7 @@ mod tests {
         let mut ears = Ears(&clock);
         ears.event(Event::Text("x"));
         assert!(clock.overdue(Limits { first_token: Duration::ZERO, ..LIMITS }).is_none());
-        ears.event(Event::Stage("call"));
+        ears.event(Event::Stage(Stage::Call));
         assert!(clock.overdue(Limits { first_token: Duration::ZERO, ..LIMITS }).is_some());
     }
 }

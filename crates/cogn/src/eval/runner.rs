@@ -64,7 +64,7 @@ pub async fn run(
 
 async fn run_case(plan: &Plan, case: &Case) -> CaseOutcome {
     let request = RunRequest {
-        module: plan.module.clone(),
+        module: plan.module.as_str().into(),
         input: RunInput::Json(case.input.clone()),
         options: plan.options.clone(),
     };

@@ -209,7 +209,8 @@ async fn answer(module: &Arc<Module>, input: Value, provider: Arc<Witness>, opti
     if invocation_refusal(&module.manifest, Caller::User).is_some() {
         options.caller = Caller::Agent;
     }
-    let request = RunRequest { module: module.manifest.name.clone(), input: RunInput::Json(input), options };
+    let request =
+        RunRequest { module: module.manifest.name.as_str().into(), input: RunInput::Json(input), options };
     let envelope = cognitive_runtime::run(&host, request, &mut NullSink).await;
     serde_json::to_value(envelope).unwrap_or_default()
 }

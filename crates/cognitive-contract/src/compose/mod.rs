@@ -7,7 +7,8 @@
 //!    total and bounded: no loops, no functions, at most 1,000 characters and 64 levels.
 //! 2. [`aggregate`](fn@aggregate), [`route`], [`Repeat`] — how results become one, and what runs next.
 //! 3. [`calls`] — what a prompt asks for. [`graph`] — who calls whom, judged before anything runs.
-//! 4. [`Plan`] — a `composition` block with all of that resolved; what is wrong points into `module.yaml`.
+//! 4. [`Plan`] — a `composition` block with all of that resolved; what is wrong points into `module.yaml`. [`Composition`]
+//!    is the plan together with the calls of the prompt, compiled once per loaded module.
 //!    [`outcome`] — the envelope of what the parts said.
 //!
 //! Nothing here runs a module, and nothing here reads values as anything but values: a text that looks like a path, a
@@ -16,6 +17,7 @@
 mod aggregate;
 pub mod calls;
 mod compile;
+mod composition;
 mod cursor;
 mod expr;
 pub mod graph;
@@ -30,6 +32,8 @@ mod version;
 
 pub use aggregate::{CustomAggregate, aggregate, merge};
 pub use compile::{Compiled, Fault, violations};
+pub use composition::Composition;
+pub(crate) use composition::MadeOf;
 pub use cursor::{LONGEST_EXPRESSION, Slip};
 pub use expr::Condition;
 pub use mapping::{Mapping, as_input};

@@ -10,25 +10,25 @@ use cognitive_contract::trace::PartState;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
-use super::child::{Done, Failed, Parent, Wanted, run_child};
-use super::parts::{AT_ONCE, State};
+use super::child::{ChildOutcome, ChildSpec, FailedChild, ParentRun, run_child};
+use super::parts::{MAX_AT_ONCE, PartsRun};
 use super::results::{Results, Said};
 use crate::host::RunInput;
 use crate::stages::input::ValidInput;
 
 /// The calls of one prompt.
-pub(crate) struct Calls<'c> {
+pub(crate) struct PromptCalls<'c> {
     directives: &'c Directives,
     input: &'c ValidInput,
     /// Modules whose results the prompt refers to.
     referenced: HashSet<&'c str>,
     /// How far each call is, by its place.
-    stands: Vec<Stand>,
+    states: Vec<CallState>,
 }
 
 /// How far a call is.
 #[derive(Clone, Default)]
-enum Stand {
+enum CallState {
     /// It waits.
     #[default]
     Open,
@@ -38,7 +38,7 @@ enum Stand {
     Over(Option<Value>),
 }
 
-impl Stand {
+impl CallState {
     fn result(&self) -> Option<&Value> {
         match self {
             Self::Open | Self::Running => None,
@@ -47,29 +47,37 @@ impl Stand {
     }
 }
 
-impl<'c> Calls<'c> {
+impl<'c> PromptCalls<'c> {
     pub(crate) fn new(directives: &'c Directives, input: &'c ValidInput) -> Self {
         let referenced = directives.inserts.iter().map(|insert| insert.module.as_str()).collect();
-        Self { directives, input, referenced, stands: vec![Stand::Open; directives.calls.len()] }
+        Self { directives, input, referenced, states: vec![CallState::Open; directives.calls.len()] }
     }
 
     /// Runs all calls.
-    pub(crate) async fn run<'a>(&mut self, parent: Parent<'a>, state: &mut State<'a>) -> Result<(), Failed>
+    pub(crate) async fn run<'a>(
+        &mut self,
+        parent: ParentRun<'a>,
+        state: &mut PartsRun<'a>,
+    ) -> Result<(), FailedChild>
     where
         'c: 'a,
     {
-        state.count.of += self.stands.len();
+        state.count.of += self.states.len();
         let outcome = self.run_all(parent, state).await;
         if outcome.is_err() {
-            let calls = self.directives.calls.iter().zip(&self.stands);
-            for (call, _) in calls.filter(|(_, stand)| matches!(stand, Stand::Running)) {
+            let calls = self.directives.calls.iter().zip(&self.states);
+            for (call, _) in calls.filter(|(_, stand)| matches!(stand, CallState::Running)) {
                 state.tell_unfinished(&call.module, PartState::Cancelled);
             }
         }
         outcome
     }
 
-    async fn run_all<'a>(&mut self, parent: Parent<'a>, state: &mut State<'a>) -> Result<(), Failed>
+    async fn run_all<'a>(
+        &mut self,
+        parent: ParentRun<'a>,
+        state: &mut PartsRun<'a>,
+    ) -> Result<(), FailedChild>
     where
         'c: 'a,
     {
@@ -79,14 +87,14 @@ impl<'c> Calls<'c> {
         for (place, call) in directives.calls.iter().enumerate() {
             // A path is read from the call before, so that must be done; and there is a limit to what runs at once.
             let needs_last = matches!(call.argument, Argument::Path(_)) && place > 0;
-            while running.len() >= AT_ONCE || (needs_last && !self.is_done(place - 1)) {
+            while running.len() >= MAX_AT_ONCE || (needs_last && !self.is_done(place - 1)) {
                 self.settle(heard(parent, state, &mut running).await, state)?;
             }
             let wanted = wanted(state.plan, call, &any);
             let child = run_child(parent, wanted, self.argument(call, place), state.flow.handed_down());
             running.push(async move { (place, child.await) });
             state.tell(&call.module, PartState::Started);
-            self.stand(place, Stand::Running);
+            self.set_state(place, CallState::Running);
             while !call.options.is_async && !self.is_done(place) {
                 self.settle(heard(parent, state, &mut running).await, state)?;
             }
@@ -99,7 +107,7 @@ impl<'c> Calls<'c> {
 
     /// What the prompt is told of the calls.
     pub(crate) fn tell(self, results: &mut Results) {
-        for (call, stand) in self.directives.calls.iter().zip(self.stands) {
+        for (call, stand) in self.directives.calls.iter().zip(self.states) {
             let result = stand.result().cloned();
             let is_referenced = self.referenced.contains(call.module.as_str());
             results.add(&call.module, result.clone());
@@ -109,22 +117,26 @@ impl<'c> Calls<'c> {
     }
 
     fn is_done(&self, place: usize) -> bool {
-        !matches!(self.stands.get(place), Some(Stand::Open | Stand::Running))
+        !matches!(self.states.get(place), Some(CallState::Open | CallState::Running))
     }
 
-    fn stand(&mut self, place: usize, stand: Stand) {
-        if let Some(slot) = self.stands.get_mut(place) {
-            *slot = stand;
+    fn set_state(&mut self, place: usize, state: CallState) {
+        if let Some(slot) = self.states.get_mut(place) {
+            *slot = state;
         }
     }
 
-    fn settle(&mut self, finished: Option<(usize, Done)>, state: &mut State<'_>) -> Result<(), Failed> {
+    fn settle(
+        &mut self,
+        finished: Option<(usize, ChildOutcome)>,
+        state: &mut PartsRun<'_>,
+    ) -> Result<(), FailedChild> {
         let Some((place, done)) = finished else { return Ok(()) };
         let call = self.directives.calls.get(place);
         state.tell(call.map_or("", |call| &call.module), done.state());
         let (result, emitted) = state.take(done);
         state.flow.child_done(emitted);
-        self.stand(place, Stand::Over(None));
+        self.set_state(place, CallState::Over(None));
         let silent =
             call.is_some_and(|call| call.options.is_async && !self.referenced.contains(call.module.as_str()));
         let result = match result {
@@ -138,7 +150,7 @@ impl<'c> Calls<'c> {
             }
             other => other?,
         };
-        self.stand(place, Stand::Over(result));
+        self.set_state(place, CallState::Over(result));
         Ok(())
     }
 
@@ -152,8 +164,8 @@ impl<'c> Calls<'c> {
             Argument::Arguments => RunInput::Text(self.input.arguments().unwrap_or_default().to_owned()),
             Argument::Text(text) => RunInput::Text(text.clone()),
             Argument::Path(path) => {
-                let before = place.checked_sub(1).and_then(|before| self.stands.get(before));
-                let found = before.and_then(Stand::result).and_then(|envelope| path.find(envelope));
+                let before = place.checked_sub(1).and_then(|before| self.states.get(before));
+                let found = before.and_then(CallState::result).and_then(|envelope| path.find(envelope));
                 match found.or_else(|| path.find(self.input.value())) {
                     Some(Cow::Borrowed(Value::String(text))) => RunInput::Text(text.clone()),
                     Some(Cow::Owned(Value::String(text))) => RunInput::Text(text),
@@ -168,18 +180,18 @@ impl<'c> Calls<'c> {
 
 /// The next call that is done; the listeners hear what happens in the meantime.
 async fn heard<'a>(
-    parent: Parent<'a>,
-    state: &mut State<'a>,
-    running: &mut FuturesUnordered<impl Future<Output = (usize, Done)>>,
-) -> Option<(usize, Done)> {
+    parent: ParentRun<'a>,
+    state: &mut PartsRun<'a>,
+    running: &mut FuturesUnordered<impl Future<Output = (usize, ChildOutcome)>>,
+) -> Option<(usize, ChildOutcome)> {
     parent.signals.next(running, state.sink, state.count).await
 }
 
 /// What a call asks for. What `requires` says of the module holds for calls of it, too.
-fn wanted<'a>(plan: &'a Plan, call: &'a Call, any: &'a VersionRange) -> Wanted<'a> {
+fn wanted<'a>(plan: &'a Plan, call: &'a Call, any: &'a VersionRange) -> ChildSpec<'a> {
     let declared = plan.part(&call.module).and_then(|place| plan.parts.get(place));
     let limit = declared.and_then(|part| part.timeout);
-    Wanted {
+    ChildSpec {
         name: &call.module,
         range: declared.map_or(any, |part| &part.range),
         fallback: declared.and_then(|part| part.fallback.as_deref()),

@@ -2,6 +2,8 @@
 //! replaced by its fallback if need be. (COMP-011, COMP-012, COMP-080)
 //! What a child says is data: it decides neither what is called nor what context the next one gets.
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cognitive_contract::compose::VersionRange;
@@ -13,30 +15,36 @@ use cognitive_contract::trace::{PartState, Trace};
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
 use serde_json::{Map, Value};
 
+use super::caller_references::CallerReferences;
+use super::lineage::Lineage;
 use super::resolve::NOTICE;
-use super::signals::{Ear, Signals};
-use super::supplied::Supplied;
-use crate::host::{Host, RunInput, RunRequest};
-use crate::run::{MODEL_TIME, milliseconds, run_until};
+use super::signals::{PartListener, PartSignals};
+use crate::host::{Host, ModuleRef, RunInput, RunOptions, RunRequest};
+use crate::live::listeners::RunListeners;
+use crate::run::{MODEL_TIME, milliseconds, run_below};
+use crate::spans::SpanParent;
 use crate::tools::alarm;
 
 /// The run that children belong to.
 #[derive(Clone, Copy)]
-pub(crate) struct Parent<'a> {
+pub(crate) struct ParentRun<'a> {
     pub(crate) host: &'a Host,
     pub(crate) module: &'a Module,
-    pub(crate) request: &'a RunRequest,
+    pub(crate) options: &'a RunOptions,
+    pub(crate) lineage: &'a Lineage,
+    /// The span that those of children belong under.
+    pub(crate) span: Option<&'a Arc<SpanParent>>,
     pub(crate) started: Instant,
     pub(crate) deadline: Instant,
-    /// Where children are heard.
-    pub(crate) signals: &'a Signals,
-    /// What the one who began it all sent.
-    pub(crate) supplied: &'a Supplied,
+    /// Takes the events of children.
+    pub(crate) signals: &'a PartSignals,
+    /// What the caller of the outermost run sent.
+    pub(crate) references: &'a CallerReferences,
 }
 
 /// Which module is to run, and how.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ChildSpec<'a> {
     pub(crate) name: &'a str,
     pub(crate) range: &'a VersionRange,
     pub(crate) fallback: Option<&'a str>,
@@ -46,9 +54,9 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// What came of it.
-pub(crate) struct Done {
+pub(crate) struct ChildOutcome {
     /// The envelope; `None` if there is none and the parent can do without.
-    pub(crate) result: Result<Option<Value>, Failed>,
+    pub(crate) result: Result<Option<Value>, FailedChild>,
     /// Tokens of all tries.
     pub(crate) usage: Option<Usage>,
     pub(crate) warnings: Vec<Warning>,
@@ -62,13 +70,13 @@ pub(crate) struct Done {
 
 /// A module that is needed and has no result.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct FailedChild {
     pub(crate) name: String,
     pub(crate) code: String,
     pub(crate) message: String,
 }
 
-impl Failed {
+impl FailedChild {
     /// Whether the whole run ends with it, also where the parent can do without the part.
     fn is_final(&self) -> bool {
         self.code == ErrorCode::CallLimitExceeded.number()
@@ -77,21 +85,23 @@ impl Failed {
 
 /// Runs a module, or what stands in for it. Dropping the future ends its model call.
 pub(crate) fn run_child<'a>(
-    parent: Parent<'a>,
-    wanted: Wanted<'a>,
+    parent: ParentRun<'a>,
+    wanted: ChildSpec<'a>,
     input: RunInput,
     context: Map<String, Value>,
-) -> PortFuture<'a, Done> {
+) -> PortFuture<'a, ChildOutcome> {
     Box::pin(async move {
-        let mut done = Done::new();
+        let mut done = ChildOutcome::new();
         let any = VersionRange::any();
         let choices = [Some((wanted.name, wanted.range)), wanted.fallback.map(|name| (name, &any))];
         let mut failed = None;
         for (name, range) in choices.into_iter().flatten() {
             let found = parent.host.modules.module(name).ok();
             let Some(child) = found.filter(|child| range.matches(&child.manifest.version)) else { continue };
-            let envelope = match parent.request_for(&child, name, wanted, &input, &context) {
-                Ok(request) => done.listen(parent, wanted.name, request).await,
+            let visible = visible_to(&child, &context);
+            let child = ModuleRef::loaded(name, child);
+            let envelope = match parent.request_for(child, wanted, &input, visible) {
+                Ok((request, lineage)) => done.listen(parent, wanted.name, request, lineage).await,
                 Err(out_of_time) => {
                     failed = Some(out_of_time);
                     break;
@@ -118,37 +128,37 @@ pub(crate) fn run_child<'a>(
     })
 }
 
-impl Parent<'_> {
+impl ParentRun<'_> {
     /// The request for a child, with the smallest time that remains; the error is that none does.
     fn request_for(
         &self,
-        child: &Module,
-        name: &str,
-        wanted: Wanted<'_>,
+        child: ModuleRef,
+        wanted: ChildSpec<'_>,
         input: &RunInput,
-        context: &Map<String, Value>,
-    ) -> Result<RunRequest, Failed> {
-        let mut options = self.request.options.clone();
+        context: Map<String, Value>,
+    ) -> Result<(RunRequest, Lineage), FailedChild> {
+        let mut options = self.options.clone();
         let remaining = self.deadline.saturating_duration_since(Instant::now());
         options.timeout = options.timeout.min(remaining).min(wanted.time.unwrap_or(Duration::MAX));
         if options.timeout.is_zero() {
             let message = "there was no time left for it".to_owned();
             let code = ErrorCode::Timeout.number().to_owned();
-            return Err(Failed { name: wanted.name.to_owned(), code, message });
+            return Err(FailedChild { name: wanted.name.to_owned(), code, message });
         }
         options.caller = Caller::Agent;
         options.require_streaming = false;
         options.warnings = Vec::new();
         options.receipt = false;
-        options.above = self.request.options.above.below(self.module, wanted.tier, self.supplied);
+        options.spans = self.span.cloned();
+        let mut lineage = self.lineage.child_of(self.module, wanted.tier, self.references);
         let input = match input {
-            RunInput::Json(value) => RunInput::Json(with_context(value, visible_to(child, context))),
+            RunInput::Json(value) => RunInput::Json(with_context(value, context)),
             other => {
-                options.above.context = visible_to(child, context);
+                lineage.context = context;
                 other.clone()
             }
         };
-        Ok(RunRequest { module: name.to_owned(), input, options })
+        Ok((RunRequest { module: child, input, options }, lineage))
     }
 }
 
@@ -173,7 +183,7 @@ fn with_context(input: &Value, context: Map<String, Value>) -> Value {
     input
 }
 
-impl Done {
+impl ChildOutcome {
     fn new() -> Self {
         let (warnings, traces) = (Vec::new(), Vec::new());
         Self { result: Ok(None), usage: None, model_time: None, warnings, traces, emitted: Map::new() }
@@ -185,13 +195,20 @@ impl Done {
     }
 
     /// Runs a child and notes what it did.
-    async fn listen(&mut self, parent: Parent<'_>, wanted: &str, request: RunRequest) -> Envelope {
+    async fn listen(
+        &mut self,
+        parent: ParentRun<'_>,
+        wanted: &str,
+        mut request: RunRequest,
+        mut lineage: Lineage,
+    ) -> Envelope {
         let started_ms = milliseconds(parent.started);
-        let name = request.module.clone();
-        let mut ear = Ear::new(&name, parent.signals);
-        let stop = out_of_time(request.options.timeout);
-        let envelope = run_until(parent.host, request, &mut ear, stop).await;
-        if let Some(mut trace) = ear.into_trace() {
+        let name = request.module.name().to_owned();
+        let mut listener = PartListener::new(&name, parent.signals);
+        let mut listeners = RunListeners::new(&mut listener, None);
+        let stop = pin!(out_of_time(request.options.timeout));
+        let envelope = run_below(parent.host, &mut request, &mut lineage, &mut listeners, stop).await;
+        if let Some(mut trace) = listener.into_trace() {
             trace.started_ms = started_ms;
             trace.stands_in_for = (name != wanted).then(|| wanted.to_owned());
             self.traces.push(trace);
@@ -204,7 +221,7 @@ impl Done {
     }
 
     /// Takes an envelope apart: what it cost, what it hands on, what it says.
-    fn take(&mut self, name: &str, mut envelope: Envelope) -> Result<Value, Failed> {
+    fn take(&mut self, name: &str, mut envelope: Envelope) -> Result<Value, FailedChild> {
         if let Some(usage) = envelope.meta_mut().take_usage() {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
         }
@@ -214,7 +231,7 @@ impl Done {
         }
         if let Some(error) = envelope.error() {
             let (code, message) = (error.code().to_owned(), error.message().to_owned());
-            return Err(Failed { name: name.to_owned(), code, message });
+            return Err(FailedChild { name: name.to_owned(), code, message });
         }
         if let Some(Value::Object(emitted)) = envelope.take_beside(EMITTED) {
             self.emitted = emitted;
@@ -223,9 +240,9 @@ impl Done {
     }
 
     /// Nothing worked.
-    fn without_result(&mut self, wanted: Wanted<'_>, failed: Option<Failed>) {
-        let Wanted { name, optional, .. } = wanted;
-        let failed = failed.unwrap_or_else(|| Failed {
+    fn without_result(&mut self, wanted: ChildSpec<'_>, failed: Option<FailedChild>) {
+        let ChildSpec { name, optional, .. } = wanted;
+        let failed = failed.unwrap_or_else(|| FailedChild {
             name: name.to_owned(),
             code: ErrorCode::ModuleNotFound.number().to_owned(),
             message: "it is not there, or not in a version that fits".to_owned(),

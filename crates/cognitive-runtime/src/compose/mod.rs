@@ -1,132 +1,174 @@
 //! Modules that are made of modules, at run time. The laws are in `cognitive_contract::compose`; here they are given
 //! modules, time and a model. Everything that can be refused is refused before any model is asked.
 
-pub(crate) mod above;
+mod caller_references;
 mod calls;
 mod child;
+pub(crate) mod lineage;
 mod overview;
 mod parts;
 mod queue;
 mod resolve;
 mod results;
 mod signals;
-mod supplied;
 
-use std::borrow::Cow;
 use std::time::Instant;
 
-use cognitive_contract::compose::outcome;
 use cognitive_contract::compose::plan::Answer as From;
-use cognitive_contract::context::Flow;
+use cognitive_contract::compose::{Composition, outcome};
+use cognitive_contract::context::{EMITTED, Flow, handed_on};
 use cognitive_contract::envelope::ErrorBody;
-use cognitive_contract::ports::EventSink;
-use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk, Warning};
+use cognitive_contract::ports::{Event, EventSink, Stage};
+use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk};
 use serde_json::{Map, Value, json};
 
-use self::calls::Calls;
-use self::child::{Failed, Parent};
-pub use self::overview::{Edge, Member, Overview, overview};
-use self::parts::State;
-pub(crate) use self::resolve::stands_alone;
-use self::resolve::{Composition, check, composition};
+use self::calls::PromptCalls;
+use self::child::{FailedChild, ParentRun};
+pub use self::overview::{Overview, OverviewEdge, OverviewMember, overview};
+use self::parts::PartsRun;
+use self::resolve::check;
 pub use self::results::Results;
 pub(crate) use self::results::Shown;
-use self::signals::Signals;
-use crate::host::{Host, RunRequest};
-use crate::receipt::Receipt;
+use self::signals::PartSignals;
+use crate::run::Run;
 use crate::stages::input::ValidInput;
-use crate::stages::output::{self, Answer};
+use crate::stages::media;
+use crate::stages::output::{self, JudgedAnswer};
 use crate::stages::parse::Draft;
 
 /// What the parts of a module came to.
 #[derive(Default)]
 pub(crate) struct Composed {
-    /// Whether the module is made of modules at all.
-    pub(crate) is_composition: bool,
     /// The answer, where the parts give it or fail; otherwise the module's own prompt does.
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<JudgedAnswer>,
     /// What the prompt is told.
     pub(crate) results: Results,
-    pub(crate) warnings: Vec<Warning>,
-    /// The context that the children share with whoever called the module.
-    pub(crate) updates: Map<String, Value>,
+    /// The context that the children share with the caller of the module.
+    updates: Map<String, Value>,
     /// When the whole must be done.
     deadline: Option<Instant>,
 }
 
 impl Composed {
-    /// The request for the module's own call, which has no more time than is left of the whole. (COMP-080)
-    pub(crate) fn in_time<'r>(&self, request: &'r RunRequest) -> Result<Cow<'r, RunRequest>, Failure> {
-        let Some(deadline) = self.deadline else { return Ok(Cow::Borrowed(request)) };
+    /// Leaves the module's own call no more time than is left of the whole. (COMP-080)
+    pub(crate) fn limit_time(&self, run: &mut Run<'_, '_>) -> Result<(), Failure> {
+        let Some(deadline) = self.deadline else { return Ok(()) };
         let remaining = deadline.saturating_duration_since(Instant::now());
         if remaining.is_zero() {
             let message = "the parts of the module took all of its time";
             return Err(Failure::new(ErrorCode::Timeout, message).suggest("Raise `composition.timeout_ms`"));
         }
-        let mut request = request.clone();
-        request.options.timeout = request.options.timeout.min(remaining);
-        Ok(Cow::Owned(request))
+        run.call_timeout = run.call_timeout.min(remaining);
+        Ok(())
+    }
+
+    /// Adds the context that children hand on to what the module hands on itself; its own word counts, and it hands on only
+    /// what it declares. (CTX-021, CTX-050)
+    pub(crate) fn share_context(self, module: &Module, envelope: &mut Envelope) {
+        let emits = module.manifest.context.emits.iter();
+        let declared: Vec<&str> = emits.map(|emit| emit.kind.as_str()).collect();
+        let mut updates = handed_on(self.updates, &declared);
+        if updates.is_empty() || !envelope.ok() {
+            return;
+        }
+        match envelope.take_beside(EMITTED) {
+            Some(Value::Object(own)) => updates.extend(own),
+            // Not an object; the check of emitted context says so.
+            Some(other) => {
+                envelope.set_beside(EMITTED, other);
+                return;
+            }
+            None => {}
+        }
+        envelope.set_beside(EMITTED, Value::Object(updates));
     }
 }
 
-/// Runs the parts of a module. `context` is what it was given besides its input.
+/// Runs the parts of a module, if it has any, and takes the context that they changed into the input of its own prompt.
+/// `context` is what the module was given besides its input. Most modules have no parts, so they make no room for the work.
 pub(crate) async fn run(
-    host: &Host,
-    module: &Module,
-    request: &RunRequest,
-    input: &ValidInput,
+    run: &mut Run<'_, '_>,
+    input: &mut ValidInput,
     context: Map<String, Value>,
-    watch: &mut dyn EventSink,
-    receipt: &mut Receipt,
 ) -> Result<Composed, Failure> {
-    let above = &request.options.above;
-    let Some(made_of) = composition(module)? else { return Ok(Composed::default()) };
-    if above.is_endless() {
-        return Err(Failure::new(ErrorCode::MaxDepthExceeded, "modules call each other without an end"));
+    if run.module.stands_alone() {
+        return Ok(Composed::default());
     }
-    // The run that began it all has judged what is below.
-    let warnings = if above.is_empty() { check(host, module, above, &made_of)? } else { Vec::new() };
-    let Composition { plan, directives } = &made_of;
-    // A child has no more time than it was given; the time of a surface is for each call.
-    let time = if above.is_empty() { plan.timeout } else { plan.timeout.min(request.options.timeout) };
-    let (started, signals) = (Instant::now(), Signals::default());
-    let supplied = &above.supplied.or_by(input.value());
-    let deadline = started + time;
-    let parent = Parent { host, module, request, started, deadline, signals: &signals, supplied };
-    let flow = Flow::new(module.manifest.context.mode, context);
-    let mut state = State::new(plan, input.value(), flow, receipt, watch);
-    state.warnings = warnings;
-    state.text = input.given_text();
-    let mut calls = Calls::new(directives, input);
-    let mut outcome = Box::pin(state.run(parent)).await;
-    if outcome.is_ok() && plan.answer == From::Prompt {
-        outcome = Box::pin(calls.run(parent, &mut state)).await;
+    let composed = Box::pin(run_parts(run, input, context)).await?;
+    if composed.answer.is_none() && !composed.updates.is_empty() {
+        let (enforcement, sanitiser) = (run.options.enforcement, &run.host.sanitiser);
+        let warnings = input.update_context(run.module, &composed.updates, enforcement, sanitiser);
+        run.warnings.extend(warnings);
     }
-    let deadline = Some(deadline);
-    let mut composed = Composed { is_composition: true, deadline, ..Composed::default() };
-    match outcome {
-        Err(failed) => composed.answer = Some(failure(module, &state, &failed)),
-        Ok(()) if plan.answer == From::Prompt => {
-            for place in &plan.order {
-                let (part, result) = (plan.parts.get(*place), state.results.get(*place));
-                if let (Some(part), Some(result)) = (part, result) {
-                    composed.results.add(&part.name, result.clone());
-                }
-            }
-            calls.tell(&mut composed.results);
-        }
-        Ok(()) => {
-            composed.answer = Some(answer(parent, &state));
-            state.note_model();
-        }
-    }
-    composed.warnings = state.warnings;
-    composed.updates = state.flow.into_updates();
     Ok(composed)
 }
 
+async fn run_parts(
+    run: &mut Run<'_, '_>,
+    input: &ValidInput,
+    context: Map<String, Value>,
+) -> Result<Composed, Failure> {
+    let (module, lineage) = (run.module, run.lineage);
+    let Some(made_of) = module.composition()? else { return Ok(Composed::default()) };
+    if lineage.is_endless() {
+        return Err(Failure::new(ErrorCode::MaxDepthExceeded, "modules call each other without an end"));
+    }
+    // The outermost run has judged what is below it.
+    if lineage.is_empty() {
+        run.warnings.extend(check(run.host, module, lineage, made_of)?);
+    }
+    let Composition { plan, directives, .. } = made_of;
+    // A child has no more time than it was given; the time of a surface is for each call.
+    let time = if lineage.is_empty() { plan.timeout } else { plan.timeout.min(run.options.timeout) };
+    let (started, signals) = (Instant::now(), PartSignals::default());
+    let (references, span) = (lineage.references.or_those_of(input.value()), run.listeners.span_parent());
+    let deadline = started + time;
+    let parent = ParentRun {
+        host: run.host,
+        module,
+        options: run.options,
+        lineage,
+        span: span.as_ref(),
+        started,
+        deadline,
+        signals: &signals,
+        references: &references,
+    };
+    let flow = Flow::new(module.manifest.context.mode, context);
+    let mut parts = PartsRun::new(run, plan, input, flow);
+    let mut calls = PromptCalls::new(directives, input);
+    let mut outcome = Box::pin(parts.run(parent)).await;
+    if outcome.is_ok() && plan.answer == From::Prompt {
+        outcome = Box::pin(calls.run(parent, &mut parts)).await;
+    }
+    let mut composed = Composed { deadline: Some(deadline), ..Composed::default() };
+    match outcome {
+        Err(failed) => composed.answer = Some(failure(module, &parts, &failed)),
+        Ok(()) if plan.answer == From::Prompt => {
+            parts.tell_results(&mut composed.results);
+            calls.tell(&mut composed.results);
+        }
+        Ok(()) => {
+            composed.answer = Some(answer(parent, &parts));
+            parts.note_model();
+        }
+    }
+    composed.updates = parts.flow.into_updates();
+    Ok(composed)
+}
+
+/// Hands over the answer that the parts of a module gave.
+pub(crate) async fn hand_over(run: &mut Run<'_, '_>, mut answer: JudgedAnswer) -> JudgedAnswer {
+    media::check_answer(run, &mut answer).await;
+    if answer.outcome.is_ok() {
+        run.listeners.event(Event::Stage(Stage::Composed));
+    }
+    answer.outcome = answer.outcome.map_err(|failure| run.recoded_for_stream(failure));
+    answer
+}
+
 /// The answer that the parts give, judged like any other.
-fn answer(parent: Parent<'_>, state: &State<'_>) -> Answer {
+fn answer(parent: ParentRun<'_>, state: &PartsRun<'_>) -> JudgedAnswer {
     let last = state.last.and_then(|place| {
         let name = state.plan.parts.get(place)?.name.as_str();
         Some((name, state.results.get(place)?.as_ref()?))
@@ -148,7 +190,7 @@ fn answer(parent: Parent<'_>, state: &State<'_>) -> Answer {
     let envelope = json!({ "ok": true, "meta": meta, "data": data });
     let object = envelope.as_object().cloned().unwrap_or_default();
     let draft = Draft { object, ..Draft::default() };
-    let enforcement = parent.request.options.enforcement;
+    let enforcement = parent.options.enforcement;
     let mut answer = output::judge(parent.module, draft, enforcement, parent.host.gate);
     // Whatever the data says, the whole is never less risky than its riskiest part.
     if let Ok(envelope) = &mut answer.outcome
@@ -160,8 +202,8 @@ fn answer(parent: Parent<'_>, state: &State<'_>) -> Answer {
 }
 
 /// What is handed over when a part that is needed failed. (COMP-081)
-fn failure(module: &Module, state: &State<'_>, failed: &Failed) -> Answer {
-    let Failed { name, code, message } = failed;
+fn failure(module: &Module, state: &PartsRun<'_>, failed: &FailedChild) -> JudgedAnswer {
+    let FailedChild { name, code, message } = failed;
     let parts = state.started.iter().filter_map(|place| {
         let name = state.plan.parts.get(*place)?.name.as_str();
         Some((name, state.results.get(*place).and_then(Option::as_ref)))
@@ -179,5 +221,5 @@ fn failure(module: &Module, state: &State<'_>, failed: &Failed) -> Answer {
             Ok(Envelope::failure(meta, ErrorBody::new(code, &message), partial))
         }
     };
-    Answer::new(outcome)
+    JudgedAnswer::new(outcome)
 }

@@ -10,7 +10,7 @@ use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{Failure, Module};
 use serde::Serialize;
 
-use super::resolve::{composition, sound};
+use super::resolve::sound;
 
 /// A composition at a glance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,25 +31,25 @@ pub struct Overview {
     /// How many model calls a run makes for certain, if nothing fails.
     pub calls: u64,
     /// Every module that is there, the module itself first.
-    pub modules: Vec<Member>,
+    pub modules: Vec<OverviewMember>,
 }
 
 /// One module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Member {
+pub struct OverviewMember {
     /// Its name.
     pub name: String,
     /// Its version.
     pub version: String,
     /// What it needs.
-    pub needs: Vec<Edge>,
+    pub needs: Vec<OverviewEdge>,
 }
 
 /// What one module needs of another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Edge {
+pub struct OverviewEdge {
     /// The other module.
     pub name: String,
     /// Its version; `None` if it is not there, or not in a version that fits.
@@ -62,14 +62,14 @@ pub struct Edge {
 
 /// Looks at a module and at all that it leads to; the error is why it could not run.
 pub fn overview(modules: &dyn ModuleSource, module: &Module) -> Result<Overview, Failure> {
-    let made_of = composition(module)?;
+    let made_of = module.composition()?;
     let mut found: Vec<(String, Node)> = Vec::new();
-    let sound = sound(modules, module, made_of.as_ref(), |name, node| {
+    let sound = sound(modules, module, made_of, |name, node| {
         found.push((name.to_owned(), node.clone()));
     })?;
     let versions: HashMap<&str, &str> =
         found.iter().map(|(name, node)| (name.as_str(), node.version.as_str())).collect();
-    let plan = made_of.as_ref().map(|made_of| &made_of.plan);
+    let plan = made_of.map(|made_of| &made_of.plan);
     let names =
         plan.into_iter().flat_map(|plan| plan.order.iter().filter_map(|place| plan.parts.get(*place)));
     Ok(Overview {
@@ -88,8 +88,8 @@ pub fn overview(modules: &dyn ModuleSource, module: &Module) -> Result<Overview,
     })
 }
 
-fn member(name: &str, node: &Node, versions: &HashMap<&str, &str>) -> Member {
-    let edges = node.needs.iter().map(|need| Edge {
+fn member(name: &str, node: &Node, versions: &HashMap<&str, &str>) -> OverviewMember {
+    let edges = node.needs.iter().map(|need| OverviewEdge {
         name: need.name.clone(),
         version: versions
             .get(need.name.as_str())
@@ -98,7 +98,7 @@ fn member(name: &str, node: &Node, versions: &HashMap<&str, &str>) -> Member {
         optional: need.optional,
         fallback: need.fallback.clone(),
     });
-    Member { name: name.to_owned(), version: node.version.clone(), needs: edges.collect() }
+    OverviewMember { name: name.to_owned(), version: node.version.clone(), needs: edges.collect() }
 }
 
 impl Overview {

@@ -13,18 +13,21 @@ use cognitive_contract::trace::{PartState, Trace};
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Map, Value};
 
-use super::child::{Done, Failed, Parent, Wanted, run_child};
-use super::queue::Queue;
+use super::child::{ChildOutcome, ChildSpec, FailedChild, ParentRun, run_child};
+use super::queue::PartQueue;
 use super::resolve::NOTICE;
-use super::signals::Count;
+use super::results::Results;
+use super::signals::PartCount;
 use crate::host::RunInput;
 use crate::receipt::Receipt;
+use crate::run::Run;
+use crate::stages::input::ValidInput;
 
 /// Children that run at the same time.
-pub(crate) const AT_ONCE: usize = 4;
+pub(crate) const MAX_AT_ONCE: usize = 4;
 
 /// What there is of a composition while it runs.
-pub(crate) struct State<'a> {
+pub(crate) struct PartsRun<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) input: &'a Value,
     /// The text that was sent in place of an object.
@@ -35,32 +38,36 @@ pub(crate) struct State<'a> {
     /// The part that a conditional composition ended with.
     pub(crate) last: Option<usize>,
     pub(crate) flow: Flow,
-    pub(crate) warnings: Vec<Warning>,
-    /// The books of the whole.
+    /// Those of the whole run.
+    warnings: &'a mut Vec<Warning>,
+    /// That of the whole run.
     receipt: &'a mut Receipt,
-    /// Who is told how far the parts are.
+    /// Is told how far the parts are.
     pub(crate) sink: &'a mut dyn EventSink,
-    pub(crate) count: Count,
+    pub(crate) count: PartCount,
 }
 
-impl<'a> State<'a> {
-    pub(crate) fn new(
-        plan: &'a Plan,
-        input: &'a Value,
-        flow: Flow,
-        receipt: &'a mut Receipt,
-        sink: &'a mut dyn EventSink,
-    ) -> Self {
-        let results = vec![None; plan.parts.len()];
-        let (started, warnings) = (BTreeSet::new(), Vec::new());
+impl<'a> PartsRun<'a> {
+    pub(crate) fn new(run: &'a mut Run<'_, '_>, plan: &'a Plan, input: &'a ValidInput, flow: Flow) -> Self {
         // What a rule may choose is counted from the beginning, so that progress never goes back.
         let of = plan.order.len() + usize::from(plan.pattern == Pattern::Conditional);
-        let count = Count { done: 0, of };
-        Self { plan, input, text: None, results, started, last: None, flow, warnings, receipt, sink, count }
+        Self {
+            plan,
+            input: input.value(),
+            text: input.given_text(),
+            results: vec![None; plan.parts.len()],
+            started: BTreeSet::new(),
+            last: None,
+            flow,
+            warnings: &mut run.warnings,
+            receipt: &mut *run.receipt,
+            sink: &mut *run.listeners,
+            count: PartCount { done: 0, of },
+        }
     }
 
     /// What the plan sees.
-    pub(crate) fn progress<'s>(&'s self, parent: Parent<'s>) -> Progress<'s> {
+    pub(crate) fn progress<'s>(&'s self, parent: ParentRun<'s>) -> Progress<'s> {
         Progress { input: self.input, results: &self.results, custom: parent.host.aggregate.as_ref() }
     }
 
@@ -71,7 +78,10 @@ impl<'a> State<'a> {
     }
 
     /// Notes what a child cost and said; the context that it hands on is for the caller to place.
-    pub(crate) fn take(&mut self, done: Done) -> (Result<Option<Value>, Failed>, Map<String, Value>) {
+    pub(crate) fn take(
+        &mut self,
+        done: ChildOutcome,
+    ) -> (Result<Option<Value>, FailedChild>, Map<String, Value>) {
         if let Some(usage) = done.usage {
             self.receipt.spent(usage);
         }
@@ -81,6 +91,16 @@ impl<'a> State<'a> {
         self.receipt.parts.extend(done.traces);
         self.warnings.extend(done.warnings);
         (done.result, done.emitted)
+    }
+
+    /// What the prompt is told of the parts, in the order in which they ran.
+    pub(crate) fn tell_results(&self, results: &mut Results) {
+        for place in &self.plan.order {
+            let (part, result) = (self.plan.parts.get(*place), self.results.get(*place));
+            if let (Some(part), Some(result)) = (part, result) {
+                results.add(&part.name, result.clone());
+            }
+        }
     }
 
     /// Notes who wrote the answer of the parts, if it was the same model for all of them.
@@ -110,7 +130,7 @@ impl<'a> State<'a> {
     }
 
     /// Runs what runs by itself, and then what the rules choose.
-    pub(crate) async fn run(&mut self, parent: Parent<'a>) -> Result<(), Failed> {
+    pub(crate) async fn run(&mut self, parent: ParentRun<'a>) -> Result<(), FailedChild> {
         self.run_all(parent, &self.plan.order).await?;
         if self.plan.pattern != Pattern::Conditional {
             return Ok(());
@@ -133,9 +153,9 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    async fn run_all(&mut self, parent: Parent<'a>, order: &[usize]) -> Result<(), Failed> {
-        let at_once = if self.plan.pattern == Pattern::Parallel { AT_ONCE } else { 1 };
-        let (mut queue, mut running) = (Queue::new(self.plan, order), FuturesUnordered::new());
+    async fn run_all(&mut self, parent: ParentRun<'a>, order: &[usize]) -> Result<(), FailedChild> {
+        let at_once = if self.plan.pattern == Pattern::Parallel { MAX_AT_ONCE } else { 1 };
+        let (mut queue, mut running) = (PartQueue::new(self.plan, order), FuturesUnordered::new());
         let (mut open, mut emitted) = (BTreeSet::new(), BTreeMap::new());
         loop {
             while running.len() < at_once
@@ -181,7 +201,7 @@ impl<'a> State<'a> {
     }
 
     /// Starts a part; `None` if no step to it is taken, so that it is skipped. (COMP-043)
-    fn start(&mut self, parent: Parent<'a>, place: usize) -> Option<PortFuture<'a, Done>> {
+    fn start(&mut self, parent: ParentRun<'a>, place: usize) -> Option<PortFuture<'a, ChildOutcome>> {
         let plan = self.plan;
         let part = plan.parts.get(place)?;
         let Some(input) = plan.input_of(place, self.progress(parent)) else {
@@ -190,7 +210,7 @@ impl<'a> State<'a> {
         };
         self.started.insert(place);
         self.tell(&part.name, PartState::Started);
-        let wanted = Wanted {
+        let wanted = ChildSpec {
             name: &part.name,
             range: &part.range,
             fallback: part.fallback.as_deref(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cognitive_contract::compose::Plan;
 
 /// The parts that have not run yet.
-pub(crate) struct Queue {
+pub(crate) struct PartQueue {
     /// How many of those that feed a part are not done, by place.
     blocked: BTreeMap<usize, usize>,
     /// Who waits for a part.
@@ -16,7 +16,7 @@ pub(crate) struct Queue {
     ready: BTreeSet<(usize, usize)>,
 }
 
-impl Queue {
+impl PartQueue {
     /// A queue of parts, in this order where the data leave a choice. What is not in it counts as done.
     pub(crate) fn new(plan: &Plan, order: &[usize]) -> Self {
         let turns: BTreeMap<usize, usize> =
@@ -80,13 +80,13 @@ mod tests {
         let requires = ["a", "b", "c", "d"].map(|name| json!({ "name": name }));
         let dataflow = json!([{ "from": ["a", "b"], "to": "c" }, { "from": "input", "to": "d" }]);
         let plan = plan(json!({ "requires": requires, "dataflow": dataflow }));
-        let mut queue = Queue::new(&plan, &[0, 1, 2, 3]);
+        let mut queue = PartQueue::new(&plan, &[0, 1, 2, 3]);
         assert_eq!((queue.next(), queue.next(), queue.next()), (Some(0), Some(1), Some(3)));
         queue.done(0);
         assert_eq!(queue.next(), None, "`b` is not done");
         queue.done(1);
         assert_eq!((queue.next(), queue.next()), (Some(2), None));
         // What is chosen alone waits for nobody.
-        assert_eq!(Queue::new(&plan, &[2]).next(), Some(2));
+        assert_eq!(PartQueue::new(&plan, &[2]).next(), Some(2));
     }
 }

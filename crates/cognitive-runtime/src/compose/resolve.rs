@@ -1,55 +1,31 @@
-//! What a module is made of, and whether that can run: every part there, no circle, not too deep.
+//! Whether what a module is made of can run: every part there, no circle, not too deep.
 //! (COMP-063, COMP-070, COMP-071) Asks no model; a composition that cannot run costs nothing.
+//!
+//! The plan of each module is compiled once, with the module. The graph over all of them is made for each run: any of the
+//! modules may have been replaced since the last one, and only a look at the source tells. What is left to do then is to
+//! join plans that are compiled.
 
-use cognitive_contract::compose::calls::{Directives, directives};
+use cognitive_contract::compose::Composition;
 use cognitive_contract::compose::graph::{Absent, Graph, GraphFault, Node, Sound};
-use cognitive_contract::compose::{Compiled, Plan};
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{ErrorCode, Failure, Module, Warning};
 use serde_json::json;
 
-use super::above::Above;
+use super::lineage::Lineage;
 use crate::host::Host;
-use crate::memory::CACHE;
+use crate::run_context::CACHE;
 
 /// The word of notices about parts.
 pub(crate) const NOTICE: &str = "COMPOSITION";
 
 /// Deeper compositions are refused whatever their manifests say: every level of a run takes room on the stack.
-pub(crate) const DEEPEST: u64 = 16;
-
-/// A module that is made of modules.
-pub(crate) struct Composition {
-    pub(crate) plan: Plan,
-    pub(crate) directives: Directives,
-}
-
-/// Whether a module is made of itself alone.
-pub(crate) fn stands_alone(module: &Module) -> bool {
-    module.manifest.composition.is_none() && directives(&module.prompt).calls.is_empty()
-}
-
-/// What a module is made of; `None` if it stands alone.
-pub(crate) fn composition(module: &Module) -> Result<Option<Composition>, Failure> {
-    if stands_alone(module) {
-        return Ok(None);
-    }
-    let directives = directives(&module.prompt);
-    let file = module.manifest.composition.clone().unwrap_or_default();
-    match Plan::compile(&file, &directives.calls) {
-        Ok(Compiled { plan, .. }) => Ok(Some(Composition { plan, directives })),
-        Err(faults) => {
-            let first = faults.first().map(|fault| format!("`{}`: {}", fault.path, fault.message));
-            Err(Failure::module_invalid(format!("the composition is wrong: {}", first.unwrap_or_default())))
-        }
-    }
-}
+pub(crate) const MAX_DEPTH: u64 = 16;
 
 /// Judges everything that a module can lead to. The warnings name what is missing and can be done without.
 pub(crate) fn check(
     host: &Host,
     module: &Module,
-    above: &Above,
+    lineage: &Lineage,
     made_of: &Composition,
 ) -> Result<Vec<Warning>, Failure> {
     if let Some(place) = made_of.plan.custom_at().filter(|_| host.aggregate.is_none()) {
@@ -57,7 +33,7 @@ pub(crate) fn check(
         return Err(Failure::module_invalid(message).with_detail("path", json!(place)));
     }
     let sound = sound(host.modules.as_ref(), module, Some(made_of), |_, _| {})?;
-    for budget in above.budgets() {
+    for budget in lineage.budgets() {
         budget.has_room_for(sound.calls)?;
     }
     let root = module.manifest.name.as_str();
@@ -83,14 +59,14 @@ pub(crate) fn sound(
         if name == root {
             add(&mut graph, root, node(module, made_of));
         } else if let Ok(found) = modules.module(&name)
-            && let Ok(made_of) = composition(&found)
+            && let Ok(made_of) = found.composition()
         {
-            add(&mut graph, &name, node(&found, made_of.as_ref()));
+            add(&mut graph, &name, node(&found, made_of));
         }
     }
     let sound = graph.check().map_err(GraphFault::into_failure)?;
-    if sound.depth > DEEPEST {
-        let message = format!("modules call each other {} deep, which is more than {DEEPEST}", sound.depth);
+    if sound.depth > MAX_DEPTH {
+        let message = format!("modules call each other {} deep, which is more than {MAX_DEPTH}", sound.depth);
         return Err(Failure::new(ErrorCode::MaxDepthExceeded, message));
     }
     Ok(sound)
@@ -99,7 +75,7 @@ pub(crate) fn sound(
 fn node(module: &Module, made_of: Option<&Composition>) -> Node {
     let version = &module.manifest.version;
     let node = match made_of {
-        Some(Composition { plan, directives }) => plan.node(version, &directives.calls),
+        Some(composition) => composition.node(version),
         None => Node { version: version.clone(), asks: true, ..Node::default() },
     };
     // A module whose answers are kept may cost nothing.

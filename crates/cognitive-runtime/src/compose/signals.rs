@@ -1,5 +1,5 @@
-//! What is heard of parts while they run. They run side by side, each with a listener of its own; what these hear is put
-//! down here, and told by the one that polls them all, so that nobody has to share a listener.
+//! The events of parts while they run. Parts run side by side, each with a listener of its own; what these hear is queued
+//! here and told by the future that polls all parts, so that no listener is shared.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use futures_util::stream::FuturesUnordered;
 
 /// What was heard and not yet told.
 #[derive(Default)]
-pub(crate) struct Signals {
+pub(crate) struct PartSignals {
     /// Parts of parts, by their path.
     inner: Mutex<Vec<(String, PartState)>>,
     /// Whether some model has written. Said often, so it is a flag and no entry.
@@ -21,23 +21,23 @@ pub(crate) struct Signals {
 
 /// How many parts are done, and how many there are.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Count {
+pub(crate) struct PartCount {
     pub(crate) done: usize,
     pub(crate) of: usize,
 }
 
-impl Count {
+impl PartCount {
     pub(crate) fn tell(self, sink: &mut dyn EventSink, path: &str, state: PartState) {
         sink.event(Event::Part(PartEvent::new(path, state, self.done, self.of)));
     }
 }
 
-impl Signals {
+impl PartSignals {
     fn put(&self, path: String, state: PartState) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).push((path, state));
     }
 
-    fn tell(&self, sink: &mut dyn EventSink, count: Count) {
+    fn tell(&self, sink: &mut dyn EventSink, count: PartCount) {
         if self.speaks.swap(false, Ordering::Relaxed) {
             count.tell(sink, "", PartState::Speaks);
         }
@@ -52,7 +52,7 @@ impl Signals {
         &self,
         running: &mut FuturesUnordered<F>,
         sink: &mut dyn EventSink,
-        count: Count,
+        count: PartCount,
     ) -> Option<F::Output> {
         poll_fn(|context| {
             let polled = running.poll_next_unpin(context);
@@ -64,14 +64,14 @@ impl Signals {
 }
 
 /// Listens to one part.
-pub(crate) struct Ear<'a> {
+pub(crate) struct PartListener<'a> {
     name: &'a str,
-    signals: &'a Signals,
+    signals: &'a PartSignals,
     trace: Option<Trace>,
 }
 
-impl<'a> Ear<'a> {
-    pub(crate) fn new(name: &'a str, signals: &'a Signals) -> Self {
+impl<'a> PartListener<'a> {
+    pub(crate) fn new(name: &'a str, signals: &'a PartSignals) -> Self {
         Self { name, signals, trace: None }
     }
 
@@ -81,7 +81,7 @@ impl<'a> Ear<'a> {
     }
 }
 
-impl EventSink for Ear<'_> {
+impl EventSink for PartListener<'_> {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Text(_) | Event::Part(PartEvent { state: PartState::Speaks, .. }) => {

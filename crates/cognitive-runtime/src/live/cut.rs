@@ -2,15 +2,13 @@
 //! The failure depends on the text alone, not on the pieces in which it came.
 
 use cognitive_contract::module::output_code;
-use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_contract::{ErrorCode, Failure};
 use serde::Serialize;
 use serde_json::json;
 
+use super::listeners::StoppedCall;
 use super::partial;
-use super::watch::{Cut, Watch};
-use crate::host::RunOptions;
-use crate::receipt::Receipt;
-use crate::stages::parse;
+use crate::run::Run;
 use crate::stages::prompt::estimated_tokens;
 
 /// The fuse in the books of a run.
@@ -31,7 +29,7 @@ pub struct Blown {
 }
 
 impl Blown {
-    pub(crate) fn new(cut: &Cut, limit: Option<u64>) -> Self {
+    pub(crate) fn new(cut: &StoppedCall, limit: Option<u64>) -> Self {
         let tokens_written = estimated_tokens(&cut.text);
         Self {
             path: cut.verdict.violation.path.clone(),
@@ -43,22 +41,16 @@ impl Blown {
     }
 }
 
-/// The failure that a cut reply ends in, which is also put down in the books.
-pub(crate) fn failure(
-    module: &Module,
-    watch: &mut Watch<'_, '_>,
-    receipt: &mut Receipt,
-    options: &RunOptions,
-) -> Failure {
-    let Some(cut) = watch.cut() else {
+/// The failure that a cut reply ends in, which is also put down in the receipt.
+pub(crate) fn failure(run: &mut Run<'_, '_>) -> Failure {
+    let Some(cut) = run.listeners.stopped() else {
         return Failure::new(ErrorCode::InternalError, "a call was cut and nobody knows why");
     };
-    receipt.cut(&cut, options.max_output_tokens);
+    run.receipt.cut(&cut, run.options.max_output_tokens);
     let found = std::slice::from_ref(&cut.verdict.violation);
     let read = cut.text.get(..cut.verdict.at).unwrap_or(&cut.text);
-    let partial = module.manifest.failure.partial_allowed.then(|| {
-        partial::complete(module, read, parse::is_strict(module, options.strict_parse)).unwrap_or_default()
-    });
+    let allowed = run.module.manifest.failure.partial_allowed;
+    let partial = allowed.then(|| partial::complete(run.module, read, run.strict()).unwrap_or_default());
     Failure::of_violations(output_code(found), found)
         .with_partial(partial)
         .with_detail("stopped_at", json!(cut.verdict.at))

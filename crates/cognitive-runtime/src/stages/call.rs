@@ -1,34 +1,39 @@
 //! Stage 3: ask the model and gather its text. (E2002, E2010, E4000–E4003)
-//! Passes every piece on as it arrives. Interprets nothing of it.
+//! Passes every piece on as it arrives and interprets nothing of it. Every request of a run leaves here; `tools` decides
+//! only what is asked next where a model may call tools.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Event, EventSink, FailedTry, FailureKind, Finish, ModelCall, ModelEnd,
-    PortFuture, Provider, ProviderError,
+    PortFuture, ProviderError, Stage,
 };
-use cognitive_contract::{ErrorCode, Failure, Module, Warning, text};
-use cognitive_schema::{Target, accepts, drop_stand_ins};
+use cognitive_contract::{Enforcement, ErrorCode, Failure, Warning, text};
+use cognitive_schema::{accepts, drop_stand_ins};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use super::output::Answer;
-use super::parse;
+use super::output::JudgedAnswer;
 use super::prompt::Prompt;
-use crate::departure::Departure;
-use crate::host::RunOptions;
+use super::{media, parse};
+use crate::call_budget::CallPermit;
+use crate::live::Fuse;
+use crate::live::listeners::unless_stopped_early;
 use crate::receipt::Receipt;
+use crate::run::Run;
+use crate::tools::{HeldText, ToolLoop};
 
 /// How much of what a service says is repeated to callers, in characters.
-const LONGEST_QUOTE: usize = 300;
+const MAX_QUOTED_CHARS: usize = 300;
 
 /// The longest answer that is held against the schema that was sent, in bytes.
-const LONGEST_COMPARED: usize = 1 << 20;
+const MAX_COMPARED_BYTES: usize = 1 << 20;
 
 /// Most short replies are not longer; one that is grows.
-pub(crate) const USUAL_REPLY: usize = 1024;
+pub(crate) const DEFAULT_REPLY_CAPACITY: usize = 1024;
 
 /// What the model said.
 #[derive(Debug, Clone)]
@@ -41,9 +46,51 @@ pub struct Reply {
     pub model: String,
 }
 
+impl Reply {
+    /// Whether the model wants tools to be called. A turn that broke off asks for nothing: its calls may be incomplete.
+    pub(crate) fn wants_tools(&self) -> bool {
+        let asks = !self.end.tool_calls.is_empty() || self.end.more_calls > 0;
+        asks && self.end.finish == Finish::Complete
+    }
+}
+
+/// Gets the model's reply to a prompt. `None` if the call was stopped early, because its text could not become a valid
+/// answer any more.
+pub(crate) async fn reply(
+    run: &mut Run<'_, '_>,
+    prompt: &Prompt,
+    tools: &mut ToolLoop,
+) -> Result<Option<Reply>, Failure> {
+    run.receipt.sha256.prompt = run.receipt.hash(|| prompt.sha256());
+    let may_stop = run.options.early_stop && !tools.has_tools() && !prompt.wants_media;
+    // Without enforcement there is no contract to break.
+    let fuse = (may_stop && run.options.enforcement == Enforcement::Full)
+        .then(|| Fuse::new(Arc::clone(run.module), run.null_means_absent()));
+    run.listeners.begin_call(run.strict(), fuse);
+    run.listeners.event(Event::Stage(Stage::Call));
+    let live = run.listeners.live_call();
+    let replied = unless_stopped_early(pin!(answer(run, prompt, tools)), &live).await;
+    replied.transpose().map_err(|failure| run.recoded_for_stream(failure))
+}
+
+/// Asks until the model has answered. Most models are offered no tools and are asked once.
+async fn answer(run: &mut Run<'_, '_>, prompt: &Prompt, tools: &mut ToolLoop) -> Result<Reply, Failure> {
+    if tools.has_tools() {
+        return Box::pin(tools.answer(run, prompt)).await;
+    }
+    let mut call = model_call(run, prompt);
+    call.answer_now = run.receipt.reasked > 0;
+    let reply = send(run, &call, false).await?;
+    if reply.wants_tools() {
+        run.receipt.replied(&reply);
+        return Err(tools.refusal(run, &reply));
+    }
+    Ok(reply)
+}
+
 /// What the model is asked: the prompt, bound to the contract in the provider's words.
-#[must_use]
-pub fn compose(provider: &dyn Provider, module: &Module, prompt: &Prompt, options: &RunOptions) -> ModelCall {
+pub(crate) fn model_call(run: &Run<'_, '_>, prompt: &Prompt) -> ModelCall {
+    let (module, options) = (run.module, run.options);
     let mut call =
         ModelCall::new(prompt.instructions.clone(), prompt.input.clone(), temperature(module.manifest.tier));
     call.module.clone_from(&module.manifest.name);
@@ -51,86 +98,90 @@ pub fn compose(provider: &dyn Provider, module: &Module, prompt: &Prompt, option
     call.media.clone_from(&prompt.media.parts);
     call.wants_media = prompt.wants_media;
     call.seed = options.seed;
-    call.timeout = options.timeout;
+    call.timeout = run.call_timeout;
     call.max_output_tokens = options.max_output_tokens;
-    call.schema = provider.target().map(|target| module.provider_schema(target));
+    call.schema = run.host.provider.target().map(|target| module.provider_schema(target));
     call
 }
 
-/// Asks the model once. Attempts go into the receipt, also when none of them worked; what it had said by then goes into
-/// the failure.
-pub(crate) async fn ask(
-    departure: Departure<'_>,
-    call: &ModelCall,
-    sink: &mut dyn EventSink,
-    receipt: &mut Receipt,
-) -> Result<Reply, Failure> {
-    let Departure { host, module, request } = departure;
-    let (provider, strict_parse) = (host.provider.as_ref(), request.options.strict_parse);
-    departure.leave().await?;
-    let text = String::with_capacity(USUAL_REPLY);
-    let mut gathered = Gathered { text, sink, receipt, departure, stopped: None };
-    let before = gathered.receipt.attempts.len();
+/// Sends one call to the model and gathers its text. What the model says before it asks for tools is not for the listeners.
+pub(crate) async fn send(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Result<Reply, Failure> {
+    run.listeners.asked();
+    let sent = gather(run, call, has_tools).await;
+    run.listeners.answered(sent.as_ref().map(|reply| &reply.end));
+    sent
+}
+
+/// Attempts go into the receipt, also when none of them worked; the text that came by then goes into the failure.
+async fn gather(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Result<Reply, Failure> {
+    let (permit, provider) = (run.permit(), run.host.provider.as_ref());
+    permit.obtain().await?;
+    let mut held = HeldText::new(&mut *run.listeners, has_tools);
+    let text = String::with_capacity(DEFAULT_REPLY_CAPACITY);
+    let receipt = &mut *run.receipt;
+    let before = receipt.attempts.len();
+    let mut gathered = Gathered { text, sink: &mut held, receipt, permit, stopped: None };
     let asked = Instant::now();
     let outcome = provider.ask(call, &mut gathered).await;
-    let Gathered { text, receipt, stopped, .. } = gathered;
-    receipt.took(asked.elapsed());
+    let Gathered { text, stopped, .. } = gathered;
+    run.receipt.took(asked.elapsed());
     let end = match outcome {
         Ok(end) => end,
         Err(error) => {
-            receipt.broke_off(provider.name(), &text, before);
-            if let Some(stopped) = stopped {
-                return Err(stopped);
-            }
-            let tried = receipt.attempts.get(before..).and_then(<[Attempt]>::last);
-            let strict = parse::is_strict(module, strict_parse);
-            let partial = parse::interrupted(module, &text, strict);
-            return Err(failure(&error, provider.name(), tried, module).with_partial(partial));
+            run.receipt.broke_off(provider.name(), &text, before);
+            let tried = run.receipt.attempts.get(before..).and_then(<[Attempt]>::last);
+            let partial = || parse::interrupted(run.module, &text, run.strict());
+            return Err(stopped.unwrap_or_else(|| failure(run, &error, tried).with_partial(partial())));
         }
     };
     if let (Some(lowered), DecodeMode::NativeSchema | DecodeMode::Grammar) = (&call.schema, end.decode) {
-        receipt.lowered = Some(Arc::clone(lowered));
+        run.receipt.lowered = Some(Arc::clone(lowered));
     }
     let model = format!("{}/{}", provider.name(), end.model);
-    Ok(Reply { text, end, model })
+    let reply = Reply { text, end, model };
+    if !reply.wants_tools() {
+        held.release();
+    } else if held.heard {
+        // It began like an answer and was none: what went out was provisional, and the next turn begins anew.
+        run.listeners.begin_call(run.strict(), None);
+    }
+    Ok(reply)
 }
 
-/// Takes out the nulls that a lowered contract made the model write in place of optional members. They are ours, not the
-/// model's, so nobody needs to hear of them.
-pub fn undo_stand_ins(
-    provider: &dyn Provider,
-    module: &Module,
+/// An object of a reply, complete: without the nulls that a lowered contract made the model write in place of optional
+/// members, which are ours and not the model's, and with the media that came beside the text.
+pub(crate) fn complete(
+    run: &Run<'_, '_>,
     reply: &Reply,
-    object: &mut Map<String, Value>,
-) {
-    let nullable = matches!(provider.target(), Some(Target::OpenAi | Target::Anthropic));
-    if nullable && reply.end.decode == DecodeMode::NativeSchema {
-        drop_stand_ins(&module.contract, object);
+    mut object: Map<String, Value>,
+) -> Map<String, Value> {
+    if run.null_means_absent() && reply.end.decode == DecodeMode::NativeSchema {
+        drop_stand_ins(&run.module.contract, &mut object);
     }
+    media::insert(&mut object, &reply.end.media);
+    object
 }
 
 /// Whether a service that was given a schema answered as if it had not been: the answer breaks the contract, and
 /// also breaks the very schema that was sent.
-#[must_use]
-pub fn schema_ignored(provider: &dyn Provider, module: &Module, reply: &Reply, answer: &Answer) -> bool {
+pub(crate) fn schema_ignored(run: &Run<'_, '_>, reply: &Reply, answer: &JudgedAnswer) -> bool {
     let clean = answer.outcome.is_ok() && answer.repairs.is_empty() && answer.liberties.is_empty();
     if clean || reply.end.decode != DecodeMode::NativeSchema {
         return false;
     }
-    let Some(target) = provider.target() else { return false };
+    let Some(target) = run.host.provider.target() else { return false };
     // A long answer is there as a tree already, and a second one would double what it costs. Then only text that is no JSON
     // at all shows that nobody was bound.
-    if reply.text.len() > LONGEST_COMPARED {
+    if reply.text.len() > MAX_COMPARED_BYTES {
         return serde_json::from_str::<IgnoredAny>(&reply.text).is_err();
     }
     let written: Option<Value> = serde_json::from_str(&reply.text).ok();
-    written.is_none_or(|value| !accepts(&module.provider_schema(target).schema, &value))
+    written.is_none_or(|value| !accepts(&run.module.provider_schema(target).schema, &value))
 }
 
 /// Says that characters of an answer were lost on the way: bytes that are no text, or a character that was cut in two by
 /// somebody before us.
-#[must_use]
-pub fn lost_characters(reply: &str) -> Option<Warning> {
+pub(crate) fn lost_characters(reply: &str) -> Option<Warning> {
     let at = reply.find(char::REPLACEMENT_CHARACTER)?;
     let count = reply.matches(char::REPLACEMENT_CHARACTER).count();
     let message = format!(
@@ -152,7 +203,7 @@ struct Gathered<'a> {
     text: String,
     sink: &'a mut dyn EventSink,
     receipt: &'a mut Receipt,
-    departure: Departure<'a>,
+    permit: CallPermit<'a>,
     /// Why no further request may leave.
     stopped: Option<Failure>,
 }
@@ -176,7 +227,7 @@ impl CallSink for Gathered<'_> {
 
     fn before_retry(&mut self) -> PortFuture<'_, Result<(), ProviderError>> {
         Box::pin(async {
-            self.departure.leave().await.map_err(|why| {
+            self.permit.obtain().await.map_err(|why| {
                 self.stopped = Some(why);
                 ProviderError::Stopped
             })
@@ -185,12 +236,7 @@ impl CallSink for Gathered<'_> {
 }
 
 /// What a call that did not work is to the caller. `tried` is its last try, if there was one.
-pub(crate) fn failure(
-    error: &ProviderError,
-    provider: &str,
-    tried: Option<&Attempt>,
-    module: &Module,
-) -> Failure {
+pub(crate) fn failure(run: &Run<'_, '_>, error: &ProviderError, tried: Option<&Attempt>) -> Failure {
     let message = error.to_string();
     let failure = match error {
         ProviderError::Unavailable(_) | ProviderError::Misconfigured(_) | ProviderError::Rejected(_) => {
@@ -213,7 +259,7 @@ pub(crate) fn failure(
             .suggest(format!(
                 "Say the rule in other keywords (`cogn lower {} --target grammar` lists all that cannot be kept), or \
                  choose another provider with `--provider`",
-                module.manifest.name
+                run.module.manifest.name
             )),
         // A fault of ours may quote what it was given; its text is for the log only.
         _ => Failure::new(ErrorCode::InternalError, "the runtime failed while it asked the provider"),
@@ -228,7 +274,7 @@ pub(crate) fn failure(
                 _ => failure,
             };
             let (status, passes) = (tried.and_then(|attempt| attempt.status), failed.passes);
-            routed(failure, provider, status, &failed).with_recoverable(passes)
+            routed(failure, run.host.provider.name(), status, &failed).with_recoverable(passes)
         }
         None => failure,
     }
@@ -249,7 +295,7 @@ fn routed(failure: Failure, provider: &str, status: Option<u16>, failed: &Failed
 
 /// The same for an answer that the model refused to give, or that the limit of tokens cut off: the service worked, but who
 /// routes on failures needs to know of these too.
-pub fn unfinished(failure: Failure, provider: &dyn Provider, reply: &Reply, receipt: &Receipt) -> Failure {
+pub(crate) fn unfinished(run: &Run<'_, '_>, failure: Failure, reply: &Reply) -> Failure {
     let (kind, said) = match &reply.end.finish {
         Finish::Refused(why) => {
             (FailureKind::Refused, Some(why.clone()).filter(|why| !why.trim().is_empty()))
@@ -258,9 +304,9 @@ pub fn unfinished(failure: Failure, provider: &dyn Provider, reply: &Reply, rece
         _ => return failure,
     };
     let mut failed = FailedTry::new(kind);
-    failed.said = said.map(|said| text::cut(&said, LONGEST_QUOTE).to_owned());
-    let status = receipt.attempts.last().and_then(|attempt| attempt.status);
-    routed(failure, provider.name(), status, &failed)
+    failed.said = said.map(|said| text::cut(&said, MAX_QUOTED_CHARS).to_owned());
+    let status = run.receipt.attempts.last().and_then(|attempt| attempt.status);
+    routed(failure, run.host.provider.name(), status, &failed)
 }
 
 /// What helps against a kind of failure whose code does not say it.

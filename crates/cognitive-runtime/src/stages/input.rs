@@ -13,17 +13,18 @@ use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, built
 use serde_json::{Map, Value, json};
 
 use crate::host::RunInput;
-use crate::memory::NOTICE;
 use crate::receipt::canonical_sha256;
+use crate::run::Run;
+use crate::run_context::NOTICE;
 
-/// What the caller sent, as JSON that nobody has judged. Only [`read`] makes one.
+/// What the caller sent, as JSON that was not judged yet. Only [`read`] makes one.
 #[derive(Debug, Clone)]
-pub struct Given {
+pub struct ParsedInput {
     value: Value,
     arguments: Option<String>,
 }
 
-impl Given {
+impl ParsedInput {
     /// The input.
     #[must_use]
     pub fn value(&self) -> &Value {
@@ -139,15 +140,38 @@ impl ValidInput {
     }
 }
 
+/// Takes the input of a run, with the context of earlier ones. Also gives the context that the module's parts may be given:
+/// what came with the input, and what was recalled.
+pub(crate) fn accept(
+    run: &mut Run<'_, '_>,
+    given: RunInput,
+) -> Result<(ValidInput, Map<String, Value>), Failure> {
+    let given = read(given)?.with_context(&run.lineage.context);
+    let (recalled, warnings) = run.context.recall(run.module, given.value());
+    run.warnings.extend(warnings);
+    let context =
+        if run.module.stands_alone() { Map::new() } else { given_to_parts(given.value(), &recalled) };
+    let enforcement = run.options.enforcement;
+    let input = validate(run.module, given, &recalled, enforcement, &run.host.sanitiser)?;
+    run.receipt.sha256.input = run.receipt.hash(|| input.sha256());
+    run.warnings.extend_from_slice(input.warnings());
+    Ok((input, context))
+}
+
+fn given_to_parts(given: &Value, recalled: &Map<String, Value>) -> Map<String, Value> {
+    let own = given.get(MEMBER).and_then(Value::as_object).into_iter().flatten();
+    own.chain(recalled).map(|(kind, value)| (kind.clone(), value.clone())).collect()
+}
+
 /// Reads what the caller sent.
-pub fn read(input: RunInput) -> Result<Given, Failure> {
+pub fn read(input: RunInput) -> Result<ParsedInput, Failure> {
     Ok(match input {
         // Free text fits no schema by design; it becomes an object with the two customary names.
         RunInput::Text(text) => {
-            Given { value: json!({ "$ARGUMENTS": text, "query": text }), arguments: Some(text) }
+            ParsedInput { value: json!({ "$ARGUMENTS": text, "query": text }), arguments: Some(text) }
         }
-        RunInput::Json(value) => Given { value, arguments: None },
-        RunInput::Raw(text) => Given { value: parse(text)?, arguments: None },
+        RunInput::Json(value) => ParsedInput { value, arguments: None },
+        RunInput::Raw(text) => ParsedInput { value: parse(text)?, arguments: None },
     })
 }
 
@@ -155,7 +179,7 @@ pub fn read(input: RunInput) -> Result<Given, Failure> {
 /// fit any more, it counts as missing: the caller cannot help what an earlier run left behind.
 pub fn validate(
     module: &Module,
-    given: Given,
+    given: ParsedInput,
     recalled: &Map<String, Value>,
     enforcement: Enforcement,
     sanitiser: &Sanitiser,

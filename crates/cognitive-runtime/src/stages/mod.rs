@@ -1,4 +1,4 @@
-//! One stage = one file = one public function. Stages do not call each other; `pipeline.rs` does.
+//! One stage, one file or folder. Stages do not call each other; `pipeline.rs` calls them, in order.
 
 pub mod call;
 pub mod input;

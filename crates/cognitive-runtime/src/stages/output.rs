@@ -19,14 +19,14 @@ use super::parse::{Draft, Liberty};
 
 /// A judged answer: an envelope, and what was done to get there.
 #[derive(Debug)]
-pub struct Answer {
+pub struct JudgedAnswer {
     /// Success, a failure of the model's own, or a failure that we found.
     pub outcome: Result<Envelope, Failure>,
     /// Liberties taken with the model's syntax.
     pub liberties: Vec<Liberty>,
     /// What repair changed.
     pub repairs: Vec<Repair>,
-    /// Notices for `meta.warnings`.
+    /// Notices about the answer for `meta.warnings`. Those about the run are the run's.
     pub warnings: Vec<Warning>,
     /// What is needed to say what the model wrote, if something in it was changed.
     pub(crate) original: Original,
@@ -61,7 +61,7 @@ impl Original {
     }
 }
 
-impl Answer {
+impl JudgedAnswer {
     /// An answer that nobody changed.
     #[must_use]
     pub fn new(outcome: Result<Envelope, Failure>) -> Self {
@@ -87,24 +87,25 @@ impl Answer {
         }
     }
 
-    /// Everything that is to be said of the answer, its liberties and repairs included.
+    /// Everything that is to be said of the answer and of its run: liberties and repairs come last.
     #[must_use]
-    pub fn notices(&self) -> Vec<Warning> {
+    pub fn notices(&self, of_the_run: &[Warning]) -> Vec<Warning> {
         let repairs = self.repairs.iter().map(Repair::warning);
-        self.warnings.iter().cloned().chain(Liberty::warnings(&self.liberties)).chain(repairs).collect()
+        let said = self.warnings.iter().chain(of_the_run).cloned();
+        said.chain(Liberty::warnings(&self.liberties)).chain(repairs).collect()
     }
 }
 
 /// Judges an answer.
 #[must_use]
-pub fn judge(module: &Module, mut draft: Draft, enforcement: Enforcement, gate: Gate) -> Answer {
+pub fn judge(module: &Module, mut draft: Draft, enforcement: Enforcement, gate: Gate) -> JudgedAnswer {
     let mut judge = Judge::new(module, enforcement);
     let outcome = match judge.numbers(&mut draft) {
         Some(failure) => Err(failure),
         None => judge.settle(draft.object).and_then(|envelope| judge.pass_gate(gate, envelope)),
     };
     let Judge { repairs, warnings, original, .. } = judge;
-    Answer { outcome, liberties: draft.liberties, repairs, warnings, original }
+    JudgedAnswer { outcome, liberties: draft.liberties, repairs, warnings, original }
 }
 
 /// An answer that breaks the contract.

@@ -1,18 +1,20 @@
-//! Stage 0: can this provider serve this module at all? (E4001)
+//! Stage 1a, after the input: can this provider serve this module at all? (E4001)
 //! What is only preferred, and what a text answer can do without, becomes a warning. Nothing is left out in silence.
 
 use cognitive_contract::manifest::Manifest;
 use cognitive_contract::media::Category;
 use cognitive_contract::ports::{FailureKind, Provider};
-use cognitive_contract::{ErrorCode, Failure, Module, Warning};
+use cognitive_contract::{ErrorCode, Failure, Warning};
 use serde_json::json;
+
+use crate::run::Run;
 
 /// The ability of a provider to take media. A saved reply has it: it was written with them.
 pub(crate) const MEDIA: &str = "media";
 
 /// Checks what the module requires.
-pub fn check(module: &Module, provider: &dyn Provider) -> Result<Vec<Warning>, Failure> {
-    let manifest = &module.manifest;
+pub(crate) fn check(run: &mut Run<'_, '_>) -> Result<(), Failure> {
+    let (manifest, provider) = (&run.module.manifest, run.host.provider.as_ref());
     if manifest.runtime_requirements.structured_output && !provider.structured_output() {
         let message =
             format!("provider `{}` cannot answer in JSON, which the module requires", provider.name());
@@ -26,9 +28,9 @@ pub fn check(module: &Module, provider: &dyn Provider) -> Result<Vec<Warning>, F
     if let Some(failure) = unsuitable(manifest, provider) {
         return Err(failure);
     }
-    let mut warnings = not_offered(manifest, provider);
-    warnings.extend(no_media_in_the_answer(manifest, provider));
-    Ok(warnings)
+    run.warnings.extend(not_offered(manifest, provider));
+    run.warnings.extend(no_media_in_the_answer(manifest, provider));
+    Ok(())
 }
 
 /// A model that is known to lack what the module cannot do without is not asked: its answer would only look like one.

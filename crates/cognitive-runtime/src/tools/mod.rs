@@ -7,17 +7,18 @@
 pub(crate) mod alarm;
 mod current_time;
 mod execute;
-mod held;
+mod hold_back;
 mod json_query;
-mod talk;
+mod tool_loop;
 
 use cognitive_contract::tools::ToolBox;
 
 use crate::clock::Clock;
 
 pub use current_time::CurrentTime;
+pub(crate) use hold_back::HeldText;
 pub use json_query::JsonQuery;
-pub(crate) use talk::Talk;
+pub(crate) use tool_loop::ToolLoop;
 
 /// The tools that come along: `current_time` and `json_query`. Neither reaches anything outside.
 #[must_use]

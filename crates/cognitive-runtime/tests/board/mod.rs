@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::span::{Span, SpanSink, SpanValue};
-use cognitive_runtime::{Clock, SpanPlace};
+use cognitive_runtime::{Clock, SpanParent};
 
 #[derive(Default)]
 pub struct Board(Mutex<Vec<Span>>);
@@ -44,13 +44,13 @@ pub fn text(span: &Span, wanted: &str) -> Option<String> {
 
 impl Board {
     /// A place on this board.
-    pub fn place(self: &Arc<Self>) -> Arc<SpanPlace> {
+    pub fn place(self: &Arc<Self>) -> Arc<SpanParent> {
         let ticks = AtomicU64::new(0);
         let clock = Clock::from_fn(move || {
             SystemTime::UNIX_EPOCH + Duration::from_secs(ticks.fetch_add(1, Ordering::Relaxed))
         });
         let sink = Arc::clone(self) as Arc<dyn SpanSink>;
-        Arc::new(SpanPlace::new(sink).asking_for(Some("wanted")).by_clock(clock))
+        Arc::new(SpanParent::new(sink).asking_for(Some("wanted")).by_clock(clock))
     }
 
     pub fn spans(&self) -> Vec<Span> {

@@ -10,7 +10,7 @@ use cognitive_contract::stream::{assemble, check_log};
 use cognitive_contract::{Failure, Module};
 use cognitive_library::{Folder, Library, LoadError, load};
 use cognitive_runtime::compose::Results;
-use cognitive_runtime::stages::prompt::{Values, render};
+use cognitive_runtime::stages::prompt::{PromptValues, render};
 use cognitive_runtime::{Delivery, Host, Replay, RunRequest, run as run_module, stream as stream_module};
 use serde_json::{Value, json};
 
@@ -138,7 +138,7 @@ pub(super) fn render_prompt(given: Given<'_>) -> Outcome {
     for (module, envelope) in given.get("results").and_then(Value::as_object).into_iter().flatten() {
         results.add(module, Some(envelope.clone()).filter(|envelope| !envelope.is_null()));
     }
-    let values = Values { arguments, input, schema: &Value::Null, results: &results, media: "" };
+    let values = PromptValues { arguments, input, schema: &Value::Null, results: &results, media: "" };
     let rendered = render(given.text("template")?, &values);
     Ok(json!({ "text": rendered.map(|rendered| rendered.text) }))
 }

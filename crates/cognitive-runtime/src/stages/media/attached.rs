@@ -8,7 +8,7 @@ use cognitive_contract::media::{self, Category, MediaPart, MediaType};
 use cognitive_contract::{Failure, Module};
 
 use super::check::without_breaks;
-use super::{Content, MediaSet};
+use super::{MediaContent, MediaSet};
 use crate::stages::input::ValidInput;
 
 /// What goes with a prompt.
@@ -51,13 +51,13 @@ pub fn attach(set: MediaSet, input: &mut ValidInput) -> Attached {
         let note = note(kind.map(MediaType::category), index);
         let given = if item.note.source == "base64" { input.take_media(&place, &note) } else { None };
         match item.content {
-            Content::AsGiven(kind) => {
+            MediaContent::AsGiven(kind) => {
                 let text = without_breaks(given.unwrap_or_default(), item.note.bytes);
                 attached.parts.push(MediaPart::new(index, kind, Bytes::from(text)));
             }
-            Content::Base64(kind, base64) => attached.parts.push(MediaPart::new(index, kind, base64)),
-            Content::Text(text) => attached.texts.push((named.clone(), text)),
-            Content::Unseen => {}
+            MediaContent::Base64(kind, base64) => attached.parts.push(MediaPart::new(index, kind, base64)),
+            MediaContent::Text(text) => attached.texts.push((named.clone(), text)),
+            MediaContent::Unseen => {}
         }
         attached.labels.push(named);
     }

@@ -16,13 +16,13 @@ use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::json;
 
 use super::words::{Claim, claim, named_by_source, not_here, taken_by_module, type_not_here};
-use super::{Checked, Content, MediaNote};
+use super::{Checked, MediaContent, MediaNote};
 use crate::host::{Host, RunOptions};
 use crate::receipt::sha256;
 use crate::stages::requirements;
 
 /// What is needed to judge the items of one run.
-pub(super) struct Desk<'a> {
+pub(super) struct MediaIntake<'a> {
     source: Option<&'a Arc<dyn MediaSource>>,
     provider: &'a dyn Provider,
     limits: &'a MediaLimits,
@@ -30,13 +30,13 @@ pub(super) struct Desk<'a> {
     offered: &'a [String],
     taken: &'a [InputModality],
     keep_metadata: bool,
-    /// Whether the books want the hash of items that the hash of the input covers already.
+    /// Whether the receipt has the hash of items that the hash of the input covers already.
     hash_all: bool,
     module: &'a Module,
     options: &'a RunOptions,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> MediaIntake<'a> {
     pub(super) fn new(host: &'a Host, module: &'a Module, options: &'a RunOptions) -> Self {
         Self {
             source: host.media.as_ref(),
@@ -171,15 +171,15 @@ impl<'a> Desk<'a> {
         let form = self.form(facts.media_type.category());
         let fitted = source.fit(bytes.clone(), &facts, form.as_ref()).await?;
         let content = match fitted {
-            Fitted::AsItIs if is_inline => Content::AsGiven(facts.media_type),
-            Fitted::AsItIs => Content::Base64(facts.media_type, encode(&bytes)),
+            Fitted::AsItIs if is_inline => MediaContent::AsGiven(facts.media_type),
+            Fitted::AsItIs => MediaContent::Base64(facts.media_type, encode(&bytes)),
             Fitted::Changed { media_type, bytes } => {
                 note.status = "converted";
-                Content::Base64(media_type, encode(&bytes))
+                MediaContent::Base64(media_type, encode(&bytes))
             }
             Fitted::Text(text) => {
                 note.status = "text";
-                Content::Text(text)
+                MediaContent::Text(text)
             }
         };
         note.facts = Some(facts);
@@ -245,7 +245,7 @@ fn unseen(item: &Item<'_>, claim: Claim) -> Result<Checked, Failure> {
         note.bytes = u64::try_from(decode(text)?.len()).ok();
         note.status = "ok";
     }
-    Ok(Checked { note, content: Content::Unseen })
+    Ok(Checked { note, content: MediaContent::Unseen })
 }
 
 /// The bytes of a base64 text: the standard alphabet, padding, and nothing else but line breaks. (MEDIA-010)

@@ -16,21 +16,19 @@ use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use self::check::Desk;
+use self::check::MediaIntake;
 use super::input::ValidInput;
-use crate::compose;
-use crate::host::{Host, RunOptions};
-use crate::receipt::Receipt;
+use super::output::JudgedAnswer;
+use crate::run::Run;
 
 pub use self::attached::{Attached, attach, describe};
-pub(crate) use self::given_back::unfit_media;
 pub(crate) use self::produced::{HINT, insert, may_produce};
 use self::words::Claim;
 
 /// How many items are fetched and looked into at the same time.
-const AT_ONCE: usize = 4;
+const MAX_AT_ONCE: usize = 4;
 
-/// The media of an input, ready for the provider. Only [`gather`] makes one.
+/// The media of an input, ready for the provider. Only [`collect`] makes one.
 #[derive(Debug, Clone, Default)]
 pub struct MediaSet {
     items: Vec<Checked>,
@@ -40,12 +38,12 @@ pub struct MediaSet {
 #[derive(Debug, Clone)]
 struct Checked {
     note: MediaNote,
-    content: Content,
+    content: MediaContent,
 }
 
 /// What the model gets of an item.
 #[derive(Debug, Clone)]
-enum Content {
+enum MediaContent {
     /// What stands in the input, untouched.
     AsGiven(MediaType),
     /// Base64 of what was fetched or changed.
@@ -56,7 +54,7 @@ enum Content {
     Unseen,
 }
 
-/// One item in the books of a run.
+/// One item in the receipt of a run.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct MediaNote {
@@ -98,41 +96,52 @@ impl MediaSet {
 /// Whether objects that look like media items are hidden from the model as such: those of a module that takes media, of one
 /// that hands its input to others, and of one that was handed it. To any other module they are business data.
 pub(crate) fn hides(module: &Module, is_part: bool) -> bool {
-    module.manifest.modalities.declared || is_part || !compose::stands_alone(module)
+    module.manifest.modalities.declared || is_part || !module.stands_alone()
 }
 
-/// Finds the media of an input.
-pub fn find<'i>(module: &Module, input: &'i ValidInput) -> Result<Vec<Item<'i>>, Failure> {
-    media::find(&module.manifest.modalities, input.value())
+/// Gets and checks the media of an input, and records what was fetched. Most runs have no media, so they make no room for
+/// the work.
+pub(crate) async fn collect(run: &mut Run<'_, '_>, input: &ValidInput) -> Result<MediaSet, Failure> {
+    let found = media::find(&run.module.manifest.modalities, input.value())?;
+    if found.is_empty() {
+        return Ok(MediaSet::default());
+    }
+    let gathered = Box::pin(gather(run, &found)).await;
+    run.warnings.extend(run.audit.note_fetches(run.module, &run.receipt.media));
+    gathered
 }
 
-/// Gets and checks the media of an input. What is known of them is in the receipt, also when one of them fails.
-pub async fn gather(
-    host: &Host,
-    module: &Module,
-    found: &[Item<'_>],
-    options: &RunOptions,
-    receipt: &mut Receipt,
-) -> Result<MediaSet, Failure> {
-    let desk = Desk::new(host, module, options);
+/// Refuses an answer if the bytes of its media are not what it says. (D-15)
+pub(crate) async fn check_answer(run: &mut Run<'_, '_>, answer: &mut JudgedAnswer) {
+    if let Ok(envelope) = &answer.outcome
+        && run.module.manifest.modalities.declared
+    {
+        let found = Box::pin(given_back::unfit_media(run.host, run.module, envelope)).await;
+        answer.refuse(run.module, &found);
+    }
+}
+
+/// The receipt knows of every item that was looked at, also when one of them fails.
+async fn gather(run: &mut Run<'_, '_>, found: &[Item<'_>]) -> Result<MediaSet, Failure> {
+    let (intake, receipt) = (MediaIntake::new(run.host, run.module, run.options), &mut *run.receipt);
     receipt.media_count = found.len();
-    let claims = desk.admit(found).map_err(|(item, failure)| {
+    let claims = intake.admit(found).map_err(|(item, failure)| {
         receipt.media.extend(item.map(MediaNote::failed));
         item.map_or(failure.clone(), |item| at(item, failure))
     })?;
     let checks: Vec<PortFuture<'_, Result<Checked, Failure>>> = found
         .iter()
         .zip(claims)
-        .map(|(item, claim): (&Item<'_>, Claim)| Box::pin(desk.check(item, claim)) as PortFuture<'_, _>)
+        .map(|(item, claim): (&Item<'_>, Claim)| Box::pin(intake.check(item, claim)) as PortFuture<'_, _>)
         .collect();
     // In order, so that of several bad items the first is told of.
-    let mut checks = stream::iter(checks).buffered(AT_ONCE);
+    let mut checks = stream::iter(checks).buffered(MAX_AT_ONCE);
     let mut set = MediaSet::default();
     for item in found {
         let Some(checked) = checks.next().await else { break };
         let checked = checked.and_then(|checked| {
             let all = set.items.iter().chain([&checked]);
-            desk.within_total(all.filter_map(|item| item.note.bytes).sum())?;
+            intake.within_total(all.filter_map(|item| item.note.bytes).sum())?;
             Ok(checked)
         });
         match checked {

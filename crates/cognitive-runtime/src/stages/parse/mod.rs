@@ -6,7 +6,6 @@
 mod tests;
 
 use cognitive_contract::code::Blame;
-use cognitive_contract::manifest::Tier;
 use cognitive_contract::ports::Finish;
 use cognitive_contract::{ErrorCode, Failure, Module, Violation, text};
 use serde_json::{Map, Value, json};
@@ -19,26 +18,20 @@ use crate::reply::{Leniency, UnreadableReason, UnreadableReply, bounds, find};
 /// How much of an unreadable text goes into `partial_data`, in characters.
 const RAW_LIMIT: usize = 2_000;
 
-/// Finds the object; `fits` says of an object whether it keeps the contract. Fails with E1000 for text that holds none
-/// or several, E2003 if the token limit is to blame, E2004 if the model refused, and E3001 for JSON that is not an
-/// object.
+/// Finds the object, with no liberty taken if `strict`; `fits` says of an object whether it keeps the contract. Fails with
+/// E1000 for text that holds none or several, E2003 if the token limit is to blame, E2004 if the model refused, and E3001
+/// for JSON that is not an object.
 pub fn extract(
     module: &Module,
     reply: &Reply,
-    strict_parse: bool,
+    strict: bool,
     fits: &dyn Fn(Map<String, Value>) -> bool,
 ) -> Result<Draft, Failure> {
     if let Finish::Refused(reason) = &reply.end.finish {
         return Err(refused(module, &reply.text, reason));
     }
-    let strict = is_strict(module, strict_parse);
     let leniency = if strict { Leniency::Strict } else { Leniency::Lenient };
     find(&reply.text, leniency, &reply.end.finish, fits).map_err(|why| failure(module, reply, why, strict))
-}
-
-/// Whether no liberty is taken with what a module's model writes.
-pub(crate) fn is_strict(module: &Module, strict_parse: bool) -> bool {
-    strict_parse || module.manifest.tier == Tier::Exec
 }
 
 /// Text that is no object, as `partial_data`.

@@ -5,12 +5,12 @@ use cognitive_contract::compose::calls::{Directives, Piece, directives};
 use cognitive_contract::context::without_context;
 use serde_json::Value;
 
-use super::LONGEST;
+use super::MAX_PROMPT_BYTES;
 use crate::compose::{Results, Shown};
 
 /// What placeholders stand for.
 #[derive(Debug, Clone, Copy)]
-pub struct Values<'a> {
+pub struct PromptValues<'a> {
     /// The user's text.
     pub arguments: Option<&'a str>,
     /// The input object.
@@ -37,22 +37,24 @@ pub struct Rendered {
 }
 
 /// Room behind a template, for the limits and the form of the answer.
-const ROOM: usize = 1024;
+const EXTRA_CAPACITY: usize = 1024;
 
-/// Replaces the placeholders of a template, in one pass; `None` if the text would have no end.
+/// Replaces the placeholders of a template that is no module's, in one pass; `None` if the text would have no end. Without
+/// results there is nothing to put in the place of calls and values, so they are text.
 #[must_use]
-pub fn render(template: &str, values: &Values<'_>) -> Option<Rendered> {
-    render_found(template, &found(template, values.results), values)
+pub fn render(template: &str, values: &PromptValues<'_>) -> Option<Rendered> {
+    let found = if values.results.is_empty() { Directives::default() } else { directives(template) };
+    render_found(template, &found, values)
 }
 
-/// The calls and values in a template. Without results there is nothing to put in their places, so they are text.
-pub(super) fn found(template: &str, results: &Results) -> Directives {
-    if results.is_empty() { Directives::default() } else { directives(template) }
-}
-
-pub(super) fn render_found(template: &str, found: &Directives, values: &Values<'_>) -> Option<Rendered> {
+/// The same with the calls and values that were found in the template.
+pub(super) fn render_found(
+    template: &str,
+    found: &Directives,
+    values: &PromptValues<'_>,
+) -> Option<Rendered> {
     let words: Vec<&str> = values.arguments.unwrap_or_default().split_whitespace().collect();
-    let text = String::with_capacity(template.len() + ROOM);
+    let text = String::with_capacity(template.len() + EXTRA_CAPACITY);
     let mut rendered = Rendered { text, used_input: false, used_media: false, missing: Vec::new() };
     let mut calls = 0;
     for piece in found.pieces(template) {
@@ -82,7 +84,7 @@ pub(super) fn render_found(template: &str, found: &Directives, values: &Values<'
             Some(value) => rendered.text.push_str(&value),
             None => rendered.text.push_str(template.get(span.clone()).unwrap_or_default()),
         }
-        if rendered.text.len() > LONGEST {
+        if rendered.text.len() > MAX_PROMPT_BYTES {
             return None;
         }
     }
@@ -90,7 +92,7 @@ pub(super) fn render_found(template: &str, found: &Directives, values: &Values<'
 }
 
 /// Puts text behind what is there, with its placeholders replaced.
-fn place_all(text: &str, values: &Values<'_>, words: &[&str], rendered: &mut Rendered) -> Option<()> {
+fn place_all(text: &str, values: &PromptValues<'_>, words: &[&str], rendered: &mut Rendered) -> Option<()> {
     let mut rest = text;
     while let Some(at) = rest.find('$') {
         let (before, tail) = rest.split_at(at);
@@ -101,7 +103,7 @@ fn place_all(text: &str, values: &Values<'_>, words: &[&str], rendered: &mut Ren
                 rendered.used_input |= !matches!(placed, "$SCHEMA" | "$MEDIA_INPUTS");
                 rendered.used_media |= placed == "$MEDIA_INPUTS";
                 rendered.text.push_str(&value);
-                if rendered.text.len() > LONGEST {
+                if rendered.text.len() > MAX_PROMPT_BYTES {
                     return None;
                 }
                 tail.get(length..).unwrap_or_default()
@@ -117,7 +119,7 @@ fn place_all(text: &str, values: &Values<'_>, words: &[&str], rendered: &mut Ren
 }
 
 /// The placeholder at the start of `text`: how long it is and what it stands for. Longest names first.
-fn placeholder(text: &str, values: &Values<'_>, words: &[&str]) -> Option<(usize, String)> {
+fn placeholder(text: &str, values: &PromptValues<'_>, words: &[&str]) -> Option<(usize, String)> {
     if let Some(rest) = text.strip_prefix("$ARGUMENTS[")
         && let Some(digits) = rest.bytes().take(8).position(|byte| byte == b']')
         && let Some(Ok(index)) = rest.get(..digits).map(str::parse::<usize>)
@@ -160,7 +162,7 @@ mod tests {
     fn text(template: &str, arguments: Option<&str>) -> String {
         let input = json!({ "k": "v", "_context": { "secret": 1 } });
         let (schema, results) = (json!({ "type": "object" }), Results::default());
-        let values = Values { arguments, input: &input, schema: &schema, results: &results, media: "" };
+        let values = PromptValues { arguments, input: &input, schema: &schema, results: &results, media: "" };
         render(template, &values).unwrap().text
     }
 
@@ -182,8 +184,13 @@ mod tests {
     fn a_template_cannot_fill_the_memory() {
         let input = json!({ "text": "x".repeat(100_000) });
         let results = Results::default();
-        let values =
-            Values { arguments: None, input: &input, schema: &Value::Null, results: &results, media: "" };
+        let values = PromptValues {
+            arguments: None,
+            input: &input,
+            schema: &Value::Null,
+            results: &results,
+            media: "",
+        };
         assert_eq!(render(&"$INPUT ".repeat(100_000), &values), None);
         assert!(render(&"$ARGUMENTS[".repeat(100_000), &values).is_some());
     }
@@ -196,7 +203,7 @@ mod tests {
         results.add("a", Some(json!({ "ok": true, "data": { "say": nasty, "list": [1] }, "meta": { "risk": "low", "trace_id": "t" } })));
         results.add("gone", None);
         let input = json!({ "k": "{{a.data.list}}" });
-        let values = Values {
+        let values = PromptValues {
             arguments: Some("x"),
             input: &input,
             schema: &Value::Null,

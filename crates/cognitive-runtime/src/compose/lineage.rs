@@ -1,4 +1,4 @@
-//! What a module inherits from the modules that call it: where it stands, and what they deny. (COMP-090)
+//! What a run inherits from the runs above it: their names, what they deny, and the calls that they have left. (COMP-090)
 //! A child can be denied more than it denies itself, never less.
 
 use std::sync::Arc;
@@ -7,13 +7,14 @@ use cognitive_contract::Module;
 use cognitive_contract::manifest::{Allow, Policies, Tier, Tools};
 use serde_json::{Map, Value};
 
-use super::resolve::DEEPEST;
-use super::supplied::Supplied;
-use crate::departure::CallBudget;
+use super::caller_references::CallerReferences;
+use super::resolve::MAX_DEPTH;
+use crate::call_budget::CallBudget;
+use crate::host::RunOptions;
 
-/// The modules above a run. Empty for a run that a surface asks for.
+/// The runs above a run. Empty for a run that a surface asks for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Above {
+pub(crate) struct Lineage {
     /// Their names, outermost first.
     path: Vec<String>,
     /// What they deny together.
@@ -25,14 +26,14 @@ pub(crate) struct Above {
     /// The model calls that are left, the operator's limit first, then those of the modules above and of the one that
     /// runs here. Empty until the run begins.
     budgets: Vec<Arc<CallBudget>>,
-    /// What the one who began it all sent.
-    pub(crate) supplied: Supplied,
-    /// The context of a module that is given text, beside which there is no place for it. (CTX-053)
+    /// What the caller of the outermost run sent.
+    pub(crate) references: CallerReferences,
+    /// The context of a module that is given text: text has no member for it. (CTX-053)
     pub(crate) context: Map<String, Value>,
 }
 
-impl Above {
-    /// Whether nobody is above.
+impl Lineage {
+    /// Whether a surface asked for the run.
     pub(crate) fn is_empty(&self) -> bool {
         self.path.is_empty()
     }
@@ -40,7 +41,7 @@ impl Above {
     /// Whether this is deeper than any graph that was found to be sound. A folder that changes during the run could
     /// lead here.
     pub(crate) fn is_endless(&self) -> bool {
-        self.path.len() as u64 > DEEPEST
+        self.path.len() as u64 > MAX_DEPTH
     }
 
     /// The calls that are left to a run here.
@@ -48,12 +49,19 @@ impl Above {
         &self.budgets
     }
 
-    /// Sets one more limit to the calls of the run that begins here and of all that is below.
-    pub(crate) fn limit_calls(&mut self, budget: Arc<CallBudget>) {
-        self.budgets.push(budget);
+    /// The operator's limit to the calls of a run and all of its parts, unless an outer run has brought it.
+    pub(crate) fn limit_by_operator(&mut self, options: &RunOptions) {
+        if self.budgets.is_empty() {
+            self.budgets.push(CallBudget::of_operator(options));
+        }
     }
 
-    /// Where the caller stands, such as `outer/inner`; `None` for a run that a surface asks for. (S-05)
+    /// One more limit to the calls of the run that begins here and of all below it, if the module sets one.
+    pub(crate) fn limit_by_module(&mut self, module: &Module) {
+        self.budgets.extend(CallBudget::of_module(module));
+    }
+
+    /// The path of the caller, such as `outer/inner`; `None` for a run that a surface asks for. (S-05)
     pub(crate) fn span(&self) -> Option<String> {
         (!self.path.is_empty()).then(|| self.path.join("/"))
     }
@@ -77,14 +85,19 @@ impl Above {
         [&module.manifest.tools].into_iter().chain(&self.tools).collect()
     }
 
-    /// What the children of a module that runs here inherit.
-    pub(crate) fn below(&self, module: &Module, tier: Option<Tier>, supplied: &Supplied) -> Self {
+    /// What a child of a module that runs here inherits.
+    pub(crate) fn child_of(
+        &self,
+        module: &Module,
+        tier: Option<Tier>,
+        references: &CallerReferences,
+    ) -> Self {
         let mut path = self.path.clone();
         path.push(module.manifest.name.clone());
         let tools = self.tools(module).into_iter().cloned().collect();
-        let (policies, supplied) = (Some(self.policies(module)), supplied.clone());
+        let (policies, references) = (Some(self.policies(module)), references.clone());
         let budgets = self.budgets.clone();
-        Self { path, policies, tools, tier, budgets, supplied, context: Map::new() }
+        Self { path, policies, tools, tier, budgets, references, context: Map::new() }
     }
 }
 

@@ -12,15 +12,15 @@ use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::{Value, json};
 
 /// The longest text that can be an address or a path.
-const LONGEST: usize = 8 * 1024;
+const MAX_REFERENCE_BYTES: usize = 8 * 1024;
 
-/// The texts of the input that a caller sent. Unknown for the run of the caller itself, where everything is theirs.
+/// The texts of the input that a caller sent. Unknown for the run that the caller itself asked for: everything in it is theirs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Supplied(Option<Arc<HashSet<Box<str>>>>);
+pub(crate) struct CallerReferences(Option<Arc<HashSet<Box<str>>>>);
 
-impl Supplied {
+impl CallerReferences {
     /// The same, or the texts of this input if nothing is known yet: then it is the caller's own.
-    pub(crate) fn or_by(&self, input: &Value) -> Self {
+    pub(crate) fn or_those_of(&self, input: &Value) -> Self {
         if self.0.is_some() {
             return self.clone();
         }
@@ -54,7 +54,7 @@ impl Supplied {
 
 fn collect(value: &Value, texts: &mut HashSet<Box<str>>) {
     match value {
-        Value::String(text) if text.len() <= LONGEST => {
+        Value::String(text) if text.len() <= MAX_REFERENCE_BYTES => {
             texts.insert(text.as_str().into());
         }
         Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),

@@ -4,7 +4,7 @@
 use cognitive_contract::ports::{Event, EventSink};
 
 /// Stands between a call and its listeners.
-pub(crate) struct Held<'a> {
+pub(crate) struct HeldText<'a> {
     sink: &'a mut dyn EventSink,
     waiting: String,
     passes: bool,
@@ -12,7 +12,7 @@ pub(crate) struct Held<'a> {
     pub(crate) heard: bool,
 }
 
-impl<'a> Held<'a> {
+impl<'a> HeldText<'a> {
     /// Without tools there is nothing to wait for.
     pub(crate) fn new(sink: &'a mut dyn EventSink, has_tools: bool) -> Self {
         Self { sink, waiting: String::new(), passes: !has_tools, heard: false }
@@ -32,7 +32,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl EventSink for Held<'_> {
+impl EventSink for HeldText<'_> {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Text(text) if self.passes => self.pass(text),
@@ -66,7 +66,7 @@ mod tests {
 
     fn heard(has_tools: bool, pieces: &[&str], is_answer: bool) -> Vec<String> {
         let mut ear = Ear::default();
-        let mut held = Held::new(&mut ear, has_tools);
+        let mut held = HeldText::new(&mut ear, has_tools);
         for piece in pieces {
             held.event(Event::Text(piece));
         }

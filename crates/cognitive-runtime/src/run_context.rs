@@ -21,9 +21,9 @@ pub(crate) const NOTICE: &str = "CONTEXT";
 /// The type of context that holds what a module found out about one input.
 pub(crate) const CACHE: &str = "analysis_cache";
 
-/// The memory of one run: whose it is, where it is kept, and what time it is.
+/// The context of one run: its owner, its store and its clock.
 #[derive(Clone)]
-pub struct Memory<'a> {
+pub struct RunContext<'a> {
     pub(crate) store: Option<&'a dyn ContextStore>,
     pub(crate) owner: Owner,
     clock: &'a Clock,
@@ -31,8 +31,8 @@ pub struct Memory<'a> {
     pub(crate) sanitiser: Sanitiser,
 }
 
-impl<'a> Memory<'a> {
-    /// The memory that a run with these options has.
+impl<'a> RunContext<'a> {
+    /// The context that a run with these options has.
     #[must_use]
     pub fn new(store: Option<&'a dyn ContextStore>, clock: &'a Clock, options: &'a RunOptions) -> Self {
         let given = |id: &'a Option<String>| id.as_deref().filter(|id| !id.is_empty());
@@ -45,7 +45,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// The same with the operator's word on what is no secret, for a look at what the model would get.
+    /// The same with the operator's rules on secrets, for a preview of what the model would get.
     #[must_use]
     pub fn with_sanitiser(mut self, sanitiser: Sanitiser) -> Self {
         self.sanitiser = sanitiser;

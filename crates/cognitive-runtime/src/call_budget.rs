@@ -1,6 +1,6 @@
 //! What has to hold before a request leaves for a model, the first one of a call and every repetition: the run, and every
-//! module that it is a part of, have calls left, and the audit knows of the request. Every request of every provider passes here, so nothing is counted
-//! twice or not at all; a kept answer leaves no request and costs nothing.
+//! module that it is a part of, have calls left, and the audit knows of the request. Every request of every provider passes
+//! here and is counted once; an answer from the cache sends no request and costs nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::json;
 
-use crate::host::{Host, RunOptions, RunRequest};
-use crate::trail;
+use crate::audit::RunAudit;
+use crate::compose::lineage::Lineage;
+use crate::host::RunOptions;
 
-/// How many model calls a run makes at most, unless somebody says otherwise.
+/// How many model calls a run makes at most, unless the operator says otherwise.
 pub const DEFAULT_MAX_CALLS: u64 = 64;
 
 /// The calls that a run and all of its parts may make together.
@@ -67,20 +68,20 @@ impl CallBudget {
     }
 }
 
-/// The way out of one run.
+/// What a request of one run has to pass before it leaves.
 #[derive(Clone, Copy)]
-pub(crate) struct Departure<'a> {
-    pub(crate) host: &'a Host,
+pub(crate) struct CallPermit<'a> {
     pub(crate) module: &'a Module,
-    pub(crate) request: &'a RunRequest,
+    pub(crate) lineage: &'a Lineage,
+    pub(crate) audit: &'a RunAudit<'a>,
 }
 
-impl Departure<'_> {
+impl CallPermit<'_> {
     /// Lets one request leave, or says why it may not.
-    pub(crate) async fn leave(&self) -> Result<(), Failure> {
-        for budget in self.request.options.above.budgets() {
+    pub(crate) async fn obtain(&self) -> Result<(), Failure> {
+        for budget in self.lineage.budgets() {
             budget.take()?;
         }
-        trail::before_request(self.host, self.module, self.request).await
+        self.audit.commit_call(self.module).await
     }
 }

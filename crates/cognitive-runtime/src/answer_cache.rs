@@ -1,0 +1,119 @@
+//! Whole answers of earlier runs, so that the same question costs one call. Only for modules that declare to emit
+//! `analysis_cache`, for as long as they say, under a key that names the input. (S-46)
+//! Gives out nothing that the module, the operator or the caller would not accept today.
+
+use cognitive_contract::context::key::default_pattern;
+use cognitive_contract::context::{ContextEntry, Key, Ttl, key};
+use cognitive_contract::ports::{Event, EventSink, Stage};
+use cognitive_contract::{Enforcement, Envelope, Warning};
+use serde_json::{Map, Value, json};
+
+use crate::receipt::canonical_sha256;
+use crate::run::Run;
+use crate::run_context::{CACHE, NOTICE};
+use crate::stages::input::ValidInput;
+use crate::stages::media::MediaSet;
+use crate::stages::output::JudgedAnswer;
+
+/// The type under which whole answers are kept, apart from what the module itself emits.
+const KIND: &str = "_answer";
+
+/// The entry for the answer to one question.
+pub(crate) struct AnswerCache {
+    key: Key,
+    ttl: Ttl,
+}
+
+/// An answer of an earlier run.
+struct CachedAnswer {
+    envelope: Envelope,
+    /// `provider/model` that wrote it.
+    model: Option<String>,
+    /// The notices that it had then, such as what was repaired.
+    notices: Vec<Warning>,
+}
+
+impl AnswerCache {
+    /// The entry of a question; `None` if the module does not want its answers kept, if it is made of modules, whose answers
+    /// can change without it, and if schemas are not enforced.
+    pub(crate) fn for_question(run: &Run<'_, '_>, input: &ValidInput, media: &MediaSet) -> Option<Self> {
+        let module = run.module;
+        if run.context.store.is_none() || run.options.enforcement != Enforcement::Full {
+            return None;
+        }
+        if !module.stands_alone() {
+            return None;
+        }
+        let emit = module.manifest.context.emits.iter().find(|emit| emit.kind == CACHE)?;
+        let ttl = Ttl::parse(emit.ttl).filter(|ttl| *ttl != Ttl::Request)?;
+        let pattern = emit.key_pattern.clone().unwrap_or_else(|| default_pattern(CACHE));
+        let hash = || input.sha256();
+        // Without the input in its key, an entry would answer any question.
+        let mut key =
+            key(&pattern, &run.context.variables(module, &hash)).filter(|key| key.input_hash.is_some())?;
+        // An answer depends on more than the input. With another of these it is another question.
+        let bound = canonical_sha256(&json!({
+            "module": module.digest.module,
+            "context": others(input.context()),
+            "provider": run.host.provider.name(),
+            // The same service at another address, or another model of it, may answer otherwise.
+            "identity": run.host.provider.identity(),
+            // What an address leads to can change; the input would not show it.
+            "media": media.fingerprint(),
+        }));
+        key.text = format!("{}:{bound}", key.text);
+        Some(Self { key, ttl })
+    }
+
+    /// The answer of an earlier run, if there is one that still holds and the caller takes it.
+    pub(crate) fn lookup(&self, run: &mut Run<'_, '_>) -> Option<JudgedAnswer> {
+        if run.options.no_cache {
+            return None;
+        }
+        let cached = self.find(run)?;
+        run.listeners.event(Event::Stage(Stage::Kept));
+        run.receipt.kept = true;
+        run.receipt.model = cached.model;
+        let message = "the answer was kept from an earlier run with the same input; no model was asked";
+        let warnings = [vec![Warning::new("CACHED", message)], cached.notices].concat();
+        Some(JudgedAnswer { warnings, ..JudgedAnswer::new(Ok(cached.envelope)) })
+    }
+
+    fn find(&self, run: &Run<'_, '_>) -> Option<CachedAnswer> {
+        let (context, module) = (&run.context, run.module);
+        let entry = context.store?.get(&context.owner, KIND, &self.key.text, context.now()).ok()??;
+        let model = entry.value.get("model").and_then(Value::as_str).map(str::to_owned);
+        let envelope = module.accept(entry.value.get("envelope")?.clone(), Enforcement::Full).ok()?;
+        let holds = envelope.ok() && run.host.gate.refusal(module.manifest.tier, &envelope).is_none();
+        holds.then(|| CachedAnswer { envelope, model, notices: notices(&entry.value) })
+    }
+
+    /// Keeps a good answer that is new. One for which tools were called is not kept: they may return something else the next
+    /// time.
+    pub(crate) fn store(&self, run: &mut Run<'_, '_>, answer: &JudgedAnswer) {
+        let (Some(store), Ok(envelope)) = (run.context.store, &answer.outcome) else { return };
+        if !envelope.ok() || run.receipt.kept || !run.receipt.tools.is_empty() {
+            return;
+        }
+        let value =
+            json!({ "model": run.receipt.model, "notices": answer.notices(&[]), "envelope": envelope });
+        let now = run.context.now();
+        let entry = ContextEntry::new(KIND, self.key.clone(), value, self.ttl, now)
+            .of_module(&run.module.manifest.name);
+        if let Err(reason) = store.put(&run.context.owner, &entry, now) {
+            run.warnings.push(Warning::new(NOTICE, format!("the answer is not kept: {reason}")));
+        }
+    }
+}
+
+fn notices(value: &Value) -> Vec<Warning> {
+    let notices = value.get("notices").and_then(Value::as_array).into_iter().flatten();
+    let text = |notice: &Value, name: &str| notice.get(name).and_then(Value::as_str).map(str::to_owned);
+    notices.filter_map(|each| Some(Warning::new(text(each, "code")?, text(each, "message")?))).collect()
+}
+
+/// Context without what the module said of this very input before: that cannot make it another question.
+fn others(context: &Map<String, Value>) -> Map<String, Value> {
+    let others = context.iter().filter(|(kind, _)| *kind != CACHE);
+    others.map(|(kind, value)| (kind.clone(), value.clone())).collect()
+}

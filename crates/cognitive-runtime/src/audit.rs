@@ -1,0 +1,240 @@
+//! Everything that a run writes to the audit log: a record of each request before it leaves for a model, of each tool call,
+//! of the media that were fetched and of the context that the model gets, and one of the run itself, however it ends. A run
+//! that is dropped before its end leaves its record too. Refuses nothing, except a request that cannot be recorded where
+//! the operator requires that.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use cognitive_contract::failure::was_cancelled;
+use cognitive_contract::media::{hide_secrets, holds_secrets};
+use cognitive_contract::ports::AuditRecord;
+use cognitive_contract::tools::ToolUse;
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
+use serde_json::{Value, json};
+
+use crate::host::{Host, RunInput, RunRequest};
+use crate::receipt::Receipt;
+use crate::run::milliseconds;
+use crate::stages::input::ValidInput;
+use crate::stages::media::MediaNote;
+
+/// The code of warnings about the audit log.
+const NOTICE: &str = "AUDIT";
+
+/// Writes the records of one run. They share an id and say whose run it is.
+pub(crate) struct RunAudit<'a> {
+    host: &'a Host,
+    request: &'a RunRequest,
+    /// Empty where there is no audit log.
+    run_id: String,
+    /// Requests that left.
+    calls: AtomicU32,
+    /// The model of the last one, as it was asked for.
+    asked: Mutex<Option<String>>,
+    /// Why the first request that could not be recorded was not.
+    unrecorded: Mutex<Option<String>>,
+}
+
+impl<'a> RunAudit<'a> {
+    fn new(host: &'a Host, request: &'a RunRequest) -> Self {
+        let id = host.audit.as_ref().map(|_| uuid::Uuid::new_v4().simple().to_string());
+        Self {
+            host,
+            request,
+            run_id: id.unwrap_or_default(),
+            calls: AtomicU32::new(0),
+            asked: Mutex::default(),
+            unrecorded: Mutex::default(),
+        }
+    }
+
+    /// The id that everything of the run carries; a run has one from its beginning on.
+    pub(crate) fn trace_id(&self) -> &'a str {
+        self.request.options.trace_id.as_deref().unwrap_or_default()
+    }
+
+    /// The name or path that the caller gave for the module.
+    fn name(&self) -> &'a str {
+        self.request.module.name()
+    }
+
+    /// Says whose record it is, and which run it belongs to.
+    fn attribute(&self, record: &mut AuditRecord) {
+        let options = &self.request.options;
+        record.run_id.clone_from(&self.run_id);
+        record.key.clone_from(&options.key);
+        record.user.clone_from(&options.user);
+        record.tenant.clone_from(&options.tenant);
+    }
+
+    /// Writes a record of something that happened in a run; the warning says that it could not be, and of what.
+    fn note(&self, module: &Module, mut record: AuditRecord, what: &str) -> Option<Warning> {
+        let audit = self.host.audit.as_ref()?;
+        record.version.clone_from(&module.manifest.version);
+        self.attribute(&mut record);
+        let reason = audit.record(&record).err()?;
+        Some(Warning::new(NOTICE, format!("{what} was not recorded: {reason}")))
+    }
+
+    /// Records which context the model is about to get, without any of its values. (CTX-043)
+    pub(crate) fn note_context(&self, module: &Module, input: &ValidInput) -> Option<Warning> {
+        self.host.audit.as_ref()?;
+        let (access, hash, now) = (input.access()?, input.sha256(), self.host.clock.now());
+        let record = AuditRecord::context_access(now, self.trace_id(), self.name(), &access, &hash);
+        self.note(module, record, "the use of context")
+    }
+
+    /// Records what was fetched for the run: kinds, sizes and hashes, no addresses. (S-22)
+    pub(crate) fn note_fetches(&self, module: &Module, media: &[MediaNote]) -> Option<Warning> {
+        self.host.audit.as_ref().and(self.host.media.as_ref())?;
+        let fetched: Vec<&MediaNote> = media.iter().filter(|note| note.source != "base64").collect();
+        if fetched.is_empty() {
+            return None;
+        }
+        let ok = fetched.iter().all(|note| note.status != "failed");
+        let (now, media) = (self.host.clock.now(), json!({ "media": fetched }));
+        let record = AuditRecord::media_fetch(now, self.trace_id(), self.name(), ok, media);
+        self.note(module, record, "the fetching of media")
+    }
+
+    /// Records that a model asked for a tool, and what became of it.
+    pub(crate) fn note_tool(&self, module: &Module, used: &ToolUse) -> Option<Warning> {
+        self.host.audit.as_ref()?;
+        let record = AuditRecord::tool_call(self.host.clock.now(), self.trace_id(), self.name(), used);
+        self.note(module, record, "the use of a tool")
+    }
+
+    /// Records a request that is about to leave, and resolves when the death of this process cannot take the record away.
+    /// Where no request leaves, as with saved replies, there is nothing to record.
+    pub(crate) async fn commit_call(&self, module: &Module) -> Result<(), Failure> {
+        let Self { host, .. } = self;
+        let (Some(audit), Some(to)) = (&host.audit, host.provider.destination()) else { return Ok(()) };
+        let provider = host.provider.name();
+        let attempt = self.calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let receipt =
+            json!({ "attempt": attempt, "provider": provider, "model": to.model, "address": to.address });
+        let mut record = AuditRecord::call(SystemTime::now(), self.trace_id(), self.name(), receipt);
+        self.attribute(&mut record);
+        record.version.clone_from(&module.manifest.version);
+        record.model = to.model.map_or_else(|| provider.to_owned(), |model| format!("{provider}/{model}"));
+        *lock(&self.asked) = Some(record.model.clone());
+        match audit.commit(&record).await {
+            Err(reason) if host.audit_required => Err(unrecorded(&reason)),
+            Err(reason) => {
+                lock(&self.unrecorded).get_or_insert(reason);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The operator requires every call to be recorded, and this one cannot be.
+fn unrecorded(reason: &str) -> Failure {
+    let message = format!("the model call cannot be recorded, so it is not made: {reason}");
+    Failure::new(ErrorCode::InternalError, message)
+        .with_detail("kind", json!("audit"))
+        .suggest("Make the audit writable, or do without it with `audit: {required: false}`")
+}
+
+/// The record of one run in the making. It is written whatever happens: when the run is dropped before its end, because its
+/// client is gone or because a part took too long, it says that the run was cancelled, and what it had cost by then.
+pub(crate) struct RunRecord<'a> {
+    pub(crate) audit: RunAudit<'a>,
+    pub(crate) started: Instant,
+    /// The input, if payloads are recorded.
+    given: Option<RunInput>,
+    /// The module's version, once it is loaded.
+    pub(crate) version: String,
+    pub(crate) receipt: Receipt,
+    is_closed: bool,
+}
+
+impl<'a> RunRecord<'a> {
+    /// Begins with a run that has its trace id.
+    pub(crate) fn begin(host: &'a Host, request: &'a RunRequest, given: &RunInput) -> Self {
+        Self {
+            audit: RunAudit::new(host, request),
+            started: Instant::now(),
+            given: (host.audit.is_some() && host.audit_payloads).then(|| given.clone()),
+            version: String::new(),
+            receipt: Receipt::default(),
+            is_closed: false,
+        }
+    }
+
+    pub(crate) fn host(&self) -> &'a Host {
+        self.audit.host
+    }
+
+    pub(crate) fn request(&self) -> &'a RunRequest {
+        self.audit.request
+    }
+
+    /// Writes the record of a run that has come to its end. A record that cannot be written is a warning; it never fails the
+    /// run that it is about.
+    pub(crate) fn close(mut self, latency_ms: f64, envelope: &mut Envelope) {
+        self.is_closed = true;
+        if let Some(reason) = lock(&self.audit.unrecorded).take() {
+            let message = format!("a model call was not recorded before it was made: {reason}");
+            envelope.meta_mut().warn(&Warning::new(NOTICE, message));
+        }
+        if let Err(reason) = self.write(latency_ms, envelope) {
+            envelope.meta_mut().warn(&Warning::new(NOTICE, format!("the run was not recorded: {reason}")));
+        }
+    }
+
+    fn write(&mut self, latency_ms: f64, envelope: &Envelope) -> Result<(), String> {
+        let run = &self.audit;
+        let Some(log) = &run.host.audit else { return Ok(()) };
+        let mut record = AuditRecord::new(SystemTime::now(), run.trace_id(), run.name(), envelope);
+        run.attribute(&mut record);
+        record.version = std::mem::take(&mut self.version);
+        record.latency_ms = latency_ms;
+        record.usage = self.receipt.usage;
+        let model = self.receipt.model.clone().or_else(|| lock(&run.asked).clone());
+        record.model = model.unwrap_or_default();
+        record.receipt = serde_json::to_value(&self.receipt).unwrap_or_default();
+        if let (true, Value::Object(members)) = (was_cancelled(envelope), &mut record.receipt) {
+            members.insert("end".to_owned(), json!("cancelled"));
+        }
+        let given = self.given.take();
+        record.payload = given.map(|given| json!({ "input": recorded(given), "envelope": envelope }));
+        log.record(&record)
+    }
+}
+
+/// An input as the audit keeps it: as it was sent, except for the credentials of the media that it names.
+fn recorded(input: RunInput) -> Value {
+    let hidden = |mut value: Value| {
+        hide_secrets(&mut value);
+        value
+    };
+    match input {
+        RunInput::Json(value) => hidden(value),
+        RunInput::Text(text) => Value::String(text),
+        RunInput::Raw(text) => match serde_json::from_str(&text).ok().filter(holds_secrets) {
+            Some(value) => Value::String(hidden(value).to_string()),
+            None => Value::String(text),
+        },
+    }
+}
+
+impl Drop for RunRecord<'_> {
+    fn drop(&mut self) {
+        if !self.is_closed {
+            let mut envelope = Failure::cancelled("nobody waits for the answer any more").into_envelope();
+            if let Some(usage) = self.receipt.usage {
+                envelope.meta_mut().set_usage(usage);
+            }
+            // The run is gone, so there is no answer to put a warning into; the log reports its own trouble.
+            let _ = self.write(milliseconds(self.started), &envelope);
+        }
+    }
+}
