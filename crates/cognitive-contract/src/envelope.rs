@@ -3,10 +3,12 @@
 //! Knows no HTTP status, exit code or module; a module's own schemas are judged in `module.rs`.
 
 use cognitive_schema::MAX_VIOLATIONS;
+use serde::Deserialize;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
+use crate::failure::Failure;
 use crate::meta::{self, Meta, RiskForm};
 use crate::overflow;
 use crate::text::{self, pointer};
@@ -193,6 +195,32 @@ impl Envelope {
     #[must_use]
     pub fn beside(&self, name: &str) -> Option<&Value> {
         self.0.beside.get(name)
+    }
+
+    /// The payload of a success as a type of the program's own; the failure where there is none. A payload that keeps the
+    /// module's contract and does not fit the type is E3001.
+    pub fn data_as<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
+        match &self.0.outcome {
+            Outcome::Success { data } => T::deserialize(data).map_err(|error| {
+                let message = format!("the data does not fit the type that it is read as: {error}");
+                Failure::new(ErrorCode::SchemaValidationFailed, message)
+                    .suggest("Bring the type in line with `data` in the module's `schema.json`")
+            }),
+            Outcome::Failure { error, partial_data } => {
+                Err(Failure::of_envelope(&self.0.meta, error, partial_data.clone()))
+            }
+        }
+    }
+
+    /// The payload of a success, or the failure.
+    pub fn into_result(self) -> Result<Map<String, Value>, Failure> {
+        let Parts { meta, outcome, .. } = *self.0;
+        match outcome {
+            Outcome::Success { data } => Ok(data),
+            Outcome::Failure { error, partial_data } => {
+                Err(Failure::of_envelope(&meta, &error, partial_data))
+            }
+        }
     }
 
     /// The payload of a success taken out, for a failure that keeps it as `partial_data`.
@@ -427,6 +455,31 @@ mod tests {
 
     fn success() -> Value {
         json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } })
+    }
+
+    #[test]
+    fn data_is_read_as_a_type_or_the_failure_is_an_error() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Word<'a> {
+            word: &'a str,
+        }
+        let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
+        let good = json!({ "ok": true, "meta": meta, "data": { "word": "a", "rationale": "r" } });
+        let good = Envelope::from_value(good).unwrap();
+        assert_eq!(good.data_as::<Word<'_>>().unwrap().word, "a");
+        let wrong = good.data_as::<Vec<u8>>().unwrap_err();
+        assert_eq!(wrong.code(), ErrorCode::SchemaValidationFailed);
+        assert_eq!(good.into_result().unwrap()["rationale"], "r");
+
+        let error = json!({ "code": "E5001", "message": "m", "suggestion": "s", "details": { "a": 1 } });
+        let bad = json!({ "ok": false, "meta": meta, "error": error, "partial_data": { "word": "b" } });
+        let bad = Envelope::from_value(bad).unwrap();
+        let failure = bad.data_as::<Word<'_>>().unwrap_err();
+        assert_eq!((failure.to_string().as_str(), failure.suggestion()), ("E5001: m", Some("s")));
+        let failure = bad.into_result().unwrap_err();
+        assert_eq!(failure.partial_data().unwrap()["word"], "b");
+        let again = serde_json::to_value(failure.into_envelope()).unwrap();
+        assert_eq!((&again["error"]["code"], &again["error"]["details"]["a"]), (&json!("E5001"), &json!(1)));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A run that did not work out: one published code, what happened, what to do, and what was already there.
 //! Building one never logs, and its texts never carry secrets; the surface that ends the request logs it once.
 
+use std::fmt;
+
 use serde_json::{Map, Value, json};
 
 use crate::code::{Blame, DefaultConfidence, ErrorCode};
@@ -11,8 +13,9 @@ use crate::violation::{Violation, summarise};
 
 /// Why a run failed. Turns into exactly one failure envelope.
 ///
-/// Boxed, because it travels in the error half of many results and must not make the good half expensive.
-#[derive(Debug, Clone)]
+/// Boxed, because it travels in the error half of many results and must not make the good half expensive. It is an error of
+/// the usual kind, so that `?` works with it; its texts are the code, the message and the hint.
+#[derive(Clone)]
 #[must_use = "a failure has to reach the caller as an envelope"]
 pub struct Failure(Box<Parts>);
 
@@ -29,6 +32,8 @@ pub fn was_cancelled(envelope: &Envelope) -> bool {
 #[derive(Debug, Clone)]
 struct Parts {
     code: ErrorCode,
+    /// The code in a spelling that the catalogue does not have, of a module that has codes of its own.
+    own_code: Option<String>,
     message: String,
     blame: Blame,
     confidence: Confidence,
@@ -45,6 +50,7 @@ impl Failure {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self(Box::new(Parts {
             code,
+            own_code: None,
             message: message.into(),
             blame: code.blame(),
             confidence: Confidence::ZERO,
@@ -135,10 +141,45 @@ impl Failure {
         self
     }
 
-    /// The published code.
+    /// The published code. A code of the module's own is [`number`](Self::number), and `E4000` here.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.0.code
+    }
+
+    /// The number of the code, such as `E2001`, or the module's own spelling.
+    #[must_use]
+    pub fn number(&self) -> &str {
+        self.0.own_code.as_deref().unwrap_or(self.0.code.number())
+    }
+
+    /// What exists of the result.
+    #[must_use]
+    pub fn partial_data(&self) -> Option<&Map<String, Value>> {
+        self.0.partial_data.as_ref()
+    }
+
+    /// What a failed envelope says, as a failure.
+    pub(crate) fn of_envelope(
+        meta: &Meta,
+        error: &ErrorBody,
+        partial_data: Option<Map<String, Value>>,
+    ) -> Self {
+        let known = ErrorCode::find(error.code());
+        let code = known.unwrap_or(ErrorCode::InternalError);
+        let member = |name: &str| error.members().get(name);
+        let mut failure = Self::new(code, error.message()).with_partial(partial_data);
+        let parts = &mut failure.0;
+        if known.is_none() {
+            parts.own_code = Some(error.code().to_owned());
+            parts.blame = Blame::Model;
+        }
+        parts.confidence = meta.confidence;
+        parts.risk = meta.risk.level();
+        parts.recoverable = member("recoverable").and_then(Value::as_bool);
+        parts.suggestion = member("suggestion").and_then(Value::as_str).map(str::to_owned);
+        parts.details = member("details").and_then(Value::as_object).cloned().unwrap_or_default();
+        failure
     }
 
     /// What happened.
@@ -161,7 +202,8 @@ impl Failure {
         let opening = if own { parts.code.opening() } else { parts.blame.opening() };
         let explain = format!("{opening}: {}", parts.message);
         let meta = Meta::new(parts.confidence, parts.risk, &explain);
-        let mut error = ErrorBody::new(parts.code.number(), &parts.message);
+        let number = parts.own_code.as_deref().unwrap_or(parts.code.number());
+        let mut error = ErrorBody::new(number, &parts.message);
         error.set("recoverable", Value::Bool(parts.recoverable.unwrap_or(parts.code.recoverable())));
         if let Some(suggestion) = parts.suggestion {
             error.set("suggestion", Value::String(suggestion));
@@ -172,6 +214,25 @@ impl Failure {
         Envelope::failure(meta, error, parts.partial_data)
     }
 }
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.number(), self.message())
+    }
+}
+
+/// What `main` prints of an error: the code, the message and the hint. The alternate form holds everything.
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            return f.debug_tuple("Failure").field(&self.0).finish();
+        }
+        write!(f, "{self}")?;
+        self.suggestion().map_or(Ok(()), |hint| write!(f, " (hint: {hint})"))
+    }
+}
+
+impl std::error::Error for Failure {}
 
 #[cfg(test)]
 mod tests {
@@ -189,6 +250,15 @@ mod tests {
         assert_eq!(value["meta"]["explain"], "Input validation failed: no `code`");
         assert_eq!(value["error"]["recoverable"], true);
         assert_eq!(value["error"]["suggestion"], "add it");
+    }
+
+    #[test]
+    fn a_failure_is_an_error_of_the_usual_kind() {
+        let failure = Failure::new(ErrorCode::InvalidInput, "no `code`").suggest("add it");
+        let error: Box<dyn std::error::Error + Send + Sync> = failure.clone().into();
+        assert_eq!(error.to_string(), "E1001: no `code`");
+        assert_eq!(format!("{failure:?}"), "E1001: no `code` (hint: add it)");
+        assert!(format!("{failure:#?}").contains("suggestion: Some("));
     }
 
     #[test]

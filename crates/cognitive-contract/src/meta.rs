@@ -36,6 +36,12 @@ pub(crate) const CONFIDENCE_AGGREGATION: &str = "confidence_aggregation";
 #[serde(transparent)]
 pub struct Confidence(f64);
 
+impl fmt::Display for Confidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
 impl Confidence {
     /// Nothing is known.
     pub const ZERO: Self = Self(0.0);

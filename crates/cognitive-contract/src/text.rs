@@ -1,6 +1,9 @@
 //! Small text rules that several laws share: lengths in Unicode code points, JSON pointers, hexadecimal digits.
 //! Normalises nothing: user text stays as it is.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
 pub use cognitive_schema::text::{cut, escaped, fits, pointer};
 
 /// Bytes as lower-case hexadecimal digits.
@@ -62,11 +65,39 @@ fn is_offset(text: &str) -> bool {
     text.eq_ignore_ascii_case("z") || (text.len() == 6 && is_far())
 }
 
+/// Whether a character can do more to a terminal than be shown: controls, and marks that turn the direction of reading.
+#[must_use]
+pub fn acts_on_terminal(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text for a line of a terminal: every character that would act on it is written out, such as `\u001b`.
+#[must_use]
+pub fn written_out(text: &str) -> Cow<'_, str> {
+    if !text.contains(acts_on_terminal) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().fold(String::with_capacity(text.len()), |mut plain, each| {
+        if acts_on_terminal(each) {
+            let _never_fails = write!(plain, "\\u{:04x}", u32::from(each));
+        } else {
+            plain.push(each);
+        }
+        plain
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     // MEDIA-019
+    #[test]
+    fn a_terminal_has_nothing_to_obey() {
+        assert_eq!(written_out("a\u{1b}[31mb\u{9b}c\u{202e}d"), "a\\u001b[31mb\\u009bc\\u202ed");
+        assert_eq!(written_out("é"), "é");
+    }
+
     #[test]
     fn media_019_a_moment_is_a_day_that_exists_a_time_and_an_offset() {
         for good in ["2027-01-15T09:00:00Z", "2024-02-29t23:59:60.125+05:30", "0000-12-31T00:00:00-00:00"] {

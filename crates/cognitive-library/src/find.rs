@@ -81,6 +81,13 @@ impl Library {
         Self { places }
     }
 
+    /// The same with further folders, which are searched before all others.
+    #[must_use]
+    pub fn with_folders(mut self, folders: &[PathBuf]) -> Self {
+        self.places.splice(0..0, folders.iter().map(|folder| (Origin::Extra, folder.clone())));
+        self
+    }
+
     /// The places, in the order of search.
     #[must_use]
     pub fn places(&self) -> &[(Origin, PathBuf)] {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use cognitive_contract::text::cut;
+use cognitive_contract::text::{acts_on_terminal, cut};
 use serde::Serialize;
 
 use crate::json::{self, JsonIndex};
@@ -34,8 +34,7 @@ pub(crate) fn printable(text: &str, limit: usize) -> String {
     let start = cut(text, limit);
     let letters = start.chars().map(|letter| match letter {
         '\n' | '\r' | '\t' => ' ',
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
-        _ if letter.is_control() => char::REPLACEMENT_CHARACTER,
+        _ if acts_on_terminal(letter) => char::REPLACEMENT_CHARACTER,
         _ => letter,
     });
     letters.chain((start.len() < text.len()).then_some('…')).collect()
