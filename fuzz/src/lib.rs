@@ -1,5 +1,5 @@
 //! What the fuzzer checks, one function per target, and the same functions are run over the corpus by `cargo test`
-//! (`crates/cogn/tests/corpus.rs`). Only what every user of the crates can reach; the frames of services are checked in
+//! (`crates/cogn-cli/tests/corpus.rs`). Only what every user of the crates can reach; the frames of services are checked in
 //! `crates/cognitive-net/src/llm/remote/fuzzing.rs`, because nobody outside can.
 
 pub mod contract;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use cogn::conformance::{self, Status};
+use cognitive_testing::conformance::{self, VectorStatus};
 use serde::Deserialize;
 
 use crate::tests_index;
@@ -101,7 +101,7 @@ pub(crate) fn evidence(root: &Path) -> Result<BTreeMap<String, Evidence>, String
     let cases = conformance::load(&root.join("conformance")).map_err(|error| error.to_string())?;
     let report = conformance::run(&cases, None);
     for (case, result) in cases.iter().zip(&report.results) {
-        if result.status == Status::Passed {
+        if result.status == VectorStatus::Passed {
             for id in &case.requirements {
                 evidence.entry(id.clone()).or_default().vectors.push(case.id.clone());
             }

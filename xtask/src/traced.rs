@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 
-use cogn::conformance::{self, Case, Status};
+use cognitive_testing::conformance::{self, Vector, VectorStatus};
 use cognitive_testkit::{Lack, skip};
 use sha2::{Digest as _, Sha256};
 
@@ -69,7 +69,7 @@ fn the_page_of_requirements_is_fresh() {
 const PUBLISHED: &str = "xtask/published-vectors.json";
 
 /// What a vector demands. Its title and its sources may be worded anew.
-fn digest(case: &Case) -> String {
+fn digest(case: &Vector) -> String {
     let demand = serde_json::json!([case.level, case.op, case.given, case.expect]).to_string();
     Sha256::digest(demand).iter().take(8).fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -100,7 +100,7 @@ fn gen_003_published_vectors_still_stand_and_pass() {
         );
         let result = report.results.iter().find(|result| result.id == *id);
         assert!(
-            result.map_or(told, |result| result.status == Status::Passed),
+            result.map_or(told, |result| result.status == VectorStatus::Passed),
             "{id} was published and does not pass"
         );
     }

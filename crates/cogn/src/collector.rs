@@ -1,5 +1,5 @@
 //! The way to a collector of traces, as far as commands need it: opened from what was typed, closed within two seconds.
-//! A collector that is away costs its spans and nothing else; that spans were lost is said once.
+//! A collector that is away costs its spans and nothing else; how many were lost is counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,21 +9,20 @@ use cognitive_contract::{ErrorCode, Failure};
 use cognitive_net::{SpanExporter, SpanWorker};
 use tokio::task::JoinHandle;
 
-use crate::printer::Printer;
-use crate::waiting;
+use crate::async_runtime;
 
 /// How long a process waits for the collector to take the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// A collector that nothing was sent to yet.
-pub(crate) struct Collector {
+pub struct Collector {
     exporter: Arc<SpanExporter>,
     worker: SpanWorker,
 }
 
 impl Collector {
     /// The collector at this address, if there is one.
-    pub(crate) fn open(address: Option<&str>) -> Result<Option<Self>, Failure> {
+    pub fn open(address: Option<&str>) -> Result<Option<Self>, Failure> {
         let Some(address) = address else { return Ok(None) };
         let (exporter, worker) = cognitive_net::span_exporter(address).map_err(|error| {
             Failure::new(ErrorCode::InvalidInput, error.to_string())
@@ -32,21 +31,24 @@ impl Collector {
         Ok(Some(Self { exporter, worker }))
     }
 
-    /// Who takes spans for it. They wait until somebody sends them.
-    pub(crate) fn sink(&self) -> Arc<dyn SpanSink> {
+    /// Takes spans for it. They wait until they are sent.
+    #[must_use]
+    pub fn sink(&self) -> Arc<dyn SpanSink> {
         Arc::clone(&self.exporter) as Arc<dyn SpanSink>
     }
 
     /// Sends spans from now on, beside everything else.
-    pub(crate) fn start(self) -> Sending {
-        Sending { exporter: self.exporter, worker: tokio::spawn(self.worker.run()) }
+    #[must_use]
+    pub fn start(self) -> RunningCollector {
+        RunningCollector { exporter: self.exporter, worker: tokio::spawn(self.worker.run()) }
     }
 
-    /// Sends what was taken so far, and says so if some of it was lost. For a command that is done with everything else:
-    /// it does not wait for its collector while it runs, and nobody who reads its answer does.
-    pub(crate) fn deliver(self, printer: &Printer) {
+    /// Sends what was taken so far; gives the number of spans that were lost. For a command that is done with everything
+    /// else: neither its run nor the reader of its answer waits for a collector.
+    #[must_use]
+    pub fn deliver(self) -> u64 {
         let Self { exporter, worker } = self;
-        match waiting::on_this_thread() {
+        match async_runtime::on_this_thread() {
             Ok(runtime) => {
                 let sent = async { tokio::join!(exporter.stop(), worker.run()) };
                 let _ = runtime.block_on(async { tokio::time::timeout(LAST_SPANS, sent).await });
@@ -55,23 +57,19 @@ impl Collector {
             }
             Err(_) => drop(worker),
         }
-        match exporter.lost() {
-            0 => {}
-            1 => printer.warning("1 span was lost: the collector did not take it"),
-            lost => printer.warning(&format!("{lost} spans were lost: the collector did not take them")),
-        }
+        exporter.lost()
     }
 }
 
 /// A collector that spans are sent to.
-pub(crate) struct Sending {
+pub struct RunningCollector {
     exporter: Arc<SpanExporter>,
     worker: JoinHandle<()>,
 }
 
-impl Sending {
+impl RunningCollector {
     /// Sends the last spans.
-    pub(crate) async fn stop(self) {
+    pub async fn stop(self) {
         // A collector that is away must not keep the process from ending.
         let sent = async {
             self.exporter.stop().await;

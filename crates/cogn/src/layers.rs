@@ -105,6 +105,28 @@ impl Layers {
     }
 }
 
+impl Layers {
+    /// Which settings of the project's file do not count, in one sentence. An address is not among them: a run that would
+    /// use it fails.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        let project = self.project.as_ref()?;
+        let held: Vec<String> = project
+            .held_back()
+            .iter()
+            .filter(|held| held.setting != "base_url")
+            .map(|held| format!("`{}`", held.setting))
+            .collect();
+        let (file, standing) = (project.path.display(), project.standing.words());
+        (!held.is_empty()).then(|| {
+            format!(
+                "`{file}` is {standing}; these settings of it do not count: {} (`cogn trust` shows and trusts them)",
+                held.join(", ")
+            )
+        })
+    }
+}
+
 impl ProjectFile {
     fn new(
         path: PathBuf,

@@ -1,118 +1,68 @@
-//! `cogn`, the command line of the Cognitive Modules runtime.
+//! Run Cognitive Modules, AI tasks with a contract, from a Rust program.
 //!
-//! `main` reads like a table of contents: parse what was typed, find out where modules are, run one command, turn its
-//! verdict into an exit code. Each command is one file below `commands/`.
+//! ```
+//! use cogn::{Runtime, json};
 //!
-//! This crate is the only reader of environment variables and the only writer to the terminal. It holds no rule about
-//! modules or envelopes; those are in `cognitive-contract`, `cognitive-library` and `cognitive-runtime`.
+//! #[tokio::main]
+//! async fn main() -> cogn::Result<()> {
+//!     let runtime = Runtime::from_env()?; // modules, provider and stores as the command line has them
+//!     let input = json!({ "text": "What a wonderful day, everything went well!" });
+//!     let envelope = runtime.module("text-classifier")?.input(input).run().await; // an envelope, always
+//!     match envelope.into_result() {
+//!         Ok(data) => println!("{}", data["sentiment"]),
+//!         Err(failure) => println!("{failure:?}"), // its code, what happened, and a hint
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A [`Runtime`] has modules, a provider, stores and limits. [`Runtime::from_env`] decides them like the command line does;
+//! [`Runtime::builder`] takes them one by one and reads nothing else. [`Runtime::module`] begins a run; its answer is an
+//! [`Envelope`], whole or as a [`Stream`] of [`Chunk`]s. [`Envelope::data_as`] reads it as a type of the program's own, and a
+//! [`Failure`] is an error with a published code and a hint. The folder `examples` shows each of them, and a [`Provider`] of
+//! the program's own.
+//!
+//! The modules of this crate turn flags, environment and configuration into providers, stores and limits, once for every
+//! surface: the command line and the server begin here too. They never print, and download nothing that the caller did not
+//! ask for.
+//!
+//! # Features
+//!
+//! All are on by default. `net`: model services, media by address, the export of spans. `local`: the embedded model. `media`:
+//! media in inputs. `store`: audit and kept context. Without one of them everything compiles, and what needs it says so.
 
-mod allocator;
-mod args;
-mod collector;
-pub mod commands;
+pub mod async_runtime;
+mod builder;
+#[cfg(feature = "net")]
+pub mod collector;
 pub mod config;
-pub mod conformance;
-mod draw;
-mod embedded;
+pub mod embedded;
 pub mod env_vars;
-pub mod eval;
-pub mod golden;
-mod grade;
 pub mod layers;
-mod media;
-mod open_files;
-mod out_file;
-pub mod printer;
+pub mod media;
+mod module_run;
+pub mod out_file;
+mod runtime;
+pub mod services;
 pub mod settings;
+pub mod stores;
 pub mod trust;
-mod view;
-mod waiting;
 pub mod weights;
-mod wiring;
+pub mod wiring;
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+pub use builder::RuntimeBuilder;
+pub use module_run::ModuleRun;
+pub use runtime::Runtime;
 
-use clap::Parser;
+pub use cognitive_contract::ports::ModuleSource;
+pub use cognitive_contract::ports::{
+    CallSink, DecodeMode, Event, EventSink, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+};
+pub use cognitive_contract::stream::Chunk;
+pub use cognitive_contract::{Envelope, ErrorCode, Failure, Meta, Module, Outcome};
+pub use cognitive_runtime::{Host, RunOptions};
+pub use futures_util::{Stream, StreamExt};
+pub use serde_json::{Value, json};
 
-use args::{Cli, Command};
-use printer::{Exit, Printer};
-
-/// Parses the command line, runs the command and says how it ended: 0 good, 1 bad, 2 not understood.
-#[must_use]
-pub fn main() -> ExitCode {
-    let printer = Printer;
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(message) => {
-            printer.usage(&message);
-            return printer.close(if message.use_stderr() { Exit::Usage } else { Exit::Good }).into();
-        }
-    };
-    wiring::vouch(cli.trust_project);
-    let exit = match &cli.command {
-        Command::Run(args) => commands::run::run(args, &wiring::library(), &printer),
-        Command::Prompt(args) => commands::prompt::prompt(args, &wiring::library(), &printer),
-        Command::Compose(args) => commands::compose::compose(args, &wiring::library(), &printer),
-        Command::Lower(args) => commands::lower::lower(args, &wiring::library(), &printer),
-        Command::List(args) => commands::list::list(args, &wiring::library(), &printer),
-        Command::Info(args) => commands::info::info(args, &wiring::library(), &printer),
-        Command::Validate(args) => commands::validate::validate(args, &wiring::library(), &printer),
-        Command::Check(args) => commands::check::check(args, &wiring::library(), &printer),
-        Command::Init(args) => commands::init::init(args, &printer),
-        Command::Migrate(args) => commands::migrate::migrate(args, &wiring::library(), &printer),
-        Command::Explain(args) => commands::explain::explain(args, &printer),
-        Command::Schema(args) => commands::schema::schema(args, &printer),
-        Command::Test(args) => commands::test::test(args, &wiring::library(), &printer),
-        Command::Verify(args) => commands::verify::verify(args, &wiring::library(), &printer),
-        Command::Eval(args) => commands::eval::eval(args, &wiring::library(), &printer),
-        Command::Audit(args) => audited(|path| commands::audit::audit(args, path, &printer), &printer),
-        Command::Context(args) => database(|path| commands::context::context(args, path, &printer), &printer),
-        Command::Media(args) => commands::media::media(args, &printer),
-        Command::ReadDocument => commands::media::read_document(),
-        Command::Model(args) => commands::model::model(args, &wiring::environment, &printer),
-        Command::Serve(args) => commands::serve::serve(args, &wiring::library(), &printer),
-        Command::Capabilities(args) => commands::capabilities::capabilities(args, &printer),
-        Command::Trust(args) => commands::trust::trust(args, &printer),
-        Command::Doctor(args) => commands::doctor::doctor(args, &wiring::library(), &printer),
-        Command::Conformance(args) => commands::conformance::conformance(args, &printer),
-        Command::Completions(args) => commands::completions::completions(args, &printer),
-    };
-    printer.close(exit).into()
-}
-
-/// Hands the path of the audit to a command, or says why there is none.
-fn audited(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
-    let off = wiring::config().is_ok_and(|config| config.audit.enabled == Some(false));
-    if off {
-        let why = ("the audit is switched off", "Set `audit: {enabled: true}` in the configuration");
-        return with_path(settings::store_path, why, command, printer);
-    }
-    let homeless = format!("there is no audit: {}", wiring::no_place());
-    with_path(settings::store_path, (&homeless, "Set `COGNITIVE_DB` to a path"), command, printer)
-}
-
-/// The same for the database, which also keeps context.
-fn database(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
-    let homeless = ("nobody says where context is kept", "Set `COGNITIVE_DB` to a path");
-    with_path(settings::database, homeless, command, printer)
-}
-
-fn with_path(
-    find: fn(&config::Config, settings::Environment<'_>) -> Option<PathBuf>,
-    (message, hint): (&str, &str),
-    command: impl FnOnce(&Path) -> Exit,
-    printer: &Printer,
-) -> Exit {
-    match wiring::config().map(|config| find(&config, &wiring::environment)) {
-        Ok(Some(path)) => command(&path),
-        Ok(None) => {
-            printer.error(message, Some(hint));
-            Exit::Bad
-        }
-        Err(failure) => {
-            printer.error(failure.message(), failure.suggestion());
-            Exit::Bad
-        }
-    }
-}
+/// What a fallible function of this crate gives. A [`Failure`] is an error like others, with a published code and a hint.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;

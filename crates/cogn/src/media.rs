@@ -2,33 +2,62 @@
 //! Decides no limit of the specification; an operator can only take less.
 
 use std::path::PathBuf;
+#[cfg(feature = "media")]
 use std::sync::Arc;
+#[cfg(feature = "media")]
 use std::time::SystemTime;
 
 use cognitive_contract::Failure;
 use cognitive_contract::media::MediaLimits;
+#[cfg(feature = "media")]
 use cognitive_media::{Documents, Media, UploadLimits, Uploads, Worker};
+#[cfg(all(feature = "media", feature = "net"))]
 use cognitive_net::fetch::{Fetcher, Policy};
 use cognitive_runtime::Host;
 
 use crate::config::MediaConfig;
 
-/// The hidden command that reads one document and ends.
-pub(crate) const WORKER: &str = "read-document";
+/// The hidden command of the program `cogn` that reads one document and ends.
+pub const DOCUMENT_COMMAND: &str = "read-document";
+
+/// What media need besides the configuration.
+#[derive(Clone, Default)]
+pub struct MediaAccess {
+    /// The uploads of a server.
+    #[cfg(feature = "media")]
+    pub uploads: Option<Uploads>,
+    /// The program `cogn`, which reads documents in a process that can be ended. Without it a document is E4000: it is never
+    /// read in this process, which it could fill.
+    pub document_reader: Option<PathBuf>,
+}
 
 /// Lets the modules of a host have media.
-pub(crate) fn give(host: &mut Host, config: &MediaConfig, uploads: Option<Uploads>) -> Result<(), Failure> {
-    let mut media = source(config)?;
-    if let Some(uploads) = uploads {
-        media = media.with_uploads(uploads);
-    }
+#[cfg(feature = "media")]
+pub(crate) fn give(host: &mut Host, config: &MediaConfig, access: MediaAccess) -> Result<(), Failure> {
     host.keep_metadata = config.keep_metadata.unwrap_or(false);
-    host.take_media(Arc::new(media), limits(config)?);
+    host.take_media(Arc::new(source(config, access)?), limits(config)?);
     Ok(())
 }
 
+/// Without the feature `media` every item is refused; what the configuration says is checked all the same.
+#[cfg(not(feature = "media"))]
+pub(crate) fn give(_: &mut Host, config: &MediaConfig, _: MediaAccess) -> Result<(), Failure> {
+    limits(config).map(drop)
+}
+
 /// Files and addresses, as far as the configuration lets them be read.
-pub(crate) fn source(config: &MediaConfig) -> Result<Media, Failure> {
+#[cfg(feature = "media")]
+pub fn source(config: &MediaConfig, access: MediaAccess) -> Result<Media, Failure> {
+    let roots: Vec<PathBuf> = config.roots.iter().flatten().cloned().collect();
+    let mut media = with_addresses(Media::new(documents(access.document_reader)).with_roots(&roots), config)?;
+    if let Some(uploads) = access.uploads {
+        media = media.with_uploads(uploads);
+    }
+    Ok(media)
+}
+
+#[cfg(all(feature = "media", feature = "net"))]
+fn with_addresses(media: Media, config: &MediaConfig) -> Result<Media, Failure> {
     let mut policy = Policy::default();
     if config.allow_http.unwrap_or(false) {
         policy = policy.with_http();
@@ -39,12 +68,17 @@ pub(crate) fn source(config: &MediaConfig) -> Result<Media, Failure> {
                 .suggest("Write scheme, host and port, such as `http://media.internal:9000`")
         })?;
     }
-    let roots: Vec<PathBuf> = config.roots.iter().flatten().cloned().collect();
-    Ok(Media::new(documents()).with_roots(&roots).with_urls(Arc::new(Fetcher::new(policy))))
+    Ok(media.with_urls(Arc::new(Fetcher::new(policy))))
+}
+
+/// Without the feature `net` no address is fetched.
+#[cfg(all(feature = "media", not(feature = "net")))]
+fn with_addresses(media: Media, _: &MediaConfig) -> Result<Media, Failure> {
+    Ok(media)
 }
 
 /// What media may weigh here.
-pub(crate) fn limits(config: &MediaConfig) -> Result<MediaLimits, Failure> {
+pub fn limits(config: &MediaConfig) -> Result<MediaLimits, Failure> {
     let mut limits = MediaLimits::default();
     if let Some(megabytes) = config.max_size_mb {
         let most = u32::try_from(limits.largest >> 20).unwrap_or(u32::MAX);
@@ -59,30 +93,20 @@ pub(crate) fn limits(config: &MediaConfig) -> Result<MediaLimits, Failure> {
     Ok(limits)
 }
 
-/// The place of uploads: as configured, or below the directory of this user.
-pub(crate) fn uploads(config: &MediaConfig, home: Option<PathBuf>) -> Result<Option<Uploads>, Failure> {
+/// The uploads of a server: in the folder that is configured, or below the directory of this user.
+#[cfg(feature = "media")]
+pub fn uploads(config: &MediaConfig, home: Option<PathBuf>) -> Result<Option<Uploads>, Failure> {
     let folder = config.uploads.clone().or_else(|| Some(home?.join(".cognitive/uploads")));
     let opened = folder.map(|folder| Uploads::open(folder, UploadLimits::default(), SystemTime::now));
     opened.transpose()
 }
 
-/// Documents are read by a second process of this program, which can be ended. Where the program does not find itself, that
-/// process does not start, and a document is E4000: it is never read in this process, which it could fill.
-fn documents() -> Documents {
+/// Documents are read by a second process, which can be ended. Where there is no program for it, that process does not start.
+#[cfg(feature = "media")]
+fn documents(program: Option<PathBuf>) -> Documents {
     // The allocator would take a gigabyte ahead, which is more than the process may have.
-    let worker = Worker::new(this_program(), &[WORKER]).with_variable("MIMALLOC_ARENA_EAGER_COMMIT", "0");
-    Documents::InWorker(worker)
-}
-
-/// This very program, also after its file was moved or replaced by a newer one.
-#[cfg(target_os = "linux")]
-fn this_program() -> PathBuf {
-    PathBuf::from("/proc/self/exe")
-}
-
-#[cfg(not(target_os = "linux"))]
-fn this_program() -> PathBuf {
-    std::env::current_exe().unwrap_or_default()
+    let worker = Worker::new(program.unwrap_or_default(), &[DOCUMENT_COMMAND]);
+    Documents::InWorker(worker.with_variable("MIMALLOC_ARENA_EAGER_COMMIT", "0"))
 }
 
 fn wrong(message: String) -> Failure {
@@ -105,12 +129,15 @@ mod tests {
         }
     }
 
+    #[cfg(all(feature = "media", feature = "net"))]
     #[test]
     fn an_origin_that_is_none_is_refused_before_anything_is_served() {
         let config = MediaConfig {
             trusted_origins: Some(vec!["media.internal".to_owned()]),
             ..MediaConfig::default()
         };
-        assert!(source(&config).unwrap_err().message().contains("`media.internal`"));
+        assert!(
+            source(&config, MediaAccess::default()).err().unwrap().message().contains("`media.internal`")
+        );
     }
 }

@@ -11,7 +11,7 @@ use std::process;
 const NAMES: u32 = 100;
 
 /// Writes a file.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(there) if there.is_file() => match replace(path, bytes, Some(there.permissions())) {

@@ -8,61 +8,49 @@ use cognitive_contract::address::bare_url;
 use cognitive_contract::context::Sanitiser;
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{Confidence, ErrorCode, Failure};
-use cognitive_net::Kind;
-use cognitive_runtime::DEFAULT_MAX_CALLS;
+use cognitive_runtime::{DEFAULT_MAX_CALLS, RunOptions};
 
 use crate::config::{Config, KeepConfig, MediaConfig, ModuleConfig, UntrustedAddress};
 use crate::env_vars;
+use crate::services::{Kind, is_on_this_machine};
 use crate::weights::SMOLLM2;
 
 /// The name of the model in this process, as a provider.
 pub const EMBEDDED: &str = "embedded";
 
-/// What can be typed about the provider and the run.
-#[derive(Debug, Clone, Default, clap::Args)]
+/// What the caller of one process or one program sets over environment and configuration: the flags of the command line.
+#[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub struct ProviderArgs {
-    /// Who answers: embedded, openai, anthropic, gemini, ollama, a compatible service, or replay
-    #[arg(long, value_name = "NAME")]
+pub struct SettingOverrides {
+    /// Who answers: `embedded`, a service such as `openai`, or `replay`.
     pub provider: Option<String>,
-    /// The model; for the embedded one a GGUF file, also as `embedded//path/to/file.gguf`
-    #[arg(long, short, value_name = "MODEL")]
+    /// The model; for the embedded one a GGUF file, also as `embedded//path/to/file.gguf`.
     pub model: Option<String>,
-    /// The address of the service, for example of a server of your own
-    #[arg(long, value_name = "URL")]
+    /// The address of the service.
     pub base_url: Option<String>,
-    /// Seconds for each call
-    #[arg(long, value_name = "SECONDS")]
+    /// The time for each call, in seconds.
     pub timeout: Option<u64>,
-    /// Ask again up to N times after an answer that breaks the contract; each costs another call
-    #[arg(long, value_name = "N")]
+    /// How often the model is asked again after an answer that breaks the contract.
     pub reask: Option<u32>,
-    /// The most model calls of one run, those of its parts, repetitions and tools included (64)
-    #[arg(long, value_name = "N")]
+    /// The most model calls of one run.
     pub max_calls: Option<u64>,
-    /// The same seed gives the same text where the provider can do that
-    #[arg(long, value_name = "NUMBER")]
+    /// The same seed gives the same text where the provider can do that.
     pub seed: Option<u64>,
-    /// The longest answer, in tokens
-    #[arg(long, value_name = "N")]
+    /// The longest answer, in tokens.
     pub max_tokens: Option<u64>,
-    /// Put the receipt of the run into meta.provenance
-    #[arg(long)]
+    /// Whether the receipt goes into `meta.provenance`.
     pub receipt: bool,
-    /// Take no liberties with the model's syntax, as tier exec never does
-    #[arg(long)]
+    /// Whether the parser takes no liberties in any tier.
     pub strict_parse: bool,
-    /// Stop a call whose answer cannot become valid any more; a failure then holds only what was complete
-    #[arg(long)]
+    /// Whether a call whose answer cannot become valid any more is stopped.
     pub early_stop: bool,
-    /// Do not fetch the weights of the embedded model, as `COGN_OFFLINE=1` does
-    #[arg(long)]
+    /// Whether the weights of the embedded model must not be fetched.
     pub no_pull: bool,
 }
 
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Choice {
+pub enum ProviderChoice {
     /// A saved reply.
     Replay,
     /// A service.
@@ -86,7 +74,7 @@ pub enum Choice {
 #[expect(clippy::struct_excessive_bools, reason = "each answers one question about the run")]
 pub struct Settings {
     /// Who answers.
-    pub provider: Choice,
+    pub provider: ProviderChoice,
     /// Why nobody may be asked at the address that the project's file names, if that is so.
     pub refused_address: Option<Failure>,
     /// Whether a key may go over `http://` to another machine.
@@ -137,7 +125,7 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 impl Settings {
     /// Decides everything for a run of `module`.
     pub fn resolve(
-        args: &ProviderArgs,
+        args: &SettingOverrides,
         config: &Config,
         environment: Environment<'_>,
         module: &str,
@@ -179,6 +167,21 @@ impl Settings {
             media: config.media.clone(),
         })
     }
+
+    /// How a run is to be done with these settings. What belongs to one request, such as its user, is not in here.
+    #[must_use]
+    pub fn run_options(&self) -> RunOptions {
+        let mut options = RunOptions::default();
+        options.strict_parse = self.strict_parse;
+        options.early_stop = self.early_stop;
+        options.max_calls = self.max_calls;
+        options.reask = self.reask;
+        options.receipt = self.receipt;
+        options.timeout = self.timeout;
+        options.seed = self.seed;
+        options.max_output_tokens = self.max_tokens;
+        options
+    }
 }
 
 /// Which members of context are kept from the model. (CTX-041)
@@ -215,11 +218,11 @@ pub fn database(config: &Config, environment: Environment<'_>) -> Option<PathBuf
 
 /// Who answers, and why the address in the project's file cannot be used, if it would be.
 fn choose(
-    args: &ProviderArgs,
+    args: &SettingOverrides,
     config: &Config,
     of_module: &ModuleConfig,
     environment: Environment<'_>,
-) -> Result<(Choice, Option<Failure>), Failure> {
+) -> Result<(ProviderChoice, Option<Failure>), Failure> {
     let by_environment = environment(env_vars::MODEL);
     let configured = named(of_module.provider.as_deref(), of_module.model.as_deref())
         .or_else(|| named(config.provider.as_deref(), config.model.as_deref()));
@@ -235,11 +238,11 @@ fn choose(
             Ok(address) => (address, None),
             Err(refused) => (None, Some(refused)),
         };
-        (Choice::Service { kind, model: model(), base_url }, refused)
+        (ProviderChoice::Service { kind, model: model(), base_url }, refused)
     };
-    let alone = |choice: Choice| (choice, None);
+    let alone = |choice: ProviderChoice| (choice, None);
     match named.as_deref() {
-        Some("replay") => Ok(alone(Choice::Replay)),
+        Some("replay") => Ok(alone(ProviderChoice::Replay)),
         // A model of the environment or the configuration may be meant for the service that is usually asked.
         Some(EMBEDDED) => embedded(model(), args.model.is_some(), environment).map(alone),
         Some(name) => Kind::parse(name).map(service).ok_or_else(|| unknown(name)),
@@ -254,7 +257,7 @@ fn choose(
 /// go there and the input stays on this machine; otherwise the failure says how to go on.
 fn address(
     kind: Kind,
-    args: &ProviderArgs,
+    args: &SettingOverrides,
     config: &Config,
     configured: Option<&str>,
     environment: Environment<'_>,
@@ -268,9 +271,7 @@ fn address(
     if let Some(untrusted) = config.untrusted_address.as_ref().filter(|address| own(address.of.as_deref())) {
         let key = kind.key_variable().filter(|variable| environment(variable).is_some());
         return match key {
-            None if cognitive_net::is_on_this_machine(kind, &untrusted.url) => {
-                Ok(Some(untrusted.url.clone()))
-            }
+            None if is_on_this_machine(kind, &untrusted.url) => Ok(Some(untrusted.url.clone())),
             key => Err(distrusted(kind, untrusted, key)),
         };
     }
@@ -314,17 +315,21 @@ pub(crate) fn weights_file(model: &str) -> Option<PathBuf> {
 
 /// The embedded model with the file that was named. A name that it does not have is an error if it was `meant` for it:
 /// an answer of another model than the one asked for would be worse than none.
-fn embedded(model: Option<String>, meant: bool, environment: Environment<'_>) -> Result<Choice, Failure> {
+fn embedded(
+    model: Option<String>,
+    meant: bool,
+    environment: Environment<'_>,
+) -> Result<ProviderChoice, Failure> {
     let by_environment = || environment(env_vars::WEIGHTS).map(PathBuf::from);
     let Some(model) = model.filter(|model| of_embedded(model).unwrap_or(model) != SMOLLM2.name) else {
-        return Ok(Choice::Embedded { file: by_environment() });
+        return Ok(ProviderChoice::Embedded { file: by_environment() });
     };
     if let Some(file) = weights_file(&model) {
-        return Ok(Choice::Embedded { file: Some(file) });
+        return Ok(ProviderChoice::Embedded { file: Some(file) });
     }
     let text = of_embedded(&model).unwrap_or(&model);
     if !meant {
-        return Ok(Choice::Embedded { file: by_environment() });
+        return Ok(ProviderChoice::Embedded { file: by_environment() });
     }
     let message = format!("no provider is configured that has the model: `{text}`");
     Err(Failure::new(ErrorCode::ProviderUnavailable, message).suggest(format!(
@@ -355,7 +360,7 @@ mod tests {
     use super::*;
 
     fn decide(
-        args: &ProviderArgs,
+        args: &SettingOverrides,
         config: &Config,
         environment: &[(&str, &str)],
     ) -> Result<Settings, Failure> {
@@ -367,7 +372,9 @@ mod tests {
 
     fn service(settings: &Settings) -> (&'static str, Option<&str>, Option<&str>) {
         match &settings.provider {
-            Choice::Service { kind, model, base_url } => (kind.name(), model.as_deref(), base_url.as_deref()),
+            ProviderChoice::Service { kind, model, base_url } => {
+                (kind.name(), model.as_deref(), base_url.as_deref())
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -375,29 +382,32 @@ mod tests {
     // S-07: flag, then environment, then configuration, then the first service with credentials.
     #[test]
     fn precedence_is_flag_environment_configuration_credentials() {
-        let flag = ProviderArgs {
+        let flag = SettingOverrides {
             provider: Some("ollama".into()),
             model: Some("f".into()),
-            ..ProviderArgs::default()
+            ..SettingOverrides::default()
         };
         let config = Config { provider: Some("gemini".into()), model: Some("c".into()), ..Config::default() };
         let environment = [("LLM_PROVIDER", "anthropic"), ("LLM_MODEL", "e"), ("OPENAI_API_KEY", "k")];
         assert_eq!(service(&decide(&flag, &config, &environment).unwrap()), ("ollama", Some("f"), None));
-        let none = ProviderArgs::default();
+        let none = SettingOverrides::default();
         assert_eq!(service(&decide(&none, &config, &environment).unwrap()), ("anthropic", Some("e"), None));
         assert_eq!(service(&decide(&none, &config, &environment[2..]).unwrap()), ("gemini", Some("c"), None));
         assert_eq!(
             service(&decide(&none, &Config::default(), &environment[2..]).unwrap()),
             ("openai", None, None)
         );
-        assert_eq!(decide(&none, &Config::default(), &[]).unwrap().provider, Choice::Embedded { file: None });
+        assert_eq!(
+            decide(&none, &Config::default(), &[]).unwrap().provider,
+            ProviderChoice::Embedded { file: None }
+        );
     }
 
-    fn typed(provider: Option<&str>, model: Option<&str>) -> ProviderArgs {
-        ProviderArgs {
+    fn typed(provider: Option<&str>, model: Option<&str>) -> SettingOverrides {
+        SettingOverrides {
             provider: provider.map(str::to_owned),
             model: model.map(str::to_owned),
-            ..ProviderArgs::default()
+            ..SettingOverrides::default()
         }
     }
 
@@ -406,7 +416,7 @@ mod tests {
     fn the_embedded_model_is_named_like_any_other_and_never_pushes_itself_in() {
         let key = ("OPENAI_API_KEY", "k");
         let config = |provider: &str| Config { provider: Some(provider.into()), ..Config::default() };
-        let name = |args: &ProviderArgs, config: &Config, environment: &[(&str, &str)]| match decide(
+        let name = |args: &SettingOverrides, config: &Config, environment: &[(&str, &str)]| match decide(
             args,
             config,
             environment,
@@ -414,9 +424,9 @@ mod tests {
         .unwrap()
         .provider
         {
-            Choice::Embedded { .. } => EMBEDDED,
-            Choice::Service { kind, .. } => kind.name(),
-            Choice::Replay => "replay",
+            ProviderChoice::Embedded { .. } => EMBEDDED,
+            ProviderChoice::Service { kind, .. } => kind.name(),
+            ProviderChoice::Replay => "replay",
         };
         let none = typed(None, None);
         assert_eq!(name(&typed(Some("embedded"), None), &config("gemini"), &[key]), "embedded");
@@ -446,7 +456,7 @@ mod tests {
             (Some("embedded"), None, &[("LLM_MODEL", "gpt-5.4-mini")], None),
         ] {
             let decided = decide(&typed(provider, model), &Config::default(), environment).unwrap().provider;
-            assert_eq!(decided, Choice::Embedded { file: expected.map(PathBuf::from) }, "{model:?}");
+            assert_eq!(decided, ProviderChoice::Embedded { file: expected.map(PathBuf::from) }, "{model:?}");
         }
     }
 
@@ -466,13 +476,13 @@ mod tests {
 
     #[test]
     fn fetching_can_be_forbidden() {
-        let offline = |args: &ProviderArgs, environment: &[(&str, &str)]| {
+        let offline = |args: &SettingOverrides, environment: &[(&str, &str)]| {
             decide(args, &Config::default(), environment).unwrap().offline
         };
-        let none = ProviderArgs::default();
+        let none = SettingOverrides::default();
         assert!(!offline(&none, &[]) && !offline(&none, &[("COGN_OFFLINE", "0")]));
         assert!(offline(&none, &[("COGN_OFFLINE", "1")]));
-        assert!(offline(&ProviderArgs { no_pull: true, ..ProviderArgs::default() }, &[]));
+        assert!(offline(&SettingOverrides { no_pull: true, ..SettingOverrides::default() }, &[]));
     }
 
     #[test]
@@ -482,9 +492,9 @@ mod tests {
             base_url: Some("http://own".into()),
             ..Config::default()
         };
-        let none = ProviderArgs::default();
+        let none = SettingOverrides::default();
         assert_eq!(service(&decide(&none, &config, &[]).unwrap()).2, Some("http://own"));
-        let other = ProviderArgs { provider: Some("anthropic".into()), ..ProviderArgs::default() };
+        let other = SettingOverrides { provider: Some("anthropic".into()), ..SettingOverrides::default() };
         assert_eq!(service(&decide(&other, &config, &[]).unwrap()).2, None);
     }
 
@@ -499,7 +509,7 @@ mod tests {
             };
             Config { provider: of, untrusted_address: Some(untrusted), ..Config::default() }
         };
-        let none = ProviderArgs::default();
+        let none = SettingOverrides::default();
         let key = ("VLLM_API_KEY", "k");
         let here = with("vllm", "http://me:pw@127.0.0.1:1/v1?x=1");
         // Without a key, and only on this machine.
@@ -514,23 +524,23 @@ mod tests {
             assert!(refused.suggestion().unwrap().contains("`cogn trust`"));
         }
         // Whoever starts the process has the last word, and an address is for the provider beside it.
-        let typed = ProviderArgs { base_url: Some("http://own".into()), ..ProviderArgs::default() };
+        let typed = SettingOverrides { base_url: Some("http://own".into()), ..SettingOverrides::default() };
         assert_eq!(service(&decide(&typed, &here, &[key]).unwrap()).2, Some("http://own"));
         let by_environment = [key, ("VLLM_BASE_URL", "http://e")];
         assert_eq!(service(&decide(&none, &here, &by_environment).unwrap()).2, Some("http://e"));
-        let other = ProviderArgs { provider: Some("openai".into()), ..ProviderArgs::default() };
+        let other = SettingOverrides { provider: Some("openai".into()), ..SettingOverrides::default() };
         let settings = decide(&other, &here, &[("OPENAI_API_KEY", "k")]).unwrap();
         assert!(settings.refused_address.is_none() && service(&settings).2.is_none());
     }
 
     #[test]
     fn unknown_names_and_odd_numbers_are_refused() {
-        let args = ProviderArgs { provider: Some("opnai".into()), ..ProviderArgs::default() };
+        let args = SettingOverrides { provider: Some("opnai".into()), ..SettingOverrides::default() };
         let failure = decide(&args, &Config::default(), &[]).unwrap_err();
         assert_eq!(failure.code(), ErrorCode::ProviderUnavailable);
         assert!(failure.suggestion().unwrap().contains("openai"));
         let config = Config { exec_min_confidence: Some(90.0), ..Config::default() };
-        assert!(decide(&ProviderArgs::default(), &config, &[]).is_err());
+        assert!(decide(&SettingOverrides::default(), &config, &[]).is_err());
     }
 
     #[test]
@@ -540,10 +550,10 @@ mod tests {
             "m".into(),
             ModuleConfig { reask: Some(3), receipt: Some(true), ..ModuleConfig::default() },
         );
-        let settings = decide(&ProviderArgs::default(), &config, &[("HOME", "/h")]).unwrap();
+        let settings = decide(&SettingOverrides::default(), &config, &[("HOME", "/h")]).unwrap();
         assert_eq!((settings.reask, settings.receipt), (3, true));
         assert_eq!(settings.store, Some(PathBuf::from("/h/.cognitive/cognitive.db")));
         config.audit.enabled = Some(false);
-        assert_eq!(decide(&ProviderArgs::default(), &config, &[("HOME", "/h")]).unwrap().store, None);
+        assert_eq!(decide(&SettingOverrides::default(), &config, &[("HOME", "/h")]).unwrap().store, None);
     }
 }

@@ -1,6 +1,8 @@
 //! The control plane: confidence, risk and explain, which middleware routes on without reading `data`.
 //! Fills nothing in and clamps nothing: an out-of-range value is a violation.
 
+use std::fmt;
+
 use cognitive_schema::MAX_CUSTOM_LENGTH;
 use serde::Serialize;
 use serde_json::{Map, Value};

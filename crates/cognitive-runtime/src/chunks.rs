@@ -2,6 +2,7 @@
 //! The same run as any other; it goes on only while somebody asks for the next chunk, and ends when this is dropped.
 
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -30,14 +31,14 @@ impl Ready {
     }
 }
 
-/// Runs a module and gives every chunk as it is due.
+/// Runs a module and gives every chunk as it is due. The host is lent or shared: a stream that outlives its caller shares it.
 #[must_use]
-pub fn chunks(host: &Host, request: RunRequest) -> Chunks<'_> {
+pub fn chunks<'h>(host: impl Deref<Target = Host> + Send + Sync + 'h, request: RunRequest) -> Chunks<'h> {
     let ready = Ready::default();
     let sent = ready.clone();
     let mut stream = Stream::new(move |chunk| sent.queue().push_back(chunk));
     let session = stream.session_id().clone();
-    Chunks { run: Some(Box::pin(async move { stream.run(host, request).await })), ready, session }
+    Chunks { run: Some(Box::pin(async move { stream.run(&host, request).await })), ready, session }
 }
 
 impl Chunks<'_> {

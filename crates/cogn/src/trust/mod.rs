@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::config::{
     AuditConfig, Config, ContextConfig, KeepConfig, MediaConfig, ModuleConfig, UntrustedAddress,
 };
+use crate::services::Kind;
 use crate::settings::{named, weights_file};
 
 pub use ledger::{Ledger, TrustedFile};
@@ -282,7 +283,7 @@ impl Sieve {
 
 /// Whether two names stand for the same provider, in whatever spelling.
 fn is_same(one: &str, other: &str) -> bool {
-    let kind = cognitive_net::Kind::parse;
+    let kind = Kind::parse;
     one == other || (kind(one).is_some() && kind(one) == kind(other))
 }
 

@@ -16,7 +16,7 @@ const KEPT: usize = 64 << 10;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How a program ended.
-pub(super) enum Ended {
+pub(super) enum ChildEnd {
     /// By itself; with the end of what it said.
     ByItself(ExitStatus, String),
     /// Its time was up.
@@ -24,7 +24,7 @@ pub(super) enum Ended {
 }
 
 /// Runs a program to its end or to a moment.
-pub(super) async fn run(mut command: Command, until: Instant) -> io::Result<Ended> {
+pub(super) async fn run(mut command: Command, until: Instant) -> io::Result<ChildEnd> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
     #[cfg(unix)]
     command.process_group(0);
@@ -38,10 +38,10 @@ pub(super) async fn run(mut command: Command, until: Instant) -> io::Result<Ende
             () = listen(&mut stderr, &mut said) => child.wait().await,
         }
     });
-    let Ok(status) = ended.await else { return Ok(Ended::Late) };
+    let Ok(status) = ended.await else { return Ok(ChildEnd::Late) };
     drop(family);
     let _enough_was_said = timeout(LAST_WORDS, listen(&mut stderr, &mut said)).await;
-    Ok(Ended::ByItself(status?, String::from_utf8_lossy(&said).into_owned()))
+    Ok(ChildEnd::ByItself(status?, String::from_utf8_lossy(&said).into_owned()))
 }
 
 /// Keeps the end of what is said, until there is no more.
@@ -76,7 +76,7 @@ impl Drop for Family {
 mod tests {
     use super::*;
 
-    async fn shell(script: &str, limit: Duration) -> Ended {
+    async fn shell(script: &str, limit: Duration) -> ChildEnd {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
         run(command, Instant::now() + limit).await.unwrap()
@@ -86,7 +86,7 @@ mod tests {
     #[tokio::test]
     async fn m7_the_end_of_what_is_said_is_kept_and_no_more() {
         let script = "i=0; while [ $i -lt 6000 ]; do echo 0123456789012345678901234567890123456789 >&2; i=$((i+1)); done; echo last >&2; exit 3";
-        let Ended::ByItself(status, said) = shell(script, Duration::from_mins(1)).await else { panic!() };
+        let ChildEnd::ByItself(status, said) = shell(script, Duration::from_mins(1)).await else { panic!() };
         assert_eq!(status.code(), Some(3));
         assert!(said.ends_with("\nlast\n") && said.len() <= 2 * KEPT, "{}", said.len());
     }
@@ -100,14 +100,15 @@ mod tests {
         // The grandchild holds the pipe open for as long as it lives; the pipe ends with it.
         let script = format!("sleep 600 > '{}' & wait", pipe.display());
         let reader = tokio::task::spawn_blocking(move || std::fs::read(pipe));
-        assert!(matches!(shell(&script, Duration::from_millis(300)).await, Ended::Late));
+        assert!(matches!(shell(&script, Duration::from_millis(300)).await, ChildEnd::Late));
         assert_eq!(reader.await.unwrap().unwrap(), b"");
     }
 
     #[cfg(unix)]
     #[tokio::test]
     async fn m7_what_a_program_leaves_behind_is_ended_too() {
-        let Ended::ByItself(status, said) = shell("sleep 600 & echo done >&2", Duration::from_mins(1)).await
+        let ChildEnd::ByItself(status, said) =
+            shell("sleep 600 & echo done >&2", Duration::from_mins(1)).await
         else {
             panic!()
         };

@@ -6,14 +6,15 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use cognitive_contract::text::hex;
-use cognitive_net::FileSink;
 use sha2::{Digest, Sha256};
 
-use super::{Known, Place, Watch, megabytes};
+#[cfg(feature = "net")]
+use super::PullProgress;
+use super::{KnownWeights, WeightsFolder, megabytes};
 
 /// What is at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum WeightsState {
     /// Nothing.
     Nothing,
     /// What should be there.
@@ -22,29 +23,39 @@ pub enum Found {
     Wrong(String),
 }
 
+impl WeightsState {
+    /// Why a file is not taken, in the words of a reason.
+    pub(super) fn refusal(&self) -> String {
+        match self {
+            Self::Wrong(why) => format!("not the file that is expected: {why}"),
+            _ => "the file is not there".to_owned(),
+        }
+    }
+}
+
 /// Judges a file by its length only. This costs nothing, and the engine checks the rest as it reads.
 #[must_use]
-pub fn look(known: &Known, path: &Path) -> Found {
+pub fn look(known: &KnownWeights, path: &Path) -> WeightsState {
     match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Found::Nothing,
-        Err(error) => Found::Wrong(format!("it cannot be read: {error}")),
-        Ok(meta) if !meta.is_file() => Found::Wrong("it is not a file".to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => WeightsState::Nothing,
+        Err(error) => WeightsState::Wrong(format!("it cannot be read: {error}")),
+        Ok(meta) if !meta.is_file() => WeightsState::Wrong("it is not a file".to_owned()),
         Ok(meta) if meta.len() != known.length => {
-            Found::Wrong(format!("it has {} bytes instead of {}", meta.len(), known.length))
+            WeightsState::Wrong(format!("it has {} bytes instead of {}", meta.len(), known.length))
         }
-        Ok(_) => Found::Right,
+        Ok(_) => WeightsState::Right,
     }
 }
 
 /// Judges a file by its length and hash.
 #[must_use]
-pub fn check(known: &Known, path: &Path) -> Found {
+pub fn check(known: &KnownWeights, path: &Path) -> WeightsState {
     let found = look(known, path);
-    if found != Found::Right {
+    if found != WeightsState::Right {
         return found;
     }
     match File::open(path).and_then(digest) {
-        Err(error) => Found::Wrong(format!("it cannot be read: {error}")),
+        Err(error) => WeightsState::Wrong(format!("it cannot be read: {error}")),
         Ok(sha256) => known.judge(&sha256),
     }
 }
@@ -56,11 +67,15 @@ pub(super) fn digest(source: impl Read) -> io::Result<String> {
     Ok(hex(&hash.finalize()))
 }
 
-impl Known {
+impl KnownWeights {
     /// Judges weights by their hash.
     #[must_use]
-    pub fn judge(&self, sha256: &str) -> Found {
-        if sha256 == self.sha256 { Found::Right } else { Found::Wrong(format!("its sha256 is {sha256}")) }
+    pub fn judge(&self, sha256: &str) -> WeightsState {
+        if sha256 == self.sha256 {
+            WeightsState::Right
+        } else {
+            WeightsState::Wrong(format!("its sha256 is {sha256}"))
+        }
     }
 }
 
@@ -80,16 +95,18 @@ fn absorb(hash: &mut Sha256, mut source: impl Read) -> io::Result<u64> {
 }
 
 /// A download that is under way. It is hashed as it comes, and what an earlier one left is taken up.
-pub(super) struct Part<'a> {
+#[cfg(feature = "net")]
+pub(super) struct PartialDownload<'a> {
     file: File,
     hash: Sha256,
     length: u64,
-    watch: &'a dyn Watch,
+    watch: &'a dyn PullProgress,
 }
 
-impl<'a> Part<'a> {
+#[cfg(feature = "net")]
+impl<'a> PartialDownload<'a> {
     /// Opens what is there, or begins.
-    pub(super) fn open(path: &Path, watch: &'a dyn Watch) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, watch: &'a dyn PullProgress) -> io::Result<Self> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
         let mut hash = Sha256::new();
         // A device has no end; only what a regular file holds is worth reading.
@@ -98,12 +115,13 @@ impl<'a> Part<'a> {
     }
 
     /// What it turned out to be.
-    pub(super) fn judge(self, known: &Known) -> Found {
+    pub(super) fn judge(self, known: &KnownWeights) -> WeightsState {
         known.judge(&hex(&self.hash.finalize()))
     }
 }
 
-impl FileSink for Part<'_> {
+#[cfg(feature = "net")]
+impl cognitive_net::FileSink for PartialDownload<'_> {
     fn length(&self) -> u64 {
         self.length
     }
@@ -127,9 +145,9 @@ impl FileSink for Part<'_> {
 
 /// Copies a file of somebody else next to its place and judges what was copied. However it lies there, as a link, with
 /// other names or with modes of its own: what comes out is a plain file of ours.
-pub(super) fn take(known: &Known, from: &Path, place: &Place) -> io::Result<Found> {
+pub(super) fn take(known: &KnownWeights, from: &Path, place: &WeightsFolder) -> io::Result<WeightsState> {
     let found = look(known, from);
-    if found != Found::Right {
+    if found != WeightsState::Right {
         return Ok(found);
     }
     let source = File::open(from)?;
@@ -160,7 +178,7 @@ impl<R: Read> Read for Copying<'_, R> {
 }
 
 /// Puts a file that was judged into its place, and notes where it came from.
-pub(super) fn install(from: &Path, place: &Place, origin: &str) -> io::Result<()> {
+pub(super) fn install(from: &Path, place: &WeightsFolder, origin: &str) -> io::Result<()> {
     // The name must not be there before the bytes are, also after a power cut.
     File::open(from)?.sync_all()?;
     fs::rename(from, place.file())?;

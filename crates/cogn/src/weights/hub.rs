@@ -6,22 +6,23 @@ use std::io;
 
 use cognitive_net::{Download, FileSink};
 
-use super::file::{self, Found, Part};
-use super::{Known, Place, Tried, Watch};
+use super::file::{self, PartialDownload, WeightsState};
+use super::{FailedSource, KnownWeights, PullProgress, WeightsFolder};
 
 /// Fetches the file and puts it into its place; says where it came from.
 pub(super) async fn fetch(
-    known: &Known,
-    place: &Place,
+    known: &KnownWeights,
+    place: &WeightsFolder,
     endpoint: &str,
-    watch: &dyn Watch,
-) -> Result<String, Tried> {
+    watch: &dyn PullProgress,
+) -> Result<String, FailedSource> {
     let endpoint = endpoint.trim_end_matches('/');
     let host = host(endpoint);
-    let failed = |reason: String| Tried::new(host, reason);
+    let failed = |reason: String| FailedSource::new(host, reason);
     // What an earlier download left may belong to another file; then one from the beginning has a chance.
     for _ in 0..2 {
-        let mut part = Part::open(&place.part(), watch).map_err(|error| failed(unwritable(place, &error)))?;
+        let mut part =
+            PartialDownload::open(&place.part(), watch).map_err(|error| failed(unwritable(place, &error)))?;
         let resumed = part.length() > 0;
         file::room(place.folder(), known.length.saturating_sub(part.length())).map_err(failed)?;
         watch.begin(&format!("fetching {} from {host}", known.name), Some(known.length));
@@ -31,7 +32,7 @@ pub(super) async fn fetch(
         watch.end();
         fetched.map_err(|error| failed(error.to_string()))?;
         match part.judge(known) {
-            Found::Right => {
+            WeightsState::Right => {
                 file::install(&place.part(), place, host)
                     .map_err(|error| failed(unwritable(place, &error)))?;
                 return Ok(host.to_owned());
@@ -39,7 +40,7 @@ pub(super) async fn fetch(
             wrong => {
                 fs::remove_file(place.part()).map_err(|error| failed(unwritable(place, &error)))?;
                 if !resumed {
-                    return Err(failed(refused(&wrong)));
+                    return Err(failed(wrong.refusal()));
                 }
             }
         }
@@ -47,15 +48,7 @@ pub(super) async fn fetch(
     Err(failed("what arrives is not the file that is expected".to_owned()))
 }
 
-/// In the words of a reason.
-pub(super) fn refused(found: &Found) -> String {
-    match found {
-        Found::Wrong(why) => format!("not the file that is expected: {why}"),
-        _ => "the file is not there".to_owned(),
-    }
-}
-
-fn unwritable(place: &Place, error: &io::Error) -> String {
+fn unwritable(place: &WeightsFolder, error: &io::Error) -> String {
     format!("cannot write to `{}`: {error}", place.folder().display())
 }
 

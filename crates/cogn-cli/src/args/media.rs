@@ -1,0 +1,133 @@
+//! `--media`: files and addresses that become members of the input. Which member takes media, the module's own contract
+//! says.
+
+use cognitive_contract::json;
+use cognitive_contract::{ErrorCode, Failure, Module, numbers};
+use cognitive_runtime::host::RunInput;
+use serde_json::{Map, Value, json};
+
+/// Puts media into an input.
+pub(crate) fn attach(module: &Module, input: RunInput, media: &[String]) -> Result<RunInput, Failure> {
+    let mut members = match input {
+        RunInput::Json(Value::Object(members)) => members,
+        RunInput::Raw(text) => match json::parse(text.trim_start_matches('\u{feff}')) {
+            Ok(Value::Object(members)) if numbers::rounded(&text).is_empty() => members,
+            // What is wrong with it is told in the order of the run.
+            _ => return Ok(RunInput::Raw(text)),
+        },
+        other => return Ok(other),
+    };
+    let items = media.iter().map(|given| item(given)).collect::<Result<Vec<Value>, Failure>>()?;
+    let sample = items.first().cloned().unwrap_or_default();
+    let (name, as_list) = place(module, &sample).ok_or_else(|| {
+        let message = format!("no member of the input of `{}` takes this kind of item", module.manifest.name);
+        wrong(message).suggest(format!("See what the module takes with `cogn info {}`", module.manifest.name))
+    })?;
+    put(&mut members, &name, as_list, items)?;
+    Ok(RunInput::Json(Value::Object(members)))
+}
+
+/// An address or a file as a media item. A path is one of the user's directory, not of the module's.
+fn item(given: &str) -> Result<Value, Failure> {
+    if given.starts_with("https://") || given.starts_with("http://") {
+        return Ok(json!({ "type": "url", "url": given }));
+    }
+    let path = std::path::absolute(given).map_err(|error| wrong(format!("no path: `{given}`: {error}")))?;
+    if !path.is_file() {
+        let failure = Failure::new(ErrorCode::MediaFetchFailed, format!("there is no file: `{given}`"));
+        return Err(failure.suggest("Check the path"));
+    }
+    let path = path.to_str().ok_or_else(|| wrong(format!("the path is not UTF-8: `{given}`")))?;
+    Ok(json!({ "type": "file", "path": path }))
+}
+
+/// The first member that takes an item, and whether it takes a list of them. A member that takes just anything is not
+/// meant for media.
+fn place(module: &Module, item: &Value) -> Option<(String, bool)> {
+    let section = module.contract.input();
+    let accepts = |name: &str, value: Value| {
+        let below = format!("/{name}");
+        let found = section.violations(&json!({ name: value }));
+        !found
+            .iter()
+            .any(|violation| violation.path == below || violation.path.starts_with(&format!("{below}/")))
+    };
+    let other = json!({ "type": "neither url nor file", "text": 1 });
+    let names = section.schema().get("properties").and_then(Value::as_object)?;
+    names.keys().find_map(|name| {
+        let meant = |value: fn(&Value) -> Value| accepts(name, value(item)) && !accepts(name, value(&other));
+        if meant(|item| json!([item])) {
+            return Some((name.clone(), true));
+        }
+        meant(Value::clone).then(|| (name.clone(), false))
+    })
+}
+
+fn put(
+    members: &mut Map<String, Value>,
+    name: &str,
+    as_list: bool,
+    items: Vec<Value>,
+) -> Result<(), Failure> {
+    if as_list {
+        let list = members.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+        let Value::Array(list) = list else {
+            return Err(wrong(format!("`{name}` is given and is no list, so nothing can be added to it")));
+        };
+        list.extend(items);
+        return Ok(());
+    }
+    let count = items.len();
+    match items.into_iter().next() {
+        Some(item) if count == 1 && !members.contains_key(name) => {
+            members.insert(name.to_owned(), item);
+            Ok(())
+        }
+        _ => Err(wrong(format!("`{name}` takes one item"))),
+    }
+}
+
+fn wrong(message: String) -> Failure {
+    Failure::new(ErrorCode::InvalidInput, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use cognitive_library::Library;
+
+    use super::*;
+
+    fn module(name: &str) -> Module {
+        Library::new(Path::new("/nowhere"), None, &[]).load(name).unwrap()
+    }
+
+    fn attached(name: &str, given: &str, media: &[&str]) -> Result<Value, Failure> {
+        let media: Vec<String> = media.iter().map(|each| (*each).to_owned()).collect();
+        let input = RunInput::Raw(given.to_owned());
+        attach(&module(name), input, &media).map(|input| match input {
+            RunInput::Json(value) => value,
+            _ => Value::Null,
+        })
+    }
+
+    #[test]
+    fn media_go_where_the_contract_takes_them() {
+        let input = attached("image-analyzer", r#"{"prompt": "p"}"#, &["https://a/b.png", "https://a/c"]);
+        let images =
+            json!([{ "type": "url", "url": "https://a/b.png" }, { "type": "url", "url": "https://a/c" }]);
+        assert_eq!(input.unwrap(), json!({ "prompt": "p", "images": images }));
+        let more = attached("image-analyzer", r#"{"images": [1]}"#, &["https://a/b"]).unwrap();
+        assert_eq!(more["images"].as_array().unwrap().len(), 2);
+        let failure = attached("summarizer", "{}", &["https://a/b.png"]).unwrap_err();
+        assert!(failure.message().contains("`summarizer`"), "{}", failure.message());
+        let missing = attached("image-analyzer", "{}", &["no-such-file.png"]).unwrap_err();
+        assert_eq!(missing.code(), ErrorCode::MediaFetchFailed);
+        assert_eq!(
+            attached("image-analyzer", "{", &["https://a/b"]).unwrap(),
+            Value::Null,
+            "told by the run"
+        );
+    }
+}

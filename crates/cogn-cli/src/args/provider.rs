@@ -1,0 +1,67 @@
+//! What can be typed about the provider and the run, for every command that asks a model.
+
+use cogn::settings::SettingOverrides;
+
+/// What can be typed about the provider and the run.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct ProviderArgs {
+    /// Who answers: embedded, openai, anthropic, gemini, ollama, a compatible service, or replay
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+    /// The model; for the embedded one a GGUF file, also as `embedded//path/to/file.gguf`
+    #[arg(long, short, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// The address of the service, for example of a server of your own
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Seconds for each call
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// Ask again up to N times after an answer that breaks the contract; each costs another call
+    #[arg(long, value_name = "N")]
+    pub reask: Option<u32>,
+    /// The most model calls of one run, those of its parts, repetitions and tools included (64)
+    #[arg(long, value_name = "N")]
+    pub max_calls: Option<u64>,
+    /// The same seed gives the same text where the provider can do that
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+    /// The longest answer, in tokens
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u64>,
+    /// Put the receipt of the run into meta.provenance
+    #[arg(long)]
+    pub receipt: bool,
+    /// Take no liberties with the model's syntax, as tier exec never does
+    #[arg(long)]
+    pub strict_parse: bool,
+    /// Stop a call whose answer cannot become valid any more; a failure then holds only what was complete
+    #[arg(long)]
+    pub early_stop: bool,
+    /// Do not fetch the weights of the embedded model, as `COGN_OFFLINE=1` does
+    #[arg(long)]
+    pub no_pull: bool,
+}
+
+impl ProviderArgs {
+    /// What was typed, as settings that stand above environment and configuration.
+    #[must_use]
+    pub fn overrides(&self) -> SettingOverrides {
+        let typed = self.clone();
+        SettingOverrides {
+            provider: typed.provider,
+            model: typed.model,
+            base_url: typed.base_url,
+            timeout: typed.timeout,
+            reask: typed.reask,
+            max_calls: typed.max_calls,
+            seed: typed.seed,
+            max_tokens: typed.max_tokens,
+            receipt: typed.receipt,
+            strict_parse: typed.strict_parse,
+            early_stop: typed.early_stop,
+            no_pull: typed.no_pull,
+        }
+    }
+}

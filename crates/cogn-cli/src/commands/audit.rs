@@ -1,0 +1,503 @@
+//! `cogn audit`: what was run, by whom, how it went, and whether the records are what was written (`audit/proof.rs`). Reads
+//! the store, and never creates or changes a record.
+//! Names and ids come from callers, so no control character of theirs reaches the terminal.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use cognitive_contract::code::canonical;
+use cognitive_contract::{ErrorCode, text};
+use cognitive_store::{Figures, Filter, OwnerDrops, Row, Stats, Store, StoreError, since};
+
+mod proof;
+
+use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer, plain, table};
+
+/// Options of `audit`.
+#[derive(Debug, clap::Args)]
+pub struct AuditArgs {
+    #[command(subcommand)]
+    command: AuditCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum AuditCommand {
+    /// List runs, the newest first
+    List(ListArgs),
+    /// Show everything that is known about a run
+    Show(ShowArgs),
+    /// Write records as JSON, one per line, the oldest first
+    Export(ExportArgs),
+    /// Sum up runs per module, and what was dropped to keep within limits
+    Stats(StatsArgs),
+    /// Find records that were changed, taken away or put elsewhere
+    Verify(proof::VerifyArgs),
+    /// Print the last hash of each chain, to be kept where nobody can change it
+    Head(proof::HeadArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct ListArgs {
+    #[command(flatten)]
+    which: Which,
+    /// At most so many
+    #[arg(long, short = 'n', default_value_t = 20)]
+    limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ShowArgs {
+    /// The trace id, or its beginning
+    trace_id: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ExportArgs {
+    #[command(flatten)]
+    which: Which,
+    /// One JSON object per line; the only format, and the default
+    #[arg(long)]
+    jsonl: bool,
+    /// Write to this file, which must not exist yet; only you can read it
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct StatsArgs {
+    #[command(flatten)]
+    which: Which,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which records are meant.
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// Only this module
+    #[arg(long, short)]
+    module: Option<String>,
+    /// Only failures
+    #[arg(long)]
+    failed: bool,
+    /// Only failures with this error code
+    #[arg(long)]
+    code: Option<String>,
+    /// Only runs of who showed the key of this name to a server
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    /// Only runs of this user
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// Only runs of this tenant
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
+    /// Only since then: an age (`24h`, `7d`), a date, or a time as of RFC 3339
+    #[arg(long, value_parser = |given: &str| since(given, SystemTime::now()))]
+    since: Option<SystemTime>,
+}
+
+impl Which {
+    fn filter(&self) -> Filter {
+        Filter {
+            module: self.module.clone(),
+            ok: self.failed.then_some(false),
+            code: self.code.as_deref().map(|code| canonical(code).to_owned()),
+            since: self.since,
+            key: self.key.clone(),
+            user: self.user.clone(),
+            tenant: self.tenant.clone(),
+            ..Filter::default()
+        }
+    }
+
+    /// Lists and sums are about runs; an export has all events.
+    fn runs(&self) -> Filter {
+        Filter { runs: true, ..self.filter() }
+    }
+}
+
+/// Answers a question about the records of the store at `store_path`, which need not exist.
+pub fn audit(args: &AuditArgs, store_path: &Path, printer: &Printer) -> Exit {
+    let answered = open(store_path).and_then(|store| match &args.command {
+        AuditCommand::List(args) => list(args, &store, printer),
+        AuditCommand::Show(args) => show(args, &store, printer),
+        AuditCommand::Export(args) => export(args, &store, printer),
+        AuditCommand::Stats(args) => stats(args, &store, printer),
+        AuditCommand::Verify(args) => proof::verify(args, &store, printer),
+        AuditCommand::Head(args) => proof::head(args, &store, printer),
+    });
+    answered.unwrap_or_else(|error| {
+        printer.error(&error.to_string(), error.hint());
+        Exit::Bad
+    })
+}
+
+/// A store that is not there answers like an empty one.
+fn open(path: &Path) -> Result<Store, StoreError> {
+    match Store::open_existing(path)? {
+        Some(store) => Ok(store),
+        None => Store::in_memory(),
+    }
+}
+
+fn list(args: &ListArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
+    let rows = store.list(&Filter { limit: Some(args.limit), ..args.which.runs() })?;
+    if args.json {
+        printer.json(&rows);
+    } else if rows.is_empty() {
+        printer.err(nothing(store)?);
+    } else {
+        print_table(
+            ["TIME (UTC)", "TRACE", "MODULE", "RESULT", "RISK", "CONFIDENCE", "LATENCY", "MODEL", "USER"],
+            rows.iter().map(cells),
+            printer,
+        );
+    }
+    Ok(Exit::Good)
+}
+
+fn nothing(store: &Store) -> Result<&'static str, StoreError> {
+    let any = store.list(&Filter { limit: Some(1), ..Filter::default() })?;
+    Ok(if any.is_empty() { "no runs recorded yet" } else { "no record matches" })
+}
+
+fn print_table<const N: usize>(heads: [&str; N], rows: impl Iterator<Item = Vec<String>>, printer: &Printer) {
+    let heads = heads.map(|head| format!("{HEAD}{head}{HEAD:#}")).to_vec();
+    for line in table(&[heads].into_iter().chain(rows).collect::<Vec<_>>()) {
+        printer.out(line);
+    }
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    vec![
+        time(&row.ts),
+        format!("{NOTE}{}{NOTE:#}", plain(text::cut(&row.trace_id, 8))),
+        plain(text::cut(&row.module, 40)),
+        result(row),
+        risk(&row.risk),
+        format!("{:.2}", row.confidence),
+        duration(Some(row.latency_ms)),
+        format!("{FAINT}{}{FAINT:#}", plain(dash(text::cut(&row.model, 40)))),
+        plain(dash(text::cut(&whose(row), 40))),
+    ]
+}
+
+/// `2026-05-01T12:00:00.123Z` without what a list does not need.
+fn time(ts: &str) -> String {
+    plain(text::cut(ts, 19)).replace('T', " ")
+}
+
+/// Who ran it, as far as is known: `tenant/user`, and the key where it has another name.
+fn whose(row: &Row) -> String {
+    let user = row.user.as_deref().or(row.key.as_deref()).unwrap_or_default();
+    match &row.tenant {
+        Some(tenant) => format!("{tenant}/{user}"),
+        None => user.to_owned(),
+    }
+}
+
+fn result(row: &Row) -> String {
+    match &row.code {
+        _ if row.unfinished => format!("{DOUBT}unfinished{DOUBT:#}"),
+        _ if row.event == "call" => "asked".to_owned(),
+        Some(code) => format!("{BAD}{}{BAD:#}", plain(code)),
+        None if row.ok => format!("{GOOD}ok{GOOD:#}"),
+        None => format!("{BAD}failed{BAD:#}"),
+    }
+}
+
+fn risk(risk: &str) -> String {
+    match risk {
+        "high" => format!("{BAD}high{BAD:#}"),
+        "medium" => format!("{DOUBT}medium{DOUBT:#}"),
+        other => plain(dash(other)),
+    }
+}
+
+fn duration(milliseconds: Option<f64>) -> String {
+    match milliseconds {
+        None => "-".to_owned(),
+        Some(short) if short < 999.5 => format!("{short:.0} ms"),
+        Some(long) => format!("{:.1} s", long / 1_000.0),
+    }
+}
+
+fn dash(text: &str) -> &str {
+    if text.is_empty() { "-" } else { text }
+}
+
+fn show(args: &ShowArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
+    let rows = exact_or_all(&args.trace_id, store.find(&args.trace_id)?);
+    if let Err((message, hint)) = one_trace(&args.trace_id, &rows) {
+        printer.error(&message, Some(hint));
+        return Ok(Exit::Bad);
+    }
+    if args.json {
+        printer.json(&rows);
+    } else {
+        printer.out(rows.iter().map(|row| details(row).join("\n")).collect::<Vec<_>>().join("\n\n"));
+    }
+    Ok(Exit::Good)
+}
+
+/// A whole id is meant as such, also where a longer one begins with it.
+fn exact_or_all(trace_id: &str, rows: Vec<Row>) -> Vec<Row> {
+    let whole = rows.iter().any(|row| row.trace_id == trace_id);
+    rows.into_iter().filter(|row| !whole || row.trace_id == trace_id).collect()
+}
+
+/// Several records may belong to one trace, but only one trace may be meant.
+fn one_trace(given: &str, rows: &[Row]) -> Result<(), (String, &'static str)> {
+    let ids: BTreeSet<String> = rows.iter().map(|row| plain(&row.trace_id)).collect();
+    let given = plain(given);
+    match ids.len() {
+        0 => Err((format!("no run has the trace id: `{given}`"), "`cogn audit list` shows the ids")),
+        1 => Ok(()),
+        many => {
+            let first = ids.into_iter().take(10).collect::<Vec<_>>().join("\n  ");
+            Err((format!("{many} trace ids begin with `{given}`:\n  {first}"), "Give more of it"))
+        }
+    }
+}
+
+fn details(row: &Row) -> Vec<String> {
+    let code = row.code.as_deref().and_then(ErrorCode::find);
+    let meaning = code.map(|code| format!(", {}", code.meaning())).unwrap_or_default();
+    let tokens = row
+        .usage
+        .map_or("-".to_owned(), |usage| format!("{} in, {} out", usage.input_tokens, usage.output_tokens));
+    let facts = [
+        ("trace id", plain(&row.trace_id)),
+        ("time", plain(&row.ts)),
+        ("event", plain(&row.event)),
+        ("module", plain(format!("{} {}", row.module, row.version).trim_end())),
+        ("result", format!("{}{meaning}", result(row))),
+        ("risk", risk(&row.risk)),
+        ("confidence", format!("{:.2}", row.confidence)),
+        ("latency", duration(Some(row.latency_ms))),
+        ("model", plain(dash(&row.model))),
+        ("tokens", tokens),
+        ("key", plain(dash(row.key.as_deref().unwrap_or_default()))),
+        ("user", plain(dash(row.user.as_deref().unwrap_or_default()))),
+        ("tenant", plain(dash(row.tenant.as_deref().unwrap_or_default()))),
+        ("run id", plain(dash(&row.run_id))),
+    ];
+    let mut lines = table(&facts.map(|(name, fact)| vec![format!("{HEAD}{name}{HEAD:#}"), fact]));
+    if row.payload_dropped {
+        lines.push(format!("{HEAD}payload{HEAD:#}\ndropped to make room"));
+    }
+    for (name, value) in [("receipt", Some(&row.receipt)), ("payload", row.payload.as_ref())] {
+        let pretty = value.map(|value| format!("{value:#}"));
+        lines.extend(pretty.map(|pretty| format!("{HEAD}{name}{HEAD:#}\n{}", plain(&pretty))));
+    }
+    lines
+}
+
+fn export(args: &ExportArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
+    let filter = args.which.filter();
+    let Some(path) = args.output.as_deref().filter(|path| *path != Path::new("-")) else {
+        let mut any = false;
+        store.export(&filter, &mut |row| {
+            any = true;
+            printer.out(row.to_json().to_string());
+            if printer.lost().is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        if !any {
+            printer.err(nothing(store)?);
+        }
+        return Ok(Exit::Good);
+    };
+    match create(path).and_then(|file| export_to(file, path, &filter, store)) {
+        Ok(count) => {
+            printer.err(format!("{count} records written to `{}`", path.display()));
+            Ok(Exit::Good)
+        }
+        Err(error) => {
+            printer.error(&format!("cannot write `{}`: {error}", path.display()), None);
+            Ok(Exit::Bad)
+        }
+    }
+}
+
+/// A file of our own: never one that is there already, since that may be the store itself.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Writes all or nothing: half an export would look like a whole one.
+fn export_to(file: File, path: &Path, filter: &Filter, store: &Store) -> io::Result<u64> {
+    let mut writer = BufWriter::new(file);
+    let mut count = 0;
+    let mut written = Ok(());
+    let read = store.export(filter, &mut |row| {
+        count += 1;
+        written = writeln!(writer, "{}", row.to_json());
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    let done = read.map_err(io::Error::other).and(written).and_then(|()| writer.flush());
+    if done.is_err() {
+        fs::remove_file(path)?;
+    }
+    done.map(|()| count)
+}
+
+/// Sums, and what is not in them any more.
+#[derive(serde::Serialize)]
+struct WithDrops<'a> {
+    #[serde(flatten)]
+    stats: &'a Stats,
+    dropped: &'a [OwnerDrops],
+}
+
+fn stats(args: &StatsArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
+    let stats = store.stats(&args.which.runs())?;
+    let dropped = store.dropped()?;
+    if args.json {
+        printer.json(&WithDrops { stats: &stats, dropped: &dropped });
+        return Ok(Exit::Good);
+    }
+    if stats.total.runs + stats.total.unfinished == 0 {
+        printer.err(nothing(store)?);
+    } else {
+        print_table(
+            ["MODULE", "RUNS", "UNFINISHED", "OK", "P50", "P95", "TOKENS IN", "OUT", "ERRORS"],
+            sums(&stats).into_iter(),
+            printer,
+        );
+    }
+    for OwnerDrops { owner, kind, records, payloads, since, .. } in &dropped {
+        let (owner, since) = (plain(proof::owner(owner)), time(since));
+        printer.err(format!(
+            "{DOUBT}dropped{DOUBT:#} of {owner} since {since}: {records} records of {kind}, {payloads} payloads"
+        ));
+    }
+    Ok(Exit::Good)
+}
+
+fn sums(stats: &Stats) -> Vec<Vec<String>> {
+    let modules = stats
+        .modules
+        .iter()
+        .map(|each| figures(&format!("{NOTE}{}{NOTE:#}", plain(text::cut(&each.module, 40))), &each.figures));
+    modules.chain([figures("all", &stats.total)]).collect()
+}
+
+fn figures(name: &str, figures: &Figures) -> Vec<String> {
+    let codes: Vec<String> =
+        figures.codes.iter().map(|(code, count)| format!("{} × {count}", plain(code))).collect();
+    vec![
+        name.to_owned(),
+        figures.runs.to_string(),
+        figures.unfinished.to_string(),
+        figures.success_rate.map_or("-".to_owned(), |rate| format!("{:.1} %", rate * 100.0)),
+        duration(figures.latency_p50_ms),
+        duration(figures.latency_p95_ms),
+        figures.input_tokens.to_string(),
+        figures.output_tokens.to_string(),
+        codes.join(", "),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use cognitive_contract::Envelope;
+    use cognitive_contract::ports::{AuditLog, AuditRecord, Usage};
+    use serde_json::json;
+
+    use super::*;
+
+    fn store_with(records: &[(&str, &str, Option<&str>)]) -> Store {
+        let store = Store::in_memory().unwrap();
+        for (trace_id, module, code) in records {
+            let meta = json!({ "confidence": 0.5, "risk": "medium", "explain": "e" });
+            let answer = match code {
+                None => json!({ "ok": true, "meta": meta, "data": { "rationale": "r" } }),
+                Some(code) => json!({ "ok": false, "meta": meta, "error": { "code": code, "message": "m" } }),
+            };
+            let envelope = Envelope::from_value(answer).unwrap();
+            let mut record = AuditRecord::new(SystemTime::UNIX_EPOCH, trace_id, module, &envelope);
+            record.latency_ms = 1_234.0;
+            record.usage = Some(Usage { input_tokens: 7, output_tokens: 2 });
+            record.receipt = json!({ "attempts": 1 });
+            store.record(&record).unwrap();
+        }
+        store
+    }
+
+    fn bare(lines: impl IntoIterator<Item = String>) -> Vec<String> {
+        lines.into_iter().map(|line| anstream::adapter::strip_str(&line).to_string()).collect()
+    }
+
+    #[test]
+    fn a_row_of_the_list_is_short_and_cannot_steer_the_terminal() {
+        let store = store_with(&[("0123456789", "evil\u{1b}[2J\u{9b}", Some("E3001"))]);
+        let rows = store.list(&Filter::default()).unwrap();
+        let expected = [
+            "1970-01-01 00:00:00",
+            "01234567",
+            "evil\u{fffd}[2J\u{fffd}",
+            "E3001",
+            "medium",
+            "0.50",
+            "1.2 s",
+            "-",
+            "-",
+        ];
+        assert_eq!(bare(cells(&rows[0])), expected);
+    }
+
+    #[test]
+    fn a_trace_is_shown_if_it_is_the_only_one_meant() {
+        let store = store_with(&[
+            ("ab", "m", Some("E3001")),
+            ("abc", "m", None),
+            ("abd", "m", None),
+            ("abc", "n", None),
+        ]);
+        let meant = |given: &str| {
+            let rows = exact_or_all(given, store.find(given).unwrap());
+            one_trace(given, &rows).map(|()| rows.len()).map_err(|(message, _)| message)
+        };
+        assert_eq!((meant("ab"), meant("abc"), meant("abd")), (Ok(1), Ok(2), Ok(1)));
+        assert_eq!(meant("a"), Err("3 trace ids begin with `a`:\n  ab\n  abc\n  abd".to_owned()));
+        assert_eq!(meant("x"), Err("no run has the trace id: `x`".to_owned()));
+        let text = bare(details(&store.list(&Filter::default()).unwrap()[3])).join("\n");
+        assert!(text.contains("E3001, the answer does not match the contract"), "{text}");
+        assert!(text.ends_with("receipt\n{\n  \"attempts\": 1\n}"), "{text}");
+    }
+
+    #[test]
+    fn sums_end_with_all_modules_together() {
+        let store = store_with(&[("1", "m", None), ("2", "m", Some("E3001")), ("3", "n", None)]);
+        let lines = sums(&store.stats(&Filter::default()).unwrap());
+        let bare: Vec<_> = lines.into_iter().map(|line| bare(line).join("|")).collect();
+        assert_eq!(bare[0], "m|2|0|50.0 %|1.2 s|1.2 s|14|4|E3001 × 1");
+        assert_eq!(bare[2], "all|3|0|66.7 %|1.2 s|1.2 s|21|6|E3001 × 1");
+    }
+
+    #[test]
+    fn an_export_never_overwrites_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("runs.jsonl");
+        let store = store_with(&[("1", "m", None), ("2", "m", None)]);
+        assert_eq!(export_to(create(&path).unwrap(), &path, &Filter::default(), &store).unwrap(), 2);
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 2);
+        assert_eq!(create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    }
+}

@@ -1,0 +1,44 @@
+//! `cogn capabilities`: what this runtime can do with the provider that is configured, as it also tells over HTTP (CAP-002,
+//! CAP-003). Asks no service and needs no key.
+
+use cogn::settings::{SettingOverrides, Settings};
+use cogn::{media, wiring};
+use cognitive_contract::{Capabilities, Failure};
+
+use super::fail;
+use crate::printer::{Exit, Printer};
+use crate::project;
+
+/// Options of `capabilities`.
+#[derive(Debug, clap::Args)]
+pub struct CapabilitiesArgs {
+    /// Who would answer; as configured if absent
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// The model that would be asked
+    #[arg(long, short, value_name = "MODEL")]
+    model: Option<String>,
+}
+
+/// Prints the declaration.
+pub fn capabilities(args: &CapabilitiesArgs, printer: &Printer) -> Exit {
+    match declared(args) {
+        Ok(capabilities) => {
+            printer.json(&cognitive_runtime::declaration(&capabilities));
+            Exit::Good
+        }
+        Err(failure) => fail(&failure, printer),
+    }
+}
+
+fn declared(args: &CapabilitiesArgs) -> Result<Capabilities, Failure> {
+    let wanted = SettingOverrides {
+        provider: args.provider.clone(),
+        model: args.model.clone(),
+        ..SettingOverrides::default()
+    };
+    let settings = Settings::resolve(&wanted, &project::config()?, &wiring::environment, "")?;
+    let mut capabilities = Capabilities::default();
+    capabilities.take_media(&media::limits(&settings.media)?);
+    Ok(wiring::limited_by_provider(&settings, capabilities))
+}

@@ -1,0 +1,113 @@
+//! Where each setting comes from: what was typed, the environment, the project's file, the user's file, or nobody. And what
+//! the project's file says that does not count. Shows no key, and of an address only where it leads.
+
+use cogn::config::Config;
+use cogn::env_vars;
+use cogn::layers::{Layers, ProjectFile};
+use cogn::settings::{Environment, SettingOverrides};
+use cognitive_contract::address::bare_url;
+use cognitive_net::Kind;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// One setting.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct SettingState {
+    /// Its name in a file, such as `audit.path`.
+    pub(super) setting: String,
+    /// What holds; null for what this program does by itself.
+    pub(super) value: Value,
+    /// `flag`, `environment`, `project file`, `user file` or `default`.
+    pub(super) from: &'static str,
+    /// The variable, if it comes from the environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) variable: Option<&'static str>,
+    /// What the project's file says and what does not count, because nobody trusts the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) not_trusted: Option<Value>,
+}
+
+/// Every setting, in the order of the configuration. `chosen` is the service that answers.
+pub(super) fn settings(
+    args: &SettingOverrides,
+    layers: &Layers,
+    chosen: Option<Kind>,
+    environment: Environment<'_>,
+) -> Vec<SettingState> {
+    let none = Config::default();
+    let (project, user) = (layers.project.as_ref(), layers.user.as_ref().unwrap_or(&none));
+    let of_project = project.map(|project| project.counts.by_name()).unwrap_or_default();
+    let of_user = user.by_name();
+    let held = project.map(ProjectFile::held_back).unwrap_or_default();
+    let mut names: Vec<String> = none.by_name().into_iter().map(|(name, _)| name).collect();
+    let more =
+        of_project.iter().chain(&of_user).map(|(name, _)| name).chain(held.iter().map(|held| &held.setting));
+    for name in more {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    let said = |layer: &[(String, Value)], name: &str| {
+        let value = layer.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        value.filter(|value| !value.is_null())
+    };
+    let state = |name: String| {
+        let variable = variable(&name, chosen);
+        let by_environment = variable.and_then(environment).map(Value::String);
+        let (value, from) = if let Some(typed) = typed(args, &name) {
+            (typed, "flag")
+        } else if let Some(value) = by_environment {
+            (value, "environment")
+        } else if let Some(value) = said(&of_project, &name) {
+            (value, "project file")
+        } else if let Some(value) = said(&of_user, &name) {
+            (value, "user file")
+        } else {
+            (Value::Null, "default")
+        };
+        let not_trusted = held.iter().find(|held| held.setting == name).map(|held| held.value.clone());
+        SettingState {
+            value: shown(&name, value),
+            from,
+            variable: variable.filter(|_| from == "environment"),
+            not_trusted,
+            setting: name,
+        }
+    };
+    names.into_iter().map(state).collect()
+}
+
+/// An address may hold a password.
+fn shown(name: &str, value: Value) -> Value {
+    match (name, value) {
+        ("base_url", Value::String(url)) => Value::String(bare_url(&url)),
+        (_, value) => value,
+    }
+}
+
+/// The variable that stands above a setting.
+fn variable(name: &str, chosen: Option<Kind>) -> Option<&'static str> {
+    Some(match name {
+        "provider" => env_vars::PROVIDER,
+        "model" => env_vars::MODEL,
+        "audit.path" => env_vars::DATABASE,
+        "base_url" => chosen?.base_url_variable(),
+        _ => return None,
+    })
+}
+
+fn typed(args: &SettingOverrides, name: &str) -> Option<Value> {
+    let on = |flag: bool| flag.then(|| json!(true));
+    match name {
+        "provider" => args.provider.as_ref().map(|value| json!(value)),
+        "model" => args.model.as_ref().map(|value| json!(value)),
+        "base_url" => args.base_url.as_ref().map(|value| json!(value)),
+        "timeout_seconds" => args.timeout.map(|value| json!(value)),
+        "reask" => args.reask.map(|value| json!(value)),
+        "max_calls" => args.max_calls.map(|value| json!(value)),
+        "receipt" => on(args.receipt),
+        "strict_parse" => on(args.strict_parse),
+        "early_stop" => on(args.early_stop),
+        _ => None,
+    }
+}

@@ -1,0 +1,220 @@
+//! `cogn eval MODULE --cases FILE`: how often a module is right on labelled cases, and how fast.
+//! A wrong answer is a number, not a failure; `--min-accuracy` makes it one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cogn::embedded::EmbeddedUse;
+use cogn::media::MediaAccess;
+use cogn::settings::Settings;
+use cogn::stores::Stores;
+use cogn::wiring::HostParts;
+use cogn::{async_runtime, out_file, wiring};
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_library::{Library, Shelf};
+use cognitive_testing::eval::{self, Evaluation, EvaluationPlan, LabelledCase};
+
+use super::eval_report;
+use super::fail;
+use super::hand_over::rescue;
+use crate::args::input::read_text;
+use crate::args::provider::ProviderArgs;
+use crate::printer::{Exit, Lost, Printer};
+use crate::project;
+use crate::pull_progress::TerminalProgress;
+
+/// Options of `eval`.
+#[derive(Debug, clap::Args)]
+pub struct EvalArgs {
+    /// Name of an installed module, or path of a folder
+    module: String,
+    /// File with one case per line: `{"id", "input", "expect"}`; `-` reads stdin
+    #[arg(long, value_name = "FILE")]
+    cases: PathBuf,
+    /// Run only the cases of this half, such as `held-out`
+    #[arg(long, value_name = "NAME")]
+    half: Option<String>,
+    /// Run only the first N cases
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// How many cases run at the same time
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    concurrency: usize,
+    /// Exit 1 if fewer cases than this share are right, from 0 to 1
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    min_accuracy: Option<f64>,
+    /// Write every case with its envelope to a file, one per line
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    provider: ProviderArgs,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a number from 0 to 1".to_owned())
+}
+
+/// Runs the cases and prints what came out.
+pub fn eval(args: &EvalArgs, library: &Library, printer: &Printer) -> Exit {
+    let cases = match cases(args) {
+        Ok(cases) => cases,
+        Err(failure) => {
+            let _always_bad = fail(&failure, printer);
+            return Exit::Usage;
+        }
+    };
+    let report = match run(args, cases, library, printer) {
+        Ok(Some(report)) => report,
+        Ok(None) => return Exit::Cancelled,
+        Err(failure) => return fail(&failure, printer),
+    };
+    if args.json {
+        printer.json(&report.to_value());
+    } else {
+        for line in eval_report::lines(&report) {
+            printer.out(line);
+        }
+    }
+    if !written(args, &report, printer) {
+        return Exit::Bad;
+    }
+    let enough = args.min_accuracy.is_none_or(|least| report.accuracy.share >= least);
+    if enough { Exit::Good } else { Exit::Bad }
+}
+
+/// Writes every case with its envelope to the file that was named. Answers that no file and no reader got are kept: each
+/// of them was paid for.
+fn written(args: &EvalArgs, report: &Evaluation, printer: &Printer) -> bool {
+    let failed = args.out.as_ref().and_then(|path| {
+        let error = out_file::write(path, report.case_lines().as_bytes()).err()?;
+        Some(format!("cannot write `{}`: {error}", path.display()))
+    });
+    if let Some(message) = &failed {
+        printer.error(message, None);
+    }
+    let unread = args.out.is_none() && matches!(printer.lost(), Some(Lost::Broken(_)));
+    if failed.is_some() || unread {
+        rescue("every case with its envelope", report.case_lines().trim_end(), printer);
+    }
+    failed.is_none()
+}
+
+/// Reads all cases before anything runs.
+fn cases(args: &EvalArgs) -> Result<Vec<LabelledCase>, Failure> {
+    let text = read_text(Some(&args.cases))?;
+    let mut cases = eval::parse(&text).map_err(|why| {
+        let message = format!("the cases cannot be used: `{}`: {why}", args.cases.display());
+        let form = r#"{"input": {"text": "…"}, "expect": {"sentiment": "positive"}}"#;
+        Failure::new(ErrorCode::InvalidInput, message).suggest(format!("Write one case per line: `{form}`"))
+    })?;
+    if let Some(half) = &args.half {
+        cases.retain(|case| case.half.as_deref() == Some(half));
+        if cases.is_empty() {
+            let message = format!("no case of `{}` belongs to the half `{half}`", args.cases.display());
+            return Err(Failure::new(ErrorCode::InvalidInput, message)
+                .suggest("Leave out `--half`, or name one that the cases have"));
+        }
+    }
+    cases.truncate(args.limit.unwrap_or(usize::MAX));
+    Ok(cases)
+}
+
+/// `None` if the user pressed Ctrl-C.
+fn run(
+    args: &EvalArgs,
+    cases: Vec<LabelledCase>,
+    library: &Library,
+    printer: &Printer,
+) -> Result<Option<Evaluation>, Failure> {
+    let overrides = args.provider.overrides();
+    let settings = Settings::resolve(&overrides, &project::config()?, &wiring::environment, &args.module)?;
+    let screen = TerminalProgress::new(printer, false);
+    let parts = HostParts {
+        modules: Arc::new(Shelf::new(library.clone())),
+        provider: wiring::provider(
+            &settings,
+            &wiring::environment,
+            EmbeddedUse::OneByOne,
+            Some(screen.fetch()),
+        )?,
+        // The audit is for the work of people, not for measurements.
+        stores: Stores::default(),
+        media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
+    };
+    let host = wiring::host(&settings, parts)?;
+    let progress = progress(printer, cases.len());
+    let plan = EvaluationPlan {
+        module: args.module.clone(),
+        host,
+        options: settings.run_options(),
+        cases,
+        concurrency: args.concurrency,
+    };
+    let runtime = async_runtime::on_this_thread()?;
+    let bar = progress.clone();
+    let done = move |_: &eval::CaseOutcome| bar.inc(1);
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            report = eval::run(plan, done) => report.map(Some),
+            _ = tokio::signal::ctrl_c() => Ok(None),
+        }
+    });
+    progress.finish_and_clear();
+    outcome
+}
+
+/// A bar with counts and times, on a terminal only.
+fn progress(printer: &Printer, cases: usize) -> indicatif::ProgressBar {
+    if !printer.for_people() {
+        return indicatif::ProgressBar::hidden();
+    }
+    let bar = indicatif::ProgressBar::new(cases as u64);
+    if let Ok(style) = indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} (left: {eta})")
+    {
+        bar.set_style(style);
+    }
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: EvalArgs,
+    }
+
+    fn typed(words: &str) -> Result<EvalArgs, clap::Error> {
+        Typed::try_parse_from(words.split(' ')).map(|typed| typed.args)
+    }
+
+    #[test]
+    fn a_module_and_its_cases_are_needed_and_shares_are_shares() {
+        assert!(typed("eval m --cases c.jsonl --limit 3 --concurrency 2 --min-accuracy 0.8 --json").is_ok());
+        for wrong in
+            ["eval", "eval m", "eval m --cases c --min-accuracy 80", "eval m --cases c --min-accuracy x"]
+        {
+            assert!(typed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_bad_line_is_named_before_anything_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.jsonl");
+        std::fs::write(&path, "{\"input\": {}, \"expect\": {\"ok\": true}}\n{\"input\": {}}\n").unwrap();
+        let args = typed(&format!("eval m --cases {}", path.display())).unwrap();
+        let failure = cases(&args).unwrap_err();
+        assert!(failure.message().ends_with("line 2: `expect` is needed"), "{}", failure.message());
+        let missing = typed("eval m --cases no-such-file.jsonl").unwrap();
+        assert!(cases(&missing).unwrap_err().message().starts_with("cannot read `no-such-file.jsonl`"));
+    }
+}

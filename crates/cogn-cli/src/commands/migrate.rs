@@ -1,0 +1,150 @@
+//! `cogn migrate`: older formats become v2.2, each folder as a whole or not at all. Of all modules, those that a link leads
+//! to somewhere else are left alone: that folder belongs to somebody else, or is migrated where it is.
+
+use std::path::{Path, PathBuf};
+
+use cognitive_library::migrate::{ApplyOptions, Backup, Kind, Links, MigrateError, Plan, apply, plan};
+use cognitive_library::{Folder, Library, Origin};
+use serde_json::{Value, json};
+
+use super::fail;
+use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, Printer};
+
+/// Options of `migrate`.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch that a user can type")]
+pub struct MigrateArgs {
+    /// Name of an installed module, or path of a folder
+    #[arg(required_unless_present = "all")]
+    module: Option<String>,
+    /// Migrate every module of the project and the user
+    #[arg(long, short, conflicts_with = "module")]
+    all: bool,
+    /// Say what would be done and change nothing
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+    /// Keep no copy of the old folder
+    #[arg(long)]
+    no_backup: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of one module.
+struct Outcome {
+    name: String,
+    result: Result<MigrationDone, MigrateError>,
+}
+
+enum MigrationDone {
+    Planned {
+        plan: Plan,
+        backup: Option<PathBuf>,
+    },
+    /// It is a link that leads out of the folder of modules, to here.
+    LeftAlone(PathBuf),
+}
+
+/// Migrates; one module that cannot be migrated does not keep the others from it.
+pub fn migrate(args: &MigrateArgs, library: &Library, printer: &Printer) -> Exit {
+    let outcomes: Vec<Outcome> = match &args.module {
+        None => {
+            let folders = all_folders(library).into_iter();
+            folders.map(|(name, folder)| Outcome { name, result: one_of_all(args, &folder) }).collect()
+        }
+        Some(name) => match library.find(name) {
+            Ok(found) => {
+                vec![Outcome { name: found.name, result: one(args, &found.folder, Links::Follow) }]
+            }
+            Err(failure) => return fail(&failure, printer),
+        },
+    };
+    if args.json {
+        let list: Vec<Value> = outcomes.iter().map(|outcome| as_json(outcome, args.dry_run)).collect();
+        printer.json(&list);
+    } else {
+        for outcome in &outcomes {
+            show(outcome, args.dry_run, printer);
+        }
+    }
+    if outcomes.iter().all(|outcome| outcome.result.is_ok()) { Exit::Good } else { Exit::Bad }
+}
+
+/// Modules on disk; the bundled ones are current and not ours to write.
+fn all_folders(library: &Library) -> Vec<(String, Folder)> {
+    let found = library.list().into_iter().filter(|found| found.origin != Origin::Bundled);
+    found.map(|found| (found.name, found.folder)).collect()
+}
+
+/// A module that nobody has named: it is migrated in the folder of modules or not at all.
+fn one_of_all(args: &MigrateArgs, folder: &Folder) -> Result<MigrationDone, MigrateError> {
+    let real = |path: &Path| path.canonicalize().ok();
+    let Some((path, place)) = folder.path().and_then(|path| Some((real(path)?, real(path.parent()?)?)))
+    else {
+        return one(args, folder, Links::Refuse);
+    };
+    if !path.starts_with(&place) {
+        return Ok(MigrationDone::LeftAlone(path));
+    }
+    one(args, &Folder::Disk(path), Links::Refuse)
+}
+
+fn one(args: &MigrateArgs, folder: &Folder, links: Links) -> Result<MigrationDone, MigrateError> {
+    let plan = plan(folder)?;
+    let backup = if args.no_backup { Backup::Discard } else { Backup::Keep };
+    let path: Option<&Path> = folder.path().filter(|_| !args.dry_run && !plan.is_empty());
+    let backup = match path {
+        Some(path) => apply(path, &plan, ApplyOptions { links, ..ApplyOptions::now(backup) })?.backup,
+        None => None,
+    };
+    Ok(MigrationDone::Planned { plan, backup })
+}
+
+fn show(outcome: &Outcome, dry_run: bool, printer: &Printer) {
+    let name = &outcome.name;
+    match &outcome.result {
+        Err(error) => {
+            printer.out(format!("{HEAD}{name}{HEAD:#}: {BAD}not migrated{BAD:#}"));
+            printer.error(&error.to_string(), error.hint().as_deref());
+        }
+        Ok(MigrationDone::LeftAlone(path)) => {
+            printer.out(format!("{HEAD}{name}{HEAD:#}: {DOUBT}left alone{DOUBT:#}, it is elsewhere"));
+            let here = path.display();
+            printer
+                .warning(&format!("`{name}` is a link to `{here}`; `cogn migrate {here}` migrates it there"));
+        }
+        Ok(MigrationDone::Planned { plan, .. }) if plan.is_empty() => {
+            printer.out(format!("{HEAD}{name}{HEAD:#}: already {}, nothing to do", plan.from));
+        }
+        Ok(MigrationDone::Planned { plan, backup }) => {
+            let verb = if dry_run { "would migrate" } else { "migrated" };
+            printer.out(format!("{HEAD}{name}{HEAD:#}: {GOOD}{verb}{GOOD:#} {} → v2.2", plan.from));
+            for change in &plan.changes {
+                let mark = match change.kind {
+                    Kind::Created => '+',
+                    Kind::Updated => '~',
+                };
+                printer.out(format!("  {mark} {}: {}", change.file, change.what));
+            }
+            if let Some(backup) = backup {
+                printer.out(format!("  {FAINT}backup: {}{FAINT:#}", backup.display()));
+            }
+        }
+    }
+}
+
+fn as_json(outcome: &Outcome, dry_run: bool) -> Value {
+    match &outcome.result {
+        Err(error) => json!({
+            "module": outcome.name, "ok": false, "message": error.to_string(), "hint": error.hint(),
+        }),
+        Ok(MigrationDone::LeftAlone(path)) => json!({
+            "module": outcome.name, "ok": true, "dry_run": dry_run, "changed": false, "left_alone": path,
+        }),
+        Ok(MigrationDone::Planned { plan, backup }) => json!({
+            "module": outcome.name, "ok": true, "from": plan.from, "dry_run": dry_run,
+            "changed": !dry_run && !plan.is_empty(), "changes": plan.changes, "backup": backup,
+        }),
+    }
+}

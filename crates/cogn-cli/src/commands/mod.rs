@@ -1,0 +1,46 @@
+//! One file per command: its options, and one function that does it and says how it ended.
+//! No rule about modules or envelopes lives here.
+
+pub mod audit;
+pub mod capabilities;
+pub mod check;
+pub mod completions;
+pub mod compose;
+pub mod conformance;
+pub mod context;
+pub mod doctor;
+pub mod eval;
+mod eval_report;
+pub mod explain;
+mod hand_over;
+pub mod info;
+pub mod init;
+pub mod list;
+pub mod lower;
+pub mod media;
+mod media_out;
+pub mod migrate;
+pub mod model;
+pub mod prompt;
+mod reader;
+pub mod run;
+pub mod schema;
+pub mod serve;
+mod stop;
+mod stream;
+pub mod test;
+mod test_report;
+pub mod trace;
+pub mod trust;
+pub mod validate;
+pub mod verify;
+
+use cognitive_contract::Failure;
+
+use crate::printer::{Exit, Printer};
+
+/// Says a failure on stderr, for commands whose result is not an envelope.
+fn fail(failure: &Failure, printer: &Printer) -> Exit {
+    printer.error(failure.message(), failure.suggestion());
+    Exit::Bad
+}

@@ -1,0 +1,347 @@
+//! `cogn run MODULE`: input in, one envelope on stdout.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cogn::collector::Collector;
+use cogn::embedded::{EmbeddedUse, WeightsFetch};
+use cogn::media::MediaAccess;
+use cogn::settings::{ProviderChoice, Settings};
+use cogn::stores::Stores;
+use cogn::wiring::HostParts;
+use cogn::{async_runtime, embedded, wiring};
+use cognitive_contract::ports::{Event, EventSink, NullSink, Provider};
+use cognitive_contract::trace::{PartState, Trace};
+use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure};
+use cognitive_library::{Library, Shelf};
+use cognitive_runtime::host::RunInput;
+use cognitive_runtime::{Clock, Host, Replay, RunContext, RunOptions, RunRequest, SpanParent, preview};
+use cognitive_store::DROPPING;
+
+use super::hand_over::hand_over;
+use super::stop::StopSignal;
+use super::stream::{self, StreamForm};
+use super::trace::{self, Keeper};
+use super::{media_out, reader};
+use crate::args::input::{InputArgs, read_text};
+use crate::args::media::attach;
+use crate::args::provider::ProviderArgs;
+use crate::args::repeat::RepeatArgs;
+use crate::printer::{Exit, FAINT, Printer};
+use crate::pull_progress::TerminalProgress;
+use crate::{process_limits, project, view};
+
+/// Options of `run`.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
+pub struct RunArgs {
+    /// Name of an installed module, or path of a folder
+    module: String,
+    #[command(flatten)]
+    input: InputArgs,
+    /// A file or an address for the member of the input that takes media; repeatable
+    #[arg(long, value_name = "FILE|URL", conflicts_with = "args")]
+    media: Vec<String>,
+    /// Write media of the answer to files in this folder instead of printing them
+    #[arg(long, value_name = "DIR", conflicts_with = "stream")]
+    media_out: Option<PathBuf>,
+    #[command(flatten)]
+    provider: ProviderArgs,
+    /// File with a saved reply for `--provider replay`; `-` reads stdin
+    #[arg(long, value_name = "FILE")]
+    reply: Option<PathBuf>,
+    /// Follow the `@call`s of the prompt. They always are, so this changes nothing; scripts for other runtimes say it
+    #[arg(long, short = 's')]
+    subagent: bool,
+    /// Do not enforce the module's schemas; the envelope contract still holds
+    #[arg(long)]
+    no_validate: bool,
+    /// Indent the envelope
+    #[arg(long)]
+    pretty: bool,
+    /// Show a card for people instead of JSON
+    #[arg(long, conflicts_with = "pretty")]
+    view: bool,
+    /// Print the answer while it is written: one chunk per line, or as text for people
+    #[arg(
+        long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true,
+        default_missing_value = "ndjson", conflicts_with_all = ["pretty", "view", "until"]
+    )]
+    stream: Option<StreamForm>,
+    /// With `--stream`: fail with E4010 where the answer would come whole
+    #[arg(long, requires = "stream")]
+    require_streaming: bool,
+    #[command(flatten)]
+    repeat: RepeatArgs,
+    /// Show on stderr which modules ran, and what each of them took and cost
+    #[arg(
+        long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "tree"
+    )]
+    trace: Option<trace::TraceForm>,
+    /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
+    /// The user whose context is read and kept; without, nobody's
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// The tenant of the user, where there are tenants
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
+    /// The session that context is read from and kept for
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Ask the model also where an answer to the same input is kept
+    #[arg(long)]
+    no_cache: bool,
+    /// Also write the envelope to a file
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs and prints the envelope; the exit code says whether it is a success, 128 and the number of the signal
+/// that it was cancelled.
+pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
+    process_limits::take_limits_as_errors();
+    let (collector, prepared) = match Collector::open(args.otlp.as_deref()) {
+        Ok(collector) => {
+            let prepared = prepare(args, library, collector.as_ref());
+            (collector, prepared)
+        }
+        Err(failure) => (None, Err(failure)),
+    };
+    let audit = prepared.as_ref().ok().and_then(|(host, _)| host.audit.clone());
+    let exit = answer(args, prepared, printer);
+    if audit.is_some_and(|audit| audit.drop_counts().owners > 0) {
+        printer.warning(DROPPING);
+    }
+    // Last of all: the answer is where it belongs, whatever becomes of the spans.
+    if let Some(collector) = collector {
+        report_lost(collector.deliver(), printer);
+    }
+    exit
+}
+
+fn report_lost(spans: u64, printer: &Printer) {
+    match spans {
+        0 => {}
+        1 => printer.warning("1 span was lost: the collector did not take it"),
+        lost => printer.warning(&format!("{lost} spans were lost: the collector did not take them")),
+    }
+}
+
+fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer: &Printer) -> Exit {
+    let (mut envelope, cancelled, trace) = match (prepared, args.stream) {
+        (prepared, Some(form)) => stream::run(prepared, form, &args.module, hearer(args), printer),
+        (Ok((host, request)), None) => execute(&host, request, args, printer),
+        // Before a run there is one thing that Ctrl-C can interrupt: the fetching of weights.
+        (Err(failure), None) => {
+            let cancelled = (failure.code() == ErrorCode::StreamInterrupted).then_some(StopSignal::Interrupt);
+            (failure.into_envelope(), cancelled, None)
+        }
+    };
+    // Before anything is shown: a card, a line and a file all say where the media are.
+    let unwritten = args.media_out.as_deref().map(|folder| media_out::store(&mut envelope, folder));
+    let unwritten = unwritten.unwrap_or_default();
+    for message in &unwritten {
+        printer.error(message, Some("The envelope holds it; name another folder with `--media-out`"));
+    }
+    let text = as_text(args, &envelope);
+    if args.stream.is_none() {
+        show(args, &envelope, &text, printer);
+    }
+    if let (Some(form), Some(trace)) = (args.trace, &trace) {
+        trace::show(trace, form, printer);
+    }
+    // A card and a text for people are not the whole envelope.
+    let shown = !args.view && args.stream != Some(StreamForm::Text);
+    let handed_over = hand_over(&text, args.output.as_deref(), shown, printer);
+    match (cancelled, envelope.ok() && unwritten.is_empty() && handed_over) {
+        (Some(signal), _) => signal.exit(),
+        (None, true) => Exit::Good,
+        (None, false) => Exit::Bad,
+    }
+}
+
+/// Who gets the answer. With a file or media files somebody does, also where nobody reads stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hearer {
+    Stdout,
+    Files,
+}
+
+fn hearer(args: &RunArgs) -> Hearer {
+    if args.output.is_none() && args.media_out.is_none() { Hearer::Stdout } else { Hearer::Files }
+}
+
+fn as_text(args: &RunArgs, envelope: &Envelope) -> String {
+    let text =
+        if args.pretty { serde_json::to_string_pretty(envelope) } else { serde_json::to_string(envelope) };
+    text.unwrap_or_default()
+}
+
+fn show(args: &RunArgs, envelope: &Envelope, text: &str, printer: &Printer) {
+    if args.view {
+        for line in view::card(&args.module, envelope) {
+            printer.out(line);
+        }
+    } else {
+        printer.json_text(text);
+        if printer.for_people() && embedded::answered(envelope) {
+            printer.err(format!("{FAINT}{}{FAINT:#}", embedded::HONESTY));
+        }
+    }
+}
+
+fn prepare(
+    args: &RunArgs,
+    library: &Library,
+    collector: Option<&Collector>,
+) -> Result<(Host, RunRequest), Failure> {
+    let mut wanted = args.provider.overrides();
+    // A saved reply that was named is what the user wants replayed.
+    if args.reply.is_some() && wanted.provider.is_none() {
+        wanted.provider = Some("replay".to_owned());
+    }
+    let settings = Settings::resolve(&wanted, &project::config()?, &wiring::environment, &args.module)?;
+    let reply = args.reply.as_deref().filter(|_| settings.provider == ProviderChoice::Replay);
+    if reply.is_some_and(|path| path.as_os_str() == "-") && args.input.reads_stdin() {
+        let failure = Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
+        return Err(failure.suggest("Put one of them into a file"));
+    }
+    let mut request = RunRequest::new(&args.module, serde_json::Value::Null);
+    request.input = input(args, library)?;
+    request.options = options(args, &settings);
+    let named = args.user.is_some() || args.tenant.is_some() || args.session.is_some();
+    let (stores, warning) = Stores::open_or_warn(&settings, named)?;
+    if let Some(warning) = warning {
+        Printer.warning(&warning.message);
+        request.options.warnings.push(warning);
+    }
+    // A run that fails before the call is not worth a download.
+    let worthwhile = || {
+        let clock = Clock::new();
+        let memory = RunContext::new(stores.context.as_deref(), &clock, &request.options);
+        preview(&library.load(&args.module)?, &request.input, enforcement(args), Some(&memory)).map(drop)
+    };
+    let fetch = WeightsFetch { progress: &TerminalProgress::new(&Printer, false), before: &worthwhile };
+    let provider: Arc<dyn Provider> = match reply {
+        Some(path) => Arc::new(Replay::text(read_text(Some(path))?)),
+        None => wiring::provider(&settings, &wiring::environment, EmbeddedUse::OneByOne, Some(fetch))?,
+    };
+    let parts = HostParts {
+        modules: Arc::new(Shelf::new(library.clone())),
+        provider,
+        stores,
+        media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
+    };
+    let host = wiring::host(&settings, parts)?;
+    // Last of all: the clock of the spans runs from here on.
+    request.options.spans = collector
+        .map(|collector| Arc::new(SpanParent::new(collector.sink()).asking_for(wiring::model(&settings))));
+    Ok((host, request))
+}
+
+/// What was typed as input, with the media that go into it.
+fn input(args: &RunArgs, library: &Library) -> Result<RunInput, Failure> {
+    if args.media.is_empty() {
+        return args.input.gather();
+    }
+    // Media alone are an input too; nobody has to close stdin for that.
+    let given = if args.input.is_given() {
+        args.input.gather()?
+    } else {
+        RunInput::Json(serde_json::Value::Object(serde_json::Map::new()))
+    };
+    attach(&library.load(&args.module)?, given, &args.media)
+}
+
+fn enforcement(args: &RunArgs) -> Enforcement {
+    if args.no_validate { Enforcement::EnvelopeOnly } else { Enforcement::Full }
+}
+
+fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
+    let mut options = settings.run_options();
+    options.enforcement = enforcement(args);
+    options.user.clone_from(&args.user);
+    options.tenant.clone_from(&args.tenant);
+    options.session.clone_from(&args.session);
+    options.no_cache = args.no_cache;
+    options.require_streaming = args.require_streaming;
+    if args.stream.is_some() && options.timeout == RunOptions::default().timeout {
+        options.timeout = stream::LONGEST;
+    }
+    options
+}
+
+/// Runs to the end, to the first signal that asks for it or until nobody reads the answer any more; dropping the run closes
+/// its connection.
+fn execute(
+    host: &Host,
+    request: RunRequest,
+    args: &RunArgs,
+    printer: &Printer,
+) -> (Envelope, Option<StopSignal>, Option<Trace>) {
+    let runtime = match async_runtime::on_this_thread() {
+        Ok(runtime) => runtime,
+        Err(failure) => return (failure.into_envelope(), None, None),
+    };
+    runtime.block_on(async {
+        let mut progress = RunSpinner::new(printer);
+        let mut silent = NullSink;
+        let sink: &mut dyn EventSink = match &mut progress {
+            Some(progress) => progress,
+            None => &mut silent,
+        };
+        let cancelled = Cell::new(None);
+        let stop = async {
+            tokio::select! {
+                () = reader::gone(printer), if hearer(args) == Hearer::Stdout => reader::unheard(),
+                signal = StopSignal::arrives() => {
+                    cancelled.set(Some(signal));
+                    signal.failure()
+                }
+            }
+        };
+        let mut keeper = Keeper::new(sink);
+        let envelope = match args.repeat.repeat() {
+            Some(repeat) => cognitive_runtime::repeat_until(host, request, &repeat, &mut keeper, stop).await,
+            None => cognitive_runtime::run_until(host, request, &mut keeper, stop).await,
+        };
+        (envelope, cancelled.get(), keeper.into_trace())
+    })
+}
+
+/// A spinner with stage and elapsed time, on a terminal only.
+struct RunSpinner(indicatif::ProgressBar);
+
+impl RunSpinner {
+    fn new(printer: &Printer) -> Option<Self> {
+        printer.for_people().then(|| {
+            let style = indicatif::ProgressStyle::with_template("{spinner} {msg} {elapsed}");
+            let bar = indicatif::ProgressBar::new_spinner();
+            if let Ok(style) = style {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(std::time::Duration::from_millis(100));
+            Self(bar)
+        })
+    }
+}
+
+impl EventSink for RunSpinner {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Stage(stage) => self.0.set_message(stage.as_str()),
+            Event::Part(part) if part.state == PartState::Started => self.0.set_message(part.path.to_owned()),
+            Event::Finished(_) => self.0.finish_and_clear(),
+            _ => {}
+        }
+    }
+}
+
+impl Drop for RunSpinner {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,350 @@
+//! `cogn serve`: modules over HTTP, until Ctrl-C or SIGTERM. Opens to the world only with a key.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use cogn::collector::Collector;
+use cogn::embedded::EmbeddedUse;
+use cogn::media::MediaAccess;
+use cogn::settings::Settings;
+use cogn::stores::Stores;
+use cogn::wiring::HostParts;
+use cogn::{async_runtime, env_vars, media, wiring};
+use cognitive_contract::media::UploadStore;
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_http::config::AccessLog;
+use cognitive_http::{AccessRecord, ApiKey, App, ServerConfig};
+use cognitive_library::{Library, Shelf};
+use cognitive_runtime::Host;
+
+use super::fail;
+use crate::args::provider::ProviderArgs;
+use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer};
+use crate::pull_progress::TerminalProgress;
+use crate::{allocator, process_limits, project};
+
+/// Lines of the access log that may wait to be written.
+const LINES: usize = 4_096;
+/// How long the process waits for the last of them.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// Connections of one address to a server that others can reach.
+const PER_ADDRESS: usize = 256;
+/// Below this many connections an operator is told that the limit of open files is low.
+const FEW_CONNECTIONS: usize = 1_000;
+
+/// How often the files of a module are looked at, at most. Nobody saves and asks faster than this.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Options of `serve`.
+#[derive(Debug, clap::Args)]
+pub struct ServeArgs {
+    /// The address to listen on; another than this machine's own needs a key
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// The port; 0 takes any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 8000)]
+    port: u16,
+    /// File with keys, one `NAME KEY` per line; besides the one in `COGNITIVE_API_KEY`
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+    /// A web origin that may call from a browser; may be given more than once
+    #[arg(long, value_name = "ORIGIN")]
+    cors: Vec<String>,
+    /// Runs per minute and client; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    rate: u32,
+    /// Streams at once per client; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    streams: usize,
+    /// Connections at once per address; 0 is no limit. Without it 256, or no limit on this machine's own address
+    #[arg(long, value_name = "N")]
+    per_address: Option<usize>,
+    /// The largest body, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 2)]
+    max_body: usize,
+    /// Seconds that a model call goes on without its client; 0 ends it at once
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    grace: u64,
+    /// Seconds that open streams may take when the server stops
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    drain: u64,
+    /// How streams may be carried; all ways unless given. May be given more than once, or with commas
+    #[arg(long, value_name = "WAY", value_enum, value_delimiter = ',')]
+    transport: Vec<Transport>,
+    /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
+    /// Record no runs; without this the server does not start where it cannot record them
+    #[arg(long)]
+    no_audit: bool,
+    /// Write no access log
+    #[arg(long)]
+    quiet: bool,
+    #[command(flatten)]
+    provider: ProviderArgs,
+}
+
+/// A way to carry a stream (STREAM-018).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Transport {
+    /// Server-sent events
+    Sse,
+    /// `GET /ws`
+    Websocket,
+    /// One JSON object per line
+    Ndjson,
+}
+
+impl Transport {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Sse => "sse",
+            Self::Websocket => "websocket",
+            Self::Ndjson => "ndjson",
+        }
+    }
+}
+
+/// Serves until somebody stops it.
+pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
+    process_limits::take_limits_as_errors();
+    let prepared = prepare(args, library, printer).and_then(|prepared| Ok((prepared, start_log(args)?)));
+    let ((host, mut config), log) = match prepared {
+        Ok(prepared) => prepared,
+        Err(failure) => return fail(&failure, printer),
+    };
+    let collector = match Collector::open(args.otlp.as_deref()) {
+        Ok(collector) => collector,
+        Err(failure) => return fail(&failure, printer),
+    };
+    config.spans = collector.as_ref().map(Collector::sink);
+    let writer = log.map(|(log, writer)| {
+        config.log = Some(log);
+        writer
+    });
+    let runtime = match async_runtime::on_all_cores() {
+        Ok(runtime) => runtime,
+        Err(failure) => return fail(&failure, printer),
+    };
+    // The runtime goes here, and with it whoever could still write to the log.
+    let outcome = runtime.block_on(listen(args, host, config, collector, printer));
+    drop(runtime);
+    // A pipe that nobody reads must not keep the process from ending.
+    let written =
+        writer.is_none_or(|done| done.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Disconnected));
+    match outcome {
+        Ok(()) => {
+            if written {
+                printer.err("stopped");
+            }
+            Exit::Good
+        }
+        Err(error) => {
+            let address = SocketAddr::new(args.host, args.port);
+            printer.error(&format!("cannot listen on {address}: {error}"), Some("Choose another `--port`"));
+            Exit::Bad
+        }
+    }
+}
+
+async fn listen(
+    args: &ServeArgs,
+    host: Host,
+    config: ServerConfig,
+    collector: Option<Collector>,
+    printer: &Printer,
+) -> std::io::Result<()> {
+    let listener = cognitive_http::listen(SocketAddr::new(args.host, args.port))?;
+    let address = listener.local_addr()?;
+    // The signals are taken over before anybody is told that the server is there.
+    let stop = stop_signal()?;
+    printer.err(format!(
+        "{GOOD}listening{GOOD:#} on {NOTE}http://{address}{NOTE:#}, {FAINT}docs at /docs{FAINT:#}"
+    ));
+    let sending = collector.map(Collector::start);
+    tokio::select! {
+        () = cognitive_http::serve(App::new(host, config), listener, stop) => {}
+        () = allocator::give_back() => {}
+    }
+    if let Some(sending) = sending {
+        sending.stop().await;
+    }
+    Ok(())
+}
+
+/// Resolves on Ctrl-C and, where there is one, on SIGTERM.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    #[cfg(unix)]
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    Ok(async move {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        #[cfg(not(unix))]
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}
+
+fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Host, ServerConfig), Failure> {
+    let mut settings =
+        Settings::resolve(&args.provider.overrides(), &project::config()?, &wiring::environment, "")?;
+    if args.no_audit {
+        (settings.audit_enabled, settings.store) = (false, None);
+    }
+    let keys = keys(args, printer)?;
+    if keys.is_empty() && !args.host.is_loopback() {
+        let message = format!("{} can be reached from other machines, and there is no key", args.host);
+        return Err(Failure::new(ErrorCode::PermissionDenied, message)
+            .suggest("Set `COGNITIVE_API_KEY` or name a file with `--keys`, or listen on 127.0.0.1"));
+    }
+    let provider = wiring::provider(
+        &settings,
+        &wiring::environment,
+        EmbeddedUse::Server,
+        Some(TerminalProgress::new(printer, false).fetch()),
+    )?;
+    let stores = match Stores::open(&settings, true) {
+        Ok(stores) => stores.in_background(|reason| Printer.warning(&reason))?,
+        Err(reason) if settings.audit_enabled => {
+            return Err(Failure::misconfigured(format!("runs cannot be recorded: {reason}"))
+                .suggest("Set `HOME` or `COGNITIVE_DB`, or start it with `--no-audit` to record nothing"));
+        }
+        Err(reason) => {
+            printer.warning(&format!("context is not kept: {reason}"));
+            Stores::default()
+        }
+    };
+    let uploads = media::uploads(&settings.media, wiring::home())?;
+    let parts = HostParts {
+        modules: Arc::new(Shelf::new(library.clone()).looking_every(LOOK)),
+        provider,
+        stores,
+        media: MediaAccess { uploads: uploads.clone(), document_reader: Some(project::this_program()) },
+    };
+    let mut host = wiring::host(&settings, parts)?;
+    if !args.transport.is_empty() {
+        let named = |word: &String| args.transport.iter().any(|transport| transport.word() == word.as_str());
+        host.capabilities.supported_transports.retain(named);
+    }
+    let mut config = ServerConfig::default();
+    config.keys = keys;
+    config.uploads = uploads.map(|uploads| Arc::new(uploads) as Arc<dyn UploadStore>);
+    config.cors = args.cors.iter().map(|given| cognitive_http::origin(given)).collect::<Result<_, _>>()?;
+    let wanted = config.connections;
+    config.connections = process_limits::connections(wanted);
+    if config.connections < FEW_CONNECTIONS {
+        let most = config.connections;
+        printer.warning(&format!(
+            "the limit of open files leaves room for {most} connections at once; `ulimit -n` raises it"
+        ));
+    }
+    config.runs_per_minute = args.rate;
+    config.streams_per_client = args.streams;
+    let per_address = if args.host.is_loopback() { 0 } else { PER_ADDRESS };
+    config.connections_per_address = args.per_address.unwrap_or(per_address);
+    config.body_limit = args.max_body.saturating_mul(1 << 20);
+    config.call_timeout = settings.timeout;
+    config.early_stop = settings.early_stop;
+    config.max_calls = settings.max_calls;
+    config.model = wiring::model(&settings).map(str::to_owned);
+    config.grace = Duration::from_secs(args.grace);
+    config.drain = Duration::from_secs(args.drain);
+    Ok((host, config))
+}
+
+fn no_thread(error: impl std::fmt::Display) -> Failure {
+    Failure::new(ErrorCode::InternalError, format!("the system gives no thread: {error}"))
+}
+
+/// The access log, written by a thread of its own: whoever reads it slowly must not hold up those who serve. Lines that do
+/// not fit are counted, and the number is said. What is given back ends when everything is written.
+fn start_log(args: &ServeArgs) -> Result<Option<(AccessLog, Receiver<()>)>, Failure> {
+    if args.quiet {
+        return Ok(None);
+    }
+    let (lines, waiting) = sync_channel::<String>(LINES);
+    let lost = Arc::new(AtomicUsize::new(0));
+    let missed = Arc::clone(&lost);
+    let (working, done) = sync_channel::<()>(0);
+    let write = move || {
+        let _working = working;
+        for line in waiting {
+            Printer.err(line);
+            let missed = missed.swap(0, Ordering::Relaxed);
+            if missed > 0 {
+                Printer.warning(&format!("{missed} lines of the log were lost: nobody read them in time"));
+            }
+        }
+    };
+    std::thread::Builder::new().name("access-log".to_owned()).spawn(write).map_err(no_thread)?;
+    let log = move |record: &AccessRecord| {
+        if lines.try_send(line(record)).is_err() {
+            lost.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    Ok(Some((Arc::new(log), done)))
+}
+
+/// One line per answer: for people on a terminal, JSON everywhere else.
+fn line(record: &AccessRecord) -> String {
+    if !Printer.for_people() {
+        return serde_json::to_string(record).unwrap_or_default();
+    }
+    let AccessRecord { method, path, status, client, latency_ms, .. } = record;
+    let style = if *status < 400 { GOOD } else { BAD };
+    format!("{style}{status}{style:#} {method} {path} {FAINT}{client} {latency_ms} ms{FAINT:#}")
+}
+
+/// The key of the environment and those of the file.
+fn keys(args: &ServeArgs, printer: &Printer) -> Result<Vec<ApiKey>, Failure> {
+    let mut keys = Vec::new();
+    if let Some(key) = wiring::environment(env_vars::SERVER_KEY) {
+        keys.push(key_named("default", &key)?);
+    }
+    let Some(path) = &args.keys else { return Ok(keys) };
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::new(ErrorCode::InvalidReference, format!("cannot read `{}`: {error}", path.display()))
+    })?;
+    if others_can_read(path) {
+        let path = path.display();
+        printer.warning(&format!(
+            "others on this machine can read the keys in `{path}`; `chmod 600 {path}` closes it"
+        ));
+    }
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (name, key) = line.split_once(char::is_whitespace).ok_or_else(|| {
+            let message = format!("line {} of `{}` is no `NAME KEY`", number + 1, path.display());
+            Failure::new(ErrorCode::InvalidInput, message)
+        })?;
+        keys.push(key_named(name, key.trim())?);
+    }
+    Ok(keys)
+}
+
+#[cfg(unix)]
+fn others_can_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn others_can_read(_: &Path) -> bool {
+    false
+}
+
+fn key_named(name: &str, key: &str) -> Result<ApiKey, Failure> {
+    ApiKey::new(name, key).ok_or_else(|| {
+        Failure::new(ErrorCode::InvalidInput, format!("the key `{name}` is too short"))
+            .suggest("A key has at least 16 characters; `openssl rand -hex 24` makes one")
+    })
+}

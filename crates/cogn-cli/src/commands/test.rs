@@ -1,0 +1,217 @@
+//! `cogn test`: the golden tests of modules, replayed without a model, or run against one.
+//! Judges nothing itself; the exit code is bad if anything failed.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use cogn::embedded::EmbeddedUse;
+use cogn::settings::Settings;
+use cogn::{async_runtime, out_file, wiring};
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_library::{Library, Origin};
+use cognitive_testing::golden::{self, GoldenOptions, GoldenReport, ModuleReport, Source, Subject};
+
+use super::fail;
+use super::test_report::{self, Look};
+use crate::args::provider::ProviderArgs;
+use crate::printer::{Exit, Printer};
+use crate::project;
+use crate::pull_progress::TerminalProgress;
+
+/// Options of `test`.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch that people type")]
+pub struct TestArgs {
+    /// Names of installed modules, or paths of folders
+    #[arg(value_name = "MODULE", required_unless_present = "all")]
+    modules: Vec<String>,
+    /// Test every module that can be run by name
+    #[arg(long, conflicts_with = "modules")]
+    all: bool,
+    /// Ask the model, and keep its replies beside the cases
+    #[arg(long)]
+    record: bool,
+    /// Ask the model instead of replaying recorded replies
+    #[arg(long)]
+    live: bool,
+    /// Say which parts of the contract the passing cases exercise
+    #[arg(long)]
+    coverage: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "json",
+        help = "Also write a JUnit report for a build server"
+    )]
+    junit: Option<PathBuf>,
+    #[command(flatten)]
+    provider: ProviderArgs,
+    /// Show times, and the envelope of every case that failed
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// Runs the tests; the exit code is bad if any failed, or if a module cannot be tested. One without tests is skipped (FMT-002).
+pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
+    let (subjects, missing) = subjects(args, library);
+    let source = match (args.record, args.live) {
+        (true, _) => Source::Record,
+        (false, true) => Source::Live,
+        (false, false) => Source::Recorded,
+    };
+    let options = GoldenOptions {
+        source,
+        coverage: args.coverage,
+        library: library.clone(),
+        ..GoldenOptions::default()
+    };
+    let mut report = match run(args, &subjects, options) {
+        Ok(report) => report,
+        Err(failure) => {
+            let verdict = fail(&failure, printer);
+            return if failure.code() == ErrorCode::StreamInterrupted { Exit::Cancelled } else { verdict };
+        }
+    };
+    report.modules.extend(missing);
+    if args.json {
+        printer.json(&report.to_value());
+    } else {
+        let look = Look { verbose: args.verbose, signs: io::stdout().is_terminal() };
+        for line in test_report::lines(&report, look) {
+            printer.out(line);
+        }
+    }
+    if let Some(path) = &args.junit
+        && let Err(message) = write_junit(path, &report)
+    {
+        printer.error(&message, None);
+        return Exit::Bad;
+    }
+    if report.holds() { Exit::Good } else { Exit::Bad }
+}
+
+/// Replayed replies never wait; a model needs a provider and a runtime to wait in.
+fn run(args: &TestArgs, subjects: &[Subject], mut options: GoldenOptions) -> Result<GoldenReport, Failure> {
+    if options.source == Source::Recorded {
+        return golden::run_recorded(subjects, &options);
+    }
+    let settings =
+        Settings::resolve(&args.provider.overrides(), &project::config()?, &wiring::environment, "")?;
+    options.run.timeout = settings.timeout;
+    options.run.seed = settings.seed;
+    options.run.max_output_tokens = settings.max_tokens;
+    options.run.reask = settings.reask;
+    let provider = wiring::provider(
+        &settings,
+        &wiring::environment,
+        EmbeddedUse::OneByOne,
+        Some(TerminalProgress::new(&Printer, false).fetch()),
+    )?;
+    let runtime = async_runtime::on_this_thread()?;
+    // Fetching weights may have taken the signal over already, so somebody has to listen to it.
+    runtime.block_on(async {
+        tokio::select! {
+            report = golden::run(subjects, &options, Some(provider)) => report,
+            _ = tokio::signal::ctrl_c() => {
+                Err(Failure::cancelled("the tests were cancelled by the user"))
+            }
+        }
+    })
+}
+
+fn write_junit(path: &Path, report: &GoldenReport) -> Result<(), String> {
+    out_file::write(path, golden::to_junit(report).as_bytes())
+        .map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+}
+
+/// What was asked for, and what of it could not be found.
+fn subjects(args: &TestArgs, library: &Library) -> (Vec<Subject>, Vec<ModuleReport>) {
+    if args.all {
+        let found = library.list().into_iter();
+        let subjects = found.map(|found| Subject { name: found.name, folder: found.folder }).collect();
+        return (subjects, Vec::new());
+    }
+    let mut subjects = Vec::new();
+    let mut missing = Vec::new();
+    for name in &args.modules {
+        match library.find(name) {
+            Ok(found) => subjects.push(Subject {
+                name: if found.origin == Origin::Path { name.clone() } else { found.name },
+                folder: found.folder,
+            }),
+            Err(failure) => missing.push(ModuleReport::unusable(name, String::new(), &failure)),
+        }
+    }
+    (subjects, missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: TestArgs,
+    }
+
+    fn typed(words: &str) -> Result<TestArgs, clap::Error> {
+        Typed::try_parse_from(words.split(' ')).map(|typed| typed.args)
+    }
+
+    #[test]
+    fn a_module_or_all_of_them() {
+        assert!(typed("test summarizer").is_ok());
+        assert!(typed("test a ./b -v --coverage --junit out.xml").is_ok());
+        assert!(typed("test --all --json --record").is_ok());
+        for wrong in ["test", "test a --all", "test a --json --junit out.xml"] {
+            assert!(typed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_model_is_asked_only_where_there_is_one() {
+        for words in ["test a --live --provider nobody", "test a --record --provider nobody"] {
+            let args = typed(words).unwrap();
+            let source = if args.record { Source::Record } else { Source::Live };
+            let failure = run(&args, &[], GoldenOptions { source, ..GoldenOptions::default() }).unwrap_err();
+            assert_eq!(failure.message(), "there is no provider called: `nobody`");
+        }
+        assert!(run(&typed("test a").unwrap(), &[], GoldenOptions::default()).unwrap().holds());
+    }
+
+    #[test]
+    fn a_module_that_is_not_there_is_a_failure_like_others() {
+        let args = typed("test summarizer no-such-module").unwrap();
+        let (subjects, missing) = subjects(&args, &Library::default());
+        assert_eq!((subjects.len(), missing.len()), (1, 1));
+        let report = GoldenReport { modules: missing };
+        let text = test_report::lines(&report, Look::default()).join("\n");
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert!(
+            text.starts_with("no-such-module cannot be tested: no module is installed by the name"),
+            "{text}"
+        );
+        assert!(text.ends_with("0 passed, 1 failed, 0 skipped"), "{text}");
+    }
+
+    #[test]
+    fn a_junit_report_is_written_or_the_reason_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out.xml");
+        let args = typed("test summarizer").unwrap();
+        let (subjects, _) = subjects(&args, &Library::default());
+        let report = run(&args, &subjects, GoldenOptions::default()).unwrap();
+        write_junit(&path, &report).unwrap();
+        assert!(
+            std::fs::read_to_string(path).unwrap().contains("<testsuite name=\"summarizer\" tests=\"3\"")
+        );
+        let message = write_junit(&dir.path().join("no/out.xml"), &report).unwrap_err();
+        assert!(message.starts_with("cannot write `"), "{message}");
+    }
+}

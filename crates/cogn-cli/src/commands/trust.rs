@@ -1,0 +1,217 @@
+//! `cogn trust`: what the `cognitive.yaml` of a folder sets that could move keys, data or records, and the user's word that
+//! this is wanted. Records the hash of what was shown; a file that changes later is a stranger's again.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use cogn::layers::{Layers, PROJECT_FILE, ProjectFile, Standing, Vouching};
+use cogn::trust::{HeldBack, Ledger};
+use cogn::wiring;
+use cognitive_contract::Failure;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::fail;
+use crate::printer::{DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer, table};
+
+/// Options of `trust`.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
+pub struct TrustArgs {
+    /// The folder whose file is meant
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+    /// List the folders whose files are trusted
+    #[arg(long, conflicts_with_all = ["folder", "yes", "remove"])]
+    list: bool,
+    /// Trust the file of the folder no longer
+    #[arg(long, conflicts_with = "yes")]
+    remove: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Print JSON; asks nothing, so that the file is only shown without `--yes`
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known of a file.
+#[derive(Debug, Serialize)]
+struct TrustReport<'a> {
+    file: &'a Path,
+    sha256: &'a str,
+    trusted: bool,
+    /// What in it needs trust.
+    settings: &'a [HeldBack],
+}
+
+/// One line of the list.
+#[derive(Debug, Serialize)]
+struct TrustLine<'a> {
+    folder: &'a str,
+    sha256: &'a str,
+    since: &'a str,
+    /// `trusted`, or why the record is of no use.
+    state: &'static str,
+}
+
+/// Does what was asked; exit code 1 if the file is not trusted in the end.
+pub fn trust(args: &TrustArgs, printer: &Printer) -> Exit {
+    let done = match (args.list, args.remove) {
+        (true, _) => list(args, printer),
+        (_, true) => remove(args, printer),
+        (false, false) => show_and_ask(args, printer),
+    };
+    done.unwrap_or_else(|failure| fail(&failure, printer))
+}
+
+fn show_and_ask(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
+    let home = home()?;
+    let project = read(&args.folder, &home)?;
+    let before = project.standing.is_good();
+    let agreed = !before && agreed(args, &project, printer)?;
+    if agreed {
+        let mut ledger = Ledger::read(&home).map_err(unusable)?;
+        ledger.add(&project.folder, &project.sha256).map_err(unusable)?;
+        ledger.write(&home).map_err(unusable)?;
+    }
+    let trusted = before || agreed;
+    if args.json {
+        let ProjectFile { path, sha256, delicate, .. } = &project;
+        printer.json(&TrustReport { file: path, sha256, trusted, settings: delicate });
+    } else {
+        say(&project, agreed, printer);
+    }
+    Ok(if trusted { Exit::Good } else { Exit::Bad })
+}
+
+/// Whether the user wants the file trusted. What is asked about was shown before.
+fn agreed(args: &TrustArgs, project: &ProjectFile, printer: &Printer) -> Result<bool, Failure> {
+    if args.json {
+        return Ok(args.yes);
+    }
+    show(project, printer);
+    if args.yes {
+        return Ok(true);
+    }
+    if !io::stdin().is_terminal() {
+        let message = format!("nobody is here to be asked about: `{}`", project.path.display());
+        return Err(Failure::misconfigured(message)
+            .suggest("Read the file, then run `cogn trust --yes`; `cogn trust --json` shows what it sets"));
+    }
+    let _gone_reader_is_fine = write!(anstream::stderr(), "{DOUBT}Trust this file?{DOUBT:#} [y/N] ");
+    let mut answer = String::new();
+    let read = io::stdin().read_line(&mut answer);
+    Ok(read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+fn show(project: &ProjectFile, printer: &Printer) {
+    printer.err(format!("{HEAD}{}{HEAD:#} sets what needs your trust:\n", project.path.display()));
+    let rows: Vec<Vec<String>> = project
+        .delicate
+        .iter()
+        .map(|held| {
+            let (setting, because) = (&held.setting, held.because);
+            vec![
+                format!("  {NOTE}{setting}{NOTE:#}"),
+                text(&held.value),
+                format!("{FAINT}{because}{FAINT:#}"),
+            ]
+        })
+        .collect();
+    for line in table(&rows) {
+        printer.err(line);
+    }
+    printer.err(format!("\n{FAINT}sha256 {}{FAINT:#}", project.sha256));
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn say(project: &ProjectFile, agreed: bool, printer: &Printer) {
+    let file = project.path.display();
+    match &project.standing {
+        _ if agreed => {
+            printer.err(format!("{GOOD}trusted{GOOD:#}: `{file}`, until it changes"));
+        }
+        Standing::NotNeeded => printer.err(format!("`{file}`: it says nothing that needs trust")),
+        Standing::Recorded => printer.err(format!("`{file}` is trusted already")),
+        _ => printer.err(format!("{DOUBT}not trusted{DOUBT:#}: `{file}`")),
+    }
+}
+
+fn list(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
+    let home = home()?;
+    let ledger = Ledger::read(&home).map_err(unusable)?;
+    let rows: Vec<TrustLine<'_>> = ledger
+        .all()
+        .iter()
+        .map(|known| {
+            let state = match read(Path::new(&known.folder), &home) {
+                Ok(project) if project.sha256 == known.sha256 => "trusted",
+                Ok(_) => "changed since",
+                Err(_) => "no such file any more",
+            };
+            TrustLine { folder: &known.folder, sha256: &known.sha256, since: &known.since, state }
+        })
+        .collect();
+    if args.json {
+        printer.json(&rows);
+        return Ok(Exit::Good);
+    }
+    if rows.is_empty() {
+        printer.err("no file is trusted");
+        return Ok(Exit::Good);
+    }
+    let mut lines = vec![["FOLDER", "SINCE", "STATE"].map(|head| format!("{HEAD}{head}{HEAD:#}")).to_vec()];
+    lines.extend(rows.iter().map(|row| {
+        let style = if row.state == "trusted" { GOOD } else { DOUBT };
+        let state = format!("{style}{}{style:#}", row.state);
+        vec![format!("{NOTE}{}{NOTE:#}", row.folder), row.since.to_owned(), state]
+    }));
+    for line in table(&lines) {
+        printer.out(line);
+    }
+    Ok(Exit::Good)
+}
+
+fn remove(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
+    let home = home()?;
+    // A folder that is gone can be named as the list shows it.
+    let folder = args.folder.canonicalize().unwrap_or_else(|_| args.folder.clone());
+    let name = folder.to_string_lossy();
+    let mut ledger = Ledger::read(&home).map_err(unusable)?;
+    let was_there = ledger.remove(&name);
+    if was_there {
+        ledger.write(&home).map_err(unusable)?;
+    }
+    if args.json {
+        printer.json(&serde_json::json!({ "folder": name, "removed": was_there }));
+    } else if was_there {
+        printer.err(format!("no longer trusted: `{name}`"));
+    } else {
+        printer.error(&format!("no file is trusted in: `{name}`"), Some("`cogn trust --list` shows them"));
+    }
+    Ok(if was_there { Exit::Good } else { Exit::Bad })
+}
+
+/// The file of a folder, judged by the record alone.
+fn read(folder: &Path, home: &Path) -> Result<ProjectFile, Failure> {
+    let layers = Layers::read(folder, Some(home), &Vouching::default()).map_err(unusable)?;
+    layers.project.ok_or_else(|| {
+        Failure::misconfigured(format!("there is no `{PROJECT_FILE}` in: `{}`", folder.display()))
+            .suggest("There is nothing to trust; your own settings are in `~/.cognitive/config.yaml`")
+    })
+}
+
+fn home() -> Result<PathBuf, Failure> {
+    wiring::home().ok_or_else(|| {
+        Failure::misconfigured("nobody says where your home is, and trust is recorded there")
+            .suggest("Set `HOME`, or use `--trust-project` for single commands")
+    })
+}
+
+fn unusable(reason: String) -> Failure {
+    Failure::misconfigured(reason).suggest("Correct or remove the file, and run it again")
+}

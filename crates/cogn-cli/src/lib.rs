@@ -1,0 +1,104 @@
+//! `cogn`, the command line of the Cognitive Modules runtime.
+//!
+//! `main` reads like a table of contents: parse what was typed, find out where modules are, run one command, turn its
+//! verdict into an exit code. Each command is one file below `commands/`.
+//!
+//! This crate is the only writer to the terminal. It wires no provider and no store itself: that is `cogn`, the library that
+//! every surface begins with. It holds no rule about modules or envelopes.
+
+mod allocator;
+mod args;
+pub mod commands;
+mod draw;
+pub mod printer;
+mod process_limits;
+mod project;
+mod pull_progress;
+mod view;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use clap::Parser;
+use cogn::{config, settings, stores, wiring};
+use printer::{Exit, Printer};
+
+/// Parses the command line, runs the command and says how it ended: 0 good, 1 bad, 2 not understood.
+#[must_use]
+pub fn main() -> ExitCode {
+    let printer = Printer;
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(message) => {
+            printer.usage(&message);
+            return printer.close(if message.use_stderr() { Exit::Usage } else { Exit::Good }).into();
+        }
+    };
+    project::vouch(cli.trust_project);
+    let exit = match &cli.command {
+        Command::Run(args) => commands::run::run(args, &wiring::library(), &printer),
+        Command::Prompt(args) => commands::prompt::prompt(args, &wiring::library(), &printer),
+        Command::Compose(args) => commands::compose::compose(args, &wiring::library(), &printer),
+        Command::Lower(args) => commands::lower::lower(args, &wiring::library(), &printer),
+        Command::List(args) => commands::list::list(args, &wiring::library(), &printer),
+        Command::Info(args) => commands::info::info(args, &wiring::library(), &printer),
+        Command::Validate(args) => commands::validate::validate(args, &wiring::library(), &printer),
+        Command::Check(args) => commands::check::check(args, &wiring::library(), &printer),
+        Command::Init(args) => commands::init::init(args, &printer),
+        Command::Migrate(args) => commands::migrate::migrate(args, &wiring::library(), &printer),
+        Command::Explain(args) => commands::explain::explain(args, &printer),
+        Command::Schema(args) => commands::schema::schema(args, &printer),
+        Command::Test(args) => commands::test::test(args, &wiring::library(), &printer),
+        Command::Verify(args) => commands::verify::verify(args, &wiring::library(), &printer),
+        Command::Eval(args) => commands::eval::eval(args, &wiring::library(), &printer),
+        Command::Audit(args) => audited(|path| commands::audit::audit(args, path, &printer), &printer),
+        Command::Context(args) => database(|path| commands::context::context(args, path, &printer), &printer),
+        Command::Media(args) => commands::media::media(args, &printer),
+        Command::ReadDocument => commands::media::read_document(),
+        Command::Model(args) => commands::model::model(args, &wiring::environment, &printer),
+        Command::Serve(args) => commands::serve::serve(args, &wiring::library(), &printer),
+        Command::Capabilities(args) => commands::capabilities::capabilities(args, &printer),
+        Command::Trust(args) => commands::trust::trust(args, &printer),
+        Command::Doctor(args) => commands::doctor::doctor(args, &wiring::library(), &printer),
+        Command::Conformance(args) => commands::conformance::conformance(args, &printer),
+        Command::Completions(args) => commands::completions::completions(args, &printer),
+    };
+    printer.close(exit).into()
+}
+
+/// Hands the path of the audit to a command, or says why there is none.
+fn audited(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
+    let off = project::config().is_ok_and(|config| config.audit.enabled == Some(false));
+    if off {
+        let why = ("the audit is switched off", "Set `audit: {enabled: true}` in the configuration");
+        return with_path(settings::store_path, why, command, printer);
+    }
+    let homeless = format!("there is no audit: {}", stores::no_place());
+    with_path(settings::store_path, (&homeless, "Set `COGNITIVE_DB` to a path"), command, printer)
+}
+
+/// The same for the database, which also keeps context.
+fn database(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
+    let homeless = ("nobody says where context is kept", "Set `COGNITIVE_DB` to a path");
+    with_path(settings::database, homeless, command, printer)
+}
+
+fn with_path(
+    find: fn(&config::Config, settings::Environment<'_>) -> Option<PathBuf>,
+    (message, hint): (&str, &str),
+    command: impl FnOnce(&Path) -> Exit,
+    printer: &Printer,
+) -> Exit {
+    match project::config().map(|config| find(&config, &wiring::environment)) {
+        Ok(Some(path)) => command(&path),
+        Ok(None) => {
+            printer.error(message, Some(hint));
+            Exit::Bad
+        }
+        Err(failure) => {
+            printer.error(failure.message(), failure.suggestion());
+            Exit::Bad
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! How people see that something is being fetched: a bar on a terminal, a few plain lines in a pipe.
+
+use std::sync::{Mutex, PoisonError};
+
+use cogn::embedded::WeightsFetch;
+use cogn::weights::PullProgress;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::printer::Printer;
+
+/// What is on the screen.
+pub(crate) struct TerminalProgress<'a> {
+    printer: &'a Printer,
+    /// Whether a pipe gets more than the notes.
+    talkative: bool,
+    state: Mutex<BarState>,
+}
+
+#[derive(Default)]
+struct BarState {
+    bar: Option<ProgressBar>,
+    total: Option<u64>,
+    quarters: u64,
+}
+
+impl<'a> TerminalProgress<'a> {
+    /// A bar on a terminal. In a pipe only notes, and with `talkative` also what is asked and how far it is.
+    pub(crate) fn new(printer: &'a Printer, talkative: bool) -> Self {
+        Self { printer, talkative, state: Mutex::default() }
+    }
+
+    /// The wish to fetch weights for a command that needs them in any case.
+    pub(crate) fn fetch(&self) -> WeightsFetch<'_> {
+        WeightsFetch { progress: self, before: &|| Ok(()) }
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut BarState) -> T) -> T {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl PullProgress for TerminalProgress<'_> {
+    fn note(&self, line: &str) {
+        self.with(|state| match &state.bar {
+            Some(bar) => bar.suspend(|| self.printer.err(line)),
+            None => self.printer.err(line),
+        });
+    }
+
+    fn begin(&self, what: &str, total: Option<u64>) {
+        let bar = self.printer.for_people().then(|| bar(what, total));
+        if bar.is_none() && self.talkative {
+            self.printer.err(what);
+        }
+        self.with(|state| *state = BarState { bar, total, quarters: 0 });
+    }
+
+    fn at(&self, bytes: u64) {
+        self.with(|state| {
+            if let Some(bar) = &state.bar {
+                bar.set_position(bytes);
+                return;
+            }
+            let quarters =
+                state.total.filter(|total| *total > 0).map_or(0, |total| bytes.saturating_mul(4) / total);
+            if self.talkative && quarters > state.quarters {
+                self.printer.err(format!("{} %", quarters * 25));
+            }
+            state.quarters = quarters;
+        });
+    }
+
+    fn end(&self) {
+        if let Some(bar) = self.with(|state| state.bar.take()) {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(what: &str, total: Option<u64>) -> ProgressBar {
+    let (bar, template) = match total {
+        Some(total) => {
+            (ProgressBar::new(total), "{msg} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, {eta} left")
+        }
+        None => (ProgressBar::new_spinner(), "{spinner} {msg} {elapsed}"),
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_message(what.to_owned());
+    bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    bar
+}

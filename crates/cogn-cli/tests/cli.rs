@@ -1,0 +1,416 @@
+//! The command line as a process: exit code, stdout and stderr, exactly.
+
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A project and a home of their own, so that nothing on this machine shines through.
+struct Place {
+    dir: TempDir,
+}
+
+struct Output {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("project")).unwrap();
+        fs::create_dir_all(dir.path().join("home")).unwrap();
+        Self { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join("project").join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> &Self {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.run_with(args, "")
+    }
+
+    fn run_with(&self, args: &[&str], stdin: &str) -> Output {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+            .args(args)
+            .current_dir(self.dir.path().join("project"))
+            .env_clear()
+            .env("HOME", self.dir.path().join("home"))
+            .env("COGN_OFFLINE", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A command that does not read its input closes the pipe; that is its right.
+        let _unread = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        Output {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.run(args).out).unwrap()
+    }
+}
+
+fn bundled(path: &str) -> String {
+    let full = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules").join(path);
+    full.canonicalize().unwrap().display().to_string()
+}
+
+const V1: &str = "---\nname: old\nversion: 1.0.0\nresponsibility: Answer a question\nexcludes: [guessing]\nconstraints:\n  no_network: true\n---\n# Old\n\nAnswer the question.\n";
+const V1_SCHEMA: &str = r#"{"input": {"type": "object"}, "output": {"type": "object", "properties": {"result": {"type": "string"}}}}"#;
+
+#[test]
+fn gen_006_versions_of_the_specification_are_declared() {
+    let place = Place::new();
+    assert_eq!(place.run(&["-V"]).out, format!("cogn {}\n", env!("CARGO_PKG_VERSION")));
+    assert!(place.run(&["--version"]).out.contains("spec_versions: [\"2.5\", \"2.2\", \"2.1\"]"));
+}
+
+// CLI-001: `cog` is the same program.
+#[test]
+fn the_short_name_is_the_same_program() {
+    let place = Place::new();
+    let other = Command::new(env!("CARGO_BIN_EXE_cog")).arg("--version").output().unwrap();
+    assert_eq!(String::from_utf8(other.stdout).unwrap(), place.run(&["--version"]).out);
+    // Its arguments, and how it ends, are those of the other.
+    let other = Command::new(env!("CARGO_BIN_EXE_cog")).args(["explain", "E9"]).output().unwrap();
+    let own = place.run(&["explain", "E9"]);
+    assert_eq!((other.status.code(), String::from_utf8(other.stderr).unwrap()), (Some(own.code), own.err));
+    let wrong = Command::new(env!("CARGO_BIN_EXE_cog")).arg("frobnicate").output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+// CLI-004
+#[test]
+fn wrong_usage_is_exit_2_and_says_so_on_stderr() {
+    let output = Place::new().run(&["frobnicate"]);
+    assert_eq!((output.code, output.out.as_str()), (2, ""));
+    assert!(output.err.contains("unrecognized subcommand"), "{}", output.err);
+}
+
+// CLI-004, D-02: a saved reply goes through the whole pipeline.
+#[test]
+fn a_run_prints_the_envelope_and_nothing_else() {
+    let place = Place::new();
+    let reply = bundled("text-classifier/tests/free-topic.reply.txt");
+    let input = bundled("text-classifier/tests/free-topic.input.json");
+    let output = place.run(&["run", "text-classifier", &input, "--provider", "replay", "--reply", &reply]);
+    assert_eq!((output.code, output.err.as_str()), (0, ""));
+    let envelope: Value = serde_json::from_str(&output.out).unwrap();
+    assert_eq!(envelope["ok"], true);
+    assert_eq!(envelope["meta"]["model"], "replay/saved-reply");
+}
+
+// MEDIA-017: the media of an answer go to files, in whichever form the answer is shown.
+#[test]
+fn media_017_media_out_writes_files_for_programs_and_for_people() {
+    let place = Place::new();
+    let reply = bundled("image-generator/tests/blue-square.reply.txt");
+    let input = bundled("image-generator/tests/blue-square.input.json");
+    let run = ["run", "image-generator", &input, "--reply", &reply, "--output", "kept.json", "--media-out"];
+    for (folder, more) in [("one", &[][..]), ("two", &["--view"])] {
+        let output = place.run(&[&run[..], &[folder], more].concat());
+        assert_eq!(output.code, 0, "{}", output.err);
+        let path = Path::new(folder).join("images-0.png").display().to_string();
+        assert!(output.out.contains(&path) && !output.out.contains("iVBOR"), "{}", output.out);
+        assert!(fs::read(place.path(&path)).unwrap().starts_with(b"\x89PNG"));
+        let kept: Value =
+            serde_json::from_str(&fs::read_to_string(place.path("kept.json")).unwrap()).unwrap();
+        assert_eq!(kept["data"]["images"][0]["path"], path.as_str());
+    }
+}
+
+// CLI-004: whatever the failure contract says, the envelope is printed, and the exit code is 1.
+#[test]
+fn every_failing_run_prints_a_failure_envelope() {
+    let place = Place::new();
+    let reply = bundled("text-classifier/tests/free-topic.reply.txt");
+    let saved = ["--provider", "replay", "--reply", reply.as_str()];
+    place.write("thrower/module.yaml", "name: thrower\ntier: decision\nfailure: {contract: throw}\n");
+    place
+        .write("thrower/prompt.md", "p")
+        .write("thrower/schema.json", r#"{"input": {"required": ["q"]}, "data": {}}"#);
+    place.write("broken/module.yaml", "tier: fast\n");
+    for (args, code) in [
+        (["run", "no-such-module", "--input", "{"], "E4006"),
+        (["run", "text-classifier", "--input", "{"], "E1000"),
+        (["run", "text-classifier", "--input", "[]"], "E1001"),
+        (["run", "text-classifier", "--input", "{}"], "E1001"),
+        (["run", "./thrower", "--input", "{}"], "E1001"),
+        (["run", "./broken", "--input", "{}"], "E4000"),
+    ] {
+        let output = place.run(&[&args[..], &saved[..]].concat());
+        assert_eq!(output.code, 1, "{args:?}");
+        let envelope: Value = serde_json::from_str(&output.out).unwrap();
+        assert_eq!(envelope["error"]["code"], code, "{args:?}: {envelope}");
+        assert!(envelope["error"]["suggestion"].is_string(), "{envelope}");
+    }
+    // Nobody is configured, and the embedded model has no weights and may not fetch them.
+    let none = place.run(&["run", "text-classifier", "--set", "text=x"]);
+    assert_eq!(none.code, 1);
+    assert_eq!(serde_json::from_str::<Value>(&none.out).unwrap()["error"]["code"], "E4001");
+}
+
+#[test]
+fn list_shows_what_can_be_run_and_what_is_broken() {
+    let place = Place::new();
+    place.write(
+        "cognitive/modules/mine/module.yaml",
+        "name: mine\nversion: 1.2.3\ntier: exec\nresponsibility: Mine\n",
+    );
+    place.write("cognitive/modules/odd/module.yaml", "tier: [\n");
+    let output = place.run(&["list"]);
+    assert_eq!(output.code, 0);
+    let line = |name: &str| output.out.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert_eq!(
+        line("mine").split_whitespace().collect::<Vec<_>>(),
+        ["mine", "1.2.3", "exec", "project", "Mine"]
+    );
+    assert!(line("odd").ends_with("broken"));
+    assert!(line("code-reviewer").contains("bundled"));
+    assert!(!output.out.contains('\u{1b}'), "a pipe gets no colour");
+    let json = place.json(&["list", "--json"]);
+    assert_eq!(json.as_array().unwrap().len(), 16);
+}
+
+#[test]
+fn info_shows_what_goes_in_and_out() {
+    let place = Place::new();
+    let output = place.run(&["info", "text-classifier"]);
+    assert_eq!(output.code, 0);
+    for words in ["text-classifier 1.1.0", "tier", "Input", "Data", "rationale", "Does not do"] {
+        assert!(output.out.contains(words), "{words} in {}", output.out);
+    }
+    assert_eq!(place.json(&["info", "text-classifier", "--json"])["manifest"]["tier"], "decision");
+    let missing = place.run(&["info", "text-clasifier"]);
+    assert_eq!(missing.code, 1);
+    assert_eq!(
+        missing.err,
+        "error: no module is installed by the name: `text-clasifier`\nhint: Did you mean `text-classifier`? `cogn list` shows all modules\n"
+    );
+}
+
+#[test]
+fn val_001_005_findings_point_into_the_file_all_at_once() {
+    let place = Place::new();
+    place.write(
+        "m/module.yaml",
+        "name: m\nversion: 1.0.0\nresponsibility: R\ntier: fast\nexcludes: [x]\noverflow:\n  max_items: 21\n",
+    );
+    place
+        .write("m/prompt.md", "envelope")
+        .write("m/schema.json", r#"{"input": {}, "data": {"type": "strng"}}"#);
+    let output = place.run(&["validate", "./m"]);
+    assert_eq!(output.code, 1);
+    let expected = "\
+m (v2.2, standard validation)
+error: `tier`: expected one of `exec`, `decision`, `exploration`
+ --> ./m/module.yaml:4:7
+  |
+4 | tier: fast
+  |       ^^^^
+
+error: `overflow.max_items`: expected at most 20
+ --> ./m/module.yaml:7:14
+  |
+7 |   max_items: 21
+  |              ^^
+";
+    assert!(output.out.starts_with(expected), "{}", output.out);
+    let json = place.json(&["validate", "./m", "--json"]);
+    assert_eq!(json[0]["valid"], false);
+    let first = &json[0]["findings"][0];
+    assert_eq!((first["line"].as_u64(), first["column"].as_u64()), (Some(4), Some(7)));
+}
+
+#[test]
+fn every_bundled_module_validates_strictly_from_the_command_line() {
+    let place = Place::new();
+    let output = place.run(&["validate", "--all", "--v22"]);
+    assert_eq!(output.code, 0, "{}", output.out);
+    assert_eq!(output.out.matches("\nvalid").count(), 14);
+}
+
+#[test]
+fn env_011_check_judges_envelopes_chunks_and_logs() {
+    let place = Place::new();
+    let good = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low", "explain": "e"}, "data": {"rationale": "r"}}"#;
+    let output = place.run_with(&["check"], good);
+    assert_eq!((output.code, output.out.as_str()), (0, "valid envelope: stdin\n"));
+    let output = place.run_with(&["check", "-"], &good.replace("0.9", "1.5"));
+    assert_eq!(output.code, 1);
+    assert!(
+        output.out.contains("`/meta/confidence`: expected a number from 0 to 1 (E3001)"),
+        "{}",
+        output.out
+    );
+    assert!(output.out.contains("--> stdin:1:37"), "{}", output.out);
+    let log = "{\"ok\":true,\"streaming\":true,\"session_id\":\"s\",\"meta\":{\"confidence\":null,\"risk\":\"low\",\"explain\":\"\"}}\n{\"chunk\":{\"seq\":1,\"type\":\"delta\",\"field\":\"data.rationale\",\"delta\":\"r\"}}\n";
+    let output = place.run_with(&["check", "--json"], log);
+    assert_eq!(output.code, 1);
+    assert_eq!(serde_json::from_str::<Value>(&output.out).unwrap()["kind"], "stream log");
+    let text = place.run_with(&["check"], "not json");
+    assert_eq!(text.code, 1);
+    assert!(text.out.contains("not JSON: expected ident"), "{}", text.out);
+}
+
+#[test]
+fn check_with_a_module_judges_the_data_too() {
+    let place = Place::new();
+    let envelope = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low", "explain": "e"}, "data": {"rationale": "r"}}"#;
+    place.write("e.json", envelope);
+    assert_eq!(place.run(&["check", "e.json"]).code, 0);
+    let output = place.run(&["check", "e.json", "--module", "summarizer"]);
+    assert_eq!(output.code, 1);
+    assert!(output.out.contains("required member `summary` is missing"), "{}", output.out);
+    let log = "{\"ok\":true,\"streaming\":true,\"session_id\":\"s\",\"meta\":{\"confidence\":null,\"risk\":\"low\",\"explain\":\"\"}}\n{\"final\":true,\"meta\":{\"confidence\":1,\"risk\":\"low\",\"explain\":\"\"},\"data\":{\"rationale\":\"r\"}}\n";
+    assert_eq!(place.run_with(&["check"], log).code, 0);
+    let output = place.run_with(&["check", "--module", "summarizer"], log);
+    assert_eq!(output.code, 1);
+    assert!(output.out.contains("`/1/data/summary`"), "{}", output.out);
+}
+
+#[test]
+fn init_makes_a_module_that_is_valid_and_runs() {
+    let place = Place::new();
+    for (name, flags) in [
+        ("plain", &[][..]),
+        ("strict", &["--tier", "exec", "--streaming"]),
+        ("seeing", &["--tier", "exploration", "--media", "image", "--context", "--compose"]),
+    ] {
+        let output = place.run(&[&["init", name], flags].concat());
+        assert_eq!((output.code, output.out.as_str()), (0, ""), "{}", output.err);
+        let valid = place.run(&["validate", name, "--v22"]);
+        assert!(valid.out.ends_with("\nvalid\n"), "{}", valid.out);
+        let example = format!("cognitive/modules/{name}/tests/example");
+        let (input, reply) = (format!("{example}.input.json"), format!("{example}.reply.txt"));
+        let run = place.run(&["run", name, &input, "--provider", "replay", "--reply", &reply]);
+        assert_eq!(run.code, 0, "{}", run.out);
+    }
+    let again = place.run(&["init", "plain"]);
+    assert_eq!(again.code, 1);
+    assert!(again.err.contains("there is something already at"), "{}", again.err);
+    let odd = place.run(&["init", "My Module"]);
+    assert!(odd.err.ends_with("hint: Use `my-module`\n"), "{}", odd.err);
+    assert!(!place.path("cognitive/modules/My Module").exists());
+}
+
+#[test]
+fn mig_001_005_to_008_migrate_writes_backs_up_and_goes_on() {
+    let place = Place::new();
+    place.write("cognitive/modules/old/MODULE.md", V1).write("cognitive/modules/old/schema.json", V1_SCHEMA);
+    place.write("cognitive/modules/ancient/module.md", "---\nname: ancient\n---\n");
+    let dry = place.run(&["migrate", "old", "--dry-run"]);
+    assert_eq!(dry.code, 0, "{}", dry.err);
+    assert!(dry.out.starts_with("old: would migrate v1 → v2.2\n"), "{}", dry.out);
+    assert_eq!(fs::read_dir(place.path("cognitive/modules/old")).unwrap().count(), 2);
+    let all = place.run(&["migrate", "--all"]);
+    assert_eq!(all.code, 1, "v0 needs a person");
+    assert!(all.err.contains("requires manual review"), "{}", all.err);
+    assert!(all.out.contains("old: migrated v1 → v2.2"), "{}", all.out);
+    let valid = place.run(&["validate", "old", "--v22"]);
+    assert_eq!(valid.code, 0, "{}", valid.out);
+    let again = place.json(&["migrate", "old", "--json"]);
+    assert_eq!(again[0]["changed"], false);
+    let names: Vec<String> = fs::read_dir(place.path("cognitive/modules"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(names.iter().filter(|name| name.starts_with("old_backup_")).count(), 1, "{names:?}");
+    // S-38: a backup is neither listed nor migrated.
+    assert!(!place.run(&["list"]).out.contains("_backup_"));
+    assert_eq!(place.run(&["migrate", "--all"]).out.matches("backup").count(), 0);
+}
+
+#[test]
+fn explain_knows_numbers_names_and_module_codes() {
+    let place = Place::new();
+    let output = place.run(&["explain", "e3001"]);
+    assert_eq!(output.code, 0);
+    assert!(output.out.starts_with("E3001 SCHEMA_VALIDATION_FAILED\n"), "{}", output.out);
+    assert_eq!(place.run(&["explain", "OUTPUT_SCHEMA_VIOLATION"]).out, output.out);
+    assert!(place.run(&["explain", "E5001"]).out.contains("error_codes"));
+    assert_eq!(place.run(&["explain", "E0000"]).code, 1);
+    assert_eq!(place.run(&["explain"]).out.lines().count(), 47);
+}
+
+// Nowhere is confidence called a probability of being right.
+#[test]
+fn schemas_are_printed_and_say_what_confidence_is() {
+    let place = Place::new();
+    let envelope = place.json(&["schema", "envelope"]);
+    let confidence = &envelope["definitions"]["meta"]["properties"]["confidence"]["description"];
+    assert!(confidence.as_str().unwrap().contains("Not a probability"));
+    let manifest = place.json(&["schema", "module"]);
+    assert_eq!(manifest["properties"]["tests"]["type"][0], "array");
+}
+
+#[test]
+fn completions_are_written_for_every_shell() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = place.run(&["completions", shell]);
+        assert!(output.code == 0 && output.out.contains("conformance"), "{shell}");
+    }
+}
+
+// GEN-010: a router that reads only `ok`, `meta` and `error` works for modules with unrelated data.
+#[test]
+fn gen_010_routing_needs_no_data() {
+    let place = Place::new();
+    let route = |module: &str, case: &str| {
+        let input = bundled(&format!("{module}/tests/{case}.input.json"));
+        let reply = bundled(&format!("{module}/tests/{case}.reply.txt"));
+        let mut envelope = place.json(&["run", module, &input, "--provider", "replay", "--reply", &reply]);
+        envelope.as_object_mut().unwrap().shift_remove("data");
+        match (envelope["ok"].as_bool(), envelope["meta"]["risk"].as_str()) {
+            (Some(true), Some("none" | "low")) => "accept",
+            (Some(true), _) => "review",
+            _ => "retry",
+        }
+    };
+    assert_eq!(route("code-reviewer", "sql-injection"), "review");
+    assert_eq!(route("summarizer", "two-sentences"), "accept");
+    assert_eq!(route("summarizer", "nothing-to-shorten"), "retry");
+}
+
+// Of many losses a person sees the first hundred and how many more there are; a program gets all of them.
+#[test]
+fn growth_f_a_person_is_shown_a_hundred_losses() {
+    let place = Place::new();
+    let mut members: Vec<String> =
+        (0..150).map(|number| format!(r#""m{number}": {{"type": "string", "minLength": 3}}"#)).collect();
+    members.push(r#""rationale": {"type": "string"}"#.to_owned());
+    let members = members.join(", ");
+    let data = format!(r#"{{"type": "object", "required": ["rationale"], "properties": {{{members}}}}}"#);
+    place
+        .write("m/module.yaml", "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\n")
+        .write("m/schema.json", &format!(r#"{{"input": {{"type": "object"}}, "data": {data}}}"#))
+        .write("m/prompt.md", "Answer.");
+    let shown = place.run(&["lower", "./m", "--target", "openai"]);
+    let lines = shown.err.lines().filter(|line| line.starts_with("  ")).count();
+    assert_eq!((shown.code, lines), (0, 101), "{}", shown.err);
+    assert!(shown.err.contains("more; `--json` lists all of them"), "{}", shown.err);
+    let listed = place.run(&["lower", "./m", "--target", "openai", "--json"]);
+    assert!(listed.out.matches("minLength").count() >= 150);
+}

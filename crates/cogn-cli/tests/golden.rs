@@ -1,0 +1,231 @@
+//! The golden tests of the bundled modules: each saved reply through the whole pipeline, compared with what is expected.
+//! And the other way round: expectations that are deliberately wrong, each of which has to be noticed at its place.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in a test, a panic is the report"
+)]
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use cognitive_contract::Envelope;
+use cognitive_library::{Folder, Library};
+use cognitive_testing::golden::{self, GoldenOptions, GoldenReport, GoldenStatus, Subject};
+use serde_json::{Value, json};
+
+/// What comes with the program, and nothing that is installed on this machine.
+fn bundled() -> Vec<Subject> {
+    let found = Library::default().list().into_iter();
+    found.map(|found| Subject { name: found.name, folder: found.folder }).collect()
+}
+
+fn run(subjects: &[Subject]) -> GoldenReport {
+    golden::run_recorded(subjects, &GoldenOptions { coverage: true, ..GoldenOptions::default() }).unwrap()
+}
+
+// GEN-002: v2.2 modules run unchanged and answer with a plain v2.2 envelope. TEST-007: without a network.
+#[test]
+fn gen_002_every_saved_reply_gives_what_is_expected() {
+    let started = Instant::now();
+    let report = run(&bundled());
+    let elapsed = started.elapsed();
+    assert_eq!(report.modules.len(), 14);
+    assert!(report.tally().passed >= 46, "every module has golden tests: {:?}", report.tally());
+    for module in &report.modules {
+        assert!(module.cases.len() >= 3, "{}", module.name);
+        for case in &module.cases {
+            assert_eq!(
+                case.status,
+                GoldenStatus::Passed,
+                "{} {}: {:#?}",
+                module.name,
+                case.name,
+                case.envelope
+            );
+            assert!(Envelope::from_value(case.envelope.clone().unwrap()).is_ok(), "{}", case.name);
+        }
+        let coverage = module.coverage.as_ref().unwrap();
+        assert!((30..=100).contains(&coverage.percent()), "{}: {coverage:#?}", module.name);
+    }
+    assert!(report.holds());
+    assert!(elapsed.as_secs() < 5, "replaying takes no time worth waiting for: {elapsed:?}");
+}
+
+/// An answer of a bundled module, and a case of it whose expectation is replaced.
+fn with_expectation(module: &str, case: &str, expected: &Value) -> golden::GoldenResult {
+    let folder = Library::default().find(module).unwrap().folder;
+    let Folder::Memory { files, .. } = &folder else { panic!("bundled modules are in memory") };
+    let wanted = |path: &str| !path.starts_with("tests/") || path.starts_with(&format!("tests/{case}."));
+    let mut files: BTreeMap<String, Vec<u8>> = files
+        .iter()
+        .filter(|(path, _)| wanted(path))
+        .map(|(path, bytes)| (path.clone(), bytes.clone()))
+        .collect();
+    files.insert(format!("tests/{case}.expected.json"), expected.to_string().into_bytes());
+    let manifest = String::from_utf8(files["module.yaml"].clone()).unwrap();
+    let manifest: String = manifest
+        .lines()
+        .filter(|line| !line.contains("->"))
+        .fold(String::new(), |text, line| text + line + "\n");
+    files.insert("module.yaml".to_owned(), manifest.replace("\ntests:\n", "\n").into_bytes());
+    let subject = Subject { name: module.to_owned(), folder: Folder::memory(module, files) };
+    let report = run(&[subject]);
+    assert_eq!(report.modules[0].cases.len(), 1, "{:?}", report.modules[0].trouble);
+    report.modules[0].cases[0].clone()
+}
+
+#[test]
+fn test_002_003_a_wrong_expectation_is_noticed_at_its_place() {
+    let review = ("code-reviewer", "sql-injection");
+    let refusal = ("code-reviewer", "not-code");
+    for ((module, case), expected, path) in [
+        (review, json!({ "ok": false }), "ok"),
+        (review, json!({ "verdict": "approve" }), "data.verdict"),
+        (review, json!({ "issues": [] }), "data.issues"),
+        (review, json!({ "confidence": 0.123 }), "meta.confidence"),
+        (review, json!({ "risk": "none" }), "meta.risk"),
+        (review, json!({ "explain": "other" }), "meta.explain"),
+        (review, json!({ "error": { "code": "E1004" } }), "error"),
+        (review, json!({ "no_such_member": 1 }), "data.no_such_member"),
+        (review, json!({ "ok": true, "data": { "issues": [{ "type": "testing" }] } }), "data.issues"),
+        (review, json!({ "ok": true, "meta": { "risk": "none" } }), "meta.risk"),
+        (
+            review,
+            json!({ "_contains": { "issues.0.description": ["buffer overflow"] } }),
+            "data.issues[0].description",
+        ),
+        (review, json!({ "_contains": { "issues.99.description": ["SQL"] } }), "data.issues[99].description"),
+        (review, json!({ "_validate": { "required": ["performance"] } }), "data.performance"),
+        (review, json!({ "_validate": { "confidence_min": 1 } }), "meta.confidence"),
+        (review, json!({ "_validate": { "confidence_max": 0 } }), "meta.confidence"),
+        (review, json!({ "_validate": { "rationale_min_length": 100_000 } }), "data.rationale"),
+        (review, json!({ "_validate": { "contains": ["zebra"] } }), "data"),
+        (review, json!({ "_validate": { "not_contains": ["SQL"] } }), "data"),
+        (review, json!({ "_validate": { "risk_max": "none" } }), "meta.risk"),
+        (review, json!({ "$validate": { "data.verdict": { "const": "approve" } } }), "data.verdict"),
+        (review, json!({ "summary": { "$validate": { "maxLength": 1 } } }), "data.summary"),
+        (refusal, json!({ "ok": true }), "ok"),
+        (refusal, json!({ "error": { "code": "E1001" } }), "error.code"),
+        (refusal, json!({ "error": { "code": "E1004", "message": "other" } }), "error.message"),
+        (refusal, json!({ "verdict": "approve" }), "data.verdict"),
+    ] {
+        let result = with_expectation(module, case, &expected);
+        let GoldenStatus::Failed(differences) = &result.status else { panic!("{expected}: {result:#?}") };
+        assert_eq!(differences[0].path, path, "{expected}: {differences:?}");
+    }
+}
+
+#[test]
+fn the_same_expectations_set_right_are_met() {
+    for (case, expected) in [
+        ("sql-injection", json!({ "ok": true, "data": { "verdict": "request_changes" }, "meta": {} })),
+        (
+            "sql-injection",
+            json!({ "$validate": { "data": { "required": ["issues"] }, "ok": { "const": true } } }),
+        ),
+        ("sql-injection", json!({ "_validate": { "risk": ["medium", "high"], "risk_max": "high" } })),
+        ("not-code", json!({ "ok": false, "error": { "code": "UNSUPPORTED_LANGUAGE" } })),
+        ("not-code", json!({ "$validate": { "error.code": { "enum": ["UNSUPPORTED_VALUE"] } } })),
+    ] {
+        let result = with_expectation("code-reviewer", case, &expected);
+        assert_eq!(result.status, GoldenStatus::Passed, "{expected}");
+    }
+}
+
+// A rule that is misspelled is a rule about a field that is not there: it never passes.
+#[test]
+fn test_003_a_misspelled_rule_fails_its_case() {
+    let expected = json!({ "ok": true, "_validate": { "confidence_least": 0.5 } });
+    let result = with_expectation("code-reviewer", "sql-injection", &expected);
+    assert!(matches!(&result.status, GoldenStatus::Failed(_)), "{result:?}");
+}
+
+#[test]
+fn an_expectation_that_cannot_fail_breaks_its_case() {
+    for expected in [
+        json!({}),
+        json!({ "$example": { "ok": true } }),
+        json!({ "ok": true, "_validate": { "requires": ["issues"] } }),
+        json!({ "ok": true, "$validate": { "data": { "required": ["issues"], "confidence_min": 0.5 } } }),
+    ] {
+        let result = with_expectation("code-reviewer", "sql-injection", &expected);
+        assert!(
+            matches!(&result.status, GoldenStatus::Broken(why) if why.contains("expected.json")),
+            "{result:?}"
+        );
+    }
+}
+
+#[test]
+fn the_report_for_build_servers_is_well_formed() {
+    let mut subjects = bundled();
+    let wild = Folder::memory(
+        "wild \u{1b}<&\">",
+        BTreeMap::from([("module.yaml".to_owned(), b"tier: \"]]>\"".to_vec())]),
+    );
+    subjects.push(Subject { name: wild.name(), folder: wild });
+    let xml = golden::to_junit(&run(&subjects));
+    assert_eq!(xml.matches("<testcase ").count(), 47);
+    check_balanced(&xml);
+}
+
+/// Every tag that opens closes, in order; no quote or bracket stands where it would end something.
+fn check_balanced(xml: &str) {
+    let mut open = Vec::new();
+    let body = xml.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").unwrap();
+    for tag in body.split('<').skip(1) {
+        let (tag, text) = tag.split_once('>').unwrap();
+        assert!(!text.contains('>'), "{text}");
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        match tag.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop().as_deref(), Some(name)),
+            None if tag.ends_with('/') => {}
+            None => open.push(tag.split(' ').next().unwrap().to_owned()),
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    assert!(xml.chars().all(|each| !each.is_control() || each == '\n'));
+}
+
+#[test]
+fn test_005_coverage_of_a_tiny_module_is_exact() {
+    let schema = json!({
+        "input": {},
+        "data": {
+            "properties": {
+                "rationale": { "type": "string" },
+                "verdict": { "enum": ["yes", "no"] },
+                "notes": { "items": { "$ref": "#/$defs/note" } },
+            },
+        },
+        "$defs": { "note": { "properties": { "text": {}, "kind": { "oneOf": [{ "const": "a" }, { "const": "b" }] } } } },
+    });
+    let reply = json!({
+        "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
+        "data": { "rationale": "r", "verdict": "yes", "notes": [{ "text": "t" }, { "kind": "b" }] },
+    });
+    let files = [
+        ("module.yaml", "name: tiny\n".to_owned()),
+        ("prompt.md", "p".to_owned()),
+        ("schema.json", schema.to_string()),
+        ("tests/a.input.json", "{}".to_owned()),
+        ("tests/a.expected.json", r#"{"verdict": "yes"}"#.to_owned()),
+        ("tests/a.reply.txt", reply.to_string()),
+    ];
+    let files = files.map(|(path, text)| (path.to_owned(), text.into_bytes()));
+    let subject = Subject { name: "tiny".to_owned(), folder: Folder::memory("tiny", files.into()) };
+    let report = run(&[subject]);
+    assert!(report.holds(), "{report:#?}");
+    assert_eq!(
+        report.to_value()["modules"][0]["coverage"],
+        json!({
+            "percent": 70,
+            "fields": { "total": 5, "exercised": 5, "missing": [] },
+            "values": { "total": 4, "exercised": 2, "missing": ["verdict = \"no\"", "notes[].kind = \"a\""] },
+            "failure": false,
+        })
+    );
+}

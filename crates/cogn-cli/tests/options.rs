@@ -1,0 +1,296 @@
+//! The command line as it is documented: which commands there are, what `run` takes, who answers when nothing is said,
+//! what `doctor` tells and how `migrate` is asked.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+#[expect(dead_code, reason = "shared with tests that need more of it")]
+#[path = "providers/stub.rs"]
+mod stub;
+
+use stub::{Act, Stub, good, streamed};
+
+/// What a process left behind.
+struct Output {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Output {
+    fn envelope(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|_| panic!("{}{}", self.out, self.err))
+    }
+}
+
+/// A folder that is project and home at once, with nothing from this machine.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn run(&self, args: &[&str], environment: &[(&str, &str)], stdin: &str) -> Output {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+            .args(args)
+            .current_dir(self.0.path())
+            .env_clear()
+            .env("HOME", self.0.path())
+            .env("COGN_OFFLINE", "1")
+            .envs(environment.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A command that does not read its input closes the pipe; that is its right.
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        Output {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// A run of `summarizer` with a saved reply.
+    fn replayed(&self, args: &[&str], stdin: &str) -> Output {
+        self.write("reply.txt", &good().to_string());
+        self.run(&[&["run", "summarizer", "--reply", "reply.txt"], args].concat(), &[], stdin)
+    }
+}
+
+#[test]
+fn cli_002_009_help_and_version_name_every_command_and_the_program() {
+    let place = Place::new();
+    let help = place.run(&["--help"], &[], "");
+    assert_eq!((help.code, help.err.as_str()), (0, ""));
+    let listed: Vec<&str> = help.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    for command in ["run", "migrate", "validate", "list", "info", "init", "doctor", "test", "serve", "verify"]
+    {
+        assert!(listed.contains(&command), "{command}: {}", help.out);
+        let own = place.run(&[command, "--help"], &[], "");
+        assert!(own.code == 0 && own.out.contains(&format!("cogn {command}")), "{}", own.out);
+    }
+    let version = place.run(&["--version"], &[], "");
+    assert!(version.code == 0 && version.out.contains(env!("CARGO_PKG_VERSION")), "{}", version.out);
+}
+
+#[test]
+fn cli_003_input_comes_from_a_file_from_stdin_or_as_text() {
+    let place = Place::new();
+    let input = r#"{"text": "A long text."}"#;
+    place.write("input.json", input);
+    for (args, stdin) in [(&["input.json"][..], ""), (&[], input), (&["-"], input)] {
+        let output = place.replayed(args, stdin);
+        assert_eq!(output.envelope()["data"]["summary"], "Short.", "{args:?}");
+    }
+    let nothing = place.replayed(&[], "{}").envelope();
+    assert_eq!(nothing["error"]["code"], "E1001", "it was stdin that was read: {nothing}");
+    for args in [&["--args", "a text"][..], &["-a", "a text"]] {
+        assert_eq!(place.replayed(args, "").envelope()["ok"], true, "{args:?}");
+    }
+}
+
+// CLI-003, CLI-011: a file besides, indentation, and no schemas. What is no envelope stays none.
+#[test]
+fn cli_003_011_the_options_of_run_do_what_they_say() {
+    let place = Place::new();
+    let set = ["--set", "text=A long text."];
+    for (name, option) in [("short.json", "-o"), ("long.json", "--output")] {
+        let output = place.replayed(&[&set[..], &[option, name]].concat(), "");
+        let written: Value = serde_json::from_str(&fs::read_to_string(place.path(name)).unwrap()).unwrap();
+        assert_eq!(written, output.envelope());
+    }
+    assert_eq!(place.replayed(&set, "").out.lines().count(), 1);
+    assert!(place.replayed(&[&set[..], &["--pretty"]].concat(), "").out.lines().count() > 5);
+    let unchecked = place.replayed(&["--input", r#"{"no": "text"}"#, "--no-validate"], "");
+    assert_eq!(unchecked.envelope()["ok"], true, "{}", unchecked.out);
+    place.write(
+        "bare.txt",
+        r#"{"ok": true, "meta": {"confidence": 7, "risk": "low", "explain": "e"}, "data": {}}"#,
+    );
+    let args = ["run", "summarizer", "--reply", "bare.txt", "--no-validate", "--input", "{}"];
+    assert_eq!(place.run(&args, &[], "").envelope()["error"]["code"], "E3001");
+}
+
+#[test]
+fn cli_003_005_flags_win_over_the_environment_that_names_provider_model_and_key() {
+    let service = Stub::start(vec![Act::stream(streamed(&good()))]);
+    let place = Place::new();
+    let url = service.url();
+    let environment = [
+        ("LLM_PROVIDER", "minimax"),
+        ("LLM_MODEL", "of-the-environment"),
+        ("MINIMAX_API_KEY", "sk-minimax"),
+        ("OPENAI_API_KEY", "sk-openai"),
+    ];
+    let usual = ["run", "summarizer", "--set", "text=A long text.", "--base-url", &url];
+    for more in [&[][..], &["-m", "of-the-flag"], &["--model", "of-the-flag", "--provider", "openai"]] {
+        let output = place.run(&[&usual[..], more].concat(), &environment, "");
+        assert_eq!(output.envelope()["ok"], true, "{}", output.out);
+    }
+    let asked = service.asked();
+    for (asked, model, key) in [
+        (&asked[0], "of-the-environment", "sk-minimax"),
+        (&asked[1], "of-the-flag", "sk-minimax"),
+        (&asked[2], "of-the-flag", "sk-openai"),
+    ] {
+        assert!(asked.contains(model) && asked.contains(&format!("Bearer {key}")), "{model} {key}: {asked}");
+    }
+}
+
+// D-02: a provider that only pretends is not part of the program.
+#[test]
+fn d_02_there_is_no_stub_and_a_saved_reply_takes_its_place() {
+    let place = Place::new();
+    let run = ["run", "summarizer", "--set", "text=A long text."];
+    for (args, environment) in [(&["--provider", "stub"][..], &[][..]), (&[], &[("LLM_PROVIDER", "stub")])] {
+        let envelope = place.run(&[&run[..], args].concat(), environment, "").envelope();
+        assert_eq!(envelope["error"]["code"], "E4001", "{envelope}");
+    }
+    place.write("reply.txt", &good().to_string());
+    let replay = [&run[..], &["--provider", "replay", "--reply", "reply.txt"]].concat();
+    assert_eq!(place.run(&replay, &[("LLM_PROVIDER", "stub")], "").envelope()["data"]["summary"], "Short.");
+}
+
+#[cfg(feature = "local")]
+#[test]
+fn cli_005_d_02_without_any_configuration_the_embedded_model_answers() {
+    let Some(weights) = cognitive_testkit::weights() else { return };
+    let place = Place::new();
+    let kept = place.path(".cache/cogn/models");
+    fs::create_dir_all(&kept).unwrap();
+    // Where `cogn model pull` puts it, so that the environment stays empty.
+    fs::hard_link(&weights, kept.join(weights.file_name().unwrap()))
+        .or_else(|_| fs::copy(&weights, kept.join(weights.file_name().unwrap())).map(drop))
+        .unwrap();
+    let output = place.run(&["run", "text-classifier", "--set", "text=What a wonderful day!"], &[], "");
+    let envelope = output.envelope();
+    assert!(envelope["meta"]["model"].as_str().unwrap().starts_with("embedded/"), "{envelope}");
+}
+
+// API-009: the addresses that are listened on unless others are named.
+#[test]
+fn api_009_a_server_listens_on_this_machine_alone_unless_told_otherwise() {
+    let help = Place::new().run(&["serve", "--help"], &[], "").out;
+    let default = |option: &str| {
+        let described = help.split_once(&format!("--{option} <")).unwrap().1;
+        described.split_once("[default: ").unwrap().1.split(']').next().unwrap().to_owned()
+    };
+    assert_eq!((default("host").as_str(), default("port").as_str()), ("127.0.0.1", "8000"), "{help}");
+}
+
+// CAP-003, CAP-001: the command and the server say the same.
+#[test]
+fn cap_001_003_the_server_declares_what_the_command_prints() {
+    let place = Place::new();
+    // Somebody who needs no weights; nobody asks them anything.
+    let key = ("OPENAI_API_KEY", "sk-test");
+    let mut server = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        .args(["serve", "--port", "0", "--quiet"])
+        .current_dir(place.0.path())
+        .env_clear()
+        .env("HOME", place.0.path())
+        .envs([key])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+    let address = said.split("http://").nth(1).unwrap().split([' ', ',', '\n']).next().unwrap();
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection
+        .write_all(b"GET /capabilities HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let declared: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let printed: Value = serde_json::from_str(&place.run(&["capabilities"], &[key], "").out).unwrap();
+    assert_eq!(declared, printed);
+    assert_eq!(printed["capabilities"]["supported_transports"], json!(["sse", "websocket", "ndjson"]));
+}
+
+#[test]
+fn cli_006_migrate_knows_its_short_names_and_can_do_without_a_backup() {
+    let place = Place::new();
+    let manifest =
+        "---\nname: old\nversion: 1.0.0\nresponsibility: Answer\nexcludes: [guessing]\n---\nAnswer.\n";
+    place.write("cognitive/modules/old/MODULE.md", manifest);
+    place.write(
+        "cognitive/modules/old/schema.json",
+        r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#,
+    );
+    let folders = || fs::read_dir(place.path("cognitive/modules")).unwrap().count();
+    for args in [&["migrate", "old", "-n"][..], &["migrate", "-a", "--dry-run"]] {
+        assert_eq!(place.run(args, &[], "").code, 0, "{args:?}");
+        assert!(folders() == 1 && !place.path("cognitive/modules/old/module.yaml").exists(), "{args:?}");
+    }
+    assert_eq!(place.run(&["migrate", "-a", "--no-backup"], &[], "").code, 0);
+    assert!(place.path("cognitive/modules/old/module.yaml").exists());
+    assert_eq!(folders(), 1, "no backup was asked for");
+}
+
+#[test]
+fn cli_010_golden_tests_run_for_a_module_or_for_all_of_them() {
+    let place = Place::new();
+    let one = place.run(&["test", "summarizer"], &[], "");
+    let all = place.run(&["test", "--all"], &[], "");
+    let told = |output: &Output| {
+        let last = output.out.lines().last().unwrap_or_default();
+        last.split(' ').next().and_then(|count| count.parse::<u32>().ok()).unwrap_or_default()
+    };
+    assert_eq!((one.code, all.code), (0, 0), "{}{}", one.out, all.out);
+    assert!(0 < told(&one) && told(&one) < told(&all), "{}{}", one.out, all.out);
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let sum = all.out.lines().last().unwrap();
+    assert!(
+        fs::read_to_string(readme).unwrap().contains(&format!("…\n{sum}\n")),
+        "README.md should say: {sum}"
+    );
+    let wordy = place.run(&["test", "summarizer", "-v"], &[], "");
+    assert!(wordy.out.contains(" ms") && !one.out.contains(" ms"), "{}", wordy.out);
+}
+
+#[test]
+fn cli_007_doctor_lists_providers_and_modules_and_never_a_key() {
+    let place = Place::new();
+    let environment = [("ANTHROPIC_API_KEY", "sk-very-secret")];
+    let told = place.run(&["doctor", "--json"], &environment, "");
+    let health: Value = serde_json::from_str(&told.out).unwrap();
+    let providers = health["providers"].as_array().unwrap();
+    for (name, configured) in [("openai", false), ("anthropic", true), ("gemini", false), ("ollama", false)] {
+        let state = providers.iter().find(|provider| provider["name"] == name).unwrap();
+        assert_eq!(state["configured"], json!(configured), "{state}");
+    }
+    let listed = place.run(&["list", "--json"], &[], "");
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(health["modules"], json!(listed.as_array().unwrap().len()));
+    let words = place.run(&["doctor"], &environment, "");
+    assert!(
+        words.out.contains("anthropic") && words.out.contains(&health["modules"].to_string()),
+        "{}",
+        words.out
+    );
+    assert!(![told, words].iter().any(|each| format!("{}{}", each.out, each.err).contains("sk-very-secret")));
+}

@@ -1,0 +1,27 @@
+//! An answer as a struct of the program's own. `cargo run --example typed`
+#![expect(clippy::print_stdout, reason = "the program talks to people")]
+
+use std::time::Duration;
+
+use cogn::{Runtime, json};
+
+/// What `data` of the module's `schema.json` describes, as far as the program needs it.
+#[derive(serde::Deserialize)]
+struct Summary {
+    summary: String,
+}
+
+#[tokio::main]
+async fn main() -> cogn::Result<()> {
+    let runtime = Runtime::from_env()?;
+    let envelope = runtime
+        .module("summarizer")?
+        .input(json!({ "text": "Cognitive Modules are AI tasks with a contract. Every run ends in an envelope." }))
+        .timeout(Duration::from_secs(20))
+        .reask(1)
+        .run()
+        .await;
+    let Summary { summary } = envelope.data_as()?; // a failure is an error of the usual kind
+    println!("{summary} ({})", envelope.meta().confidence);
+    Ok(())
+}

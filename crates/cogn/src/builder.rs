@@ -1,0 +1,146 @@
+//! What a runtime is made of, before it is made. Each part that is not given is decided as the command line decides it, or,
+//! without the environment, is not there.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cognitive_contract::Warning;
+use cognitive_contract::ports::ModuleSource;
+use cognitive_contract::ports::Provider;
+use cognitive_library::{Library, Shelf};
+use cognitive_runtime::Host;
+
+use crate::Result;
+use crate::config::Config;
+use crate::embedded::EmbeddedUse;
+use crate::media::MediaAccess;
+use crate::runtime::{Runtime, Surroundings};
+use crate::settings::{Environment, SettingOverrides, Settings};
+use crate::stores::Stores;
+use crate::wiring::{self, HostParts};
+
+/// A change of the host after it was put together.
+type HostChange = dyn Fn(&mut Host) + Send + Sync;
+
+/// The parts of a [`Runtime`].
+#[derive(Clone, Default)]
+#[must_use]
+pub struct RuntimeBuilder {
+    reads_env: bool,
+    folders: Vec<PathBuf>,
+    modules: Option<Arc<dyn ModuleSource>>,
+    provider: Option<Arc<dyn Provider>>,
+    overrides: SettingOverrides,
+    config: Option<Config>,
+    stores: Option<Stores>,
+    media: MediaAccess,
+    tuned: Option<Arc<HostChange>>,
+}
+
+impl RuntimeBuilder {
+    /// Reads environment and configuration files for every part that is not given.
+    pub fn with_env(mut self) -> Self {
+        self.reads_env = true;
+        self
+    }
+
+    /// Adds a folder of modules, before all other places. The bundled modules are always there.
+    pub fn modules(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folders.push(folder.into());
+        self
+    }
+
+    /// Takes modules from a source of one's own, and from nowhere else.
+    pub fn module_source(mut self, source: impl ModuleSource + 'static) -> Self {
+        self.modules = Some(Arc::new(source));
+        self
+    }
+
+    /// Lets this provider answer, whatever the settings say.
+    pub fn provider(mut self, provider: impl Provider + 'static) -> Self {
+        self.provider = Some(Arc::new(provider));
+        self
+    }
+
+    /// Sets what stands above environment and configuration: the name of a provider, a model, limits.
+    pub fn overrides(mut self, overrides: SettingOverrides) -> Self {
+        self.overrides = overrides;
+        self
+    }
+
+    /// Uses this configuration instead of the files.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = Some(config);
+        self
+    }
+
+    /// Uses these stores instead of the database of the settings.
+    pub fn stores(mut self, stores: Stores) -> Self {
+        self.stores = Some(stores);
+        self
+    }
+
+    /// Names the program `cogn`, which reads documents in a process of its own. Without it a document is `E4000`.
+    pub fn document_reader(mut self, program: impl Into<PathBuf>) -> Self {
+        self.media.document_reader = Some(program.into());
+        self
+    }
+
+    /// Changes the host after it was put together: tools, thresholds, capabilities.
+    pub fn tune(mut self, change: impl Fn(&mut Host) + Send + Sync + 'static) -> Self {
+        self.tuned = Some(Arc::new(change));
+        self
+    }
+
+    /// Makes the runtime. Fails where the configuration cannot be read or says nothing sensible; a provider that cannot be
+    /// had is said by every run.
+    pub fn build(mut self) -> Result<Runtime> {
+        let mut notices = Vec::new();
+        if self.config.is_none() && self.reads_env {
+            let layers = wiring::layers(None)?;
+            notices.extend(layers.notice());
+            self.config = Some(layers.config());
+        }
+        if self.modules.is_none() {
+            let library = if self.reads_env { wiring::library() } else { Library::default() };
+            self.modules = Some(Arc::new(Shelf::new(library.with_folders(&self.folders))));
+        }
+        let general = self.surroundings("")?;
+        notices.extend(general.warnings.iter().map(|warning| warning.message.clone()));
+        Ok(Runtime::new(self, general, notices))
+    }
+
+    /// Whether the configuration says something about this module alone.
+    pub(crate) fn has_settings_of(&self, module: &str) -> bool {
+        self.config.as_ref().is_some_and(|config| config.modules.contains_key(module))
+    }
+
+    /// What the runs of a module have in common.
+    pub(crate) fn surroundings(&self, module: &str) -> Result<Surroundings> {
+        let nothing: Environment<'_> = &|_| None;
+        let environment: Environment<'_> = if self.reads_env { &wiring::environment } else { nothing };
+        let config = self.config.clone().unwrap_or_default();
+        let settings = Settings::resolve(&self.overrides, &config, environment, module)?;
+        let (stores, warning) = match &self.stores {
+            Some(stores) => (stores.clone(), None),
+            // Without the environment there is a database only where the configuration names one.
+            None if !self.reads_env && settings.database.is_none() => (Stores::default(), None),
+            None => Stores::open_or_warn(&settings, true)?,
+        };
+        let provider = match &self.provider {
+            Some(provider) => Ok(Arc::clone(provider)),
+            None => wiring::provider(&settings, environment, EmbeddedUse::Server, None),
+        };
+        let host = provider.and_then(|provider| {
+            let modules = self.modules.clone().unwrap_or_else(|| Arc::new(Library::default()));
+            let parts = HostParts { modules, provider, stores, media: self.media.clone() };
+            let mut host = wiring::host(&settings, parts)?;
+            if let Some(change) = &self.tuned {
+                change(&mut host);
+            }
+            Ok(Arc::new(host))
+        });
+        let warnings: Vec<Warning> = warning.into_iter().collect();
+        Ok(Surroundings { settings, host, warnings })
+    }
+}

@@ -1,0 +1,128 @@
+//! One run of a module, from a Rust program: its input, how it is to be done, and the ways to get the answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cognitive_contract::ports::{EventSink, NullSink};
+use cognitive_contract::stream::{Chunk, ChunkWriter};
+use cognitive_contract::{Enforcement, Envelope};
+use cognitive_runtime::host::RunInput;
+use cognitive_runtime::{RunOptions, RunRequest, session_id};
+use futures_util::future::Either;
+use futures_util::{Stream, stream};
+use serde_json::{Map, Value};
+
+use crate::runtime::Surroundings;
+
+/// A run that has not begun.
+#[must_use = "a run begins with `run`, `run_with` or `stream`"]
+pub struct ModuleRun {
+    surroundings: Arc<Surroundings>,
+    request: RunRequest,
+}
+
+impl ModuleRun {
+    pub(crate) fn new(module: &str, surroundings: Arc<Surroundings>) -> Self {
+        let mut request = RunRequest::new(module, Value::Object(Map::new()));
+        request.options = surroundings.settings.run_options();
+        request.options.warnings.clone_from(&surroundings.warnings);
+        Self { surroundings, request }
+    }
+
+    /// The input: an object for the input schema. An empty one without this.
+    pub fn input(mut self, input: Value) -> Self {
+        self.request.input = RunInput::Json(input);
+        self
+    }
+
+    /// The input as JSON text. What is wrong with it is said by the envelope.
+    pub fn raw_json(mut self, text: impl Into<String>) -> Self {
+        self.request.input = RunInput::Raw(text.into());
+        self
+    }
+
+    /// Free text instead of an object; no schema judges it.
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.request.input = RunInput::Text(text.into());
+        self
+    }
+
+    /// The time for each model call.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.request.options.timeout = timeout;
+        self
+    }
+
+    /// How often the model is asked again after an answer that breaks the contract. Each costs another call.
+    pub fn reask(mut self, times: u32) -> Self {
+        self.request.options.reask = times;
+        self
+    }
+
+    /// The same seed gives the same text where the provider can do that.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.request.options.seed = Some(seed);
+        self
+    }
+
+    /// The longest answer, in tokens.
+    pub fn max_output_tokens(mut self, tokens: u64) -> Self {
+        self.request.options.max_output_tokens = Some(tokens);
+        self
+    }
+
+    /// Puts the receipt of the run into `meta.provenance`.
+    pub fn receipt(mut self) -> Self {
+        self.request.options.receipt = true;
+        self
+    }
+
+    /// Does not enforce the module's schemas; the envelope contract still holds.
+    pub fn without_schemas(mut self) -> Self {
+        self.request.options.enforcement = Enforcement::EnvelopeOnly;
+        self
+    }
+
+    /// The user whose context is read and kept. Take it from a caller that was recognised, never from the input.
+    pub fn user(mut self, user: impl Into<String>) -> Self {
+        self.request.options.user = Some(user.into());
+        self
+    }
+
+    /// The session that context is read from and kept for.
+    pub fn session(mut self, session: impl Into<String>) -> Self {
+        self.request.options.session = Some(session.into());
+        self
+    }
+
+    /// Changes any option of the run.
+    pub fn options(mut self, change: impl FnOnce(&mut RunOptions)) -> Self {
+        change(&mut self.request.options);
+        self
+    }
+
+    /// Runs the module. The answer is an envelope, also where everything failed; dropping the future cancels the run.
+    pub async fn run(self) -> Envelope {
+        self.run_with(&mut NullSink).await
+    }
+
+    /// The same for a program that hears of stages, attempts and text as they happen.
+    pub async fn run_with(self, sink: &mut dyn EventSink) -> Envelope {
+        match &self.surroundings.host {
+            Ok(host) => cognitive_runtime::run(host, self.request, sink).await,
+            Err(failure) => failure.clone().into_envelope(),
+        }
+    }
+
+    /// Runs the module and gives its answer in pieces. The run goes on only while chunks are asked for; the last of them is
+    /// the envelope, also where the module does not stream.
+    pub fn stream(self) -> impl Stream<Item = Chunk> + Send + Unpin + use<> {
+        match self.surroundings.host.clone() {
+            Ok(host) => Either::Left(cognitive_runtime::chunks(host, self.request)),
+            Err(failure) => {
+                let last = ChunkWriter::new(session_id(), 0).finish(failure.into_envelope());
+                Either::Right(stream::iter(last))
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Runs conformance vectors against this runtime: our own files, and the official ones of the specification.
+//!
+//! A vector says which operation to perform, with what, and what the result must satisfy. The way of one case:
+//! [`load`] reads it, `expand` fills generated values in, `ops` asks the product, `matcher` compares, [`VectorReport`]
+//! counts. No rule of the contract is written down here a second time: an operation only calls the product.
+//!
+//! Never lets a case pass that was not judged: an operation that is not built yet is reported as such, and an unknown
+//! operation, an unknown matcher or an expectation that expects nothing is a failure. Needs no network and no key.
+
+mod case;
+mod expand;
+mod load;
+mod matcher;
+mod media_files;
+mod official;
+mod ops;
+mod report;
+mod rule;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pub use case::{Strength, Vector};
+pub use load::{VectorLoadError, load};
+pub use report::{VectorReport, VectorResult, VectorStatus};
+
+use matcher::VectorExpectation;
+use ops::VectorStop;
+
+/// Runs every case up to a level; `None` asks for all.
+#[must_use]
+pub fn run(cases: &[Vector], level: Option<u8>) -> VectorReport {
+    let asked = |case: &&Vector| level.is_none_or(|level| case.level <= level);
+    VectorReport { results: cases.iter().filter(asked).map(run_case).collect() }
+}
+
+/// Runs one case. A panic in the product fails this case and leaves the others alone.
+#[must_use]
+pub fn run_case(case: &Vector) -> VectorResult {
+    let status = catch_unwind(AssertUnwindSafe(|| judge(case)))
+        .unwrap_or_else(|_| VectorStatus::Failed(vec!["the operation panicked".to_owned()]));
+    VectorResult {
+        id: case.id.clone(),
+        group: case.group.clone(),
+        level: case.level,
+        op: case.op.clone(),
+        status,
+    }
+}
+
+fn judge(case: &Vector) -> VectorStatus {
+    match problems(case) {
+        Ok(problems) if problems.is_empty() => VectorStatus::Passed,
+        Ok(problems) => VectorStatus::Failed(problems),
+        Err(VectorStop::NotBuilt(why)) => VectorStatus::NotBuilt(why),
+        Err(VectorStop::Broken(why)) => VectorStatus::Failed(vec![why]),
+    }
+}
+
+/// What is wrong with the result. The expectation is read first, so that a broken one is never hidden behind an
+/// operation that is not built.
+fn problems(case: &Vector) -> Result<Vec<String>, VectorStop> {
+    let expectation = VectorExpectation::parse(&expand::expand(&case.expect)?)
+        .map_err(|why| VectorStop::Broken(format!("the expectation cannot be read: {why}")))?;
+    let result = ops::perform(&case.op, &case.given)?;
+    Ok(expectation.problems(&result))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn status(op: &str, given: Value, expect: Value) -> VectorStatus {
+        let case = Vector {
+            group: "g".to_owned(),
+            id: "g-001".to_owned(),
+            title: String::new(),
+            requirements: Vec::new(),
+            level: 1,
+            strength: Strength::Must,
+            op: op.to_owned(),
+            given,
+            expect,
+        };
+        run_case(&case).status
+    }
+
+    #[test]
+    fn a_case_passes_or_fails() {
+        let code = json!({ "code": "PARSE_ERROR" });
+        assert_eq!(status("normalize_code", code.clone(), json!({ "code": "E1000" })), VectorStatus::Passed);
+        let failed = status("normalize_code", code, json!({ "code": "E1001" }));
+        assert_eq!(failed, VectorStatus::Failed(vec![r#"$.code: expected "E1001", got "E1000""#.to_owned()]));
+    }
+
+    #[test]
+    fn what_cannot_be_judged_fails() {
+        for (op, given, expect) in [
+            ("no_such_op", json!({}), json!({ "valid": true })),
+            ("normalize_code", json!({}), json!({ "code": "E1000" })),
+            ("normalize_code", json!({ "code": "E1000" }), json!({ "code": { "$like": "E1000" } })),
+            ("normalize_code", json!({ "code": "E1000" }), json!({})),
+            ("route", json!({}), json!({ "matched": { "$like": true } })),
+        ] {
+            let status = status(op, given, expect);
+            assert!(matches!(&status, VectorStatus::Failed(why) if why.len() == 1), "{op}: {status:?}");
+        }
+    }
+
+    #[test]
+    fn levels_choose_the_cases() {
+        let case = |level| Vector {
+            group: "g".to_owned(),
+            id: format!("g-{level}"),
+            title: String::new(),
+            requirements: Vec::new(),
+            level,
+            strength: Strength::Must,
+            op: "normalize_code".to_owned(),
+            given: json!({ "code": "E1000" }),
+            expect: json!({ "code": "E1000" }),
+        };
+        let cases = [case(1), case(2), case(4)];
+        assert_eq!(run(&cases, Some(2)).results.len(), 2);
+        assert_eq!(run(&cases, None).results.len(), 3);
+    }
+}

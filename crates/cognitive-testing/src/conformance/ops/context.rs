@@ -1,0 +1,127 @@
+//! Operations on context: what the model gets, under which key it is kept, how long, and who sees it.
+//! Keeps nothing between two cases.
+
+use std::time::Duration;
+
+use cognitive_contract::context::{
+    Flow, Sanitiser, Ttl, Variables, handed_on, key, prepare, usable, without_context,
+};
+use cognitive_contract::manifest::ContextMode;
+use cognitive_contract::{Enforcement, Module};
+use cognitive_library::load;
+use cognitive_runtime::receipt::canonical_sha256;
+use serde_json::{Map, Value, json};
+
+use super::{Arguments, Outcome, VectorStop, broken, files};
+
+/// What the model would be given under `_context`, or why the run is refused.
+pub(super) fn prepare_context(given: Arguments<'_>) -> Outcome {
+    let module = module(given)?;
+    let input = given.value("input")?;
+    let before = input.clone();
+    Ok(match prepare(&module, input.clone(), &Sanitiser::default(), Enforcement::Full) {
+        Ok(prepared) => json!({ "context": prepared.context(), "input_unchanged": *input == before }),
+        Err(failure) => json!({ "error": { "code": failure.code() }, "input_unchanged": *input == before }),
+    })
+}
+
+/// The module of a case, whose sections accept anything unless the case is about them.
+fn module(given: Arguments<'_>) -> Result<Module, VectorStop> {
+    let mut schema = match given.get("schema") {
+        Some(_) => given.object("schema")?.clone(),
+        None => Map::new(),
+    };
+    for section in ["input", "data"] {
+        schema.entry(section).or_insert_with(|| json!({}));
+    }
+    let mut all = match given.get("files") {
+        Some(_) => files::files(given.object("files")?)?,
+        None => files::Files::new(),
+    };
+    all.insert("module.yaml".to_owned(), given.value("manifest")?.to_string().into_bytes());
+    all.insert("schema.json".to_owned(), Value::Object(schema).to_string().into_bytes());
+    all.insert("prompt.md".to_owned(), b"p".to_vec());
+    load(&files::folder(all))
+        .map_err(|error| broken(format!("the module does not load: {}", error.into_failure().message())))
+}
+
+/// The key of an entry; null if there is none.
+pub(super) fn context_key(given: Arguments<'_>) -> Outcome {
+    let optional = |name: &str| given.get(name).map(|_| given.text(name)).transpose();
+    let input = given.value("input")?;
+    let variables = Variables {
+        module: given.text("module")?,
+        input_hash: &|| canonical_sha256(&without_context(input)),
+        user_id: optional("user_id")?,
+        session_id: optional("session_id")?,
+    };
+    Ok(json!({ "key": key(given.text("pattern")?, &variables).map(|key| key.text) }))
+}
+
+/// Can emitted context still be had?
+pub(super) fn context_lookup(given: Arguments<'_>) -> Outcome {
+    let emitted = given.below("emitted")?;
+    let age = given.value("age_seconds")?.as_f64().and_then(|age| Duration::try_from_secs_f64(age).ok());
+    let age = age.ok_or_else(|| broken("`age_seconds` is no age"))?;
+    let emitted = ttl(emitted, "ttl")?.unwrap_or(Ttl::Request);
+    let present = usable(emitted, ttl(given, "accept_ttl")?, age, given.flag("same_request")?);
+    Ok(json!({ "present": present }))
+}
+
+fn ttl(given: Arguments<'_>, name: &str) -> Result<Option<Ttl>, VectorStop> {
+    let Some(seconds) = given.get(name) else { return Ok(None) };
+    let ttl = seconds.as_i64().and_then(Ttl::parse);
+    ttl.map(Some).ok_or_else(|| broken(format!("`{name}` is no number of seconds from -1")))
+}
+
+/// Who sees what, when one child after another runs.
+pub(super) fn context_propagation(given: Arguments<'_>) -> Outcome {
+    let mode = match given.text("mode")? {
+        "main" => ContextMode::Main,
+        "fork" => ContextMode::Fork,
+        other => return Err(broken(format!("unknown mode: `{other}`"))),
+    };
+    let mut parent = Flow::new(mode, given.object("parent_context")?.clone());
+    let mut seen_by = Map::new();
+    for child in given.list("children")? {
+        let child = Arguments::new(child)?;
+        seen_by.insert(child.text("name")?.to_owned(), Value::Object(parent.handed_down()));
+        parent.child_done(child.object("updates")?.clone());
+    }
+    let after = parent.context().clone();
+    if given.get("emits").is_none() {
+        return Ok(json!({ "parent_after": after, "seen_by": seen_by }));
+    }
+    let declared: Vec<&str> = given.list("emits")?.iter().filter_map(Value::as_str).collect();
+    let emitted = handed_on(parent.into_updates(), &declared);
+    Ok(json!({ "parent_after": after, "seen_by": seen_by, "emitted": emitted }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ctx_004_a_module_that_does_not_load_breaks_the_case() {
+        let accepts = json!([{ "type": "a", "schema": "a.json" }]);
+        let mut given = json!({ "manifest": { "name": "m", "tier": "decision", "context": { "accepts": accepts } }, "input": {} });
+        let outcome = prepare_context(Arguments::new(&given).unwrap());
+        assert!(matches!(outcome, Err(VectorStop::Broken(why)) if why.contains("`a.json` is missing")));
+        given["files"] = json!({ "a.json": { "type": "integer" } });
+        given["input"] = json!({ "_context": { "a": "x" } });
+        assert_eq!(prepare_context(Arguments::new(&given).unwrap()).unwrap()["error"]["code"], "E1001");
+    }
+
+    #[test]
+    fn ctx_023_030_optional_arguments_count() {
+        let key = json!({ "pattern": "${user_id}/${session_id}", "module": "m", "input": {}, "user_id": "u", "session_id": "s" });
+        assert_eq!(context_key(Arguments::new(&key).unwrap()), Ok(json!({ "key": "u/s" })));
+        let lookup = |accept_ttl: Value| {
+            let given = json!({ "emitted": { "ttl": -1 }, "age_seconds": 60, "accept_ttl": accept_ttl });
+            context_lookup(Arguments::new(&given).unwrap())
+        };
+        assert_eq!(lookup(json!(61)), Ok(json!({ "present": true })));
+        assert_eq!(lookup(json!(60)), Ok(json!({ "present": false })));
+        assert!(lookup(json!("60")).is_err() && lookup(json!(-2)).is_err());
+    }
+}

@@ -1,0 +1,164 @@
+//! Operations about media: whole items through the pipeline, and addresses through the guard of the fetcher.
+//! Everything is real except the network: an address leads to what the case says, or nowhere.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use cognitive_contract::media::{Loaded, MediaLimits, MediaSource, UrlFetch};
+use cognitive_contract::ports::{ModuleSource, NullSink, PortFuture};
+use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_library::{Folder, LoadError, load};
+use cognitive_media::{Documents, Media};
+use cognitive_net::fetch::{self, Policy};
+use cognitive_runtime::{Host, Replay, RunRequest, run};
+use serde_json::{Map, Value, json};
+
+use super::{Arguments, Outcome, VectorStop, broken, files, runs};
+
+/// What stands at the addresses of a case.
+#[derive(Debug, Default)]
+pub(super) struct Web {
+    pages: BTreeMap<String, Page>,
+    fetches: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Page {
+    status: u64,
+    content_type: Option<String>,
+    bytes: Bytes,
+}
+
+impl Web {
+    /// The `http` argument of a case; without, every address leads nowhere.
+    pub(super) fn of(given: Arguments<'_>) -> Result<Self, VectorStop> {
+        let mut web = Self::default();
+        let given = given.get("http").map(|_| given.object("http")).transpose()?;
+        for (url, page) in given.into_iter().flatten() {
+            let page = Arguments::new(page)?;
+            let status = page.value("status")?.as_u64().ok_or_else(|| broken("`status` is no number"))?;
+            let content_type = page.get("content_type").and_then(Value::as_str).map(str::to_owned);
+            let bytes = Bytes::from(files::bytes(page.text("base64")?)?);
+            web.pages.insert(url.clone(), Page { status, content_type, bytes });
+        }
+        Ok(web)
+    }
+
+    /// How often something was fetched, whatever came of it.
+    pub(super) fn fetches(&self) -> usize {
+        self.fetches.load(Ordering::Relaxed)
+    }
+}
+
+impl UrlFetch for Web {
+    fn fetch<'a>(&'a self, url: &'a str, largest: u64) -> PortFuture<'a, Result<Loaded, Failure>> {
+        self.fetches.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move {
+            let failed = |reason: &str| {
+                Failure::new(ErrorCode::MediaFetchFailed, "the address leads nowhere")
+                    .with_detail("reason", json!(reason))
+            };
+            let page = self.pages.get(url).ok_or_else(|| failed("dns"))?;
+            if !(200..300).contains(&page.status) {
+                return Err(failed("http_status"));
+            }
+            if page.bytes.len() as u64 > largest {
+                return Err(Failure::new(ErrorCode::MediaTooLarge, "the address holds too much"));
+            }
+            Ok(Loaded::new(page.bytes.clone(), page.content_type.clone()))
+        })
+    }
+}
+
+/// Media as they are in a run, with this web. Documents are read here: those of a vector are nobody's attack.
+pub(super) fn source(web: &Arc<Web>) -> Arc<dyn MediaSource> {
+    Arc::new(Media::new(Documents::Here).with_urls(Arc::clone(web) as Arc<dyn UrlFetch>))
+}
+
+/// A module in a folder of the disk, so that items can name the files beside it.
+struct Placed {
+    folder: Folder,
+    place: PathBuf,
+}
+
+impl ModuleSource for Placed {
+    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
+        let mut module = load(&self.folder).map_err(LoadError::into_failure)?;
+        module.folder = Some(self.place.clone());
+        Ok(Arc::new(module))
+    }
+}
+
+/// Judges one item by running a module that takes it.
+pub(super) fn check_media(given: Arguments<'_>) -> Outcome {
+    let web = Arc::new(Web::of(given)?);
+    let place = tempfile::tempdir().map_err(|error| broken(format!("no folder for files: {error}")))?;
+    if given.get("files").is_some() {
+        write(place.path(), given.object("files")?)?;
+    }
+    let manifest = json!({ "tier": "decision", "modalities": given.value("modalities")? });
+    let schema = json!({ "input": { "type": "object" }, "data": { "type": "object" } });
+    let folder = files::folder(
+        [
+            ("module.yaml", manifest.to_string()),
+            ("schema.json", schema.to_string()),
+            ("prompt.md", "Look.".to_owned()),
+        ]
+        .into_iter()
+        .map(|(path, text)| (path.to_owned(), text.into_bytes()))
+        .collect(),
+    );
+    let answer = json!({
+        "ok": true, "meta": { "confidence": 1, "risk": "none", "explain": "seen" },
+        "data": { "rationale": "There is an item." },
+    });
+    let modules = Placed { folder, place: place.path().to_owned() };
+    let mut host = Host::new(Arc::new(modules), Arc::new(Replay::text(answer.to_string())));
+    host.take_media(source(&web), limits(given)?);
+    let request = RunRequest::new("sample", json!({ "item": given.value("item")? }));
+    let envelope = runs::wait(run(&host, request, &mut NullSink))?;
+    Ok(match envelope.error() {
+        Some(error) => json!({ "accepted": false, "code": error.code() }),
+        None => json!({ "accepted": true }),
+    })
+}
+
+fn write(place: &Path, given: &Map<String, Value>) -> Result<(), VectorStop> {
+    for (path, bytes) in files::files(given)? {
+        let inside = cognitive_library::folder::safe_relative(&path);
+        let file =
+            inside.map(|inside| place.join(inside)).ok_or_else(|| broken(format!("no place: `{path}`")))?;
+        let made = file.parent().map_or(Ok(()), fs::create_dir_all);
+        let written = made.and_then(|()| fs::write(&file, bytes));
+        written.map_err(|error| broken(format!("cannot write `{path}`: {error}")))?;
+    }
+    Ok(())
+}
+
+fn limits(given: Arguments<'_>) -> Result<MediaLimits, VectorStop> {
+    let mut limits = MediaLimits::default();
+    let given = given.below("limits")?;
+    if let Some(megabytes) = given.get("max_media_size_mb") {
+        let megabytes = megabytes.as_u64().ok_or_else(|| broken("`max_media_size_mb` is no whole number"))?;
+        limits.largest = megabytes << 20;
+    }
+    Ok(limits)
+}
+
+/// Judges an address. `http` is allowed, so that the address itself is judged and not its scheme.
+pub(super) fn check_url(given: Arguments<'_>) -> Outcome {
+    let names = given.get("dns").map(|_| given.object("dns")).transpose()?;
+    let resolve = |host: &str| -> Vec<IpAddr> {
+        let addresses = names.and_then(|names| names.get(host)).and_then(Value::as_array);
+        addresses.into_iter().flatten().filter_map(|address| address.as_str()?.parse().ok()).collect()
+    };
+    let verdict = fetch::check_url(given.text("url")?, resolve, &Policy::default().with_http());
+    // A name that nobody knows is not forbidden.
+    let blocked = verdict.err().is_some_and(|refusal| refusal.reason().is_block());
+    Ok(json!({ "blocked": blocked }))
+}

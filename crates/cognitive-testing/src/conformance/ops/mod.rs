@@ -1,0 +1,164 @@
+//! The operations that vectors ask for, each a thin call into the product, and the list of those that are not built.
+//! Holds no rule of the contract. An operation that is in neither list is unknown, and its case fails.
+
+mod answers;
+mod compose;
+mod context;
+mod files;
+mod media;
+mod migrate;
+mod modules;
+mod runs;
+
+use serde_json::{Map, Value};
+
+use super::expand::expand;
+use super::official;
+
+/// Why an operation has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum VectorStop {
+    /// The runtime cannot do it yet; the text says what is missing.
+    NotBuilt(&'static str),
+    /// The case asks for something that makes no sense, or the product gave no answer at all.
+    Broken(String),
+}
+
+/// The object that an operation returns.
+pub(super) type Outcome = Result<Value, VectorStop>;
+
+type Operation = fn(Arguments<'_>) -> Outcome;
+
+const BUILT: &[(&str, Operation)] = &[
+    ("validate_envelope", answers::validate_envelope),
+    ("wrap_v21", answers::wrap_v21),
+    ("normalize_code", answers::normalize_code),
+    ("error_info", answers::error_info),
+    ("check_stream", answers::check_stream),
+    ("assemble_stream", answers::assemble_stream),
+    ("get_capabilities", answers::get_capabilities),
+    ("resolve_manifest", modules::resolve_manifest),
+    ("validate_module", modules::validate_module),
+    ("validate_section", modules::validate_section),
+    ("detect_format", modules::detect_format),
+    ("parse_v1", modules::parse_v1),
+    ("check_tool", modules::check_tool),
+    ("check_invocation", modules::check_invocation),
+    ("prepare_context", context::prepare_context),
+    ("context_key", context::context_key),
+    ("context_lookup", context::context_lookup),
+    ("context_propagation", context::context_propagation),
+    ("map_path", compose::map_path),
+    ("map_object", compose::map_object),
+    ("eval_condition", compose::eval_condition),
+    ("aggregate", compose::aggregate),
+    ("semver_match", compose::semver_match),
+    ("route", compose::route),
+    ("check_graph", compose::check_graph),
+    ("parse_calls", compose::parse_calls),
+    ("migrate", migrate::migrate),
+    ("check_media", media::check_media),
+    ("check_url", media::check_url),
+    ("run", runs::run),
+    ("run_stream", runs::run_stream),
+    ("render_prompt", runs::render_prompt),
+    (official::ENVELOPE, official::judge_envelope),
+    (official::INPUT, official::judge_input),
+];
+
+const NOT_BUILT: &[(&str, &str)] = &[];
+
+/// Performs an operation with what a case gives it, generators included.
+pub(super) fn perform(op: &str, given: &Value) -> Outcome {
+    if let Some((_, operation)) = BUILT.iter().find(|(name, _)| *name == op) {
+        return operation(Arguments::new(&expand(given)?)?);
+    }
+    Err(match NOT_BUILT.iter().find(|(name, _)| *name == op) {
+        Some((_, why)) => VectorStop::NotBuilt(why),
+        None => VectorStop::Broken(format!("unknown operation: `{op}`")),
+    })
+}
+
+/// The arguments of an operation. A missing one breaks the case; nothing is made up in its place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arguments<'a>(&'a Map<String, Value>);
+
+impl<'a> Arguments<'a> {
+    pub(super) fn new(value: &'a Value) -> Result<Self, VectorStop> {
+        value.as_object().map(Self).ok_or_else(|| broken("expected an object as arguments"))
+    }
+
+    /// An argument that may be missing.
+    pub(super) fn get(self, name: &str) -> Option<&'a Value> {
+        self.0.get(name)
+    }
+
+    /// An argument.
+    pub(super) fn value(self, name: &str) -> Result<&'a Value, VectorStop> {
+        self.get(name).ok_or_else(|| broken(format!("the case gives no `{name}`")))
+    }
+
+    pub(super) fn text(self, name: &str) -> Result<&'a str, VectorStop> {
+        self.value(name)?.as_str().ok_or_else(|| broken(format!("`{name}` is no text")))
+    }
+
+    pub(super) fn list(self, name: &str) -> Result<&'a [Value], VectorStop> {
+        let list = self.value(name)?.as_array().map(Vec::as_slice);
+        list.ok_or_else(|| broken(format!("`{name}` is no list")))
+    }
+
+    pub(super) fn object(self, name: &str) -> Result<&'a Map<String, Value>, VectorStop> {
+        self.value(name)?.as_object().ok_or_else(|| broken(format!("`{name}` is no object")))
+    }
+
+    /// An argument that has arguments of its own.
+    pub(super) fn below(self, name: &str) -> Result<Self, VectorStop> {
+        self.object(name).map(Self)
+    }
+
+    /// A switch; off if it is missing.
+    pub(super) fn flag(self, name: &str) -> Result<bool, VectorStop> {
+        match self.get(name) {
+            None => Ok(false),
+            Some(value) => value.as_bool().ok_or_else(|| broken(format!("`{name}` is no boolean"))),
+        }
+    }
+}
+
+pub(super) fn broken(why: impl Into<String>) -> VectorStop {
+    VectorStop::Broken(why.into())
+}
+
+/// A value of the product as JSON.
+fn json_of(value: &impl serde::Serialize) -> Outcome {
+    serde_json::to_value(value).map_err(|error| broken(format!("cannot be shown as JSON: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_operation_is_in_exactly_one_list() {
+        let mut names: Vec<&str> = BUILT.iter().map(|(name, _)| *name).collect();
+        names.extend(NOT_BUILT.iter().map(|(name, _)| *name));
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn arguments_of_the_wrong_kind_break_the_case() {
+        for (op, _) in BUILT {
+            // An operation that asks for nothing is content with nothing.
+            let nothing = if *op == "get_capabilities" { json!(null) } else { json!({}) };
+            for given in [nothing, json!([]), json!(1)] {
+                assert!(matches!(perform(op, &given), Err(VectorStop::Broken(_))), "{op} {given}");
+            }
+        }
+        assert!(matches!(perform("no_such_op", &json!({})), Err(VectorStop::Broken(_))));
+    }
+}

@@ -1,0 +1,180 @@
+//! Operations that go through the pipeline: a whole run with a scripted model, and the rendering of prompts.
+//! Asks no real model and fetches nothing.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use cogn::async_runtime;
+use cognitive_contract::media::MediaLimits;
+use cognitive_contract::ports::{ModuleSource, NullSink, ProviderError, Usage};
+use cognitive_contract::stream::{assemble, check_log};
+use cognitive_contract::{Failure, Module};
+use cognitive_library::{Folder, Library, LoadError, load};
+use cognitive_runtime::compose::Results;
+use cognitive_runtime::stages::prompt::{PromptValues, render};
+use cognitive_runtime::{Delivery, Host, Replay, RunRequest, run as run_module, stream as stream_module};
+use serde_json::{Value, json};
+
+use super::media::{self, Web};
+use super::{Arguments, Outcome, VectorStop, broken, files, json_of};
+
+/// Runs a module with a model that says what the case wants it to say.
+pub(super) fn run(given: Arguments<'_>) -> Outcome {
+    let module = given.below("module")?;
+    let provider = Arc::new(model(given.below("model")?)?);
+    let (modules, name): (Arc<dyn ModuleSource>, &str) = match files::module_folder(module)? {
+        Some(folder) => (Arc::new(One(folder)), "sample"),
+        None => (Arc::new(Library::default()), module.text("name")?),
+    };
+    let (host, web) = host(given, modules, provider.clone())?;
+    let request = RunRequest::new(name, given.value("input")?.clone());
+    let envelope = wait(run_module(&host, request, &mut NullSink))?;
+    Ok(json!({
+        "envelope": json_of(&envelope)?,
+        "provider_calls": provider.calls(),
+        "fetches": web.fetches(),
+    }))
+}
+
+/// The same as a stream: its chunks and what a reader makes of them, or the envelope where the answer came whole.
+pub(super) fn run_stream(given: Arguments<'_>) -> Outcome {
+    let folder =
+        files::module_folder(given.below("module")?)?.ok_or_else(|| broken("the case has no module"))?;
+    let provider = Arc::new(model(given.below("model")?)?);
+    let (host, _) = host(given, Arc::new(One(folder)), provider.clone())?;
+    let request = RunRequest::new("sample", given.value("input")?.clone());
+    let mut sent = Vec::new();
+    let delivery = wait(stream_module(&host, request, |chunk| sent.push(chunk)))?;
+    if let Delivery::Whole(envelope) = delivery {
+        return Ok(json!({ "envelope": json_of(&envelope)?, "provider_calls": provider.calls() }));
+    }
+    let chunks = sent.iter().map(json_of).collect::<Result<Vec<Value>, VectorStop>>()?;
+    Ok(json!({
+        "valid": check_log(&chunks).is_empty(),
+        "last": chunks.last(),
+        "assembled": json_of(&assemble(chunks.clone()))?,
+        "chunks": chunks,
+        "provider_calls": provider.calls(),
+    }))
+}
+
+/// The surroundings of a run: real media, except that addresses lead nowhere but to what the case says.
+fn host(
+    given: Arguments<'_>,
+    modules: Arc<dyn ModuleSource>,
+    provider: Arc<Replay>,
+) -> Result<(Host, Arc<Web>), VectorStop> {
+    let web = Arc::new(Web::of(given)?);
+    let mut host = Host::new(modules, provider);
+    host.take_media(media::source(&web), MediaLimits::default());
+    if let Some(capabilities) = given.get("capabilities") {
+        host.capabilities = serde_json::from_value(capabilities.clone())
+            .map_err(|error| broken(format!("no capabilities: {error}")))?;
+    }
+    Ok((host, web))
+}
+
+/// The one module of a case, whatever it is called.
+pub(super) struct One(pub(super) Folder);
+
+impl ModuleSource for One {
+    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
+        load(&self.0).map(Arc::new).map_err(LoadError::into_failure)
+    }
+}
+
+/// Runs something to its end. The model never waits, but whoever looks into media does so on another thread.
+pub(super) fn wait<T>(future: impl Future<Output = T>) -> Result<T, VectorStop> {
+    let runtime = async_runtime::on_this_thread().map_err(|failure| broken(failure.message().to_owned()))?;
+    Ok(runtime.block_on(future))
+}
+
+/// `{text}`, `{json}`, `{pieces, then_error?}` or `{error}`, and `usage` beside any of them.
+fn model(model: Arguments<'_>) -> Result<Replay, VectorStop> {
+    let counted = model.get("usage").map(Usage::from_value);
+    Ok(reply(model)?.with_usage(counted))
+}
+
+fn reply(model: Arguments<'_>) -> Result<Replay, VectorStop> {
+    if model.get("error").is_some() {
+        return Ok(Replay::pieces(Vec::new(), Some(provider_error(model.below("error")?)?)));
+    }
+    if let Some(value) = model.get("json") {
+        return Ok(Replay::text(value.to_string()));
+    }
+    if model.get("pieces").is_some() {
+        let text =
+            |piece: &Value| piece.as_str().map(str::to_owned).ok_or_else(|| broken("a piece is no text"));
+        let pieces = model.list("pieces")?.iter().map(text).collect::<Result<_, _>>()?;
+        let error = match model.get("then_error") {
+            Some(_) => Some(provider_error(model.below("then_error")?)?),
+            None => None,
+        };
+        return Ok(Replay::pieces(pieces, error));
+    }
+    model.text("text").map(Replay::text)
+}
+
+fn provider_error(error: Arguments<'_>) -> Result<ProviderError, VectorStop> {
+    let message = error.get("message").and_then(Value::as_str).unwrap_or("scripted failure").to_owned();
+    match error.text("kind")? {
+        "unavailable" => Ok(ProviderError::Unavailable(message)),
+        "rate_limited" => Ok(ProviderError::RateLimited { retry_after: None }),
+        "timeout" => Ok(ProviderError::Timeout),
+        "disconnected" => Ok(ProviderError::Interrupted(message)),
+        "rejected" => Ok(ProviderError::Rejected(message)),
+        "unauthorized" => Ok(ProviderError::Misconfigured(message)),
+        "too_long" => Ok(ProviderError::ContextOverflow(message)),
+        "exception" => Ok(ProviderError::Unexpected(message)),
+        other => Err(broken(format!("unknown kind of provider error: `{other}`"))),
+    }
+}
+
+/// A prompt template with its placeholders replaced.
+pub(super) fn render_prompt(given: Arguments<'_>) -> Outcome {
+    let arguments = given.get("args").map(|_| given.text("args")).transpose()?;
+    let input = given.get("input").unwrap_or(&Value::Null);
+    let mut results = Results::default();
+    for (module, envelope) in given.get("results").and_then(Value::as_object).into_iter().flatten() {
+        results.add(module, Some(envelope.clone()).filter(|envelope| !envelope.is_null()));
+    }
+    let values = PromptValues { arguments, input, schema: &Value::Null, results: &results, media: "" };
+    let rendered = render(given.text("template")?, &values);
+    Ok(json!({ "text": rendered.map(|rendered| rendered.text) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(manifest: Value, model: Value) -> Value {
+        let schema = json!({ "input": {}, "data": {} });
+        json!({
+            "module": { "manifest": manifest, "schema": schema, "prompt": "p" }, "input": {}, "model": model,
+        })
+    }
+
+    fn outcome(given: &Value) -> Outcome {
+        run(Arguments::new(given).unwrap())
+    }
+
+    #[test]
+    fn every_kind_of_model_ends_in_an_envelope() {
+        let answer = json!({
+            "ok": true, "meta": { "confidence": 1, "risk": "low", "explain": "e" }, "data": { "rationale": "r" },
+        });
+        let text = answer.to_string();
+        for (model, code) in [
+            (json!({ "json": answer }), Value::Null),
+            (json!({ "text": text }), Value::Null),
+            (json!({ "pieces": [&text[..20], &text[20..]] }), Value::Null),
+            (json!({ "pieces": ["{"], "then_error": { "kind": "disconnected" } }), json!("E2010")),
+            (json!({ "error": { "kind": "unavailable" } }), json!("E4001")),
+            (json!({ "error": { "kind": "exception", "message": "kaboom" } }), json!("E4000")),
+        ] {
+            let result = outcome(&given(json!({ "tier": "decision" }), model.clone())).unwrap();
+            assert_eq!(result["envelope"]["error"]["code"], code, "{model}");
+            assert_eq!(result["provider_calls"], 1);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Labelled cases: one JSON object per line, `{"id"?, "half"?, "input": {…}, "expect": {…}}`.
+//! Refuses a file with a single line that cannot be used, with its number: a case that is skipped falsifies the count.
+
+use std::collections::HashSet;
+
+use cognitive_contract::json;
+use cognitive_library::json::index;
+use serde_json::Value;
+
+use super::expect::LabelExpectation;
+
+/// More cases than these are not read.
+const MOST: usize = 100_000;
+
+/// One labelled case.
+#[derive(Debug)]
+pub struct LabelledCase {
+    /// What people call it; the number of its line if it has no name.
+    pub id: String,
+    /// The part of the set that it belongs to, such as `held-out`.
+    pub half: Option<String>,
+    /// What goes in.
+    pub input: Value,
+    /// What the answer should be.
+    pub expect: LabelExpectation,
+}
+
+/// Reads the cases of a file. Empty lines are skipped; the error names the first line that cannot be used.
+pub fn parse(text: &str) -> Result<Vec<LabelledCase>, String> {
+    let mut cases = Vec::new();
+    let mut ids = HashSet::new();
+    for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let number = index + 1;
+        let at = |why: String| format!("line {number}: {why}");
+        let case = one(line, number).map_err(at)?;
+        if !ids.insert(case.id.clone()) {
+            return Err(at(format!("there is another case with this id: `{}`", case.id)));
+        }
+        if cases.len() >= MOST {
+            return Err(at(format!("there are more than {MOST} cases")));
+        }
+        cases.push(case);
+    }
+    if cases.is_empty() { Err("there are no cases in it".to_owned()) } else { Ok(cases) }
+}
+
+fn one(line: &str, number: usize) -> Result<LabelledCase, String> {
+    let value = json::parse(line).map_err(|error| format!("not JSON: {}", error.message))?;
+    if let Some(twice) = index(line).repeated.first() {
+        return Err(format!("says this twice: `{twice}`"));
+    }
+    let Value::Object(members) = &value else { return Err("a case is an object".to_owned()) };
+    if let Some(other) =
+        members.keys().find(|name| !["id", "half", "input", "expect"].contains(&name.as_str()))
+    {
+        return Err(format!("a case has `id`, `half`, `input` and `expect`, not: `{other}`"));
+    }
+    let id = match members.get("id") {
+        None => number.to_string(),
+        Some(Value::String(id)) if !id.is_empty() => id.clone(),
+        Some(_) => return Err("`id` is a text".to_owned()),
+    };
+    let half = match members.get("half") {
+        None => None,
+        Some(Value::String(half)) if !half.is_empty() => Some(half.clone()),
+        Some(_) => return Err("`half` is a text".to_owned()),
+    };
+    let input = members.get("input").filter(|input| input.is_object());
+    let input = input.ok_or("`input` is an object, and is needed")?.clone();
+    let expect = members.get("expect").ok_or("`expect` is needed")?;
+    let expect = LabelExpectation::parse(expect).map_err(|why| format!("`expect`: {why}"))?;
+    Ok(LabelledCase { id, half, input, expect })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_per_line_with_or_without_a_name() {
+        let cases = parse(
+            "\u{feff}{\"id\": \"a\", \"input\": {\"text\": \"t\"}, \"expect\": {\"word\": \"x\"}}\n\n{\"input\": {}, \"expect\": {\"word\": \"x\"}}\n",
+        )
+        .unwrap();
+        let ids: Vec<&str> = cases.iter().map(|case| case.id.as_str()).collect();
+        assert_eq!(ids, ["a", "3"]);
+        assert_eq!(cases[0].input, serde_json::json!({ "text": "t" }));
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_used_is_named() {
+        let good = r#"{"id": "a", "input": {}, "expect": {"word": "x"}}"#;
+        for (line, why) in [
+            ("{", "line 2: not JSON: "),
+            ("[]", "line 2: a case is an object"),
+            (
+                r#"{"input": {}, "expects": {}}"#,
+                "line 2: a case has `id`, `half`, `input` and `expect`, not: `expects`",
+            ),
+            (r#"{"input": {}, "input": {}, "expect": {}}"#, "line 2: says this twice: `/input`"),
+            (r#"{"id": 1, "input": {}, "expect": {"a": 1}}"#, "line 2: `id` is a text"),
+            (r#"{"half": [], "input": {}, "expect": {"a": 1}}"#, "line 2: `half` is a text"),
+            (r#"{"input": "t", "expect": {"a": 1}}"#, "line 2: `input` is an object, and is needed"),
+            (r#"{"input": {}}"#, "line 2: `expect` is needed"),
+            (r#"{"input": {}, "expect": {}}"#, "line 2: `expect`: it expects nothing"),
+            (good, "line 2: there is another case with this id: `a`"),
+        ] {
+            let error = parse(&format!("{good}\n{line}\n")).unwrap_err();
+            assert!(error.starts_with(why), "{line}: {error}");
+        }
+        assert_eq!(parse(" \n").unwrap_err(), "there are no cases in it");
+    }
+}

@@ -1,0 +1,217 @@
+//! Places in an envelope, as people write them: `data.issues[0].type`, `issues.0.type`, `/data/issues/0/type`, and
+//! `issues[*].type` for that of every item. A path starts at the envelope if its first word is one of the envelope's
+//! members, otherwise at the payload. Guesses nothing: a place that is not there is reported as such.
+
+use cognitive_contract::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
+use serde_json::Value;
+
+/// An envelope to look things up in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) envelope: &'a Value,
+}
+
+/// What a path leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FoundPlace<'a> {
+    /// The whole path from the top of the envelope.
+    pub(crate) at: String,
+    /// What is there.
+    pub(crate) value: Option<&'a Value>,
+}
+
+impl<'a> View<'a> {
+    /// The payload: `data`, or what a failure kept of it.
+    pub(crate) fn payload(self) -> FoundPlace<'a> {
+        match (self.envelope.get("data"), self.envelope.get("partial_data")) {
+            (None, Some(partial)) => FoundPlace { at: "partial_data".to_owned(), value: Some(partial) },
+            (data, _) => FoundPlace { at: "data".to_owned(), value: data },
+        }
+    }
+
+    /// Follows a path from the envelope or from the payload, as its first word asks. Of several places, the first.
+    pub(crate) fn find(self, path: &str) -> FoundPlace<'a> {
+        let nothing = || FoundPlace { at: path.to_owned(), value: None };
+        self.find_all(path).into_iter().next().unwrap_or_else(nothing)
+    }
+
+    /// Every place that a path leads to: one, or with `*` one for each item. Never none: a place that is not there is
+    /// found without a value.
+    pub(crate) fn find_all(self, path: &str) -> Vec<FoundPlace<'a>> {
+        let words = words(path);
+        if words.first().is_some_and(|word| matches!(word, PathWord::Name(name) if is_envelope_member(name)))
+        {
+            walk(FoundPlace { at: String::new(), value: Some(self.envelope) }, &words)
+        } else {
+            walk(self.payload(), &words)
+        }
+    }
+
+    /// What rules mean by a name: a member of the payload, even if it has a dot in its name, else the place that the name
+    /// leads to as a path. What the module says of its answer stands in `meta`, where older documents do not look for it
+    /// (TEST-002).
+    pub(crate) fn named(self, name: &str) -> Vec<FoundPlace<'a>> {
+        let payload = self.payload();
+        let own = payload.value.and_then(|payload| payload.get(name));
+        if own.is_some() {
+            return vec![FoundPlace { at: member(&payload.at, name), value: own }];
+        }
+        if ["confidence", "risk", "explain"].contains(&name) {
+            return self.find_all(&format!("meta.{name}"));
+        }
+        self.find_all(name)
+    }
+
+    /// Follows a path from the payload.
+    pub(crate) fn find_in_payload(self, path: &str) -> FoundPlace<'a> {
+        let payload = self.payload();
+        let nothing = FoundPlace { at: payload.at.clone(), value: None };
+        walk(payload, &words(path)).into_iter().next().unwrap_or(nothing)
+    }
+}
+
+/// Whether an envelope can have a member of this name.
+pub(crate) fn is_envelope_member(name: &str) -> bool {
+    SUCCESS_MEMBERS.contains(&name) || FAILURE_MEMBERS.contains(&name)
+}
+
+/// Follows the JSON pointer of a violation from the value that was judged.
+pub(crate) fn below<'a>(at: &str, value: &'a Value, pointer: &str) -> FoundPlace<'a> {
+    let start = FoundPlace { at: at.to_owned(), value: Some(value) };
+    walk(start.clone(), &words(pointer)).into_iter().next().unwrap_or(start)
+}
+
+/// The path of a member. A name that would read as something else is put in quotes.
+pub(crate) fn member(parent: &str, name: &str) -> String {
+    let plain = !name.is_empty() && name.chars().all(|each| each.is_alphanumeric() || "_-$@".contains(each));
+    match (parent, plain) {
+        ("", true) => name.to_owned(),
+        (_, true) => format!("{parent}.{name}"),
+        (_, false) => format!("{parent}[{}]", Value::from(name)),
+    }
+}
+
+/// The path of an item of a list.
+pub(crate) fn item(parent: &str, index: usize) -> String {
+    format!("{parent}[{index}]")
+}
+
+/// A step of a path.
+enum PathWord {
+    Name(String),
+    /// `*`: every item of a list, every member of an object.
+    Every,
+}
+
+/// The steps of a path. Names with dots, brackets or stars in them can be reached by a JSON pointer.
+fn words(path: &str) -> Vec<PathWord> {
+    if let Some(pointer) = path.strip_prefix('/') {
+        let names = pointer.split('/').map(|word| word.replace("~1", "/").replace("~0", "~"));
+        return names.map(PathWord::Name).collect();
+    }
+    let parts = path.split(['.', '[']).map(|part| part.strip_suffix(']').unwrap_or(part));
+    let step = |part: &str| if part == "*" { PathWord::Every } else { PathWord::Name(part.to_owned()) };
+    parts.filter(|part| !part.is_empty()).map(step).collect()
+}
+
+fn walk<'a>(start: FoundPlace<'a>, words: &[PathWord]) -> Vec<FoundPlace<'a>> {
+    let mut found = vec![start];
+    for word in words {
+        found = found.into_iter().flat_map(|each| each.step(word)).collect();
+    }
+    found
+}
+
+impl FoundPlace<'_> {
+    /// Where a step leads from here. Where nothing is, there is still a place that can be named.
+    fn step(self, word: &PathWord) -> Vec<Self> {
+        let nothing = |at: String| vec![FoundPlace { at, value: None }];
+        match (word, self.value) {
+            (PathWord::Every, Some(Value::Array(items))) if !items.is_empty() => {
+                let place = |(index, value)| FoundPlace { at: item(&self.at, index), value: Some(value) };
+                items.iter().enumerate().map(place).collect()
+            }
+            (PathWord::Every, Some(Value::Object(members))) if !members.is_empty() => {
+                let place = |(name, value): (&String, _)| FoundPlace {
+                    at: member(&self.at, name),
+                    value: Some(value),
+                };
+                members.iter().map(place).collect()
+            }
+            (PathWord::Every, _) => nothing(format!("{}[*]", self.at)),
+            (PathWord::Name(name), Some(Value::Array(items))) => match name.parse::<usize>() {
+                Ok(index) => vec![FoundPlace { at: item(&self.at, index), value: items.get(index) }],
+                Err(_) => nothing(member(&self.at, name)),
+            },
+            (PathWord::Name(name), value) => {
+                let value = value.and_then(|value| value.get(name.as_str()));
+                vec![FoundPlace { at: member(&self.at, name), value }]
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn find(envelope: &Value, path: &str) -> (String, Option<Value>) {
+        let found = View { envelope }.find(path);
+        (found.at, found.value.cloned())
+    }
+
+    #[test]
+    fn a_path_starts_at_the_envelope_or_at_the_payload() {
+        let envelope = json!({
+            "ok": true, "meta": { "risk": "low" },
+            "data": { "issues": [{ "type": "a" }], "data": 5, "a.b": { "c/d": 1 } },
+        });
+        for (path, at, value) in [
+            ("issues.0.type", "data.issues[0].type", Some(json!("a"))),
+            ("issues[0].type", "data.issues[0].type", Some(json!("a"))),
+            ("/data/issues/0/type", "data.issues[0].type", Some(json!("a"))),
+            ("data.issues", "data.issues", Some(json!([{ "type": "a" }]))),
+            ("data.data", "data.data", Some(json!(5))),
+            ("meta.risk", "meta.risk", Some(json!("low"))),
+            ("/a.b/c~1d", r#"data["a.b"]["c/d"]"#, Some(json!(1))),
+            ("issues.1.type", "data.issues[1].type", None),
+            ("issues.type", "data.issues.type", None),
+            ("nothing", "data.nothing", None),
+        ] {
+            assert_eq!(find(&envelope, path), (at.to_owned(), value), "{path}");
+        }
+    }
+
+    // TEST-003: `[*]` is every item, and an item without the member is a place without a value.
+    #[test]
+    fn test_003_a_star_stands_for_every_item() {
+        let envelope =
+            json!({ "data": { "issues": [{ "type": "a" }, {}, { "type": "b" }], "none": [], "*": 1 } });
+        let all = |path: &str| {
+            let found = View { envelope: &envelope }.find_all(path).into_iter();
+            found.map(|each| (each.at, each.value.cloned())).collect::<Vec<_>>()
+        };
+        let at = |path: &str, value: Option<Value>| (path.to_owned(), value);
+        let types = [
+            at("data.issues[0].type", Some(json!("a"))),
+            at("data.issues[1].type", None),
+            at("data.issues[2].type", Some(json!("b"))),
+        ];
+        assert_eq!(all("issues[*].type"), types);
+        assert_eq!(all("data.issues.*.type"), types);
+        assert_eq!(all("none[*].type"), [at("data.none[*].type", None)]);
+        assert_eq!(all("absent[*]"), [at("data.absent[*]", None)]);
+        assert_eq!(all("/data/*"), [at(r#"data["*"]"#, Some(json!(1)))], "a pointer has no stars");
+    }
+
+    #[test]
+    fn the_payload_of_a_failure_is_what_it_kept() {
+        let kept = json!({ "ok": false, "error": {}, "partial_data": { "a": 1 } });
+        assert_eq!(find(&kept, "a"), ("partial_data.a".to_owned(), Some(json!(1))));
+        let bare = json!({ "ok": false, "error": { "code": "E2004" } });
+        assert_eq!(find(&bare, "a"), ("data.a".to_owned(), None));
+        assert_eq!(find(&bare, "error.code"), ("error.code".to_owned(), Some(json!("E2004"))));
+    }
+}

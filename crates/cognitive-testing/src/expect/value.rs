@@ -1,0 +1,147 @@
+//! JSON values as expectations compare them and as people read them: numbers by value, texts exact, long texts cut around
+//! the place where they differ, and nothing in them that a terminal would obey.
+
+use std::io;
+
+use cognitive_contract::text;
+use serde::Serialize;
+use serde_json::ser::Formatter;
+use serde_json::{Serializer, Value};
+
+pub(crate) use cognitive_contract::equal::same;
+
+/// How much of a value is shown.
+const SHOWN: usize = 160;
+/// How much of a value a message about a vector shows.
+const SHOWN_SPACED: usize = 100;
+/// How much is shown before the first difference of two long texts.
+const BEFORE: usize = 40;
+
+/// The start of a value, for a message.
+pub(crate) fn shown(value: &Value) -> String {
+    start(&text::written_out(&value.to_string()), SHOWN)
+}
+
+/// The same with a space after every comma and colon, as messages about vectors show it.
+pub(crate) fn shown_spaced(value: &Value) -> String {
+    start(&json_text(value), SHOWN_SPACED)
+}
+
+/// The start of a text, with a mark where something is left out.
+fn start(whole: &str, length: usize) -> String {
+    if text::fits(whole, length) { whole.to_owned() } else { format!("{}…", text::cut(whole, length)) }
+}
+
+/// Whether a value is one of these.
+pub(crate) fn is_one_of(values: &[Value], value: &Value) -> bool {
+    values.iter().any(|each| same(each, value))
+}
+
+/// Whether two lists have the same items in any order, each as often.
+pub(crate) fn same_items(left: &[Value], right: &[Value]) -> bool {
+    let mut rest: Vec<&Value> = right.iter().collect();
+    left.len() == right.len()
+        && left.iter().all(|each| {
+            let place = rest.iter().position(|other| same(each, other));
+            place.map(|place| rest.swap_remove(place)).is_some()
+        })
+}
+
+/// Whether two lists have the same items. One that is there twice counts as one.
+pub(crate) fn same_set(left: &[Value], right: &[Value]) -> bool {
+    left.iter().all(|each| is_one_of(right, each)) && right.iter().all(|each| is_one_of(left, each))
+}
+
+/// Every text in a value.
+pub(crate) fn texts_in(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts_in).collect(),
+        Value::Object(members) => members.values().flat_map(texts_in).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+/// Two values that differ, each cut so that the first difference is visible.
+pub(crate) fn pair(expected: &Value, got: &Value) -> (String, String) {
+    match (expected, got) {
+        (Value::String(expected), Value::String(got)) => {
+            let start = first_difference(expected, got).saturating_sub(BEFORE);
+            (window(expected, start), window(got, start))
+        }
+        _ => (shown(expected), shown(got)),
+    }
+}
+
+fn first_difference(left: &str, right: &str) -> usize {
+    left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count()
+}
+
+/// A text in quotes: whole if it is short, otherwise the part from `start` on.
+fn window(whole: &str, start: usize) -> String {
+    let start = if text::fits(whole, SHOWN) { 0 } else { start };
+    let part: String = whole.chars().skip(start).take(SHOWN).collect();
+    let quoted = text::written_out(&Value::from(part.as_str()).to_string()).into_owned();
+    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(&quoted);
+    let before = if start > 0 { "…" } else { "" };
+    let after = if whole.chars().nth(start + SHOWN).is_some() { "…" } else { "" };
+    format!("\"{before}{inner}{after}\"")
+}
+
+/// The JSON text that `$json_contains` and its like search: on one line, a space after every comma and colon.
+pub(crate) fn json_text(value: &Value) -> String {
+    let mut bytes = Vec::new();
+    let written = value.serialize(&mut Serializer::with_formatter(&mut bytes, Spaced));
+    match written {
+        Ok(()) => String::from_utf8(bytes).unwrap_or_default(),
+        Err(_) => value.to_string(),
+    }
+}
+
+struct Spaced;
+
+impl Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b": ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_around_the_first_difference() {
+        let left = format!("{}left{}", "a".repeat(500), "z".repeat(500));
+        let right = format!("{}right{}", "a".repeat(500), "z".repeat(500));
+        let (expected, got) = pair(&json!(left), &json!(right));
+        assert!(expected.starts_with(&format!("\"…{}left", "a".repeat(BEFORE))), "{expected}");
+        assert!(got.starts_with(&format!("\"…{}right", "a".repeat(BEFORE))), "{got}");
+        assert!(expected.ends_with("z…\"") && expected.chars().count() == SHOWN + 4);
+        assert_eq!(pair(&json!("short"), &json!("shore")), ("\"short\"".to_owned(), "\"shore\"".to_owned()));
+        assert_eq!(pair(&json!("x".repeat(300)), &json!("y")).1, "\"y\"", "a short text is shown whole");
+        assert_eq!(pair(&json!("\"q\""), &json!(1)), ("\"\\\"q\\\"\"".to_owned(), "1".to_owned()));
+    }
+
+    #[test]
+    fn a_terminal_has_nothing_to_obey() {
+        assert!(!shown(&json!("\u{7f}\u{9b}x\n")).contains(char::is_control));
+        assert_eq!(shown(&json!(["é"])), "[\"é\"]");
+    }
+
+    #[test]
+    fn texts_have_spaces_and_messages_are_short() {
+        assert_eq!(json_text(&json!({ "a": [1, "é"], "b": {} })), r#"{"a": [1, "é"], "b": {}}"#);
+        assert_eq!(shown_spaced(&json!("x".repeat(500))).chars().count(), SHOWN_SPACED + 1);
+    }
+}

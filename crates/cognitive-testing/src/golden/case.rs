@@ -1,0 +1,291 @@
+//! The golden tests of a module folder: declared in `tests:` of the manifest, or found in `tests/` by their names.
+//! Leaves nothing out in silence: half a case, or an entry that cannot be read, is a case that fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cognitive_contract::json;
+use cognitive_library::folder::{Folder, JSON_LIMIT, ReadError};
+use cognitive_library::formats;
+use cognitive_library::json::index;
+use serde_json::Value;
+
+use super::expect::GoldenExpectation;
+
+/// The folder in which tests are found by name.
+const TESTS: &str = "tests";
+const INPUT: &str = ".input.json";
+const EXPECTED: &str = ".expected.json";
+const REPLY: &str = ".reply.txt";
+
+/// One golden test: where its files are, relative to the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoldenCase {
+    /// What people call it: the common beginning of its files.
+    pub name: String,
+    /// What goes in.
+    pub input: String,
+    /// What the answer has to satisfy.
+    pub expected: String,
+    /// What the model answered, as it was recorded.
+    pub reply: String,
+    /// The same for modules that the module is made of, by their names.
+    pub part_replies: BTreeMap<String, String>,
+    /// Why the case cannot be run at all.
+    fault: Option<String>,
+}
+
+/// A case as it was read.
+#[derive(Debug)]
+pub(super) struct Script {
+    pub(super) input: Value,
+    pub(super) expectation: GoldenExpectation,
+    /// Replies by module, as far as they were recorded.
+    pub(super) replies: BTreeMap<String, String>,
+}
+
+impl GoldenCase {
+    fn declared(entry: &str) -> Self {
+        let Some((input, expected)) = entry.split_once("->") else {
+            let fault = "an entry of `tests` has an arrow `->` between two paths";
+            return Self { fault: Some(fault.to_owned()), ..Self::of_files(entry.trim(), "", "") };
+        };
+        let (input, expected) = (input.trim(), expected.trim());
+        let stem = input.strip_suffix(INPUT).or_else(|| input.strip_suffix(".json")).unwrap_or(input);
+        Self::of_files(stem, input, expected)
+    }
+
+    fn by_name(stem: &str) -> Self {
+        let stem = format!("{TESTS}/{stem}");
+        Self::of_files(&stem, &format!("{stem}{INPUT}"), &format!("{stem}{EXPECTED}"))
+    }
+
+    /// A reply belongs to its input, so it stands beside it.
+    fn of_files(stem: &str, input: &str, expected: &str) -> Self {
+        Self {
+            name: stem.strip_prefix("tests/").unwrap_or(stem).to_owned(),
+            input: input.to_owned(),
+            expected: expected.to_owned(),
+            reply: format!("{stem}{REPLY}"),
+            part_replies: BTreeMap::new(),
+            fault: None,
+        }
+    }
+
+    /// Where the reply of a module is kept. That of the module itself has no name in it.
+    pub(super) fn reply_of(&self, module: &str, own: &str) -> String {
+        if module == own {
+            return self.reply.clone();
+        }
+        let stem = self.reply.strip_suffix(REPLY).unwrap_or(&self.reply);
+        format!("{stem}.{module}{REPLY}")
+    }
+
+    /// Reads the files; `own` is the name of the module. The error says what is wrong with the first that cannot be
+    /// used.
+    pub(super) fn read(&self, folder: &Folder, own: &str) -> Result<Script, String> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let input = read_json(folder, &self.input)?;
+        let expected = read_json(folder, &self.expected)?;
+        let expectation = GoldenExpectation::parse(&expected)
+            .map_err(|why| format!("`{}` cannot be used: {why}", self.expected))?;
+        let parts = self.part_replies.iter().map(|(module, path)| (module.as_str(), path));
+        let mut replies = BTreeMap::new();
+        for (module, path) in parts.chain([(own, &self.reply)]) {
+            match folder.read(path, JSON_LIMIT) {
+                Ok(text) => replies.insert(module.to_owned(), text),
+                Err(ReadError::Missing) => None,
+                Err(error) => return Err(unreadable(path, error)),
+            };
+        }
+        Ok(Script { input, expectation, replies })
+    }
+}
+
+/// All cases of a module, by name.
+#[must_use]
+pub fn cases(folder: &Folder) -> Vec<GoldenCase> {
+    let mut cases: Vec<GoldenCase> =
+        declared(folder).iter().map(|entry| GoldenCase::declared(entry)).collect();
+    let names: Vec<String> =
+        folder.names_in(TESTS).iter().filter(|name| !name.contains('/')).map(ToString::to_string).collect();
+    let used: BTreeSet<String> =
+        cases.iter().flat_map(|case| [&case.input, &case.expected, &case.reply]).cloned().collect();
+    let mut stems = BTreeSet::new();
+    let mut of_parts = Vec::new();
+    for name in &names {
+        if let Some((case, module)) =
+            of_part(name).filter(|(case, _)| names.contains(&format!("{case}{INPUT}")))
+        {
+            of_parts.push((format!("{TESTS}/{case}{REPLY}"), module.to_owned(), format!("{TESTS}/{name}")));
+            continue;
+        }
+        let stem = [INPUT, EXPECTED, REPLY].iter().find_map(|ending| name.strip_suffix(ending));
+        // A file that a declared case uses does not make a case of its own.
+        stems.extend(stem.filter(|_| !used.contains(&format!("{TESTS}/{name}"))).map(str::to_owned));
+    }
+    cases.extend(stems.iter().map(|stem| GoldenCase::by_name(stem)));
+    for (reply, module, path) in of_parts {
+        for case in cases.iter_mut().filter(|case| case.reply == reply) {
+            case.part_replies.insert(module.clone(), path.clone());
+        }
+    }
+    tell_apart(&mut cases);
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    cases
+}
+
+/// `case.module.reply.txt` is what a module said that the tested one is made of. Names of modules have no dot.
+fn of_part(name: &str) -> Option<(&str, &str)> {
+    name.strip_suffix(REPLY)?.rsplit_once('.')
+}
+
+/// The entries of `tests` as they were written, also those that are not understood.
+fn declared(folder: &Folder) -> Vec<String> {
+    let manifest = formats::read_manifest(folder).map(|(_, manifest)| manifest).unwrap_or_default();
+    let entries = manifest.get("tests").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut seen = BTreeSet::new();
+    let texts = entries.iter().filter_map(Value::as_str).map(str::to_owned);
+    texts.filter(|entry| seen.insert(entry.clone())).collect()
+}
+
+/// Two expectations for one input are two cases, which need two names.
+fn tell_apart(cases: &mut [GoldenCase]) {
+    let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
+    for case in cases {
+        if names.iter().filter(|name| **name == case.name).count() > 1 {
+            case.name = format!("{} -> {}", case.name, case.expected);
+        }
+    }
+}
+
+fn unreadable(path: &str, error: ReadError) -> String {
+    if let ReadError::Refused(why) = error {
+        format!("`{path}` {why}")
+    } else {
+        format!("no such file: `{path}`")
+    }
+}
+
+/// A member that is written twice is refused: only the last of the two would be looked at.
+fn read_json(folder: &Folder, path: &str) -> Result<Value, String> {
+    let text = folder.read(path, JSON_LIMIT).map_err(|error| unreadable(path, error))?;
+    let value = json::parse(&text).map_err(|error| {
+        let line = text.get(..error.offset).unwrap_or_default().matches('\n').count() + 1;
+        format!("`{path}` is not JSON, line {line}: {}", error.message)
+    })?;
+    match index(&text).repeated.first() {
+        Some(twice) => Err(format!("`{path}` says this twice: `{twice}`")),
+        None => Ok(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> Folder {
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
+        Folder::memory("m", files.collect::<BTreeMap<_, _>>())
+    }
+
+    fn names(folder: &Folder) -> Vec<String> {
+        cases(folder).into_iter().map(|case| case.name).collect()
+    }
+
+    #[test]
+    fn test_001_cases_are_declared_or_found_by_name() {
+        let folder = folder(&[
+            (
+                "module.yaml",
+                "tests:\n  - tests/a.input.json -> tests/a.expected.json\n  - in/b.json -> in/b.out.json\n",
+            ),
+            ("tests/a.input.json", "{}"),
+            ("tests/a.expected.json", "{}"),
+            ("tests/c.input.json", "{}"),
+            ("tests/c.expected.json", "{}"),
+            ("tests/c.reply.txt", ""),
+            ("tests/readme.md", ""),
+        ]);
+        let found = cases(&folder);
+        let files =
+            found.iter().map(|case| (case.name.as_str(), case.expected.as_str(), case.reply.as_str()));
+        let files: Vec<_> = files.collect();
+        assert_eq!(
+            files,
+            [
+                ("a", "tests/a.expected.json", "tests/a.reply.txt"),
+                ("c", "tests/c.expected.json", "tests/c.reply.txt"),
+                ("in/b", "in/b.out.json", "in/b.reply.txt"),
+            ]
+        );
+    }
+
+    // COMP-002: a composition asks several modules, so a case of it has several replies.
+    #[test]
+    fn replies_of_parts_belong_to_their_case() {
+        let folder = folder(&[
+            ("tests/a.input.json", "{}"),
+            ("tests/a.expected.json", r#"{"ok": true}"#),
+            ("tests/a.reply.txt", "own"),
+            ("tests/a.part-one.reply.txt", "one"),
+            ("tests/b.c.input.json", "{}"),
+            ("tests/b.c.expected.json", r#"{"ok": true}"#),
+            ("tests/b.c.reply.txt", "dotted"),
+        ]);
+        assert_eq!(names(&folder), ["a", "b.c"]);
+        let case = cases(&folder).remove(0);
+        let replies = case.read(&folder, "m").unwrap().replies;
+        let replies: Vec<(&str, &str)> = replies.iter().map(|(name, text)| (&**name, &**text)).collect();
+        assert_eq!(replies, [("m", "own"), ("part-one", "one")]);
+        assert_eq!(case.reply_of("part-one", "m"), "tests/a.part-one.reply.txt");
+        assert_eq!(case.reply_of("m", "m"), "tests/a.reply.txt");
+    }
+
+    #[test]
+    fn one_input_may_have_two_expectations() {
+        let folder = folder(&[
+            ("module.yaml", "tests: [tests/a.input.json -> x.json, tests/a.input.json -> y.json]\n"),
+            ("tests/a.input.json", "{}"),
+            ("tests/a.reply.txt", ""),
+        ]);
+        assert_eq!(names(&folder), ["a -> x.json", "a -> y.json"]);
+    }
+
+    #[test]
+    fn half_a_case_is_a_case_with_an_error() {
+        let folder = folder(&[
+            ("module.yaml", "tests: [no arrow here]\n"),
+            ("tests/a.input.json", "{}"),
+            ("tests/b.expected.json", r#"{"ok": true}"#),
+            ("tests/c.reply.txt", "{}"),
+        ]);
+        let errors: Vec<String> =
+            cases(&folder).iter().map(|case| case.read(&folder, "m").unwrap_err()).collect();
+        assert_eq!(
+            errors,
+            [
+                "no such file: `tests/a.expected.json`",
+                "no such file: `tests/b.input.json`",
+                "no such file: `tests/c.input.json`",
+                "an entry of `tests` has an arrow `->` between two paths",
+            ]
+        );
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_are_named() {
+        let check = |input: &str, expected: &str| {
+            let folder = folder(&[("tests/a.input.json", input), ("tests/a.expected.json", expected)]);
+            cases(&folder)[0].read(&folder, "m").err().unwrap_or_default()
+        };
+        assert_eq!(check("{\n1", "{}"), "`tests/a.input.json` is not JSON, line 2: key must be a string");
+        assert_eq!(check("{}", "{}"), "`tests/a.expected.json` cannot be used: it expects nothing");
+        assert_eq!(
+            check("{}", r#"{"a": 1, "ok": true, "a": 2}"#),
+            "`tests/a.expected.json` says this twice: `/a`"
+        );
+        assert_eq!(check("{}", r#"{"ok": true}"#), "");
+    }
+}

@@ -1,0 +1,165 @@
+//! Which parts of a module's contract the passing cases exercise: fields of the data schema, values of its closed
+//! lists, and whether any case ends in a failure.
+//! Counts what the module answered, never what a case expects. Only whole percents, rounded down: 100 means all.
+
+use cognitive_contract::Module;
+use cognitive_contract::manifest::EnumStrategy;
+use cognitive_schema::SchemaFiles;
+use serde_json::{Value, json};
+
+use super::fields::{SchemaField, fields};
+use crate::expect::value::{same, shown};
+
+/// What is exercised, and what is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Coverage {
+    /// The properties of the data schema, such as `issues[].line`.
+    pub fields: CoverageShare,
+    /// The values of closed lists, such as `verdict = "approve"`.
+    pub values: CoverageShare,
+    /// Whether any case ends in a failure.
+    pub failure: bool,
+}
+
+/// A number of things, and those that are missing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CoverageShare {
+    /// How many there are.
+    pub total: usize,
+    /// The names of those that no case exercises.
+    pub missing: Vec<String>,
+}
+
+impl CoverageShare {
+    /// How many are exercised.
+    #[must_use]
+    pub fn exercised(&self) -> usize {
+        self.total - self.missing.len()
+    }
+
+    fn count(&mut self, name: &str, exercised: bool) {
+        self.total += 1;
+        if !exercised {
+            self.missing.push(name.to_owned());
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        json!({ "total": self.total, "exercised": self.exercised(), "missing": self.missing })
+    }
+}
+
+impl Coverage {
+    /// Measures what envelopes exercise of a module's contract.
+    #[must_use]
+    pub fn measure(module: &Module, files: &SchemaFiles, envelopes: &[&Value]) -> Self {
+        let enums = &module.manifest.enums;
+        let refused = (enums.strategy == EnumStrategy::Strict).then_some(enums.unknown_tag.as_str());
+        let places = fields(files, &module.contract.data().place, refused);
+        let data: Vec<&Value> = envelopes.iter().filter_map(|envelope| envelope.get("data")).collect();
+        let failure = envelopes.iter().any(|envelope| envelope.get("ok") == Some(&Value::Bool(false)));
+        let mut coverage =
+            Self { fields: CoverageShare::default(), values: CoverageShare::default(), failure };
+        for place in &places {
+            coverage.count(place, &data);
+        }
+        coverage
+    }
+
+    fn count(&mut self, place: &SchemaField, data: &[&Value]) {
+        let reached: Vec<&Value> = data.iter().flat_map(|data| place.reached(data)).collect();
+        if place.property {
+            self.fields.count(&place.path, !reached.is_empty());
+        }
+        for value in &place.values {
+            let exercised = reached.iter().any(|each| same(each, value));
+            self.values.count(&format!("{} = {}", place.path, shown(value)), exercised);
+        }
+    }
+
+    /// How much is exercised, in whole percents. The failure counts like one field.
+    #[must_use]
+    pub fn percent(&self) -> usize {
+        let total = self.fields.total + self.values.total + 1;
+        let exercised = self.fields.exercised() + self.values.exercised() + usize::from(self.failure);
+        exercised * 100 / total
+    }
+
+    /// Everything that no case exercises, in words.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        let failure = (!self.failure).then(|| "a failure".to_owned());
+        self.fields.missing.iter().chain(&self.values.missing).cloned().chain(failure).collect()
+    }
+
+    /// The form for machines.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        json!({
+            "percent": self.percent(),
+            "fields": self.fields.to_value(),
+            "values": self.values.to_value(),
+            "failure": self.failure,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cognitive_contract::{Format, Manifest};
+    use cognitive_schema::{Contract, SCHEMA_FILE};
+
+    use super::*;
+
+    fn measure(envelopes: &[Value]) -> Coverage {
+        let schema = json!({
+            "input": {},
+            "data": {
+                "properties": {
+                    "rationale": { "type": "string" },
+                    "verdict": { "enum": ["yes", "no", "maybe"] },
+                    "issues": { "items": { "$ref": "#/$defs/issue" } },
+                },
+            },
+            "$defs": { "issue": { "properties": { "line": {}, "fix": {} } } },
+        });
+        let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
+        let manifest = Manifest::from_value(&json!({ "name": "m" }), Format::V22).unwrap();
+        let contract = Contract::compile(&files, &manifest.layout()).unwrap();
+        let module = Module::new(manifest, contract, String::new(), Format::V22);
+        Coverage::measure(&module, &files, &envelopes.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn test_005_shares_are_exact_and_name_what_is_missing() {
+        let yes =
+            json!({ "ok": true, "data": { "rationale": "r", "verdict": "yes", "issues": [{ "line": 1 }] } });
+        let coverage = measure(std::slice::from_ref(&yes));
+        assert_eq!((coverage.fields.exercised(), coverage.fields.total), (4, 5));
+        assert_eq!((coverage.values.exercised(), coverage.values.total), (1, 3));
+        assert_eq!(
+            coverage.missing(),
+            ["issues[].fix", "verdict = \"no\"", "verdict = \"maybe\"", "a failure"]
+        );
+        assert_eq!(coverage.percent(), 55, "5 of 9");
+        let failed = json!({ "ok": false, "error": {}, "partial_data": { "verdict": "no" } });
+        let coverage = measure(&[yes, failed]);
+        assert_eq!(coverage.percent(), 66, "6 of 9: a failure exercises no field");
+        assert_eq!(
+            coverage.to_value()["values"],
+            json!({ "total": 3, "exercised": 1, "missing": ["verdict = \"no\"", "verdict = \"maybe\""] })
+        );
+    }
+
+    #[test]
+    fn nothing_exercises_nothing_and_all_is_all() {
+        assert_eq!(measure(&[]).percent(), 0);
+        let issues = json!([{ "line": 1, "fix": 2 }]);
+        let answer = |verdict: &str| json!({ "ok": true, "data": { "rationale": 1, "verdict": verdict, "issues": issues } });
+        let all = [answer("yes"), answer("no"), answer("maybe"), json!({ "ok": false })];
+        let coverage = measure(&all);
+        assert_eq!((coverage.percent(), coverage.missing().len()), (100, 0));
+    }
+}

@@ -1,0 +1,54 @@
+//! Writes recorded replies into a module. Refuses places outside it, also through links.
+
+use std::fs;
+use std::io;
+
+use cogn::out_file;
+use cognitive_library::folder::{Folder, safe_relative};
+
+/// Writes a file of a module. The error is a sentence.
+pub(super) fn write_in(folder: &Folder, path: &str, text: &str) -> Result<(), String> {
+    let Some(root) = folder.path() else {
+        return Err("the module is a part of the program; copy it to a folder to record replies".to_owned());
+    };
+    let inside = safe_relative(path).ok_or_else(|| format!("points out of the module: `{path}`"))?;
+    let failed = |error: io::Error| format!("cannot write `{path}`: {error}");
+    let root = root.canonicalize().map_err(failed)?;
+    let target = root.join(inside);
+    let parent = target.parent().unwrap_or(&root);
+    if !parent.canonicalize().map_err(failed)?.starts_with(&root) {
+        return Err(format!("leads out of the module through a link: `{path}`"));
+    }
+    // What is no plain file would be written through, and may lead out as well.
+    if fs::symlink_metadata(&target).is_ok_and(|there| !there.is_file()) {
+        return Err(format!("is there already and no plain file: `{path}`"));
+    }
+    out_file::write(&target, text.as_bytes()).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sec_022_a_reply_is_written_inside_its_module() {
+        let dir = tempfile::tempdir().unwrap();
+        let module = dir.path().join("m");
+        fs::create_dir_all(module.join("tests")).unwrap();
+        let folder = Folder::Disk(module.clone());
+        write_in(&folder, "tests/a.reply.txt", "r").unwrap();
+        assert_eq!(fs::read_to_string(module.join("tests/a.reply.txt")).unwrap(), "r");
+        assert!(write_in(&folder, "../a.reply.txt", "r").unwrap_err().contains("out of the module"));
+        let memory = Folder::memory("m", std::collections::BTreeMap::new());
+        assert!(write_in(&memory, "tests/a.reply.txt", "r").unwrap_err().contains("part of the program"));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("..", module.join("out")).unwrap();
+            assert!(write_in(&folder, "out/a.reply.txt", "r").unwrap_err().contains("through a link"));
+            assert!(!dir.path().join("a.reply.txt").exists());
+            std::os::unix::fs::symlink("../../b.reply.txt", module.join("tests/b.reply.txt")).unwrap();
+            assert!(write_in(&folder, "tests/b.reply.txt", "r").unwrap_err().contains("no plain file"));
+            assert!(!dir.path().join("b.reply.txt").exists());
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What came out: one result per case, counts over all of them, and the form for machines.
+//! Prints nothing. What was not judged never counts as passed.
+
+use std::time::Duration;
+
+use cognitive_contract::Failure;
+use serde_json::{Map, Value, json};
+
+use super::coverage::Coverage;
+use crate::expect::{Difference, Tally};
+
+/// How a case ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GoldenStatus {
+    /// The answer is as expected.
+    Passed,
+    /// It is not.
+    Failed(Vec<Difference>),
+    /// The case itself cannot be used; the text says why.
+    Broken(String),
+    /// The model would have to be asked, and no reply is recorded.
+    NotRecorded,
+}
+
+impl GoldenStatus {
+    /// The word that stands in reports.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed(_) => "failed",
+            Self::Broken(_) => "broken",
+            Self::NotRecorded => "not_recorded",
+        }
+    }
+}
+
+/// One case and how it ended.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct GoldenResult {
+    /// The case.
+    pub name: String,
+    /// How it ended.
+    pub status: GoldenStatus,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// What the module answered, if it was run.
+    pub envelope: Option<Value>,
+    /// Whether a reply was written beside the case.
+    pub recorded: bool,
+}
+
+impl GoldenResult {
+    pub(super) fn new(name: &str, status: GoldenStatus) -> Self {
+        Self { name: name.to_owned(), status, elapsed: Duration::ZERO, envelope: None, recorded: false }
+    }
+
+    /// Whether it passed.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.status == GoldenStatus::Passed
+    }
+
+    /// The error of a run that failed: often the reason for every difference.
+    #[must_use]
+    pub fn error(&self) -> Option<String> {
+        let error = self.envelope.as_ref()?.get("error")?;
+        let text = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
+        Some(format!("{}: {}", text("code"), text("message")))
+    }
+
+    /// What to do about it, if that is plain.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        matches!(self.status, GoldenStatus::NotRecorded)
+            .then_some("`--record` asks the model and keeps its reply beside the case")
+    }
+
+    fn to_value(&self) -> Value {
+        let mut row = Map::new();
+        row.insert("name".to_owned(), json!(self.name));
+        row.insert("status".to_owned(), json!(self.status.word()));
+        row.insert("elapsed_ms".to_owned(), json!(milliseconds(self.elapsed)));
+        row.insert("recorded".to_owned(), json!(self.recorded));
+        match &self.status {
+            GoldenStatus::Failed(differences) => {
+                row.insert("differences".to_owned(), json!(differences));
+                row.insert("envelope".to_owned(), json!(self.envelope));
+            }
+            GoldenStatus::Broken(why) => {
+                row.insert("message".to_owned(), json!(why));
+            }
+            GoldenStatus::Passed | GoldenStatus::NotRecorded => {}
+        }
+        Value::Object(row)
+    }
+}
+
+/// Why a module has no results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModuleTrouble {
+    /// It cannot be found or loaded.
+    Unusable {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// It has no golden tests, which is no fault (FMT-002).
+    NoTests,
+}
+
+/// The results of one module.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ModuleReport {
+    /// The name of the module.
+    pub name: String,
+    /// Where it is.
+    pub folder: String,
+    /// Why there are no results.
+    pub trouble: Option<ModuleTrouble>,
+    /// The cases, by name.
+    pub cases: Vec<GoldenResult>,
+    /// What the passing cases exercise, if that was asked.
+    pub coverage: Option<Coverage>,
+}
+
+impl ModuleReport {
+    pub(super) fn new(name: &str, folder: String) -> Self {
+        Self { name: name.to_owned(), folder, trouble: None, cases: Vec::new(), coverage: None }
+    }
+
+    /// A module that cannot be tested. Somebody asked for it, so it counts.
+    #[must_use]
+    pub fn unusable(name: &str, folder: String, failure: &Failure) -> Self {
+        let hint = failure.suggestion().map(str::to_owned);
+        let trouble = ModuleTrouble::Unusable { message: failure.message().to_owned(), hint };
+        Self { trouble: Some(trouble), ..Self::new(name, folder) }
+    }
+
+    /// The counts of this module. A module that cannot be tested counts as one failure, one that has nothing to test
+    /// as skipped.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        let passed = self.cases.iter().filter(|case| case.passed()).count();
+        let failed = self.cases.len() - passed;
+        match self.trouble {
+            None => Tally { passed, failed, skipped: 0 },
+            Some(ModuleTrouble::NoTests) => Tally { passed, failed, skipped: 1 },
+            Some(ModuleTrouble::Unusable { .. }) => Tally { passed, failed: failed + 1, skipped: 0 },
+        }
+    }
+
+    /// How long all cases took.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.cases.iter().map(|case| case.elapsed).sum()
+    }
+
+    fn to_value(&self) -> Value {
+        let (status, message) = match &self.trouble {
+            None if self.tally().failed == 0 => ("passed", None),
+            None => ("failed", None),
+            Some(ModuleTrouble::Unusable { message, .. }) => ("unusable", Some(message.as_str())),
+            Some(ModuleTrouble::NoTests) => ("no_tests", None),
+        };
+        let mut row = Map::new();
+        row.insert("module".to_owned(), json!(self.name));
+        row.insert("folder".to_owned(), json!(self.folder));
+        row.insert("status".to_owned(), json!(status));
+        row.extend(message.map(|message| ("message".to_owned(), json!(message))));
+        row.insert("cases".to_owned(), self.cases.iter().map(GoldenResult::to_value).collect());
+        row.extend(self.coverage.as_ref().map(|coverage| ("coverage".to_owned(), coverage.to_value())));
+        Value::Object(row)
+    }
+}
+
+/// The results of a run, in the order in which modules were asked for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GoldenReport {
+    /// One per module.
+    pub modules: Vec<ModuleReport>,
+}
+
+impl GoldenReport {
+    /// The counts of all modules.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.modules.iter().map(ModuleReport::tally).fold(Tally::default(), Tally::plus)
+    }
+
+    /// Whether nothing failed.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.tally().failed == 0
+    }
+
+    /// The form for machines. Failures carry their envelope.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let tally = self.tally();
+        json!({
+            "ok": self.holds(),
+            "passed": tally.passed,
+            "failed": tally.failed,
+            "skipped": tally.skipped,
+            "modules": self.modules.iter().map(ModuleReport::to_value).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Milliseconds with microsecond precision.
+pub(super) fn milliseconds(elapsed: Duration) -> f64 {
+    f64::from(u32::try_from(elapsed.as_micros()).unwrap_or(u32::MAX)) / 1_000.0
+}

@@ -1,0 +1,245 @@
+//! Runs cases: with the reply that was recorded, with a model, or with a model whose reply is recorded.
+//! Asks a model only if one was handed in for that. Loads each module once.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use cognitive_contract::policy::{Caller, invocation_refusal};
+use cognitive_contract::ports::{ModuleSource, NullSink, Provider};
+use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_library::{Folder, Library, formats, load};
+use cognitive_runtime::host::RunInput;
+use cognitive_runtime::{Host, RunOptions, RunRequest};
+use serde_json::Value;
+
+use super::case::{GoldenCase, Script, cases};
+use super::coverage::Coverage;
+use super::file;
+use super::report::{GoldenReport, GoldenResult, GoldenStatus, ModuleReport, ModuleTrouble};
+use super::witness::{Seen, Witness};
+
+/// A module to test.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// The name to show.
+    pub name: String,
+    /// Its files.
+    pub folder: Folder,
+}
+
+/// Where replies come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Source {
+    /// From the files beside the cases.
+    #[default]
+    Recorded,
+    /// From a model.
+    Live,
+    /// From a model, and then kept beside the cases.
+    Record,
+}
+
+/// How cases are run.
+#[derive(Debug, Clone, Default)]
+pub struct GoldenOptions {
+    /// Where replies come from.
+    pub source: Source,
+    /// Whether to say what the passing cases exercise.
+    pub coverage: bool,
+    /// How each run is to be done, such as its time limit.
+    pub run: RunOptions,
+    /// Where the modules are that a tested one is made of.
+    pub library: Library,
+}
+
+/// Where the replies of a case come from.
+#[derive(Clone)]
+pub enum Answers {
+    /// From the file beside the case.
+    Recorded,
+    /// From a model.
+    Live(Arc<dyn Provider>),
+    /// From a model, and then kept beside the case.
+    Record(Arc<dyn Provider>),
+}
+
+impl Answers {
+    /// A source with the provider it needs: E4001 if there is none.
+    pub fn new(source: Source, provider: Option<Arc<dyn Provider>>) -> Result<Self, Failure> {
+        let provider = provider.ok_or_else(|| {
+            Failure::new(ErrorCode::ProviderUnavailable, "no provider is configured")
+                .suggest("Leave out `--live` and `--record` to replay the recorded replies")
+        });
+        match source {
+            Source::Recorded => Ok(Self::Recorded),
+            Source::Live => provider.map(Self::Live),
+            Source::Record => provider.map(Self::Record),
+        }
+    }
+}
+
+/// Runs the cases of all modules, one after the other.
+pub async fn run(
+    subjects: &[Subject],
+    options: &GoldenOptions,
+    provider: Option<Arc<dyn Provider>>,
+) -> Result<GoldenReport, Failure> {
+    let answers = Answers::new(options.source, provider)?;
+    let mut report = GoldenReport::default();
+    for subject in subjects {
+        report.modules.push(run_module(subject, options, &answers).await);
+    }
+    Ok(report)
+}
+
+/// The same with recorded replies, for callers that cannot wait.
+pub fn run_recorded(subjects: &[Subject], options: &GoldenOptions) -> Result<GoldenReport, Failure> {
+    let options = GoldenOptions { source: Source::Recorded, ..options.clone() };
+    finish(run(subjects, &options, None)).unwrap_or_else(|| {
+        Err(Failure::new(ErrorCode::InternalError, "a recorded reply waited for something"))
+    })
+}
+
+/// A recorded reply never waits, so one poll is the whole run.
+fn finish<T>(run: impl Future<Output = T>) -> Option<T> {
+    match std::pin::pin!(run).as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    }
+}
+
+async fn run_module(subject: &Subject, options: &GoldenOptions, answers: &Answers) -> ModuleReport {
+    let Subject { name, folder } = subject;
+    let module = match load(folder) {
+        Ok(module) => Arc::new(module),
+        Err(error) => return ModuleReport::unusable(name, folder.display(), &error.into_failure()),
+    };
+    let mut report = ModuleReport::new(name, folder.display());
+    for case in cases(folder) {
+        report.cases.push(run_case(&module, folder, &case, answers, options).await);
+    }
+    if report.cases.is_empty() {
+        report.trouble = Some(ModuleTrouble::NoTests);
+    }
+    if options.coverage {
+        let files = formats::read(folder).map(|parts| parts.schemas).unwrap_or_default();
+        let passing = report.cases.iter().filter(|case| case.passed());
+        let envelopes: Vec<&Value> = passing.filter_map(|case| case.envelope.as_ref()).collect();
+        report.coverage = Some(Coverage::measure(&module, &files, &envelopes));
+    }
+    report
+}
+
+/// Runs one case. Never fails: what goes wrong is in the result.
+pub async fn run_case(
+    module: &Arc<Module>,
+    folder: &Folder,
+    case: &GoldenCase,
+    answers: &Answers,
+    options: &GoldenOptions,
+) -> GoldenResult {
+    let started = Instant::now();
+    let mut result = match case.read(folder, &module.manifest.name) {
+        Ok(script) => judge(module, folder, case, script, answers, options).await,
+        Err(why) => GoldenResult::new(&case.name, GoldenStatus::Broken(why)),
+    };
+    result.elapsed = started.elapsed();
+    result
+}
+
+async fn judge(
+    module: &Arc<Module>,
+    folder: &Folder,
+    case: &GoldenCase,
+    script: Script,
+    answers: &Answers,
+    options: &GoldenOptions,
+) -> GoldenResult {
+    let Script { input, expectation, replies } = script;
+    let recorded_for: Vec<String> = replies.keys().cloned().collect();
+    let witness = Arc::new(match answers {
+        Answers::Recorded => Witness::of_replies(replies),
+        Answers::Live(provider) | Answers::Record(provider) => Witness::new(Arc::clone(provider)),
+    });
+    let envelope = answer(module, input, Arc::clone(&witness), options).await;
+    let differences = expectation.differences(&envelope);
+    let judged =
+        if differences.is_empty() { GoldenStatus::Passed } else { GoldenStatus::Failed(differences) };
+    let seen = witness.seen();
+    let mut recorded = false;
+    let status = match answers {
+        Answers::Live(_) => judged,
+        // An input that is refused before any model is asked needs no reply.
+        Answers::Recorded if seen.keys().all(|name| recorded_for.contains(name)) => judged,
+        Answers::Recorded => GoldenStatus::NotRecorded,
+        Answers::Record(_) => match record(folder, case, &module.manifest.name, &seen) {
+            Ok(kept) => {
+                recorded = kept;
+                judged
+            }
+            Err(why) => GoldenStatus::Broken(format!("the reply was not recorded: {why}")),
+        },
+    };
+    let mut result = GoldenResult::new(&case.name, status);
+    result.recorded = recorded;
+    result.envelope = Some(envelope);
+    result
+}
+
+/// Keeps what the model told each module; says whether it was asked at all.
+fn record(
+    folder: &Folder,
+    case: &GoldenCase,
+    own: &str,
+    seen: &BTreeMap<String, Seen>,
+) -> Result<bool, String> {
+    if seen.values().any(|seen| *seen == Seen::Unfinished) {
+        return Err("it did not come to its end".to_owned());
+    }
+    for (module, seen) in seen {
+        if let Seen::Reply(text) = seen {
+            file::write_in(folder, &case.reply_of(module, own), text)?;
+        }
+    }
+    Ok(!seen.is_empty())
+}
+
+async fn answer(
+    module: &Arc<Module>,
+    input: Value,
+    provider: Arc<Witness>,
+    options: &GoldenOptions,
+) -> Value {
+    let modules = TestedModule { tested: Arc::clone(module), others: options.library.clone() };
+    let host = Host::new(Arc::new(modules), provider);
+    let mut options = options.run.clone();
+    // A case is about the module, not about who may run it.
+    if invocation_refusal(&module.manifest, Caller::User).is_some() {
+        options.caller = Caller::Agent;
+    }
+    let request =
+        RunRequest { module: module.manifest.name.as_str().into(), input: RunInput::Json(input), options };
+    let envelope = cognitive_runtime::run(&host, request, &mut NullSink).await;
+    serde_json::to_value(envelope).unwrap_or_default()
+}
+
+/// The module that is tested, which is loaded already, and those that it is made of.
+struct TestedModule {
+    tested: Arc<Module>,
+    others: Library,
+}
+
+impl ModuleSource for TestedModule {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        if name == self.tested.manifest.name {
+            return Ok(Arc::clone(&self.tested));
+        }
+        self.others.module(name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

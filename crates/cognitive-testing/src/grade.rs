@@ -1,0 +1,149 @@
+//! How good a module is by the published certification (TEST-005): bronze for one that is valid, runs and is described,
+//! silver for one that is also tested and has examples. Gold and platinum are given by people, never here.
+//! Runs a module with recorded replies only; judges nothing that `validate` and `test` do not judge.
+
+use cognitive_contract::Envelope;
+use cognitive_library::folder::{Folder, JSON_LIMIT};
+use cognitive_library::validate::has_examples;
+use cognitive_library::{Library, Mode, formats, load, validate};
+use cognitive_runtime::receipt::canonical_sha256;
+use serde_json::{Map, Value, json};
+
+use crate::golden::{self, GoldenOptions, ModuleReport, Subject};
+
+/// Golden tests that silver asks for, and how much of the contract they exercise, in percent.
+const TESTS: usize = 3;
+const COVERAGE: usize = 60;
+
+/// What was found out about a module.
+#[derive(Debug)]
+pub struct Grade {
+    /// `bronze` or `silver`; `None` for neither.
+    pub level: Option<&'static str>,
+    /// What the next level lacks.
+    pub missing: Vec<String>,
+    /// The report for machines, with a hash over all of it.
+    pub report: Value,
+}
+
+/// Grades a module; `now` is the time that the report carries.
+#[must_use]
+pub fn grade(name: &str, folder: &Folder, library: &Library, now: &str) -> Grade {
+    let tests = tests(name, folder, library);
+    let coverage = tests.as_ref().and_then(|report| report.coverage.as_ref()).map(golden::Coverage::percent);
+    let cases = tests.as_ref().map(|report| report.cases.as_slice()).unwrap_or_default();
+    let passed = cases.iter().filter(|case| case.passed()).count();
+    let succeeds = |case: &golden::GoldenResult| {
+        case.passed()
+            && case.envelope.as_ref().is_some_and(|envelope| envelope.get("ok") == Some(&Value::Bool(true)))
+    };
+    let valid = |case: &golden::GoldenResult| {
+        case.envelope.as_ref().is_some_and(|envelope| Envelope::from_value(envelope.clone()).is_ok())
+    };
+    let checks = [
+        Question::bronze(
+            "schema_valid",
+            validate(folder, Mode::Strict).valid(),
+            "`cogn validate --v22` finds errors",
+        ),
+        Question::bronze("runs_successfully", cases.iter().any(succeeds), "no golden test ends in a success"),
+        Question::bronze(
+            "envelope_valid",
+            !cases.is_empty() && cases.iter().all(valid),
+            "not every golden test ends in an envelope",
+        ),
+        Question::bronze("documented", is_documented(folder), "there is no `README.md` and no `MODULE.md`"),
+        Question::silver(
+            "tested",
+            passed >= TESTS && passed == cases.len(),
+            "fewer than three golden tests, or one that fails",
+        ),
+        Question::silver(
+            "covered",
+            coverage.is_some_and(|percent| percent >= COVERAGE),
+            "less than 60 % is exercised",
+        ),
+        Question::silver("examples", has_examples(folder), "there is no example of an input and an output"),
+    ];
+    let level = match (Question::all(&checks, Medal::Bronze), Question::all(&checks, Medal::Silver)) {
+        (true, true) => Some("silver"),
+        (true, false) => Some("bronze"),
+        (false, _) => None,
+    };
+    let next = if level.is_none() { Medal::Bronze } else { Medal::Silver };
+    let lacking = checks.iter().filter(|check| check.level == next && !check.holds);
+    Grade {
+        level,
+        missing: lacking.map(|check| check.lack.to_owned()).collect(),
+        report: report(name, folder, level, &checks, coverage, now),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Medal {
+    Bronze,
+    Silver,
+}
+
+/// One question, the level that asks it, and what to say if the answer is no.
+struct Question {
+    name: &'static str,
+    level: Medal,
+    holds: bool,
+    lack: &'static str,
+}
+
+impl Question {
+    fn bronze(name: &'static str, holds: bool, lack: &'static str) -> Self {
+        Self { name, level: Medal::Bronze, holds, lack }
+    }
+
+    fn silver(name: &'static str, holds: bool, lack: &'static str) -> Self {
+        Self { name, level: Medal::Silver, holds, lack }
+    }
+
+    fn all(checks: &[Self], level: Medal) -> bool {
+        checks.iter().filter(|check| check.level == level).all(|check| check.holds)
+    }
+}
+
+/// The golden tests with their recorded replies; `None` if the module cannot be run at all.
+fn tests(name: &str, folder: &Folder, library: &Library) -> Option<ModuleReport> {
+    let options = GoldenOptions { coverage: true, library: library.clone(), ..GoldenOptions::default() };
+    let subject = Subject { name: name.to_owned(), folder: folder.clone() };
+    golden::run_recorded(&[subject], &options).ok()?.modules.into_iter().next()
+}
+
+fn is_documented(folder: &Folder) -> bool {
+    let says_something = |name: &str| folder.read(name, JSON_LIMIT).is_ok_and(|text| !text.trim().is_empty());
+    says_something("README.md") || says_something("MODULE.md")
+}
+
+/// The published form. The hash covers every other member, the digest of the module's files among them.
+fn report(
+    name: &str,
+    folder: &Folder,
+    level: Option<&str>,
+    checks: &[Question],
+    coverage: Option<usize>,
+    now: &str,
+) -> Value {
+    let module = load(folder).ok();
+    let written = formats::read_manifest(folder).map(|(_, manifest)| manifest).unwrap_or_default();
+    let checks: Map<String, Value> =
+        checks.iter().map(|check| (check.name.to_owned(), Value::Bool(check.holds))).collect();
+    let mut report = json!({
+        "module": name,
+        "version": written.get("version").cloned().unwrap_or_default(),
+        "timestamp": now,
+        "level": level,
+        "checks": checks,
+        "coverage_percent": coverage,
+        "module_digest": module.map(|module| format!("sha256:{}", module.digest.module)),
+    });
+    let hash = canonical_sha256(&report);
+    if let Value::Object(members) = &mut report {
+        members.insert("verification_hash".to_owned(), json!(format!("sha256:{hash}")));
+    }
+    report
+}

@@ -1,0 +1,13 @@
+//! Tests of modules and of runtimes, as libraries: golden tests ([`golden`]), labelled cases ([`eval`]), conformance vectors
+//! ([`conformance`]) and the published certification ([`grade()`]).
+//!
+//! Prints nothing and judges by no rule of its own: what is valid is decided by the crates under test.
+
+pub mod conformance;
+pub mod eval;
+mod expect;
+pub mod golden;
+pub mod grade;
+
+pub use expect::{Difference, Tally};
+pub use grade::grade;
