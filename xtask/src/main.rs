@@ -1,6 +1,8 @@
 //! House-keeping: generated pages and the rules of this repository.
 //! `cargo xtask generate` writes the pages anew; `cargo test` fails while one is stale or a rule is broken.
 
+#[cfg(test)]
+mod names;
 mod page;
 mod tests_index;
 #[cfg(test)]
