@@ -106,6 +106,29 @@ fn maps_name_only_what_exists() {
     }
 }
 
+/// Where the links of a page lead, without those to other hosts and to places within the page.
+fn links_in(text: &str) -> Vec<&str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let paths = targets.map(|(target, _)| target.split('#').next().unwrap_or_default());
+    paths.filter(|path| !path.is_empty() && !path.contains(':')).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|page| root().join(page));
+    let mut followed = 0;
+    for page in docs.filter(|path| path.extension().is_some_and(|end| end == "md")).chain(pages) {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in links_in(&text) {
+            let target = page.parent().unwrap().join(link);
+            assert!(target.exists(), "{} links to {link}, which does not exist", page.display());
+            followed += 1;
+        }
+    }
+    assert!(followed > 20, "only {followed} links were found; has the check gone blind?");
+}
+
 /// What each crate may depend on within the workspace. Nothing else is allowed.
 const ARROWS: [(&str, &[&str]); 14] = [
     ("cognitive-contract", &["cognitive-schema"]),

@@ -251,6 +251,47 @@ fn cli_006_migrate_knows_its_short_names_and_can_do_without_a_backup() {
     assert_eq!(folders(), 1, "no backup was asked for");
 }
 
+/// A page of this repository.
+fn page(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)).unwrap()
+}
+
+/// The next block of code in a text, and what comes after it.
+fn next_block(text: &str) -> (&str, &str) {
+    let (_, rest) = text.split_once("```").unwrap();
+    let (block, rest) = rest.split_once("```").unwrap();
+    (block.split_once('\n').unwrap().1, rest)
+}
+
+#[test]
+fn the_module_on_the_first_page_is_valid_and_gives_the_answer_that_is_shown() {
+    let readme = page("README.md");
+    let place = Place::new();
+    let mut rest = readme.split_once("## A whole module on one screen").unwrap().1;
+    for name in ["module.yaml", "prompt.md", "schema.json"] {
+        let (intro, _) = rest.split_once("```").unwrap();
+        assert!(intro.contains(&format!("`ticket-triage/{name}`")), "{intro}");
+        let (text, after) = next_block(rest);
+        place.write(&format!("ticket-triage/{name}"), text);
+        rest = after;
+    }
+    let (shown, _) = next_block(rest);
+    let (command, answer) = shown.split_once('\n').unwrap();
+    assert!(command.starts_with("$ cogn run ./ticket-triage --set ticket="), "{command}");
+    let answer = answer.replace(",…", "");
+    let expected: Value = serde_json::from_str(&answer).unwrap();
+    place.write("reply.txt", &answer);
+    let valid = place.run(&["validate", "./ticket-triage"], &[], "");
+    assert_eq!(valid.code, 0, "{}{}", valid.out, valid.err);
+    let set = "ticket=I was charged twice this month.";
+    let ran = place.run(&["run", "./ticket-triage", "--set", set, "--reply", "reply.txt"], &[], "");
+    let envelope = ran.envelope();
+    assert_eq!((ran.code, &envelope["data"]), (0, &expected["data"]));
+    for member in ["confidence", "risk", "explain"] {
+        assert_eq!(envelope["meta"][member], expected["meta"][member]);
+    }
+}
+
 #[test]
 fn cli_010_golden_tests_run_for_a_module_or_for_all_of_them() {
     let place = Place::new();
@@ -262,12 +303,8 @@ fn cli_010_golden_tests_run_for_a_module_or_for_all_of_them() {
     };
     assert_eq!((one.code, all.code), (0, 0), "{}{}", one.out, all.out);
     assert!(0 < told(&one) && told(&one) < told(&all), "{}{}", one.out, all.out);
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let sum = all.out.lines().last().unwrap();
-    assert!(
-        fs::read_to_string(readme).unwrap().contains(&format!("…\n{sum}\n")),
-        "README.md should say: {sum}"
-    );
+    assert!(page("docs/cli.md").contains(&format!("…\n{sum}\n")), "docs/cli.md should say: {sum}");
     let wordy = place.run(&["test", "summarizer", "-v"], &[], "");
     assert!(wordy.out.contains(" ms") && !one.out.contains(" ms"), "{}", wordy.out);
 }
