@@ -152,13 +152,13 @@ fn open(
     environment: Environment<'_>,
     wanted: EmbeddedUse,
 ) -> Result<Arc<dyn Provider>, Failure> {
-    use cognitive_local::Embedded;
+    use cognitive_local::EmbeddedProvider;
     let opened = match weights {
         WeightsAtHand::BuiltIn(weights) => {
-            Ok(Embedded::from_static(built_in_name(weights), weights.bytes, weights.sha256))
+            Ok(EmbeddedProvider::from_static(built_in_name(weights), weights.bytes, weights.sha256))
         }
         WeightsAtHand::File(path) => {
-            Embedded::open_before(path, Arc::new(weights::expectation(path, environment)))
+            EmbeddedProvider::open_before(path, Arc::new(weights::expectation(path, environment)))
         }
     };
     match opened {

@@ -52,12 +52,12 @@ impl Stores {
     /// Opens the database of the settings; the error says why there is neither audit nor context. Where the audit is switched
     /// off, the file is created only for a caller who is named.
     pub fn open(settings: &Settings, named: bool) -> Result<Self, String> {
-        use cognitive_store::{Options, Store};
+        use cognitive_store::{Store, StoreOptions};
 
         let Some(path) = &settings.database else {
             return if settings.audit_enabled { Err(no_place()) } else { Ok(Self::default()) };
         };
-        let options = Options { retention: retention(settings.audit_keep), ..Options::default() };
+        let options = StoreOptions { retention: retention(settings.audit_keep), ..StoreOptions::default() };
         let opened = if named || settings.store.is_some() {
             Store::open_with(path, options).map(Some)
         } else {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use cognitive_schema::{
-    Contract, EmittedContext, EnvelopeRules, InsightRule, MAX_VIOLATIONS, ProviderSchema, Section, Target,
-    envelope_schema, in_order, provider_schema,
+    Contract, EmittedContext, EnvelopeRules, InsightRule, MAX_VIOLATIONS, ProviderSchema, SchemaTarget,
+    Section, envelope_schema, in_order, provider_schema,
 };
 use serde_json::{Map, Value};
 
@@ -71,7 +71,7 @@ pub struct Digest {
 
 /// The contract in the dialect of each target, written when it is first asked for.
 #[derive(Debug, Clone, Default)]
-struct ProviderSchemas(Arc<[OnceLock<Arc<ProviderSchema>>; Target::ALL.len()]>);
+struct ProviderSchemas(Arc<[OnceLock<Arc<ProviderSchema>>; SchemaTarget::ALL.len()]>);
 
 /// Whether schemas are enforced. The envelope contract always is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -121,9 +121,9 @@ impl Module {
 
     /// The contract in the dialect of a target; written once per module.
     #[must_use]
-    pub fn provider_schema(&self, target: Target) -> Arc<ProviderSchema> {
+    pub fn provider_schema(&self, target: SchemaTarget) -> Arc<ProviderSchema> {
         let write = || Arc::new(provider_schema(&self.contract, &self.envelope_rules(), target));
-        let slot = Target::ALL.iter().position(|each| *each == target);
+        let slot = SchemaTarget::ALL.iter().position(|each| *each == target);
         match slot.and_then(|slot| self.provider_schemas.0.get(slot)) {
             Some(cell) => Arc::clone(cell.get_or_init(write)),
             None => write(),
@@ -450,8 +450,8 @@ mod tests {
         assert!(rules.strict_enums && rules.rationale_object);
         assert_eq!((rules.unknown_tag, rules.insights.most), ("other", 0));
         assert_eq!((rules.emits[0].kind, rules.emits[0].schema), ("notes", None));
-        let schema = written.provider_schema(Target::Grammar);
-        assert!(Arc::ptr_eq(&schema, &written.provider_schema(Target::Grammar)), "it is written once");
+        let schema = written.provider_schema(SchemaTarget::Grammar);
+        assert!(Arc::ptr_eq(&schema, &written.provider_schema(SchemaTarget::Grammar)), "it is written once");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cognitive_schema::{ProviderSchema, Target};
+use cognitive_schema::{ProviderSchema, SchemaTarget};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ pub trait Provider: Send + Sync {
     }
 
     /// What an answer can be bound to; `None` if the provider takes no schema.
-    fn target(&self) -> Option<Target> {
+    fn target(&self) -> Option<SchemaTarget> {
         None
     }
 

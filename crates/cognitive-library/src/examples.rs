@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use cognitive_contract::Module;
 use serde_json::Value;
 
-use crate::finding::{At, Finding, Sources, quoted};
+use crate::finding::{Finding, FindingLocation, Sources, quoted};
 use crate::folder::{Budget, Folder, ReadError};
 use crate::json;
 
@@ -16,53 +16,53 @@ const FOLDER: &str = "examples";
 const INPUT: &str = ".input.json";
 const ANSWER: &str = ".answer.json";
 /// A model reads all of them in every run; more than these are a data set.
-const MOST: usize = 16;
+const MAX_COUNT: usize = 16;
 /// The largest file, and all files together.
 const LIMIT: u64 = 1 << 20;
 
 /// An example as it was read.
 #[derive(Debug)]
-pub(crate) struct Example {
+pub(crate) struct ExampleFile {
     name: String,
     input: Value,
     answer: Value,
 }
 
 /// Reads the examples of a folder, by name. The texts go to `sources`, what is wrong to `findings`.
-pub(crate) fn read(folder: &Folder, sources: &mut Sources, findings: &mut Vec<Finding>) -> Vec<Example> {
+pub(crate) fn read(folder: &Folder, sources: &mut Sources, findings: &mut Vec<Finding>) -> Vec<ExampleFile> {
     let names = folder.names_in(FOLDER);
     let names: BTreeSet<&str> = names.iter().filter(|name| !name.contains('/')).map(String::as_str).collect();
     // An input alone is no example: it may be one of an older format.
     let stems: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix(ANSWER)).collect();
-    if stems.len() > MOST {
-        let message = format!("{} worked examples are more than the limit of {MOST}", stems.len());
-        findings.push(Finding::error(FOLDER, At::File, "examples/many", message));
+    if stems.len() > MAX_COUNT {
+        let message = format!("{} worked examples are more than the limit of {MAX_COUNT}", stems.len());
+        findings.push(Finding::error(FOLDER, FindingLocation::File, "examples/many", message));
         return Vec::new();
     }
-    let mut files = Files { folder, budget: Budget::new(LIMIT, LIMIT), sources, findings };
+    let mut files = ExampleFiles { folder, budget: Budget::new(LIMIT, LIMIT), sources, findings };
     let read = |stem: &str| {
         let input = files.json(&format!("{FOLDER}/{stem}{INPUT}"));
         let answer = files.json(&format!("{FOLDER}/{stem}{ANSWER}"));
-        Some(Example { name: stem.to_owned(), input: input?, answer: answer? })
+        Some(ExampleFile { name: stem.to_owned(), input: input?, answer: answer? })
     };
     stems.into_iter().filter_map(read).collect()
 }
 
-struct Files<'a> {
+struct ExampleFiles<'a> {
     folder: &'a Folder,
     budget: Budget,
     sources: &'a mut Sources,
     findings: &'a mut Vec<Finding>,
 }
 
-impl Files<'_> {
+impl ExampleFiles<'_> {
     fn json(&mut self, file: &str) -> Option<Value> {
         let text = match self.folder.read_within(file, &mut self.budget) {
             Ok(text) => text,
             Err(ReadError::Missing) => {
                 let finding = Finding::error(
                     file,
-                    At::File,
+                    FindingLocation::File,
                     "examples/missing",
                     format!("{} is missing", quoted(file)),
                 );
@@ -72,7 +72,12 @@ impl Files<'_> {
             }
             Err(ReadError::Refused(reason)) => {
                 let message = format!("{} {reason}", quoted(file));
-                self.findings.push(Finding::error(file, At::File, "examples/unreadable", message));
+                self.findings.push(Finding::error(
+                    file,
+                    FindingLocation::File,
+                    "examples/unreadable",
+                    message,
+                ));
                 return None;
             }
         };
@@ -80,8 +85,12 @@ impl Files<'_> {
         self.sources.insert(file, text);
         value
             .map_err(|error| {
-                let finding =
-                    Finding::error(file, At::Offset(error.offset), "examples/syntax", error.message);
+                let finding = Finding::error(
+                    file,
+                    FindingLocation::Offset(error.offset),
+                    "examples/syntax",
+                    error.message,
+                );
                 self.findings.push(finding);
             })
             .ok()
@@ -89,18 +98,28 @@ impl Files<'_> {
 }
 
 /// Gives a module its examples, or says everything that its contract has against them.
-pub(crate) fn add(module: &mut Module, examples: Vec<Example>) -> Vec<Finding> {
+pub(crate) fn add(module: &mut Module, examples: Vec<ExampleFile>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for Example { name, input, answer } in examples {
+    for ExampleFile { name, input, answer } in examples {
         let file = format!("{FOLDER}/{name}{INPUT}");
         for violation in module.contract.input().violations(&input) {
             let message = format!("does not fit the input schema: {}", violation.message);
-            findings.push(Finding::error(&file, At::Value(violation.path), "examples/input", message));
+            findings.push(Finding::error(
+                &file,
+                FindingLocation::Value(violation.path),
+                "examples/input",
+                message,
+            ));
         }
         let file = format!("{FOLDER}/{name}{ANSWER}");
         for violation in module.add_example(&name, input, answer).err().into_iter().flatten() {
             let message = format!("is no answer of this module: {}", violation.message);
-            findings.push(Finding::error(&file, At::Value(violation.path), "examples/answer", message));
+            findings.push(Finding::error(
+                &file,
+                FindingLocation::Value(violation.path),
+                "examples/answer",
+                message,
+            ));
         }
     }
     findings
@@ -138,13 +157,13 @@ mod tests {
         let report = validate(&folder, Mode::Standard);
         let errors = report.findings.iter().filter(|finding| finding.severity == Severity::Error);
         let words = |finding: &Finding| {
-            let place = if let At::Value(pointer) = &finding.at { pointer.as_str() } else { "" };
+            let place = if let FindingLocation::Value(pointer) = &finding.at { pointer.as_str() } else { "" };
             format!("{} {} {place}", finding.rule, finding.file).trim_end().to_owned()
         };
         let said: Vec<String> = errors.map(words).collect();
         let loaded = match load(&folder) {
             Ok(_) => Vec::new(),
-            Err(crate::LoadError::Invalid { findings, .. }) => findings.iter().map(words).collect(),
+            Err(crate::ModuleLoadError::Invalid { findings, .. }) => findings.iter().map(words).collect(),
             Err(other) => panic!("{other:?}"),
         };
         assert_eq!(said, loaded);
@@ -210,7 +229,8 @@ mod tests {
 
     #[test]
     fn there_is_a_limit_to_their_number_and_size() {
-        let names: Vec<String> = (0..=MOST).map(|number| format!("examples/{number}.answer.json")).collect();
+        let names: Vec<String> =
+            (0..=MAX_COUNT).map(|number| format!("examples/{number}.answer.json")).collect();
         let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), ANSWERED)).collect();
         assert_eq!(wrong(&files), ["examples/many examples"]);
         let large = format!(r#"{{"text": "{}"}}"#, "x".repeat(1 << 20));

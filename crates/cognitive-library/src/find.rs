@@ -16,7 +16,7 @@ use crate::{bundled, formats};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum Origin {
+pub enum ModuleOrigin {
     /// Named by its path.
     Path,
     /// `./cognitive/modules` or `./.cognitive/modules`.
@@ -32,29 +32,29 @@ pub enum Origin {
 /// The places, in the order of search. Built once by the caller, who alone knows home and environment.
 #[derive(Debug, Clone, Default)]
 pub struct Library {
-    places: Vec<(Origin, PathBuf)>,
+    places: Vec<(ModuleOrigin, PathBuf)>,
 }
 
 /// A module that was found, not yet loaded.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct FoundModule {
     /// The name to run it by.
     pub name: String,
     /// Where it is.
-    pub origin: Origin,
+    pub origin: ModuleOrigin,
     /// Its files.
     pub folder: Folder,
     /// Where further modules of this name are, which it stands in front of. Only a list knows them.
-    pub hides: Vec<Origin>,
+    pub hides: Vec<ModuleOrigin>,
 }
 
-impl Found {
-    fn new(name: &str, origin: Origin, folder: Folder) -> Self {
+impl FoundModule {
+    fn new(name: &str, origin: ModuleOrigin, folder: Folder) -> Self {
         Self { name: name.to_owned(), origin, folder, hides: Vec::new() }
     }
 }
 
-impl Origin {
+impl ModuleOrigin {
     /// The word that people read.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -73,39 +73,39 @@ impl Library {
     #[must_use]
     pub fn new(project: &Path, home: Option<&Path>, extra: &[PathBuf]) -> Self {
         let mut places = vec![
-            (Origin::Project, project.join("cognitive/modules")),
-            (Origin::Project, project.join(".cognitive/modules")),
+            (ModuleOrigin::Project, project.join("cognitive/modules")),
+            (ModuleOrigin::Project, project.join(".cognitive/modules")),
         ];
-        places.extend(home.map(|home| (Origin::User, home.join(".cognitive/modules"))));
-        places.extend(extra.iter().map(|path| (Origin::Extra, path.clone())));
+        places.extend(home.map(|home| (ModuleOrigin::User, home.join(".cognitive/modules"))));
+        places.extend(extra.iter().map(|path| (ModuleOrigin::Extra, path.clone())));
         Self { places }
     }
 
     /// The same with further folders, which are searched before all others.
     #[must_use]
     pub fn with_folders(mut self, folders: &[PathBuf]) -> Self {
-        self.places.splice(0..0, folders.iter().map(|folder| (Origin::Extra, folder.clone())));
+        self.places.splice(0..0, folders.iter().map(|folder| (ModuleOrigin::Extra, folder.clone())));
         self
     }
 
     /// The places, in the order of search.
     #[must_use]
-    pub fn places(&self) -> &[(Origin, PathBuf)] {
+    pub fn places(&self) -> &[(ModuleOrigin, PathBuf)] {
         &self.places
     }
 
     /// Finds a module by name or path: E4006 with a suggestion if there is none.
-    pub fn find(&self, name: &str) -> Result<Found, Failure> {
+    pub fn find(&self, name: &str) -> Result<FoundModule, Failure> {
         if is_path(name) {
             return find_path(name);
         }
         let on_disk = self.places.iter().filter(|_| is_module_name(name)).find_map(|(origin, place)| {
             let folder = Folder::Disk(place.join(name));
-            is_module(&folder).then(|| Found::new(name, *origin, folder))
+            is_module(&folder).then(|| FoundModule::new(name, *origin, folder))
         });
         let bundled = || {
             let folder = bundled::find(name)?;
-            Some(Found::new(name, Origin::Bundled, folder))
+            Some(FoundModule::new(name, ModuleOrigin::Bundled, folder))
         };
         on_disk.or_else(bundled).ok_or_else(|| self.not_found(name))
     }
@@ -120,15 +120,15 @@ impl Library {
 
     /// Finds and loads a module.
     pub fn load(&self, name: &str) -> Result<Module, Failure> {
-        load(&self.find(name)?.folder).map_err(crate::load::LoadError::into_failure)
+        load(&self.find(name)?.folder).map_err(crate::load::ModuleLoadError::into_failure)
     }
 
     /// Every module that can be run by name, sorted; one that is hidden by an earlier place is only mentioned there.
     #[must_use]
-    pub fn list(&self) -> Vec<Found> {
-        let mut found: Vec<Found> = Vec::new();
+    pub fn list(&self) -> Vec<FoundModule> {
+        let mut found: Vec<FoundModule> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
-        let mut add = |candidate: Found| match places.get(&candidate.name) {
+        let mut add = |candidate: FoundModule| match places.get(&candidate.name) {
             Some(known) => {
                 if let Some(known) = found.get_mut(*known) {
                     known.hides.push(candidate.origin);
@@ -143,13 +143,13 @@ impl Library {
             for name in Folder::Disk(place.clone()).names() {
                 let folder = Folder::Disk(place.join(&name));
                 if is_module_name(&name) && is_module(&folder) {
-                    add(Found::new(&name, *origin, folder));
+                    add(FoundModule::new(&name, *origin, folder));
                 }
             }
         }
         for name in bundled::names() {
             if let Some(folder) = bundled::find(name) {
-                add(Found::new(name, Origin::Bundled, folder));
+                add(FoundModule::new(name, ModuleOrigin::Bundled, folder));
             }
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -182,16 +182,16 @@ fn is_module(folder: &Folder) -> bool {
     Format::of_files(folder.names().iter().map(String::as_str)).is_some()
 }
 
-fn find_path(name: &str) -> Result<Found, Failure> {
+fn find_path(name: &str) -> Result<FoundModule, Failure> {
     let folder = Folder::Disk(PathBuf::from(name));
     if !Path::new(name).is_dir() {
         let failure = Failure::new(ErrorCode::ModuleNotFound, format!("no such folder: `{name}`"));
         return Err(failure.suggest("A name without slash is looked up among the installed modules"));
     }
     if formats::read(&folder).is_none() {
-        return Err(crate::load::LoadError::NotAModule { folder: name.to_owned() }.into_failure());
+        return Err(crate::load::ModuleLoadError::NotAModule { folder: name.to_owned() }.into_failure());
     }
-    Ok(Found::new(&folder.name(), Origin::Path, folder))
+    Ok(FoundModule::new(&folder.name(), ModuleOrigin::Path, folder))
 }
 
 /// Edit distance, for "did you mean".
@@ -242,7 +242,7 @@ mod tests {
         let (project, home, extra) = (dir.path().join("p"), dir.path().join("h"), dir.path().join("x"));
         let library = Library::new(&project, Some(&home), std::slice::from_ref(&extra));
         let version = || library.load("summarizer").unwrap().manifest.version;
-        assert_eq!(library.find("summarizer").unwrap().origin, Origin::Bundled);
+        assert_eq!(library.find("summarizer").unwrap().origin, ModuleOrigin::Bundled);
         module(&extra, "summarizer", "0.0.4");
         assert_eq!(version(), "0.0.4");
         module(&home.join(".cognitive/modules"), "summarizer", "0.0.3");
@@ -255,7 +255,10 @@ mod tests {
         let [found] = listed.iter().filter(|found| found.name == "summarizer").collect::<Vec<_>>()[..] else {
             panic!("{listed:?}")
         };
-        assert_eq!(found.hides, [Origin::Project, Origin::User, Origin::Extra, Origin::Bundled]);
+        assert_eq!(
+            found.hides,
+            [ModuleOrigin::Project, ModuleOrigin::User, ModuleOrigin::Extra, ModuleOrigin::Bundled]
+        );
     }
 
     #[test]
@@ -278,7 +281,7 @@ mod tests {
         let on_disk: Vec<String> = library
             .list()
             .into_iter()
-            .filter(|found| found.origin == Origin::Project)
+            .filter(|found| found.origin == ModuleOrigin::Project)
             .map(|found| found.name)
             .collect();
         assert_eq!(on_disk, ["good"]);

@@ -13,7 +13,7 @@ use crate::json::{self, JsonIndex};
 use crate::yaml::{self, YamlIndex};
 
 /// More findings than these help nobody.
-pub const MOST_FINDINGS: usize = 200;
+pub const MAX_FINDINGS: usize = 200;
 /// The longest literal in a message.
 const QUOTE_LIMIT: usize = 80;
 /// The longest message; no message of ours comes near.
@@ -52,7 +52,7 @@ pub enum Severity {
 
 /// A place in a file of the module.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum At {
+pub enum FindingLocation {
     /// The file as a whole, also when it is missing.
     File,
     /// A value, by JSON pointer; a missing value is shown at its nearest parent.
@@ -69,7 +69,7 @@ pub struct Finding {
     /// Module-relative path.
     pub file: String,
     /// The place in that file.
-    pub at: At,
+    pub at: FindingLocation,
     /// A stable name for the rule, such as `manifest/closed-list`.
     pub rule: &'static str,
     /// What is wrong and what was expected.
@@ -81,7 +81,7 @@ pub struct Finding {
 impl Finding {
     /// A finding that makes the module invalid.
     #[must_use]
-    pub fn error(file: &str, at: At, rule: &'static str, message: impl Into<String>) -> Self {
+    pub fn error(file: &str, at: FindingLocation, rule: &'static str, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
             file: cut(file, PATH_LIMIT).to_owned(),
@@ -94,7 +94,7 @@ impl Finding {
 
     /// A finding that does not.
     #[must_use]
-    pub fn warning(file: &str, at: At, rule: &'static str, message: impl Into<String>) -> Self {
+    pub fn warning(file: &str, at: FindingLocation, rule: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(file, at, rule, message) }
     }
 
@@ -110,7 +110,7 @@ impl Finding {
     pub fn summary(&self) -> String {
         let file = printable(&self.file, MARK_LIMIT);
         match &self.at {
-            At::Value(pointer) if !pointer.is_empty() => {
+            FindingLocation::Value(pointer) if !pointer.is_empty() => {
                 format!("{file}: `{}`: {}", printable(pointer, MARK_LIMIT), self.message)
             }
             _ => format!("{file}: {}", self.message),
@@ -124,7 +124,7 @@ impl Finding {
 pub(crate) struct Findings {
     errors: Vec<Finding>,
     warnings: Vec<Finding>,
-    said: HashSet<(String, At, String)>,
+    said: HashSet<(String, FindingLocation, String)>,
     /// How many errors and warnings were not kept.
     left_out: (usize, usize),
 }
@@ -141,7 +141,7 @@ impl Findings {
             Severity::Error => (&mut self.errors, &mut self.left_out.0),
             Severity::Warning => (&mut self.warnings, &mut self.left_out.1),
         };
-        if kept.len() >= MOST_FINDINGS {
+        if kept.len() >= MAX_FINDINGS {
             *left_out = left_out.saturating_add(1);
             return;
         }
@@ -162,12 +162,17 @@ impl Findings {
     pub(crate) fn finish(self, file: &str) -> Vec<Finding> {
         let (errors, warnings) = self.left_out;
         let mut shown: Vec<Finding> = self.errors.into_iter().chain(self.warnings).collect();
-        let too_many = shown.len().saturating_sub(MOST_FINDINGS);
-        shown.truncate(MOST_FINDINGS);
+        let too_many = shown.len().saturating_sub(MAX_FINDINGS);
+        shown.truncate(MAX_FINDINGS);
         let more = errors.saturating_add(warnings).saturating_add(too_many);
         if more > 0 {
             let severity = if errors > 0 { Severity::Error } else { Severity::Warning };
-            let last = Finding::error(file, At::File, "report/more", format!("and {more} more findings"));
+            let last = Finding::error(
+                file,
+                FindingLocation::File,
+                "report/more",
+                format!("and {more} more findings"),
+            );
             shown.push(Finding { severity, ..last });
         }
         shown
@@ -182,11 +187,11 @@ impl Extend<Finding> for Findings {
 
 /// The texts that findings point into.
 #[derive(Debug, Default, Clone)]
-pub struct Sources(BTreeMap<String, Arc<Source>>);
+pub struct Sources(BTreeMap<String, Arc<SourceText>>);
 
 /// A text, and where its values stand; worked out once, when somebody asks.
 #[derive(Debug)]
-struct Source {
+struct SourceText {
     text: String,
     index: OnceLock<Index>,
     /// Where each line break stands.
@@ -217,7 +222,7 @@ impl Sources {
     pub fn insert(&mut self, file: &str, text: String) {
         self.0.insert(
             file.to_owned(),
-            Arc::new(Source { text, index: OnceLock::new(), breaks: OnceLock::new() }),
+            Arc::new(SourceText { text, index: OnceLock::new(), breaks: OnceLock::new() }),
         );
     }
 
@@ -246,13 +251,13 @@ impl Sources {
         let source = self.0.get(&finding.file)?;
         let text = source.text.as_str();
         let range = match &finding.at {
-            At::File => return None,
-            At::Offset(offset) => {
+            FindingLocation::File => return None,
+            FindingLocation::Offset(offset) => {
                 let start = (*offset).min(text.len());
                 let width = text.get(start..)?.chars().next().map_or(0, char::len_utf8);
                 start..start + width
             }
-            At::Value(pointer) => source.value_range(&finding.file, pointer)?,
+            FindingLocation::Value(pointer) => source.value_range(&finding.file, pointer)?,
         };
         let breaks = source.breaks();
         let line = breaks.partition_point(|at| *at < range.start);
@@ -262,7 +267,7 @@ impl Sources {
     }
 }
 
-impl Source {
+impl SourceText {
     /// Texts can be long, made of lines alone, and asked about for every finding.
     fn breaks(&self) -> &[usize] {
         self.breaks.get_or_init(|| self.text.match_indices('\n').map(|(at, _)| at).collect())
@@ -301,7 +306,7 @@ impl Source {
 mod tests {
     use super::*;
 
-    fn at(file: &str, text: &str, place: At) -> (usize, usize, String) {
+    fn at(file: &str, text: &str, place: FindingLocation) -> (usize, usize, String) {
         let mut sources = Sources::default();
         sources.insert(file, text.to_owned());
         let location = sources.locate(&Finding::error(file, place, "r", "m")).unwrap();
@@ -311,17 +316,23 @@ mod tests {
     #[test]
     fn values_missing_members_and_offsets_are_found() {
         let yaml = "name: a\noverflow:\n  max_items: 21\n";
-        assert_eq!(at("module.yaml", yaml, At::Value("/overflow/max_items".into())), (3, 14, "21".into()));
-        assert_eq!(at("module.yaml", yaml, At::Value("/overflow/enabled".into())).0, 3);
+        assert_eq!(
+            at("module.yaml", yaml, FindingLocation::Value("/overflow/max_items".into())),
+            (3, 14, "21".into())
+        );
+        assert_eq!(at("module.yaml", yaml, FindingLocation::Value("/overflow/enabled".into())).0, 3);
         let json = "{\n  \"é\": 1, \"data\": {}\n}";
-        assert_eq!(at("schema.json", json, At::Value("/data/required".into())), (2, 19, "{}".into()));
-        assert_eq!(at("schema.json", json, At::Offset(4)), (2, 3, "\"".into()));
+        assert_eq!(
+            at("schema.json", json, FindingLocation::Value("/data/required".into())),
+            (2, 19, "{}".into())
+        );
+        assert_eq!(at("schema.json", json, FindingLocation::Offset(4)), (2, 3, "\"".into()));
     }
 
     #[test]
     fn front_matter_counts_lines_of_the_whole_file() {
         let text = "---\nname: a\nversion: 7\n---\nbody\n";
-        assert_eq!(at("MODULE.md", text, At::Value("/version".into())), (3, 10, "7".into()));
+        assert_eq!(at("MODULE.md", text, FindingLocation::Value("/version".into())), (3, 10, "7".into()));
     }
 
     #[test]
@@ -333,7 +344,8 @@ mod tests {
         let first = index(&sources);
         let copy = sources.clone();
         for place in ["/a", "/b", "/c"] {
-            copy.locate(&Finding::error("schema.json", At::Value(place.into()), "r", "m")).unwrap();
+            copy.locate(&Finding::error("schema.json", FindingLocation::Value(place.into()), "r", "m"))
+                .unwrap();
         }
         assert!(std::ptr::eq(index(&sources), first) && std::ptr::eq(index(&copy), first));
     }
@@ -342,15 +354,21 @@ mod tests {
     fn lines_are_counted_in_texts_of_lines_alone() {
         for lines in [0, 1, 254, 255, 256, 10_000] {
             let json = format!("[{}1]", "\n".repeat(lines));
-            assert_eq!(at("schema.json", &json, At::Value("/0".into())).0, lines + 1);
+            assert_eq!(at("schema.json", &json, FindingLocation::Value("/0".into())).0, lines + 1);
         }
     }
 
     #[test]
     fn a_long_value_is_marked_by_its_start() {
         let json = format!("[\"{}\"]", "é".repeat(5_000));
-        assert_eq!(at("schema.json", &json, At::Value("/0".into())).2.chars().count(), MARK_LIMIT);
-        assert_eq!(at("schema.json", &json, At::Value("/0/x".into())).2.chars().count(), MARK_LIMIT);
+        assert_eq!(
+            at("schema.json", &json, FindingLocation::Value("/0".into())).2.chars().count(),
+            MARK_LIMIT
+        );
+        assert_eq!(
+            at("schema.json", &json, FindingLocation::Value("/0/x".into())).2.chars().count(),
+            MARK_LIMIT
+        );
     }
 
     #[test]
@@ -359,23 +377,24 @@ mod tests {
         assert_eq!(quoted("\u{1b}[2J\n\u{202e}\u{9b}"), "`\u{fffd}[2J \u{fffd}\u{fffd}`");
         assert_eq!(quoted(&"é".repeat(81)), format!("`{}…`", "é".repeat(80)));
         let long = "x".repeat(100_000);
-        let finding = Finding::error(&long, At::Value(long.clone()), "r", long.clone()).hint(long.clone());
+        let finding =
+            Finding::error(&long, FindingLocation::Value(long.clone()), "r", long.clone()).hint(long.clone());
         assert!(finding.message.len() < 1_100 && finding.hint.as_ref().unwrap().len() < 1_100);
         assert!(finding.file.len() <= PATH_LIMIT && finding.summary().len() < 2_000);
     }
 
     #[test]
     fn of_many_findings_the_first_are_kept_and_no_error_is_lost_among_warnings() {
-        let warning = |at| Finding::warning("f", At::Offset(at), "r", "w");
+        let warning = |at| Finding::warning("f", FindingLocation::Offset(at), "r", "w");
         let mut found = Findings::default();
         found.extend((0..5_000).map(warning));
         found.push_with(Severity::Warning, || panic!("not to be worked out"));
-        found.push(Finding::error("f", At::File, "r", "e"));
-        found.push(Finding::error("f", At::File, "r", "e"));
+        found.push(Finding::error("f", FindingLocation::File, "r", "e"));
+        found.push(Finding::error("f", FindingLocation::File, "r", "e"));
         let mut all = Findings::default();
         all.append(found);
         let shown = all.finish("f");
-        assert_eq!(shown.len(), MOST_FINDINGS + 1);
+        assert_eq!(shown.len(), MAX_FINDINGS + 1);
         assert_eq!((shown[0].severity, shown[0].message.as_str()), (Severity::Error, "e"));
         let last = shown.last().unwrap();
         assert_eq!((last.severity, last.message.as_str()), (Severity::Warning, "and 4802 more findings"));

@@ -42,7 +42,7 @@ fn long_name(value: &Value) -> Option<&str> {
 
 /// One step of a path.
 #[derive(Debug, Clone)]
-pub enum Step<'a> {
+pub enum JsonPathStep<'a> {
     /// To a member, by its name.
     Member(Cow<'a, str>),
     /// To an item, by its position.
@@ -51,13 +51,13 @@ pub enum Step<'a> {
 
 /// The JSON pointer of a path. A path of more than 4 KiB ends at the last step that fits.
 #[must_use]
-pub fn pointer_of(path: &[Step<'_>]) -> String {
+pub fn pointer_of(path: &[JsonPathStep<'_>]) -> String {
     let mut place = String::new();
     for step in path {
         let token = match step {
-            Step::Member(name) if name.len() > PLACE_LIMIT => break,
-            Step::Member(name) => name.replace('~', "~0").replace('/', "~1"),
-            Step::Item(position) => position.to_string(),
+            JsonPathStep::Member(name) if name.len() > PLACE_LIMIT => break,
+            JsonPathStep::Member(name) => name.replace('~', "~0").replace('/', "~1"),
+            JsonPathStep::Item(position) => position.to_string(),
         };
         if place.len() + token.len() >= PLACE_LIMIT {
             break;

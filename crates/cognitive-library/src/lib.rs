@@ -23,9 +23,9 @@ pub mod shelf;
 pub mod validate;
 pub mod yaml;
 
-pub use find::{Found, Library, Origin};
+pub use find::{FoundModule, Library, ModuleOrigin};
 pub use finding::{Finding, Severity};
 pub use folder::Folder;
-pub use load::{LoadError, load};
+pub use load::{ModuleLoadError, load};
 pub use shelf::Shelf;
-pub use validate::{Mode, Report, validate};
+pub use validate::{Mode, ValidationReport, validate};

@@ -10,14 +10,14 @@ use cognitive_schema::{Contract, SCHEMA_FILE};
 use sha2::{Digest as _, Sha256};
 
 use crate::examples;
-use crate::finding::{At, Finding};
+use crate::finding::{Finding, FindingLocation};
 use crate::folder::{Folder, safe_relative};
-use crate::formats::{self, Parts};
+use crate::formats::{self, ModuleParts};
 
 /// Why a folder is not a usable module.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum LoadError {
+pub enum ModuleLoadError {
     /// There is no module file in it.
     NotAModule {
         /// The folder as shown to people.
@@ -32,7 +32,7 @@ pub enum LoadError {
     },
 }
 
-impl LoadError {
+impl ModuleLoadError {
     /// The error as the caller of a run sees it.
     pub fn into_failure(self) -> Failure {
         match self {
@@ -53,18 +53,18 @@ fn not_a_module(folder: &str) -> Failure {
 }
 
 /// Loads a module from its folder.
-pub fn load(folder: &Folder) -> Result<Module, LoadError> {
+pub fn load(folder: &Folder) -> Result<Module, ModuleLoadError> {
     let Some(parts) = formats::read(folder) else {
-        return Err(LoadError::NotAModule { folder: folder.display() });
+        return Err(ModuleLoadError::NotAModule { folder: folder.display() });
     };
     let mut module = assemble(parts, &folder.name())
-        .map_err(|findings| LoadError::Invalid { name: folder.name(), findings })?;
+        .map_err(|findings| ModuleLoadError::Invalid { name: folder.name(), findings })?;
     module.folder = folder.path().map(Path::to_path_buf);
     Ok(module)
 }
 
 /// Puts the parts of a folder together, or says everything that is wrong with them.
-pub(crate) fn assemble(parts: Parts, folder_name: &str) -> Result<Module, Vec<Finding>> {
+pub(crate) fn assemble(parts: ModuleParts, folder_name: &str) -> Result<Module, Vec<Finding>> {
     let digest = digest(&parts);
     let mut findings = parts.findings;
     let manifest = if parts.manifest.is_null() && !findings.is_empty() {
@@ -116,13 +116,13 @@ fn wandering_paths(manifest: &Manifest, file: &str) -> Vec<Finding> {
         .filter(|(_, path)| safe_relative(path).is_none())
         .map(|(place, path)| {
             let message = format!("points out of the module: `{path}`");
-            Finding::error(file, At::Value(place), "manifest/path", message)
+            Finding::error(file, FindingLocation::Value(place), "manifest/path", message)
         })
         .collect()
 }
 
 /// What exactly was read: every text with its name, and `schema.json` on its own.
-fn digest(parts: &Parts) -> Digest {
+fn digest(parts: &ModuleParts) -> Digest {
     let mut all = Sha256::new();
     for (name, text) in parts.sources.iter() {
         // Lengths keep two files from being read as one.
@@ -135,7 +135,12 @@ fn digest(parts: &Parts) -> Digest {
 
 pub(crate) fn manifest_finding(file: &str, violation: cognitive_contract::Violation) -> Finding {
     let rule = if violation.rule == "enum" { "manifest/closed-list" } else { "manifest/value" };
-    Finding::error(file, At::Value(violation.path.clone()), rule, label(&violation.path, &violation.message))
+    Finding::error(
+        file,
+        FindingLocation::Value(violation.path.clone()),
+        rule,
+        label(&violation.path, &violation.message),
+    )
 }
 
 /// Names the field before the expectation, as in "`tier`: expected one of …".
@@ -145,5 +150,5 @@ fn label(path: &str, message: &str) -> String {
 }
 
 pub(crate) fn schema_finding(problem: cognitive_schema::SchemaProblem) -> Finding {
-    Finding::error(&problem.file, At::Value(problem.pointer), "schema/contract", problem.message)
+    Finding::error(&problem.file, FindingLocation::Value(problem.pointer), "schema/contract", problem.message)
 }

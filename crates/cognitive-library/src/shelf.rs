@@ -9,17 +9,17 @@ use std::time::{Duration, Instant, SystemTime};
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{Failure, Module};
 
-use crate::find::{Found, Library};
-use crate::load::{LoadError, load};
+use crate::find::{FoundModule, Library};
+use crate::load::{ModuleLoadError, load};
 
 /// More modules than this are not kept; for one more, the one that was not asked for the longest goes.
-const MOST: usize = 4_000;
+const MAX_COUNT: usize = 4_000;
 
 type Stamp = Vec<(String, u64, Option<SystemTime>)>;
 
 /// A module on the shelf.
 #[derive(Debug)]
-struct Kept {
+struct CachedModule {
     stamp: Stamp,
     looked_at: Instant,
     asked_for: Instant,
@@ -33,7 +33,7 @@ pub struct Shelf {
     /// For how long a look at the files counts.
     patience: Duration,
     most: usize,
-    loaded: Mutex<HashMap<String, Kept>>,
+    loaded: Mutex<HashMap<String, CachedModule>>,
 }
 
 impl Default for Shelf {
@@ -46,7 +46,7 @@ impl Shelf {
     /// An empty shelf in front of a library.
     #[must_use]
     pub fn new(library: Library) -> Self {
-        Self { library, patience: Duration::ZERO, most: MOST, loaded: Mutex::default() }
+        Self { library, patience: Duration::ZERO, most: MAX_COUNT, loaded: Mutex::default() }
     }
 
     /// The same, looking at the files of a module at most once in this time. For a server that answers thousands of
@@ -80,8 +80,8 @@ impl Shelf {
             (kept.looked_at, kept.asked_for) = (now, now);
             return Ok(Arc::clone(&kept.module));
         }
-        let module = Arc::new(load(&found.folder).map_err(LoadError::into_failure)?);
-        let kept = Kept { stamp, looked_at: now, asked_for: now, module: Arc::clone(&module) };
+        let module = Arc::new(load(&found.folder).map_err(ModuleLoadError::into_failure)?);
+        let kept = CachedModule { stamp, looked_at: now, asked_for: now, module: Arc::clone(&module) };
         let mut loaded = self.lock();
         if loaded.len() >= self.most && !loaded.contains_key(name) {
             let oldest = loaded.iter().min_by_key(|(_, kept)| kept.asked_for).map(|(name, _)| name.clone());
@@ -101,13 +101,13 @@ impl Shelf {
         {
             return Ok(Arc::clone(&kept.module));
         }
-        load(&found.folder).map(Arc::new).map_err(LoadError::into_failure)
+        load(&found.folder).map(Arc::new).map_err(ModuleLoadError::into_failure)
     }
 
     /// All modules by name, each with a mark that changes with its files.
     #[must_use]
     pub fn marks(&self) -> Vec<(String, u64)> {
-        let mark = |found: Found| {
+        let mark = |found: FoundModule| {
             let mut hasher = DefaultHasher::new();
             (found.origin.word(), found.folder.stamp()).hash(&mut hasher);
             (found.name, hasher.finish())
@@ -115,7 +115,7 @@ impl Shelf {
         self.library.list().into_iter().map(mark).collect()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Kept>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, CachedModule>> {
         // A panic while the lock was held leaves at worst a missing entry.
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }

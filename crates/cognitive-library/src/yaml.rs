@@ -78,10 +78,10 @@ fn offset(location: &Location, text: &str) -> Option<usize> {
 
 /// Where each value of a text stands. Keeps the shape of the text and each name once; a path is walked, not stored.
 #[derive(Debug, Default)]
-pub struct YamlIndex(Option<Place>);
+pub struct YamlIndex(Option<YamlPosition>);
 
 #[derive(Debug)]
-struct Place {
+struct YamlPosition {
     span: Option<Range<usize>>,
     inside: Inside,
 }
@@ -89,8 +89,8 @@ struct Place {
 #[derive(Debug)]
 enum Inside {
     Nothing,
-    List(Vec<Place>),
-    Map(Vec<(String, Place)>),
+    List(Vec<YamlPosition>),
+    Map(Vec<(String, YamlPosition)>),
 }
 
 impl YamlIndex {
@@ -123,34 +123,34 @@ impl YamlIndex {
 /// Finds where each value of the text stands. Nothing is found if the text does not parse.
 #[must_use]
 pub fn spans(text: &str) -> YamlIndex {
-    let root = serde_saphyr::from_str_with_options::<Spanned<Node>>(text, options()).ok();
+    let root = serde_saphyr::from_str_with_options::<Spanned<YamlNode>>(text, options()).ok();
     YamlIndex(root.map(|root| placed(root, text)))
 }
 
-fn placed(node: Spanned<Node>, text: &str) -> Place {
+fn placed(node: Spanned<YamlNode>, text: &str) -> YamlPosition {
     let span = offset(&node.referenced, text).map(|start| {
         let length = node.referenced.span().byte_len().and_then(|length| usize::try_from(length).ok());
         let end = start.saturating_add(length.unwrap_or(0)).min(text.len());
         start..end.max(start)
     });
     let inside = match node.value {
-        Node::Scalar => Inside::Nothing,
-        Node::List(items) => Inside::List(items.into_iter().map(|item| placed(item, text)).collect()),
-        Node::Map(members) => {
+        YamlNode::Scalar => Inside::Nothing,
+        YamlNode::List(items) => Inside::List(items.into_iter().map(|item| placed(item, text)).collect()),
+        YamlNode::Map(members) => {
             Inside::Map(members.into_iter().map(|(name, member)| (name, placed(member, text))).collect())
         }
     };
-    Place { span, inside }
+    YamlPosition { span, inside }
 }
 
 /// The shape of a document without its scalars; only places are of interest.
-enum Node {
+enum YamlNode {
     Scalar,
-    List(Vec<Spanned<Node>>),
-    Map(Vec<(String, Spanned<Node>)>),
+    List(Vec<Spanned<YamlNode>>),
+    Map(Vec<(String, Spanned<YamlNode>)>),
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NodeVisitor)
     }
@@ -161,12 +161,12 @@ struct NodeVisitor;
 // One line per kind of scalar: what it says does not matter, only that it is there.
 macro_rules! scalars {
     ($($method:ident($kind:ty)),*) => {
-        $(fn $method<E>(self, _: $kind) -> Result<Node, E> { Ok(Node::Scalar) })*
+        $(fn $method<E>(self, _: $kind) -> Result<YamlNode, E> { Ok(YamlNode::Scalar) })*
     };
 }
 
 impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+    type Value = YamlNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a YAML value")
@@ -182,36 +182,36 @@ impl<'de> Visitor<'de> for NodeVisitor {
     );
     scalars!(visit_str(&str), visit_string(String), visit_bytes(&[u8]));
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar)
+    fn visit_unit<E>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar)
     }
 
-    fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar)
+    fn visit_none<E>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        Node::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlNode, D::Error> {
+        YamlNode::deserialize(deserializer)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<YamlNode, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = list.next_element()? {
             items.push(item);
         }
-        Ok(Node::List(items))
+        Ok(YamlNode::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<YamlNode, A::Error> {
         let mut members = Vec::new();
         while let Some(name) = map.next_key::<String>()? {
             members.push((name, map.next_value()?));
         }
-        Ok(Node::Map(members))
+        Ok(YamlNode::Map(members))
     }
 
-    fn visit_enum<A: serde::de::EnumAccess<'de>>(self, access: A) -> Result<Node, A::Error> {
-        access.variant::<IgnoredAny>().map(|_| Node::Scalar)
+    fn visit_enum<A: serde::de::EnumAccess<'de>>(self, access: A) -> Result<YamlNode, A::Error> {
+        access.variant::<IgnoredAny>().map(|_| YamlNode::Scalar)
     }
 }
 

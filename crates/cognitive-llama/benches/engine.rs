@@ -15,7 +15,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cognitive_llama::{Model, Session};
+use cognitive_llama::{Model, TokenSession};
 
 /// The best of this many runs counts: the others were disturbed.
 const RUNS: usize = 5;
@@ -56,7 +56,7 @@ fn best(mut run: impl FnMut() -> f64) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "a thousand at most")]
 fn prompt(model: &Arc<Model>, threads: usize, tokens: &[u32]) -> f64 {
     best(|| {
-        let mut session = Session::new(Arc::clone(model), threads);
+        let mut session = TokenSession::new(Arc::clone(model), threads);
         let start = Instant::now();
         session.feed(tokens, &|| false).unwrap();
         tokens.len() as f64 / start.elapsed().as_secs_f64()
@@ -66,7 +66,7 @@ fn prompt(model: &Arc<Model>, threads: usize, tokens: &[u32]) -> f64 {
 /// Greedy, after a prompt of 100 tokens; reading the best logit off is part of it.
 #[expect(clippy::cast_precision_loss, reason = "64")]
 fn generate(model: &Arc<Model>, tokens: &[u32]) -> f64 {
-    let mut session = Session::new(Arc::clone(model), 2);
+    let mut session = TokenSession::new(Arc::clone(model), 2);
     best(|| {
         session.truncate(0);
         let mut next = likeliest(session.feed(tokens.get(..100).unwrap(), &|| false).unwrap());

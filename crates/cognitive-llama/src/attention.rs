@@ -33,7 +33,7 @@ pub(super) struct Heads {
 
 /// The keys and values of 32 positions of one layer.
 #[derive(Debug)]
-struct Page {
+struct CachePage {
     /// Per head and column, 32 positions.
     keys: Box<[f32]>,
     /// Per head and position, the columns.
@@ -43,15 +43,15 @@ struct Page {
 /// The keys and values of one layer. The locks are never waited for in earnest: a page is written for a moment, and the
 /// positions that others read in it are complete by then.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
-    pages: Vec<RwLock<Page>>,
+pub(super) struct LayerCache {
+    pages: Vec<RwLock<CachePage>>,
 }
 
-impl Memory {
+impl LayerCache {
     /// Makes room for this many positions.
     pub(super) fn reserve(&mut self, positions: usize, heads: Heads) {
         let size = heads.keys * heads.width * PAGE;
-        let page = || Page { keys: vec![0.0; size].into(), values: vec![0.0; size].into() };
+        let page = || CachePage { keys: vec![0.0; size].into(), values: vec![0.0; size].into() };
         let count = positions.div_ceil(PAGE).max(self.pages.len());
         self.pages.resize_with(count, || RwLock::new(page()));
     }
@@ -91,7 +91,7 @@ pub(super) struct Looks {
 /// For the tokens from position `first` on: what each head sees of itself and of everything before, into `out`.
 pub(super) fn attend(
     kernel: Kernel,
-    memory: &Memory,
+    memory: &LayerCache,
     first: usize,
     queries: &[f32],
     out: &mut [f32],
@@ -120,7 +120,7 @@ pub(super) fn attend(
 /// One page, seen by all tokens of a block.
 struct PageLook<'a> {
     kernel: Kernel,
-    page: &'a Page,
+    page: &'a CachePage,
     /// The first position of the page.
     start: usize,
     /// The position of the first token.

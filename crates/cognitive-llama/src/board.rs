@@ -8,12 +8,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// How many layers of each block have their keys and values stored.
 #[derive(Debug)]
 pub(super) struct Board {
-    state: Mutex<State>,
+    state: Mutex<BoardState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct BoardState {
     /// Per block, the layers whose keys and values are there.
     stored: Vec<usize>,
     /// Blocks that are done.
@@ -23,11 +23,11 @@ struct State {
 
 impl Board {
     pub(super) fn new(blocks: usize) -> Self {
-        let state = State { stored: vec![0; blocks], done: 0, stopped: false };
+        let state = BoardState { stored: vec![0; blocks], done: 0, stopped: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BoardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,7 +65,7 @@ impl Board {
     }
 
     /// Each step of another thread wakes us, so `cancelled` is asked while we wait, too.
-    fn wait(&self, cancelled: &dyn Fn() -> bool, ready: impl Fn(&State) -> bool) -> Option<()> {
+    fn wait(&self, cancelled: &dyn Fn() -> bool, ready: impl Fn(&BoardState) -> bool) -> Option<()> {
         let mut state = self.state();
         loop {
             if state.stopped {

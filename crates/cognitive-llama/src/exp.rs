@@ -31,15 +31,15 @@ pub(super) fn exp<const FUSED: bool>(x: f32) -> f32 {
 
 /// `gate = gate * sigmoid(gate) * up`, number by number.
 pub(super) fn gate(kernel: Kernel, gate: &mut [f32], up: &[f32]) {
-    kernel.run(Gate { gate, up });
+    kernel.run(SiluGate { gate, up });
 }
 
-struct Gate<'a> {
+struct SiluGate<'a> {
     gate: &'a mut [f32],
     up: &'a [f32],
 }
 
-impl Work for Gate<'_> {
+impl Work for SiluGate<'_> {
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
         for (gate, up) in self.gate.iter_mut().zip(self.up) {

@@ -8,11 +8,11 @@
 
 use super::Model;
 use super::activations::Activations;
-use super::attention::{Looks, Memory, attend};
+use super::attention::{LayerCache, Looks, attend};
 use super::board::Board;
 use super::exp::gate;
 use super::product::multiply;
-use super::weights::{Layer, Shape};
+use super::weights::{LayerWeights, ModelShape};
 
 /// The room that a block of tokens needs on its way; kept, because asking for it anew costs more than a token.
 #[derive(Debug, Default)]
@@ -35,19 +35,19 @@ pub(super) struct Scratch {
 /// A block of tokens on its way.
 pub(super) struct Block<'a> {
     pub(super) model: &'a Model,
-    pub(super) memory: &'a [Memory],
+    pub(super) memory: &'a [LayerCache],
     pub(super) tokens: &'a [u32],
     /// The position of the first token.
     pub(super) first: usize,
     /// The number of the block on the board.
     pub(super) index: usize,
     /// What is wanted of it besides its keys and values.
-    pub(super) wanted: Wanted,
+    pub(super) wanted: WantedVectors,
 }
 
 /// Which vectors of a block somebody will look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum WantedVectors {
     /// None: it only stands before another.
     Nothing,
     /// That of the last token.
@@ -83,12 +83,12 @@ impl Block<'_> {
             if index + 1 == layers.len() {
                 // Nothing comes after the last layer but the logits of tokens that are wanted.
                 match self.wanted {
-                    Wanted::Nothing => return Some(()),
-                    Wanted::Last => {
+                    WantedVectors::Nothing => return Some(()),
+                    WantedVectors::Last => {
                         scratch.keep_last(shape.width, shape.hidden);
                         first = self.first + self.tokens.len() - 1;
                     }
-                    Wanted::All => {}
+                    WantedVectors::All => {}
                 }
             }
             board.wait_for_those_before(self.index, index + 1, cancelled)?;
@@ -99,7 +99,7 @@ impl Block<'_> {
     }
 
     /// Queries, keys and values, turned by their positions.
-    fn look_up(&self, layer: &Layer, scratch: &mut Scratch) {
+    fn look_up(&self, layer: &LayerWeights, scratch: &mut Scratch) {
         let (kernel, shape) = (self.model.kernel, &self.model.shape);
         scratch.packed.normalise(kernel, &scratch.x, &layer.attention_norm, shape.epsilon);
         multiply(kernel, &layer.query, &scratch.packed, &mut scratch.query);
@@ -112,7 +112,7 @@ impl Block<'_> {
         turn(&mut scratch.key, shape.heads.keys * head, head, &scratch.turns, 1.0);
     }
 
-    fn look_back(&self, layer: &Layer, scratch: &mut Scratch, first: usize, index: usize) {
+    fn look_back(&self, layer: &LayerWeights, scratch: &mut Scratch, first: usize, index: usize) {
         let (kernel, heads) = (self.model.kernel, self.model.shape.heads);
         let Scratch { query, seen, looks, packed, delta, x, .. } = scratch;
         attend(kernel, &self.memory[index], first, query, seen, looks, heads);
@@ -121,7 +121,7 @@ impl Block<'_> {
         x.iter_mut().zip(delta).for_each(|(x, delta)| *x += *delta);
     }
 
-    fn feed_forward(&self, layer: &Layer, scratch: &mut Scratch) {
+    fn feed_forward(&self, layer: &LayerWeights, scratch: &mut Scratch) {
         let (kernel, shape) = (self.model.kernel, &self.model.shape);
         scratch.packed.normalise(kernel, &scratch.x, &layer.feed_norm, shape.epsilon);
         multiply(kernel, &layer.gate, &scratch.packed, &mut scratch.gate);
@@ -134,7 +134,7 @@ impl Block<'_> {
 }
 
 impl Scratch {
-    fn resize(&mut self, tokens: usize, shape: &Shape) {
+    fn resize(&mut self, tokens: usize, shape: &ModelShape) {
         let keys = shape.heads.keys * shape.heads.width;
         for (room, width) in [
             (&mut self.x, shape.width),
@@ -165,7 +165,7 @@ impl Scratch {
 
     /// The angle of a pair of columns grows with the position, the slower the further the pair is to the right.
     #[expect(clippy::cast_precision_loss, reason = "positions and columns are far below 2^24")]
-    fn turn_table(&mut self, first: usize, tokens: usize, shape: &Shape) {
+    fn turn_table(&mut self, first: usize, tokens: usize, shape: &ModelShape) {
         let head = shape.heads.width;
         let step = shape.rope_base.powf(-2.0 / head as f32);
         self.turns.clear();

@@ -1,11 +1,11 @@
 //! Reads the header of the GGUF container, version 3: named values, and where the named tensors lie. Every count, length
-//! and offset is checked against the length of the file, so a damaged or hostile file ends in a [`LoadError`], never in a
+//! and offset is checked against the length of the file, so a damaged or hostile file ends in a [`WeightsError`], never in a
 //! panic or in an allocation larger than the file. It copies nothing and knows no model.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use super::{ELSEWHERE, LoadError};
+use super::{ELSEWHERE, WeightsError};
 
 /// The header of a file: its values, and where its tensors are.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) enum Unread {
     /// It goes on in bytes of the file that have not been read.
     GoesOn,
     /// It is none.
-    Refused(LoadError),
+    Refused(WeightsError),
 }
 
 /// One named value.
@@ -101,7 +101,7 @@ impl Encoding {
         }
     }
 
-    fn of(info: &Info) -> Result<Self, LoadError> {
+    fn of(info: &Info) -> Result<Self, WeightsError> {
         let name = match info.kind {
             0 => return Ok(Self::F32),
             1 => return Ok(Self::F16),
@@ -125,14 +125,14 @@ impl Encoding {
 impl<'a> Gguf<'a> {
     /// Reads the header out of the beginning of a file of `length` bytes.
     pub(super) fn read(bytes: &'a [u8], length: usize) -> Result<Self, Unread> {
-        let mut reader = Reader { bytes, length: length.max(bytes.len()), at: 0, goes_on: false };
+        let mut reader = GgufReader { bytes, length: length.max(bytes.len()), at: 0, goes_on: false };
         let read = Self::parse(&mut reader);
         read.map_err(|error| if reader.goes_on { Unread::GoesOn } else { Unread::Refused(error) })
     }
 
-    fn parse(reader: &mut Reader<'a>) -> Result<Self, LoadError> {
+    fn parse(reader: &mut GgufReader<'a>) -> Result<Self, WeightsError> {
         if reader.take(4)? != b"GGUF" {
-            return Err(LoadError::Damaged("the file is not GGUF".to_owned()));
+            return Err(WeightsError::Damaged("the file is not GGUF".to_owned()));
         }
         let version = reader.u32()?;
         if version != 3 {
@@ -195,7 +195,7 @@ impl<'a> Gguf<'a> {
 
     /// The tensors in the order in which they lie in the file. Refuses encodings that this engine does not compute, and
     /// tensors that overlap or lie outside the file.
-    pub(super) fn extents(&self) -> Result<Vec<Extent<'a>>, LoadError> {
+    pub(super) fn extents(&self) -> Result<Vec<Extent<'a>>, WeightsError> {
         let mut names = HashSet::new();
         let mut extents = Vec::new();
         for info in &self.infos {
@@ -213,7 +213,7 @@ impl<'a> Gguf<'a> {
         Ok(extents)
     }
 
-    fn extent(&self, info: &Info<'a>) -> Result<Extent<'a>, LoadError> {
+    fn extent(&self, info: &Info<'a>) -> Result<Extent<'a>, WeightsError> {
         let encoding = Encoding::of(info)?;
         let (numbers, size) = encoding.block();
         if info.columns == 0 || info.rows == 0 || !info.columns.is_multiple_of(numbers) {
@@ -236,13 +236,13 @@ impl<'a> List<'a> {
 
     /// The texts, if it is a list of texts.
     pub(super) fn texts(&self) -> Option<impl Iterator<Item = &'a str>> {
-        let mut reader = Reader::over(self.bytes);
+        let mut reader = GgufReader::over(self.bytes);
         (self.kind == TEXT).then(|| (0..self.count).map_while(move |_| reader.text().ok()))
     }
 
     /// The whole numbers, if it is a list of 32-bit ones.
     pub(super) fn whole_numbers(&self) -> Option<impl Iterator<Item = i64>> {
-        let mut reader = Reader::over(self.bytes);
+        let mut reader = GgufReader::over(self.bytes);
         let kind = self.kind;
         matches!(kind, 4 | 5).then(|| {
             (0..self.count).map_while(move |_| match reader.value(kind) {
@@ -260,7 +260,7 @@ const TEXT: u32 = 8;
 const LIST: u32 = 9;
 
 /// Takes values off the front of the bytes.
-struct Reader<'a> {
+struct GgufReader<'a> {
     bytes: &'a [u8],
     /// How many bytes there will be.
     length: usize,
@@ -269,12 +269,12 @@ struct Reader<'a> {
     goes_on: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> GgufReader<'a> {
     fn over(bytes: &'a [u8]) -> Self {
         Self { bytes, length: bytes.len(), at: 0, goes_on: false }
     }
 
-    fn take(&mut self, length: usize) -> Result<&'a [u8], LoadError> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], WeightsError> {
         let end = self.at.checked_add(length);
         self.goes_on |= end.is_some_and(|end| end > self.bytes.len() && end <= self.length);
         let taken =
@@ -283,20 +283,20 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], WeightsError> {
         self.take(N)?.try_into().map_err(|_| damaged("it ends early"))
     }
 
-    fn u32(&mut self) -> Result<u32, LoadError> {
+    fn u32(&mut self) -> Result<u32, WeightsError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Result<u64, LoadError> {
+    fn u64(&mut self) -> Result<u64, WeightsError> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// A count of things of at least one byte each, so no more than there are bytes left.
-    fn count(&mut self) -> Result<usize, LoadError> {
+    fn count(&mut self) -> Result<usize, WeightsError> {
         let count = usize::try_from(self.u64()?).unwrap_or(usize::MAX);
         if count > self.length - self.at {
             return Err(damaged("a count is larger than the file"));
@@ -304,12 +304,12 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    fn text(&mut self) -> Result<&'a str, LoadError> {
+    fn text(&mut self) -> Result<&'a str, WeightsError> {
         let length = self.count()?;
         str::from_utf8(self.take(length)?).map_err(|_| damaged("a text is not UTF-8"))
     }
 
-    fn value(&mut self, kind: u32) -> Result<Value<'a>, LoadError> {
+    fn value(&mut self, kind: u32) -> Result<Value<'a>, WeightsError> {
         Ok(match kind {
             0 => Value::Unsigned(u8::from_le_bytes(self.array()?).into()),
             1 => Value::Signed(i8::from_le_bytes(self.array()?).into()),
@@ -328,7 +328,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn list(&mut self) -> Result<List<'a>, LoadError> {
+    fn list(&mut self) -> Result<List<'a>, WeightsError> {
         let kind = self.u32()?;
         let count = self.count()?;
         let start = self.at;
@@ -354,7 +354,7 @@ impl<'a> Reader<'a> {
         Ok(List { kind, count, bytes: self.bytes.get(start..self.at).unwrap_or_default() })
     }
 
-    fn info(&mut self) -> Result<Info<'a>, LoadError> {
+    fn info(&mut self) -> Result<Info<'a>, WeightsError> {
         let name = self.text()?;
         let dimensions = self.u32()?;
         if !(1..=2).contains(&dimensions) {
@@ -372,14 +372,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub(super) fn unreadable(error: io::Error) -> LoadError {
-    LoadError::Unreadable(format!("the GGUF file cannot be read: {error}"))
+pub(super) fn unreadable(error: io::Error) -> WeightsError {
+    WeightsError::Unreadable(format!("the GGUF file cannot be read: {error}"))
 }
 
-pub(super) fn damaged(what: &str) -> LoadError {
-    LoadError::Damaged(format!("the GGUF file is damaged: {what}"))
+pub(super) fn damaged(what: &str) -> WeightsError {
+    WeightsError::Damaged(format!("the GGUF file is damaged: {what}"))
 }
 
-pub(super) fn unsupported(what: &str) -> LoadError {
-    LoadError::Unsupported(format!("{what}; {ELSEWHERE}"))
+pub(super) fn unsupported(what: &str) -> WeightsError {
+    WeightsError::Unsupported(format!("{what}; {ELSEWHERE}"))
 }

@@ -30,11 +30,11 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use gguf::{Gguf, Unread};
-use weights::{Shape, Weights};
+use weights::{ModelShape, ModelWeights};
 
 pub use exp::sum_of_powers;
 pub use raw::Kernel;
-pub use session::{FeedError, Session};
+pub use session::{FeedError, TokenSession};
 pub use tokenizer::Tokenizer;
 
 /// Where to take a model that is refused here.
@@ -42,13 +42,13 @@ const ELSEWHERE: &str = "other models go through an OpenAI-compatible server wit
 
 /// How much of a file is read to find its header; usually that is all of it. A header longer than any vocabulary is none.
 const HEADER: u64 = 4 << 20;
-const LONGEST_HEADER: u64 = 512 << 20;
+const MAX_HEADER_LENGTH: u64 = 512 << 20;
 
 /// Weights and vocabulary, ready to compute with. Immutable; shared between sessions.
 #[derive(Debug)]
 pub struct Model {
-    shape: Shape,
-    weights: Weights,
+    shape: ModelShape,
+    weights: ModelWeights,
     tokenizer: Tokenizer,
     name: Box<str>,
     kernel: Kernel,
@@ -58,7 +58,7 @@ pub struct Model {
 /// Why a file cannot serve as a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LoadError {
+pub enum WeightsError {
     /// The file cannot be read.
     Unreadable(String),
     /// It is not GGUF, or it is damaged.
@@ -67,7 +67,7 @@ pub enum LoadError {
     Unsupported(String),
 }
 
-impl fmt::Display for LoadError {
+impl fmt::Display for WeightsError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Unreadable(why) | Self::Damaged(why) | Self::Unsupported(why) => f.write_str(why),
@@ -75,33 +75,33 @@ impl fmt::Display for LoadError {
     }
 }
 
-impl std::error::Error for LoadError {}
+impl std::error::Error for WeightsError {}
 
-impl From<LoadError> for Unread {
-    fn from(error: LoadError) -> Self {
+impl From<WeightsError> for Unread {
+    fn from(error: WeightsError) -> Self {
         Self::Refused(error)
     }
 }
 
 impl Model {
     /// Reads a file, checks it and repacks its weights.
-    pub fn open(path: &Path) -> Result<Self, LoadError> {
+    pub fn open(path: &Path) -> Result<Self, WeightsError> {
         let unreadable =
-            |error: io::Error| LoadError::Unreadable(format!("cannot read `{}`: {error}", path.display()));
+            |error: io::Error| WeightsError::Unreadable(format!("cannot read `{}`: {error}", path.display()));
         let file = File::open(path).map_err(unreadable)?;
         let length = file.metadata().map_err(unreadable)?.len();
         Self::read(file, length)
     }
 
     /// The same for weights that are in memory already. They are copied.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, WeightsError> {
         Self::read(bytes, bytes.len() as u64)
     }
 
     /// The same for weights that come from anywhere, `length` bytes in all. They are read once, from front to back, and into
     /// the buffers that they are repacked from: not mapped, so that a file that somebody shortens in the meantime is damaged
     /// and no more. What follows the last tensor is not read.
-    pub fn read(mut from: impl Read, length: u64) -> Result<Self, LoadError> {
+    pub fn read(mut from: impl Read, length: u64) -> Result<Self, WeightsError> {
         let mut beginning = Vec::new();
         let mut wanted = HEADER.min(length);
         loop {
@@ -112,7 +112,7 @@ impl Model {
             }
             match Self::after(&beginning, length, &mut from) {
                 Err(Unread::Refused(error)) => return Err(error),
-                Err(Unread::GoesOn) if wanted >= LONGEST_HEADER.min(length) => {
+                Err(Unread::GoesOn) if wanted >= MAX_HEADER_LENGTH.min(length) => {
                     return Err(gguf::damaged("its header does not end"));
                 }
                 Err(Unread::GoesOn) => wanted = wanted.saturating_mul(4).min(length),
@@ -124,14 +124,14 @@ impl Model {
     /// The model whose file begins like this and goes on there.
     fn after(beginning: &[u8], length: u64, from: &mut dyn Read) -> Result<Self, Unread> {
         let gguf = Gguf::read(beginning, usize::try_from(length).unwrap_or(usize::MAX))?;
-        let shape = Shape::read(&gguf)?;
+        let shape = ModelShape::read(&gguf)?;
         let tokenizer = Tokenizer::read(&gguf)?;
         let name = gguf.text("general.name").unwrap_or("unnamed").into();
         // The header is filled up to a round number, which may lie beyond what is here.
         let rest = beginning.get(gguf.end..).unwrap_or_default();
         let gap = gguf.end.saturating_sub(beginning.len()) as u64;
         io::copy(&mut from.take(gap), &mut io::sink()).map_err(gguf::unreadable)?;
-        let weights = Weights::read(&gguf, &shape, tokenizer.len(), &mut rest.chain(from))?;
+        let weights = ModelWeights::read(&gguf, &shape, tokenizer.len(), &mut rest.chain(from))?;
         Ok(Self { shape, weights, tokenizer, name, kernel: Kernel::best(), sha256: None })
     }
 

@@ -14,7 +14,7 @@ pub(super) enum Cut {
 
 /// What matters about a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum CharClass {
     Letter,
     Number,
     Space,
@@ -24,7 +24,7 @@ enum Class {
 /// A character or a stray byte: what it is, and where it ends.
 #[derive(Debug, Clone, Copy)]
 struct Sign {
-    class: Class,
+    class: CharClass,
     /// The character, or NUL for what only its class matters of.
     c: char,
     end: usize,
@@ -39,7 +39,7 @@ pub(super) fn cut<'a>(bytes: &'a [u8], how: Cut, mut piece: impl FnMut(&'a [u8])
         start = last.end;
     };
     // What lies between two digits is cut as if it were all there is: that is how the vocabulary was made.
-    let apart = |sign: &Sign| how == Cut::DigitsApart && sign.class == Class::Number;
+    let apart = |sign: &Sign| how == Cut::DigitsApart && sign.class == CharClass::Number;
     for stretch in signs.chunk_by(|one, next| !apart(one) && !apart(next)) {
         let mut rest = stretch;
         while !rest.is_empty() {
@@ -60,20 +60,20 @@ fn signs(bytes: &[u8]) -> Vec<Sign> {
         }
         for _ in chunk.invalid() {
             end += 1;
-            signs.push(Sign { class: Class::Other, c: '\0', end });
+            signs.push(Sign { class: CharClass::Other, c: '\0', end });
         }
     }
     signs
 }
 
-fn class_of(c: char) -> Class {
+fn class_of(c: char) -> CharClass {
     match c {
-        'a'..='z' | 'A'..='Z' => Class::Letter,
-        '0'..='9' => Class::Number,
-        c if c.is_whitespace() => Class::Space,
-        c if c.is_numeric() => Class::Number,
-        c if is_letter(c) => Class::Letter,
-        _ => Class::Other,
+        'a'..='z' | 'A'..='Z' => CharClass::Letter,
+        '0'..='9' => CharClass::Number,
+        c if c.is_whitespace() => CharClass::Space,
+        c if c.is_numeric() => CharClass::Number,
+        c if is_letter(c) => CharClass::Letter,
+        _ => CharClass::Other,
     }
 }
 
@@ -83,16 +83,16 @@ fn gpt2_piece(rest: &[Sign]) -> usize {
         return length;
     }
     let blank = usize::from(rest.first().is_some_and(|sign| sign.c == ' '));
-    if let Some(class) = rest.get(blank).map(|sign| sign.class).filter(|class| *class != Class::Space) {
+    if let Some(class) = rest.get(blank).map(|sign| sign.class).filter(|class| *class != CharClass::Space) {
         return blank + run(rest, blank, class);
     }
-    let spaces = run(rest, 0, Class::Space);
+    let spaces = run(rest, 0, CharClass::Space);
     // The last blank before a word belongs to the word.
     if spaces > 1 && spaces < rest.len() { spaces - 1 } else { spaces.max(1) }
 }
 
 /// How many signs of one class follow each other from a place on.
-fn run(rest: &[Sign], from: usize, class: Class) -> usize {
+fn run(rest: &[Sign], from: usize, class: CharClass) -> usize {
     rest.iter().skip(from).take_while(|sign| sign.class == class).count()
 }
 

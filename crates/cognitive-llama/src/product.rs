@@ -28,20 +28,20 @@ pub(super) fn multiply_tiles(
     stride: usize,
 ) {
     let rows = matrix.rows - tiles.start * ROWS;
-    let part = Part { kernel, matrix, x };
+    let part = ProductPart { kernel, matrix, x };
     for (at, tile) in tiles.enumerate() {
         let from = at * ROWS;
         part.tile(tile, &mut out[from..], ROWS.min(rows - from), stride);
     }
 }
 
-struct Part<'a> {
+struct ProductPart<'a> {
     kernel: Kernel,
     matrix: &'a Matrix,
     x: &'a Activations,
 }
 
-impl Part<'_> {
+impl ProductPart<'_> {
     /// One tile with all tokens: its weights stay in the nearest cache meanwhile.
     fn tile(&self, tile: usize, out: &mut [f32], rows: usize, stride: usize) {
         let mut token = 0;

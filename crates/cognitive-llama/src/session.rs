@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::Model;
 use super::activations::Activations;
-use super::attention::Memory;
+use super::attention::LayerCache;
 use super::board::{Board, StopOnPanic};
-use super::forward::{Block, Scratch, Wanted};
+use super::forward::{Block, Scratch, WantedVectors};
 use super::likelihood;
 use super::product::multiply_tiles;
 use super::tiles::ROWS;
@@ -18,11 +18,11 @@ const BLOCK: usize = 64;
 
 /// What has been read so far: the keys and values of every layer.
 #[derive(Debug)]
-pub struct Session {
+pub struct TokenSession {
     model: Arc<Model>,
     threads: usize,
     tokens: Vec<u32>,
-    memory: Vec<Memory>,
+    memory: Vec<LayerCache>,
     /// One for each thread.
     scratch: Vec<Scratch>,
     packed: Activations,
@@ -38,11 +38,11 @@ pub enum FeedError {
     Cancelled,
 }
 
-impl Session {
+impl TokenSession {
     /// An empty session. Computes prompts with up to `threads` threads and single tokens with one.
     #[must_use]
     pub fn new(model: Arc<Model>, threads: usize) -> Self {
-        let memory = (0..model.shape.layers).map(|_| Memory::default()).collect();
+        let memory = (0..model.shape.layers).map(|_| LayerCache::default()).collect();
         let logits = vec![0.0; model.tokenizer.len()];
         let threads = threads.clamp(1, 64);
         let scratch = (0..threads).map(|_| Scratch::default()).collect();
@@ -70,9 +70,9 @@ impl Session {
         if tokens.is_empty() {
             return Ok(&self.logits);
         }
-        let wanted = |is_last| if is_last { Wanted::Last } else { Wanted::Nothing };
+        let wanted = |is_last| if is_last { WantedVectors::Last } else { WantedVectors::Nothing };
         let keep = |block: &Block<'_>, scratch: &mut Scratch| {
-            (block.wanted == Wanted::Last).then(|| scratch.x.clone())
+            (block.wanted == WantedVectors::Last).then(|| scratch.x.clone())
         };
         let vectors = self.compute(tokens, first, wanted, keep, cancelled).ok_or(FeedError::Cancelled)?;
         if let Some(x) = vectors.into_iter().flatten().next() {
@@ -98,8 +98,9 @@ impl Session {
             let from = block.first - first + 1;
             likelihood::of(block.model, scratch, tokens.get(from..).unwrap_or_default())
         };
-        let parts =
-            self.compute(tokens, first, |_| Wanted::All, judge, cancelled).ok_or(FeedError::Cancelled)?;
+        let parts = self
+            .compute(tokens, first, |_| WantedVectors::All, judge, cancelled)
+            .ok_or(FeedError::Cancelled)?;
         self.tokens.extend_from_slice(tokens);
         Ok(parts.concat())
     }
@@ -120,7 +121,7 @@ impl Session {
         &mut self,
         tokens: &[u32],
         first: usize,
-        wanted: impl Fn(bool) -> Wanted + Sync,
+        wanted: impl Fn(bool) -> WantedVectors + Sync,
         take: impl Fn(&Block<'_>, &mut Scratch) -> T + Sync,
         cancelled: &dyn Fn() -> bool,
     ) -> Option<Vec<T>> {

@@ -7,7 +7,7 @@
     reason = "blocks have a fixed length, and tensors were cut to their rows before"
 )]
 
-use super::LoadError;
+use super::WeightsError;
 use super::gguf::{Encoding, Tensor, unsupported};
 
 /// How many rows a tile has.
@@ -54,7 +54,7 @@ pub(super) enum Tiles {
 
 impl Matrix {
     /// Packs a tensor whose shape has been checked.
-    pub(super) fn pack(tensor: &Tensor, name: &str) -> Result<Self, LoadError> {
+    pub(super) fn pack(tensor: &Tensor, name: &str) -> Result<Self, WeightsError> {
         let tiles = match tensor.encoding {
             Encoding::Q4_0 => Tiles::Q4(pack(tensor, EMPTY_Q4, |block: &mut Q4Block, row, from| {
                 // `scale * (nibble - 8)`; eight times a half is a half again.

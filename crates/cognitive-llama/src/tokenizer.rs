@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::LoadError;
+use super::WeightsError;
 use super::gguf::{Gguf, damaged, unsupported};
 use super::pieces::{Cut, cut};
 
@@ -32,7 +32,7 @@ const CONTROL: i64 = 3;
 const USER_DEFINED: i64 = 4;
 
 impl Tokenizer {
-    pub(super) fn read(gguf: &Gguf) -> Result<Self, LoadError> {
+    pub(super) fn read(gguf: &Gguf) -> Result<Self, WeightsError> {
         let cut = cut_of(gguf)?;
         let list =
             |name: &str| gguf.list(name).ok_or_else(|| damaged(&format!("the list `{name}` is missing")));
@@ -71,7 +71,7 @@ impl Tokenizer {
         Ok(tokenizer)
     }
 
-    fn add(&mut self, id: u32, text: &str, kind: i64) -> Result<(), LoadError> {
+    fn add(&mut self, id: u32, text: &str, kind: i64) -> Result<(), WeightsError> {
         let start = self.text.len();
         match kind {
             CONTROL => {
@@ -99,7 +99,7 @@ impl Tokenizer {
         &mut self,
         merges: impl Iterator<Item = &'a str>,
         ids: &HashMap<&str, u32, BuildHasherDefault<PairHasher>>,
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), WeightsError> {
         let mut whole = String::new();
         for (rank, merge) in (0..).zip(merges) {
             let (left, right) = merge.split_once(' ').ok_or_else(|| damaged("a merge has no two parts"))?;
@@ -175,7 +175,7 @@ impl Tokenizer {
     }
 }
 
-fn cut_of(gguf: &Gguf) -> Result<Cut, LoadError> {
+fn cut_of(gguf: &Gguf) -> Result<Cut, WeightsError> {
     match gguf.text("tokenizer.ggml.model") {
         Some("gpt2") => {}
         other => {
@@ -210,13 +210,13 @@ fn pair(one: u32, other: u32) -> u64 {
 /// Merges the tokens of a piece, the lowest rank first and the leftmost of equals. Kept between pieces for its memory.
 #[derive(Debug, Default)]
 struct Merger {
-    parts: Vec<Part>,
+    parts: Vec<LinkedToken>,
     queue: BinaryHeap<Reverse<(u32, usize, u32, u32)>>,
 }
 
 /// A token in a linked list of tokens.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct LinkedToken {
     /// Nothing once it is part of its left neighbour.
     token: Option<u32>,
     before: usize,
@@ -231,7 +231,7 @@ impl Merger {
         out: &mut Vec<u32>,
     ) {
         self.parts.clear();
-        self.parts.extend((0_usize..).zip(tokens).map(|(at, token)| Part {
+        self.parts.extend((0_usize..).zip(tokens).map(|(at, token)| LinkedToken {
             token: Some(token),
             before: at.wrapping_sub(1),
             after: at + 1,

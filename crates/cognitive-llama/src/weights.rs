@@ -4,17 +4,17 @@
 use std::collections::HashMap;
 use std::io::Read;
 
-use super::LoadError;
+use super::WeightsError;
 use super::attention::Heads;
 use super::gguf::{Encoding, Extent, Gguf, Tensor, Value, damaged, unreadable, unsupported};
 use super::tiles::{COLUMNS, Matrix};
 
 /// A context longer than this is cut: no model of a size that this engine computes was trained for more.
-const LONGEST_CONTEXT: usize = 1 << 20;
+const MAX_CONTEXT_LENGTH: usize = 1 << 20;
 
 /// The numbers that describe the model.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct ModelShape {
     pub(super) layers: usize,
     /// The length of a token's vector.
     pub(super) width: usize,
@@ -30,9 +30,9 @@ pub(super) struct Shape {
 
 /// All weights.
 #[derive(Debug)]
-pub(super) struct Weights {
+pub(super) struct ModelWeights {
     pub(super) embedding: Matrix,
-    pub(super) layers: Vec<Layer>,
+    pub(super) layers: Vec<LayerWeights>,
     pub(super) norm: Box<[f32]>,
     /// Nothing if the embedding serves for both.
     output: Option<Matrix>,
@@ -40,7 +40,7 @@ pub(super) struct Weights {
 
 /// The weights of one layer.
 #[derive(Debug)]
-pub(super) struct Layer {
+pub(super) struct LayerWeights {
     pub(super) attention_norm: Box<[f32]>,
     pub(super) query: Matrix,
     pub(super) key: Matrix,
@@ -52,8 +52,8 @@ pub(super) struct Layer {
     pub(super) down: Matrix,
 }
 
-impl Shape {
-    pub(super) fn read(gguf: &Gguf) -> Result<Self, LoadError> {
+impl ModelShape {
+    pub(super) fn read(gguf: &Gguf) -> Result<Self, WeightsError> {
         match gguf.text("general.architecture") {
             Some("llama") => {}
             Some(other) => return Err(unsupported(&format!("the architecture is `{other}`, not `llama`"))),
@@ -85,7 +85,7 @@ impl Shape {
             width,
             hidden: number("feed_forward_length")?,
             heads,
-            context: number("context_length")?.min(LONGEST_CONTEXT),
+            context: number("context_length")?.min(MAX_CONTEXT_LENGTH),
             rope_base: positive(gguf, "llama.rope.freq_base", Some(10_000.0))?,
             epsilon: positive(gguf, "llama.attention.layer_norm_rms_epsilon", None)?,
         })
@@ -93,7 +93,7 @@ impl Shape {
 }
 
 /// Variants of the architecture that would be computed wrongly.
-fn refuse_variants(gguf: &Gguf) -> Result<(), LoadError> {
+fn refuse_variants(gguf: &Gguf) -> Result<(), WeightsError> {
     if gguf.text("llama.rope.scaling.type").is_some_and(|kind| kind != "none") {
         return Err(unsupported("the rotation is scaled"));
     }
@@ -104,7 +104,7 @@ fn refuse_variants(gguf: &Gguf) -> Result<(), LoadError> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a setting, given with few digits")]
-fn positive(gguf: &Gguf, name: &str, otherwise: Option<f32>) -> Result<f32, LoadError> {
+fn positive(gguf: &Gguf, name: &str, otherwise: Option<f32>) -> Result<f32, WeightsError> {
     let value = match gguf.value(name) {
         None => otherwise,
         Some(Value::Float(value)) => Some(value as f32),
@@ -114,14 +114,14 @@ fn positive(gguf: &Gguf, name: &str, otherwise: Option<f32>) -> Result<f32, Load
     value.ok_or_else(|| damaged(&format!("the value `{name}` is missing or out of range")))
 }
 
-impl Weights {
+impl ModelWeights {
     /// Reads the bytes that follow the header, once and in their order.
     pub(super) fn read(
         gguf: &Gguf,
-        shape: &Shape,
+        shape: &ModelShape,
         vocabulary: usize,
         data: &mut dyn Read,
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self, WeightsError> {
         let extents = gguf.extents()?;
         // Nothing is packed before everything is known to be in its place and in its shape.
         let mut expected = Expected(extents.iter().map(|extent| (extent.name, *extent)).collect());
@@ -132,7 +132,11 @@ impl Weights {
         Self::build(&mut Packed::read(&extents, data)?, shape, vocabulary)
     }
 
-    fn build(tensors: &mut impl Tensors, shape: &Shape, vocabulary: usize) -> Result<Self, LoadError> {
+    fn build(
+        tensors: &mut impl Tensors,
+        shape: &ModelShape,
+        vocabulary: usize,
+    ) -> Result<Self, WeightsError> {
         let embedding = tensors.matrix("token_embd.weight", vocabulary, shape.width)?;
         let mut layers = Vec::new();
         for index in 0..shape.layers {
@@ -153,15 +157,15 @@ impl Weights {
 /// Tensors that can be taken by their names, each once.
 trait Tensors {
     fn has(&self, name: &str) -> bool;
-    fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Matrix, LoadError>;
-    fn vector(&mut self, name: &str, length: usize) -> Result<Box<[f32]>, LoadError>;
+    fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Matrix, WeightsError>;
+    fn vector(&mut self, name: &str, length: usize) -> Result<Box<[f32]>, WeightsError>;
 }
 
-fn layer(tensors: &mut impl Tensors, index: usize, shape: &Shape) -> Result<Layer, LoadError> {
+fn layer(tensors: &mut impl Tensors, index: usize, shape: &ModelShape) -> Result<LayerWeights, WeightsError> {
     let name = |part: &str| format!("blk.{index}.{part}.weight");
-    let Shape { width, hidden, heads, .. } = *shape;
+    let ModelShape { width, hidden, heads, .. } = *shape;
     let keys = heads.keys * heads.width;
-    Ok(Layer {
+    Ok(LayerWeights {
         attention_norm: tensors.vector(&name("attn_norm"), width)?,
         query: tensors.matrix(&name("attn_q"), width, width)?,
         key: tensors.matrix(&name("attn_k"), keys, width)?,
@@ -178,7 +182,7 @@ fn layer(tensors: &mut impl Tensors, index: usize, shape: &Shape) -> Result<Laye
 struct Expected<'a>(HashMap<&'a str, Extent<'a>>);
 
 impl Expected<'_> {
-    fn take(&mut self, name: &str, rows: usize, columns: usize) -> Result<Encoding, LoadError> {
+    fn take(&mut self, name: &str, rows: usize, columns: usize) -> Result<Encoding, WeightsError> {
         let extent = self.0.remove(name).ok_or_else(|| missing(name))?;
         if (extent.rows, extent.columns) != (rows, columns) {
             return Err(damaged(&format!("the tensor `{name}` is not {rows} rows of {columns}")));
@@ -192,7 +196,7 @@ impl Tensors for Expected<'_> {
         self.0.contains_key(name)
     }
 
-    fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Matrix, LoadError> {
+    fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Matrix, WeightsError> {
         let encoding = self.take(name, rows, columns)?;
         if !columns.is_multiple_of(COLUMNS) {
             return Err(unsupported(&format!("tensor `{name}` has rows of {columns}, no multiple of 32")));
@@ -200,7 +204,7 @@ impl Tensors for Expected<'_> {
         Matrix::pack(&Tensor { encoding, columns, rows: 0, bytes: &[] }, name)
     }
 
-    fn vector(&mut self, name: &str, length: usize) -> Result<Box<[f32]>, LoadError> {
+    fn vector(&mut self, name: &str, length: usize) -> Result<Box<[f32]>, WeightsError> {
         if self.take(name, 1, length)? != Encoding::F32 {
             return Err(unsupported(&format!("tensor `{name}` is not of type F32")));
         }
@@ -217,12 +221,12 @@ struct Packed<'a> {
 impl<'a> Packed<'a> {
     /// Reads tensors whose places and shapes were found right, in the order in which they lie in the file. A file that was
     /// shortened in the meantime ends early, like one that always was too short.
-    fn read(extents: &[Extent<'a>], data: &mut dyn Read) -> Result<Self, LoadError> {
+    fn read(extents: &[Extent<'a>], data: &mut dyn Read) -> Result<Self, WeightsError> {
         let mut packed = Self { matrices: HashMap::new(), vectors: HashMap::new() };
         // One buffer for all: its pages stay warm.
         let longest = extents.iter().map(|extent| extent.length).max().unwrap_or(0);
         let mut buffer = Vec::new();
-        buffer.try_reserve_exact(longest).map_err(|error| LoadError::Unreadable(error.to_string()))?;
+        buffer.try_reserve_exact(longest).map_err(|error| WeightsError::Unreadable(error.to_string()))?;
         let mut at = 0;
         for extent in extents {
             let gap = (extent.offset - at) as u64;
@@ -251,15 +255,15 @@ impl Tensors for Packed<'_> {
         self.matrices.contains_key(name)
     }
 
-    fn matrix(&mut self, name: &str, _: usize, _: usize) -> Result<Matrix, LoadError> {
+    fn matrix(&mut self, name: &str, _: usize, _: usize) -> Result<Matrix, WeightsError> {
         self.matrices.remove(name).ok_or_else(|| missing(name))
     }
 
-    fn vector(&mut self, name: &str, _: usize) -> Result<Box<[f32]>, LoadError> {
+    fn vector(&mut self, name: &str, _: usize) -> Result<Box<[f32]>, WeightsError> {
         self.vectors.remove(name).ok_or_else(|| missing(name))
     }
 }
 
-fn missing(name: &str) -> LoadError {
+fn missing(name: &str) -> WeightsError {
     damaged(&format!("the tensor `{name}` is missing"))
 }

@@ -19,7 +19,7 @@ mod toy;
 
 use std::sync::{Arc, OnceLock};
 
-use cognitive_llama::{Model, Session};
+use cognitive_llama::{Model, TokenSession};
 
 /// The weights, if they are on this machine. Loaded once for all tests of a process.
 fn weights() -> Option<Arc<Model>> {
@@ -30,7 +30,7 @@ fn weights() -> Option<Arc<Model>> {
 
 /// The logits after some tokens, in one go.
 fn logits(model: &Arc<Model>, threads: usize, tokens: &[u32]) -> Vec<f32> {
-    Session::new(Arc::clone(model), threads).feed(tokens, &|| false).unwrap().to_vec()
+    TokenSession::new(Arc::clone(model), threads).feed(tokens, &|| false).unwrap().to_vec()
 }
 
 fn bits(logits: &[f32]) -> Vec<u32> {

@@ -6,18 +6,18 @@ use cognitive_contract::ports::{ModelCall, ProviderError};
 use crate::model::Vocabulary;
 
 /// The least room for an answer that is worth beginning.
-pub(crate) const LEAST_ROOM: usize = 128;
+pub(crate) const MIN_ROOM: usize = 128;
 
 /// What the model reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Prompt {
+pub(crate) struct ChatPrompt {
     pub tokens: Vec<u32>,
     /// How many of them are the same for every input: the instructions and the examples.
     pub fixed: usize,
 }
 
 /// Puts the conversation together.
-pub(crate) fn prompt(call: &ModelCall, vocabulary: &dyn Vocabulary) -> Result<Prompt, ProviderError> {
+pub(crate) fn prompt(call: &ModelCall, vocabulary: &dyn Vocabulary) -> Result<ChatPrompt, ProviderError> {
     let (start, end) = (mark(vocabulary, "<|im_start|>")?, mark(vocabulary, "<|im_end|>")?);
     let mut chat = Chat { vocabulary, start, end, tokens: Vec::new() };
     if !call.instructions.is_empty() {
@@ -30,17 +30,17 @@ pub(crate) fn prompt(call: &ModelCall, vocabulary: &dyn Vocabulary) -> Result<Pr
     let fixed = chat.tokens.len();
     chat.turn("user", &call.input);
     chat.open("assistant", "");
-    Ok(Prompt { tokens: chat.tokens, fixed })
+    Ok(ChatPrompt { tokens: chat.tokens, fixed })
 }
 
 /// How many tokens an answer may have: what was asked for, as far as the context reaches.
 pub(crate) fn room(
-    prompt: &Prompt,
+    prompt: &ChatPrompt,
     context: usize,
     shortest: usize,
     wanted: usize,
 ) -> Result<usize, ProviderError> {
-    let needed = shortest.max(LEAST_ROOM);
+    let needed = shortest.max(MIN_ROOM);
     let left = context.saturating_sub(prompt.tokens.len());
     if left < needed {
         let read = prompt.tokens.len();
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_prompt_that_leaves_no_room_is_refused_with_both_numbers() {
-        let prompt = Prompt { tokens: vec![0; 900], fixed: 0 };
+        let prompt = ChatPrompt { tokens: vec![0; 900], fixed: 0 };
         assert_eq!(room(&prompt, 2_000, 50, 512), Ok(512));
         assert_eq!(room(&prompt, 1_100, 50, 512), Ok(200));
         let Err(ProviderError::ContextOverflow(why)) = room(&prompt, 1_000, 50, 512) else { panic!() };

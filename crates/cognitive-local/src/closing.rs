@@ -11,14 +11,14 @@ use std::collections::HashSet;
 
 use llguidance::derivre::StateID;
 
-use crate::guide::{Steps, Walk};
-use crate::place::{Now, Place};
-use crate::shape::Shape;
+use crate::guide::{GrammarWalk, Steps};
+use crate::place::{JsonCursor, Now};
+use crate::shape::SchemaParts;
 
 /// The longest end of a document. Contracts with long `minLength` come near it, others use a few hundred.
-const MOST_BYTES: usize = 32_768;
+const MAX_BYTES: usize = 32_768;
 /// The most states that are looked at for the end of one word.
-const MOST_STATES: usize = 20_000;
+const MAX_STATES: usize = 20_000;
 
 /// Who chooses labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,17 +31,17 @@ pub(crate) enum Labels {
 
 /// The end of a document, or the way to the next label.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct ClosingBytes {
     /// What to write, beginning with what the grammar had pending.
     pub bytes: Vec<u8>,
-    pub end: End,
+    pub end: ClosingTarget,
     /// Whether the given confidence is part of it.
     pub has_confidence: bool,
 }
 
 /// Where a plan leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ClosingTarget {
     /// To the end of the document.
     Whole,
     /// To something that the model is to write.
@@ -50,64 +50,71 @@ pub(crate) enum End {
     Stuck,
 }
 
-impl Plan {
+impl ClosingBytes {
     pub(crate) fn is_whole(&self) -> bool {
-        self.end == End::Whole
+        self.end == ClosingTarget::Whole
     }
 }
 
 /// Plans the end of a document from where a walk is. `confidence` is what to write for `meta.confidence`.
 pub(crate) fn plan(
-    walk: &mut Walk,
-    place: &Place,
-    shape: Shape<'_>,
+    walk: &mut GrammarWalk,
+    place: &JsonCursor,
+    shape: SchemaParts<'_>,
     confidence: Option<&str>,
     labels: Labels,
-) -> Plan {
+) -> ClosingBytes {
     let pending = walk.pending().to_vec();
     let mut place = place.clone();
     place.advance(&pending);
     let found = walk.explore(move |steps| {
-        let mut writer =
-            Writer { steps, place, shape, confidence, labels, bytes: Vec::new(), has_confidence: false };
+        let mut writer = ClosingWriter {
+            steps,
+            place,
+            shape,
+            confidence,
+            labels,
+            bytes: Vec::new(),
+            has_confidence: false,
+        };
         let end = writer.run();
         (writer.bytes, end, writer.has_confidence)
     });
-    let (bytes, end, has_confidence) = found.unwrap_or((Vec::new(), End::Whole, false));
-    Plan { bytes: [pending, bytes].concat(), end, has_confidence }
+    let (bytes, end, has_confidence) = found.unwrap_or((Vec::new(), ClosingTarget::Whole, false));
+    ClosingBytes { bytes: [pending, bytes].concat(), end, has_confidence }
 }
 
 /// Whether the document stands directly before `meta.confidence`.
-pub(crate) fn is_at_confidence(place: &Place) -> bool {
+pub(crate) fn is_at_confidence(place: &JsonCursor) -> bool {
     place.now() == Now::Value && place.path().eq([Some(b"meta".as_slice()), Some(b"confidence".as_slice())])
 }
 
 /// Whether the document is at `meta.explain`, or in it.
-pub(crate) fn is_explain(place: &Place) -> bool {
+pub(crate) fn is_explain(place: &JsonCursor) -> bool {
     place.in_value() && place.path().eq([Some(b"meta".as_slice()), Some(b"explain".as_slice())])
 }
 
-struct Writer<'a, 'b, 'c> {
+struct ClosingWriter<'a, 'b, 'c> {
     steps: &'a mut Steps<'b, 'c>,
-    place: Place,
-    shape: Shape<'a>,
+    place: JsonCursor,
+    shape: SchemaParts<'a>,
     confidence: Option<&'a str>,
     labels: Labels,
     bytes: Vec<u8>,
     has_confidence: bool,
 }
 
-impl Writer<'_, '_, '_> {
-    fn run(&mut self) -> End {
+impl ClosingWriter<'_, '_, '_> {
+    fn run(&mut self) -> ClosingTarget {
         while self.place.now() != Now::Over {
             if self.labels == Labels::Model && self.place.now() == Now::Value && self.is_for_the_model() {
-                return End::Label;
+                return ClosingTarget::Label;
             }
-            if self.bytes.len() > MOST_BYTES || !self.step() {
-                return End::Stuck;
+            if self.bytes.len() > MAX_BYTES || !self.step() {
+                return ClosingTarget::Stuck;
             }
         }
-        End::Whole
+        ClosingTarget::Whole
     }
 
     fn step(&mut self) -> bool {
@@ -159,7 +166,7 @@ impl Writer<'_, '_, '_> {
                 continue;
             }
             let word = if first == b'"' { Word::Text } else { Word::Scalar };
-            let rest = search(self.steps, word, Node::ROOT);
+            let rest = search(self.steps, word, WordNode::ROOT);
             self.steps.pop(1);
             let whole = rest.map(|rest| [vec![first], rest].concat());
             if let Some(whole) = whole.filter(|new| best.as_ref().is_none_or(|old| new.len() < old.len())) {
@@ -174,7 +181,7 @@ impl Writer<'_, '_, '_> {
 
     fn rest(&mut self, word: Word) -> bool {
         let (escape, tail) = self.place.unfinished();
-        let found = search(self.steps, word, Node { escape, tail, ..Node::ROOT });
+        let found = search(self.steps, word, WordNode { escape, tail, ..WordNode::ROOT });
         found.is_some_and(|bytes| self.put(&bytes))
     }
 }
@@ -200,7 +207,7 @@ enum Word {
 
 /// A state of a word and how it was reached.
 #[derive(Debug, Clone, Copy)]
-struct Node {
+struct WordNode {
     parent: usize,
     byte: u8,
     depth: usize,
@@ -210,12 +217,12 @@ struct Node {
     tail: u8,
 }
 
-impl Node {
+impl WordNode {
     const ROOT: Self = Self { parent: usize::MAX, byte: 0, depth: 0, escape: 0, tail: 0 };
 }
 
 /// The shortest end of a word from here.
-fn search(steps: &mut Steps<'_, '_>, word: Word, root: Node) -> Option<Vec<u8>> {
+fn search(steps: &mut Steps<'_, '_>, word: Word, root: WordNode) -> Option<Vec<u8>> {
     let mut nodes = vec![root];
     let mut seen: HashSet<StateID> = HashSet::from([steps.state()]);
     let mut path = Vec::new();
@@ -226,12 +233,12 @@ fn search(steps: &mut Steps<'_, '_>, word: Word, root: Node) -> Option<Vec<u8>> 
             return None;
         }
         let end = ending(steps, word, node);
-        if end.is_none() && nodes.len() < MOST_STATES {
+        if end.is_none() && nodes.len() < MAX_STATES {
             let parent = next;
             each_follower(word, node, |byte, escape, tail| {
                 if steps.push(byte) {
                     if seen.insert(steps.state()) {
-                        nodes.push(Node { parent, byte, depth: node.depth + 1, escape, tail });
+                        nodes.push(WordNode { parent, byte, depth: node.depth + 1, escape, tail });
                     }
                     steps.pop(1);
                 }
@@ -247,7 +254,7 @@ fn search(steps: &mut Steps<'_, '_>, word: Word, root: Node) -> Option<Vec<u8>> 
     None
 }
 
-fn way_to(nodes: &[Node], index: usize, path: &mut Vec<u8>) {
+fn way_to(nodes: &[WordNode], index: usize, path: &mut Vec<u8>) {
     path.clear();
     let mut node = nodes.get(index);
     while let Some(here) = node.filter(|node| node.depth > 0) {
@@ -258,7 +265,7 @@ fn way_to(nodes: &[Node], index: usize, path: &mut Vec<u8>) {
 }
 
 /// What ends the word here, if anything does.
-fn ending(steps: &mut Steps<'_, '_>, word: Word, node: Node) -> Option<&'static [u8]> {
+fn ending(steps: &mut Steps<'_, '_>, word: Word, node: WordNode) -> Option<&'static [u8]> {
     let is_between = node.escape == 0 && node.tail == 0;
     match word {
         Word::Text => (is_between && steps.allows(b'"')).then_some(b"\"".as_slice()),
@@ -267,7 +274,7 @@ fn ending(steps: &mut Steps<'_, '_>, word: Word, node: Node) -> Option<&'static 
 }
 
 /// The bytes that can go on with a word, plain ones first; with what each leaves open.
-fn each_follower(word: Word, node: Node, mut visit: impl FnMut(u8, u8, u8)) {
+fn each_follower(word: Word, node: WordNode, mut visit: impl FnMut(u8, u8, u8)) {
     match (word, node.escape, node.tail) {
         (Word::Scalar, _, _) => {
             b"0123456789.-+eEtrufalsn".iter().for_each(|byte| visit(*byte, 0, 0));

@@ -9,28 +9,28 @@ use std::cell::RefCell;
 
 use toktrie::SimpleVob;
 
-use crate::closing::{self, End, Labels};
-use crate::confidence::Confidence;
-use crate::copying::{Copies, Parts};
+use crate::closing::{self, ClosingTarget, Labels};
+use crate::confidence::ChoiceConfidence;
+use crate::copying::{Copies, CopyTokens};
 use crate::decide::Decisions;
-use crate::guide::{Grammar, Lost, Walk};
-use crate::model::{Reading, Vocabulary};
-use crate::place::{Now, Place};
-use crate::sample::{Manner, Sampler};
+use crate::guide::{Grammar, GrammarLost, GrammarWalk};
+use crate::model::{ModelState, Vocabulary};
+use crate::place::{JsonCursor, Now};
+use crate::sample::{Sampler, SamplingMode};
 use crate::say;
-use crate::shape::Shape;
+use crate::shape::SchemaParts;
 use cognitive_llama::FeedError;
 
 /// Tokens for `meta.explain` when a document is closed: one short sentence.
-const MOST_WORDS: usize = 24;
+const MAX_WORDS: usize = 24;
 /// Tokens that the model may need for this and for labels that are not the shortest.
-const MARGIN: usize = 12 + MOST_WORDS;
+const MARGIN: usize = 12 + MAX_WORDS;
 /// How probable `"ok": false` has to be. A model of this size says it far too often: in 83 of 200 random runs of bundled
 /// modules. The number is a judgement, not a measurement.
 const SURE_OF_FAILURE: f32 = 0.9;
 
 /// What to write.
-pub(crate) struct Order<'a> {
+pub(crate) struct GenerateRequest<'a> {
     pub grammar: &'a Grammar,
     pub vocabulary: &'a dyn Vocabulary,
     /// The whole prompt; what the session has read of it already is not read again.
@@ -47,7 +47,7 @@ pub(crate) struct Order<'a> {
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct Generated {
     pub tokens: usize,
     /// Whether the limit cut it short.
     pub closed: bool,
@@ -66,30 +66,30 @@ pub(crate) enum Halt {
     Lost(String),
 }
 
-impl From<Lost> for Halt {
-    fn from(lost: Lost) -> Self {
+impl From<GrammarLost> for Halt {
+    fn from(lost: GrammarLost) -> Self {
         Self::Lost(lost.0)
     }
 }
 
 /// Writes a document. `stop` is asked at least once per token; `out` gets the bytes as they are decided.
 pub(crate) fn compose(
-    reading: &mut dyn Reading,
-    order: &Order<'_>,
+    reading: &mut dyn ModelState,
+    order: &GenerateRequest<'_>,
     stop: &dyn Fn() -> bool,
     out: &mut dyn FnMut(&[u8]),
-) -> Result<Written, Halt> {
+) -> Result<Generated, Halt> {
     let known = reading.tokens().len();
     let unread = order.prompt.get(known..).unwrap_or_default().to_vec();
     let mut composer = Composer {
         order,
         out,
-        shape: Shape::new(&order.grammar.schema),
+        shape: SchemaParts::new(&order.grammar.schema),
         walk: order.grammar.walk(),
-        place: Place::default(),
+        place: JsonCursor::default(),
         unread,
         sampler: Sampler::new(order.vocabulary.len(), order.temperature, order.seed),
-        confidence: Confidence::new(order.decisions.probability()),
+        confidence: ChoiceConfidence::new(order.decisions.probability()),
         label: (u32::MAX, false),
         copies: Copies::new(order.input),
         look_at: 0,
@@ -97,22 +97,22 @@ pub(crate) fn compose(
         words: 0,
         offered_confidence: false,
         offered: None,
-        written: Written { tokens: 0, closed: false, asked: false, confidence_from: None },
+        written: Generated { tokens: 0, closed: false, asked: false, confidence_from: None },
     };
     composer.run(reading, stop)?;
     Ok(composer.written)
 }
 
 struct Composer<'a> {
-    order: &'a Order<'a>,
+    order: &'a GenerateRequest<'a>,
     out: &'a mut dyn FnMut(&[u8]),
-    shape: Shape<'a>,
-    walk: Walk,
-    place: Place,
+    shape: SchemaParts<'a>,
+    walk: GrammarWalk,
+    place: JsonCursor,
     /// Tokens that the model has not read yet.
     unread: Vec<u32>,
     sampler: Sampler,
-    confidence: Confidence,
+    confidence: ChoiceConfidence,
     /// A value and whether it is a label.
     label: (u32, bool),
     copies: Copies,
@@ -124,11 +124,11 @@ struct Composer<'a> {
     offered_confidence: bool,
     /// The last value for which something decided was offered.
     offered: Option<u32>,
-    written: Written,
+    written: Generated,
 }
 
 impl Composer<'_> {
-    fn run(&mut self, reading: &mut dyn Reading, stop: &dyn Fn() -> bool) -> Result<(), Halt> {
+    fn run(&mut self, reading: &mut dyn ModelState, stop: &dyn Fn() -> bool) -> Result<(), Halt> {
         loop {
             if stop() {
                 return Err(Halt::Stopped);
@@ -159,7 +159,7 @@ impl Composer<'_> {
     }
 
     /// The place behind what the grammar has pending.
-    fn here(&mut self) -> Place {
+    fn here(&mut self) -> JsonCursor {
         let mut here = self.place.clone();
         here.advance(self.walk.pending());
         here
@@ -178,7 +178,7 @@ impl Composer<'_> {
     }
 
     /// Writes the measured confidence where it belongs, if the grammar takes it.
-    fn write_confidence(&mut self, here: &Place) -> Result<bool, Halt> {
+    fn write_confidence(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
         if self.offered_confidence || !closing::is_at_confidence(here) {
             return Ok(false);
         }
@@ -195,7 +195,7 @@ impl Composer<'_> {
     }
 
     /// Writes the next name where the input lists those that it wants, or the end behind the last; if the grammar takes it.
-    fn write_name(&mut self, here: &Place) -> Result<bool, Halt> {
+    fn write_name(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
         if !matches!(here.now(), Now::Member | Now::Next) {
             return Ok(false);
         }
@@ -219,7 +219,7 @@ impl Composer<'_> {
     }
 
     /// Writes what was decided, or what there is to say about it, where it belongs and the grammar takes it.
-    fn write_decided(&mut self, here: &Place) -> Result<bool, Halt> {
+    fn write_decided(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
         let is_new = here.in_value() && self.offered != Some(here.values());
         if self.order.decisions.is_empty() || !is_new {
             return Ok(false);
@@ -245,7 +245,7 @@ impl Composer<'_> {
     }
 
     /// The value at this place as JSON, if it is decided. What can be decided can be done, so the answer is a success.
-    fn decided(&self, here: &Place) -> Option<String> {
+    fn decided(&self, here: &JsonCursor) -> Option<String> {
         if is_ok(here) {
             return Some("true".to_owned());
         }
@@ -282,8 +282,8 @@ impl Composer<'_> {
     }
 
     /// Writes the end, or up to the next label; `false` if it is the model's turn.
-    fn close(&mut self, here: &Place) -> Result<bool, Halt> {
-        if self.can_ask && closing::is_explain(here) && self.words < MOST_WORDS {
+    fn close(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
+        if self.can_ask && closing::is_explain(here) && self.words < MAX_WORDS {
             self.words += 1;
             return Ok(false);
         }
@@ -296,9 +296,9 @@ impl Composer<'_> {
         let pending = self.walk.pending().len();
         let plan = closing::plan(&mut self.walk, &self.place, self.shape, number, labels);
         match plan.end {
-            End::Stuck => return Err(Halt::Lost("no end was found".to_owned())),
-            End::Label if plan.bytes.len() == pending => return Ok(false),
-            End::Label | End::Whole => {}
+            ClosingTarget::Stuck => return Err(Halt::Lost("no end was found".to_owned())),
+            ClosingTarget::Label if plan.bytes.len() == pending => return Ok(false),
+            ClosingTarget::Label | ClosingTarget::Whole => {}
         }
         let tokens = self.walk.write(&plan.bytes)?;
         self.emit(&tokens);
@@ -310,7 +310,12 @@ impl Composer<'_> {
     }
 
     /// Lets the model choose a token.
-    fn ask(&mut self, reading: &mut dyn Reading, stop: &dyn Fn() -> bool, here: &Place) -> Result<(), Halt> {
+    fn ask(
+        &mut self,
+        reading: &mut dyn ModelState,
+        stop: &dyn Fn() -> bool,
+        here: &JsonCursor,
+    ) -> Result<(), Halt> {
         let is_label = here.in_value() && self.is_label(here);
         let in_text = here.now() == Now::String && !is_label;
         let in_copy = in_text && self.shape.copied_from(here).is_some();
@@ -330,9 +335,9 @@ impl Composer<'_> {
         let Some(mask) = mask else { return self.write_freely(logits, here) };
         let parts = if in_copy { self.parts(&mask, here) } else { None };
         let manner = match (is_label || parts.is_some(), in_text) {
-            (true, _) => Manner::Decision,
-            (_, true) => Manner::Prose,
-            _ => Manner::Structure,
+            (true, _) => SamplingMode::Decision,
+            (_, true) => SamplingMode::Prose,
+            _ => SamplingMode::Structure,
         };
         let mask = match parts.map_or(Ok(mask), |parts| parts.likelier(logits)) {
             Ok(mask) => mask,
@@ -350,7 +355,7 @@ impl Composer<'_> {
     }
 
     /// Lets the model choose a token of free text, where the grammar seldom has anything against it.
-    fn write_freely(&mut self, logits: &[f32], here: &Place) -> Result<(), Halt> {
+    fn write_freely(&mut self, logits: &[f32], here: &JsonCursor) -> Result<(), Halt> {
         let walk = RefCell::new(&mut self.walk);
         let choice = self.sampler.choose_freely(
             logits,
@@ -359,11 +364,11 @@ impl Composer<'_> {
         );
         let choice = choice?.ok_or_else(no_opinion)?;
         self.confidence.note(here, false, choice.probability);
-        self.take(choice.token, Manner::Prose)
+        self.take(choice.token, SamplingMode::Prose)
     }
 
-    fn take(&mut self, token: u32, manner: Manner) -> Result<(), Halt> {
-        if manner == Manner::Prose {
+    fn take(&mut self, token: u32, manner: SamplingMode) -> Result<(), Halt> {
+        if manner == SamplingMode::Prose {
             self.sampler.remember(token, self.order.vocabulary.bytes(token));
         }
         self.walk.take(token)?;
@@ -372,7 +377,7 @@ impl Composer<'_> {
     }
 
     /// The tokens that go on with a copy and those that end it, if the value here is one and there are any.
-    fn parts(&mut self, mask: &SimpleVob, here: &Place) -> Option<Parts> {
+    fn parts(&mut self, mask: &SimpleVob, here: &JsonCursor) -> Option<CopyTokens> {
         let member = self.shape.copied_from(here)?;
         let pending = self.walk.pending();
         self.copies.of(member)?.parts(mask, here.written(), pending, self.order.vocabulary)
@@ -392,7 +397,7 @@ impl Composer<'_> {
         Ok(fits)
     }
 
-    fn is_label(&mut self, here: &Place) -> bool {
+    fn is_label(&mut self, here: &JsonCursor) -> bool {
         if self.label.0 != here.values() {
             self.label = (here.values(), self.shape.is_label(here));
         }
@@ -405,6 +410,6 @@ fn no_opinion() -> Halt {
 }
 
 /// Whether the document is about to say whether it is a success.
-fn is_ok(place: &Place) -> bool {
+fn is_ok(place: &JsonCursor) -> bool {
     place.now() == Now::Value && place.path().eq([Some(b"ok".as_slice())])
 }

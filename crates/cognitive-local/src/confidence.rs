@@ -1,7 +1,7 @@
 //! How sure the model was, measured while it wrote: a small model that is asked for a number makes one up.
 //! Says nothing where nothing was chosen.
 
-use crate::place::Place;
+use crate::place::JsonCursor;
 
 /// No measurement gives certainty, and none its opposite.
 const RANGE: (f64, f64) = (0.01, 0.99);
@@ -15,7 +15,7 @@ pub(crate) const TOKENS: &str = "token_probability";
 
 /// Gathers the probabilities of choices in `data`.
 #[derive(Debug, Default)]
-pub(crate) struct Confidence {
+pub(crate) struct ChoiceConfidence {
     /// What is known from decisions that were made beforehand.
     decided: Option<f64>,
     /// The least probable of the finished labels.
@@ -26,14 +26,14 @@ pub(crate) struct Confidence {
     choices: u32,
 }
 
-impl Confidence {
+impl ChoiceConfidence {
     /// With what is known from decisions that were made beforehand; then nothing else counts.
     pub(crate) fn new(decided: Option<f64>) -> Self {
         Self { decided, ..Self::default() }
     }
 
     /// Notes a choice of the model at a place.
-    pub(crate) fn note(&mut self, place: &Place, is_label: bool, probability: f32) {
+    pub(crate) fn note(&mut self, place: &JsonCursor, is_label: bool, probability: f32) {
         if !place.is_below("data") {
             return;
         }
@@ -75,15 +75,15 @@ impl Confidence {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Place {
-        let mut place = Place::default();
+    fn at(text: &str) -> JsonCursor {
+        let mut place = JsonCursor::default();
         place.advance(text.as_bytes());
         place
     }
 
     #[test]
     fn the_weakest_label_decides() {
-        let mut confidence = Confidence::default();
+        let mut confidence = ChoiceConfidence::default();
         confidence.note(&at(r#"{"data":{"a":"#), true, 0.9);
         confidence.note(&at(r#"{"data":{"a":"x"#), true, 0.5);
         confidence.note(&at(r#"{"data":{"a":"xy","b":"#), true, 0.8);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn without_labels_it_is_the_mean_of_all_choices_in_data() {
-        let mut confidence = Confidence::default();
+        let mut confidence = ChoiceConfidence::default();
         assert_eq!(confidence.measured(), None);
         confidence.note(&at(r#"{"data":{"t":""#), false, 0.9);
         confidence.note(&at(r#"{"data":{"t":"a"#), false, 0.4);
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn nothing_is_certain() {
-        let mut confidence = Confidence::default();
+        let mut confidence = ChoiceConfidence::default();
         confidence.note(&at(r#"{"data":{"a":"#), true, 1.0);
         assert_eq!(confidence.measured().unwrap().0, "0.99");
         confidence.note(&at(r#"{"data":{"a":1,"b":"#), true, 0.0);

@@ -6,14 +6,14 @@ use serde_json::Value;
 use toktrie::SimpleVob;
 
 use crate::model::Vocabulary;
-use crate::place::{Now, Place};
+use crate::place::{JsonCursor, Now};
 use crate::sample::mass;
 
 /// The texts of one input that values may be copied from.
 #[derive(Debug)]
 pub(crate) struct Copies {
     input: Value,
-    sources: Vec<(String, Source)>,
+    sources: Vec<(String, CopySource)>,
 }
 
 impl Copies {
@@ -30,7 +30,7 @@ impl Copies {
         &self,
         known: &[(&str, &str)],
         is_left_out: impl Fn(&str) -> bool,
-        here: &Place,
+        here: &JsonCursor,
     ) -> Option<String> {
         let is_listed = |name: &str, list: &str| {
             let listed = self.input.get(list).and_then(Value::as_array);
@@ -61,12 +61,12 @@ impl Copies {
     }
 
     /// The texts of a member of the input; of the whole input if it has no such member.
-    pub(crate) fn of(&mut self, member: &str) -> Option<&Source> {
+    pub(crate) fn of(&mut self, member: &str) -> Option<&CopySource> {
         let at = match self.sources.iter().position(|(name, _)| name == member) {
             Some(at) => at,
             None => {
                 let value = self.input.get(member).unwrap_or(&self.input);
-                self.sources.push((member.to_owned(), Source::new(value)));
+                self.sources.push((member.to_owned(), CopySource::new(value)));
                 self.sources.len() - 1
             }
         };
@@ -76,13 +76,13 @@ impl Copies {
 
 /// Texts as they look inside of JSON strings, with the places where a piece may begin and end.
 #[derive(Debug, Default)]
-pub(crate) struct Source {
+pub(crate) struct CopySource {
     bytes: Vec<u8>,
     begins: Vec<bool>,
     ends: Vec<bool>,
 }
 
-impl Source {
+impl CopySource {
     fn new(value: &Value) -> Self {
         let mut source = Self::default();
         source.gather(value);
@@ -147,7 +147,7 @@ impl Source {
         written: &[u8],
         pending: &[u8],
         vocabulary: &dyn Vocabulary,
-    ) -> Option<Parts> {
+    ) -> Option<CopyTokens> {
         let ways = self.ways(written);
         let (mut on, mut end) = (SimpleVob::alloc(mask.len()), SimpleVob::alloc(mask.len()));
         // Most tokens fall at their first byte.
@@ -171,18 +171,18 @@ impl Source {
                 _ => {}
             }
         }
-        (!on.is_zero() || !end.is_zero()).then_some(Parts { on, end })
+        (!on.is_zero() || !end.is_zero()).then_some(CopyTokens { on, end })
     }
 }
 
 /// The tokens that may come next in a copy.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct CopyTokens {
     on: SimpleVob,
     end: SimpleVob,
 }
 
-impl Parts {
+impl CopyTokens {
     /// The tokens that go on; or how likely the end is, if it is likelier. The end is spread over many tokens, with and
     /// without what follows the quote, so they count together.
     pub(crate) fn likelier(self, logits: &[f32]) -> Result<SimpleVob, f32> {
@@ -211,8 +211,8 @@ mod tests {
     use super::*;
     use crate::toy::Toy;
 
-    fn at(text: &str) -> Place {
-        let mut place = Place::default();
+    fn at(text: &str) -> JsonCursor {
+        let mut place = JsonCursor::default();
         place.advance(text.as_bytes());
         place
     }
@@ -283,7 +283,7 @@ mod tests {
             }
             set
         };
-        let parts = || Parts { on: set(&[0]), end: set(&[1, 2]) };
+        let parts = || CopyTokens { on: set(&[0]), end: set(&[1, 2]) };
         assert!(parts().likelier(&[1.0, 0.5, 0.5, 9.0]).is_err_and(|share| share > 0.5));
         assert!(parts().likelier(&[3.0, 0.5, 0.5, 9.0]).is_ok());
     }

@@ -11,25 +11,25 @@ use cognitive_contract::ports::{
 use cognitive_schema::ProviderSchema;
 use serde_json::{Value, json};
 
-use crate::chat::{self, Prompt};
-use crate::compose::{Halt, Order, Written, compose};
+use crate::chat::{self, ChatPrompt};
+use crate::compose::{GenerateRequest, Generated, Halt, compose};
 use crate::decide::Decisions;
 use crate::guide::{Grammar, Guide};
-use crate::model::Weights;
+use crate::model::LanguageModel;
 use crate::provider::OpenError;
-use crate::queue::{Job, Queue, Report};
-use crate::sessions::Sessions;
+use crate::queue::{Job, Queue, WorkerReport};
+use crate::sessions::IdleSessions;
 use crate::utf8::Characters;
 use cognitive_llama::FeedError;
 
 /// The longest answer where nobody said.
-const USUAL_BUDGET: u64 = 512;
+const DEFAULT_BUDGET: u64 = 512;
 /// The seed where nobody said. Any number will do, as long as it is always the same.
-const USUAL_SEED: u64 = 2_718_281_828;
+const DEFAULT_SEED: u64 = 2_718_281_828;
 /// How often an answer without a certain end is tried.
-const MOST_TRIES: u64 = 3;
+const MAX_TRIES: u64 = 3;
 
-type Load = dyn Fn() -> Result<Arc<dyn Weights>, OpenError> + Send + Sync;
+type Load = dyn Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync;
 
 /// Everything that workers share.
 #[derive(Clone)]
@@ -38,20 +38,20 @@ pub(crate) struct Desk {
     load: Arc<Load>,
     threads: usize,
     slices: bool,
-    tools: OnceLock<Result<Arc<Tools>, OpenError>>,
+    tools: OnceLock<Result<Arc<LoadedModel>, OpenError>>,
 }
 
 /// What there is once the weights are loaded.
-pub(crate) struct Tools {
-    weights: Arc<dyn Weights>,
+pub(crate) struct LoadedModel {
+    weights: Arc<dyn LanguageModel>,
     guide: Guide,
-    sessions: Mutex<Sessions>,
+    sessions: Mutex<IdleSessions>,
 }
 
 impl Desk {
     pub(crate) fn new(
         model: &str,
-        load: impl Fn() -> Result<Arc<dyn Weights>, OpenError> + Send + Sync + 'static,
+        load: impl Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync + 'static,
         threads: usize,
     ) -> Self {
         Self { model: model.to_owned(), load: Arc::new(load), threads, slices: false, tools: OnceLock::new() }
@@ -67,11 +67,11 @@ impl Desk {
     }
 
     /// The weights and what belongs to them, loaded at the first call.
-    pub(crate) fn tools(&self) -> Result<&Arc<Tools>, OpenError> {
+    pub(crate) fn tools(&self) -> Result<&Arc<LoadedModel>, OpenError> {
         let load = || {
             let weights = (self.load)()?;
             let guide = Guide::new(Arc::clone(&weights), self.slices).map_err(OpenError::Vocabulary)?;
-            Ok(Arc::new(Tools { weights, guide, sessions: Mutex::default() }))
+            Ok(Arc::new(LoadedModel { weights, guide, sessions: Mutex::default() }))
         };
         self.tools.get_or_init(load).as_ref().map_err(Clone::clone)
     }
@@ -87,7 +87,7 @@ impl Desk {
             Some(why) => Err(ProviderError::Unsupported(why)),
             None => {
                 let tools = self.tools().map_err(|error| ProviderError::Unavailable(error.to_string()))?;
-                Service { desk: self, tools, job, queue, began }.answer()
+                JobRun { desk: self, tools, job, queue, began }.answer()
             }
         };
         answer.inspect_err(|error| {
@@ -95,7 +95,7 @@ impl Desk {
             // There is no key here that could be wrong: it is the file that will not do.
             let unfit = matches!(error, ProviderError::Misconfigured(_) | ProviderError::Unavailable(_));
             attempt.failed = unfit.then(|| FailedTry::new(FailureKind::Unsuitable));
-            job.report(Report::Attempt(attempt));
+            job.report(WorkerReport::Attempt(attempt));
         })
     }
 }
@@ -103,21 +103,21 @@ impl Desk {
 /// What is to be written, whatever the dice.
 struct Task<'a> {
     grammar: &'a Grammar,
-    prompt: &'a Prompt,
+    prompt: &'a ChatPrompt,
     decisions: &'a Decisions,
     budget: usize,
 }
 
 /// One request at the desk.
-struct Service<'a> {
+struct JobRun<'a> {
     desk: &'a Desk,
-    tools: &'a Tools,
+    tools: &'a LoadedModel,
     job: &'a Job,
     queue: &'a Queue,
     began: Instant,
 }
 
-impl Service<'_> {
+impl JobRun<'_> {
     fn answer(&mut self) -> Result<ModelEnd, ProviderError> {
         let call = &self.job.call;
         let any_object = json!({ "type": "object", "x-guidance": { "whitespace_flexible": false } });
@@ -125,10 +125,10 @@ impl Service<'_> {
         let grammar = self.tools.guide.grammar(schema);
         let grammar = grammar.map_err(|refusal| ProviderError::Unsupported(refusal.to_string()))?;
         let prompt = chat::prompt(call, self.tools.weights.vocabulary())?;
-        let wanted = usize::try_from(call.max_output_tokens.unwrap_or(USUAL_BUDGET)).unwrap_or(usize::MAX);
+        let wanted = usize::try_from(call.max_output_tokens.unwrap_or(DEFAULT_BUDGET)).unwrap_or(usize::MAX);
         let shortest = grammar.shortest.unwrap_or(0);
         let budget = chat::room(&prompt, self.tools.weights.context_length(), shortest, wanted)?;
-        let seed = call.seed.unwrap_or(USUAL_SEED);
+        let seed = call.seed.unwrap_or(DEFAULT_SEED);
         let (decisions, read) = self.decide(&grammar).map_err(|halt| self.failure(halt))?;
         let task = Task { grammar: &grammar, prompt: &prompt, decisions: &decisions, budget };
         let written = match grammar.shortest {
@@ -162,27 +162,27 @@ impl Service<'_> {
     }
 
     /// An answer that is heard while it is written.
-    fn stream(&self, task: &Task<'_>, seed: u64) -> Result<Written, Halt> {
+    fn stream(&self, task: &Task<'_>, seed: u64) -> Result<Generated, Halt> {
         let mut characters = Characters::default();
         self.write(task, seed, &mut |bytes| {
             let text = characters.push(bytes);
             if !text.is_empty() {
-                self.job.report(Report::Piece(text));
+                self.job.report(WorkerReport::Piece(text));
             }
         })
     }
 
     /// An answer that is heard when it is whole, since it may not get there: then other dice are tried.
-    fn try_again(&self, task: &Task<'_>, seed: u64) -> Result<Written, Halt> {
+    fn try_again(&self, task: &Task<'_>, seed: u64) -> Result<Generated, Halt> {
         let mut last = Halt::Stopped;
-        for again in 0..MOST_TRIES {
+        for again in 0..MAX_TRIES {
             let mut text = Vec::new();
             let written = self.write(task, seed.wrapping_add(again), &mut |bytes| {
                 text.extend_from_slice(bytes);
             });
             match written {
                 Ok(written) => {
-                    self.job.report(Report::Piece(String::from_utf8_lossy(&text).into_owned()));
+                    self.job.report(WorkerReport::Piece(String::from_utf8_lossy(&text).into_owned()));
                     return Ok(written);
                 }
                 Err(Halt::Stopped) => return Err(Halt::Stopped),
@@ -192,9 +192,9 @@ impl Service<'_> {
         Err(last)
     }
 
-    fn write(&self, task: &Task<'_>, seed: u64, out: &mut dyn FnMut(&[u8])) -> Result<Written, Halt> {
+    fn write(&self, task: &Task<'_>, seed: u64, out: &mut dyn FnMut(&[u8])) -> Result<Generated, Halt> {
         let vocabulary = self.tools.weights.vocabulary();
-        let order = Order {
+        let order = GenerateRequest {
             grammar: task.grammar,
             vocabulary,
             prompt: &task.prompt.tokens,
@@ -210,7 +210,7 @@ impl Service<'_> {
         written
     }
 
-    fn sessions(&self) -> std::sync::MutexGuard<'_, Sessions> {
+    fn sessions(&self) -> std::sync::MutexGuard<'_, IdleSessions> {
         // Whatever panicked, the sessions in the list are whole.
         self.tools.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -223,13 +223,13 @@ impl Service<'_> {
         }
     }
 
-    fn end(&self, read: usize, written: Written) -> ModelEnd {
+    fn end(&self, read: usize, written: Generated) -> ModelEnd {
         let mut outcome = "ok".to_owned();
         if written.closed {
             outcome.push_str("; brought to an end at the token limit");
         }
         let decode = self.job.call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar);
-        self.job.report(Report::Attempt(Attempt::new(decode, outcome, self.began.elapsed())));
+        self.job.report(WorkerReport::Attempt(Attempt::new(decode, outcome, self.began.elapsed())));
         let mut end = ModelEnd::complete(&self.desk.model, decode);
         end.usage = Some(Usage { input_tokens: read as u64, output_tokens: written.tokens as u64 });
         end.confidence_from = written.confidence_from;

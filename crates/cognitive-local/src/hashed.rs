@@ -9,10 +9,10 @@ use std::path::Path;
 use cognitive_contract::text::hex;
 use sha2::{Digest, Sha256};
 
-use cognitive_llama::{LoadError, Model};
+use cognitive_llama::{Model, WeightsError};
 
 /// Someone who knows what a file of weights should be.
-pub trait Witness: Send + Sync {
+pub trait KnownHashes: Send + Sync {
     /// The hash of a file that is about to be read, if it is remembered and the file has not changed since.
     fn recall(&self, file: &File) -> Option<String>;
 
@@ -23,7 +23,7 @@ pub trait Witness: Send + Sync {
 /// Remembers nothing and lets everything pass.
 pub(crate) struct Nobody;
 
-impl Witness for Nobody {
+impl KnownHashes for Nobody {
     fn recall(&self, _: &File) -> Option<String> {
         None
     }
@@ -34,9 +34,9 @@ impl Witness for Nobody {
 }
 
 /// Loads a model.
-pub(crate) fn open(path: &Path, witness: &dyn Witness) -> Result<Model, LoadError> {
+pub(crate) fn open(path: &Path, witness: &dyn KnownHashes) -> Result<Model, WeightsError> {
     let unreadable =
-        |error: io::Error| LoadError::Unreadable(format!("cannot read `{}`: {error}", path.display()));
+        |error: io::Error| WeightsError::Unreadable(format!("cannot read `{}`: {error}", path.display()));
     let file = File::open(path).map_err(unreadable)?;
     let length = file.metadata().map_err(unreadable)?.len();
     let recalled = witness.recall(&file);
@@ -50,7 +50,7 @@ pub(crate) fn open(path: &Path, witness: &dyn Witness) -> Result<Model, LoadErro
         }
     };
     // Whoever knows better what is wrong with a file says it first.
-    witness.confirm(&file, &sha256).map_err(LoadError::Damaged)?;
+    witness.confirm(&file, &sha256).map_err(WeightsError::Damaged)?;
     Ok(model?.with_sha256(&sha256))
 }
 
@@ -84,7 +84,7 @@ mod tests {
         told: Mutex<Vec<String>>,
     }
 
-    impl Witness for Remembers {
+    impl KnownHashes for Remembers {
         fn recall(&self, _: &File) -> Option<String> {
             self.known.clone()
         }
@@ -102,10 +102,10 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("cogn-hashed-{}", std::process::id()));
         std::fs::write(&folder, "abc").unwrap();
         let witness = Remembers { refused: Some(ABC.to_owned()), ..Remembers::default() };
-        assert_eq!(open(&folder, &witness).unwrap_err(), LoadError::Damaged("another file".to_owned()));
+        assert_eq!(open(&folder, &witness).unwrap_err(), WeightsError::Damaged("another file".to_owned()));
         assert_eq!(*witness.told.lock().unwrap(), [ABC]);
         let remembered = Remembers { known: Some("1".to_owned()), ..Remembers::default() };
-        assert!(matches!(open(&folder, &remembered), Err(LoadError::Damaged(_))));
+        assert!(matches!(open(&folder, &remembered), Err(WeightsError::Damaged(_))));
         assert_eq!(*remembered.told.lock().unwrap(), ["1"], "what is remembered is not made again");
         std::fs::remove_file(&folder).unwrap();
     }

@@ -26,5 +26,5 @@ mod shape;
 mod toy;
 mod utf8;
 
-pub use hashed::Witness;
-pub use provider::{Embedded, OpenError};
+pub use hashed::KnownHashes;
+pub use provider::{EmbeddedProvider, OpenError};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cognitive_llama::{FeedError, Model, Session, Tokenizer};
+use cognitive_llama::{FeedError, Model, TokenSession, Tokenizer};
 
 /// Text to tokens and back.
 pub(crate) trait Vocabulary: Send + Sync {
@@ -22,7 +22,7 @@ pub(crate) trait Vocabulary: Send + Sync {
 }
 
 /// Something that can be asked for the next token.
-pub(crate) trait Weights: Send + Sync {
+pub(crate) trait LanguageModel: Send + Sync {
     fn vocabulary(&self) -> &dyn Vocabulary;
     /// How many tokens fit.
     fn context_length(&self) -> usize;
@@ -31,11 +31,11 @@ pub(crate) trait Weights: Send + Sync {
         None
     }
     /// An empty session.
-    fn session(self: Arc<Self>, threads: usize) -> Box<dyn Reading>;
+    fn session(self: Arc<Self>, threads: usize) -> Box<dyn ModelState>;
 }
 
 /// What has been read so far.
-pub(crate) trait Reading: Send {
+pub(crate) trait ModelState: Send {
     fn tokens(&self) -> &[u32];
     /// Forgets everything after the first `length` tokens.
     fn truncate(&mut self, length: usize);
@@ -83,7 +83,7 @@ impl Vocabulary for Tokenizer {
     }
 }
 
-impl Weights for Model {
+impl LanguageModel for Model {
     fn vocabulary(&self) -> &dyn Vocabulary {
         self.tokenizer()
     }
@@ -96,12 +96,12 @@ impl Weights for Model {
         Self::sha256(self)
     }
 
-    fn session(self: Arc<Self>, threads: usize) -> Box<dyn Reading> {
-        Box::new(Session::new(self, threads))
+    fn session(self: Arc<Self>, threads: usize) -> Box<dyn ModelState> {
+        Box::new(TokenSession::new(self, threads))
     }
 }
 
-impl Reading for Session {
+impl ModelState for TokenSession {
     fn tokens(&self) -> &[u32] {
         Self::tokens(self)
     }

@@ -3,8 +3,8 @@
 
 /// A place in a document that is being written.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
-    steps: Vec<Step>,
+pub(crate) struct JsonCursor {
+    steps: Vec<CursorStep>,
     now: Now,
     /// Bytes that still belong to an escape sequence.
     escape: u8,
@@ -16,7 +16,7 @@ pub(crate) struct Place {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum CursorStep {
     /// The name of the member, as it was written.
     Member(Vec<u8>),
     Item,
@@ -44,7 +44,7 @@ pub(crate) enum Now {
     Over,
 }
 
-impl Place {
+impl JsonCursor {
     pub(crate) fn now(&self) -> Now {
         self.now
     }
@@ -72,8 +72,8 @@ impl Place {
     /// The way from the top: names of members, `None` for an item of a list.
     pub(crate) fn path(&self) -> impl Iterator<Item = Option<&[u8]>> {
         self.steps.iter().map(|step| match step {
-            Step::Member(name) => Some(name.as_slice()),
-            Step::Item => None,
+            CursorStep::Member(name) => Some(name.as_slice()),
+            CursorStep::Item => None,
         })
     }
 
@@ -94,7 +94,7 @@ impl Place {
             Now::Value => self.value(byte),
             Now::Member => match byte {
                 b'"' => {
-                    if let Some(Step::Member(name)) = self.steps.last_mut() {
+                    if let Some(CursorStep::Member(name)) = self.steps.last_mut() {
                         name.clear();
                     }
                     self.now = Now::Name;
@@ -124,7 +124,7 @@ impl Place {
             (left, _) => self.escape = left - 1,
         }
         match (in_name, self.steps.last_mut()) {
-            (true, Some(Step::Member(name))) => name.push(byte),
+            (true, Some(CursorStep::Member(name))) => name.push(byte),
             _ => self.text.push(byte),
         }
     }
@@ -136,11 +136,11 @@ impl Place {
                 self.now = Now::String;
             }
             b'{' => {
-                self.steps.push(Step::Member(Vec::new()));
+                self.steps.push(CursorStep::Member(Vec::new()));
                 self.now = Now::Member;
             }
             b'[' => {
-                self.steps.push(Step::Item);
+                self.steps.push(CursorStep::Item);
                 self.expect_value();
             }
             b']' => self.close(),
@@ -152,7 +152,7 @@ impl Place {
     fn next(&mut self, byte: u8) {
         self.now = Now::Next;
         match byte {
-            b',' if matches!(self.steps.last(), Some(Step::Item)) => self.expect_value(),
+            b',' if matches!(self.steps.last(), Some(CursorStep::Item)) => self.expect_value(),
             b',' => self.now = Now::Member,
             b'}' | b']' => self.close(),
             _ => {}
@@ -185,13 +185,13 @@ fn tail_after(byte: u8, missing: u8) -> u8 {
 mod tests {
     use super::*;
 
-    fn after(text: &str) -> Place {
-        let mut place = Place::default();
+    fn after(text: &str) -> JsonCursor {
+        let mut place = JsonCursor::default();
         place.advance(text.as_bytes());
         place
     }
 
-    fn path(place: &Place) -> String {
+    fn path(place: &JsonCursor) -> String {
         place
             .path()
             .map(|step| step.map_or("#".into(), String::from_utf8_lossy))

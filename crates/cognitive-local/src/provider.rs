@@ -10,20 +10,20 @@ use std::time::Instant;
 use cognitive_contract::ports::{
     CallSink, DecodeMode, Destination, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 use tokio::sync::mpsc;
 
 use crate::desk::Desk;
-use crate::hashed::{self, Nobody, Witness};
-use crate::model::Weights;
-use crate::queue::{self, Job, Queue, Report};
-use cognitive_llama::{LoadError, Model};
+use crate::hashed::{self, KnownHashes, Nobody};
+use crate::model::LanguageModel;
+use crate::queue::{self, Job, Queue, WorkerReport};
+use cognitive_llama::{Model, WeightsError};
 
 /// What to do about weights that are missing or damaged.
 const HINT: &str = "`cogn model pull` fetches them";
 
 /// The model inside this process: no key, no network, answers bound to the contract token by token.
-pub struct Embedded {
+pub struct EmbeddedProvider {
     model: String,
     /// The file of its weights, with its length and time; empty if they are part of the program.
     file: String,
@@ -40,7 +40,7 @@ pub enum OpenError {
     /// There is no such file.
     Missing(PathBuf),
     /// The file cannot serve as a model.
-    Load(LoadError),
+    Load(WeightsError),
     /// The vocabulary cannot be bound to a grammar.
     Vocabulary(String),
 }
@@ -49,7 +49,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(path) => write!(f, "no weights; {HINT}: {}", path.display()),
-            Self::Load(LoadError::Damaged(why)) => write!(f, "the weights are damaged; {HINT}: {why}"),
+            Self::Load(WeightsError::Damaged(why)) => write!(f, "the weights are damaged; {HINT}: {why}"),
             Self::Load(error) => write!(f, "the weights cannot be used: {error}"),
             Self::Vocabulary(why) => write!(f, "the vocabulary cannot be used: {why}"),
         }
@@ -58,14 +58,14 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-impl Embedded {
+impl EmbeddedProvider {
     /// The model in a file, under the name of the file. Looks whether it is there; the rest waits for the first call.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         Self::open_before(path, Arc::new(Nobody))
     }
 
     /// The same, where somebody knows what the file should be.
-    pub fn open_before(path: &Path, witness: Arc<dyn Witness>) -> Result<Self, OpenError> {
+    pub fn open_before(path: &Path, witness: Arc<dyn KnownHashes>) -> Result<Self, OpenError> {
         if !path.is_file() {
             return Err(OpenError::Missing(path.to_owned()));
         }
@@ -73,7 +73,7 @@ impl Embedded {
             path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
         let (path, file) = (path.to_owned(), stamp(path));
         let mut model = Self::new(&name, move || {
-            Ok(Arc::new(hashed::open(&path, &*witness).map_err(OpenError::Load)?) as Arc<dyn Weights>)
+            Ok(Arc::new(hashed::open(&path, &*witness).map_err(OpenError::Load)?) as Arc<dyn LanguageModel>)
         });
         model.file = file;
         Ok(model)
@@ -84,13 +84,13 @@ impl Embedded {
     pub fn from_static(name: &str, bytes: &'static [u8], sha256: &'static str) -> Self {
         Self::new(name, move || {
             let model = Model::from_bytes(bytes).map_err(OpenError::Load)?;
-            Ok(Arc::new(model.with_sha256(sha256)) as Arc<dyn Weights>)
+            Ok(Arc::new(model.with_sha256(sha256)) as Arc<dyn LanguageModel>)
         })
     }
 
     pub(crate) fn new(
         name: &str,
-        load: impl Fn() -> Result<Arc<dyn Weights>, OpenError> + Send + Sync + 'static,
+        load: impl Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync + 'static,
     ) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -150,9 +150,9 @@ impl Embedded {
         sink.bound(call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar));
         while let Some(report) = inbox.recv().await {
             match report {
-                Report::Piece(text) => sink.piece(&text),
-                Report::Attempt(attempt) => sink.attempt(attempt),
-                Report::End(end) => return end,
+                WorkerReport::Piece(text) => sink.piece(&text),
+                WorkerReport::Attempt(attempt) => sink.attempt(attempt),
+                WorkerReport::End(end) => return end,
             }
         }
         Err(ProviderError::Unexpected("the embedded model went away".to_owned()))
@@ -168,19 +168,19 @@ fn stamp(path: &Path) -> String {
     format!("{} {length:?} {changed:?}", real.display())
 }
 
-impl Drop for Embedded {
+impl Drop for EmbeddedProvider {
     fn drop(&mut self) {
         self.queue.close();
     }
 }
 
-impl fmt::Debug for Embedded {
+impl fmt::Debug for EmbeddedProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Embedded").field("model", &self.model).finish_non_exhaustive()
     }
 }
 
-impl Provider for Embedded {
+impl Provider for EmbeddedProvider {
     fn name(&self) -> &'static str {
         "embedded"
     }
@@ -189,8 +189,8 @@ impl Provider for Embedded {
         format!("{} {}", self.file, self.model)
     }
 
-    fn target(&self) -> Option<Target> {
-        Some(Target::Grammar)
+    fn target(&self) -> Option<SchemaTarget> {
+        Some(SchemaTarget::Grammar)
     }
 
     fn capabilities(&self) -> &[&str] {

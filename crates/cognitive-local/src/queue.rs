@@ -16,11 +16,11 @@ use cognitive_contract::ports::{Attempt, ModelCall, ModelEnd, ProviderError};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// More requests than this do not wait; they are told to come back.
-const MOST_WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 
 /// What a worker tells the one who asked.
 #[derive(Debug)]
-pub(crate) enum Report {
+pub(crate) enum WorkerReport {
     Piece(String),
     Attempt(Attempt),
     End(Result<ModelEnd, ProviderError>),
@@ -32,7 +32,7 @@ pub(crate) struct Job {
     pub deadline: Option<Instant>,
     /// Nobody waits for the answer any more.
     pub cancelled: Arc<AtomicBool>,
-    pub reports: UnboundedSender<Report>,
+    pub reports: UnboundedSender<WorkerReport>,
 }
 
 impl Job {
@@ -45,7 +45,7 @@ impl Job {
     }
 
     /// Reports something. Whoever no longer listens has cancelled; that is noticed elsewhere.
-    pub(crate) fn report(&self, report: Report) {
+    pub(crate) fn report(&self, report: WorkerReport) {
         let _ = self.reports.send(report);
     }
 }
@@ -67,7 +67,7 @@ impl Queue {
     /// Puts a request at the end.
     pub(crate) fn push(&self, job: Job) -> Result<(), ProviderError> {
         let mut waiting = self.lock();
-        if waiting.jobs.len() >= MOST_WAITING {
+        if waiting.jobs.len() >= MAX_WAITING {
             return Err(ProviderError::RateLimited { retry_after: None });
         }
         waiting.jobs.push_back(job);
@@ -89,7 +89,7 @@ impl Queue {
         waiting.jobs.retain(|job| {
             let is_late = job.is_late();
             if is_late {
-                job.report(Report::End(Err(ProviderError::Timeout)));
+                job.report(WorkerReport::End(Err(ProviderError::Timeout)));
             }
             !is_late && !job.is_cancelled()
         });
@@ -127,7 +127,7 @@ pub(crate) fn start(queue: Arc<Queue>, work: Arc<Work>) -> Result<(), ProviderEr
             }
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&job, &queue)));
             let broken = || Err(ProviderError::Unexpected("the embedded model broke down".to_owned()));
-            job.report(Report::End(outcome.unwrap_or_else(|_| broken())));
+            job.report(WorkerReport::End(outcome.unwrap_or_else(|_| broken())));
         }
     };
     let started = thread::Builder::new().name("embedded-model".to_owned()).spawn(body);

@@ -10,7 +10,7 @@ use toktrie::SimpleVob;
 use cognitive_llama::{Kernel, sum_of_powers};
 
 /// How many of the likeliest tokens take part when there is a temperature.
-const MOST_CANDIDATES: usize = 40;
+const MAX_CANDIDATES: usize = 40;
 /// Small models repeat themselves for ever without it; 1.3 begins to damage copied dates.
 const REPETITION_PENALTY: f32 = 1.1;
 /// How far back a repetition counts.
@@ -44,7 +44,7 @@ impl Dice {
 
 /// What is being written decides how a token is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum SamplingMode {
     /// One of a few values: the likeliest, whatever the temperature. No dice are thrown.
     Decision,
     /// Free text: by temperature, and what was said before is less likely.
@@ -55,7 +55,7 @@ pub(crate) enum Manner {
 
 /// A chosen token.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Choice {
+pub(crate) struct ChosenToken {
     pub token: u32,
     /// How likely the model found it, before temperature and penalty: among the tokens that were allowed if there was a
     /// list of them, else among all.
@@ -65,7 +65,7 @@ pub(crate) struct Choice {
 /// The best tokens by penalised logit, best first.
 #[derive(Debug, Clone)]
 struct Best {
-    list: [(f32, u32); MOST_CANDIDATES],
+    list: [(f32, u32); MAX_CANDIDATES],
     count: usize,
     /// The highest logit without any penalty.
     highest: f32,
@@ -73,7 +73,7 @@ struct Best {
 
 impl Best {
     const NONE: Self =
-        Self { list: [(f32::NEG_INFINITY, 0); MOST_CANDIDATES], count: 0, highest: f32::NEG_INFINITY };
+        Self { list: [(f32::NEG_INFINITY, 0); MAX_CANDIDATES], count: 0, highest: f32::NEG_INFINITY };
 
     fn candidates(&self) -> &[(f32, u32)] {
         self.list.get(..self.count).unwrap_or_default()
@@ -120,7 +120,12 @@ impl Sampler {
     }
 
     /// Chooses among the allowed tokens; `None` if there is none.
-    pub(crate) fn choose(&mut self, logits: &[f32], allowed: &SimpleVob, manner: Manner) -> Option<Choice> {
+    pub(crate) fn choose(
+        &mut self,
+        logits: &[f32],
+        allowed: &SimpleVob,
+        manner: SamplingMode,
+    ) -> Option<ChosenToken> {
         self.find_best(logits, Some(allowed), manner);
         let token = self.draw(manner, |_, weight| weight)?;
         let highest = self.best.highest;
@@ -142,31 +147,32 @@ impl Sampler {
         logits: &[f32],
         allows: impl FnOnce(u32) -> bool,
         allowed: impl FnOnce() -> Result<SimpleVob, E>,
-    ) -> Result<Option<Choice>, E> {
-        self.find_best(logits, None, Manner::Prose);
+    ) -> Result<Option<ChosenToken>, E> {
+        self.find_best(logits, None, SamplingMode::Prose);
         let highest = self.best.highest;
-        let mut token = self.draw(Manner::Prose, |_, weight| weight);
+        let mut token = self.draw(SamplingMode::Prose, |_, weight| weight);
         if !token.is_some_and(allows) {
             let all = self.best.clone();
-            self.find_best(logits, Some(&allowed()?), Manner::Prose);
+            self.find_best(logits, Some(&allowed()?), SamplingMode::Prose);
             let (top, sum) = self.best.sum(self.temperature);
             let (top_of_all, sum_of_all) = all.sum(self.temperature);
             let share = sum * ((top - top_of_all) / self.temperature).exp() / sum_of_all;
             let missing = (1.0 - share).max(0.0);
-            token =
-                self.draw(Manner::Prose, |token, weight| weight * if all.has(token) { missing } else { 1.0 });
+            token = self.draw(SamplingMode::Prose, |token, weight| {
+                weight * if all.has(token) { missing } else { 1.0 }
+            });
         }
         let Some(token) = token else { return Ok(None) };
         let sum = sum_of_powers(self.kernel, logits, highest);
         Ok(self.choice(logits, token, highest, sum))
     }
 
-    fn choice(&self, logits: &[f32], token: u32, highest: f32, sum: f32) -> Option<Choice> {
+    fn choice(&self, logits: &[f32], token: u32, highest: f32, sum: f32) -> Option<ChosenToken> {
         let chosen = logits.get(token as usize).copied()?;
-        Some(Choice { token, probability: sum_of_powers(self.kernel, &[chosen], highest) / sum })
+        Some(ChosenToken { token, probability: sum_of_powers(self.kernel, &[chosen], highest) / sum })
     }
 
-    fn find_best(&mut self, logits: &[f32], allowed: Option<&SimpleVob>, manner: Manner) {
+    fn find_best(&mut self, logits: &[f32], allowed: Option<&SimpleVob>, manner: SamplingMode) {
         let (best, counts) = (&mut self.best, &self.counts);
         (best.count, best.highest) = (0, f32::NEG_INFINITY);
         let mut bar = f32::NEG_INFINITY;
@@ -179,7 +185,7 @@ impl Sampler {
                 for (token, logit) in (first..).zip(block) {
                     // What is no number is above no bar.
                     if *logit > bar {
-                        let is_repeated = manner == Manner::Prose
+                        let is_repeated = manner == SamplingMode::Prose
                             && counts.get(token as usize).is_some_and(|count| *count > 0);
                         let logit = if is_repeated { penalised(*logit) } else { *logit };
                         bar = insert(&mut best.list, &mut best.count, (logit, token));
@@ -215,10 +221,10 @@ impl Sampler {
     }
 
     /// Draws one of the best by its weight, which `adjust` may lower.
-    fn draw(&mut self, manner: Manner, adjust: impl Fn(u32, f32) -> f32) -> Option<u32> {
+    fn draw(&mut self, manner: SamplingMode, adjust: impl Fn(u32, f32) -> f32) -> Option<u32> {
         let candidates = self.best.candidates();
         let (highest, likeliest) = *candidates.first()?;
-        if self.temperature <= 0.0 || manner == Manner::Decision {
+        if self.temperature <= 0.0 || manner == SamplingMode::Decision {
             return Some(likeliest);
         }
         let weight = |logit: f32, token: u32| adjust(token, ((logit - highest) / self.temperature).exp());
@@ -250,16 +256,16 @@ fn penalised(logit: f32) -> f32 {
 
 /// Keeps the list of the best sorted, best first, and returns the worst of them once the list is full. Of equals the
 /// first stays first, so the order is always the same.
-fn insert(best: &mut [(f32, u32); MOST_CANDIDATES], count: &mut usize, new: (f32, u32)) -> f32 {
+fn insert(best: &mut [(f32, u32); MAX_CANDIDATES], count: &mut usize, new: (f32, u32)) -> f32 {
     let worst = |best: &[(f32, u32)], count: usize| match best.last() {
-        Some((logit, _)) if count == MOST_CANDIDATES => *logit,
+        Some((logit, _)) if count == MAX_CANDIDATES => *logit,
         _ => f32::NEG_INFINITY,
     };
     let bar = worst(best, *count);
-    if *count == MOST_CANDIDATES && new.0 <= bar {
+    if *count == MAX_CANDIDATES && new.0 <= bar {
         return bar;
     }
-    *count = (*count + 1).min(MOST_CANDIDATES);
+    *count = (*count + 1).min(MAX_CANDIDATES);
     let mut at = *count - 1;
     while at > 0 && best.get(at - 1).is_some_and(|before| before.0 < new.0) {
         best.swap(at, at - 1);
@@ -312,10 +318,10 @@ mod tests {
     fn without_temperature_the_likeliest_allowed_token_wins() {
         let mut sampler = Sampler::new(100, 0.0, 1);
         let logits = logits(&[(3, 9.0), (40, 2.0), (99, 1.0)]);
-        let choice = sampler.choose(&logits, &allow(&[40, 99]), Manner::Structure).unwrap();
+        let choice = sampler.choose(&logits, &allow(&[40, 99]), SamplingMode::Structure).unwrap();
         assert_eq!(choice.token, 40);
         assert!((choice.probability - 0.731).abs() < 0.001, "{choice:?}");
-        assert_eq!(sampler.choose(&logits, &allow(&[]), Manner::Structure), None);
+        assert_eq!(sampler.choose(&logits, &allow(&[]), SamplingMode::Structure), None);
     }
 
     #[test]
@@ -325,7 +331,7 @@ mod tests {
         let run = |seed| {
             let mut sampler = Sampler::new(100, 0.8, seed);
             (0..50)
-                .map(|_| sampler.choose(&logits, &allow(&all), Manner::Structure).unwrap().token)
+                .map(|_| sampler.choose(&logits, &allow(&all), SamplingMode::Structure).unwrap().token)
                 .collect::<Vec<_>>()
         };
         assert_eq!(run(7), run(7));
@@ -337,10 +343,11 @@ mod tests {
         let all: Vec<u32> = (0..100).collect();
         let logits = logits(&[(40, 1.0), (41, 0.9)]);
         let mut sampler = Sampler::new(100, 2.0, 7);
-        let decided = (0..50).map(|_| sampler.choose(&logits, &allow(&all), Manner::Decision).unwrap().token);
+        let decided =
+            (0..50).map(|_| sampler.choose(&logits, &allow(&all), SamplingMode::Decision).unwrap().token);
         assert!(decided.collect::<Vec<_>>().iter().all(|token| *token == 40));
         let prose = |sampler: &mut Sampler| {
-            let choose = |_| sampler.choose(&logits, &allow(&all), Manner::Prose).unwrap().token;
+            let choose = |_| sampler.choose(&logits, &allow(&all), SamplingMode::Prose).unwrap().token;
             (0..50).map(choose).collect::<Vec<_>>()
         };
         let after_decisions = prose(&mut sampler);
@@ -353,17 +360,17 @@ mod tests {
         let mut sampler = Sampler::new(100, 0.0, 1);
         let logits = logits(&[(10, 2.0), (11, 1.9)]);
         sampler.remember(10, b"word");
-        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), Manner::Prose).unwrap().token, 11);
-        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), Manner::Structure).unwrap().token, 10);
+        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), SamplingMode::Prose).unwrap().token, 11);
+        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), SamplingMode::Structure).unwrap().token, 10);
         (0..64).for_each(|_| sampler.remember(11, b"other"));
-        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), Manner::Prose).unwrap().token, 10);
+        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), SamplingMode::Prose).unwrap().token, 10);
         let mut sampler = Sampler::new(100, 0.0, 1);
         sampler.remember(10, b"\",");
-        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), Manner::Prose).unwrap().token, 10);
+        assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), SamplingMode::Prose).unwrap().token, 10);
     }
 
     /// A choice of free text where only these tokens are allowed, and whether the list of them was needed.
-    fn freely(sampler: &mut Sampler, logits: &[f32], tokens: &[u32]) -> (Option<Choice>, bool) {
+    fn freely(sampler: &mut Sampler, logits: &[f32], tokens: &[u32]) -> (Option<ChosenToken>, bool) {
         let mut listed = false;
         let choice = sampler.choose_freely(
             logits,
@@ -400,14 +407,14 @@ mod tests {
         let mut other = Sampler::new(100, 0.8, 2);
         let mut lists = 0;
         for _ in 0..draws {
-            known[one.choose(&logits, &allow(&allowed), Manner::Prose).unwrap().token as usize] += 1;
+            known[one.choose(&logits, &allow(&allowed), SamplingMode::Prose).unwrap().token as usize] += 1;
             let (choice, listed) = freely(&mut other, &logits, &allowed);
             proposed[choice.unwrap().token as usize] += 1;
             lists += i32::from(listed);
         }
         assert!(lists * 5 > draws && lists * 2 < draws, "{lists}");
         let chosen = known.iter().filter(|count| **count > 0).count();
-        assert_eq!(chosen, MOST_CANDIDATES);
+        assert_eq!(chosen, MAX_CANDIDATES);
         for (token, (known, proposed)) in known.iter().zip(proposed).enumerate() {
             // Some 5,000 each; five standard deviations of the difference.
             let spread = 5.0 * f64::from(known + proposed).sqrt();
@@ -419,8 +426,8 @@ mod tests {
     fn a_model_that_says_nonsense_is_survived() {
         let mut sampler = Sampler::new(100, 0.8, 1);
         let mut logits = vec![f32::NAN; 100];
-        assert_eq!(sampler.choose(&logits, &allow(&[1, 2]), Manner::Prose), None);
+        assert_eq!(sampler.choose(&logits, &allow(&[1, 2]), SamplingMode::Prose), None);
         logits[2] = 0.0;
-        assert_eq!(sampler.choose(&logits, &allow(&[1, 2]), Manner::Prose).unwrap().token, 2);
+        assert_eq!(sampler.choose(&logits, &allow(&[1, 2]), SamplingMode::Prose).unwrap().token, 2);
     }
 }

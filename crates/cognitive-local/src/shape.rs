@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::place::JsonCursor;
 
 /// The keyword of strings that are pieces of the input; its value names the member of the input.
 const COPY: &str = "x-copy-from";
@@ -13,17 +13,17 @@ const SAY: &str = "x-say";
 
 /// The parts of a lowered schema, found by place.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape<'a> {
+pub(crate) struct SchemaParts<'a> {
     schema: &'a Value,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> SchemaParts<'a> {
     pub(crate) fn new(schema: &'a Value) -> Self {
         Self { schema }
     }
 
     /// Whether the value at this place is a choice among a few: listed values, tags, or yes and no.
-    pub(crate) fn is_label(self, place: &Place) -> bool {
+    pub(crate) fn is_label(self, place: &JsonCursor) -> bool {
         let nodes = self.at(place);
         let mut values: Vec<String> = Vec::new();
         for node in &nodes {
@@ -36,13 +36,13 @@ impl<'a> Shape<'a> {
     }
 
     /// The member of the input that the value at this place is a piece of, if it has to be one.
-    pub(crate) fn copied_from(self, place: &Place) -> Option<&'a str> {
+    pub(crate) fn copied_from(self, place: &JsonCursor) -> Option<&'a str> {
         self.origin(place, COPY)
     }
 
     /// The members of the object at this place whose names are listed in the input, in the order of the grammar, each
     /// with the member of the input that lists it.
-    pub(crate) fn named(self, place: &Place) -> Vec<(&'a str, &'a str)> {
+    pub(crate) fn named(self, place: &JsonCursor) -> Vec<(&'a str, &'a str)> {
         let above = place.path().count().saturating_sub(1);
         let objects =
             self.along(place, above).into_iter().filter_map(|node| node.get("properties")?.as_object());
@@ -52,34 +52,34 @@ impl<'a> Shape<'a> {
     }
 
     /// The forms of the sentence at this place, if it is one about what was decided.
-    pub(crate) fn said(self, place: &Place) -> Option<&'a Value> {
+    pub(crate) fn said(self, place: &JsonCursor) -> Option<&'a Value> {
         self.common(place, SAY)
     }
 
-    fn origin(self, place: &Place, keyword: &str) -> Option<&'a str> {
+    fn origin(self, place: &JsonCursor, keyword: &str) -> Option<&'a str> {
         self.common(place, keyword)?.as_str()
     }
 
     /// What a keyword says at this place, if all that may stand there say the same.
-    fn common(self, place: &Place, keyword: &str) -> Option<&'a Value> {
+    fn common(self, place: &JsonCursor, keyword: &str) -> Option<&'a Value> {
         let nodes = self.at(place);
         let first = nodes.first()?.get(keyword)?;
         nodes.iter().all(|node| node.get(keyword) == Some(first)).then_some(first)
     }
 
     /// The names of the members that an object at this place must have, in the order of the grammar.
-    pub(crate) fn required(self, place: &Place) -> Vec<&'a str> {
+    pub(crate) fn required(self, place: &JsonCursor) -> Vec<&'a str> {
         let above = place.path().count().saturating_sub(1);
         let lists = self.along(place, above).into_iter().filter_map(|node| node.get("required"));
         lists.filter_map(Value::as_array).flatten().filter_map(Value::as_str).collect()
     }
 
-    fn at(self, place: &Place) -> Vec<&'a Value> {
+    fn at(self, place: &JsonCursor) -> Vec<&'a Value> {
         self.along(place, usize::MAX)
     }
 
     /// The schemas at the end of the first `steps` steps: several where there is a choice.
-    fn along(self, place: &Place, steps: usize) -> Vec<&'a Value> {
+    fn along(self, place: &JsonCursor, steps: usize) -> Vec<&'a Value> {
         let mut nodes = branches(self.schema);
         for step in place.path().take(steps) {
             let name = step.map(unescaped);
@@ -147,8 +147,8 @@ mod tests {
 
     use super::*;
 
-    fn at(text: &str) -> Place {
-        let mut place = Place::default();
+    fn at(text: &str) -> JsonCursor {
+        let mut place = JsonCursor::default();
         place.advance(text.as_bytes());
         place
     }
@@ -161,7 +161,7 @@ mod tests {
             "text": { "type": "string" }, "list": { "items": { "anyOf": [tagged("a"), tagged("b")] } },
             "maybe": { "anyOf": [{ "enum": ["x", "y"] }, { "type": "null" }] },
         } }, { "properties": { "ok": { "const": false } } }] });
-        let shape = Shape::new(&schema);
+        let shape = SchemaParts::new(&schema);
         for (text, expected) in [
             (r#"{"mood":"#, true),
             (r#"{"sure":"#, true),
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn required_names_belong_to_the_object_that_is_open() {
         let schema = json!({ "properties": { "a\"b": { "required": ["x", "y"] } }, "required": ["a\"b"] });
-        let shape = Shape::new(&schema);
+        let shape = SchemaParts::new(&schema);
         assert_eq!(shape.required(&at("{")), ["a\"b"]);
         assert_eq!(shape.required(&at(r#"{"a\"b":{"#)), ["x", "y"]);
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::model::{Reading, Vocabulary, Weights};
+use crate::model::{LanguageModel, ModelState, Vocabulary};
 use cognitive_llama::FeedError;
 
 pub(crate) const START: u32 = 256;
@@ -122,7 +122,7 @@ impl Vocabulary for Toy {
     }
 }
 
-impl Weights for Toy {
+impl LanguageModel for Toy {
     fn vocabulary(&self) -> &dyn Vocabulary {
         self
     }
@@ -131,7 +131,7 @@ impl Weights for Toy {
         self.context
     }
 
-    fn session(self: Arc<Self>, _: usize) -> Box<dyn Reading> {
+    fn session(self: Arc<Self>, _: usize) -> Box<dyn ModelState> {
         Box::new(ToySession { toy: self, tokens: Vec::new(), logits: Vec::new() })
     }
 }
@@ -142,7 +142,7 @@ struct ToySession {
     logits: Vec<f32>,
 }
 
-impl Reading for ToySession {
+impl ModelState for ToySession {
     fn tokens(&self) -> &[u32] {
         &self.tokens
     }

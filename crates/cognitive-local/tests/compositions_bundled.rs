@@ -10,7 +10,7 @@ use std::time::Duration;
 use cognitive_contract::ports::{Event, EventSink, ModuleSource};
 use cognitive_contract::{Enforcement, Envelope, Failure, Module};
 use cognitive_library::{Library, Shelf};
-use cognitive_local::Embedded;
+use cognitive_local::EmbeddedProvider;
 use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::weights;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ impl EventSink for Traced {
 async fn comp_002_003_004_bundled_compositions_run_on_the_embedded_model() {
     let Some(path) = weights() else { return };
     let library = Library::new(Path::new("/nonexistent"), None, &[]);
-    let embedded = Embedded::open(&path).unwrap();
+    let embedded = EmbeddedProvider::open(&path).unwrap();
     let host = Host::new(Arc::new(Undemanding(Shelf::new(library.clone()))), Arc::new(embedded));
     let text = "Ada Lind opened the new bridge in Malmö on Friday. Shops nearby expect more visitors.";
     for (name, input, least) in [

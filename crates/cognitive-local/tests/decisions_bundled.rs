@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use cognitive_contract::ports::NullSink;
 use cognitive_library::{Library, Shelf};
-use cognitive_local::Embedded;
+use cognitive_local::EmbeddedProvider;
 use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::weights;
 use serde_json::{Value, json};
 
 fn host() -> Option<Host> {
     let library = Library::new(Path::new("/nonexistent"), None, &[]);
-    Some(Host::new(Arc::new(Shelf::new(library)), Arc::new(Embedded::open(&weights()?).unwrap())))
+    Some(Host::new(Arc::new(Shelf::new(library)), Arc::new(EmbeddedProvider::open(&weights()?).unwrap())))
 }
 
 async fn answer(host: &Host, module: &str, input: Value) -> Value {

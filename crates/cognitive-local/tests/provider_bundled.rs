@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use cognitive_contract::ports::{ModuleSource, NullSink};
 use cognitive_contract::{Envelope, Failure, Module};
 use cognitive_library::{Library, Shelf};
-use cognitive_local::Embedded;
+use cognitive_local::EmbeddedProvider;
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::weights;
@@ -44,7 +44,7 @@ impl ModuleSource for Undemanding {
     }
 }
 
-fn host(embedded: Embedded) -> Host {
+fn host(embedded: EmbeddedProvider) -> Host {
     let shelf = Shelf::new(Library::new(Path::new("/nonexistent"), None, &[]));
     Host::new(Arc::new(Undemanding(shelf)), Arc::new(embedded))
 }
@@ -114,7 +114,7 @@ async fn outcome(host: &Host, request: RunRequest) -> Option<String> {
 
 async fn runs(count: usize, budget: Option<u64>) {
     let Some(path) = weights() else { return };
-    let host = host(Embedded::open(&path).unwrap().named("smollm2-135m-instruct-q4_1"));
+    let host = host(EmbeddedProvider::open(&path).unwrap().named("smollm2-135m-instruct-q4_1"));
     let (texts, began) = (inputs(), Instant::now());
     let mut codes = Vec::new();
     for number in 0..count {
@@ -148,11 +148,11 @@ async fn the_real_model_repeats_itself_exactly_and_reads_instructions_once() {
         let value = serde_json::to_value(run(host, request, &mut NullSink).await).unwrap();
         (value["data"].clone(), value["meta"]["confidence"].clone(), value["meta"]["explain"].clone())
     };
-    let used = host(Embedded::open(&path).unwrap());
+    let used = host(EmbeddedProvider::open(&path).unwrap());
     let first = answer(&used, 0).await;
     let other = answer(&used, 8).await;
     assert_eq!(answer(&used, 0).await, first, "the same seed gives the same bytes");
-    let fresh = host(Embedded::open(&path).unwrap());
+    let fresh = host(EmbeddedProvider::open(&path).unwrap());
     assert_eq!(answer(&fresh, 8).await, other, "a used session answers like a fresh one");
 }
 
@@ -160,7 +160,7 @@ async fn the_real_model_repeats_itself_exactly_and_reads_instructions_once() {
 async fn eight_real_requests_at_once_all_finish() {
     let Some(path) = weights() else { return };
     let name = "smollm2-135m-instruct-q4_1";
-    let host = Arc::new(host(Embedded::open(&path).unwrap().named(name).for_server()));
+    let host = Arc::new(host(EmbeddedProvider::open(&path).unwrap().named(name).for_server()));
     let tasks: Vec<_> = (0..8)
         .map(|number| {
             let host = Arc::clone(&host);

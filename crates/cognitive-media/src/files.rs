@@ -16,11 +16,11 @@ const FORBIDDEN: [&str; 3] = ["/proc", "/dev", "/sys"];
 
 /// Who may read what.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Files {
+pub(crate) struct MediaFiles {
     roots: Vec<PathBuf>,
 }
 
-impl Files {
+impl MediaFiles {
     /// Roots that do not exist are no roots.
     pub(crate) fn below(roots: &[PathBuf]) -> Self {
         Self { roots: roots.iter().filter_map(|root| fs::canonicalize(root).ok()).collect() }
@@ -190,13 +190,13 @@ mod tests {
 
     use super::*;
 
-    struct Place {
+    struct FilePath {
         _kept: tempfile::TempDir,
         root: PathBuf,
         outside: PathBuf,
     }
 
-    fn place() -> Place {
+    fn place() -> FilePath {
         let kept = tempfile::tempdir().unwrap();
         let base = fs::canonicalize(kept.path()).unwrap();
         let (root, outside) = (base.join("root"), base.join("outside"));
@@ -204,11 +204,11 @@ mod tests {
         fs::create_dir(&outside).unwrap();
         fs::write(root.join("below/a.png"), b"inside").unwrap();
         fs::write(outside.join("secret.png"), b"secret").unwrap();
-        Place { _kept: kept, root, outside }
+        FilePath { _kept: kept, root, outside }
     }
 
-    fn read(place: &Place, path: impl AsRef<Path>, remote: bool) -> Result<Bytes, String> {
-        let files = Files::below(std::slice::from_ref(&place.root));
+    fn read(place: &FilePath, path: impl AsRef<Path>, remote: bool) -> Result<Bytes, String> {
+        let files = MediaFiles::below(std::slice::from_ref(&place.root));
         told(files.read(path.as_ref().to_str().unwrap(), Some(&place.root), remote, 100))
     }
 
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(read(&place, "gone.png", false).unwrap_err(), "E1012 not_found");
         assert_eq!(read(&place, "below", false).unwrap_err(), "E1012 not_a_file");
         assert_eq!(read(&place, "", false).unwrap_err(), "E1012 not_found");
-        let homeless = Files::default().read("a.png", None, false, 100);
+        let homeless = MediaFiles::default().read("a.png", None, false, 100);
         assert_eq!(told(homeless).unwrap_err(), "E1012 not_found");
     }
 
@@ -243,7 +243,7 @@ mod tests {
         {
             assert_eq!(read(&place, path, true).unwrap_err(), "E4007 ", "{path}");
         }
-        let nowhere = Files::default().read("below/a.png", Some(&place.root), true, 100);
+        let nowhere = MediaFiles::default().read("below/a.png", Some(&place.root), true, 100);
         assert_eq!(told(nowhere).unwrap_err(), "E4007 ");
         assert_eq!(read(&place, "below/gone.png", true).unwrap_err(), "E1012 not_found");
         // A sibling whose name begins like the root is not below it.
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn s_33_what_was_opened_is_looked_at_again() {
         let place = place();
-        let files = Files::below(std::slice::from_ref(&place.root));
+        let files = MediaFiles::below(std::slice::from_ref(&place.root));
         let read = |path: &str, meanwhile: &dyn Fn()| {
             told(files.read_with(path, Some(&place.root), true, 100, meanwhile))
         };

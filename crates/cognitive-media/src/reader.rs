@@ -2,12 +2,12 @@
 
 /// Reads forward.
 #[derive(Debug, Clone)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn nothing_is_read_past_the_end() {
-        let mut reader = Reader::new(&[1, 2, 3, 4, 5]);
+        let mut reader = ByteReader::new(&[1, 2, 3, 4, 5]);
         assert_eq!((reader.be16(), reader.le24(), reader.byte()), (Some(0x0102), Some(0x05_0403), None));
         assert_eq!((reader.at(), reader.left(), reader.rest()), (5, 0, &[][..]));
         assert_eq!(reader.take(usize::MAX), None);

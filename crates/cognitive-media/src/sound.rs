@@ -15,11 +15,11 @@ use symphonia::core::io::{MediaSourceStream, MediaSourceStreamOptions};
 use symphonia::core::meta::MetadataOptions;
 
 use crate::fault::{broken, cut_short, too_much};
-use crate::reader::{Reader, size};
+use crate::reader::{ByteReader, size};
 use crate::sniff::id3_length;
 
 /// Two hours of the smallest packets that codecs make. Whoever needs more is not playing.
-const MOST_PACKETS: u64 = 3_000_000;
+const MAX_PACKETS: u64 = 3_000_000;
 
 /// The facts about sound or film. (E1011, E1013)
 pub(crate) fn examine(bytes: &Bytes, kind: MediaType) -> Result<Facts, Failure> {
@@ -83,7 +83,7 @@ fn scan(format: &mut dyn FormatReader, kind: MediaType) -> Result<Duration, Fail
     let bases: Vec<_> = format.tracks().iter().map(|track| (track.id, track.time_base)).collect();
     let enough = MediaLimits::length_of(kind.category()).unwrap_or(Duration::MAX);
     let mut longest = Duration::ZERO;
-    for count in 0..MOST_PACKETS {
+    for count in 0..MAX_PACKETS {
         let packet = match format.next_packet() {
             Ok(Some(packet)) => packet,
             Ok(None) if count > 0 => return Ok(longest),
@@ -108,7 +108,7 @@ fn scan(format: &mut dyn FormatReader, kind: MediaType) -> Result<Duration, Fail
 /// A WAV plays as long as its header says, or as long as its bytes last, whichever is longer. (MEDIA-006)
 fn wav(bytes: &[u8]) -> Result<Duration, Failure> {
     let cut = || cut_short(MediaType::Wav);
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     reader.take(12).ok_or_else(cut)?;
     let mut rate = None;
     loop {
@@ -144,7 +144,7 @@ fn plays(claimed: u32, present: usize, rate: u64) -> Duration {
 
 /// Bytes per second. Plain samples are counted, for the field that says it is often wrong.
 fn byte_rate(header: &[u8]) -> Result<u64, Failure> {
-    let mut reader = Reader::new(header);
+    let mut reader = ByteReader::new(header);
     let fields = (reader.le16(), reader.le16(), reader.le32(), reader.le32(), reader.le16());
     let (Some(format), Some(channels), Some(rate), Some(said), Some(frame)) = fields else {
         return Err(cut_short(MediaType::Wav));

@@ -13,8 +13,8 @@ use cognitive_contract::{ErrorCode, Failure};
 use tokio::sync::Semaphore;
 
 use crate::fault::{broken, cut_short, no_file, too_many_bytes};
-use crate::files::Files;
-use crate::pdf::{self, Found, Question};
+use crate::files::MediaFiles;
+use crate::pdf::{self, PdfContent, PdfQuery};
 use crate::uploads::Uploads;
 use crate::worker::Worker;
 use crate::{checksum, image, sniff, sound};
@@ -34,7 +34,7 @@ pub enum Documents {
 /// Gets media and looks into them. Cheap to clone.
 #[derive(Clone)]
 pub struct Media {
-    files: Arc<Files>,
+    files: Arc<MediaFiles>,
     uploads: Option<Uploads>,
     urls: Option<Arc<dyn UrlFetch>>,
     documents: Documents,
@@ -64,7 +64,7 @@ impl Media {
     /// Files below these folders are open to callers from outside. (SEC-010)
     #[must_use]
     pub fn with_roots(mut self, roots: &[PathBuf]) -> Self {
-        self.files = Arc::new(Files::below(roots));
+        self.files = Arc::new(MediaFiles::below(roots));
         self
     }
 
@@ -97,7 +97,7 @@ impl Media {
         .await
     }
 
-    async fn ask(&self, document: Bytes, question: Question) -> Result<Found, Failure> {
+    async fn ask(&self, document: Bytes, question: PdfQuery) -> Result<PdfContent, Failure> {
         match &self.documents {
             Documents::InWorker(worker) => {
                 let _permit = self.places.acquire().await;
@@ -115,16 +115,16 @@ impl Media {
             return Err(cut_short(MediaType::Pdf));
         }
         let mut facts = Facts::new(MediaType::Pdf, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        match self.ask(bytes, Question::Pages).await? {
-            Found::Pages(pages) => facts.pages = Some(pages),
+        match self.ask(bytes, PdfQuery::Pages).await? {
+            PdfContent::Pages(pages) => facts.pages = Some(pages),
             _ => return Err(broken(MediaType::Pdf, "cannot be read")),
         }
         Ok(facts)
     }
 
     async fn text(&self, bytes: Bytes) -> Result<Fitted, Failure> {
-        match self.ask(bytes, Question::Text).await? {
-            Found::Text(text) => Ok(Fitted::Text(text)),
+        match self.ask(bytes, PdfQuery::Text).await? {
+            PdfContent::Text(text) => Ok(Fitted::Text(text)),
             _ => Err(broken(MediaType::Pdf, "cannot be read")),
         }
     }

@@ -17,22 +17,22 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
 use crate::fault::{broken, own, too_much};
-use crate::pdf::{Found, Question, read};
+use crate::pdf::{PdfContent, PdfQuery, read};
 
 /// The memory of the process, without what is mapped from files.
 pub const MEMORY: u64 = 160 << 20;
 /// The seconds of computing of the process.
 pub const SECONDS: u64 = 10;
 /// The longest answer: a text of the longest length, every letter escaped.
-const LONGEST_ANSWER: u64 = 64 << 20;
+const MAX_ANSWER_LENGTH: u64 = 64 << 20;
 
 /// The longest line that says what is wanted.
-const LONGEST_REQUEST: u64 = 1024;
+const MAX_REQUEST_LENGTH: u64 = 1024;
 
 /// What is wanted, and of how many bytes.
 #[derive(Serialize, Deserialize)]
 struct Request {
-    question: Question,
+    question: PdfQuery,
     bytes: usize,
 }
 
@@ -69,7 +69,7 @@ impl Worker {
     }
 
     /// Asks a new process. Dropping the future ends it.
-    pub(crate) async fn ask(&self, document: Bytes, question: Question) -> Result<Found, Failure> {
+    pub(crate) async fn ask(&self, document: Bytes, question: PdfQuery) -> Result<PdfContent, Failure> {
         let mut child = self.start()?;
         let answer = tokio::time::timeout(self.patience, talk(&mut child, &document, question)).await;
         let Ok(answer) = answer else {
@@ -77,7 +77,7 @@ impl Worker {
             return Err(exhausted());
         };
         let answer = answer.map_err(|error| own("the document could not be handed over", &error))?;
-        match serde_json::from_slice::<Found>(&answer) {
+        match serde_json::from_slice::<PdfContent>(&answer) {
             Ok(found) => found.into_result(),
             Err(_) => Err(ended(&mut child).await),
         }
@@ -101,7 +101,7 @@ impl Worker {
     }
 }
 
-async fn talk(child: &mut Child, document: &Bytes, question: Question) -> io::Result<Vec<u8>> {
+async fn talk(child: &mut Child, document: &Bytes, question: PdfQuery) -> io::Result<Vec<u8>> {
     let (Some(mut to), Some(from)) = (child.stdin.take(), child.stdout.take()) else { return Ok(Vec::new()) };
     let mut line = serde_json::to_vec(&Request { question, bytes: document.len() })?;
     line.push(b'\n');
@@ -115,7 +115,7 @@ async fn talk(child: &mut Child, document: &Bytes, question: Question) -> io::Re
         .await;
     };
     let mut answer = Vec::new();
-    let mut from = from.take(LONGEST_ANSWER);
+    let mut from = from.take(MAX_ANSWER_LENGTH);
     let receive = from.read_to_end(&mut answer);
     let ((), received) = tokio::join!(send, receive);
     received.map(|_| answer)
@@ -141,7 +141,7 @@ pub fn serve(input: impl Read, mut output: impl Write) -> io::Result<()> {
     confine()?;
     let mut input = io::BufReader::new(input);
     let mut line = Vec::new();
-    input.by_ref().take(LONGEST_REQUEST).read_until(b'\n', &mut line)?;
+    input.by_ref().take(MAX_REQUEST_LENGTH).read_until(b'\n', &mut line)?;
     let request: Request = serde_json::from_slice(&line)?;
     // A buffer that grows by doubling would take half of the memory that there is.
     let mut document = Vec::new();

@@ -95,7 +95,7 @@ impl ModuleSource for Shop {
         let files = files.map(|(name, text)| (name.to_owned(), text.into_bytes()));
         load(&Folder::memory("order-desk", BTreeMap::from(files)))
             .map(Arc::new)
-            .map_err(cognitive_library::LoadError::into_failure)
+            .map_err(cognitive_library::ModuleLoadError::into_failure)
     }
 }
 

@@ -11,7 +11,7 @@ use cognitive_contract::manifest::{Policies, Tier};
 use cognitive_contract::ports::{Event, EventSink, Stage};
 use cognitive_contract::trace::Trace;
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning, policy};
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 use serde_json::{Value, json};
 
 use crate::audit::{RunAudit, RunRecord};
@@ -84,7 +84,7 @@ impl<'a, 'l> Run<'a, 'l> {
 
     /// Whether the provider, once it is bound to the contract, writes null for a member that is absent.
     pub(crate) fn null_means_absent(&self) -> bool {
-        matches!(self.host.provider.target(), Some(Target::OpenAi | Target::Anthropic))
+        matches!(self.host.provider.target(), Some(SchemaTarget::OpenAi | SchemaTarget::Anthropic))
     }
 
     /// What a request of the run has to pass before it leaves.

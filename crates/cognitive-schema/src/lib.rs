@@ -4,7 +4,7 @@
 //! 1. Validation. [`Contract::compile`] reads the files of a module and refuses schemas that could hold up the validator.
 //!    A [`Section`] judges values and lists every [`SchemaViolation`]; [`prefix`] says what can be judged of a value that
 //!    is still being written.
-//! 2. Provider schemas. [`provider_schema()`] writes the whole envelope of a module for one [`Target`], with a list of
+//! 2. Provider schemas. [`provider_schema()`] writes the whole envelope of a module for one [`SchemaTarget`], with a list of
 //!    every rule that the target cannot express. [`drop_stand_ins`] takes back what a target made a model write.
 //!
 //! Does no I/O: `$ref` reaches the files that the caller hands in, and nothing is fetched. Knows no manifests and no error
@@ -16,7 +16,7 @@ mod validate;
 mod violation;
 
 pub use provider_schema::{
-    Effect, EmittedContext, EnvelopeRules, InsightRule, Loss, ProviderSchema, Target, drop_stand_ins,
+    Effect, EmittedContext, EnvelopeRules, InsightRule, Loss, ProviderSchema, SchemaTarget, drop_stand_ins,
     envelope_schema, in_order, provider_schema,
 };
 pub use validate::{

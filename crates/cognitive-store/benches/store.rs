@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use cognitive_contract::Envelope;
 use cognitive_contract::context::{ContextEntry, ContextFilter, Key, Owner, Place, Ttl};
 use cognitive_contract::ports::{AuditLog, AuditRecord, ContextStore};
-use cognitive_store::{Background, Filter, Options, Retention, Store};
+use cognitive_store::{Background, Filter, Retention, Store, StoreOptions};
 use cognitive_testkit::MemoryContext;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use serde_json::json;
@@ -38,8 +38,10 @@ fn record(number: usize) -> AuditRecord {
 fn bench(criterion: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store.db");
-    let options =
-        Options { retention: Retention { records: 20_000, ..Retention::default() }, ..Options::default() };
+    let options = StoreOptions {
+        retention: Retention { records: 20_000, ..Retention::default() },
+        ..StoreOptions::default()
+    };
     let store = Store::open_with(&path, options).unwrap();
     for number in 0..20_000 {
         store.record(&record(number)).unwrap();

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 /// The door before the connection.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct ConnectionGate {
     taken: Mutex<bool>,
     free: Condvar,
 }
 
 /// The right to go through, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'a>(&'a Gate);
+pub(crate) struct GatePass<'a>(&'a ConnectionGate);
 
-impl Gate {
+impl ConnectionGate {
     /// Waits for a turn, but not longer than `patience`.
-    pub(crate) fn enter(&self, patience: Duration) -> Option<Turn<'_>> {
+    pub(crate) fn enter(&self, patience: Duration) -> Option<GatePass<'_>> {
         // A panic elsewhere cannot leave a `bool` half written, so poison means nothing here.
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut taken, _) = self
@@ -28,11 +28,11 @@ impl Gate {
             return None;
         }
         *taken = true;
-        Some(Turn(self))
+        Some(GatePass(self))
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for GatePass<'_> {
     fn drop(&mut self) {
         *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
         self.0.free.notify_one();
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn one_at_a_time_and_no_endless_wait() {
-        let gate = Gate::default();
+        let gate = ConnectionGate::default();
         let first = gate.enter(Duration::ZERO).unwrap();
         assert!(gate.enter(Duration::from_millis(20)).is_none());
         drop(first);
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn who_waits_is_woken() {
-        let gate = Gate::default();
+        let gate = ConnectionGate::default();
         let first = gate.enter(Duration::ZERO).unwrap();
         thread::scope(|scope| {
             let second = scope.spawn(|| gate.enter(Duration::from_mins(1)).is_some());
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_panic_gives_the_turn_back() {
-        let gate = Gate::default();
+        let gate = ConnectionGate::default();
         let fall = catch_unwind(AssertUnwindSafe(|| {
             let _turn = gate.enter(Duration::ZERO);
             panic!("on purpose");

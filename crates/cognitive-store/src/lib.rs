@@ -12,9 +12,9 @@
 //! * A record that was acknowledged survives the death of the process. When the power goes, the newest records of the
 //!   last moments may be missing, but the file is whole: `synchronous=NORMAL` buys tens of thousands of records a
 //!   second for that.
-//! * Nothing waits longer than [`Options::patience`]; a full disk, a lock, damage and missing rights are
+//! * Nothing waits longer than [`StoreOptions::patience`]; a full disk, a lock, damage and missing rights are
 //!   [`StoreError`]s that say so.
-//! * The audit does not grow for ever, see [`Retention`]; nor does context, see [`Options::caps`].
+//! * The audit does not grow for ever, see [`Retention`]; nor does context, see [`StoreOptions::caps`].
 //! * A record that was changed, taken away or put elsewhere is found by [`Store::verify`].
 //!
 //! This crate owns the door to the database and no other. It prints nothing, reads no environment, asks no clock about
@@ -51,9 +51,9 @@ mod store;
 mod time;
 
 pub use audit::{
-    Anchor, Breach, Figures, Filter, Head, Link, ModuleFigures, OwnerDrops, Row, Stats, Verification,
+    Anchor, Breach, ChainLink, Figures, Filter, Head, ModuleFigures, OwnerDrops, Row, Stats, Verification,
 };
 pub use background::{Background, DROPPING};
 pub use error::{Problem, StoreError};
-pub use store::{Options, Retention, Store};
+pub use store::{Retention, Store, StoreOptions};
 pub use time::{since, text as timestamp};

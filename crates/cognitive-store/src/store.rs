@@ -12,13 +12,13 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::audit::DropTally;
 use crate::error::{Problem, StoreError};
-use crate::gate::Gate;
+use crate::gate::ConnectionGate;
 use crate::place;
 use crate::schema::{self, Stale};
 
 /// How a store behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct StoreOptions {
     /// How long a call may wait for other threads and processes, all in all.
     pub patience: Duration,
     /// How much is kept.
@@ -27,7 +27,7 @@ pub struct Options {
     pub caps: Caps,
 }
 
-impl Default for Options {
+impl Default for StoreOptions {
     fn default() -> Self {
         Self { patience: Duration::from_secs(5), retention: Retention::default(), caps: Caps::default() }
     }
@@ -64,16 +64,16 @@ impl Default for Retention {
 pub struct Store {
     /// Absolute, since it may have to be opened again when the process has gone elsewhere; `None` in memory.
     path: Option<PathBuf>,
-    options: Options,
+    options: StoreOptions,
     /// What was dropped to keep within limits.
     pub(crate) drops: DropTally,
-    gate: Gate,
+    gate: ConnectionGate,
     // Locked only by whoever has passed the gate, so nobody ever waits for this one.
-    open: Mutex<Open>,
+    open: Mutex<OpenStore>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenStore {
     connection: Connection,
     /// The file behind the connection, which need not be the one at the path any more.
     identity: Option<(u64, u64)>,
@@ -83,11 +83,11 @@ impl Store {
     /// Opens the store at `path` and creates it if need be, its folder included. Fails if it cannot be written, and if
     /// anything but a regular file stands there, also a symbolic link to one.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Self::open_with(path, Options::default())
+        Self::open_with(path, StoreOptions::default())
     }
 
     /// Opens or creates a store that behaves as told.
-    pub fn open_with(path: &Path, options: Options) -> Result<Self, StoreError> {
+    pub fn open_with(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let fail = |problem| StoreError::new(path, problem);
         let path = absolute(path).map_err(fail)?;
         let open = create(&path, options.patience).map_err(fail)?;
@@ -97,7 +97,7 @@ impl Store {
     /// Opens a store to ask it questions. Creates none: `None` if there is none. It may be write-protected.
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
         let fail = |problem| StoreError::new(path, problem);
-        let options = Options::default();
+        let options = StoreOptions::default();
         let Some(file) = place::look(path).map_err(fail)? else { return Ok(None) };
         let open = connect(&file, options.patience).map_err(fail)?;
         let path = absolute(path).map_err(fail)?;
@@ -106,20 +106,26 @@ impl Store {
 
     /// A store that is gone with the process.
     pub fn in_memory() -> Result<Self, StoreError> {
-        Self::in_memory_with(Options::default())
+        Self::in_memory_with(StoreOptions::default())
     }
 
     /// A store in memory that behaves as told.
-    pub fn in_memory_with(options: Options) -> Result<Self, StoreError> {
+    pub fn in_memory_with(options: StoreOptions) -> Result<Self, StoreError> {
         let open = Connection::open_in_memory()
             .map_err(Stale::Sqlite)
             .and_then(|connection| set_up(connection, options.patience))
             .map_err(|stale| StoreError::new(Path::new(MEMORY), problem(stale, options.patience)))?;
-        Ok(Self::around(None, Open { connection: open, identity: None }, options))
+        Ok(Self::around(None, OpenStore { connection: open, identity: None }, options))
     }
 
-    fn around(path: Option<PathBuf>, open: Open, options: Options) -> Self {
-        Self { path, options, drops: DropTally::default(), gate: Gate::default(), open: Mutex::new(open) }
+    fn around(path: Option<PathBuf>, open: OpenStore, options: StoreOptions) -> Self {
+        Self {
+            path,
+            options,
+            drops: DropTally::default(),
+            gate: ConnectionGate::default(),
+            open: Mutex::new(open),
+        }
     }
 
     /// How much is kept.
@@ -150,7 +156,7 @@ impl Store {
 
     /// A server outlives its file: someone deletes or moves it, and records would go where nobody looks. Also, a
     /// transaction that could neither be ended nor undone would block every later one. Both are cured by a fresh start.
-    fn keep_usable(&self, open: &mut Open) -> Result<(), StoreError> {
+    fn keep_usable(&self, open: &mut OpenStore) -> Result<(), StoreError> {
         let Some(path) = &self.path else { return Ok(()) };
         if open.connection.is_autocommit() && open.identity == place::identity(path) {
             return Ok(());
@@ -171,7 +177,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Problem> {
 }
 
 /// A connection that can write, to a file that is created if it is missing.
-fn create(path: &Path, patience: Duration) -> Result<Open, Problem> {
+fn create(path: &Path, patience: Duration) -> Result<OpenStore, Problem> {
     let file = place::prepare(path)?;
     let open = connect(&file, patience)?;
     // SQLite opens a write-protected file without a word.
@@ -183,7 +189,7 @@ fn create(path: &Path, patience: Duration) -> Result<Open, Problem> {
 }
 
 /// A connection to a file that exists.
-fn connect(file: &Path, patience: Duration) -> Result<Open, Problem> {
+fn connect(file: &Path, patience: Duration) -> Result<OpenStore, Problem> {
     // No URI: a path is a path. No mutex: the gate is ours.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -194,7 +200,7 @@ fn connect(file: &Path, patience: Duration) -> Result<Open, Problem> {
     Connection::open_with_flags(file, flags)
         .map_err(Stale::Sqlite)
         .and_then(|connection| set_up(connection, patience))
-        .map(|connection| Open { connection, identity })
+        .map(|connection| OpenStore { connection, identity })
         .map_err(|stale| problem(stale, patience))
 }
 
@@ -332,8 +338,8 @@ mod tests {
         let old = include_str!("../tests/store/first_version.sql");
         Connection::open(&path).unwrap().execute_batch(old).unwrap();
         let protected = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
-        let open = Open { connection: set_up(protected, Duration::ZERO).unwrap(), identity: None };
-        let store = Store::around(None, open, Options::default());
+        let open = OpenStore { connection: set_up(protected, Duration::ZERO).unwrap(), identity: None };
+        let store = Store::around(None, open, StoreOptions::default());
         assert_eq!(store.list(&Filter { runs: true, ..Filter::default() }).unwrap()[0].trace_id, "old");
         assert_eq!(store.verify(&[]).unwrap().before_chains, 1);
         assert!(store.heads().unwrap().is_empty() && store.dropped().unwrap().is_empty());

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use cognitive_contract::envelope::{self, Strictness};
 use cognitive_contract::json as strict_json;
 use cognitive_contract::{Enforcement, Module, Violation, stream};
-use cognitive_library::finding::{At, Sources};
+use cognitive_library::finding::{FindingLocation, Sources};
 use cognitive_library::{Finding, Library};
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ pub fn judge(text: &str, module: Option<&Module>) -> Result<(CheckedKind, Vec<Vi
             Some(chunks) => Ok((CheckedKind::Log, log_violations(&chunks, module))),
             None => {
                 let message = format!("not JSON: {}", error.message);
-                Err(Finding::error("", At::Offset(error.offset), "check/syntax", message))
+                Err(Finding::error("", FindingLocation::Offset(error.offset), "check/syntax", message))
             }
         },
     }
@@ -152,7 +152,7 @@ fn envelope_violations(value: &Value, module: Option<&Module>) -> Vec<Violation>
 fn finding(name: &str, violation: &Violation) -> Finding {
     let place = if violation.path.is_empty() { "the whole" } else { violation.path.as_str() };
     let message = format!("`{place}`: {} ({})", violation.message, violation.code);
-    Finding::error(name, At::Value(violation.path.clone()), violation.rule, message)
+    Finding::error(name, FindingLocation::Value(violation.path.clone()), violation.rule, message)
 }
 
 fn show(name: &str, kind: Option<CheckedKind>, findings: &[Finding], sources: &Sources, printer: &Printer) {
@@ -183,7 +183,7 @@ fn as_json(kind: Option<CheckedKind>, findings: &[Finding], sources: &Sources) -
         .iter()
         .map(|finding| {
             let place = sources.locate(finding);
-            let path = if let At::Value(path) = &finding.at { Some(path) } else { None };
+            let path = if let FindingLocation::Value(path) = &finding.at { Some(path) } else { None };
             json!({
                 "path": path, "rule": finding.rule, "message": finding.message,
                 "line": place.as_ref().map(|place| place.line), "column": place.as_ref().map(|place| place.column),

@@ -2,7 +2,7 @@
 
 use cognitive_contract::Module;
 use cognitive_contract::manifest::{Allow, Manifest};
-use cognitive_library::{Found, Library, LoadError, load};
+use cognitive_library::{FoundModule, Library, ModuleLoadError, load};
 use cognitive_schema::Section;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub fn info(args: &InfoArgs, library: &Library, printer: &Printer) -> Exit {
         Ok(found) => found,
         Err(failure) => return fail(&failure, printer),
     };
-    let module = match load(&found.folder).map_err(LoadError::into_failure) {
+    let module = match load(&found.folder).map_err(ModuleLoadError::into_failure) {
         Ok(module) => module,
         Err(failure) => return fail(&failure, printer),
     };
@@ -37,7 +37,7 @@ pub fn info(args: &InfoArgs, library: &Library, printer: &Printer) -> Exit {
     Exit::Good
 }
 
-fn as_json(found: &Found, module: &Module) -> Value {
+fn as_json(found: &FoundModule, module: &Module) -> Value {
     json!({
         "name": found.name,
         "origin": found.origin,
@@ -49,7 +49,7 @@ fn as_json(found: &Found, module: &Module) -> Value {
     })
 }
 
-fn show(found: &Found, module: &Module, printer: &Printer) {
+fn show(found: &FoundModule, module: &Module, printer: &Printer) {
     let manifest = &module.manifest;
     printer.out(format!("{HEAD}{}{HEAD:#} {}", found.name, manifest.version));
     if !manifest.responsibility.is_empty() {
@@ -76,7 +76,7 @@ fn show(found: &Found, module: &Module, printer: &Printer) {
     }
 }
 
-fn facts(found: &Found, module: &Module) -> Vec<Vec<String>> {
+fn facts(found: &FoundModule, module: &Module) -> Vec<Vec<String>> {
     let manifest = &module.manifest;
     let overflow = if manifest.overflow.enabled {
         format!("up to {} insights", manifest.overflow.max_items)

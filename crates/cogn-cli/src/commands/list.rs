@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use cognitive_contract::text::cut;
-use cognitive_library::{Found, Library, Origin, formats};
+use cognitive_library::{FoundModule, Library, ModuleOrigin, formats};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -25,9 +25,9 @@ struct ListRow {
     version: Option<String>,
     tier: Option<String>,
     format: Option<String>,
-    origin: Origin,
+    origin: ModuleOrigin,
     /// Where further modules of this name are, which this one stands in front of.
-    hides: Vec<Origin>,
+    hides: Vec<ModuleOrigin>,
     path: Option<String>,
     responsibility: Option<String>,
     valid: bool,
@@ -57,11 +57,11 @@ pub fn list(args: &ListArgs, library: &Library, printer: &Printer) -> Exit {
 }
 
 /// Manifests are independent of each other, so the cores share them.
-fn read_all(found: &[Found]) -> Vec<ListRow> {
+fn read_all(found: &[FoundModule]) -> Vec<ListRow> {
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(8);
     let share = found.len().div_ceil(workers).max(1);
     thread::scope(|scope| {
-        let read_part = |part: &[Found]| part.iter().map(read).collect::<Vec<_>>();
+        let read_part = |part: &[FoundModule]| part.iter().map(read).collect::<Vec<_>>();
         let start = |part| thread::Builder::new().spawn_scoped(scope, move || read_part(part));
         let parts: Vec<_> = found.chunks(share).map(|part| (part, start(part))).collect();
         // Where there are no threads left, this one does it.
@@ -73,7 +73,7 @@ fn read_all(found: &[Found]) -> Vec<ListRow> {
     })
 }
 
-fn read(found: &Found) -> ListRow {
+fn read(found: &FoundModule) -> ListRow {
     let manifest = formats::read_manifest(&found.folder);
     let field = |name: &str| manifest.as_ref()?.1.get(name).and_then(Value::as_str).map(str::to_owned);
     let valid = manifest

@@ -3,8 +3,8 @@
 //! contract that it cannot keep; that is said first.
 
 use clap::ValueEnum;
-use cognitive_library::{Library, LoadError, load};
-use cognitive_schema::{Effect, Loss, ProviderSchema, Target};
+use cognitive_library::{Library, ModuleLoadError, load};
+use cognitive_schema::{Effect, Loss, ProviderSchema, SchemaTarget};
 
 use super::fail;
 use crate::printer::{DOUBT, Exit, FAINT, HEAD, NOTE, Printer, table};
@@ -41,7 +41,7 @@ enum Dialect {
     Grammar,
 }
 
-impl From<Dialect> for Target {
+impl From<Dialect> for SchemaTarget {
     fn from(dialect: Dialect) -> Self {
         match dialect {
             Dialect::Openai => Self::OpenAi,
@@ -59,7 +59,7 @@ pub fn lower(args: &LowerArgs, library: &Library, printer: &Printer) -> Exit {
         Ok(found) => found,
         Err(failure) => return fail(&failure, printer),
     };
-    let module = match load(&found.folder).map_err(LoadError::into_failure) {
+    let module = match load(&found.folder).map_err(ModuleLoadError::into_failure) {
         Ok(module) => module,
         Err(failure) => return fail(&failure, printer),
     };
@@ -95,10 +95,10 @@ fn summary(lowered: &ProviderSchema) -> String {
     let places = |count: usize| if count == 1 { "one place".to_owned() } else { format!("{count} places") };
     let (losses, gaps) = (lowered.losses.len(), lowered.gaps().count());
     match (lowered.target, gaps) {
-        (Target::Grammar, 0) => {
+        (SchemaTarget::Grammar, 0) => {
             format!("says this contract more strictly in {}; whatever it writes obeys it", places(losses))
         }
-        (Target::Grammar, gaps) => format!(
+        (SchemaTarget::Grammar, gaps) => format!(
             "cannot keep this contract in {}, so the embedded model refuses it; say it there in other keywords, or \
              choose another provider",
             places(gaps)
@@ -126,11 +126,11 @@ mod tests {
     fn d_05_words_on_the_command_line_are_those_of_the_json() {
         for dialect in Dialect::value_variants() {
             let typed = dialect.to_possible_value().unwrap();
-            let target = Target::from(*dialect);
+            let target = SchemaTarget::from(*dialect);
             assert_eq!(typed.get_name(), target.word());
             assert_eq!(serde_json::to_value(target).unwrap(), target.word());
         }
-        assert_eq!(Dialect::value_variants().len(), Target::ALL.len());
+        assert_eq!(Dialect::value_variants().len(), SchemaTarget::ALL.len());
     }
 
     #[test]
@@ -149,9 +149,9 @@ mod tests {
             summary(&ProviderSchema::new(target, serde_json::Value::Null, losses))
         };
         let harmless = [Effect::Tightened, Effect::Annotation];
-        assert!(of(Target::Grammar, &harmless).contains("obeys it"));
+        assert!(of(SchemaTarget::Grammar, &harmless).contains("obeys it"));
         let grave = [Effect::Tightened, Effect::Validity];
-        assert!(of(Target::Grammar, &grave).starts_with("cannot keep this contract in one place, so"));
-        assert!(of(Target::OpenAi, &grave).contains("2 places; answers are still validated"));
+        assert!(of(SchemaTarget::Grammar, &grave).starts_with("cannot keep this contract in one place, so"));
+        assert!(of(SchemaTarget::OpenAi, &grave).contains("2 places; answers are still validated"));
     }
 }

@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use cognitive_library::migrate::{ApplyOptions, Backup, Kind, Links, MigrateError, Plan, apply, plan};
-use cognitive_library::{Folder, Library, Origin};
+use cognitive_library::migrate::{
+    ApplyOptions, Backup, FileChange, Links, MigrateError, MigrationPlan, apply, plan,
+};
+use cognitive_library::{Folder, Library, ModuleOrigin};
 use serde_json::{Value, json};
 
 use super::fail;
@@ -39,7 +41,7 @@ struct Outcome {
 
 enum MigrationDone {
     Planned {
-        plan: Plan,
+        plan: MigrationPlan,
         backup: Option<PathBuf>,
     },
     /// It is a link that leads out of the folder of modules, to here.
@@ -73,7 +75,7 @@ pub fn migrate(args: &MigrateArgs, library: &Library, printer: &Printer) -> Exit
 
 /// Modules on disk; the bundled ones are current and not ours to write.
 fn all_folders(library: &Library) -> Vec<(String, Folder)> {
-    let found = library.list().into_iter().filter(|found| found.origin != Origin::Bundled);
+    let found = library.list().into_iter().filter(|found| found.origin != ModuleOrigin::Bundled);
     found.map(|found| (found.name, found.folder)).collect()
 }
 
@@ -122,8 +124,8 @@ fn show(outcome: &Outcome, dry_run: bool, printer: &Printer) {
             printer.out(format!("{HEAD}{name}{HEAD:#}: {GOOD}{verb}{GOOD:#} {} → v2.2", plan.from));
             for change in &plan.changes {
                 let mark = match change.kind {
-                    Kind::Created => '+',
-                    Kind::Updated => '~',
+                    FileChange::Created => '+',
+                    FileChange::Updated => '~',
                 };
                 printer.out(format!("  {mark} {}: {}", change.file, change.what));
             }

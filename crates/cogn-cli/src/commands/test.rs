@@ -8,7 +8,7 @@ use cogn::embedded::EmbeddedUse;
 use cogn::settings::Settings;
 use cogn::{async_runtime, out_file, wiring};
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_library::{Library, Origin};
+use cognitive_library::{Library, ModuleOrigin};
 use cognitive_testing::golden::{self, GoldenOptions, GoldenReport, ModuleReport, Source, Subject};
 
 use super::fail;
@@ -139,7 +139,7 @@ fn subjects(args: &TestArgs, library: &Library) -> (Vec<Subject>, Vec<ModuleRepo
     for name in &args.modules {
         match library.find(name) {
             Ok(found) => subjects.push(Subject {
-                name: if found.origin == Origin::Path { name.clone() } else { found.name },
+                name: if found.origin == ModuleOrigin::Path { name.clone() } else { found.name },
                 folder: found.folder,
             }),
             Err(failure) => missing.push(ModuleReport::unusable(name, String::new(), &failure)),

@@ -1,7 +1,7 @@
 //! `cogn validate`: everything that is wrong with module folders, each with its place and a hint.
 
-use cognitive_library::validate::{Mode, Report, validate as check};
-use cognitive_library::{Finding, Library, Origin, Severity};
+use cognitive_library::validate::{Mode, ValidationReport, validate as check};
+use cognitive_library::{Finding, Library, ModuleOrigin, Severity};
 use serde_json::{Value, json};
 
 use crate::draw;
@@ -54,14 +54,14 @@ pub fn validate(args: &ValidateArgs, library: &Library, printer: &Printer) -> Ex
     if missing || reports.iter().any(|report| !report.valid()) { Exit::Bad } else { Exit::Good }
 }
 
-fn name_or_path(found: &cognitive_library::Found) -> String {
+fn name_or_path(found: &cognitive_library::FoundModule) -> String {
     match found.origin {
-        Origin::Bundled => found.name.clone(),
+        ModuleOrigin::Bundled => found.name.clone(),
         _ => found.folder.display(),
     }
 }
 
-fn show(report: &Report, printer: &Printer) {
+fn show(report: &ValidationReport, printer: &Printer) {
     let mode = match report.mode {
         Mode::Standard => "standard",
         Mode::Strict => "strict v2.2",
@@ -91,7 +91,7 @@ fn show(report: &Report, printer: &Printer) {
     printer.out(verdict);
 }
 
-fn as_json(report: &Report) -> Value {
+fn as_json(report: &ValidationReport) -> Value {
     let findings: Vec<Value> = report.findings.iter().map(|finding| finding_json(finding, report)).collect();
     json!({
         "module": report.name,
@@ -103,7 +103,7 @@ fn as_json(report: &Report) -> Value {
     })
 }
 
-fn finding_json(finding: &Finding, report: &Report) -> Value {
+fn finding_json(finding: &Finding, report: &ValidationReport) -> Value {
     let place = report.sources.locate(finding);
     json!({
         "severity": finding.severity,

@@ -164,7 +164,7 @@ impl ExpectedWeights {
 }
 
 #[cfg(feature = "local")]
-impl cognitive_local::Witness for ExpectedWeights {
+impl cognitive_local::KnownHashes for ExpectedWeights {
     fn recall(&self, file: &File) -> Option<String> {
         self.recalled(file)
     }

@@ -10,8 +10,8 @@ use serde_json::Value;
 use cognitive_contract::Format;
 use cognitive_schema::SchemaFiles;
 
-use crate::examples::{self, Example};
-use crate::finding::{At, Finding, Sources, quoted};
+use crate::examples::{self, ExampleFile};
+use crate::finding::{Finding, FindingLocation, Sources, quoted};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TEXT_LIMIT, TOTAL_LIMIT};
 use crate::json;
 
@@ -19,7 +19,7 @@ pub use v1::{front_matter, front_matter_text};
 
 /// A module folder as it was read: everything there is, and what is wrong with it.
 #[derive(Debug)]
-pub struct Parts {
+pub struct ModuleParts {
     /// What kind of folder it is.
     pub format: Format,
     /// The file that the manifest was read from.
@@ -31,7 +31,7 @@ pub struct Parts {
     /// The prompt.
     pub prompt: String,
     /// The worked examples.
-    pub(crate) examples: Vec<Example>,
+    pub(crate) examples: Vec<ExampleFile>,
     /// The texts, to point into.
     pub sources: Sources,
     /// What keeps the module from being loaded.
@@ -42,7 +42,7 @@ pub struct Parts {
 
 /// Reads a folder in whatever format it has; `None` if it is no module.
 #[must_use]
-pub fn read(folder: &Folder) -> Option<Parts> {
+pub fn read(folder: &Folder) -> Option<ModuleParts> {
     let names = folder.names();
     let mut parts = match Format::of_files(names.iter().map(String::as_str))? {
         Format::V0 => v0::read(folder),
@@ -67,7 +67,7 @@ pub fn read_manifest(folder: &Folder) -> Option<(Format, Value)> {
     Some((Format::of_manifest(&manifest), manifest))
 }
 
-impl Parts {
+impl ModuleParts {
     fn new(format: Format, manifest_file: &'static str) -> Self {
         Self {
             format,
@@ -95,12 +95,12 @@ impl Parts {
             }
             Err(ReadError::Missing) => {
                 let message = format!("{} is missing", quoted(file));
-                self.findings.push(Finding::error(file, At::File, "files/missing", message));
+                self.findings.push(Finding::error(file, FindingLocation::File, "files/missing", message));
                 None
             }
             Err(ReadError::Refused(reason)) => {
                 let message = format!("{} {reason}", quoted(file));
-                self.findings.push(Finding::error(file, At::File, "files/unreadable", message));
+                self.findings.push(Finding::error(file, FindingLocation::File, "files/unreadable", message));
                 None
             }
         }
@@ -117,7 +117,7 @@ impl Parts {
         match json::parse_file(&text) {
             Ok(value) => Some(value),
             Err(error) => {
-                let at = At::Offset(error.offset);
+                let at = FindingLocation::Offset(error.offset);
                 self.findings.push(Finding::error(file, at, "schema/syntax", error.message));
                 None
             }

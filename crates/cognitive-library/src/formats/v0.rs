@@ -5,21 +5,21 @@ use serde_json::{Value, json};
 use cognitive_contract::Format;
 use cognitive_schema::SCHEMA_FILE;
 
-use super::{Parts, front_matter};
-use crate::finding::{At, Finding};
+use super::{ModuleParts, front_matter};
+use crate::finding::{Finding, FindingLocation};
 use crate::folder::{Folder, TEXT_LIMIT};
 use crate::yaml;
 
 const MANIFEST: &str = "module.md";
 const CONSTRAINTS: &str = "constraints.yaml";
 
-pub(super) fn read(folder: &Folder) -> Parts {
-    let mut parts = Parts::new(Format::V0, MANIFEST);
+pub(super) fn read(folder: &Folder) -> ModuleParts {
+    let mut parts = ModuleParts::new(Format::V0, MANIFEST);
     if let Some(text) = parts.text(folder, MANIFEST) {
         match front_matter(&text) {
             Ok((manifest, _)) => parts.manifest = manifest,
             Err(error) => {
-                let at = error.offset.map_or(At::File, At::Offset);
+                let at = error.offset.map_or(FindingLocation::File, FindingLocation::Offset);
                 parts.findings.push(Finding::error(MANIFEST, at, "manifest/syntax", error.message));
             }
         }
@@ -37,7 +37,7 @@ pub(super) fn read(folder: &Folder) -> Parts {
     parts
 }
 
-fn add_constraints(parts: &mut Parts, folder: &Folder) {
+fn add_constraints(parts: &mut ModuleParts, folder: &Folder) {
     let Ok(text) = folder.read(CONSTRAINTS, TEXT_LIMIT) else { return };
     parts.sources.insert(CONSTRAINTS, text.clone());
     match yaml::parse(&text) {
@@ -48,7 +48,7 @@ fn add_constraints(parts: &mut Parts, folder: &Folder) {
         }
         Ok(_) => {}
         Err(error) => {
-            let at = error.offset.map_or(At::File, At::Offset);
+            let at = error.offset.map_or(FindingLocation::File, FindingLocation::Offset);
             parts.findings.push(Finding::error(CONSTRAINTS, at, "manifest/syntax", error.message));
         }
     }

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use cognitive_contract::Format;
 
-use super::Parts;
+use super::ModuleParts;
 use super::v2::read_schemas;
-use crate::finding::{At, Finding};
+use crate::finding::{Finding, FindingLocation};
 use crate::folder::Folder;
 use crate::yaml::{self, YamlError};
 
@@ -53,8 +53,8 @@ pub fn front_matter(text: &str) -> Result<(Value, &str), YamlError> {
     Ok((manifest, body))
 }
 
-pub(super) fn read(folder: &Folder) -> Parts {
-    let mut parts = Parts::new(Format::V1, MANIFEST);
+pub(super) fn read(folder: &Folder) -> ModuleParts {
+    let mut parts = ModuleParts::new(Format::V1, MANIFEST);
     if let Some(text) = parts.text(folder, MANIFEST) {
         match front_matter(&text) {
             Ok((manifest, body)) => {
@@ -62,7 +62,7 @@ pub(super) fn read(folder: &Folder) -> Parts {
                 body.clone_into(&mut parts.prompt);
             }
             Err(error) => {
-                let at = error.offset.map_or(At::File, At::Offset);
+                let at = error.offset.map_or(FindingLocation::File, FindingLocation::Offset);
                 parts.findings.push(Finding::error(MANIFEST, at, "manifest/syntax", error.message));
             }
         }

@@ -9,17 +9,17 @@ use cognitive_contract::Format;
 use cognitive_contract::text::pointer;
 use cognitive_schema::{DATA_KEYWORDS, SCHEMA_FILE, SectionRef, file_of_ref, names_answered_by_ids};
 
-use super::Parts;
-use crate::finding::{At, Finding, quoted};
+use super::ModuleParts;
+use crate::finding::{Finding, FindingLocation, quoted};
 use crate::folder::{Folder, safe_relative};
 use crate::yaml;
 
 const MANIFEST: &str = "module.yaml";
 /// More files than this make no contract that anybody could read.
-const MOST_FILES: usize = 32;
+const MAX_FILES: usize = 32;
 
-pub(super) fn read(folder: &Folder) -> Parts {
-    let mut parts = Parts::new(Format::V21, MANIFEST);
+pub(super) fn read(folder: &Folder) -> ModuleParts {
+    let mut parts = ModuleParts::new(Format::V21, MANIFEST);
     if let Some(text) = parts.text(folder, MANIFEST) {
         match yaml::parse(&text) {
             Ok(manifest) => {
@@ -27,7 +27,7 @@ pub(super) fn read(folder: &Folder) -> Parts {
                 parts.manifest = manifest;
             }
             Err(error) => {
-                let at = error.offset.map_or(At::File, At::Offset);
+                let at = error.offset.map_or(FindingLocation::File, FindingLocation::Offset);
                 parts.findings.push(Finding::error(MANIFEST, at, "manifest/syntax", error.message));
             }
         }
@@ -38,8 +38,8 @@ pub(super) fn read(folder: &Folder) -> Parts {
 }
 
 /// Reads `schema.json` and, from there, from `io` and from `context`, every file that is named.
-pub(super) fn read_schemas(parts: &mut Parts, folder: &Folder) {
-    let mut wanted = Wanted::default();
+pub(super) fn read_schemas(parts: &mut ModuleParts, folder: &Folder) {
+    let mut wanted = WantedFiles::default();
     wanted.add(SCHEMA_FILE.to_owned());
     for (name, place) in parts.manifest.get("io").and_then(Value::as_object).into_iter().flatten() {
         let Some(place) = place.as_str() else { continue };
@@ -47,7 +47,7 @@ pub(super) fn read_schemas(parts: &mut Parts, folder: &Folder) {
         if let Some(path) = safe_relative(&file) {
             wanted.add(path.to_string_lossy().into_owned());
         } else {
-            let at = At::Value(pointer("/io", name));
+            let at = FindingLocation::Value(pointer("/io", name));
             let message = format!("points out of the module: {}", quoted(place));
             parts.findings.push(Finding::error(MANIFEST, at, "manifest/io", message));
         }
@@ -70,8 +70,8 @@ pub(super) fn read_schemas(parts: &mut Parts, folder: &Folder) {
         parts.schemas.insert(file, schema);
     }
     if wanted.too_many {
-        let message = format!("the contract is spread over more than {MOST_FILES} files");
-        parts.findings.push(Finding::error(SCHEMA_FILE, At::File, "schema/files", message));
+        let message = format!("the contract is spread over more than {MAX_FILES} files");
+        parts.findings.push(Finding::error(SCHEMA_FILE, FindingLocation::File, "schema/files", message));
     }
 }
 
@@ -84,18 +84,18 @@ fn context_schemas(manifest: &Value) -> impl Iterator<Item = &str> {
 
 /// The files to read. Each is listed once, also if reading it fails.
 #[derive(Default)]
-struct Wanted {
+struct WantedFiles {
     next: VecDeque<String>,
     seen: HashSet<String>,
     too_many: bool,
 }
 
-impl Wanted {
+impl WantedFiles {
     fn add(&mut self, file: String) {
         if self.seen.contains(&file) {
             return;
         }
-        if self.seen.len() >= MOST_FILES {
+        if self.seen.len() >= MAX_FILES {
             self.too_many = true;
             return;
         }
@@ -145,14 +145,14 @@ mod tests {
 
     use super::*;
 
-    fn read_with(manifest: &str, files: impl IntoIterator<Item = (String, String)>) -> Parts {
+    fn read_with(manifest: &str, files: impl IntoIterator<Item = (String, String)>) -> ModuleParts {
         let fixed = [("module.yaml", manifest), ("prompt.md", "p")];
         let fixed = fixed.map(|(file, text)| (file.to_owned(), text.to_owned()));
         let files = fixed.into_iter().chain(files).map(|(file, text)| (file, text.into_bytes()));
         read(&Folder::memory("m", files.collect::<BTreeMap<_, _>>()))
     }
 
-    fn rules(parts: &Parts) -> Vec<String> {
+    fn rules(parts: &ModuleParts) -> Vec<String> {
         parts.findings.iter().map(|each| format!("{} {}", each.file, each.rule)).collect()
     }
 
@@ -184,7 +184,7 @@ mod tests {
     fn files_that_are_missing_count_too() {
         let refs: Vec<String> = (0..100).map(|number| format!(r#"{{"$ref": "{number}.json"}}"#)).collect();
         let parts = read_with("a: 1", [("schema.json".to_owned(), format!("[{}]", refs.join(",")))]);
-        assert_eq!(parts.findings.len(), MOST_FILES);
+        assert_eq!(parts.findings.len(), MAX_FILES);
         assert_eq!(rules(&parts).last().unwrap(), "schema.json schema/files");
     }
 

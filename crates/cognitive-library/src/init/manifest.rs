@@ -4,7 +4,7 @@
 use cognitive_contract::manifest::{InputModality, Mode, Tier};
 
 use super::fill::{fill, join};
-use super::part::Part;
+use super::part::BundledPart;
 use super::{Feature, Template, name};
 
 pub(super) fn text(template: &Template) -> String {
@@ -20,7 +20,8 @@ pub(super) fn text(template: &Template) -> String {
         blocks.push(include_str!("../../templates/manifest/context.yaml").to_owned());
     }
     if template.has(Feature::Compose) {
-        blocks.push(Part::of(template).fill(include_str!("../../templates/manifest/composition.yaml")));
+        blocks
+            .push(BundledPart::of(template).fill(include_str!("../../templates/manifest/composition.yaml")));
     }
     blocks.push(common(&media));
     join(&blocks)

@@ -8,7 +8,7 @@ use cognitive_contract::manifest::violations;
 use super::InitError;
 
 /// The longest name that the manifest takes.
-const LONGEST: usize = 64;
+const MAX_LENGTH: usize = 64;
 
 /// Refuses a name that the manifest would refuse.
 pub(super) fn check(name: &str) -> Result<(), InitError> {
@@ -39,7 +39,7 @@ fn suggestion(name: &str) -> Option<String> {
     if slug.starts_with(|first: char| first.is_ascii_digit()) {
         slug.insert_str(0, "module-");
     }
-    slug.truncate(LONGEST);
+    slug.truncate(MAX_LENGTH);
     let slug = slug.trim_end_matches('-').to_owned();
     is_valid(&slug).then_some(slug)
 }

@@ -4,13 +4,13 @@ use super::Template;
 use super::fill::fill;
 
 /// The bundled module that a composed module asks first.
-pub(super) struct Part {
+pub(super) struct BundledPart {
     name: &'static str,
     field: &'static str,
     deed: &'static str,
 }
 
-impl Part {
+impl BundledPart {
     /// The summarizer, unless the new module takes its name: then it would call itself.
     pub(super) fn of(template: &Template) -> Self {
         match template.name.as_str() {

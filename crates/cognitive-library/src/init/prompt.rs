@@ -3,7 +3,7 @@
 use cognitive_contract::manifest::{InputModality, Tier};
 
 use super::fill::{fill, join};
-use super::part::Part;
+use super::part::BundledPart;
 use super::{Feature, Template, name, schema};
 
 /// How the model hands context on, in the list of members and in the example.
@@ -48,7 +48,7 @@ fn given(template: &Template) -> String {
         blocks.push(include_str!("../../templates/prompt/context.md").to_owned());
     }
     if template.has(Feature::Compose) {
-        blocks.push(Part::of(template).fill(include_str!("../../templates/prompt/composition.md")));
+        blocks.push(BundledPart::of(template).fill(include_str!("../../templates/prompt/composition.md")));
     }
     join(&blocks)
 }

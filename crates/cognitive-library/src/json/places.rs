@@ -4,28 +4,28 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Step, pointer_of, tokens};
+use super::{JsonPathStep, pointer_of, tokens};
 
 /// Values beyond these are not told apart: they are shown at a parent.
-const MOST_VALUES: usize = 250_000;
+const MAX_VALUES: usize = 250_000;
 /// More repeated members than these help nobody.
-const MOST_REPEATED: usize = 200;
+const MAX_REPEATED: usize = 200;
 /// Beyond what the parser takes.
-const DEEPEST: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 /// Where each value of a text stands, and the pointers of members whose name was given twice.
 #[derive(Debug, Default)]
 pub struct JsonIndex {
-    root: Option<Node>,
+    root: Option<JsonNode>,
     /// The children of one value stand side by side: items in their order, members by name.
-    nodes: Vec<Node>,
+    nodes: Vec<JsonNode>,
     /// Members that occur more than once in their object; the last one counts.
     pub repeated: Vec<String>,
 }
 
 /// A value, by ranges alone: of the text, and of the nodes that are in it.
 #[derive(Debug)]
-struct Node {
+struct JsonNode {
     span: Range<usize>,
     /// The name with its quotes; empty for items.
     name: Range<usize>,
@@ -47,7 +47,7 @@ impl JsonIndex {
         Some((node.span.clone(), true))
     }
 
-    fn child(&self, text: &str, parent: &Node, token: &str) -> Option<&Node> {
+    fn child(&self, text: &str, parent: &JsonNode, token: &str) -> Option<&JsonNode> {
         let children = self.nodes.get(parent.children.clone())?;
         if text.as_bytes().get(parent.span.start) == Some(&b'[') {
             return children.get(token.parse::<usize>().ok()?);
@@ -81,7 +81,7 @@ struct Scanner<'a> {
     text: &'a str,
     at: usize,
     seen: usize,
-    path: Vec<Step<'a>>,
+    path: Vec<JsonPathStep<'a>>,
     index: JsonIndex,
 }
 
@@ -102,12 +102,12 @@ impl Scanner<'_> {
         None
     }
 
-    fn value(&mut self, name: Range<usize>) -> Option<Node> {
+    fn value(&mut self, name: Range<usize>) -> Option<JsonNode> {
         self.skip(is_space);
         self.seen += 1;
         let start = self.at;
         let children = match self.peek()? {
-            _ if self.seen > MOST_VALUES || self.path.len() > DEEPEST => return self.stop(),
+            _ if self.seen > MAX_VALUES || self.path.len() > MAX_DEPTH => return self.stop(),
             b'{' => self.members(),
             b'[' => self.items(),
             b'"' => {
@@ -119,7 +119,7 @@ impl Scanner<'_> {
                 0..0
             }
         };
-        Some(Node { span: start..self.at, name, children })
+        Some(JsonNode { span: start..self.at, name, children })
     }
 
     fn members(&mut self) -> Range<usize> {
@@ -136,7 +136,7 @@ impl Scanner<'_> {
     }
 
     /// The next member; `None` at the end of the object.
-    fn member(&mut self) -> Option<Node> {
+    fn member(&mut self) -> Option<JsonNode> {
         self.skip(|byte| is_space(byte) || byte == b',');
         match self.peek()? {
             b'"' => {}
@@ -152,7 +152,7 @@ impl Scanner<'_> {
             return self.stop();
         }
         self.at += 1;
-        self.path.push(Step::Member(name_at(self.text, &name)));
+        self.path.push(JsonPathStep::Member(name_at(self.text, &name)));
         let member = self.value(name);
         self.path.pop();
         member
@@ -166,7 +166,7 @@ impl Scanner<'_> {
             if matches!(self.peek(), None | Some(b']')) {
                 break;
             }
-            self.path.push(Step::Item(items.len()));
+            self.path.push(JsonPathStep::Item(items.len()));
             let before = self.at;
             let item = self.value(0..0);
             self.path.pop();
@@ -182,22 +182,22 @@ impl Scanner<'_> {
         self.keep(items)
     }
 
-    fn keep(&mut self, children: Vec<Node>) -> Range<usize> {
+    fn keep(&mut self, children: Vec<JsonNode>) -> Range<usize> {
         let first = self.index.nodes.len();
         self.index.nodes.extend(children);
         first..self.index.nodes.len()
     }
 
-    fn report_repeated(&mut self, sorted: &[Node]) {
-        let mut repeated: Vec<&Node> = sorted
+    fn report_repeated(&mut self, sorted: &[JsonNode]) {
+        let mut repeated: Vec<&JsonNode> = sorted
             .iter()
             .zip(sorted.iter().skip(1))
             .filter(|(one, next)| name_at(self.text, &one.name) == name_at(self.text, &next.name))
             .map(|(_, next)| next)
             .collect();
         repeated.sort_by_key(|member| member.span.start);
-        for member in repeated.into_iter().take(MOST_REPEATED.saturating_sub(self.index.repeated.len())) {
-            self.path.push(Step::Member(name_at(self.text, &member.name)));
+        for member in repeated.into_iter().take(MAX_REPEATED.saturating_sub(self.index.repeated.len())) {
+            self.path.push(JsonPathStep::Member(name_at(self.text, &member.name)));
             let place = pointer_of(&self.path);
             self.path.pop();
             self.index.repeated.push(place);
@@ -233,8 +233,8 @@ mod tests {
 
     #[test]
     fn depth_ends_the_scan() {
-        assert!(index(&"[".repeat(10_000)).nodes.len() <= DEEPEST + 1);
-        assert!(index(&"{\"a\":".repeat(10_000)).nodes.len() <= DEEPEST + 1);
+        assert!(index(&"[".repeat(10_000)).nodes.len() <= MAX_DEPTH + 1);
+        assert!(index(&"{\"a\":".repeat(10_000)).nodes.len() <= MAX_DEPTH + 1);
     }
 
     #[test]
@@ -253,14 +253,14 @@ mod tests {
 
     #[test]
     fn the_index_knows_every_place_of_the_parsed_value() {
-        fn check<'a>(text: &str, index: &JsonIndex, value: &'a Value, path: &mut Vec<Step<'a>>) {
+        fn check<'a>(text: &str, index: &JsonIndex, value: &'a Value, path: &mut Vec<JsonPathStep<'a>>) {
             let (span, exact) = index.nearest(text, &pointer_of(path)).unwrap();
             assert!(exact);
             assert_eq!(&parse(&text[span]).unwrap(), value);
             let members = value.as_object().into_iter().flatten();
-            let members = members.map(|(name, child)| (Step::Member(name.as_str().into()), child));
+            let members = members.map(|(name, child)| (JsonPathStep::Member(name.as_str().into()), child));
             let items = value.as_array().into_iter().flatten().enumerate();
-            for (step, child) in members.chain(items.map(|(at, child)| (Step::Item(at), child))) {
+            for (step, child) in members.chain(items.map(|(at, child)| (JsonPathStep::Item(at), child))) {
                 path.push(step);
                 check(text, index, child, path);
                 path.pop();
@@ -294,9 +294,9 @@ mod tests {
 
     #[test]
     fn what_is_indexed_and_listed_has_an_end() {
-        let many = format!("[{}0]", "0,".repeat(MOST_VALUES));
-        assert!(index(&many).nodes.len() < MOST_VALUES);
+        let many = format!("[{}0]", "0,".repeat(MAX_VALUES));
+        assert!(index(&many).nodes.len() < MAX_VALUES);
         let repeated = format!("{{{}\"a\":0}}", "\"a\":0,".repeat(1_000));
-        assert_eq!(index(&repeated).repeated.len(), MOST_REPEATED);
+        assert_eq!(index(&repeated).repeated.len(), MAX_REPEATED);
     }
 }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::error::MigrateError;
 use super::held::Held;
-use super::{Kind, Plan, tree};
+use super::{FileChange, MigrationPlan, tree};
 use crate::folder::{Folder, JSON_LIMIT};
 
 /// What becomes of the old folder.
@@ -63,14 +63,19 @@ pub struct Applied {
 ///
 /// On any error the folder is as it was, byte for byte. A folder given as a link is migrated where it really is.
 /// A shell that stands in the folder stays in the old one; it finds the new one with `cd "$PWD"`.
-pub fn apply(root: &Path, plan: &Plan, options: ApplyOptions) -> Result<Applied, MigrateError> {
+pub fn apply(root: &Path, plan: &MigrationPlan, options: ApplyOptions) -> Result<Applied, MigrateError> {
     apply_by(exchange, root, plan, options)
 }
 
 /// Puts the staged folder in the place of the module; returns where the old one is then.
 type Swap = fn(&Path, &Path, &str) -> io::Result<PathBuf>;
 
-fn apply_by(swap: Swap, root: &Path, plan: &Plan, options: ApplyOptions) -> Result<Applied, MigrateError> {
+fn apply_by(
+    swap: Swap,
+    root: &Path,
+    plan: &MigrationPlan,
+    options: ApplyOptions,
+) -> Result<Applied, MigrateError> {
     if plan.is_empty() {
         return Ok(Applied { backup: None });
     }
@@ -113,7 +118,7 @@ fn apply_by(swap: Swap, root: &Path, plan: &Plan, options: ApplyOptions) -> Resu
 }
 
 /// Builds the new folder, hidden, beside the module, out of what is in `source`. Leaves nothing behind if that fails.
-fn stage(module: &Path, source: &Path, plan: &Plan) -> Result<PathBuf, MigrateError> {
+fn stage(module: &Path, source: &Path, plan: &MigrationPlan) -> Result<PathBuf, MigrateError> {
     let (Some(parent), Some(name)) = (module.parent(), module.file_name()) else {
         let reason = "the root of the file system is no module";
         return Err(MigrateError::Unsupported { path: module.to_owned(), reason });
@@ -138,7 +143,7 @@ fn stage(module: &Path, source: &Path, plan: &Plan) -> Result<PathBuf, MigrateEr
 }
 
 /// The files to write, by the path that they really have: a link to a file of the module stays a link.
-fn content<'a>(module: &Path, plan: &'a Plan) -> Result<tree::Content<'a>, MigrateError> {
+fn content<'a>(module: &Path, plan: &'a MigrationPlan) -> Result<tree::Content<'a>, MigrateError> {
     let mut content = tree::Content::new();
     let root = module.canonicalize().map_err(MigrateError::io("find", module))?;
     for (file, text) in &plan.files {
@@ -155,7 +160,7 @@ fn content<'a>(module: &Path, plan: &'a Plan) -> Result<tree::Content<'a>, Migra
 }
 
 /// Whether the folder still holds what the plan was made of.
-fn unchanged(module: &Path, plan: &Plan) -> Result<(), MigrateError> {
+fn unchanged(module: &Path, plan: &MigrationPlan) -> Result<(), MigrateError> {
     let changed = |file: &str| MigrateError::Changed { file: file.to_owned() };
     let folder = Folder::Disk(module.to_owned());
     for (file, text) in &plan.read {
@@ -163,7 +168,7 @@ fn unchanged(module: &Path, plan: &Plan) -> Result<(), MigrateError> {
             return Err(changed(file));
         }
     }
-    for change in plan.changes.iter().filter(|change| change.kind == Kind::Created) {
+    for change in plan.changes.iter().filter(|change| change.kind == FileChange::Created) {
         if fs::symlink_metadata(module.join(&change.file)).is_ok() {
             return Err(changed(&change.file));
         }
@@ -234,7 +239,7 @@ mod tests {
         ApplyOptions { backup: Backup::Keep, stamp: SystemTime::UNIX_EPOCH, links: Links::Follow };
 
     /// A v2.1 module in a folder of its own, and its plan.
-    fn module(dir: &Path) -> (PathBuf, Plan) {
+    fn module(dir: &Path) -> (PathBuf, MigrationPlan) {
         let module = dir.join("m");
         fs::create_dir(&module).unwrap();
         fs::write(module.join("module.yaml"), "name: m\nversion: 1.0.0\nresponsibility: r\n").unwrap();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use cognitive_contract::{ErrorCode, Failure};
 
 use crate::finding::Finding;
-use crate::load::LoadError;
+use crate::load::ModuleLoadError;
 
 /// Why a module was not migrated.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl MigrateError {
     pub fn into_failure(self) -> Failure {
         let (message, hint) = (self.to_string(), self.hint());
         let failure = match self {
-            Self::NotAModule { folder } => return LoadError::NotAModule { folder }.into_failure(),
+            Self::NotAModule { folder } => return ModuleLoadError::NotAModule { folder }.into_failure(),
             Self::ManualReview { .. } | Self::Invalid { .. } | Self::Unsupported { .. } => {
                 Failure::module_invalid(message)
             }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{refs, yaml_text};
 
 /// A new text of `module.yaml` and what is new about it.
-pub(super) struct Written {
+pub(super) struct MigratedManifest {
     pub text: String,
     pub steps: Vec<String>,
 }
@@ -47,7 +47,7 @@ pub(super) fn of_v21(
     written: &Map<String, Value>,
     effective: &Manifest,
     renamed: bool,
-) -> Option<Written> {
+) -> Option<MigratedManifest> {
     let mut steps = Vec::new();
     let mut target = written.clone();
     let mut edited = text.to_owned();
@@ -70,11 +70,11 @@ pub(super) fn of_v21(
         }
     }
     if let Some(text) = yaml_text::append(&edited, &old, &target) {
-        return Some(Written { text, steps });
+        return Some(MigratedManifest { text, steps });
     }
     let lost = if text.contains('#') { "; comments in it are lost" } else { "" };
     steps.push(format!("written anew in block style, because nothing can be appended to its form{lost}"));
-    yaml_text::render(&target).map(|text| Written { text, steps })
+    yaml_text::render(&target).map(|text| MigratedManifest { text, steps })
 }
 
 fn added(key: &str, value: &Value) -> String {
@@ -137,7 +137,11 @@ fn with_renamed_key(text: &str) -> String {
 }
 
 /// Writes the manifest of a v1 module from its front matter. `None` if no text can be made that says it.
-pub(super) fn of_v1(written: &Map<String, Value>, effective: &Manifest, renamed: bool) -> Option<Written> {
+pub(super) fn of_v1(
+    written: &Map<String, Value>,
+    effective: &Manifest,
+    renamed: bool,
+) -> Option<MigratedManifest> {
     let mut target = v1_manifest(written, effective);
     if renamed {
         move_pointers(&mut target);
@@ -152,7 +156,7 @@ pub(super) fn of_v1(written: &Map<String, Value>, effective: &Manifest, renamed:
             steps.push(format!("`constraints.{constraint}` became `policies.{policy}: deny`"));
         }
     }
-    yaml_text::says(&text, &target).then_some(Written { text, steps })
+    yaml_text::says(&text, &target).then_some(MigratedManifest { text, steps })
 }
 
 /// The constraints of v1 that are policies in v2, and which.

@@ -43,9 +43,9 @@ use cognitive_schema::SchemaFiles;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::finding::{At, Finding};
+use crate::finding::{Finding, FindingLocation};
 use crate::folder::{Folder, ReadError, TEXT_LIMIT};
-use crate::formats::{self, Parts};
+use crate::formats::{self, ModuleParts};
 use crate::validate::labels;
 use crate::{json, load};
 
@@ -58,7 +58,7 @@ const PROMPT: &str = "prompt.md";
 /// Whether a file is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum FileChange {
     /// It was not there.
     Created,
     /// It gets another content.
@@ -67,30 +67,30 @@ pub enum Kind {
 
 /// One thing that a migration does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct MigrationChange {
     /// Module-relative path.
     pub file: String,
     /// What is done, for people.
     pub what: String,
     /// Whether the file is new.
-    pub kind: Kind,
+    pub kind: FileChange,
 }
 
 /// What a migration would write.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Plan {
+pub struct MigrationPlan {
     /// The format of the folder.
     pub from: Format,
     /// What is done, in the order of the files. Empty if there is nothing to do.
-    pub changes: Vec<Change>,
+    pub changes: Vec<MigrationChange>,
     /// The files to write, each with its whole new text.
     pub files: BTreeMap<String, String>,
     /// What was read to get there. Applying the plan to anything else is refused.
     read: BTreeMap<String, String>,
 }
 
-impl Plan {
+impl MigrationPlan {
     fn nothing(from: Format) -> Self {
         Self { from, changes: Vec::new(), files: BTreeMap::new(), read: BTreeMap::new() }
     }
@@ -107,19 +107,23 @@ impl Plan {
         if old == Some(&text) {
             return;
         }
-        let kind = if old.is_some() { Kind::Updated } else { Kind::Created };
-        self.changes.extend(steps.into_iter().map(|what| Change { file: file.to_owned(), what, kind }));
+        let kind = if old.is_some() { FileChange::Updated } else { FileChange::Created };
+        self.changes.extend(steps.into_iter().map(|what| MigrationChange {
+            file: file.to_owned(),
+            what,
+            kind,
+        }));
         self.files.insert(file.to_owned(), text);
     }
 }
 
 /// Works out how a module becomes v2.2. Writes nothing.
-pub fn plan(folder: &Folder) -> Result<Plan, MigrateError> {
+pub fn plan(folder: &Folder) -> Result<MigrationPlan, MigrateError> {
     let Some(parts) = formats::read(folder) else {
         return Err(MigrateError::NotAModule { folder: folder.display() });
     };
     match parts.format {
-        Format::V22 | Format::V25 => Ok(Plan::nothing(parts.format)),
+        Format::V22 | Format::V25 => Ok(MigrationPlan::nothing(parts.format)),
         Format::V0 => Err(MigrateError::ManualReview { name: folder.name() }),
         Format::V1 | Format::V21 => {
             let invalid = |findings| MigrateError::Invalid { name: folder.name(), findings };
@@ -142,7 +146,7 @@ struct Old {
 }
 
 impl Old {
-    fn read(parts: Parts, folder_name: &str) -> Result<Self, Vec<Finding>> {
+    fn read(parts: ModuleParts, folder_name: &str) -> Result<Self, Vec<Finding>> {
         let manifest_file = parts.manifest_file;
         let written = parts.manifest.as_object().cloned().unwrap_or_default();
         let schemas = parts.schemas.clone();
@@ -155,9 +159,10 @@ impl Old {
         if findings.is_empty() { Ok(old) } else { Err(findings) }
     }
 
-    fn plan(&self, folder: &Folder) -> Result<Plan, Finding> {
+    fn plan(&self, folder: &Folder) -> Result<MigrationPlan, Finding> {
         let effective = &self.module.manifest;
-        let mut plan = Plan { read: self.texts.clone(), ..Plan::nothing(self.module.format) };
+        let mut plan =
+            MigrationPlan { read: self.texts.clone(), ..MigrationPlan::nothing(self.module.format) };
         let contract = schema::migrate(&self.schemas, &self.module.contract, &effective.overflow)?;
         if self.module.format == Format::V1 {
             let manifest = manifest::of_v1(&self.written, effective, contract.renamed);
@@ -180,7 +185,7 @@ impl Old {
     /// A prompt with the explanation that it lacks; `None` if it lacks none.
     fn explained(&self, prompt: &str) -> Option<String> {
         let contract = &self.module.contract;
-        let about = prompt::Contract {
+        let about = prompt::EnvelopeText {
             overflow: &self.module.manifest.overflow,
             data: contract.data().schema(),
             error: contract.error().map_or(&Value::Null, |section| section.schema()),
@@ -188,7 +193,7 @@ impl Old {
         prompt::with_envelope(prompt, &about)
     }
 
-    fn plan_v1_prompt(&self, folder: &Folder, plan: &mut Plan) -> Result<(), Finding> {
+    fn plan_v1_prompt(&self, folder: &Folder, plan: &mut MigrationPlan) -> Result<(), Finding> {
         let body = self.module.prompt.trim_start_matches(['\r', '\n']);
         let explained = self.explained(body);
         let mut steps = vec!["written from the text of `MODULE.md`".to_owned()];
@@ -202,14 +207,14 @@ impl Old {
             }
             _ => {
                 let message = "is in the way: the prompt of a v1 module stands in `MODULE.md`";
-                return Err(Finding::error(PROMPT, At::File, "migrate/prompt", message)
+                return Err(Finding::error(PROMPT, FindingLocation::File, "migrate/prompt", message)
                     .hint("Rename or remove `prompt.md`, then migrate again"));
             }
         }
         Ok(())
     }
 
-    fn plan_contract(&self, contract: schema::Migrated, plan: &mut Plan) {
+    fn plan_contract(&self, contract: schema::Migrated, plan: &mut MigrationPlan) {
         for (file, document) in contract.files {
             let old = self.texts.get(&file).map_or("", String::as_str);
             if self.schemas.get(&file) == Some(&document) {
@@ -236,7 +241,7 @@ impl Old {
 
     fn unwritable(&self) -> Finding {
         let message = "holds a value that cannot be written down again as it is";
-        Finding::error(self.manifest_file, At::File, "migrate/manifest", message)
+        Finding::error(self.manifest_file, FindingLocation::File, "migrate/manifest", message)
     }
 }
 
@@ -254,14 +259,14 @@ fn json_text(document: &Value, old: &str) -> String {
 }
 
 /// Loads the module that a plan would make.
-fn check(plan: &Plan, name: &str) -> Result<(), Vec<Finding>> {
+fn check(plan: &MigrationPlan, name: &str) -> Result<(), Vec<Finding>> {
     let texts = plan.read.iter().chain(&plan.files);
     let files = texts.map(|(file, text)| (file.clone(), text.clone().into_bytes())).collect();
     let parts = formats::read(&Folder::memory(name, files));
     let module = parts.map_or_else(|| Err(Vec::new()), |parts| load::assemble(parts, name))?;
     if module.format < Format::V22 {
         let message = "would still be in the old format";
-        return Err(vec![Finding::error(MANIFEST, At::File, "migrate/check", message)]);
+        return Err(vec![Finding::error(MANIFEST, FindingLocation::File, "migrate/check", message)]);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use cognitive_contract::module::explains_envelope;
 use serde_json::Value;
 
 /// What the explanation of the envelope is about.
-pub(super) struct Contract<'a> {
+pub(super) struct EnvelopeText<'a> {
     /// Whether and how many insights are allowed.
     pub overflow: &'a Overflow,
     /// The data section.
@@ -15,7 +15,7 @@ pub(super) struct Contract<'a> {
 }
 
 /// The prompt with an explanation of the envelope at its end; `None` if it has one.
-pub(super) fn with_envelope(prompt: &str, contract: &Contract<'_>) -> Option<String> {
+pub(super) fn with_envelope(prompt: &str, contract: &EnvelopeText<'_>) -> Option<String> {
     if explains_envelope(prompt) {
         return None;
     }
@@ -40,7 +40,7 @@ pub(super) fn newline(text: &str) -> &'static str {
     if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
-fn section(contract: &Contract<'_>) -> String {
+fn section(contract: &EnvelopeText<'_>) -> String {
     let overflow = contract.overflow;
     let insights = if overflow.enabled {
         format!(
@@ -125,7 +125,8 @@ mod tests {
     const OVERFLOW: Overflow =
         Overflow { enabled: true, max_items: 5, recoverable: true, require_suggested_mapping: true };
 
-    const PLAIN: Contract<'_> = Contract { overflow: &OVERFLOW, data: &Value::Null, error: &Value::Null };
+    const PLAIN: EnvelopeText<'_> =
+        EnvelopeText { overflow: &OVERFLOW, data: &Value::Null, error: &Value::Null };
 
     fn migrated(prompt: &str) -> String {
         with_envelope(prompt, &PLAIN).unwrap()
@@ -161,7 +162,7 @@ mod tests {
         let error = json!({ "properties": { "code": { "enum": ["TOO_LONG", "E5001", "bad `code`", 7] } } });
         let closed = Overflow { enabled: false, ..OVERFLOW };
         let data = json!({ "properties": { "result": {}, "rationale": {}, "two words": {}, "score": {} } });
-        let contract = Contract { overflow: &closed, data: &data, error: &error };
+        let contract = EnvelopeText { overflow: &closed, data: &data, error: &error };
         let prompt = with_envelope("Do it.", &contract).unwrap();
         assert!(prompt.contains("the fields of the task (`result`, `score`), and"));
         assert!(prompt.contains("one of `TOO_LONG`, `E5001`)") && prompt.contains("\"code\": \"TOO_LONG\""));

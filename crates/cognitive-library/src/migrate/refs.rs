@@ -13,7 +13,7 @@ pub(super) fn moved_pointer(pointer: &str) -> Option<String> {
 /// Lets every reference of a document to the renamed section follow it; says how many did.
 pub(super) fn follow(document: &mut Value, file: &str) -> usize {
     let mut followed = 0;
-    visit(document, Names::Keywords, &mut |reference| {
+    visit(document, RefMemberNames::Keywords, &mut |reference| {
         if let Some(moved) = moved_reference(reference, file) {
             *reference = moved;
             followed += 1;
@@ -31,7 +31,7 @@ fn moved_reference(reference: &str, file: &str) -> Option<String> {
 
 /// Whether the member names of an object are keywords or names that the author chose.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Names {
+enum RefMemberNames {
     Keywords,
     Chosen,
 }
@@ -39,20 +39,26 @@ enum Names {
 const DATA_KEYWORDS: [&str; 4] = ["enum", "const", "default", "examples"];
 const NAME_MAPS: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependencies"];
 
-fn visit(node: &mut Value, names: Names, each: &mut impl FnMut(&mut String)) {
+fn visit(node: &mut Value, names: RefMemberNames, each: &mut impl FnMut(&mut String)) {
     match node {
         Value::Object(members) => {
             for (name, child) in members {
-                let keyword = (names == Names::Keywords).then_some(name.as_str());
+                let keyword = (names == RefMemberNames::Keywords).then_some(name.as_str());
                 match (keyword, child) {
                     (Some("$ref"), Value::String(reference)) => each(reference),
                     (Some(data), _) if DATA_KEYWORDS.contains(&data) => {}
-                    (Some(map), child) if NAME_MAPS.contains(&map) => visit(child, Names::Chosen, each),
-                    (_, child) => visit(child, Names::Keywords, each),
+                    (Some(map), child) if NAME_MAPS.contains(&map) => {
+                        visit(child, RefMemberNames::Chosen, each);
+                    }
+                    (_, child) => visit(child, RefMemberNames::Keywords, each),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|child| visit(child, Names::Keywords, each)),
+        Value::Array(items) => {
+            for child in items {
+                visit(child, RefMemberNames::Keywords, each);
+            }
+        }
         _ => {}
     }
 }

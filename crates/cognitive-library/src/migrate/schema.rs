@@ -6,7 +6,7 @@ use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles, SectionRef};
 use serde_json::{Map, Value, json};
 
 use super::{refs, sections};
-use crate::finding::{At, Finding};
+use crate::finding::{Finding, FindingLocation};
 
 /// The new contract.
 pub(super) struct Migrated {
@@ -55,7 +55,7 @@ impl Migrated {
 
     /// A finding about the file as the author has it, where the section still has its old name.
     fn in_old_words(&self, mut finding: Finding) -> Finding {
-        if let At::Value(pointer) = &mut finding.at
+        if let FindingLocation::Value(pointer) = &mut finding.at
             && let Some(rest) =
                 pointer.strip_prefix("/data").filter(|_| self.renamed && finding.file == SCHEMA_FILE)
         {
@@ -122,7 +122,7 @@ impl Migrated {
         }
         let Some(root) = self.root() else { return Ok(()) };
         let Value::Object(definitions) = root.entry("$defs").or_insert_with(|| json!({})) else {
-            let at = At::Value("/$defs".to_owned());
+            let at = FindingLocation::Value("/$defs".to_owned());
             return Err(Finding::error(SCHEMA_FILE, at, "migrate/defs", "`$defs` has to be an object"));
         };
         if !definitions.contains_key("extensions") {

@@ -6,7 +6,7 @@ use cognitive_contract::meta::EXPLAIN_LIMIT;
 use cognitive_schema::SectionRef;
 use serde_json::{Map, Value, json};
 
-use crate::finding::{At, Finding};
+use crate::finding::{Finding, FindingLocation};
 
 /// Completes a data section; returns what was done to it.
 pub(super) fn complete_data(
@@ -14,7 +14,7 @@ pub(super) fn complete_data(
     extensions: Option<Value>,
     place: &SectionRef,
 ) -> Result<Vec<String>, Finding> {
-    let at = |inside: &str| At::Value(format!("{}{inside}", place.pointer));
+    let at = |inside: &str| FindingLocation::Value(format!("{}{inside}", place.pointer));
     let members = open(section, place)?;
     if let Some(kind) = members.get("type").filter(|kind| !names_type(kind, "object")) {
         let message = format!("an answer has to be an object from v2.2 on, the contract says: `{kind}`");
@@ -108,7 +108,7 @@ fn open<'a>(section: &'a mut Value, place: &SectionRef) -> Result<&'a mut Map<St
         *section = json!({ "allOf": [section.take()] });
     }
     section.as_object_mut().ok_or_else(|| {
-        let at = At::Value(place.pointer.clone());
+        let at = FindingLocation::Value(place.pointer.clone());
         Finding::error(&place.file, at, "migrate/section", "admits nothing, so there is nothing to migrate")
     })
 }
@@ -118,7 +118,7 @@ fn properties<'a>(
     place: &SectionRef,
 ) -> Result<&'a mut Map<String, Value>, Finding> {
     members.entry("properties").or_insert_with(|| json!({})).as_object_mut().ok_or_else(|| {
-        let at = At::Value(format!("{}/properties", place.pointer));
+        let at = FindingLocation::Value(format!("{}/properties", place.pointer));
         Finding::error(&place.file, at, "migrate/section", "`properties` has to be an object")
     })
 }

@@ -11,16 +11,16 @@ use super::error::MigrateError;
 use crate::folder::open_regular;
 
 /// The most that is copied. Counted as a reader would see it: a file of holes becomes a full one in the copy.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 /// The most files, folders and links that are copied.
-const MOST_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// New content for some files of a tree, by their path in it.
 pub(super) type Content<'a> = BTreeMap<PathBuf, &'a str>;
 
 /// Refuses a tree that is too large to be copied. Writes nothing.
 pub(super) fn measure(tree: &Path) -> Result<(), MigrateError> {
-    measure_by(tree, MOST_BYTES, MOST_ENTRIES)
+    measure_by(tree, MAX_BYTES, MAX_ENTRIES)
 }
 
 fn measure_by(tree: &Path, most_bytes: u64, most_entries: usize) -> Result<(), MigrateError> {

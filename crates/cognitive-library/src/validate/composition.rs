@@ -6,12 +6,12 @@ use cognitive_contract::Format;
 use cognitive_contract::compose::Plan;
 use cognitive_contract::compose::calls::directives;
 
-use super::Subject;
-use crate::finding::{At, Finding, Findings};
+use super::CheckedModule;
+use crate::finding::{Finding, FindingLocation, Findings};
 
 const PROMPT_FILE: &str = "prompt.md";
 
-pub(super) fn check(subject: &Subject<'_>, found: &mut Findings) {
+pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
     // Older formats have their prompt in another file, and knew no calls.
     if matches!(subject.format, Format::V0 | Format::V1) {
         return;
@@ -19,7 +19,8 @@ pub(super) fn check(subject: &Subject<'_>, found: &mut Findings) {
     let in_prompt = directives(subject.prompt);
     for slip in &in_prompt.slips {
         let message = format!("this call is badly written and stays text: {}", slip.message);
-        let finding = Finding::warning(PROMPT_FILE, At::Offset(slip.span.start), "prompt/call", message);
+        let finding =
+            Finding::warning(PROMPT_FILE, FindingLocation::Offset(slip.span.start), "prompt/call", message);
         found.push(
             finding.hint("Write `@call:module($INPUT)[timeout=30s]`; arguments and options are optional"),
         );
@@ -27,7 +28,7 @@ pub(super) fn check(subject: &Subject<'_>, found: &mut Findings) {
     let declared = subject.effective.as_ref().and_then(|manifest| manifest.composition.as_ref());
     let Some(Ok(compiled)) = declared.map(|file| Plan::compile(file, &in_prompt.calls)) else { return };
     for note in compiled.notes {
-        let at = At::Value(note.path);
+        let at = FindingLocation::Value(note.path);
         found.push(Finding::warning(subject.manifest_file, at, "manifest/composition", note.message));
     }
 }

@@ -3,18 +3,19 @@
 
 use cognitive_contract::Module;
 use cognitive_schema::Section;
-use cognitive_schema::{Loss, Target};
+use cognitive_schema::{Loss, SchemaTarget};
 
-use crate::finding::{At, Finding, Findings};
+use crate::finding::{Finding, FindingLocation, Findings};
 
 pub(super) fn check(module: &Module, found: &mut Findings) {
-    for gap in module.provider_schema(Target::Grammar).gaps() {
+    for gap in module.provider_schema(SchemaTarget::Grammar).gaps() {
         let Some((section, below)) = section_of(module, gap) else { continue };
         let place = format!("{}{}", section.place.pointer, known_part(section, below));
         let message = format!("the embedded model cannot keep `{}` and refuses the module", gap.keyword);
         let hint = "Say the rule in other keywords to use it with the embedded model too; other providers check it \
                     after the answer";
-        let finding = Finding::warning(&section.place.file, At::Value(place), "schema/embedded", message);
+        let finding =
+            Finding::warning(&section.place.file, FindingLocation::Value(place), "schema/embedded", message);
         found.push(finding.hint(hint));
     }
 }

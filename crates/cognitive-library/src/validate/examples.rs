@@ -11,12 +11,12 @@ use cognitive_contract::violation::Side;
 use cognitive_contract::{Enforcement, ErrorCode, Module, Violation, upgrade};
 use serde_json::Value;
 
-use crate::finding::{At, Finding, Findings, Sources, quoted};
+use crate::finding::{Finding, FindingLocation, Findings, Sources, quoted};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TOTAL_LIMIT, safe_relative};
 use crate::json;
 
 /// More entries or files than these are not looked at.
-const MOST_TESTS: usize = 1_000;
+const MAX_TESTS: usize = 1_000;
 
 /// Where the tests are, and what is found there.
 pub(super) struct Examples<'a> {
@@ -47,18 +47,18 @@ impl<'a> Examples<'a> {
         let (module, tests) = (self.module, &self.module.manifest.tests);
 
         let expected = tests.iter().map(|test| test.expected.clone());
-        let found_by_name = |kind: Kind| of_kind("tests", &in_tests, kind);
-        for file in self.files(expected.chain(found_by_name(Kind::Expected))) {
+        let found_by_name = |kind: ExampleKind| of_kind("tests", &in_tests, kind);
+        for file in self.files(expected.chain(found_by_name(ExampleKind::Expected))) {
             self.file(&file, |value| example_in(module, value));
         }
-        let inputs = tests.iter().map(|test| test.input.clone()).chain(found_by_name(Kind::Input));
-        for file in self.files(inputs.chain(of_kind("examples", &in_examples, Kind::Input))) {
+        let inputs = tests.iter().map(|test| test.input.clone()).chain(found_by_name(ExampleKind::Input));
+        for file in self.files(inputs.chain(of_kind("examples", &in_examples, ExampleKind::Input))) {
             self.file(&file, |value| misfits("tests/input", "the input schema", input(module, value)));
         }
-        for file in self.files(of_kind("examples", &in_examples, Kind::Output).into_iter()) {
+        for file in self.files(of_kind("examples", &in_examples, ExampleKind::Output).into_iter()) {
             self.file(&file, |value| misfits("tests/output", "the output schema", output(module, value)));
         }
-        for file in self.files(of_kind("examples", &in_examples, Kind::Other).into_iter()) {
+        for file in self.files(of_kind("examples", &in_examples, ExampleKind::Other).into_iter()) {
             self.file(&file, |_| Vec::new());
         }
     }
@@ -66,9 +66,9 @@ impl<'a> Examples<'a> {
     fn declared(&mut self, declared: Option<&Value>) {
         let Some(Value::Array(entries)) = declared else { return };
         self.not_all("entries in `tests`", entries.len());
-        for (index, entry) in entries.iter().take(MOST_TESTS).enumerate() {
+        for (index, entry) in entries.iter().take(MAX_TESTS).enumerate() {
             let Some(entry) = entry.as_str() else { continue };
-            let place = At::Value(format!("/tests/{index}"));
+            let place = FindingLocation::Value(format!("/tests/{index}"));
             let Some((input, expected)) = entry.split_once("->") else {
                 let message = "a test entry has an arrow `->` between two paths";
                 let fault = Finding::error(self.manifest_file, place, "tests/entry", message);
@@ -82,7 +82,7 @@ impl<'a> Examples<'a> {
     }
 
     /// Looks at a file without reading it: that is done once, below, however many entries name it.
-    fn declared_path(&mut self, path: &str, place: At) {
+    fn declared_path(&mut self, path: &str, place: FindingLocation) {
         match self.folder.check(path, JSON_LIMIT) {
             Err(ReadError::Missing) => {
                 let message = format!("no such file: {}", quoted(path));
@@ -103,14 +103,19 @@ impl<'a> Examples<'a> {
         files.sort();
         files.dedup();
         self.not_all("test files", files.len());
-        files.truncate(MOST_TESTS);
+        files.truncate(MAX_TESTS);
         files
     }
 
     fn not_all(&mut self, what: &str, count: usize) {
-        if count > MOST_TESTS {
-            let message = format!("of {count} {what}, only the first {MOST_TESTS} are looked at");
-            self.found.push(Finding::warning(self.manifest_file, At::File, "tests/many", message));
+        if count > MAX_TESTS {
+            let message = format!("of {count} {what}, only the first {MAX_TESTS} are looked at");
+            self.found.push(Finding::warning(
+                self.manifest_file,
+                FindingLocation::File,
+                "tests/many",
+                message,
+            ));
         }
     }
 
@@ -121,11 +126,18 @@ impl<'a> Examples<'a> {
             Ok(value) => {
                 let misfits = judge(&value).into_iter();
                 misfits
-                    .map(|misfit| Finding::error(file, At::Value(misfit.path), misfit.rule, misfit.message))
+                    .map(|misfit| {
+                        Finding::error(file, FindingLocation::Value(misfit.path), misfit.rule, misfit.message)
+                    })
                     .collect()
             }
             Err(error) => {
-                vec![Finding::error(file, At::Offset(error.offset), "tests/syntax", error.message)]
+                vec![Finding::error(
+                    file,
+                    FindingLocation::Offset(error.offset),
+                    "tests/syntax",
+                    error.message,
+                )]
             }
         };
         if !found.is_empty() {
@@ -146,12 +158,12 @@ impl<'a> Examples<'a> {
                 let total = TOTAL_LIMIT >> 20;
                 let message =
                     format!("more than {total} MiB of test files: this one and later ones are not read");
-                self.found.push(Finding::warning(file, At::File, "tests/size", message));
+                self.found.push(Finding::warning(file, FindingLocation::File, "tests/size", message));
                 None
             }
             Err(ReadError::Refused(reason)) => {
                 let message = format!("{} {reason}", quoted(file));
-                self.found.push(Finding::error(file, At::File, "tests/file", message));
+                self.found.push(Finding::error(file, FindingLocation::File, "tests/file", message));
                 None
             }
         }
@@ -162,15 +174,15 @@ impl<'a> Examples<'a> {
 #[must_use]
 pub fn has_examples(folder: &Folder) -> bool {
     let names = folder.names_in("examples");
-    let has = |kinds: &[Kind]| {
+    let has = |kinds: &[ExampleKind]| {
         names.iter().any(|name| kind_of_example(name).is_some_and(|kind| kinds.contains(&kind)))
     };
-    has(&[Kind::Input]) && has(&[Kind::Output, Kind::Worked])
+    has(&[ExampleKind::Input]) && has(&[ExampleKind::Output, ExampleKind::Worked])
 }
 
 /// What a file is an example of, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ExampleKind {
     Input,
     Output,
     /// What a golden test expects.
@@ -182,29 +194,29 @@ enum Kind {
 }
 
 /// The files of a folder that are of one kind.
-fn of_kind(folder: &str, names: &[String], kind: Kind) -> Vec<String> {
+fn of_kind(folder: &str, names: &[String], kind: ExampleKind) -> Vec<String> {
     let by_name = if folder == "tests" { kind_of_test } else { kind_of_example };
     names.iter().filter(|name| by_name(name) == Some(kind)).map(|name| format!("{folder}/{name}")).collect()
 }
 
 /// Golden tests are called `CASE.input.json` and `CASE.expected.json`, and nothing else.
-fn kind_of_test(name: &str) -> Option<Kind> {
-    let kinds = [(".input.json", Kind::Input), (".expected.json", Kind::Expected)];
+fn kind_of_test(name: &str) -> Option<ExampleKind> {
+    let kinds = [(".input.json", ExampleKind::Input), (".expected.json", ExampleKind::Expected)];
     kinds.into_iter().find_map(|(ending, kind)| name.ends_with(ending).then_some(kind))
 }
 
 /// Examples have the word first or last in their names; `None` for what is no JSON file.
-fn kind_of_example(name: &str) -> Option<Kind> {
+fn kind_of_example(name: &str) -> Option<ExampleKind> {
     let stem = name.rsplit('/').next().unwrap_or(name).strip_suffix(".json")?;
     if stem.ends_with(".answer") && !name.contains('/') {
-        return Some(Kind::Worked);
+        return Some(ExampleKind::Worked);
     }
     let words: Vec<&str> = stem.split(['.', '-', '_']).collect();
     let is_at_an_end = |word: &str| words.first() == Some(&word) || words.last() == Some(&word);
     Some(match (is_at_an_end("input"), is_at_an_end("output")) {
-        (true, false) => Kind::Input,
-        (false, true) => Kind::Output,
-        _ => Kind::Other,
+        (true, false) => ExampleKind::Input,
+        (false, true) => ExampleKind::Output,
+        _ => ExampleKind::Other,
     })
 }
 

@@ -10,11 +10,11 @@ use cognitive_contract::policy::{Tool, ToolLaw};
 use cognitive_contract::text::pointer;
 use serde_json::Value;
 
-use super::Subject;
-use crate::finding::{At, Finding, Findings, quoted};
+use super::CheckedModule;
+use crate::finding::{Finding, FindingLocation, Findings, quoted};
 use crate::load::manifest_finding;
 
-pub(super) fn check(subject: &Subject<'_>, found: &mut Findings) {
+pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
     identity(subject, found);
     format_age(subject, found);
     tier_and_blocks(subject, found);
@@ -23,7 +23,7 @@ pub(super) fn check(subject: &Subject<'_>, found: &mut Findings) {
     tools(subject, found);
 }
 
-fn missing(subject: &Subject<'_>, key: &str) -> bool {
+fn missing(subject: &CheckedModule<'_>, key: &str) -> bool {
     match subject.written.get(key) {
         None | Some(Value::Null) => true,
         Some(Value::String(text)) => text.trim().is_empty(),
@@ -32,8 +32,8 @@ fn missing(subject: &Subject<'_>, key: &str) -> bool {
     }
 }
 
-fn at(key: &str) -> At {
-    At::Value(pointer("", key))
+fn at(key: &str) -> FindingLocation {
+    FindingLocation::Value(pointer("", key))
 }
 
 const LABELS: [(&str, &str); 3] = [
@@ -66,7 +66,7 @@ pub(crate) fn labels(written: &Value, file: &str) -> Vec<Finding> {
     found
 }
 
-fn identity(subject: &Subject<'_>, found: &mut Findings) {
+fn identity(subject: &CheckedModule<'_>, found: &mut Findings) {
     let file = subject.manifest_file;
     found.extend(labels(subject.written, file));
     if missing(subject, "excludes") {
@@ -89,19 +89,19 @@ fn identity(subject: &Subject<'_>, found: &mut Findings) {
     }
 }
 
-fn format_age(subject: &Subject<'_>, found: &mut Findings) {
+fn format_age(subject: &CheckedModule<'_>, found: &mut Findings) {
     let file = subject.manifest_file;
     let Some(deprecation) = subject.format.deprecation() else { return };
     if subject.format <= Format::V1 && subject.strict() {
         let message = format!("a {} module cannot be valid v2.2", subject.format);
         let hint = format!("Run `cogn migrate {}`", subject.folder.name());
-        found.push(Finding::error(file, At::File, "format/old", message).hint(hint));
+        found.push(Finding::error(file, FindingLocation::File, "format/old", message).hint(hint));
     } else {
-        found.push(Finding::warning(file, At::File, "format/old", deprecation));
+        found.push(Finding::warning(file, FindingLocation::File, "format/old", deprecation));
     }
 }
 
-fn tier_and_blocks(subject: &Subject<'_>, found: &mut Findings) {
+fn tier_and_blocks(subject: &CheckedModule<'_>, found: &mut Findings) {
     if subject.format <= Format::V1 {
         return;
     }
@@ -129,14 +129,14 @@ fn tier_and_blocks(subject: &Subject<'_>, found: &mut Findings) {
             "`custom_function` has no declared form; the model's own risk is used, as with `explicit`";
         found.push(Finding::warning(
             file,
-            At::Value("/meta/risk_rule".into()),
+            FindingLocation::Value("/meta/risk_rule".into()),
             "manifest/risk-rule",
             message,
         ));
     }
 }
 
-fn keys(subject: &Subject<'_>, found: &mut Findings) {
+fn keys(subject: &CheckedModule<'_>, found: &mut Findings) {
     for key in unknown_keys(subject.written) {
         let message = format!("unknown key, kept and ignored: {}", quoted(key));
         let finding = Finding::warning(subject.manifest_file, at(key), "manifest/unknown-key", message);
@@ -157,7 +157,7 @@ fn near_miss(a: &str, b: &str) -> bool {
 }
 
 /// Tools that are listed and can never be offered: another key denies them, and deny wins. (POL-003, POL-006)
-fn tools(subject: &Subject<'_>, found: &mut Findings) {
+fn tools(subject: &CheckedModule<'_>, found: &mut Findings) {
     let Some(manifest) = &subject.effective else { return };
     let denied: HashSet<&str> = manifest.tools.denied.iter().map(String::as_str).collect();
     let law = ToolLaw { policies: &manifest.policies, lists: Vec::new() };
@@ -168,19 +168,19 @@ fn tools(subject: &Subject<'_>, found: &mut Findings) {
             let Some(refusal) = law.refusal(Tool { name, classes: &[] }) else { continue };
             format!("the tool is listed and never offered: {}", refusal.message())
         };
-        let place = At::Value(pointer("/tools/allowed", &index.to_string()));
+        let place = FindingLocation::Value(pointer("/tools/allowed", &index.to_string()));
         let finding = Finding::warning(subject.manifest_file, place, "manifest/tools", message);
         found.push(finding.hint("Allow what it needs under `policies`, or take it out of the list"));
     }
 }
 
-fn codes(subject: &Subject<'_>, found: &mut Findings) {
+fn codes(subject: &CheckedModule<'_>, found: &mut Findings) {
     let Some(Value::Object(codes)) = subject.written.get("error_codes") else { return };
     let file = subject.manifest_file;
     for code in codes.keys() {
         if !is_module_code(code) {
             let message = format!("a module's own codes are E5000 to E9999, found: {}", quoted(code));
-            let place = At::Value(pointer("/error_codes", code));
+            let place = FindingLocation::Value(pointer("/error_codes", code));
             found.push(Finding::warning(file, place, "manifest/error-codes", message));
         }
     }
@@ -189,6 +189,11 @@ fn codes(subject: &Subject<'_>, found: &mut Findings) {
     let listed: HashSet<&str> = listed.iter().filter_map(Value::as_str).collect();
     for code in codes.keys().filter(|code| !listed.contains(code.as_str())) {
         let message = format!("`error_codes` declares {}, which `#{list}` does not list", quoted(code));
-        found.push(Finding::warning("schema.json", At::Value(list.into()), "schema/error-codes", message));
+        found.push(Finding::warning(
+            "schema.json",
+            FindingLocation::Value(list.into()),
+            "schema/error-codes",
+            message,
+        ));
     }
 }

@@ -17,9 +17,9 @@ use cognitive_contract::{Format, Manifest, Module};
 use cognitive_schema::{SCHEMA_FILE, SchemaFiles};
 use serde_json::Value;
 
-use crate::finding::{At, Finding, Findings, Severity, Sources};
+use crate::finding::{Finding, FindingLocation, Findings, Severity, Sources};
 use crate::folder::Folder;
-use crate::formats::{self, Parts};
+use crate::formats::{self, ModuleParts};
 use crate::load;
 
 /// How much is asked for.
@@ -34,7 +34,7 @@ pub enum Mode {
 
 /// The outcome.
 #[derive(Debug)]
-pub struct Report {
+pub struct ValidationReport {
     /// The module's name: that of its folder.
     pub name: String,
     /// The folder as shown to people.
@@ -49,7 +49,7 @@ pub struct Report {
     pub sources: Sources,
 }
 
-impl Report {
+impl ValidationReport {
     /// Whether the module passes: warnings are allowed, errors are not.
     #[must_use]
     pub fn valid(&self) -> bool {
@@ -64,7 +64,7 @@ impl Report {
 }
 
 /// What the single checks see.
-struct Subject<'a> {
+struct CheckedModule<'a> {
     mode: Mode,
     folder: &'a Folder,
     format: Format,
@@ -80,13 +80,19 @@ struct Subject<'a> {
     schemas: &'a SchemaFiles,
 }
 
-impl Subject<'_> {
+impl CheckedModule<'_> {
     fn strict(&self) -> bool {
         self.mode == Mode::Strict
     }
 
     /// A finding that is an error in strict mode and a warning otherwise.
-    fn stricter(&self, file: &str, at: At, rule: &'static str, message: impl Into<String>) -> Finding {
+    fn stricter(
+        &self,
+        file: &str,
+        at: FindingLocation,
+        rule: &'static str,
+        message: impl Into<String>,
+    ) -> Finding {
         let severity = if self.strict() { Severity::Error } else { Severity::Warning };
         Finding { severity, ..Finding::error(file, at, rule, message) }
     }
@@ -94,8 +100,8 @@ impl Subject<'_> {
 
 /// Validates a folder.
 #[must_use]
-pub fn validate(folder: &Folder, mode: Mode) -> Report {
-    let mut report = Report {
+pub fn validate(folder: &Folder, mode: Mode) -> ValidationReport {
+    let mut report = ValidationReport {
         name: folder.name(),
         folder: folder.display(),
         format: None,
@@ -105,7 +111,7 @@ pub fn validate(folder: &Folder, mode: Mode) -> Report {
     };
     let Some(parts) = formats::read(folder) else {
         let message = "no `module.yaml`, `MODULE.md` or `module.md` here";
-        let finding = Finding::error("module.yaml", At::File, "files/missing", message);
+        let finding = Finding::error("module.yaml", FindingLocation::File, "files/missing", message);
         report.findings.push(finding.hint("Create a module with `cogn init NAME`"));
         return report;
     };
@@ -115,7 +121,7 @@ pub fn validate(folder: &Folder, mode: Mode) -> Report {
     report
 }
 
-fn findings(folder: &Folder, mode: Mode, parts: Parts, sources: &mut Sources) -> Vec<Finding> {
+fn findings(folder: &Folder, mode: Mode, parts: ModuleParts, sources: &mut Sources) -> Vec<Finding> {
     let manifest_file = parts.manifest_file;
     let tests = parts.manifest.get("tests").cloned();
     // Contracts can be large: they are looked at where they are, before loading takes them.
@@ -132,8 +138,8 @@ fn findings(folder: &Folder, mode: Mode, parts: Parts, sources: &mut Sources) ->
     found.finish(manifest_file)
 }
 
-fn checked(folder: &Folder, mode: Mode, parts: &Parts, sources: &Sources) -> Findings {
-    let subject = Subject {
+fn checked(folder: &Folder, mode: Mode, parts: &ModuleParts, sources: &Sources) -> Findings {
+    let subject = CheckedModule {
         mode,
         folder,
         format: parts.format,

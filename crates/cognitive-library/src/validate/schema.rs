@@ -10,15 +10,15 @@ use cognitive_contract::module::explains_envelope;
 use cognitive_schema::{SectionRef, file_of_ref};
 use serde_json::{Map, Value};
 
-use super::Subject;
-use crate::finding::{At, Finding, Findings, Severity, Sources, quoted};
-use crate::json::{Step, pointer_of};
+use super::CheckedModule;
+use crate::finding::{Finding, FindingLocation, Findings, Severity, Sources, quoted};
+use crate::json::{JsonPathStep, pointer_of};
 
 const FILE: &str = "schema.json";
 /// References that lead to references end somewhere, or nobody understands them.
-const MOST_STEPS: usize = 8;
+const MAX_STEPS: usize = 8;
 
-pub(super) fn check(subject: &Subject<'_>, sources: &Sources, found: &mut Findings) {
+pub(super) fn check(subject: &CheckedModule<'_>, sources: &Sources, found: &mut Findings) {
     repeated_members(sources, found);
     ignored_beside_ref(subject.root, &mut Vec::new(), found);
     if subject.format >= Format::V21 {
@@ -31,21 +31,21 @@ pub(super) fn check(subject: &Subject<'_>, sources: &Sources, found: &mut Findin
 }
 
 /// A section of the contract and where it stands.
-struct Found<'a> {
+struct FoundSection<'a> {
     file: String,
     pointer: String,
     schema: &'a Value,
 }
 
-impl Found<'_> {
+impl FoundSection<'_> {
     /// A place inside the section.
-    fn at(&self, below: &str) -> At {
-        At::Value(format!("{}{below}", self.pointer))
+    fn at(&self, below: &str) -> FindingLocation {
+        FindingLocation::Value(format!("{}{below}", self.pointer))
     }
 }
 
 /// Finds a section by `io` or by its usual name; one step through a local `$ref` is taken.
-fn section<'a>(subject: &'a Subject<'_>, names: &[&str]) -> Option<Found<'a>> {
+fn section<'a>(subject: &'a CheckedModule<'_>, names: &[&str]) -> Option<FoundSection<'a>> {
     let from_io = subject.effective.as_ref().and_then(|manifest| {
         let place = SectionRef::parse(manifest.io.get(*names.first()?)?);
         Some((place.file, place.pointer))
@@ -54,16 +54,18 @@ fn section<'a>(subject: &'a Subject<'_>, names: &[&str]) -> Option<Found<'a>> {
     from_io.into_iter().chain(usual).find_map(|(file, pointer)| resolved(subject, file, pointer))
 }
 
-fn resolved<'a>(subject: &'a Subject<'_>, file: String, pointer: String) -> Option<Found<'a>> {
+fn resolved<'a>(subject: &'a CheckedModule<'_>, file: String, pointer: String) -> Option<FoundSection<'a>> {
     let root = subject.schemas.get(&file)?;
     let node = root.pointer(&pointer)?;
     match node.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#')) {
-        Some(target) => Some(Found { file, pointer: target.to_owned(), schema: root.pointer(target)? }),
-        None => Some(Found { file, pointer, schema: node }),
+        Some(target) => {
+            Some(FoundSection { file, pointer: target.to_owned(), schema: root.pointer(target)? })
+        }
+        None => Some(FoundSection { file, pointer, schema: node }),
     }
 }
 
-fn data_names(subject: &Subject<'_>) -> [&'static str; 2] {
+fn data_names(subject: &CheckedModule<'_>) -> [&'static str; 2] {
     match subject.effective.as_ref().map(|manifest| manifest.compat.schema_output_alias) {
         Some(SchemaAlias::Output) => ["output", "data"],
         _ => ["data", "output"],
@@ -75,13 +77,17 @@ fn requires(schema: &Value, name: &str) -> bool {
     required.is_some_and(|names| names.iter().any(|each| each == name))
 }
 
-fn meta_section(subject: &Subject<'_>, found: &mut Findings) {
+fn meta_section(subject: &CheckedModule<'_>, found: &mut Findings) {
     if !subject.strict() {
         return;
     }
     let Some(meta) = section(subject, &["meta"]) else {
-        let finding =
-            Finding::error(FILE, At::Value("/meta".into()), "schema/meta", "section `meta` is missing");
+        let finding = Finding::error(
+            FILE,
+            FindingLocation::Value("/meta".into()),
+            "schema/meta",
+            "section `meta` is missing",
+        );
         found.push(finding.hint("Declare `confidence`, `risk` and `explain` (maxLength 280) there"));
         return;
     };
@@ -109,7 +115,7 @@ fn meta_section(subject: &Subject<'_>, found: &mut Findings) {
     }
 }
 
-fn rationale(subject: &Subject<'_>, found: &mut Findings) {
+fn rationale(subject: &CheckedModule<'_>, found: &mut Findings) {
     let Some(data) = section(subject, &data_names(subject)) else { return };
     if data.schema.pointer("/properties/rationale").is_none() {
         let message = "the data section does not declare `rationale`, which every success must have";
@@ -133,18 +139,22 @@ fn rationale(subject: &Subject<'_>, found: &mut Findings) {
     }
 }
 
-fn extensions(subject: &Subject<'_>, found: &mut Findings) {
+fn extensions(subject: &CheckedModule<'_>, found: &mut Findings) {
     let enabled = subject.effective.as_ref().is_some_and(|manifest| manifest.overflow.enabled);
     if enabled && subject.root.pointer("/$defs/extensions").is_none() && !describes_insights(subject) {
         let message = "overflow is enabled, but `$defs.extensions` is missing: insights are not described";
-        let finding =
-            subject.stricter(FILE, At::Value("/$defs/extensions".into()), "schema/extensions", message);
+        let finding = subject.stricter(
+            FILE,
+            FindingLocation::Value("/$defs/extensions".into()),
+            "schema/extensions",
+            message,
+        );
         found.push(finding.hint("Define `insights` there, or set `overflow: {enabled: false}`"));
     }
 }
 
 /// Whether the data section says what `extensions` hold: there, or wherever its `$ref` leads, whatever that is called.
-fn describes_insights(subject: &Subject<'_>) -> bool {
+fn describes_insights(subject: &CheckedModule<'_>) -> bool {
     let Some(data) = section(subject, &data_names(subject)) else { return false };
     let pointer = format!("{}/properties/extensions", data.pointer);
     let target = follow(subject, data.file, pointer);
@@ -152,8 +162,8 @@ fn describes_insights(subject: &Subject<'_>) -> bool {
 }
 
 /// The schema at a place, through as many references as an author could follow by hand.
-fn follow<'a>(subject: &'a Subject<'_>, mut file: String, mut pointer: String) -> Option<&'a Value> {
-    for _ in 0..MOST_STEPS {
+fn follow<'a>(subject: &'a CheckedModule<'_>, mut file: String, mut pointer: String) -> Option<&'a Value> {
+    for _ in 0..MAX_STEPS {
         let node = subject.schemas.get(&file)?.pointer(&pointer)?;
         let Some(reference) = node.get("$ref").and_then(Value::as_str) else { return Some(node) };
         if let Some(other) = file_of_ref(reference, &file).ok()? {
@@ -165,7 +175,7 @@ fn follow<'a>(subject: &'a Subject<'_>, mut file: String, mut pointer: String) -
     None
 }
 
-fn optional_members(subject: &Subject<'_>, found: &mut Findings) {
+fn optional_members(subject: &CheckedModule<'_>, found: &mut Findings) {
     let high = subject
         .effective
         .as_ref()
@@ -183,13 +193,13 @@ fn optional_members(subject: &Subject<'_>, found: &mut Findings) {
     }
 }
 
-fn prompt(subject: &Subject<'_>, found: &mut Findings) {
+fn prompt(subject: &CheckedModule<'_>, found: &mut Findings) {
     if !subject.strict() {
         return;
     }
     if !explains_envelope(subject.prompt) {
         let message = "the prompt does not explain the envelope";
-        let finding = Finding::error("prompt.md", At::File, "prompt/envelope", message);
+        let finding = Finding::error("prompt.md", FindingLocation::File, "prompt/envelope", message);
         found.push(finding.hint("Say what goes into `meta` (confidence, risk, explain) and into `data`"));
     }
 }
@@ -197,31 +207,41 @@ fn prompt(subject: &Subject<'_>, found: &mut Findings) {
 fn repeated_members(sources: &Sources, found: &mut Findings) {
     for pointer in sources.repeated(FILE) {
         let message = "this member is written twice; only the last one counts";
-        found.push(Finding::warning(FILE, At::Value(pointer.clone()), "schema/repeated", message));
+        found.push(Finding::warning(
+            FILE,
+            FindingLocation::Value(pointer.clone()),
+            "schema/repeated",
+            message,
+        ));
     }
 }
 
 /// In Draft-07 whatever stands beside `$ref` is ignored, which surprises most authors.
-fn ignored_beside_ref<'a>(node: &'a Value, path: &mut Vec<Step<'a>>, found: &mut Findings) {
+fn ignored_beside_ref<'a>(node: &'a Value, path: &mut Vec<JsonPathStep<'a>>, found: &mut Findings) {
     match node {
         Value::Object(members) => {
             if members.get("$ref").is_some_and(Value::is_string) {
                 beside_ref(members, path, found);
             }
             for (name, child) in members {
-                ignored_below(Step::Member(name.into()), child, path, found);
+                ignored_below(JsonPathStep::Member(name.into()), child, path, found);
             }
         }
         Value::Array(items) => {
             for (position, child) in items.iter().enumerate() {
-                ignored_below(Step::Item(position), child, path, found);
+                ignored_below(JsonPathStep::Item(position), child, path, found);
             }
         }
         _ => {}
     }
 }
 
-fn ignored_below<'a>(step: Step<'a>, child: &'a Value, path: &mut Vec<Step<'a>>, found: &mut Findings) {
+fn ignored_below<'a>(
+    step: JsonPathStep<'a>,
+    child: &'a Value,
+    path: &mut Vec<JsonPathStep<'a>>,
+    found: &mut Findings,
+) {
     if child.is_object() || child.is_array() {
         path.push(step);
         ignored_beside_ref(child, path, found);
@@ -232,11 +252,11 @@ fn ignored_below<'a>(step: Step<'a>, child: &'a Value, path: &mut Vec<Step<'a>>,
 /// What may stand beside `$ref` without surprising anybody.
 const NOTES: [&str; 6] = ["$ref", "description", "title", "$comment", "examples", "default"];
 
-fn beside_ref<'a>(members: &'a Map<String, Value>, path: &mut Vec<Step<'a>>, found: &mut Findings) {
+fn beside_ref<'a>(members: &'a Map<String, Value>, path: &mut Vec<JsonPathStep<'a>>, found: &mut Findings) {
     for name in members.keys().filter(|name| !NOTES.contains(&name.as_str())) {
         found.push_with(Severity::Warning, || {
-            path.push(Step::Member(name.into()));
-            let place = At::Value(pointer_of(path));
+            path.push(JsonPathStep::Member(name.into()));
+            let place = FindingLocation::Value(pointer_of(path));
             path.pop();
             let message = format!("{} beside `$ref` is ignored", quoted(name));
             Finding::warning(FILE, place, "schema/beside-ref", message).hint("Put both into `allOf`")

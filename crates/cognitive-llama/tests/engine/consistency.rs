@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use cognitive_llama::{FeedError, Kernel, Model, Session};
+use cognitive_llama::{FeedError, Kernel, Model, TokenSession};
 
 use super::{bits, log_sum_exp, logits, ranking, toy, weights};
 
@@ -27,11 +27,11 @@ fn how_a_text_is_cut_and_who_computes_it_does_not_change_a_bit() {
             assert_eq!(bits(&logits(&model, threads, &text)), whole, "{threads} threads");
         }
         for split in [1, 5, 31, 32, 33, 64, 65, 130, 199] {
-            let mut session = Session::new(Arc::clone(&model), 2);
+            let mut session = TokenSession::new(Arc::clone(&model), 2);
             session.feed(&text[..split], &|| false).unwrap();
             assert_eq!(bits(session.feed(&text[split..], &|| false).unwrap()), whole, "split at {split}");
         }
-        let mut session = Session::new(Arc::clone(&model), 2);
+        let mut session = TokenSession::new(Arc::clone(&model), 2);
         for token in &text[..199] {
             session.feed(&[*token], &|| false).unwrap();
         }
@@ -45,14 +45,14 @@ fn how_a_text_is_cut_and_who_computes_it_does_not_change_a_bit() {
 fn the_likelihood_of_a_text_is_that_of_each_token_after_those_before_it() {
     for (model, text) in models() {
         let text = &text[..80];
-        let mut session = Session::new(Arc::clone(&model), 1);
+        let mut session = TokenSession::new(Arc::clone(&model), 1);
         let mut expected = Vec::new();
         for pair in text.windows(2) {
             let logits = session.feed(&pair[..1], &|| false).unwrap();
             expected.push(f64::from(logits[pair[1] as usize]) - log_sum_exp(logits));
         }
         for threads in [1, 2, 3] {
-            let mut session = Session::new(Arc::clone(&model), threads);
+            let mut session = TokenSession::new(Arc::clone(&model), threads);
             let found = session.likelihoods(text, &|| false).unwrap();
             assert_eq!((found.len(), session.tokens()), (79, text));
             let worst = found
@@ -100,7 +100,7 @@ fn what_was_forgotten_leaves_no_trace() {
     for (model, text) in models() {
         let fresh = bits(&logits(&model, 1, &text[..90]));
         for kept in [0, 1, 32, 40, 64, 89] {
-            let mut session = Session::new(Arc::clone(&model), 2);
+            let mut session = TokenSession::new(Arc::clone(&model), 2);
             session.feed(&text[..kept], &|| false).unwrap();
             session.feed(&text[100..200], &|| false).unwrap();
             session.truncate(kept);
@@ -114,7 +114,7 @@ fn what_was_forgotten_leaves_no_trace() {
 fn a_cancelled_session_is_as_it_was_before() {
     for (model, text) in models() {
         for threads in [1, 2] {
-            let mut session = Session::new(Arc::clone(&model), threads);
+            let mut session = TokenSession::new(Arc::clone(&model), threads);
             session.feed(&text[..50], &|| false).unwrap();
             // Asked before each layer: the second time is in the middle of the first block.
             let asked = Cell::new(0);
@@ -139,7 +139,7 @@ fn cancellation_is_asked_at_least_once_per_64_tokens_and_once_per_layer() {
             asked.set(asked.get() + 1);
             false
         };
-        Session::new(Arc::clone(&model), threads).feed(&text[..count], &cancelled).unwrap();
+        TokenSession::new(Arc::clone(&model), threads).feed(&text[..count], &cancelled).unwrap();
         let least = count.div_ceil(64) * toy::LAYERS / threads;
         assert!(asked.get() >= least, "{count} tokens: asked {} times", asked.get());
     }
@@ -148,7 +148,7 @@ fn cancellation_is_asked_at_least_once_per_64_tokens_and_once_per_layer() {
 #[test]
 fn a_full_context_is_refused_before_anything_is_computed() {
     let (model, text) = models().swap_remove(0);
-    let mut session = Session::new(Arc::clone(&model), 2);
+    let mut session = TokenSession::new(Arc::clone(&model), 2);
     let room = model.context_length();
     let long: Vec<u32> = text.iter().copied().cycle().take(room + 1).collect();
     assert_eq!(session.feed(&long, &|| panic!("nothing to ask")), Err(FeedError::Full));
@@ -161,7 +161,7 @@ fn a_full_context_is_refused_before_anything_is_computed() {
 #[test]
 fn tokens_that_do_not_exist_and_no_tokens_at_all_do_no_harm() {
     let (model, _) = models().swap_remove(0);
-    let mut session = Session::new(model, 0);
+    let mut session = TokenSession::new(model, 0);
     let read = session.feed(&[u32::MAX, 5], &|| false).unwrap().to_vec();
     assert!(read.iter().all(|x| x.is_finite()));
     assert_eq!(session.feed(&[], &|| false).unwrap(), read);

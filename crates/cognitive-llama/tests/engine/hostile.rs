@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use cognitive_llama::{LoadError, Model, Session};
+use cognitive_llama::{Model, TokenSession, WeightsError};
 
 use super::toy::{Toy, Value, matrix, open};
 
-fn refused(toy: &Toy) -> LoadError {
+fn refused(toy: &Toy) -> WeightsError {
     open(&toy.bytes()).unwrap_err()
 }
 
 fn assert_damaged(toy: &Toy, what: &str) {
     match refused(toy) {
-        LoadError::Damaged(why) => assert!(why.contains(what), "{why}"),
+        WeightsError::Damaged(why) => assert!(why.contains(what), "{why}"),
         other => panic!("{other:?}"),
     }
 }
 
 fn assert_unsupported(toy: &Toy, what: &str) {
     match refused(toy) {
-        LoadError::Unsupported(why) => {
+        WeightsError::Unsupported(why) => {
             assert!(why.contains(what), "{why}");
             assert!(why.contains("OpenAI-compatible server with `--base-url`"), "{why}");
         }
@@ -55,7 +55,7 @@ fn a_file_that_ends_early_is_damaged_wherever_it_ends() {
     }
     ends.push(bytes.len() - 1);
     for end in ends {
-        assert!(matches!(open(&bytes[..end]), Err(LoadError::Damaged(_))), "cut at {end}");
+        assert!(matches!(open(&bytes[..end]), Err(WeightsError::Damaged(_))), "cut at {end}");
     }
 }
 
@@ -68,7 +68,7 @@ fn no_changed_byte_of_the_header_brings_the_process_down() {
             let original = std::mem::replace(&mut bytes[at], changed);
             if let Ok(model) = open(&bytes) {
                 let end = model.tokenizer().end_of_turn();
-                Session::new(Arc::new(model), 1).feed(&[end, 7], &|| false).unwrap();
+                TokenSession::new(Arc::new(model), 1).feed(&[end, 7], &|| false).unwrap();
             }
             bytes[at] = original;
         }
@@ -82,7 +82,7 @@ fn weights_of_nonsense_give_nonsense_and_no_panic() {
         toy.tensors.iter_mut().for_each(|tensor| tensor.bytes.fill(byte));
         let model = Arc::new(open(&toy.bytes()).unwrap());
         for threads in [1, 2] {
-            Session::new(Arc::clone(&model), threads).feed(&[1; 40], &|| false).unwrap();
+            TokenSession::new(Arc::clone(&model), threads).feed(&[1; 40], &|| false).unwrap();
         }
     }
 }
@@ -90,11 +90,11 @@ fn weights_of_nonsense_give_nonsense_and_no_panic() {
 #[test]
 fn what_is_not_gguf_says_so() {
     for bytes in [&b""[..], b"GGU", b"PK\x03\x04 a zip", b"{\"json\": true}"] {
-        assert!(matches!(open(bytes), Err(LoadError::Damaged(_))));
+        assert!(matches!(open(bytes), Err(WeightsError::Damaged(_))));
     }
     let missing = Model::open("no/such/file.gguf".as_ref()).unwrap_err();
     assert!(
-        matches!(missing, LoadError::Unreadable(ref why) if why.contains("`no/such/file.gguf`")),
+        matches!(missing, WeightsError::Unreadable(ref why) if why.contains("`no/such/file.gguf`")),
         "{missing}"
     );
     assert_unsupported(&Toy { version: 2, ..Toy::default() }, "version 2");
@@ -105,19 +105,19 @@ fn counts_that_lie_are_damage_and_reserve_nothing() {
     for count in [16, 1 << 20, 1 << 40, u64::MAX] {
         assert!(matches!(
             refused(&Toy { claimed_values: Some(count), ..Toy::default() }),
-            LoadError::Damaged(_)
+            WeightsError::Damaged(_)
         ));
     }
     for count in [0, 5, 21, 1 << 40, u64::MAX] {
         assert!(matches!(
             refused(&Toy { claimed_tensors: Some(count), ..Toy::default() }),
-            LoadError::Damaged(_)
+            WeightsError::Damaged(_)
         ));
     }
     for (kind, count) in [(8_u32, u64::MAX), (8, 1 << 30), (10, u64::MAX / 8 + 1), (99, 1), (9, 1)] {
         let mut list = kind.to_le_bytes().to_vec();
         list.extend(count.to_le_bytes());
-        assert!(matches!(refused(&Toy::default().with("x", Value::Raw(9, list))), LoadError::Damaged(_)));
+        assert!(matches!(refused(&Toy::default().with("x", Value::Raw(9, list))), WeightsError::Damaged(_)));
     }
     assert_damaged(&Toy::default().with("x", Value::Raw(77, vec![])), "unknown kind: 77");
 }
@@ -133,7 +133,7 @@ fn tensors_that_lie_about_their_place_or_shape_are_damage() {
     for lengths in [vec![u64::MAX, u64::MAX], vec![1 << 32, 1 << 32], vec![64, 0], vec![0, 64], vec![33, 64]]
     {
         let toy = Toy::default().change(name, |tensor| tensor.lengths = lengths);
-        assert!(matches!(refused(&toy), LoadError::Damaged(_)));
+        assert!(matches!(refused(&toy), WeightsError::Damaged(_)));
     }
     assert_damaged(&Toy::default().change(name, |tensor| tensor.lengths = vec![64, 32]), "not 64 rows of 64");
     assert_damaged(&Toy::default().change(name, |tensor| tensor.name = "token_embd.weight".into()), "twice");
@@ -216,7 +216,7 @@ fn s05_a_file_that_is_shortened_while_it_is_read_is_damaged_and_no_more() {
         let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
         let length = file.metadata().unwrap().len();
         file.set_len(left as u64).unwrap();
-        assert!(matches!(Model::read(file, length), Err(LoadError::Damaged(_))), "{left}");
+        assert!(matches!(Model::read(file, length), Err(WeightsError::Damaged(_))), "{left}");
     }
     std::fs::remove_file(&path).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use cognitive_llama::Session;
+use cognitive_llama::TokenSession;
 
 use super::{log_sum_exp, logits, ranking, weights};
 
@@ -81,7 +81,7 @@ fn perplexity_is_that_of_llama_cpp() {
     let expected = read(include_str!("../data/perplexity.json"));
     let tokens = model.tokenizer().encode(include_str!("../data/perplexity.txt"));
     assert_eq!(tokens.len() as u64, expected["tokens"].as_u64().unwrap());
-    let mut session = Session::new(model, 1);
+    let mut session = TokenSession::new(model, 1);
     let mut loss = 0.0;
     for pair in tokens.windows(2) {
         let logits = session.feed(&pair[..1], &|| false).unwrap();

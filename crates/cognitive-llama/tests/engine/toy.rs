@@ -1,6 +1,6 @@
 //! A toy model and the writer of its file, so that tests need no weights and can damage whatever they like.
 
-use cognitive_llama::{LoadError, Model};
+use cognitive_llama::{Model, WeightsError};
 
 pub const LAYERS: usize = 2;
 const WIDTH: usize = 64;
@@ -41,7 +41,7 @@ pub struct Toy {
     pub version: u32,
 }
 
-pub fn open(bytes: &[u8]) -> Result<Model, LoadError> {
+pub fn open(bytes: &[u8]) -> Result<Model, WeightsError> {
     Model::from_bytes(bytes)
 }
 

@@ -9,9 +9,9 @@ mod scale;
 #[cfg(test)]
 mod tests;
 
-use crate::model::{Reading, Vocabulary};
+use crate::model::{ModelState, Vocabulary};
 use cognitive_llama::FeedError;
-use question::{Kind, Question};
+use question::{DecisionKind, DecisionQuestion};
 use scale::Scale;
 
 /// What was decided about one value.
@@ -39,7 +39,7 @@ impl Decisions {
     pub(crate) fn make(
         schema: &serde_json::Value,
         input: &str,
-        reading: &mut dyn Reading,
+        reading: &mut dyn ModelState,
         vocabulary: &dyn Vocabulary,
         stop: &dyn Fn() -> bool,
     ) -> Result<(Self, usize), FeedError> {
@@ -98,10 +98,10 @@ impl Decisions {
     }
 }
 
-fn decide(question: &Question<'_>, scale: &mut Scale<'_>) -> Result<Decision, FeedError> {
+fn decide(question: &DecisionQuestion<'_>, scale: &mut Scale<'_>) -> Result<Decision, FeedError> {
     let path = question.path.iter().map(|name| (*name).to_owned()).collect();
     match &question.kind {
-        Kind::Choice(candidates) => {
+        DecisionKind::Choice(candidates) => {
             let weights = scale.weigh(&question.ways, question.text, candidates)?;
             let mut ranked: Vec<(f64, &String)> = weights.into_iter().zip(candidates).collect();
             // Equals in the order of their letters, so that the order of the list cannot matter.
@@ -117,13 +117,13 @@ fn decide(question: &Question<'_>, scale: &mut Scale<'_>) -> Result<Decision, Fe
                 probability: calibration::of_lead(lead),
             })
         }
-        Kind::Topic { most } => {
+        DecisionKind::Topic { most } => {
             let found = pieces::likeliest(scale, &question.ways, question.text, *most, f64::NEG_INFINITY)?;
             // Nobody asked for one of a list, so there is none that would be right.
             Ok(Decision { path, value: found.piece, next: None, weight: found.weight, probability: 1.0 })
         }
-        Kind::Piece { most, .. } => {
-            let found = pieces::likeliest(scale, &question.ways, question.text, *most, pieces::LEAST)?;
+        DecisionKind::Piece { most, .. } => {
+            let found = pieces::likeliest(scale, &question.ways, question.text, *most, pieces::MIN_SCORE)?;
             Ok(piece(path, found.piece, found.weight))
         }
     }
@@ -139,9 +139,11 @@ fn piece(path: Vec<String>, piece: Option<String>, weight: f64) -> Decision {
 }
 
 /// Where the contract says that a piece can be only one of several things, the likeliest of them keeps it.
-fn give_each_piece_to_one(questions: &[Question<'_>], made: &mut [Decision]) {
+fn give_each_piece_to_one(questions: &[DecisionQuestion<'_>], made: &mut [Decision]) {
     let is_alone = |index: usize| {
-        questions.get(index).is_some_and(|question| matches!(question.kind, Kind::Piece { alone: true, .. }))
+        questions
+            .get(index)
+            .is_some_and(|question| matches!(question.kind, DecisionKind::Piece { alone: true, .. }))
     };
     let claims: Vec<(Option<String>, f64)> =
         made.iter().map(|each| (each.value.clone(), each.weight)).collect();
@@ -154,7 +156,7 @@ fn give_each_piece_to_one(questions: &[Question<'_>], made: &mut [Decision]) {
                 && *weight > decision.weight
         });
         if is_taken {
-            *decision = piece(std::mem::take(&mut decision.path), None, pieces::LEAST);
+            *decision = piece(std::mem::take(&mut decision.path), None, pieces::MIN_SCORE);
         }
     }
 }

@@ -1,21 +1,21 @@
 //! The likeliest piece of a text as the answer to a question about it. A piece is a run of whole words within a sentence.
 //! Looks at the likeliest beginnings first and stops where no other piece can be likelier.
 
-use super::question::Way;
+use super::question::WeighingWay;
 use super::scale::{Scale, beginning};
 use cognitive_llama::FeedError;
 
 /// Words of a piece at most.
-const MOST_WORDS: usize = 5;
+const MAX_WORDS: usize = 5;
 /// Beginnings that are tried at most.
-const MOST_BEGINNINGS: usize = 12;
+const MAX_BEGINNINGS: usize = 12;
 /// Nothing less likely is looked at: the logarithm of a probability. Far below where a piece counts, see `calibration`.
-pub(super) const LEAST: f64 = -10.0;
+pub(super) const MIN_SCORE: f64 = -10.0;
 /// Pieces are looked for in the beginning of a long text.
-const MOST_CHARACTERS: usize = 6_000;
+const MAX_CHARACTERS: usize = 6_000;
 
 /// What was found.
-pub(super) struct Found {
+pub(super) struct FoundPieces {
     pub piece: Option<String>,
     /// The logarithm of its probability, at least what was asked for.
     pub weight: f64,
@@ -24,13 +24,13 @@ pub(super) struct Found {
 /// The likeliest piece of at most `most` characters that is likelier than `least`.
 pub(super) fn likeliest(
     scale: &mut Scale<'_>,
-    ways: &[Way<'_>],
+    ways: &[WeighingWay<'_>],
     text: &str,
     most: usize,
     least: f64,
-) -> Result<Found, FeedError> {
-    let mut found = Found { piece: None, weight: least };
-    let text = beginning(text, MOST_CHARACTERS);
+) -> Result<FoundPieces, FeedError> {
+    let mut found = FoundPieces { piece: None, weight: least };
+    let text = beginning(text, MAX_CHARACTERS);
     let Some(way) = ways.first() else { return Ok(found) };
     let before = scale.before(way, text);
     for (likelihood, pieces) in beginnings(scale, &before, text, most)? {
@@ -44,7 +44,7 @@ pub(super) fn likeliest(
             let weight: f64 = each.iter().copied().map(f64::from).sum();
             let without_end: f64 = each.iter().rev().skip(1).copied().map(f64::from).sum();
             if weight > found.weight {
-                found = Found { piece: Some(piece.to_owned()), weight };
+                found = FoundPieces { piece: Some(piece.to_owned()), weight };
             }
             if without_end <= found.weight {
                 break;
@@ -81,7 +81,7 @@ fn beginnings<'t>(
     let mut all: Vec<_> = all.into_iter().filter_map(judged).collect();
     // Stable, so of equals the first in the text comes first.
     all.sort_by(|one, other| other.0.total_cmp(&one.0));
-    all.truncate(MOST_BEGINNINGS);
+    all.truncate(MAX_BEGINNINGS);
     Ok(all)
 }
 
@@ -91,7 +91,7 @@ fn pieces(text: &str, most: usize) -> Vec<Vec<&str>> {
     let from = |first: usize| {
         let mut found = Vec::new();
         let Some((start, _)) = words.get(first) else { return found };
-        for (index, (_, end)) in words.iter().enumerate().skip(first).take(MOST_WORDS) {
+        for (index, (_, end)) in words.iter().enumerate().skip(first).take(MAX_WORDS) {
             let Some(piece) = text.get(*start..*end) else { break };
             let next = words.get(index + 1).and_then(|(next, _)| text.get(*end..*next));
             let is_cut = next.is_some_and(|gap| gap.starts_with(". ")) && is_short(piece);

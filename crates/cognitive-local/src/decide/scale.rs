@@ -1,20 +1,20 @@
 //! Weighs candidates with a model: how likely each is after a text, less how likely it is anyway; or how likely the text
 //! is after it. Keeps what the model has read as long as the next sentence begins the same way.
 
-use super::question::Way;
-use crate::model::{Reading, Vocabulary};
+use super::question::WeighingWay;
+use crate::model::{ModelState, Vocabulary};
 use cognitive_llama::FeedError;
 
 /// Stands for the text where only the candidate itself is to be weighed.
 const NO_TEXT: &str = "...";
 /// A candidate is judged by the beginning of a long text.
-const MOST_BEFORE: usize = 2_000;
+const MAX_BEFORE: usize = 2_000;
 /// A text that is itself weighed once for every candidate is cut sooner.
-const MOST_AFTER: usize = 600;
+const MAX_AFTER: usize = 600;
 
 /// A model that weighs.
 pub(super) struct Scale<'a> {
-    pub(super) reading: &'a mut dyn Reading,
+    pub(super) reading: &'a mut dyn ModelState,
     pub(super) vocabulary: &'a dyn Vocabulary,
     pub(super) stop: &'a dyn Fn() -> bool,
     /// How many tokens were read.
@@ -26,7 +26,7 @@ pub(super) struct Scale<'a> {
 impl<'a> Scale<'a> {
     /// `None` if the vocabulary is not that of a chat model.
     pub(super) fn new(
-        reading: &'a mut dyn Reading,
+        reading: &'a mut dyn ModelState,
         vocabulary: &'a dyn Vocabulary,
         stop: &'a dyn Fn() -> bool,
     ) -> Option<Self> {
@@ -37,7 +37,7 @@ impl<'a> Scale<'a> {
     /// The weight of each candidate, all ways together. Of two candidates the heavier one fits better.
     pub(super) fn weigh(
         &mut self,
-        ways: &[Way<'_>],
+        ways: &[WeighingWay<'_>],
         text: &str,
         candidates: &[String],
     ) -> Result<Vec<f64>, FeedError> {
@@ -49,16 +49,21 @@ impl<'a> Scale<'a> {
         Ok(sums)
     }
 
-    fn weigh_by(&mut self, way: &Way<'_>, text: &str, candidates: &[String]) -> Result<Vec<f64>, FeedError> {
-        if let Way::Given(given) = way {
-            let text = format!(" {}", beginning(text, MOST_AFTER));
+    fn weigh_by(
+        &mut self,
+        way: &WeighingWay<'_>,
+        text: &str,
+        candidates: &[String],
+    ) -> Result<Vec<f64>, FeedError> {
+        if let WeighingWay::Given(given) = way {
+            let text = format!(" {}", beginning(text, MAX_AFTER));
             let weigh = |candidate: &String| {
                 let before = self.plain(&given.replace("{}", &spoken(candidate)));
                 self.likelihood(&before, &text)
             };
             return candidates.iter().map(weigh).collect();
         }
-        let (with, without) = (self.before(way, beginning(text, MOST_BEFORE)), self.before(way, NO_TEXT));
+        let (with, without) = (self.before(way, beginning(text, MAX_BEFORE)), self.before(way, NO_TEXT));
         let after = |scale: &mut Self, before: &[u32]| -> Result<Vec<f64>, FeedError> {
             let weigh = |candidate: &String| scale.likelihood(before, &format!(" {}", spoken(candidate)));
             candidates.iter().map(weigh).collect()
@@ -68,11 +73,11 @@ impl<'a> Scale<'a> {
     }
 
     /// What is read before a candidate.
-    pub(super) fn before(&self, way: &Way<'_>, text: &str) -> Vec<u32> {
+    pub(super) fn before(&self, way: &WeighingWay<'_>, text: &str) -> Vec<u32> {
         match way {
-            Way::Ask { ask, say } if ask.contains("{}") => self.turns(&ask.replace("{}", text), say),
-            Way::Ask { ask, say } => self.turns(&format!("{ask}\n\n{text}"), say),
-            Way::Say(say) | Way::Given(say) => self.plain(&format!("{text}\n{say}")),
+            WeighingWay::Ask { ask, say } if ask.contains("{}") => self.turns(&ask.replace("{}", text), say),
+            WeighingWay::Ask { ask, say } => self.turns(&format!("{ask}\n\n{text}"), say),
+            WeighingWay::Say(say) | WeighingWay::Given(say) => self.plain(&format!("{text}\n{say}")),
         }
     }
 

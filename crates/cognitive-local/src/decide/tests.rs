@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cognitive_library::Library;
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 use cognitive_testkit::weights;
 use serde_json::{Value, json};
 
 use super::calibration::{Curve, LEAD, PIECE};
 use super::*;
-use crate::model::Weights;
+use crate::model::LanguageModel;
 use crate::toy::Toy;
-use cognitive_llama::{Model, Session};
+use cognitive_llama::{Model, TokenSession};
 
 fn contract(data: Value) -> Value {
     json!({ "anyOf": [
@@ -71,11 +71,11 @@ fn only_what_is_wanted_and_can_be_judged_is_decided() {
 
 #[test]
 fn a_piece_that_can_be_one_thing_only_belongs_to_the_likeliest() {
-    let question = |alone| Question {
+    let question = |alone| DecisionQuestion {
         path: vec!["a"],
         text: "t",
         ways: Vec::new(),
-        kind: Kind::Piece { most: 9, alone },
+        kind: DecisionKind::Piece { most: 9, alone },
     };
     let claim = |name: &str, weight| piece(vec![name.to_owned()], Some("Ada".to_owned()), weight);
     let mut both = [claim("a", -1.0), claim("b", -2.0)];
@@ -88,7 +88,7 @@ fn a_piece_that_can_be_one_thing_only_belongs_to_the_likeliest() {
 
 #[test]
 fn d4_a_piece_that_is_not_likely_is_no_piece_and_that_is_sure() {
-    let nothing = piece(vec!["a".to_owned()], Some("weather".to_owned()), pieces::LEAST);
+    let nothing = piece(vec!["a".to_owned()], Some("weather".to_owned()), pieces::MIN_SCORE);
     assert_eq!(nothing.value, None);
     assert!(nothing.probability > 0.9, "{nothing:?}");
     let sure = piece(vec!["a".to_owned()], Some("Ada".to_owned()), -1.0);
@@ -120,12 +120,12 @@ fn the_constants_are_those_that_the_tuning_half_gives() {
     let model = Arc::new(Model::open(&path).unwrap());
     let mut rows: BTreeMap<&str, Vec<(f64, bool)>> = BTreeMap::new();
     for name in ["text-classifier", "entity-extractor"] {
-        let lowered = Library::default().load(name).unwrap().provider_schema(Target::Grammar);
+        let lowered = Library::default().load(name).unwrap().provider_schema(SchemaTarget::Grammar);
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../eval/{name}.jsonl"));
         let cases = std::fs::read_to_string(file).unwrap();
         let cases = cases.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         for case in cases.filter(|case| case["half"] == "tuning") {
-            let mut session = Session::new(Arc::clone(&model), 2);
+            let mut session = TokenSession::new(Arc::clone(&model), 2);
             let input = case["input"].to_string();
             let (made, _) =
                 Decisions::make(&lowered.schema, &input, &mut session, model.tokenizer(), &|| false).unwrap();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use toktrie::{TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
-use crate::model::Weights;
+use crate::model::LanguageModel;
 
 struct Env {
-    weights: Arc<dyn Weights>,
+    weights: Arc<dyn LanguageModel>,
     trie: TokTrie,
 }
 
@@ -24,7 +24,7 @@ impl TokenizerEnv for Env {
 }
 
 /// The vocabulary as a tree. Control tokens get a mark that no text has, so no grammar of text lets one through.
-pub(super) fn env(weights: Arc<dyn Weights>) -> TokEnv {
+pub(super) fn env(weights: Arc<dyn LanguageModel>) -> TokEnv {
     let vocabulary = weights.vocabulary();
     let count = u32::try_from(vocabulary.len()).unwrap_or(u32::MAX);
     let words: Vec<Vec<u8>> = (0..count)

@@ -19,23 +19,23 @@ use serde_json::Value;
 use toktrie::InferenceCapabilities;
 
 use crate::closing::{self, Labels};
-use crate::model::Weights;
-use crate::place::Place;
-use crate::shape::Shape;
+use crate::model::LanguageModel;
+use crate::place::JsonCursor;
+use crate::shape::SchemaParts;
 
-pub(crate) use refusal::Refusal;
-pub(crate) use walk::{Lost, Steps, Walk};
+pub(crate) use refusal::KeywordRefusal;
+pub(crate) use walk::{GrammarLost, GrammarWalk, Steps};
 
 /// More grammars than this are not kept; the next one starts anew.
-const MOST_GRAMMARS: usize = 64;
+const MAX_GRAMMARS: usize = 64;
 /// Work that one mask or one search may cost, in units of the grammar engine: about 70 ms at the very worst.
-const MOST_FUEL: u64 = 1_000_000;
+const MAX_FUEL: u64 = 1_000_000;
 /// The same for its items: about 25 ms.
-const MOST_ITEMS: usize = 500_000;
+const MAX_ITEMS: usize = 500_000;
 
 /// Turns schemas into grammars over one vocabulary.
 pub(crate) struct Guide {
-    weights: Arc<dyn Weights>,
+    weights: Arc<dyn LanguageModel>,
     factory: ParserFactory,
     grammars: Mutex<HashMap<String, Arc<Grammar>>>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Guide {
 pub(crate) struct Grammar {
     /// Nobody has walked this one; walks are copies.
     pristine: Mutex<TokenParser>,
-    weights: Arc<dyn Weights>,
+    weights: Arc<dyn LanguageModel>,
     /// The schema as it was compiled.
     pub schema: Value,
     /// How many tokens the shortest document has; `None` if none was found.
@@ -54,7 +54,7 @@ pub(crate) struct Grammar {
 impl Guide {
     /// Prepares the vocabulary. `slices` cost 60 ms now and make every mask four times cheaper: worth it from about 200
     /// tokens on, so for servers.
-    pub(crate) fn new(weights: Arc<dyn Weights>, slices: bool) -> Result<Self, String> {
+    pub(crate) fn new(weights: Arc<dyn LanguageModel>, slices: bool) -> Result<Self, String> {
         let env = env::env(Arc::clone(&weights));
         let capabilities = InferenceCapabilities { ff_tokens: true, ..InferenceCapabilities::default() };
         let slices = if slices { SlicedBiasComputer::json_slices() } else { Vec::new() };
@@ -62,32 +62,32 @@ impl Guide {
             ParserFactory::new(&env, capabilities, &slices).map_err(|error| error.to_string())?;
         factory.quiet();
         let limits = factory.limits_mut();
-        limits.step_lexer_fuel = MOST_FUEL;
-        limits.step_max_items = MOST_ITEMS;
+        limits.step_lexer_fuel = MAX_FUEL;
+        limits.step_max_items = MAX_ITEMS;
         // An error must not quote what was written.
         limits.verbose_errors = false;
         Ok(Self { weights, factory, grammars: Mutex::default() })
     }
 
     /// The grammar of a schema.
-    pub(crate) fn grammar(&self, schema: &Value) -> Result<Arc<Grammar>, Refusal> {
+    pub(crate) fn grammar(&self, schema: &Value) -> Result<Arc<Grammar>, KeywordRefusal> {
         let key = schema.to_string();
         if let Some(known) = self.lock().get(&key) {
             return Ok(Arc::clone(known));
         }
         let grammar = Arc::new(self.compile(schema)?);
         let mut grammars = self.lock();
-        if grammars.len() >= MOST_GRAMMARS {
+        if grammars.len() >= MAX_GRAMMARS {
             grammars.clear();
         }
         grammars.insert(key, Arc::clone(&grammar));
         Ok(grammar)
     }
 
-    fn compile(&self, schema: &Value) -> Result<Grammar, Refusal> {
+    fn compile(&self, schema: &Value) -> Result<Grammar, KeywordRefusal> {
         let parser = self.parser(schema);
-        let parser =
-            parser.map_err(|message| Refusal::of(schema, &message, &|part| self.parser(part).is_ok()))?;
+        let parser = parser
+            .map_err(|message| KeywordRefusal::of(schema, &message, &|part| self.parser(part).is_ok()))?;
         let mut grammar = Grammar {
             pristine: Mutex::new(parser),
             weights: Arc::clone(&self.weights),
@@ -113,14 +113,14 @@ impl Guide {
 
 impl Grammar {
     /// A walk from the beginning.
-    pub(crate) fn walk(&self) -> Walk {
+    pub(crate) fn walk(&self) -> GrammarWalk {
         let pristine = self.pristine.lock().unwrap_or_else(PoisonError::into_inner);
-        Walk::new(pristine.deep_clone(), Arc::clone(&self.weights))
+        GrammarWalk::new(pristine.deep_clone(), Arc::clone(&self.weights))
     }
 }
 
 fn shortest(grammar: &Grammar) -> Option<usize> {
-    let shape = Shape::new(&grammar.schema);
-    let plan = closing::plan(&mut grammar.walk(), &Place::default(), shape, None, Labels::Shortest);
+    let shape = SchemaParts::new(&grammar.schema);
+    let plan = closing::plan(&mut grammar.walk(), &JsonCursor::default(), shape, None, Labels::Shortest);
     plan.is_whole().then(|| grammar.weights.vocabulary().encode(&plan.bytes).len())
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A keyword that cannot be enforced while a document is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct KeywordRefusal {
     /// The keyword, such as `pattern`.
     pub keyword: String,
     /// JSON pointer into the lowered schema.
@@ -16,14 +16,14 @@ pub(crate) struct Refusal {
     pub message: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for KeywordRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { keyword, path, message } = self;
         write!(f, "`{keyword}` at `{path}` cannot be made a grammar: {message}")
     }
 }
 
-impl Refusal {
+impl KeywordRefusal {
     /// Finds out who is to blame; `compiles` tries a part of the schema.
     pub(super) fn of(schema: &Value, message: &str, compiles: &dyn Fn(&Value) -> bool) -> Self {
         let (mut node, mut path) = (schema, String::new());

@@ -7,20 +7,20 @@ use llguidance::derivre::StateID;
 use llguidance::earley::{BiasComputer, ParserRecognizer};
 use toktrie::{Recognizer, SimpleVob, TokEnv, TokTrie};
 
-use crate::model::Weights;
+use crate::model::LanguageModel;
 
 /// A walk that cannot go on; says why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lost(pub String);
+pub(crate) struct GrammarLost(pub String);
 
 /// A document on its way through a grammar.
-pub(crate) struct Walk {
+pub(crate) struct GrammarWalk {
     parser: TokenParser,
-    weights: Arc<dyn Weights>,
+    weights: Arc<dyn LanguageModel>,
 }
 
-impl Walk {
-    pub(super) fn new(parser: TokenParser, weights: Arc<dyn Weights>) -> Self {
+impl GrammarWalk {
+    pub(super) fn new(parser: TokenParser, weights: Arc<dyn LanguageModel>) -> Self {
         Self { parser, weights }
     }
 
@@ -35,7 +35,7 @@ impl Walk {
     }
 
     /// Takes the tokens that nothing else can be put in place of.
-    pub(crate) fn forced(&mut self) -> Result<Vec<u32>, Lost> {
+    pub(crate) fn forced(&mut self) -> Result<Vec<u32>, GrammarLost> {
         if self.is_over() {
             return Ok(Vec::new());
         }
@@ -50,7 +50,7 @@ impl Walk {
     }
 
     /// The tokens that may come next.
-    pub(crate) fn mask(&mut self) -> Result<SimpleVob, Lost> {
+    pub(crate) fn mask(&mut self) -> Result<SimpleVob, GrammarLost> {
         self.parser.compute_mask().map_err(lost)
     }
 
@@ -60,19 +60,19 @@ impl Walk {
     }
 
     /// Takes a token.
-    pub(crate) fn take(&mut self, token: u32) -> Result<(), Lost> {
+    pub(crate) fn take(&mut self, token: u32) -> Result<(), GrammarLost> {
         self.parser.consume_token(token).map_err(lost)?;
         self.parser.check_stop().map_err(lost)?;
         Ok(())
     }
 
     /// Takes text and says which tokens it is. The text begins with what is pending.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<Vec<u32>, Lost> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<Vec<u32>, GrammarLost> {
         let vocabulary = self.weights.vocabulary();
         let tokens = vocabulary.encode(bytes);
         let length: usize = tokens.iter().map(|token| vocabulary.bytes(*token).len()).sum();
         if length != bytes.len() {
-            return Err(Lost("the vocabulary has no tokens for the end of the document".to_owned()));
+            return Err(GrammarLost("the vocabulary has no tokens for the end of the document".to_owned()));
         }
         for token in &tokens {
             self.parser.consume_token(*token).map_err(lost)?;
@@ -96,9 +96,9 @@ impl Walk {
     }
 }
 
-fn lost(error: impl std::fmt::Display) -> Lost {
+fn lost(error: impl std::fmt::Display) -> GrammarLost {
     let text = error.to_string();
-    Lost(text.lines().next().unwrap_or_default().to_owned())
+    GrammarLost(text.lines().next().unwrap_or_default().to_owned())
 }
 
 /// Uses the place where masks are computed, because only there work is limited.

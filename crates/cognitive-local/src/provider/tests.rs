@@ -29,9 +29,9 @@ impl CallSink for Heard {
     }
 }
 
-fn embedded(toy: &Arc<Toy>) -> Embedded {
+fn embedded(toy: &Arc<Toy>) -> EmbeddedProvider {
     let toy = Arc::clone(toy);
-    Embedded::new("toy", move || Ok(Arc::clone(&toy) as Arc<dyn Weights>))
+    EmbeddedProvider::new("toy", move || Ok(Arc::clone(&toy) as Arc<dyn LanguageModel>))
 }
 
 fn call(input: &str) -> ModelCall {
@@ -42,11 +42,11 @@ fn call(input: &str) -> ModelCall {
             "list": { "type": "array", "maxItems": 3, "items": { "type": "integer", "minimum": 0, "maximum": 99 } },
         },
     });
-    call.schema = Some(Arc::new(ProviderSchema::new(Target::Grammar, schema, Vec::new())));
+    call.schema = Some(Arc::new(ProviderSchema::new(SchemaTarget::Grammar, schema, Vec::new())));
     call
 }
 
-async fn ask(embedded: &Embedded, call: &ModelCall) -> (Result<ModelEnd, ProviderError>, Heard) {
+async fn ask(embedded: &EmbeddedProvider, call: &ModelCall) -> (Result<ModelEnd, ProviderError>, Heard) {
     let mut heard = Heard::default();
     let end = embedded.ask(call, &mut heard).await;
     (end, heard)
@@ -73,7 +73,7 @@ fn gated(mut toy: Toy) -> (Arc<Toy>, Gate) {
 #[tokio::test]
 async fn an_answer_comes_in_pieces_with_its_usage_and_one_attempt() {
     let embedded = embedded(&Arc::new(Toy::wordy())).named("tiny");
-    assert_eq!((embedded.name(), embedded.target()), ("embedded", Some(Target::Grammar)));
+    assert_eq!((embedded.name(), embedded.target()), ("embedded", Some(SchemaTarget::Grammar)));
     let (end, heard) = ask(&embedded, &call("fine")).await;
     let end = end.unwrap();
     assert_eq!((end.model.as_str(), end.decode, end.finish), ("tiny", DecodeMode::Grammar, Finish::Complete));
@@ -194,7 +194,7 @@ async fn a_schema_that_cannot_be_enforced_is_refused_by_its_keyword() {
         let schema = json!({ "type": "object", "required": ["m"], "properties": { "m": member },
             "additionalProperties": false });
         let mut call = call("x");
-        call.schema = Some(Arc::new(ProviderSchema::new(Target::Grammar, schema, Vec::new())));
+        call.schema = Some(Arc::new(ProviderSchema::new(SchemaTarget::Grammar, schema, Vec::new())));
         call
     };
     for (member, keyword) in [
@@ -215,8 +215,9 @@ async fn d_05_a_contract_with_a_gap_is_refused_before_anything_is_written() {
     let embedded = embedded(&toy);
     let data = |member: Value| json!({ "type": "object", "required": ["m"], "properties": { "m": member } });
     let mut call = call("x");
-    let lowered =
-        |member: Value| crate::guide::tests::module(&data(member)).unwrap().provider_schema(Target::Grammar);
+    let lowered = |member: Value| {
+        crate::guide::tests::module(&data(member)).unwrap().provider_schema(SchemaTarget::Grammar)
+    };
     call.schema = Some(lowered(json!({ "type": "string", "pattern": "^(?!x)" })));
     let (end, heard) = ask(&embedded, &call).await;
     let expected = "the grammar has no word for `pattern` at `/properties/data/properties/m`";
@@ -248,9 +249,9 @@ async fn a_prompt_that_does_not_fit_is_refused_before_it_is_read() {
 
 #[tokio::test]
 async fn missing_or_broken_weights_are_said_with_the_remedy() {
-    let missing = Embedded::open(Path::new("no/such/model.gguf")).unwrap_err();
+    let missing = EmbeddedProvider::open(Path::new("no/such/model.gguf")).unwrap_err();
     assert_eq!(missing.to_string(), "no weights; `cogn model pull` fetches them: no/such/model.gguf");
-    let damaged = Embedded::from_static("m", b"not a model at all", "0");
+    let damaged = EmbeddedProvider::from_static("m", b"not a model at all", "0");
     assert!(damaged.load().is_err());
     let (end, _) = ask(&damaged, &call("x")).await;
     assert!(matches!(end, Err(ProviderError::Unavailable(_))), "{end:?}");
@@ -275,7 +276,7 @@ async fn d2_what_is_written_about_a_decision_is_what_was_decided() {
     let embedded = embedded(&toy);
     let answer = async |labels: Value| {
         let mut call = call(&json!({ "text": "the abc", "labels": labels }).to_string());
-        call.schema = Some(Arc::new(ProviderSchema::new(Target::Grammar, schema.clone(), Vec::new())));
+        call.schema = Some(Arc::new(ProviderSchema::new(SchemaTarget::Grammar, schema.clone(), Vec::new())));
         let (end, heard) = ask(&embedded, &call).await;
         assert!(end.unwrap().usage.unwrap().input_tokens > 0);
         serde_json::from_str::<Value>(&heard.text).unwrap()

@@ -7,15 +7,15 @@ use cognitive_contract::{ErrorCode, Failure};
 use image::metadata::Orientation;
 
 use super::pixels::{Picture, decode};
-use super::{Look, Seen, cut, walk};
+use super::{HeaderOrWalk, ImageLook, cut, walk};
 use crate::fault::too_much;
 
 /// The most memory that decoding one picture may take: four bytes for each pixel of the largest that is taken, and some
 /// rows on top. Making it smaller takes up to 40 MiB more.
-const MOST_MEMORY: u64 = 264 << 20;
+const MAX_MEMORY: u64 = 264 << 20;
 
 /// What has to be written anew anyway is not written larger than this: no service looks at more.
-const LONGEST_SIDE: u32 = 3072;
+const MAX_SIDE_LENGTH: u32 = 3072;
 
 /// Up to so many pixels a drawing stays free of loss; larger ones are rarely read letter by letter.
 const DRAWING: u64 = 4_000_000;
@@ -29,8 +29,8 @@ const ATTEMPTS: u32 = 8;
 /// Brings a picture into a form. (E1011, E1013, E4011)
 pub(crate) fn fit(bytes: &Bytes, kind: MediaType, form: &Form) -> Result<Fitted, Failure> {
     let look = match walk(bytes, kind)? {
-        Seen::All(look) => look,
-        Seen::OnlySize(_) => return Err(too_much(kind, "has too many pixels to be decoded")),
+        HeaderOrWalk::All(look) => look,
+        HeaderOrWalk::OnlySize(_) => return Err(too_much(kind, "has too many pixels to be decoded")),
     };
     if form.types.contains(&kind) && is_small(&look, form) && (is_upright(&look) || form.keep_metadata) {
         let whole = !look.animated && (form.keep_metadata || !look.annotated);
@@ -47,11 +47,11 @@ pub(crate) fn fit(bytes: &Bytes, kind: MediaType, form: &Form) -> Result<Fitted,
     write_anew(bytes, kind, &look, form)
 }
 
-fn is_small(look: &Look, form: &Form) -> bool {
+fn is_small(look: &ImageLook, form: &Form) -> bool {
     form.longest_side.is_none_or(|longest| look.size.0.max(look.size.1) <= longest)
 }
 
-fn is_upright(look: &Look) -> bool {
+fn is_upright(look: &ImageLook) -> bool {
     look.orientation == Orientation::NoTransforms
 }
 
@@ -59,8 +59,8 @@ fn is_light(bytes: &Bytes, form: &Form) -> bool {
     form.largest.is_none_or(|largest| u64::try_from(bytes.len()).is_ok_and(|length| length <= largest))
 }
 
-fn write_anew(bytes: &Bytes, kind: MediaType, look: &Look, form: &Form) -> Result<Fitted, Failure> {
-    if look.needed > MOST_MEMORY {
+fn write_anew(bytes: &Bytes, kind: MediaType, look: &ImageLook, form: &Form) -> Result<Fitted, Failure> {
+    if look.needed > MAX_MEMORY {
         let what = format!("would take {} MiB of memory to be decoded", look.needed >> 20);
         return Err(too_much(kind, &what));
     }
@@ -71,8 +71,8 @@ fn write_anew(bytes: &Bytes, kind: MediaType, look: &Look, form: &Form) -> Resul
     }
     // The decoder gets the picture without its notes: some of them unpack to more than the picture.
     let bare = if look.annotated && kind == MediaType::Png { cut(bytes, kind, look) } else { bytes.clone() };
-    let mut picture = decode(&bare, kind, MOST_MEMORY)?;
-    let longest = form.longest_side.unwrap_or(LONGEST_SIDE).clamp(1, LONGEST_SIDE);
+    let mut picture = decode(&bare, kind, MAX_MEMORY)?;
+    let longest = form.longest_side.unwrap_or(MAX_SIDE_LENGTH).clamp(1, MAX_SIDE_LENGTH);
     picture.shrink(longest);
     picture.turn(look.orientation);
     let mut side = picture.longest_side();
@@ -89,7 +89,7 @@ fn write_anew(bytes: &Bytes, kind: MediaType, look: &Look, form: &Form) -> Resul
 }
 
 /// The type that suits: no loss for what shows through and for drawings, else a photograph.
-fn choose(picture: &Picture, look: &Look, form: &Form) -> MediaType {
+fn choose(picture: &Picture, look: &ImageLook, form: &Form) -> MediaType {
     let exact = picture.shows_through() || (look.drawn && picture.pixels() <= DRAWING);
     let [first, second] = if exact { WRITABLE } else { [MediaType::Jpeg, MediaType::Png] };
     if form.types.contains(&first) { first } else { second }

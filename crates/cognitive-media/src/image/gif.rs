@@ -3,9 +3,9 @@
 use cognitive_contract::Failure;
 use cognitive_contract::media::MediaType;
 
-use super::{Look, Seen, is_beyond};
+use super::{HeaderOrWalk, ImageLook, is_beyond};
 use crate::fault::{broken, cut_short};
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 
 /// The byte that ends a file.
 pub(super) const TRAILER: u8 = 0x3b;
@@ -14,14 +14,14 @@ const PICTURE: u8 = 0x2c;
 const CONTROL: u8 = 0xf9;
 const APPLICATION: u8 = 0xff;
 
-pub(super) fn walk(bytes: &[u8]) -> Result<Seen, Failure> {
-    let mut reader = Reader::new(bytes);
+pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
+    let mut reader = ByteReader::new(bytes);
     let canvas = canvas(&mut reader).ok_or_else(|| cut_short(MediaType::Gif))?;
     if canvas.0 == 0 || canvas.1 == 0 {
         return Err(broken(MediaType::Gif, "has no canvas"));
     }
     // Four bytes of colour on the canvas, as many for the frame while it is being placed, and its palette indices.
-    let mut look = Look::new(canvas, 4, 9);
+    let mut look = ImageLook::new(canvas, 4, 9);
     look.keep(0..reader.at());
     let mut frames = 0_usize;
     loop {
@@ -52,15 +52,15 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Seen, Failure> {
     }
     // Only here: any text that begins with the mark has a canvas, and most of them a large one.
     if is_beyond(canvas) {
-        return Ok(Seen::OnlySize(canvas));
+        return Ok(HeaderOrWalk::OnlySize(canvas));
     }
     look.animated = frames > 1;
     look.annotated |= reader.left() > 0;
-    Ok(Seen::All(look))
+    Ok(HeaderOrWalk::All(look))
 }
 
 /// The size of the canvas; moves past its table of colours.
-fn canvas(reader: &mut Reader<'_>) -> Option<(u32, u32)> {
+fn canvas(reader: &mut ByteReader<'_>) -> Option<(u32, u32)> {
     reader.take(6)?;
     let size = (u32::from(reader.le16()?), u32::from(reader.le16()?));
     let flags = reader.byte()?;
@@ -69,7 +69,7 @@ fn canvas(reader: &mut Reader<'_>) -> Option<(u32, u32)> {
     Some(size)
 }
 
-fn table(reader: &mut Reader<'_>, flags: u8) -> Option<()> {
+fn table(reader: &mut ByteReader<'_>, flags: u8) -> Option<()> {
     if flags & 0x80 != 0 {
         reader.take(3 << ((flags & 7) + 1))?;
     }
@@ -85,7 +85,7 @@ enum Needed {
     Never,
 }
 
-fn extension(reader: &mut Reader<'_>) -> Option<Needed> {
+fn extension(reader: &mut ByteReader<'_>) -> Option<Needed> {
     let label = reader.byte()?;
     let repeats = reader.rest().get(1..12).is_some_and(|name| name == b"NETSCAPE2.0");
     blocks(reader)?;
@@ -97,7 +97,7 @@ fn extension(reader: &mut Reader<'_>) -> Option<Needed> {
 }
 
 /// Where a picture is placed: left, top, width, height. Moves past its data.
-fn picture(reader: &mut Reader<'_>) -> Option<[u32; 4]> {
+fn picture(reader: &mut ByteReader<'_>) -> Option<[u32; 4]> {
     let mut side = || reader.le16().map(u32::from);
     let place = [side()?, side()?, side()?, side()?];
     let flags = reader.byte()?;
@@ -115,7 +115,7 @@ fn check([left, top, width, height]: [u32; 4], canvas: (u32, u32)) -> Result<(),
 }
 
 /// Moves past blocks, and says how many bytes were in them.
-fn blocks(reader: &mut Reader<'_>) -> Option<usize> {
+fn blocks(reader: &mut ByteReader<'_>) -> Option<usize> {
     let mut sum = 0;
     loop {
         match usize::from(reader.byte()?) {

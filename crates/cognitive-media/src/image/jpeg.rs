@@ -5,9 +5,9 @@ use cognitive_contract::Failure;
 use cognitive_contract::media::MediaType;
 use image::metadata::Orientation;
 
-use super::{Look, Seen, is_beyond};
+use super::{HeaderOrWalk, ImageLook, is_beyond};
 use crate::fault::{broken, cut_short, too_much};
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 
 const START: u8 = 0xd8;
 const END: u8 = 0xd9;
@@ -16,13 +16,13 @@ const COMMENT: u8 = 0xfe;
 const LATER_HEIGHT: u8 = 0xdc;
 
 /// Every scan of a progressive picture goes over all of its pixels: a small file can ask for years.
-const MOST_SCANNED: u64 = 1_000_000_000;
+const MAX_SCANNED: u64 = 1_000_000_000;
 
-pub(super) fn walk(bytes: &[u8]) -> Result<Seen, Failure> {
+pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     let kind = MediaType::Jpeg;
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     reader.take(2).ok_or_else(|| cut_short(kind))?;
-    let mut look: Option<Look> = None;
+    let mut look: Option<ImageLook> = None;
     let mut notes = Notes { kept: std::iter::once(0..2).collect(), ..Notes::default() };
     loop {
         let start = reader.at();
@@ -39,7 +39,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Seen, Failure> {
                     return Err(broken(kind, "has two headers"));
                 }
                 if is_beyond(frame.size) {
-                    return Ok(Seen::OnlySize(frame.size));
+                    return Ok(HeaderOrWalk::OnlySize(frame.size));
                 }
                 look = Some(frame);
             }
@@ -53,10 +53,10 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Seen, Failure> {
         notes.take(marker, content, start..reader.at());
     }
     let Some(look) = look.filter(|_| notes.scans > 0) else { return Err(broken(kind, "has no pixels")) };
-    if look.pixels().saturating_mul(notes.scans) > MOST_SCANNED {
+    if look.pixels().saturating_mul(notes.scans) > MAX_SCANNED {
         return Err(too_much(kind, "goes over its pixels too often"));
     }
-    Ok(Seen::All(notes.into_look(look, reader.left() > 0)))
+    Ok(HeaderOrWalk::All(notes.into_look(look, reader.left() > 0)))
 }
 
 /// What the segments say beside the pixels.
@@ -87,7 +87,7 @@ impl Notes {
         }
     }
 
-    fn into_look(self, mut look: Look, more_follows: bool) -> Look {
+    fn into_look(self, mut look: ImageLook, more_follows: bool) -> ImageLook {
         self.kept.into_iter().for_each(|range| look.keep(range));
         look.orientation = self.orientation.unwrap_or(Orientation::NoTransforms);
         look.annotated = self.dropped || more_follows;
@@ -96,7 +96,7 @@ impl Notes {
 }
 
 /// The next marker; any number of 0xff may precede it.
-fn marker(reader: &mut Reader<'_>) -> Result<u8, Failure> {
+fn marker(reader: &mut ByteReader<'_>) -> Result<u8, Failure> {
     let cut = || cut_short(MediaType::Jpeg);
     if reader.byte().ok_or_else(cut)? != 0xff {
         return Err(broken(MediaType::Jpeg, "has bytes where a marker should be"));
@@ -110,7 +110,7 @@ fn marker(reader: &mut Reader<'_>) -> Result<u8, Failure> {
     }
 }
 
-fn segment<'a>(reader: &mut Reader<'a>, marker: u8) -> Result<&'a [u8], Failure> {
+fn segment<'a>(reader: &mut ByteReader<'a>, marker: u8) -> Result<&'a [u8], Failure> {
     let cut = || cut_short(MediaType::Jpeg);
     let length = reader.be16().ok_or_else(cut)?;
     let length = length.checked_sub(2).ok_or_else(|| broken(MediaType::Jpeg, "has an empty segment"))?;
@@ -121,7 +121,7 @@ fn segment<'a>(reader: &mut Reader<'a>, marker: u8) -> Result<&'a [u8], Failure>
 }
 
 /// Moves to the marker after the pixels: 0xff that is neither escaped nor a restart.
-fn skip_pixels(reader: &mut Reader<'_>) {
+fn skip_pixels(reader: &mut ByteReader<'_>) {
     loop {
         let rest = reader.rest();
         let Some(at) = rest.iter().position(|byte| *byte == 0xff) else {
@@ -141,9 +141,9 @@ fn skip_pixels(reader: &mut Reader<'_>) {
     }
 }
 
-fn frame(marker: u8, content: &[u8]) -> Result<Look, Failure> {
+fn frame(marker: u8, content: &[u8]) -> Result<ImageLook, Failure> {
     let senseless = || broken(MediaType::Jpeg, "has a header that makes no sense");
-    let mut reader = Reader::new(content);
+    let mut reader = ByteReader::new(content);
     let (Some(8 | 12), Some(height), Some(width), Some(components)) =
         (reader.byte(), reader.be16(), reader.be16(), reader.byte())
     else {
@@ -153,7 +153,7 @@ fn frame(marker: u8, content: &[u8]) -> Result<Look, Failure> {
         return Err(senseless());
     }
     let depth = if components == 1 { 1 } else { 3 };
-    let mut look = Look::new((u32::from(width), u32::from(height)), depth, depth);
+    let mut look = ImageLook::new((u32::from(width), u32::from(height)), depth, depth);
     // Progressive pictures keep two bytes of every coefficient until the last scan.
     let samples = samples(&mut reader, components).ok_or_else(senseless)?;
     if !matches!(marker, 0xc0 | 0xc1) {
@@ -164,7 +164,7 @@ fn frame(marker: u8, content: &[u8]) -> Result<Look, Failure> {
 }
 
 /// How many samples a pixel has on average, as a fraction: colours are often stored for every second pixel only.
-fn samples(reader: &mut Reader<'_>, components: u8) -> Option<(u64, u64)> {
+fn samples(reader: &mut ByteReader<'_>, components: u8) -> Option<(u64, u64)> {
     let (mut sum, mut across, mut down) = (0, 1, 1);
     for _ in 0..components {
         let [_, factors, _] = *reader.take(3)?.first_chunk::<3>()?;

@@ -22,11 +22,11 @@ pub(crate) use fit::fit;
 /// A picture that gets larger than this by being decoded, which 20 million pixels in colour do not ...
 const LARGE: u64 = 80 << 20;
 /// ... and by more than this factor is a bomb, whatever it shows. (S-32)
-const MOST_RATIO: u64 = 100;
+const MAX_RATIO: u64 = 100;
 
 /// What a walk through a picture found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct ImageLook {
     /// Width and height as they are stored.
     size: (u32, u32),
     /// What a viewer does to it first.
@@ -45,7 +45,7 @@ pub(crate) struct Look {
     kept: Vec<Range<usize>>,
 }
 
-impl Look {
+impl ImageLook {
     /// With the bytes of a decoded pixel, and those that the decoder needs for one at its peak.
     fn new(size: (u32, u32), depth: u64, peak: u64) -> Self {
         Self {
@@ -81,8 +81,8 @@ impl Look {
 }
 
 /// A size beyond any limit is known from the header, and then the rest is not worth a walk.
-enum Seen {
-    All(Look),
+enum HeaderOrWalk {
+    All(ImageLook),
     OnlySize((u32, u32)),
 }
 
@@ -90,7 +90,7 @@ fn is_beyond(size: (u32, u32)) -> bool {
     u64::from(size.0) * u64::from(size.1) > MediaLimits::default().most_pixels
 }
 
-fn walk(bytes: &[u8], kind: MediaType) -> Result<Seen, Failure> {
+fn walk(bytes: &[u8], kind: MediaType) -> Result<HeaderOrWalk, Failure> {
     match kind {
         MediaType::Png => png::walk(bytes),
         MediaType::Jpeg => jpeg::walk(bytes),
@@ -105,14 +105,14 @@ pub(crate) fn examine(bytes: &[u8], kind: MediaType) -> Result<Facts, Failure> {
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let mut facts = Facts::new(kind, length);
     let look = match walk(bytes, kind)? {
-        Seen::All(look) => look,
-        Seen::OnlySize(size) => {
+        HeaderOrWalk::All(look) => look,
+        HeaderOrWalk::OnlySize(size) => {
             facts.size = Some(size);
             return Ok(facts);
         }
     };
     let decoded = look.pixels() * look.depth;
-    if decoded > LARGE && decoded / length.max(1) > MOST_RATIO {
+    if decoded > LARGE && decoded / length.max(1) > MAX_RATIO {
         return Err(too_much(kind, "gets more than a hundred times larger by being decoded"));
     }
     let (width, height) = look.size;
@@ -124,7 +124,7 @@ pub(crate) fn examine(bytes: &[u8], kind: MediaType) -> Result<Facts, Failure> {
 }
 
 /// The bytes of the picture and no others. Nothing is decoded, nothing is lost.
-fn cut(bytes: &Bytes, kind: MediaType, look: &Look) -> Bytes {
+fn cut(bytes: &Bytes, kind: MediaType, look: &ImageLook) -> Bytes {
     let parts = look.kept.iter().filter_map(|range| bytes.get(range.clone()));
     let mut cut = BytesMut::with_capacity(look.kept.iter().map(|range| range.end - range.start).sum());
     parts.for_each(|part| cut.extend_from_slice(part));

@@ -19,10 +19,10 @@ use crate::fault::{broken, too_much};
 const QUALITY: u8 = 88;
 
 /// Profiles of more bytes than this are no profiles of colours.
-const LARGEST_PROFILE: usize = 1 << 20;
+const MAX_PROFILE_SIZE: usize = 1 << 20;
 
 /// The most memory of the good filter, beside the picture. Above, averaging alone has to do; it shows least there.
-const MOST_FLOATS: u64 = 100 << 20;
+const MAX_FLOATS: u64 = 100 << 20;
 
 /// A decoded picture, eight bits per channel.
 pub(super) struct Picture {
@@ -60,7 +60,7 @@ fn undecodable(kind: MediaType, error: &image::ImageError) -> Failure {
 fn describes(profile: &[u8], image: &DynamicImage) -> bool {
     let space = profile.get(16..20);
     let wanted: &[u8; 4] = if image.color().has_color() { b"RGB " } else { b"GRAY" };
-    profile.len() <= LARGEST_PROFILE && space == Some(wanted)
+    profile.len() <= MAX_PROFILE_SIZE && space == Some(wanted)
 }
 
 /// No provider looks at more than eight bits of a channel.
@@ -102,7 +102,7 @@ impl Picture {
         // brought to twice the target by averaging, which needs no memory beside its result.
         let twice = (target.0.saturating_mul(2), target.1.saturating_mul(2));
         let floats = u64::from(width.min(twice.0)) * u64::from(target.1) * 16;
-        if floats > MOST_FLOATS {
+        if floats > MAX_FLOATS {
             self.image = self.image.thumbnail_exact(target.0, target.1);
             return;
         }

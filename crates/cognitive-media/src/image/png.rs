@@ -5,9 +5,9 @@ use cognitive_contract::Failure;
 use cognitive_contract::media::MediaType;
 use image::metadata::Orientation;
 
-use super::{Look, Seen, is_beyond};
+use super::{HeaderOrWalk, ImageLook, is_beyond};
 use crate::fault::{broken, cut_short, too_much};
-use crate::reader::{Reader, size};
+use crate::reader::{ByteReader, size};
 
 /// Pixels, and how their colours are meant. (S-30)
 const KEPT: [&[u8; 4]; 15] = [
@@ -21,16 +21,16 @@ const MOVING: [&[u8; 4]; 3] = [b"acTL", b"fcTL", b"fdAT"];
 const SIGNATURE: usize = 8;
 
 /// Packed profiles of more bytes than this unpack to more than a profile of colours has.
-const LARGEST_PROFILE: usize = 16 << 10;
+const MAX_PROFILE_SIZE: usize = 16 << 10;
 
 /// The decoder takes its time for every piece; encoders write pieces of some kilobytes.
-const MOST_PIECES: usize = 20_000;
+const MAX_PIECES: usize = 20_000;
 
-pub(super) fn walk(bytes: &[u8]) -> Result<Seen, Failure> {
+pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     let kind = MediaType::Png;
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     reader.take(SIGNATURE).ok_or_else(|| cut_short(kind))?;
-    let mut look: Option<Look> = None;
+    let mut look: Option<ImageLook> = None;
     let (mut ended, mut pieces) = (false, 0_usize);
     while !ended {
         let start = reader.at();
@@ -39,9 +39,9 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Seen, Failure> {
             None => {
                 let header = header(name, content)?;
                 if is_beyond(header.size) {
-                    return Ok(Seen::OnlySize(header.size));
+                    return Ok(HeaderOrWalk::OnlySize(header.size));
                 }
-                look.get_or_insert(Look { kept: std::iter::once(0..SIGNATURE).collect(), ..header })
+                look.get_or_insert(ImageLook { kept: std::iter::once(0..SIGNATURE).collect(), ..header })
             }
             Some(_) if name == b"IHDR" => return Err(broken(kind, "has two headers")),
             Some(look) => look,
@@ -55,27 +55,27 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Seen, Failure> {
             }
             _ => {}
         }
-        let unusual = name == b"iCCP" && content.len() > LARGEST_PROFILE;
+        let unusual = name == b"iCCP" && content.len() > MAX_PROFILE_SIZE;
         if !unusual && KEPT.iter().any(|kept| *kept == name) {
             look.keep(start..reader.at());
         } else if !MOVING.iter().any(|moving| *moving == name) {
             look.annotated = true;
         }
     }
-    if pieces > MOST_PIECES {
+    if pieces > MAX_PIECES {
         return Err(too_much(kind, "is made of too many pieces"));
     }
     match look {
         Some(mut look) if pieces > 0 => {
             look.annotated |= reader.left() > 0;
-            Ok(Seen::All(look))
+            Ok(HeaderOrWalk::All(look))
         }
         _ => Err(broken(kind, "has no pixels")),
     }
 }
 
 /// The next chunk. A wrong checksum is damage; no viewer shows what follows.
-fn chunk<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], &'a [u8]), Failure> {
+fn chunk<'a>(reader: &mut ByteReader<'a>) -> Result<(&'a [u8], &'a [u8]), Failure> {
     let cut = || cut_short(MediaType::Png);
     let length = size(reader.be32().ok_or_else(cut)?);
     let whole = reader.take(length.saturating_add(4)).ok_or_else(cut)?;
@@ -87,12 +87,12 @@ fn chunk<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], &'a [u8]), Failure> {
     Ok((name, content))
 }
 
-fn header(name: &[u8], content: &[u8]) -> Result<Look, Failure> {
+fn header(name: &[u8], content: &[u8]) -> Result<ImageLook, Failure> {
     let senseless = || broken(MediaType::Png, "has a header that makes no sense");
     if name != b"IHDR" || content.len() != 13 {
         return Err(senseless());
     }
-    let mut reader = Reader::new(content);
+    let mut reader = ByteReader::new(content);
     let mut field = || reader.be32().filter(|side| (1..=0x7fff_ffff).contains(side)).ok_or_else(senseless);
     let size = (field()?, field()?);
     let (Some(bits), Some(colours), Some(0), Some(0), Some(0..=1)) =
@@ -109,5 +109,5 @@ fn header(name: &[u8], content: &[u8]) -> Result<Look, Failure> {
     };
     // Sixteen bits become eight after they were decoded, and for a moment there are both.
     let peak = if bits == 16 { depth * 3 / 2 } else { depth };
-    Ok(Look::new(size, depth, peak))
+    Ok(ImageLook::new(size, depth, peak))
 }

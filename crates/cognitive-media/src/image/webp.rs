@@ -6,9 +6,9 @@ use cognitive_contract::Failure;
 use cognitive_contract::media::MediaType;
 use image::metadata::Orientation;
 
-use super::{Look, Seen, is_beyond};
+use super::{HeaderOrWalk, ImageLook, is_beyond};
 use crate::fault::{broken, cut_short};
-use crate::reader::{Reader, size};
+use crate::reader::{ByteReader, size};
 
 const KEPT: [&[u8; 4]; 7] = [b"VP8X", b"VP8 ", b"VP8L", b"ALPH", b"ICCP", b"ANIM", b"ANMF"];
 
@@ -18,19 +18,19 @@ const MOVES: u8 = 0x02;
 /// `RIFF`, the length, `WEBP`.
 const HEADER: usize = 12;
 
-pub(super) fn walk(bytes: &[u8]) -> Result<Seen, Failure> {
+pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     let cut = || cut_short(MediaType::Webp);
-    let mut outer = Reader::new(bytes);
+    let mut outer = ByteReader::new(bytes);
     outer.take(4).ok_or_else(cut)?;
     let length = size(outer.le32().ok_or_else(cut)?);
     // The length does not count the first eight bytes; an odd one is padded.
     let end = length.saturating_add(8);
     let file = bytes.get(..end).ok_or_else(cut)?;
-    let mut reader = Reader::new(file);
+    let mut reader = ByteReader::new(file);
     reader.take(HEADER).ok_or_else(cut)?;
     let mut look = first(&reader)?;
     if is_beyond(look.size) {
-        return Ok(Seen::OnlySize(look.size));
+        return Ok(HeaderOrWalk::OnlySize(look.size));
     }
     look.keep(0..HEADER);
     let mut pictures = 0_usize;
@@ -60,11 +60,11 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Seen, Failure> {
     }
     look.animated |= pictures > 1;
     look.annotated |= bytes.len() > end + (end & 1);
-    Ok(Seen::All(look))
+    Ok(HeaderOrWalk::All(look))
 }
 
 /// A chunk with its padding. The last one of some files lacks the padding.
-fn chunk<'a>(reader: &mut Reader<'a>) -> Option<(&'a [u8], &'a [u8])> {
+fn chunk<'a>(reader: &mut ByteReader<'a>) -> Option<(&'a [u8], &'a [u8])> {
     let name = reader.take(4)?;
     let length = size(reader.le32()?);
     let content = reader.take(length)?;
@@ -75,19 +75,19 @@ fn chunk<'a>(reader: &mut Reader<'a>) -> Option<(&'a [u8], &'a [u8])> {
 }
 
 /// The first chunk says how large everything is.
-fn first(reader: &Reader<'_>) -> Result<Look, Failure> {
+fn first(reader: &ByteReader<'_>) -> Result<ImageLook, Failure> {
     let (name, content) = chunk(&mut reader.clone()).ok_or_else(|| cut_short(MediaType::Webp))?;
     if name != b"VP8X" {
         let side = measure(name, content).ok_or_else(senseless)?;
-        let mut look = Look::new(side, 4, if name == b"VP8L" { 8 } else { 6 });
+        let mut look = ImageLook::new(side, 4, if name == b"VP8L" { 8 } else { 6 });
         look.drawn = name == b"VP8L";
         return Ok(look);
     }
-    let mut reader = Reader::new(content);
+    let mut reader = ByteReader::new(content);
     let flags = reader.byte().ok_or_else(senseless)?;
     let mut field = || reader.le24().map(|less| less + 1).ok_or_else(senseless);
     let _reserved = field()?;
-    let mut look = Look::new((field()?, field()?), 4, 10);
+    let mut look = ImageLook::new((field()?, field()?), 4, 10);
     look.animated = flags & MOVES != 0;
     look.drawn = false;
     Ok(look)
@@ -95,7 +95,7 @@ fn first(reader: &Reader<'_>) -> Result<Look, Failure> {
 
 /// Width and height of a picture by its own header.
 fn measure(name: &[u8], content: &[u8]) -> Option<(u32, u32)> {
-    let mut reader = Reader::new(content);
+    let mut reader = ByteReader::new(content);
     if name == b"VP8 " {
         let tag = reader.le24()?;
         let key = tag & 1 == 0 && reader.take(3)? == [0x9d, 0x01, 0x2a];

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use lopdf::{Dictionary, Document, Encoding, Object};
 
-use super::LARGEST_STREAM;
+use super::MAX_STREAM_SIZE;
 
 /// An encoding that nobody knows, so that the text comes out empty.
 const UNREADABLE: &[u8] = b"Unreadable";
@@ -25,31 +25,31 @@ pub(super) fn prepare(document: &mut Document) {
     for (id, change) in changes {
         let Ok(font) = document.get_dictionary_mut(id) else { continue };
         match change {
-            Change::None => {}
-            Change::Forget => drop(font.remove(b"Encoding")),
-            Change::Name(name) => font.set("Encoding", Object::Name(name.to_vec())),
+            FontChange::None => {}
+            FontChange::Forget => drop(font.remove(b"Encoding")),
+            FontChange::Name(name) => font.set("Encoding", Object::Name(name.to_vec())),
         }
     }
 }
 
-enum Change {
+enum FontChange {
     None,
     Forget,
     Name(&'static [u8]),
 }
 
-fn change(font: &Dictionary, document: &Document) -> Change {
+fn change(font: &Dictionary, document: &Document) -> FontChange {
     if font.get_deref(b"ToUnicode", document).is_ok_and(|map| map.as_stream().is_ok()) {
-        return Change::Forget;
+        return FontChange::Forget;
     }
     let encoding = font.get_deref(b"Encoding", document).and_then(Object::as_name).unwrap_or_default();
     let unicode =
         [&b"UCS2"[..], b"UTF16"].iter().any(|word| encoding.windows(word.len()).any(|at| at == *word));
     let composed = font.get(b"Subtype").and_then(Object::as_name).is_ok_and(|kind| kind == b"Type0");
     match composed {
-        true if encoding.starts_with(b"Uni") && unicode => Change::Name(UTF_16),
-        true => Change::Name(UNREADABLE),
-        false => Change::None,
+        true if encoding.starts_with(b"Uni") && unicode => FontChange::Name(UTF_16),
+        true => FontChange::Name(UNREADABLE),
+        false => FontChange::None,
     }
 }
 
@@ -71,7 +71,7 @@ impl<'a> Fonts<'a> {
         let encoding = self
             .0
             .entry(place)
-            .or_insert_with(|| font.get_font_encoding_with_limit(document, LARGEST_STREAM).ok());
+            .or_insert_with(|| font.get_font_encoding_with_limit(document, MAX_STREAM_SIZE).ok());
         if let Some(encoding) = encoding {
             let _unreadable_is_left_out = encoding.write_to_string(bytes, out);
         }

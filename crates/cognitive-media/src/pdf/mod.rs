@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::fault::{broken, too_much};
 
 /// The most that one stream may become by being decompressed.
-const LARGEST_STREAM: usize = 32 << 20;
+const MAX_STREAM_SIZE: usize = 32 << 20;
 
 /// Nested objects are read by recursion, at most a hundred deep; threads of a pool are too shallow for that in builds
 /// without optimisation.
@@ -31,7 +31,7 @@ const TAIL: usize = 4096;
 /// What is wanted of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Question {
+pub(crate) enum PdfQuery {
     Pages,
     Text,
 }
@@ -39,14 +39,14 @@ pub(crate) enum Question {
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Found {
+pub(crate) enum PdfContent {
     Pages(u32),
     Text(String),
     Broken(String),
     TooMuch(String),
 }
 
-impl Found {
+impl PdfContent {
     pub(crate) fn into_result(self) -> Result<Self, Failure> {
         match self {
             Self::Broken(what) => Err(broken(MediaType::Pdf, &what)),
@@ -57,7 +57,7 @@ impl Found {
 }
 
 /// Reads a document. Never panics and never fails otherwise than in its answer.
-pub(crate) fn read(bytes: &[u8], question: Question) -> Found {
+pub(crate) fn read(bytes: &[u8], question: PdfQuery) -> PdfContent {
     let work = || catch_unwind(AssertUnwindSafe(|| answer(bytes, question)));
     let done = thread::scope(|scope| {
         let worker = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
@@ -65,12 +65,12 @@ pub(crate) fn read(bytes: &[u8], question: Question) -> Found {
     });
     match done {
         Some(Ok(Ok(found) | Err(found))) => found,
-        _ => Found::Broken("cannot be read".to_owned()),
+        _ => PdfContent::Broken("cannot be read".to_owned()),
     }
 }
 
-fn answer(bytes: &[u8], question: Question) -> Result<Found, Found> {
-    let options = LoadOptions::with_max_decompressed_size(LARGEST_STREAM);
+fn answer(bytes: &[u8], question: PdfQuery) -> Result<PdfContent, PdfContent> {
+    let options = LoadOptions::with_max_decompressed_size(MAX_STREAM_SIZE);
     let document = Document::load_mem_with_options(bytes, options).map_err(|error| told(&error))?;
     if document.is_encrypted() {
         return Err(locked());
@@ -78,10 +78,10 @@ fn answer(bytes: &[u8], question: Question) -> Result<Found, Found> {
     let most = MediaLimits::default().most_pages;
     let pages = count(&document, most);
     match question {
-        Question::Pages if pages == 0 => Err(Found::Broken("has no pages".to_owned())),
-        Question::Pages => Ok(Found::Pages(pages)),
-        Question::Text if pages > most => Err(Found::TooMuch(format!("has more than {most} pages"))),
-        Question::Text => text::of(document).map(Found::Text),
+        PdfQuery::Pages if pages == 0 => Err(PdfContent::Broken("has no pages".to_owned())),
+        PdfQuery::Pages => Ok(PdfContent::Pages(pages)),
+        PdfQuery::Text if pages > most => Err(PdfContent::TooMuch(format!("has more than {most} pages"))),
+        PdfQuery::Text => text::of(document).map(PdfContent::Text),
     }
 }
 
@@ -102,17 +102,17 @@ pub(crate) fn has_end(bytes: &[u8]) -> bool {
     tail.windows(END.len()).any(|window| window == END)
 }
 
-fn told(error: &Error) -> Found {
+fn told(error: &Error) -> PdfContent {
     match error {
         Error::Decompress(DecompressError::MemoryLimitExceeded { .. }) => {
-            Found::TooMuch(format!("has a part that gets larger than {} MiB", LARGEST_STREAM >> 20))
+            PdfContent::TooMuch(format!("has a part that gets larger than {} MiB", MAX_STREAM_SIZE >> 20))
         }
         Error::InvalidPassword | Error::Decryption(_) => locked(),
         // What a parser says of hostile bytes is not for a caller to read.
-        _ => Found::Broken("cannot be read".to_owned()),
+        _ => PdfContent::Broken("cannot be read".to_owned()),
     }
 }
 
-fn locked() -> Found {
-    Found::Broken("is locked with a password".to_owned())
+fn locked() -> PdfContent {
+    PdfContent::Broken("is locked with a password".to_owned())
 }

@@ -5,24 +5,24 @@ use lopdf::content::{Content, Operation};
 use lopdf::{Dictionary, Document, Object, ObjectId, Stream};
 
 use super::fonts::{Fonts, prepare};
-use super::{Found, told};
+use super::{PdfContent, told};
 
 /// The longest text: a thousand dense pages.
-const LONGEST: usize = 8 << 20;
+const MAX_LENGTH: usize = 8 << 20;
 /// The most drawing that is looked at, over all pages.
-const MOST_OPERATIONS: usize = 3_000_000;
+const MAX_OPERATIONS: usize = 3_000_000;
 /// The most that the drawing of one page may become by being decompressed.
-const LARGEST_PAGE: usize = 16 << 20;
+const MAX_PAGE_SIZE: usize = 16 << 20;
 /// How deep drawings may use drawings.
-const DEEPEST: usize = 6;
+const MAX_DEPTH: usize = 6;
 /// A move to the left within a text, in thousandths of its size, that is a gap between words.
 const GAP: f32 = -180.0;
 
 /// The text of all pages, an empty line between them.
-pub(super) fn of(mut document: Document) -> Result<String, Found> {
+pub(super) fn of(mut document: Document) -> Result<String, PdfContent> {
     prepare(&mut document);
     let mut walk =
-        Walk { document: &document, fonts: Fonts::default(), out: String::new(), left: MOST_OPERATIONS };
+        PageWalk { document: &document, fonts: Fonts::default(), out: String::new(), left: MAX_OPERATIONS };
     for page in document.page_iter() {
         walk.page(page)?;
         let length = walk.out.trim_end().len();
@@ -35,7 +35,7 @@ pub(super) fn of(mut document: Document) -> Result<String, Found> {
     Ok(clean.collect())
 }
 
-struct Walk<'a> {
+struct PageWalk<'a> {
     document: &'a Document,
     fonts: Fonts<'a>,
     out: String,
@@ -46,13 +46,13 @@ struct Walk<'a> {
 type Resources<'a> = Vec<&'a Dictionary>;
 
 #[derive(Default)]
-struct State<'a> {
+struct TextState<'a> {
     font: Option<&'a Dictionary>,
     height: Option<f32>,
 }
 
-impl<'a> Walk<'a> {
-    fn page(&mut self, page: ObjectId) -> Result<(), Found> {
+impl<'a> PageWalk<'a> {
+    fn page(&mut self, page: ObjectId) -> Result<(), PdfContent> {
         let document = self.document;
         let Ok((own, inherited)) = document.get_page_resources(page) else { return Ok(()) };
         let inherited = inherited.into_iter().filter_map(|id| document.get_dictionary(id).ok());
@@ -61,16 +61,16 @@ impl<'a> Walk<'a> {
             resources.extend(inherited_directly(document, page));
         }
         let content =
-            document.get_page_content_with_limit(page, LARGEST_PAGE).map_err(|error| told(&error))?;
+            document.get_page_content_with_limit(page, MAX_PAGE_SIZE).map_err(|error| told(&error))?;
         self.draw(&content, &resources, 0)
     }
 
-    fn draw(&mut self, content: &[u8], resources: &Resources<'a>, depth: usize) -> Result<(), Found> {
-        let mut state = State::default();
+    fn draw(&mut self, content: &[u8], resources: &Resources<'a>, depth: usize) -> Result<(), PdfContent> {
+        let mut state = TextState::default();
         // What cannot be read ends the drawing, as it does in a viewer.
         for operation in Content::decode_iter(content).map_while(Result::ok) {
             self.left = self.left.checked_sub(1).ok_or_else(endless)?;
-            if self.out.len() > LONGEST {
+            if self.out.len() > MAX_LENGTH {
                 return Err(endless());
             }
             self.step(&operation, resources, &mut state, depth)?;
@@ -82,9 +82,9 @@ impl<'a> Walk<'a> {
         &mut self,
         operation: &Operation,
         resources: &Resources<'a>,
-        state: &mut State<'a>,
+        state: &mut TextState<'a>,
         depth: usize,
-    ) -> Result<(), Found> {
+    ) -> Result<(), PdfContent> {
         let operands = operation.operands.as_slice();
         match operation.operator.as_str() {
             "Tf" => state.font = name(operands).and_then(|name| self.find(resources, b"Font", name)),
@@ -107,7 +107,7 @@ impl<'a> Walk<'a> {
                 }
                 state.height = height;
             }
-            "Do" if depth < DEEPEST => {
+            "Do" if depth < MAX_DEPTH => {
                 if let Some(form) = name(operands).and_then(|name| self.form(resources, name)) {
                     self.use_form(form, resources, depth)?;
                 }
@@ -169,12 +169,17 @@ impl<'a> Walk<'a> {
         (kind == b"Form").then_some(stream)
     }
 
-    fn use_form(&mut self, form: &'a Stream, resources: &Resources<'a>, depth: usize) -> Result<(), Found> {
-        let content = form.get_plain_content_with_limit(LARGEST_PAGE).map_err(|error| told(&error));
+    fn use_form(
+        &mut self,
+        form: &'a Stream,
+        resources: &Resources<'a>,
+        depth: usize,
+    ) -> Result<(), PdfContent> {
+        let content = form.get_plain_content_with_limit(MAX_PAGE_SIZE).map_err(|error| told(&error));
         // A form whose filter is unknown is an empty one; a bomb is not.
         let content = match content {
             Ok(content) => content,
-            Err(Found::TooMuch(what)) => return Err(Found::TooMuch(what)),
+            Err(PdfContent::TooMuch(what)) => return Err(PdfContent::TooMuch(what)),
             Err(_) => return Ok(()),
         };
         // Also counts uses that draw nothing: they decompress.
@@ -197,8 +202,8 @@ fn inherited_directly(document: &Document, page: ObjectId) -> Option<&Dictionary
     None
 }
 
-fn endless() -> Found {
-    Found::TooMuch("has more on its pages than can be read".to_owned())
+fn endless() -> PdfContent {
+    PdfContent::TooMuch("has more on its pages than can be read".to_owned())
 }
 
 fn name(operands: &[Object]) -> Option<&[u8]> {

@@ -3,10 +3,10 @@
 
 use cognitive_contract::media::MediaType;
 
-use super::{Found, names};
-use crate::reader::{Reader, size};
+use super::{SniffedType, names};
+use crate::reader::{ByteReader, size};
 
-const UNKNOWN: Found = Found::Other(names::UNKNOWN);
+const UNKNOWN: SniffedType = SniffedType::Other(names::UNKNOWN);
 
 /// Brands of plain MP4 film.
 const MP4: [&[u8; 4]; 14] = [
@@ -30,42 +30,42 @@ const BRANDS: [(&[u8], &str); 11] = [
 ];
 
 /// ISO media by their brand; `None` if the bytes are none.
-pub(super) fn iso(bytes: &[u8]) -> Option<Found> {
-    let mut reader = Reader::new(bytes);
+pub(super) fn iso(bytes: &[u8]) -> Option<SniffedType> {
+    let mut reader = ByteReader::new(bytes);
     let length = size(reader.be32()?);
     match reader.take(4)? {
         b"ftyp" => {}
         // Films from before there were brands.
         b"moov" | b"mdat" | b"wide" | b"pnot" if length >= 8 => {
-            return Some(Found::Known(MediaType::Quicktime));
+            return Some(SniffedType::Known(MediaType::Quicktime));
         }
         _ => return None,
     }
     let major = reader.take(4)?;
     if let Some((_, name)) = BRANDS.iter().find(|(brand, _)| major.starts_with(brand)) {
-        return Some(Found::Other(name));
+        return Some(SniffedType::Other(name));
     }
     if major == b"qt  " {
-        return Some(Found::Known(MediaType::Quicktime));
+        return Some(SniffedType::Known(MediaType::Quicktime));
     }
     let plain = |brand: &[u8]| MP4.iter().any(|known| *known == brand) || brand == b"M4V ";
     let others = reader.rest().get(4..length.saturating_sub(16).min(256)).unwrap_or_default();
     let film = plain(major) || others.chunks_exact(4).any(plain);
-    Some(if film { Found::Known(MediaType::Mp4) } else { UNKNOWN })
+    Some(if film { SniffedType::Known(MediaType::Mp4) } else { UNKNOWN })
 }
 
 /// Ogg by the codec of its first stream.
-pub(super) fn ogg(bytes: &[u8]) -> Found {
+pub(super) fn ogg(bytes: &[u8]) -> SniffedType {
     let segments = bytes.get(26).copied().map_or(0, usize::from);
     let first = bytes.get(27 + segments..).unwrap_or_default();
     if first.starts_with(b"\x80theora") || first.starts_with(b"BBCD") {
-        return Found::Other("video/ogg");
+        return SniffedType::Other("video/ogg");
     }
-    if bytes.len() < 28 { UNKNOWN } else { Found::Known(MediaType::Ogg) }
+    if bytes.len() < 28 { UNKNOWN } else { SniffedType::Known(MediaType::Ogg) }
 }
 
 /// The most elements that are looked at before the tracks.
-const MOST_ELEMENTS: usize = 4096;
+const MAX_ELEMENTS: usize = 4096;
 
 const EBML: u32 = 0x1a45_dfa3;
 const DOC_TYPE: u32 = 0x4282;
@@ -76,25 +76,25 @@ const TRACK_TYPE: u32 = 0x83;
 const CLUSTER: u32 = 0x1f43_b675;
 
 /// `WebM`, and whether there is film in it. Sniffers that stop at the first bytes call all of it video.
-pub(super) fn ebml(bytes: &[u8]) -> Found {
-    let mut reader = Reader::new(bytes);
+pub(super) fn ebml(bytes: &[u8]) -> SniffedType {
+    let mut reader = ByteReader::new(bytes);
     let Some((EBML, Some(length))) = element(&mut reader) else { return UNKNOWN };
     let Some(header) = reader.take(length) else { return UNKNOWN };
     match child(header, DOC_TYPE) {
         Some(name) if name.strip_suffix(b"\0").unwrap_or(name) == b"webm" => {}
-        Some(name) if name.starts_with(b"matroska") => return Found::Other("video/x-matroska"),
+        Some(name) if name.starts_with(b"matroska") => return SniffedType::Other("video/x-matroska"),
         _ => return UNKNOWN,
     }
     match tracks(&mut reader) {
-        Some(tracks) if has_film(tracks) => Found::Known(MediaType::WebmVideo),
-        Some(_) => Found::Known(MediaType::WebmAudio),
+        Some(tracks) if has_film(tracks) => SniffedType::Known(MediaType::WebmVideo),
+        Some(_) => SniffedType::Known(MediaType::WebmAudio),
         None => UNKNOWN,
     }
 }
 
 /// The list of tracks, which comes before the first cluster.
-fn tracks<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
-    for _ in 0..MOST_ELEMENTS {
+fn tracks<'a>(reader: &mut ByteReader<'a>) -> Option<&'a [u8]> {
+    for _ in 0..MAX_ELEMENTS {
         match element(reader)? {
             (SEGMENT, _) => {}
             (TRACKS, Some(length)) => return reader.take(length.min(reader.left())),
@@ -106,7 +106,7 @@ fn tracks<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
 }
 
 fn has_film(tracks: &[u8]) -> bool {
-    let mut reader = Reader::new(tracks);
+    let mut reader = ByteReader::new(tracks);
     while let Some((id, Some(length))) = element(&mut reader) {
         let Some(content) = reader.take(length) else { return false };
         if id == TRACK && child(content, TRACK_TYPE) == Some(&[1]) {
@@ -117,7 +117,7 @@ fn has_film(tracks: &[u8]) -> bool {
 }
 
 fn child(content: &[u8], wanted: u32) -> Option<&[u8]> {
-    let mut reader = Reader::new(content);
+    let mut reader = ByteReader::new(content);
     loop {
         let (id, length) = element(&mut reader)?;
         let content = reader.take(length?)?;
@@ -128,7 +128,7 @@ fn child(content: &[u8], wanted: u32) -> Option<&[u8]> {
 }
 
 /// The id of an element, and its length unless that is unknown.
-fn element(reader: &mut Reader<'_>) -> Option<(u32, Option<usize>)> {
+fn element(reader: &mut ByteReader<'_>) -> Option<(u32, Option<usize>)> {
     let first = reader.byte()?;
     let more = usize::try_from(first.leading_zeros()).ok().filter(|more| *more < 4)?;
     let id = reader.take(more)?.iter().fold(u32::from(first), |id, byte| id << 8 | u32::from(*byte));
@@ -207,14 +207,14 @@ mod tests {
             let length = u32::try_from(16 + minor.len()).unwrap();
             [&length.to_be_bytes()[..], b"ftyp", major, &[0; 4], minor].concat()
         };
-        let video = Some(Found::Known(MediaType::Mp4));
+        let video = Some(SniffedType::Known(MediaType::Mp4));
         assert_eq!(iso(&file(b"isom", b"")), video);
         assert_eq!(iso(&file(b"XAVC", b"mp42iso2")), video);
-        assert_eq!(iso(&file(b"qt  ", b"")), Some(Found::Known(MediaType::Quicktime)));
-        assert_eq!(iso(&file(b"heic", b"mif1")), Some(Found::Other("image/heic")));
-        assert_eq!(iso(&file(b"M4A ", b"isom")), Some(Found::Other("audio/mp4")));
+        assert_eq!(iso(&file(b"qt  ", b"")), Some(SniffedType::Known(MediaType::Quicktime)));
+        assert_eq!(iso(&file(b"heic", b"mif1")), Some(SniffedType::Other("image/heic")));
+        assert_eq!(iso(&file(b"M4A ", b"isom")), Some(SniffedType::Other("audio/mp4")));
         assert_eq!(iso(&file(b"XXXX", b"")), Some(UNKNOWN));
-        assert_eq!(iso(b"\0\0\0\x08moov"), Some(Found::Known(MediaType::Quicktime)));
+        assert_eq!(iso(b"\0\0\0\x08moov"), Some(SniffedType::Known(MediaType::Quicktime)));
         assert_eq!(iso(b"%PDF-1.7"), None);
     }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::checksum::hex;
 use crate::fault::broken;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 
 pub(crate) use containers::id3_length;
 
@@ -20,7 +20,7 @@ const SHOWN: usize = 16;
 
 /// What bytes look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum SniffedType {
     /// A type of the table.
     Known(MediaType),
     /// Something else, by its usual name.
@@ -28,8 +28,8 @@ pub(crate) enum Found {
 }
 
 /// What these bytes are.
-pub(crate) fn sniff(bytes: &[u8]) -> Found {
-    let known = |kind| Found::Known(kind);
+pub(crate) fn sniff(bytes: &[u8]) -> SniffedType {
+    let known = |kind| SniffedType::Known(kind);
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
         known(MediaType::Png)
     } else if bytes.starts_with(&[0xff, 0xd8, 0xff]) {
@@ -49,17 +49,17 @@ pub(crate) fn sniff(bytes: &[u8]) -> Found {
     } else if containers::is_mp3(bytes) {
         known(MediaType::Mp3)
     } else {
-        Found::Other(names::other(bytes))
+        SniffedType::Other(names::other(bytes))
     }
 }
 
-fn riff(bytes: &[u8]) -> Found {
+fn riff(bytes: &[u8]) -> SniffedType {
     match bytes.get(8..12) {
-        Some(b"WEBP") => Found::Known(MediaType::Webp),
-        Some(b"WAVE") => Found::Known(MediaType::Wav),
-        Some(b"AVI ") => Found::Other("video/x-msvideo"),
-        Some(_) => Found::Other("application/x-riff"),
-        None => Found::Other(names::UNKNOWN),
+        Some(b"WEBP") => SniffedType::Known(MediaType::Webp),
+        Some(b"WAVE") => SniffedType::Known(MediaType::Wav),
+        Some(b"AVI ") => SniffedType::Other("video/x-msvideo"),
+        Some(_) => SniffedType::Other("application/x-riff"),
+        None => SniffedType::Other(names::UNKNOWN),
     }
 }
 
@@ -68,7 +68,7 @@ fn riff(bytes: &[u8]) -> Found {
 fn is_pdf(bytes: &[u8]) -> bool {
     let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let blank = start.iter().take(SHOWN).take_while(|byte| byte.is_ascii_whitespace()).count();
-    let mut reader = Reader::new(start.get(blank..).unwrap_or_default());
+    let mut reader = ByteReader::new(start.get(blank..).unwrap_or_default());
     let version = reader.take(5).filter(|mark| *mark == b"%PDF-").and_then(|_| reader.take(2));
     matches!(version, Some(b"1." | b"2."))
 }
@@ -79,21 +79,21 @@ pub(crate) fn check(bytes: &[u8], claimed: MediaType) -> Result<(), Failure> {
         return Err(broken(claimed, "is empty"));
     }
     let found = sniff(bytes);
-    if found == Found::Known(claimed) {
+    if found == SniffedType::Known(claimed) {
         return Ok(());
     }
     if names::openings(claimed).iter().any(|opening| opening.starts_with(bytes)) {
         return Err(broken(claimed, "ends within its first bytes"));
     }
     // The mark is there and what has to follow is not: damage, and no other type.
-    if found == Found::Other(names::UNKNOWN)
+    if found == SniffedType::Other(names::UNKNOWN)
         && names::marks(claimed).iter().any(|mark| bytes.starts_with(mark))
     {
         return Err(broken(claimed, "cannot be read"));
     }
     let detected = match found {
-        Found::Known(kind) => kind.mime(),
-        Found::Other(name) => name,
+        SniffedType::Known(kind) => kind.mime(),
+        SniffedType::Other(name) => name,
     };
     let message = format!("the item is said to be {claimed}, its bytes are {detected}");
     Err(Failure::new(ErrorCode::MediaTypeMismatch, message)
@@ -138,18 +138,18 @@ mod tests {
 
     #[test]
     fn a_document_begins_at_its_beginning() {
-        assert_eq!(sniff(b"\xef\xbb\xbf\n %PDF-1.4\n"), Found::Known(MediaType::Pdf));
-        assert_eq!(sniff(b"PK\x03\x04....%PDF-1.4\n"), Found::Other("application/zip"));
-        assert_eq!(sniff(b"<html>%PDF-1.4"), Found::Other("text/html"));
-        assert_eq!(sniff(b"%PDF-9.4"), Found::Other("text/plain"));
+        assert_eq!(sniff(b"\xef\xbb\xbf\n %PDF-1.4\n"), SniffedType::Known(MediaType::Pdf));
+        assert_eq!(sniff(b"PK\x03\x04....%PDF-1.4\n"), SniffedType::Other("application/zip"));
+        assert_eq!(sniff(b"<html>%PDF-1.4"), SniffedType::Other("text/html"));
+        assert_eq!(sniff(b"%PDF-9.4"), SniffedType::Other("text/plain"));
     }
 
     #[test]
     fn riff_is_not_enough() {
-        assert_eq!(sniff(b"RIFF\0\0\0\0WAVEfmt "), Found::Known(MediaType::Wav));
-        assert_eq!(sniff(b"RIFF\0\0\0\0WEBPVP8 "), Found::Known(MediaType::Webp));
-        assert_eq!(sniff(b"RIFF\0\0\0\0AVI LIST"), Found::Other("video/x-msvideo"));
-        assert_eq!(sniff(b"RIFF\0\0\0\0HTML"), Found::Other("application/x-riff"));
+        assert_eq!(sniff(b"RIFF\0\0\0\0WAVEfmt "), SniffedType::Known(MediaType::Wav));
+        assert_eq!(sniff(b"RIFF\0\0\0\0WEBPVP8 "), SniffedType::Known(MediaType::Webp));
+        assert_eq!(sniff(b"RIFF\0\0\0\0AVI LIST"), SniffedType::Other("video/x-msvideo"));
+        assert_eq!(sniff(b"RIFF\0\0\0\0HTML"), SniffedType::Other("application/x-riff"));
         assert_eq!(code(b"RIFF\0\0", MediaType::Wav), "E1013");
     }
 }

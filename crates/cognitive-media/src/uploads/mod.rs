@@ -24,7 +24,7 @@ use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{ErrorCode, Failure};
 
 use crate::fault::{own, too_many_bytes};
-use reader::Reader;
+use reader::StoredUpload;
 use record::{Paths, Record, create_folder, hashed};
 use sink::Sink;
 
@@ -61,22 +61,22 @@ type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// The uploads in one folder. Cheap to clone; all clones are the same store.
 #[derive(Clone)]
-pub struct Uploads(Arc<Store>);
+pub struct Uploads(Arc<UploadIndex>);
 
-struct Store {
+struct UploadIndex {
     folder: PathBuf,
     limits: UploadLimits,
     clock: Clock,
-    known: Mutex<HashMap<String, Known>>,
+    known: Mutex<HashMap<String, KnownUpload>>,
 }
 
-struct Known {
+struct KnownUpload {
     record: Record,
-    state: State,
+    state: UploadState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum UploadState {
     Announced,
     Receiving,
     Complete,
@@ -84,15 +84,15 @@ enum State {
     Ended,
 }
 
-impl Known {
+impl KnownUpload {
     /// Whether its time is over; then its bytes go, except while somebody is sending them.
     fn end_in_time(&mut self, paths: &Paths, now: SystemTime) -> bool {
-        if self.state == State::Ended || !self.record.has_ended(now) {
-            return self.state == State::Ended;
+        if self.state == UploadState::Ended || !self.record.has_ended(now) {
+            return self.state == UploadState::Ended;
         }
-        if self.state != State::Receiving {
+        if self.state != UploadState::Receiving {
             let _was_never_received = fs::remove_file(&paths.data);
-            self.state = State::Ended;
+            self.state = UploadState::Ended;
         }
         true
     }
@@ -130,8 +130,8 @@ impl Uploads {
                     Some(record) => {
                         let whole =
                             fs::metadata(&paths.data).is_ok_and(|found| found.len() == record.size_bytes);
-                        let state = if whole { State::Complete } else { State::Announced };
-                        known.insert(id.to_owned(), Known { record, state });
+                        let state = if whole { UploadState::Complete } else { UploadState::Announced };
+                        known.insert(id.to_owned(), KnownUpload { record, state });
                     }
                     None => drop(fs::remove_file(&path)),
                 },
@@ -139,7 +139,7 @@ impl Uploads {
                 _ => {}
             }
         }
-        let store = Store { folder, limits, clock: Arc::new(clock), known: Mutex::new(known) };
+        let store = UploadIndex { folder, limits, clock: Arc::new(clock), known: Mutex::new(known) };
         let uploads = Self(Arc::new(store));
         uploads.collect();
         Ok(uploads)
@@ -151,7 +151,7 @@ impl Uploads {
         self.0.known().retain(|id, upload| {
             let paths = Paths::new(&self.0.folder, id);
             upload.end_in_time(&paths, now);
-            let forgotten = upload.record.is_forgotten(now, REMEMBERED) && upload.state == State::Ended;
+            let forgotten = upload.record.is_forgotten(now, REMEMBERED) && upload.state == UploadState::Ended;
             if forgotten {
                 let _gone_anyway = fs::remove_file(&paths.record);
             }
@@ -172,13 +172,13 @@ impl Uploads {
     fn open_kept(&self, owner: &str, id: &str) -> Result<KeptUpload, Failure> {
         let record = self.0.complete(owner, id)?;
         let kind = record.media_type().ok_or_else(gone)?;
-        let reader = Reader::open(&Paths::new(&self.0.folder, id)).map_err(|_| gone())?;
+        let reader = StoredUpload::open(&Paths::new(&self.0.folder, id)).map_err(|_| gone())?;
         Ok(KeptUpload::new(record.filename, kind, record.size_bytes, Box::new(reader)))
     }
 }
 
-impl Store {
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+impl UploadIndex {
+    fn known(&self) -> MutexGuard<'_, HashMap<String, KnownUpload>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -186,10 +186,10 @@ impl Store {
     /// (E1018, E1019)
     fn find<'a>(
         &self,
-        known: &'a mut HashMap<String, Known>,
+        known: &'a mut HashMap<String, KnownUpload>,
         owner: &str,
         id: &str,
-    ) -> Result<&'a mut Known, Failure> {
+    ) -> Result<&'a mut KnownUpload, Failure> {
         if !known.contains_key(id)
             && let Some(other) = self.of_another_process(id)
         {
@@ -206,14 +206,14 @@ impl Store {
 
     /// A whole upload that another server received into the same folder. One that is not whole stays with the server to
     /// which it was announced: only that one knows who is sending it.
-    fn of_another_process(&self, id: &str) -> Option<Known> {
+    fn of_another_process(&self, id: &str) -> Option<KnownUpload> {
         if !Paths::is_id(id) {
             return None;
         }
         let paths = Paths::new(&self.folder, id);
         let record = Record::read(&paths.record)?;
         let whole = fs::metadata(&paths.data).is_ok_and(|found| found.len() == record.size_bytes);
-        whole.then_some(Known { record, state: State::Complete })
+        whole.then_some(KnownUpload { record, state: UploadState::Complete })
     }
 
     /// What is known of an upload of this owner whose bytes are all there. (E1018, E1019)
@@ -221,22 +221,22 @@ impl Store {
         let mut known = self.known();
         let upload = self.find(&mut known, owner, id)?;
         match upload.state {
-            State::Complete => Ok(upload.record.clone()),
+            UploadState::Complete => Ok(upload.record.clone()),
             _ => Err(missing("the upload has not been received yet")),
         }
     }
 
-    fn set(&self, id: &str, state: State) {
+    fn set(&self, id: &str, state: UploadState) {
         if let Some(upload) = self.known().get_mut(id) {
             upload.state = state;
         }
     }
 
     /// Whether there is room for so many bytes. (E4002)
-    fn admit(&self, known: &HashMap<String, Known>, owner: &str, bytes: u64) -> Result<(), Failure> {
+    fn admit(&self, known: &HashMap<String, KnownUpload>, owner: &str, bytes: u64) -> Result<(), Failure> {
         let owner = hashed(owner);
-        let living = || known.values().filter(|upload| upload.state != State::Ended);
-        let sum = |uploads: &mut dyn Iterator<Item = &Known>| -> u64 {
+        let living = || known.values().filter(|upload| upload.state != UploadState::Ended);
+        let sum = |uploads: &mut dyn Iterator<Item = &KnownUpload>| -> u64 {
             uploads.map(|upload| upload.record.size_bytes).fold(bytes, u64::saturating_add)
         };
         let of_owner = || living().filter(|upload| upload.record.owner == owner);
@@ -271,7 +271,7 @@ impl UploadStore for Uploads {
         record
             .write(&Paths::new(&self.0.folder, &id).record)
             .map_err(|error| own("the upload cannot be noted", &error))?;
-        known.insert(id.clone(), Known { record, state: State::Announced });
+        known.insert(id.clone(), KnownUpload { record, state: UploadState::Announced });
         Ok(Announced::new(id, expires_at, upload.size_bytes))
     }
 
@@ -284,11 +284,11 @@ impl UploadStore for Uploads {
             let record = {
                 let mut known = self.0.known();
                 let upload = self.0.find(&mut known, owner, id)?;
-                if upload.state != State::Announced {
+                if upload.state != UploadState::Announced {
                     let message = "the upload has been received already, or somebody is sending it";
                     return Err(Failure::new(ErrorCode::InvalidInput, message));
                 }
-                upload.state = State::Receiving;
+                upload.state = UploadState::Receiving;
                 upload.record.clone()
             };
             let sink = Sink::open(self.clone(), id, record)?;

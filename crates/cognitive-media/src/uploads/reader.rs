@@ -16,18 +16,18 @@ use crate::fault::own;
 /// The bytes of one piece.
 const PIECE: u64 = 256 << 10;
 
-pub(super) struct Reader {
+pub(super) struct StoredUpload {
     /// Away while a piece is being read, and for good after a failure.
     open: Option<File>,
 }
 
-impl Reader {
+impl StoredUpload {
     pub(super) fn open(paths: &Paths) -> io::Result<Self> {
         Ok(Self { open: Some(File::open(&paths.data)?) })
     }
 }
 
-impl UploadReader for Reader {
+impl UploadReader for StoredUpload {
     fn piece(&mut self) -> PortFuture<'_, Result<Option<Bytes>, Failure>> {
         Box::pin(async move {
             let Some(file) = self.open.take() else { return Err(gone()) };

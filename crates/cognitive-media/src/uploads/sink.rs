@@ -10,7 +10,7 @@ use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{ErrorCode, Failure};
 
 use super::record::{Paths, Record, create};
-use super::{State, Uploads};
+use super::{UploadState, Uploads};
 use crate::checksum::{Hasher, compare};
 use crate::fault::{own, too_many_bytes};
 
@@ -20,11 +20,11 @@ pub(super) struct Sink {
     paths: Paths,
     record: Record,
     /// Away while a piece is being written.
-    open: Option<Open>,
+    open: Option<OpenUpload>,
     done: bool,
 }
 
-struct Open {
+struct OpenUpload {
     file: File,
     hasher: Option<Hasher>,
     length: u64,
@@ -39,7 +39,7 @@ impl Sink {
         // What an attempt before left behind, if it could not clean up.
         let _usually_none = fs::remove_file(&sink.paths.part);
         let file = create(&sink.paths.part).map_err(|error| own("the upload cannot be kept", &error))?;
-        sink.open = Some(Open { file, hasher, length: 0 });
+        sink.open = Some(OpenUpload { file, hasher, length: 0 });
         Ok(sink)
     }
 
@@ -57,7 +57,7 @@ impl Sink {
         fs::rename(&self.paths.part, &self.paths.data)
             .map_err(|error| own("the upload cannot be kept", &error))?;
         self.done = true;
-        self.uploads.0.set(&self.id, State::Complete);
+        self.uploads.0.set(&self.id, UploadState::Complete);
         Ok(())
     }
 }
@@ -95,7 +95,7 @@ impl Drop for Sink {
         if !self.done {
             self.open = None;
             let _was_never_created = fs::remove_file(&self.paths.part);
-            self.uploads.0.set(&self.id, State::Announced);
+            self.uploads.0.set(&self.id, UploadState::Announced);
         }
     }
 }

@@ -3,7 +3,7 @@
 use cognitive_contract::media::{Category, Form, MediaPart};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -38,8 +38,8 @@ pub(crate) struct Anthropic {
 }
 
 impl Wire for Anthropic {
-    fn target(&self) -> Option<Target> {
-        Some(Target::Anthropic)
+    fn target(&self) -> Option<SchemaTarget> {
+        Some(SchemaTarget::Anthropic)
     }
 
     fn ladder(&self) -> &'static [Bind] {

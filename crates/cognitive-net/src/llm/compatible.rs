@@ -2,7 +2,7 @@
 //! their error messages say; everything else is found out by asking (see `terms`).
 
 use cognitive_contract::media::Category;
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 
 use crate::kind::Kind;
 use crate::llm::media;
@@ -30,7 +30,7 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
         // and a small model then writes an `error` into a success.
         Kind::LlamaCpp => {
             // Blind unless it was started with a projector, which only its owner knows.
-            Some(Dialect { target: Target::Ollama, alone: GRAMMARS, sees: &[], ..USUAL })
+            Some(Dialect { target: SchemaTarget::Ollama, alone: GRAMMARS, sees: &[], ..USUAL })
         }
         // The last of them may be any server, also one with grammars.
         Kind::Vllm => Some(Dialect { alone: GRAMMARS, sees: EYES_AND_EARS, ..USUAL }),
@@ -42,7 +42,7 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
 
 /// What most of them take. The limit of tokens has its old name: all of them know it, few know the new one.
 const USUAL: Dialect = Dialect {
-    target: Target::OpenAi,
+    target: SchemaTarget::OpenAi,
     ladder: EVERYTHING,
     without: &[],
     seed: "seed",

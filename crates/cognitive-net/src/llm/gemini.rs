@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use cognitive_contract::media::{Category, Form, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -65,8 +65,8 @@ impl Gemini {
 }
 
 impl Wire for Gemini {
-    fn target(&self) -> Option<Target> {
-        Some(Target::Gemini)
+    fn target(&self) -> Option<SchemaTarget> {
+        Some(SchemaTarget::Gemini)
     }
 
     fn ladder(&self) -> &'static [Bind] {

@@ -20,7 +20,7 @@ pub(crate) mod terms;
 
 use cognitive_contract::media::{Category, Form, Reported};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub(crate) const REFUSED: &str = "the model refused to answer";
 /// One service's way of being asked.
 pub(crate) trait Wire: Send + Sync {
     /// What an answer can be bound to.
-    fn target(&self) -> Option<Target>;
+    fn target(&self) -> Option<SchemaTarget>;
 
     /// The bindings that it takes, the tightest first.
     fn ladder(&self) -> &'static [Bind];

@@ -4,7 +4,7 @@
 use cognitive_contract::media::{Category, Form, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply};
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -35,8 +35,8 @@ pub(crate) struct Ollama {
 }
 
 impl Wire for Ollama {
-    fn target(&self) -> Option<Target> {
-        Some(Target::Ollama)
+    fn target(&self) -> Option<SchemaTarget> {
+        Some(SchemaTarget::Ollama)
     }
 
     fn ladder(&self) -> &'static [Bind] {

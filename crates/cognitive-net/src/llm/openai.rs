@@ -4,7 +4,7 @@
 use cognitive_contract::media::{Category, Form, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply};
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::llm::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialect {
     /// The words for a schema in `response_format`.
-    pub(crate) target: Target,
+    pub(crate) target: SchemaTarget,
     /// Which values of `response_format` it takes, the tightest first.
     pub(crate) ladder: &'static [Bind],
     /// What it is known not to take.
@@ -47,7 +47,7 @@ pub(crate) const EVERYTHING: &[Bind] = &[Bind::Schema, Bind::Json, Bind::Prompt]
 
 /// OpenAI itself.
 pub(crate) const OPENAI: Dialect = Dialect {
-    target: Target::OpenAi,
+    target: SchemaTarget::OpenAi,
     ladder: EVERYTHING,
     without: &[Extra::OldTokenName],
     seed: "seed",
@@ -74,7 +74,7 @@ pub(crate) struct OpenAi {
 }
 
 impl Wire for OpenAi {
-    fn target(&self) -> Option<Target> {
+    fn target(&self) -> Option<SchemaTarget> {
         self.dialect.ladder.contains(&Bind::Schema).then_some(self.dialect.target)
     }
 

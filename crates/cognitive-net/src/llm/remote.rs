@@ -14,7 +14,7 @@ use cognitive_contract::ports::{
     ProviderError, Usage,
 };
 use cognitive_contract::tools::FUNCTION_CALLING;
-use cognitive_schema::{ProviderSchema, Target};
+use cognitive_schema::{ProviderSchema, SchemaTarget};
 use hyper::Method;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
 use serde_json::Value;
@@ -78,7 +78,7 @@ impl Provider for Remote {
         format!("{} {}", bare_url(self.wire.address().as_str()), self.wire.model())
     }
 
-    fn target(&self) -> Option<Target> {
+    fn target(&self) -> Option<SchemaTarget> {
         self.wire.target()
     }
 

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cognitive_contract::ports::{DecodeMode, ModelCall};
-use cognitive_schema::{ProviderSchema, Target};
+use cognitive_schema::{ProviderSchema, SchemaTarget};
 
 use crate::complaint::Complaint;
 use crate::llm::calls::offers;
@@ -201,7 +201,7 @@ fn names(words: &str, name: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Memory {
     ladder: &'static [Bind],
-    target: Option<Target>,
+    target: Option<SchemaTarget>,
     known: Mutex<Known>,
 }
 
@@ -217,7 +217,7 @@ struct Known {
 
 impl Memory {
     /// Nothing is known but what the service says of itself.
-    pub(crate) fn new(ladder: &'static [Bind], target: Option<Target>, without: &[Extra]) -> Self {
+    pub(crate) fn new(ladder: &'static [Bind], target: Option<SchemaTarget>, without: &[Extra]) -> Self {
         let without = without.iter().copied().collect();
         let (refused, refused_beside_tools) = (BTreeSet::new(), BTreeSet::new());
         let known = Known { refused, refused_beside_tools, without, bad_schemas: HashSet::new() };
@@ -310,7 +310,7 @@ mod tests {
 
     fn call(schema: Option<Value>) -> ModelCall {
         let mut call = ModelCall::new(String::new(), String::new(), 0.0);
-        let lowered = |schema| Arc::new(ProviderSchema::new(Target::OpenAi, schema, Vec::new()));
+        let lowered = |schema| Arc::new(ProviderSchema::new(SchemaTarget::OpenAi, schema, Vec::new()));
         call.schema = schema.map(lowered);
         call.seed = Some(1);
         call.max_output_tokens = Some(9);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     fn memory() -> Memory {
-        Memory::new(ALL, Some(Target::OpenAi), &[])
+        Memory::new(ALL, Some(SchemaTarget::OpenAi), &[])
     }
 
     fn complaint(text: &str) -> Complaint {
@@ -408,7 +408,7 @@ mod tests {
             "json mode cannot be combined with tool/function calling",
             "Cannot use custom grammar constraints with tools.",
         ] {
-            let memory = Memory::new(&[Bind::Json, Bind::Prompt], Some(Target::OpenAi), &[]);
+            let memory = Memory::new(&[Bind::Json, Bind::Prompt], Some(SchemaTarget::OpenAi), &[]);
             let (call, plain) = (with_tools(None), call(None));
             let terms = memory.concede(&memory.terms(&call), &complaint(text), &call).unwrap();
             assert!(terms.keeps(Extra::Tools) && terms.bind == Bind::Prompt, "{text}");
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn a_schema_for_somebody_else_is_no_schema() {
         let mut other = call(Some(json!({})));
-        other.schema = Some(Arc::new(ProviderSchema::new(Target::Gemini, json!({}), Vec::new())));
+        other.schema = Some(Arc::new(ProviderSchema::new(SchemaTarget::Gemini, json!({}), Vec::new())));
         assert_eq!(memory().terms(&other).bind, Bind::Json);
         assert_eq!(memory().terms(&call(None)).bind, Bind::Json);
     }

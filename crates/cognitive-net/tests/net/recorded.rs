@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cognitive_contract::ports::{DecodeMode, Finish, Provider, ProviderError, Usage};
 use cognitive_net::{Kind, probe, provider};
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 use serde_json::Value;
 
 use crate::support::{Outcome, Request, Server, ask, call, config, recorded, run};
@@ -91,7 +91,7 @@ fn pipe_010_limits_of_real_servers() {
 fn d_05_a_server_with_grammars_is_told_all_that_they_can_say() {
     run(async {
         let server = Server::start(Vec::new()).await;
-        assert_eq!(small(&server).target(), Some(Target::Ollama));
+        assert_eq!(small(&server).target(), Some(SchemaTarget::Ollama));
     });
 }
 

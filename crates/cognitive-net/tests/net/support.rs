@@ -9,7 +9,7 @@ use cognitive_contract::ports::{
     Attempt, CallSink, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 use cognitive_net::{Kind, Pause, ProviderConfig, Proxies, Secret, provider};
-use cognitive_schema::{ProviderSchema, Target};
+use cognitive_schema::{ProviderSchema, SchemaTarget};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -318,7 +318,7 @@ pub(crate) fn at(kind: Kind, server: &Server) -> Arc<dyn Provider> {
 }
 
 /// A call bound to a schema for this provider's target.
-pub(crate) fn call(target: Option<Target>) -> ModelCall {
+pub(crate) fn call(target: Option<SchemaTarget>) -> ModelCall {
     let mut call = ModelCall::new("Judge the code. Answer in JSON.".to_owned(), "let x = 1;".to_owned(), 0.2);
     call.seed = Some(7);
     call.max_output_tokens = Some(900);

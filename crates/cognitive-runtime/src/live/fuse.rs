@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use cognitive_contract::text::pointer;
 use cognitive_contract::{ErrorCode, Module, Violation};
-use cognitive_schema::prefix::{Node, NodeId, Plan, is_exact, kind};
+use cognitive_schema::prefix::{NodeId, PrefixRules, ValueRules, is_exact, kind};
 
 use super::options::{NOT_DECLARED, Spelling, admits, number_fault};
 use super::root::{Member, Root};
@@ -100,11 +100,11 @@ impl Fuse {
         self.verdict.as_ref()
     }
 
-    fn plan(&self) -> &Plan {
+    fn plan(&self) -> &PrefixRules {
         self.module.contract.plan()
     }
 
-    fn node(&self, id: Option<NodeId>) -> Option<&Node> {
+    fn node(&self, id: Option<NodeId>) -> Option<&ValueRules> {
         self.plan().node(id?)
     }
 
@@ -121,7 +121,7 @@ impl Fuse {
 
     /// The rules for the value that begins; in a list it is the next item.
     fn begin_value(&mut self, at: usize) -> Option<NodeId> {
-        let Some(frame) = self.frames.last_mut() else { return Some(Plan::ROOT) };
+        let Some(frame) = self.frames.last_mut() else { return Some(PrefixRules::ROOT) };
         if frame.bracket == Bracket::Object {
             return frame.member;
         }

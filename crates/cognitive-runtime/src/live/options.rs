@@ -2,7 +2,7 @@
 //! Reads declared values as repair does: case and outer white space do not
 //! count. Keeps of the text no more than a declared value has.
 
-use cognitive_schema::prefix::{Node, is_exact, kind};
+use cognitive_schema::prefix::{ValueRules, is_exact, kind};
 use serde_json::Value;
 
 /// What a closed list expects.
@@ -30,7 +30,7 @@ pub(super) fn admits(options: &[Value], kinds: u8) -> bool {
 type Bound = (&'static str, &'static str, Option<f64>, fn(f64, f64) -> bool);
 
 /// The rule that a number breaks, with what was expected. A number that floats round is not judged.
-pub(super) fn number_fault(node: &Node, value: f64) -> Option<(&'static str, String)> {
+pub(super) fn number_fault(node: &ValueRules, value: f64) -> Option<(&'static str, String)> {
     if !is_exact(value) {
         return None;
     }

@@ -14,7 +14,7 @@ use cognitive_contract::ports::{
 use cognitive_contract::stream::Chunk;
 use cognitive_contract::trace::PartEvent;
 use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_library::{Folder, LoadError, load};
+use cognitive_library::{Folder, ModuleLoadError, load};
 use cognitive_runtime::compose::{Overview, overview};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Delivery, Host, RunRequest, repeat, run, stream};
@@ -226,7 +226,7 @@ impl World {
             ("schema.json".to_owned(), schema.to_string().into_bytes()),
             ("prompt.md".to_owned(), format!("I am `{name}`. {prompt}").into_bytes()),
         ]);
-        let module = load(&Folder::memory(name, files)).map_err(LoadError::into_failure);
+        let module = load(&Folder::memory(name, files)).map_err(ModuleLoadError::into_failure);
         self.modules.0.insert(name.to_owned(), Arc::new(module.unwrap()));
         self
     }

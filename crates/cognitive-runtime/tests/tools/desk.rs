@@ -14,7 +14,7 @@ use cognitive_contract::ports::{
 use cognitive_contract::stream::Chunk;
 use cognitive_contract::tools::{FUNCTION_CALLING, Tool, ToolBox, ToolCall, ToolError, ToolSpec};
 use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_library::{Folder, LoadError, load};
+use cognitive_library::{Folder, ModuleLoadError, load};
 use cognitive_runtime::{Host, RunRequest, run, stream};
 use serde_json::{Value, json};
 
@@ -200,7 +200,7 @@ impl Desk {
             ("schema.json".to_owned(), schema.to_string().into_bytes()),
             ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
         ]);
-        let module = load(&Folder::memory(name, files)).map_err(LoadError::into_failure);
+        let module = load(&Folder::memory(name, files)).map_err(ModuleLoadError::into_failure);
         self.modules.0.insert(name.to_owned(), Arc::new(module.unwrap()));
     }
 

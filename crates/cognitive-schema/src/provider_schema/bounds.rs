@@ -4,15 +4,15 @@
 use serde_json::{Map, Value, json};
 
 /// The most items of a list, and the most members of a map.
-pub(super) const MOST_ITEMS: u64 = 8;
+pub(super) const MAX_ITEMS: u64 = 8;
 /// The most characters of a rationale: three or four sentences.
 const RATIONALE: u64 = 400;
 /// The most characters of any other text.
 const TEXT: u64 = 200;
 /// Nine digits: enough for milliseconds of a week and for most identifiers.
-pub(super) const LARGEST_INTEGER: i64 = 999_999_999;
+pub(super) const MAX_INTEGER: i64 = 999_999_999;
 /// Enough for percentages, pixels, seconds and prices.
-pub(super) const LARGEST_NUMBER: i64 = 1_000_000;
+pub(super) const MAX_NUMBER: i64 = 1_000_000;
 /// Two decimals. Without a step one sample wrote `0.9222…` without end.
 pub(super) const STEP: f64 = 0.01;
 
@@ -80,7 +80,7 @@ fn has_no_multiple(said: &Map<String, Value>) -> bool {
 
 /// What services count.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct ServiceCounts {
     pub properties: usize,
     pub unions: usize,
     /// Characters of member names and listed values.
@@ -88,13 +88,13 @@ pub(super) struct Counts {
 }
 
 /// Counts a provider schema.
-pub(super) fn measure(schema: &Value) -> Counts {
-    let mut counts = Counts::default();
+pub(super) fn measure(schema: &Value) -> ServiceCounts {
+    let mut counts = ServiceCounts::default();
     count(schema, &mut counts);
     counts
 }
 
-fn count(schema: &Value, counts: &mut Counts) {
+fn count(schema: &Value, counts: &mut ServiceCounts) {
     let Value::Object(members) = schema else { return };
     for (keyword, value) in members {
         match (keyword.as_str(), value) {
@@ -146,6 +146,6 @@ mod tests {
     #[test]
     fn d_05_schemas_are_counted_as_services_count_them() {
         let schema = json!({ "properties": { "ab": { "type": ["string", "null"] }, "c": { "anyOf": [{ "enum": ["xyz"] }] } } });
-        assert_eq!(measure(&schema), Counts { properties: 2, unions: 2, characters: 6 });
+        assert_eq!(measure(&schema), ServiceCounts { properties: 2, unions: 2, characters: 6 });
     }
 }

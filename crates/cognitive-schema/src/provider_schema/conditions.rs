@@ -6,15 +6,20 @@ use serde_json::{Map, Value, json};
 use super::except::WRITTEN;
 use super::merge::{listed, merge};
 use super::negate::opposite;
-use super::normal::{At, Normal};
+use super::normal::{Normal, WalkPosition};
 use super::union;
 
 /// More branches than this are not made exclusive.
-const MOST_EXCLUSIVE: usize = 12;
+const MAX_EXCLUSIVE: usize = 12;
 
 impl Normal<'_> {
     /// Joins the conditions of an author's schema to its plain form.
-    pub(super) fn conditions(&mut self, members: &Map<String, Value>, plain: Value, at: &At) -> Value {
+    pub(super) fn conditions(
+        &mut self,
+        members: &Map<String, Value>,
+        plain: Value,
+        at: &WalkPosition,
+    ) -> Value {
         let mut plain = plain;
         if let Some(schema) = members.get("not") {
             plain = self.not(schema, plain, at);
@@ -35,7 +40,7 @@ impl Normal<'_> {
     }
 
     /// Joins what a keyword means to what stands already.
-    fn join(&mut self, plain: Value, keyword: &'static str, also: &Value, at: &At) -> Value {
+    fn join(&mut self, plain: Value, keyword: &'static str, also: &Value, at: &WalkPosition) -> Value {
         let outer = self.written_as;
         self.written_as = Some(outer.unwrap_or(keyword));
         let also = self.schema(also, &at.same_value());
@@ -44,11 +49,11 @@ impl Normal<'_> {
     }
 
     /// The opposite of a schema that may be no more than a reference within its file.
-    fn opposite(&self, schema: &Value, at: &At) -> Option<Value> {
+    fn opposite(&self, schema: &Value, at: &WalkPosition) -> Option<Value> {
         opposite(self.written(schema, &at.file).unwrap_or(schema))
     }
 
-    fn not(&mut self, schema: &Value, plain: Value, at: &At) -> Value {
+    fn not(&mut self, schema: &Value, plain: Value, at: &WalkPosition) -> Value {
         if let Some(values) = excluded(schema).filter(|values| self.takes(values.len())) {
             let not = json!({ "enum": values, WRITTEN: self.written_as.unwrap_or("not") });
             return merge(plain, json!({ "not": not }), &at.path, self.losses);
@@ -69,7 +74,7 @@ impl Normal<'_> {
         condition: &Value,
         members: &Map<String, Value>,
         plain: Value,
-        at: &At,
+        at: &WalkPosition,
     ) -> Value {
         let part = |keyword: &str| members.get(keyword).cloned().unwrap_or(Value::Bool(true));
         let (then, otherwise) = (part("then"), part("else"));
@@ -90,9 +95,9 @@ impl Normal<'_> {
 
     /// Branches of which exactly one may hold: each without what the others accept. A branch that cannot be told from
     /// another is left out, as long as any is left.
-    pub(super) fn exclusive(&mut self, branches: &[Value], plain: Vec<Value>, at: &At) -> Value {
+    pub(super) fn exclusive(&mut self, branches: &[Value], plain: Vec<Value>, at: &WalkPosition) -> Value {
         // Every branch would have to be held against every other, and would grow by what each of them accepts.
-        if branches.len() > MOST_EXCLUSIVE {
+        if branches.len() > MAX_EXCLUSIVE {
             self.losses.weakened(&at.path, "oneOf", "at least one branch instead of exactly one");
             return json!({ "oneOf": plain });
         }

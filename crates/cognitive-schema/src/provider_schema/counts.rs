@@ -5,18 +5,18 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::emit::Emit;
+use super::emit::EnvelopeEmitter;
 
 /// The members of an object while it is being said.
 #[derive(Debug, Default)]
-pub(super) struct Members {
+pub(super) struct SaidMembers {
     pub properties: Map<String, Value>,
     pub required: Vec<Value>,
     /// Names that may not be there.
     pub forbidden: Vec<String>,
 }
 
-impl Members {
+impl SaidMembers {
     fn optional(&self) -> Vec<String> {
         let required: HashSet<&str> = self.required.iter().filter_map(Value::as_str).collect();
         self.properties.keys().filter(|name| !required.contains(name.as_str())).cloned().collect()
@@ -25,21 +25,21 @@ impl Members {
 
 /// The numbers of members that are left to be said beside them.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct MemberCounts {
     pub least: Option<u64>,
     pub most: Option<u64>,
 }
 
-impl Emit<'_> {
+impl EnvelopeEmitter<'_> {
     /// Fits the members to `minProperties` and `maxProperties`, and says what is left of these; `None` if they cannot be
     /// met. `has_others` tells whether there may be members that nobody described.
     pub(super) fn count_members(
         &mut self,
         node: &Map<String, Value>,
-        members: &mut Members,
+        members: &mut SaidMembers,
         has_others: bool,
         path: &str,
-    ) -> Option<Counts> {
+    ) -> Option<MemberCounts> {
         let number = |keyword: &str| node.get(keyword).and_then(Value::as_u64);
         let (least, most) = (number("minProperties").unwrap_or(0), number("maxProperties"));
         let required = members.required.len() as u64;
@@ -64,10 +64,10 @@ impl Emit<'_> {
             self.keep_first(members, room, path);
         }
         let is_bound = has_others || room < members.optional().len() as u64;
-        Some(Counts { least: (needed > 0).then_some(least), most: most.filter(|_| is_bound) })
+        Some(MemberCounts { least: (needed > 0).then_some(least), most: most.filter(|_| is_bound) })
     }
 
-    fn require_first(&mut self, members: &mut Members, count: u64, path: &str) {
+    fn require_first(&mut self, members: &mut SaidMembers, count: u64, path: &str) {
         let names: Vec<String> = members.optional().into_iter().take(to_usize(count)).collect();
         if !names.is_empty() {
             self.losses.tightened(path, "minProperties", format!("with `{}`", names.join("`, `")));
@@ -75,7 +75,7 @@ impl Emit<'_> {
         members.required.extend(names.into_iter().map(Value::String));
     }
 
-    fn keep_first(&mut self, members: &mut Members, count: u64, path: &str) {
+    fn keep_first(&mut self, members: &mut SaidMembers, count: u64, path: &str) {
         let names: Vec<String> = members.optional().into_iter().skip(to_usize(count)).collect();
         if count > 0 && !names.is_empty() {
             self.losses.tightened(path, "maxProperties", format!("without `{}`", names.join("`, `")));

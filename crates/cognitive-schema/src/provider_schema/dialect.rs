@@ -1,12 +1,12 @@
 //! What each target understands, one constant per target. Nothing outside this file knows a target by name, except
 //! the words in which it was asked for.
 
-use super::Target;
+use super::SchemaTarget;
 use super::pattern::Patterns;
 
 /// The subset of JSON Schema that a target takes, and its habits.
 #[derive(Debug)]
-pub(super) struct Dialect {
+pub(super) struct SchemaDialect {
     /// The keywords that may occur in a provider schema, with blanks between. A test holds the output to this list.
     keywords: &'static str,
     /// The values of `format` that are understood.
@@ -14,7 +14,7 @@ pub(super) struct Dialect {
     pub patterns: Patterns,
     pub strings: Strings,
     pub numbers: Numbers,
-    pub envelope: Shape,
+    pub envelope: OutcomeShape,
     pub objects: Objects,
     pub optional: Optional,
     pub recursion: Recursion,
@@ -28,12 +28,12 @@ pub(super) struct Dialect {
     pub most_items: u64,
     /// The largest `maxLength` that is taken; a larger one is dropped.
     pub most_length: u64,
-    pub limits: Limits,
+    pub limits: SchemaLimits,
 }
 
 /// How the two outcomes of an envelope are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum OutcomeShape {
     /// One object with all members; those that do not apply are null.
     OneObject,
     /// A choice of two objects.
@@ -121,7 +121,7 @@ pub(super) enum Size {
 
 /// How large a schema may be. `usize::MAX` where nothing is published.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct SchemaLimits {
     /// Objects in objects.
     pub levels: usize,
     pub properties: usize,
@@ -134,7 +134,7 @@ pub(super) struct Limits {
     pub unions: usize,
 }
 
-impl Limits {
+impl SchemaLimits {
     const NONE: Self = Self {
         levels: usize::MAX,
         properties: usize::MAX,
@@ -145,14 +145,14 @@ impl Limits {
     };
 }
 
-impl Dialect {
-    pub(super) fn of(target: Target) -> &'static Self {
+impl SchemaDialect {
+    pub(super) fn of(target: SchemaTarget) -> &'static Self {
         match target {
-            Target::OpenAi => &OPENAI,
-            Target::Anthropic => &ANTHROPIC,
-            Target::Gemini => &GEMINI,
-            Target::Ollama => &OLLAMA,
-            Target::Grammar => &GRAMMAR,
+            SchemaTarget::OpenAi => &OPENAI,
+            SchemaTarget::Anthropic => &ANTHROPIC,
+            SchemaTarget::Gemini => &GEMINI,
+            SchemaTarget::Ollama => &OLLAMA,
+            SchemaTarget::Grammar => &GRAMMAR,
         }
     }
 
@@ -164,7 +164,7 @@ impl Dialect {
 /// <https://developers.openai.com/api/docs/guides/structured-outputs>, "Supported schemas". The page names
 /// `minLength` and `maxLength` only among what fine-tuned models lack, and services have answered "not permitted";
 /// so they are left out. `oneOf` is "not permitted", too. The root must be an object and no `anyOf`.
-static OPENAI: Dialect = Dialect {
+static OPENAI: SchemaDialect = SchemaDialect {
     keywords: "$defs $ref additionalProperties anyOf const description enum exclusiveMaximum \
                exclusiveMinimum format items maxItems maximum minItems minimum multipleOf pattern \
                properties required type",
@@ -172,7 +172,7 @@ static OPENAI: Dialect = Dialect {
     patterns: Patterns::Simple,
     strings: Strings::AllRules,
     numbers: Numbers::AllRanges,
-    envelope: Shape::OneObject,
+    envelope: OutcomeShape::OneObject,
     objects: Objects::Closed,
     optional: Optional::Null,
     recursion: Recursion::Defs,
@@ -183,7 +183,7 @@ static OPENAI: Dialect = Dialect {
     most_min_items: u64::MAX,
     most_items: u64::MAX,
     most_length: 0,
-    limits: Limits {
+    limits: SchemaLimits {
         levels: 10,
         properties: 5_000,
         enum_values: 1_000,
@@ -196,14 +196,14 @@ static OPENAI: Dialect = Dialect {
 /// <https://platform.claude.com/docs/en/build-with-claude/structured-outputs>, "JSON Schema limitations" and "Schema
 /// complexity limits"; the SDK's `transform_schema` agrees. Every example there has an object at the root, so this
 /// has, too. Required members are written before optional ones, whatever the order of the schema.
-static ANTHROPIC: Dialect = Dialect {
+static ANTHROPIC: SchemaDialect = SchemaDialect {
     keywords: "additionalProperties anyOf const description enum format items minItems pattern properties \
                required type",
     formats: &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"],
     patterns: Patterns::Simple,
     strings: Strings::AllRules,
     numbers: Numbers::AllRanges,
-    envelope: Shape::OneObject,
+    envelope: OutcomeShape::OneObject,
     objects: Objects::Closed,
     optional: Optional::AbsentUpTo(24),
     recursion: Recursion::Unrolled,
@@ -214,21 +214,21 @@ static ANTHROPIC: Dialect = Dialect {
     most_min_items: 1,
     most_items: 0,
     most_length: 0,
-    limits: Limits { unions: 16, ..Limits::NONE },
+    limits: SchemaLimits { unions: 16, ..SchemaLimits::NONE },
 };
 
 /// <https://ai.google.dev/api/generate-content#v1beta.GenerationConfig>, `responseJsonSchema`. `enum` is for strings and
 /// numbers, so `ok` cannot be bound to `true`. Cycles are unrolled "to a limited degree" and only below members that
 /// are not required, so they are unrolled here instead. Long lists make "too many states for serving".
 /// <https://ai.google.dev/gemini-api/docs/structured-output> has the formats.
-static GEMINI: Dialect = Dialect {
+static GEMINI: SchemaDialect = SchemaDialect {
     keywords: "additionalProperties anyOf description enum format items maxItems maximum minItems minimum \
                properties propertyOrdering required type",
     formats: &["date-time", "date", "time"],
     patterns: Patterns::None,
     strings: Strings::AllRules,
     numbers: Numbers::AllRanges,
-    envelope: Shape::OneObject,
+    envelope: OutcomeShape::OneObject,
     objects: Objects::Open,
     optional: Optional::Absent,
     recursion: Recursion::Unrolled,
@@ -239,20 +239,20 @@ static GEMINI: Dialect = Dialect {
     most_min_items: 50,
     most_items: 50,
     most_length: 0,
-    limits: Limits::NONE,
+    limits: SchemaLimits::NONE,
 };
 
 /// Ollama hands `format` to llama.cpp: <https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md> and
 /// `common/json-schema-to-grammar.cpp`. What it does not know it skips in silence, it closes objects that do not say
 /// otherwise, and a repetition of 2000 or more makes it refuse the whole grammar.
-static OLLAMA: Dialect = Dialect {
+static OLLAMA: SchemaDialect = SchemaDialect {
     keywords: "$defs $ref additionalProperties anyOf const description enum format items maxItems maxLength \
                maximum minItems minLength minimum pattern properties required type",
     formats: &["date", "time", "date-time", "uuid"],
     patterns: Patterns::Gbnf,
     strings: Strings::FirstRule,
     numbers: Numbers::IntegerRanges,
-    envelope: Shape::TwoObjects,
+    envelope: OutcomeShape::TwoObjects,
     objects: Objects::ClosedExceptMaps,
     optional: Optional::Absent,
     recursion: Recursion::Defs,
@@ -263,13 +263,13 @@ static OLLAMA: Dialect = Dialect {
     most_min_items: 100,
     most_items: 100,
     most_length: 1_000,
-    limits: Limits::NONE,
+    limits: SchemaLimits::NONE,
 };
 
 /// <https://github.com/guidance-ai/llguidance/blob/main/docs/json_schema.md>, and our own measurements with 1.9.1.
 /// `oneOf` is taken only where the branches exclude each other provably, so there is none. The model never reads the
 /// schema, so there are no descriptions.
-static GRAMMAR: Dialect = Dialect {
+static GRAMMAR: SchemaDialect = SchemaDialect {
     keywords: "additionalItems additionalProperties allOf anyOf const enum exclusiveMaximum exclusiveMinimum \
                format items maxItems maxLength maxProperties maximum minItems minLength minProperties minimum \
                multipleOf pattern patternProperties properties required type x-copy-from x-decide x-guidance \
@@ -278,7 +278,7 @@ static GRAMMAR: Dialect = Dialect {
     patterns: Patterns::Simple,
     strings: Strings::AllRules,
     numbers: Numbers::AllRanges,
-    envelope: Shape::TwoObjects,
+    envelope: OutcomeShape::TwoObjects,
     objects: Objects::ClosedExceptMaps,
     optional: Optional::Absent,
     recursion: Recursion::Unrolled,
@@ -289,5 +289,5 @@ static GRAMMAR: Dialect = Dialect {
     most_min_items: u64::MAX,
     most_items: u64::MAX,
     most_length: u64::MAX,
-    limits: Limits::NONE,
+    limits: SchemaLimits::NONE,
 };

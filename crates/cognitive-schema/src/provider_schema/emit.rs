@@ -5,18 +5,18 @@ use serde_json::{Map, Value, json};
 
 use super::Losses;
 use super::bounds;
-use super::dialect::{Anything, Dialect, Objects, Optional, Rest, Shape, Size};
+use super::dialect::{Anything, Objects, Optional, OutcomeShape, Rest, SchemaDialect, Size};
 use super::except;
 use super::merge::{types_of, union_of, values_of};
 use super::union::{self, nullable};
 use crate::text::pointer;
 
 /// Says a whole envelope.
-pub(super) fn envelope(envelope: &Value, dialect: &'static Dialect, losses: &mut Losses) -> Value {
-    let mut emit = Emit { dialect, losses, absent: 0, enum_values: 0 };
+pub(super) fn envelope(envelope: &Value, dialect: &'static SchemaDialect, losses: &mut Losses) -> Value {
+    let mut emit = EnvelopeEmitter { dialect, losses, absent: 0, enum_values: 0 };
     let mut schema = match dialect.envelope {
-        Shape::OneObject => emit.one_object(envelope),
-        Shape::TwoObjects => emit.two_objects(envelope),
+        OutcomeShape::OneObject => emit.one_object(envelope),
+        OutcomeShape::TwoObjects => emit.two_objects(envelope),
     };
     if dialect.size == Size::Bounded {
         // Compact JSON has more tokens that follow from the grammar alone, and those need no model.
@@ -36,8 +36,8 @@ pub(super) fn envelope(envelope: &Value, dialect: &'static Dialect, losses: &mut
 }
 
 /// The walk over one envelope.
-pub(super) struct Emit<'a> {
-    pub dialect: &'static Dialect,
+pub(super) struct EnvelopeEmitter<'a> {
+    pub dialect: &'static SchemaDialect,
     pub losses: &'a mut Losses,
     /// How many members may be absent so far.
     pub absent: usize,
@@ -45,7 +45,7 @@ pub(super) struct Emit<'a> {
     pub enum_values: usize,
 }
 
-impl Emit<'_> {
+impl EnvelopeEmitter<'_> {
     /// All members in one object; those of the other outcome are null.
     fn one_object(&mut self, envelope: &Value) -> Map<String, Value> {
         let how = "`data` and `error` may be null or not, whatever `ok` says";

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::Losses;
 use super::dialect::{Recursion, Rest};
 use super::merge::{merge, union_of};
-use super::normal::{At, Custom, Normal};
+use super::normal::{CustomBranch, Normal, WalkPosition};
 use crate::text::pointer;
 use crate::validate::{Contract, SCHEMA_FILE};
 
@@ -69,7 +69,7 @@ pub(super) fn write(
         losses.tightened("", "additionalProperties", "no `partial_data` beside an error");
     }
     let mut normal = Normal::new(contract.root(), rules.unknown_tag, form, losses);
-    normal.custom = if rules.strict_enums { Custom::Removed } else { Custom::Kept };
+    normal.custom = if rules.strict_enums { CustomBranch::Removed } else { CustomBranch::Kept };
     let mut properties = Map::new();
     properties.insert("ok".to_owned(), json!({ "type": "boolean" }));
     properties.insert("data".to_owned(), data(contract, rules, &mut normal));
@@ -192,7 +192,7 @@ fn leave_out(members: &mut Map<String, Value>, not_asked: &[&str]) {
 
 fn error<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Normal<'a>) -> Value {
     let path = "/properties/error";
-    let strictness = std::mem::replace(&mut normal.custom, Custom::Kept);
+    let strictness = std::mem::replace(&mut normal.custom, CustomBranch::Kept);
     let section = contract.error().filter(|_| rules.error_schema_enforced);
     let section = section.map_or(Value::Bool(true), |section| normal.section(section, path));
     normal.custom = strictness;
@@ -228,7 +228,7 @@ fn emitted_context<'a>(
             }
             (_, Some(known)) => {
                 normal.losses.tightened(&path, "properties", "shaped like the `_context` of the input");
-                normal.schema(known, &At::new(file, &path))
+                normal.schema(known, &WalkPosition::new(file, &path))
             }
             _ => json!({ "type": "object" }),
         };

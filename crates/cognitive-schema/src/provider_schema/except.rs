@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::emit::Emit;
+use super::emit::EnvelopeEmitter;
 use super::merge::{listed, merge};
 use super::values::kind_of;
 use crate::validate::Section;
@@ -14,16 +14,16 @@ pub(super) const ALL_TYPES: [&str; 6] = ["object", "array", "string", "number", 
 pub(super) const WRITTEN: &str = "$comment";
 
 /// More values than this are not said in other keywords.
-const MOST_VALUES: usize = 16;
+const MAX_VALUES: usize = 16;
 /// The same for the characters of strings.
-const MOST_CHARACTERS: usize = 200;
+const MAX_CHARACTERS: usize = 200;
 
 /// Whether a plain schema excludes a value by name.
 pub(super) fn excludes(node: &Map<String, Value>, value: &Value) -> bool {
     node.get("not").is_some_and(|not| listed(not).contains(value))
 }
 
-impl Emit<'_> {
+impl EnvelopeEmitter<'_> {
     /// The same schema for one type without the values that it excludes, as one or more schemas of which any may hold.
     pub(super) fn without_excluded(
         &mut self,
@@ -71,7 +71,7 @@ fn booleans(values: &[Value]) -> Vec<Value> {
 
 /// The gaps between the values.
 fn numbers(kind: &str, values: &[Value]) -> Option<Vec<Value>> {
-    if values.len() > MOST_VALUES {
+    if values.len() > MAX_VALUES {
         return None;
     }
     let mut values: Vec<(f64, &Value)> =
@@ -122,7 +122,7 @@ fn strings(values: &[Value]) -> Option<Value> {
         values.iter().filter_map(Value::as_str).map(|word| word.chars().collect()).collect();
     let characters: usize = words.iter().map(Vec::len).sum();
     let can_be_written = |letter: &char| !letter.is_control() || "\t\n\r".contains(*letter);
-    if characters > MOST_CHARACTERS || !words.iter().flatten().all(can_be_written) {
+    if characters > MAX_CHARACTERS || !words.iter().flatten().all(can_be_written) {
         return None;
     }
     let words: Vec<&[char]> = words.iter().map(Vec::as_slice).collect();

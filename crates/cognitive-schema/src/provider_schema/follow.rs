@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::dialect::Recursion;
-use super::normal::{At, Normal};
+use super::normal::{Normal, WalkPosition};
 use crate::text::pointer;
 use crate::validate::file_of_ref;
 
@@ -12,11 +12,11 @@ use crate::validate::file_of_ref;
 const UNROLLED: usize = 3;
 
 /// How many references in a row are followed.
-const MOST_STEPS: usize = 16;
+const MAX_STEPS: usize = 16;
 
 /// A place in a file of the module.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct SchemaLocation {
     pub file: String,
     pub pointer: String,
 }
@@ -28,7 +28,7 @@ impl<'a> Normal<'a> {
         while let Some(place) = self.pending.pop() {
             let Some(name) = self.names.get(&place).cloned() else { continue };
             let schema = self.value(&place).cloned().unwrap_or(Value::Bool(true));
-            let at = At::new(&place.file, &pointer("/$defs", &name));
+            let at = WalkPosition::new(&place.file, &pointer("/$defs", &name));
             defs.insert(name, self.within(place, &schema, &at));
         }
         defs
@@ -46,7 +46,7 @@ impl<'a> Normal<'a> {
     /// What a reference within one file leads to, through further references. Its own references stay good there.
     pub(super) fn written(&self, node: &Value, file: &str) -> Option<&'a Value> {
         let mut found: Option<&'a Value> = None;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             let reference = found.unwrap_or(node).get("$ref").and_then(Value::as_str);
             let Some(reference) = reference else { return found };
             let place = self.find(reference, file).filter(|place| place.file == file)?;
@@ -55,19 +55,24 @@ impl<'a> Normal<'a> {
         None
     }
 
-    fn value(&self, place: &Place) -> Option<&'a Value> {
+    fn value(&self, place: &SchemaLocation) -> Option<&'a Value> {
         self.files.get(&place.file)?.pointer(&place.pointer)
     }
 
-    fn find(&self, reference: &str, from: &str) -> Option<Place> {
+    fn find(&self, reference: &str, from: &str) -> Option<SchemaLocation> {
         let file = file_of_ref(reference, from).ok()?.unwrap_or_else(|| from.to_owned());
         let fragment = reference.split_once('#').map_or("", |(_, fragment)| fragment);
-        let place = Place { file, pointer: percent_decoded(fragment) };
+        let place = SchemaLocation { file, pointer: percent_decoded(fragment) };
         self.value(&place).map(|_| place)
     }
 
     /// The plain form of what a reference leads to.
-    pub(super) fn reference(&mut self, reference: &str, description: Option<&Value>, at: &At) -> Value {
+    pub(super) fn reference(
+        &mut self,
+        reference: &str,
+        description: Option<&Value>,
+        at: &WalkPosition,
+    ) -> Value {
         let Some(place) = self.find(reference, &at.file) else {
             self.losses.weakened(&at.path, "$ref", "it leads to another file, anything goes here");
             return Value::Bool(true);
@@ -87,7 +92,7 @@ impl<'a> Normal<'a> {
             }
             Recursion::Defs | Recursion::Unrolled => {
                 let schema = self.value(&place).unwrap_or(&Value::Null);
-                let there = At { file: place.file.clone(), ..at.same_value() };
+                let there = WalkPosition { file: place.file.clone(), ..at.same_value() };
                 self.within(place, schema, &there)
             }
         };
@@ -97,7 +102,7 @@ impl<'a> Normal<'a> {
         plain
     }
 
-    fn name(&mut self, place: &Place) -> String {
+    fn name(&mut self, place: &SchemaLocation) -> String {
         if let Some(name) = self.names.get(place) {
             return name.clone();
         }

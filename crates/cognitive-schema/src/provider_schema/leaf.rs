@@ -4,17 +4,17 @@ use serde_json::{Map, Number, Value, json};
 
 use super::bounds;
 use super::dialect::{Numbers, Rest, Size, Strings};
-use super::emit::{Emit, typed};
+use super::emit::{EnvelopeEmitter, typed};
 
 /// Say where a value comes from: a string is a piece of the input, it is there if a list in the input names it, it is
 /// decided by certain questions, or it is said about what was decided. An engine that chooses token by token keeps to them.
 const ORIGINS: [&str; 4] = ["x-copy-from", "x-decide", "x-name-from", "x-say"];
 
 /// The shortest text of any format that can be no longer, and the longest of any that can be no shorter.
-const SHORTEST_FORMAT: u64 = 7;
-const LONGEST_FORMAT: u64 = 40;
+const MIN_FORMAT_LENGTH: u64 = 7;
+const MAX_FORMAT_LENGTH: u64 = 40;
 
-impl Emit<'_> {
+impl EnvelopeEmitter<'_> {
     pub(super) fn string(&mut self, node: &Map<String, Value>, path: &str) -> Map<String, Value> {
         let mut said = typed("string");
         if let Some(Value::String(pattern)) = node.get("pattern") {
@@ -170,7 +170,7 @@ impl Emit<'_> {
 
     /// Takes the endlessness out of a number: a range has no exponents, and a step caps the decimals.
     fn bound_number(&mut self, name: &str, said: &mut Map<String, Value>, path: &str) {
-        let most = if name == "integer" { bounds::LARGEST_INTEGER } else { bounds::LARGEST_NUMBER };
+        let most = if name == "integer" { bounds::MAX_INTEGER } else { bounds::MAX_NUMBER };
         let (least, most) = (json!(-most), json!(most));
         for (inclusive, exclusive, bound) in
             [("minimum", "exclusiveMinimum", least), ("maximum", "exclusiveMaximum", most)]
@@ -223,8 +223,8 @@ fn format_fits(node: &Map<String, Value>) -> bool {
     let length = |keyword: &str| node.get(keyword).and_then(Value::as_u64);
     let has_pattern = node.contains_key("pattern") || node.contains_key("allOf");
     !has_pattern
-        && length("minLength").is_none_or(|least| least <= SHORTEST_FORMAT)
-        && length("maxLength").is_none_or(|most| most >= LONGEST_FORMAT)
+        && length("minLength").is_none_or(|least| least <= MIN_FORMAT_LENGTH)
+        && length("maxLength").is_none_or(|most| most >= MAX_FORMAT_LENGTH)
 }
 
 /// A float without fraction as an integer, if it is one exactly.

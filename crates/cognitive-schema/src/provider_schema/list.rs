@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::bounds;
 use super::dialect::Size;
-use super::emit::{Emit, typed};
+use super::emit::{EnvelopeEmitter, typed};
 use super::merge::places;
 use super::unique::Unique;
 use crate::text::pointer;
 
-impl Emit<'_> {
+impl EnvelopeEmitter<'_> {
     /// A list; `None` if it may not be empty and no item fits.
     pub(super) fn array(
         &mut self,
@@ -43,7 +43,7 @@ impl Emit<'_> {
             return Some(said);
         };
         said.insert("items".to_owned(), items);
-        self.count_items(least, most, bounds::MOST_ITEMS, &mut said, path).then_some(said)
+        self.count_items(least, most, bounds::MAX_ITEMS, &mut said, path).then_some(said)
     }
 
     /// Says how many items there are; `false` if no number is left.
@@ -115,7 +115,7 @@ impl Emit<'_> {
                 said.insert("additionalItems".to_owned(), others.unwrap_or(Value::Bool(false)))
             }
         };
-        self.count_items(least, most, bounds::MOST_ITEMS.max(count), &mut said, path).then_some(said)
+        self.count_items(least, most, bounds::MAX_ITEMS.max(count), &mut said, path).then_some(said)
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::Losses;
-use super::normal::{MOST_NODES, is_among};
+use super::normal::{MAX_NODES, is_among};
 use crate::text::pointer;
 
 /// The keywords of a choice.
@@ -81,7 +81,7 @@ fn distribute(
 ) -> Option<Map<String, Value>> {
     let plain = Value::Object(plain.clone());
     let leaves: usize = branches.iter().map(leaves).sum();
-    if leaves.saturating_mul(size(&plain)) > MOST_NODES {
+    if leaves.saturating_mul(size(&plain)) > MAX_NODES {
         losses.weakened(path, keyword, "too many branches to join with further rules");
         return None;
     }

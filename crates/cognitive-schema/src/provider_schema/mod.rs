@@ -42,7 +42,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::validate::Contract;
-use dialect::Dialect;
+use dialect::SchemaDialect;
 
 pub use envelope::{EmittedContext, EnvelopeRules, InsightRule};
 pub use order::in_order;
@@ -52,7 +52,7 @@ pub use stand_in::drop_stand_ins;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum Target {
+pub enum SchemaTarget {
     /// OpenAI and compatible services, `json_schema` with `strict`.
     OpenAi,
     /// Anthropic structured output, `output_config.format`.
@@ -65,7 +65,7 @@ pub enum Target {
     Grammar,
 }
 
-impl Target {
+impl SchemaTarget {
     /// All targets.
     pub const ALL: [Self; 5] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::Ollama, Self::Grammar];
 
@@ -116,7 +116,7 @@ pub struct Loss {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProviderSchema {
     /// For whom.
-    pub target: Target,
+    pub target: SchemaTarget,
     /// The schema to send.
     pub schema: Value,
     /// Every weakened constraint.
@@ -129,7 +129,7 @@ pub struct ProviderSchema {
 impl ProviderSchema {
     /// A schema for a target, and what it does not say.
     #[must_use]
-    pub fn new(target: Target, schema: Value, losses: Vec<Loss>) -> Self {
+    pub fn new(target: SchemaTarget, schema: Value, losses: Vec<Loss>) -> Self {
         let text = schema.to_string();
         Self { target, schema, losses, text }
     }
@@ -180,8 +180,12 @@ impl ProviderSchema {
 /// assert_eq!((lost.keyword.as_str(), lost.what.as_str()), ("maxLength", "dropped"));
 /// ```
 #[must_use]
-pub fn provider_schema(contract: &Contract, rules: &EnvelopeRules<'_>, target: Target) -> ProviderSchema {
-    let dialect = Dialect::of(target);
+pub fn provider_schema(
+    contract: &Contract,
+    rules: &EnvelopeRules<'_>,
+    target: SchemaTarget,
+) -> ProviderSchema {
+    let dialect = SchemaDialect::of(target);
     let mut losses = Losses::default();
     let envelope = envelope::write(contract, rules, (dialect.recursion, dialect.rest), &mut losses);
     let schema = emit::envelope(&envelope, dialect, &mut losses);

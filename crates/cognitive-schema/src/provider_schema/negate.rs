@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::except::ALL_TYPES;
 
 /// How deep a schema is looked into.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// A schema that only accepts what `schema` refuses; `None` if there is no telling.
 pub(super) fn opposite(schema: &Value) -> Option<Value> {
@@ -16,7 +16,7 @@ pub(super) fn opposite(schema: &Value) -> Option<Value> {
 fn at_depth(schema: &Value, depth: usize) -> Option<Value> {
     let members = match schema {
         Value::Bool(holds) => return Some(Value::Bool(!holds)),
-        Value::Object(members) if depth <= DEEPEST && !members.contains_key("$ref") => members,
+        Value::Object(members) if depth <= MAX_DEPTH && !members.contains_key("$ref") => members,
         _ => return None,
     };
     if members.keys().all(|keyword| is_silent(keyword)) {

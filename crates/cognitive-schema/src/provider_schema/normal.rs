@@ -8,16 +8,16 @@ use serde_json::{Map, Value, json};
 
 use super::Losses;
 use super::dialect::{Recursion, Rest};
-use super::follow::Place;
+use super::follow::SchemaLocation;
 use super::merge::{UNIONS, merge};
 use super::union;
 use crate::text::pointer;
 use crate::validate::{MAX_CUSTOM_LENGTH, SCHEMA_FILE, Section};
 
 /// The most schemas and listed values that a plain form has. What lies beyond may be anything.
-pub(super) const MOST_NODES: usize = 10_000;
+pub(super) const MAX_NODES: usize = 10_000;
 /// The deepest nesting of a plain form.
-const DEEPEST: usize = 48;
+const MAX_DEPTH: usize = 48;
 
 /// Keywords that are kept as they are.
 const PLAIN: &str = "type description required const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf \
@@ -39,7 +39,7 @@ pub(super) fn is_among(words: &str, keyword: &str) -> bool {
 
 /// What becomes of the custom branch of an extensible enum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Custom {
+pub(super) enum CustomBranch {
     /// It stays, with a name of 1–32 characters and a reason.
     Kept,
     /// It goes, because the module's enums are strict.
@@ -48,7 +48,7 @@ pub(super) enum Custom {
 
 /// Where the walk stands: in which file, at which place of the result, how deep.
 #[derive(Debug, Clone)]
-pub(super) struct At {
+pub(super) struct WalkPosition {
     pub file: String,
     pub path: String,
     pub depth: usize,
@@ -56,7 +56,7 @@ pub(super) struct At {
     pub joined: bool,
 }
 
-impl At {
+impl WalkPosition {
     pub(super) fn new(file: &str, path: &str) -> Self {
         Self { file: file.to_owned(), path: path.to_owned(), depth: 0, joined: true }
     }
@@ -77,17 +77,17 @@ pub(super) struct Normal<'a> {
     pub files: BTreeMap<String, &'a Value>,
     tag: &'a str,
     /// For the section at hand.
-    pub custom: Custom,
+    pub custom: CustomBranch,
     pub recursion: Recursion,
     pub rest: Rest,
     /// The author's keyword that is being said in other words.
     pub written_as: Option<&'static str>,
     room: usize,
     /// The places that are being written out, the outermost first.
-    pub open: Vec<Place>,
+    pub open: Vec<SchemaLocation>,
     /// The recursive types by place, and those that are still to be written.
-    pub names: BTreeMap<Place, String>,
-    pub pending: Vec<Place>,
+    pub names: BTreeMap<SchemaLocation, String>,
+    pub pending: Vec<SchemaLocation>,
     pub losses: &'a mut Losses,
 }
 
@@ -101,11 +101,11 @@ impl<'a> Normal<'a> {
         Self {
             files: BTreeMap::from([(SCHEMA_FILE.to_owned(), root)]),
             tag,
-            custom: Custom::Kept,
+            custom: CustomBranch::Kept,
             recursion,
             rest,
             written_as: None,
-            room: MOST_NODES,
+            room: MAX_NODES,
             open: Vec::new(),
             names: BTreeMap::new(),
             pending: Vec::new(),
@@ -115,20 +115,21 @@ impl<'a> Normal<'a> {
 
     /// The plain form of a section, to stand at `path`.
     pub(super) fn section(&mut self, section: &'a Section, path: &str) -> Value {
-        let place = Place { file: section.place.file.clone(), pointer: section.place.pointer.clone() };
+        let place =
+            SchemaLocation { file: section.place.file.clone(), pointer: section.place.pointer.clone() };
         if place.pointer.is_empty() {
             self.files.entry(place.file.clone()).or_insert_with(|| section.schema());
         }
-        let at = At::new(&place.file, path);
+        let at = WalkPosition::new(&place.file, path);
         self.within(place, section.schema(), &at)
     }
 
     /// The plain form of a schema.
-    pub(super) fn schema(&mut self, node: &Value, at: &At) -> Value {
+    pub(super) fn schema(&mut self, node: &Value, at: &WalkPosition) -> Value {
         let Value::Object(members) = node else {
             return Value::Bool(node.as_bool().unwrap_or(true));
         };
-        if at.depth > DEEPEST || !self.takes(1) {
+        if at.depth > MAX_DEPTH || !self.takes(1) {
             self.losses.weakened(&at.path, "$ref", "the schema is too large, anything goes from here on");
             return Value::Bool(true);
         }
@@ -143,7 +144,7 @@ impl<'a> Normal<'a> {
         }
         for keyword in UNIONS {
             if let Some(Value::Array(branches)) = members.get(keyword) {
-                let at = At { joined: plain != Value::Bool(true), ..at.clone() };
+                let at = WalkPosition { joined: plain != Value::Bool(true), ..at.clone() };
                 let choice = self.choice(keyword, branches, &at);
                 plain = merge(plain, choice, &at.path, self.losses);
             }
@@ -159,7 +160,7 @@ impl<'a> Normal<'a> {
         self.rest == Rest::Narrowed
     }
 
-    pub(super) fn within(&mut self, place: Place, schema: &Value, at: &At) -> Value {
+    pub(super) fn within(&mut self, place: SchemaLocation, schema: &Value, at: &WalkPosition) -> Value {
         self.open.push(place);
         let plain = self.schema(schema, at);
         self.open.pop();
@@ -173,7 +174,7 @@ impl<'a> Normal<'a> {
     }
 
     /// The keywords of a node itself, without those that join it with other schemas.
-    fn keywords(&mut self, members: &Map<String, Value>, at: &At) -> Value {
+    fn keywords(&mut self, members: &Map<String, Value>, at: &WalkPosition) -> Value {
         let mut plain = Map::new();
         for (keyword, value) in members {
             match keyword.as_str() {
@@ -218,13 +219,13 @@ impl<'a> Normal<'a> {
         if plain.is_empty() { Value::Bool(true) } else { Value::Object(plain) }
     }
 
-    fn properties(&mut self, properties: &Map<String, Value>, at: &At) -> Value {
+    fn properties(&mut self, properties: &Map<String, Value>, at: &WalkPosition) -> Value {
         let plain =
             properties.iter().map(|(name, schema)| (name.clone(), self.schema(schema, &at.below(name))));
         Value::Object(plain.collect())
     }
 
-    fn listed(&mut self, values: &Value, plain: &mut Map<String, Value>, at: &At) {
+    fn listed(&mut self, values: &Value, plain: &mut Map<String, Value>, at: &WalkPosition) {
         if self.takes(values.as_array().map_or(0, Vec::len)) {
             plain.insert("enum".to_owned(), values.clone());
         } else {
@@ -233,7 +234,13 @@ impl<'a> Normal<'a> {
     }
 
     /// `items` as one schema. A list of schemas, one for each place, becomes a choice among them.
-    fn items(&mut self, items: &Value, others: Option<&Value>, plain: &mut Map<String, Value>, at: &At) {
+    fn items(
+        &mut self,
+        items: &Value,
+        others: Option<&Value>,
+        plain: &mut Map<String, Value>,
+        at: &WalkPosition,
+    ) {
         let below = at.below("items");
         let Value::Array(places) = items else {
             plain.insert("items".to_owned(), self.schema(items, &below));
@@ -264,17 +271,17 @@ impl<'a> Normal<'a> {
         plain.insert("items".to_owned(), schema);
     }
 
-    fn choice(&mut self, keyword: &str, branches: &[Value], at: &At) -> Value {
+    fn choice(&mut self, keyword: &str, branches: &[Value], at: &WalkPosition) -> Value {
         let is_extensible = branches.iter().any(|branch| branch.get("enum").is_some_and(Value::is_array));
         let is_custom = |branch: &Value| is_extensible && is_custom_branch(branch, self.tag);
         let kept: Vec<Value> = branches
             .iter()
-            .filter(|branch| self.custom == Custom::Kept || !is_custom(branch))
+            .filter(|branch| self.custom == CustomBranch::Kept || !is_custom(branch))
             .map(|branch| if is_custom(branch) { bounded(branch, self.tag) } else { branch.clone() })
             .collect();
         let list = at.below(keyword);
         let plain = kept.iter().enumerate().map(|(index, branch)| {
-            self.schema(branch, &At { joined: at.joined, ..list.below(&index.to_string()) })
+            self.schema(branch, &WalkPosition { joined: at.joined, ..list.below(&index.to_string()) })
         });
         let plain: Vec<Value> = plain.collect();
         if keyword == "oneOf" && self.narrows() && !union::is_disjoint(&plain) {

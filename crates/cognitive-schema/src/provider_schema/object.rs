@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::bounds;
-use super::counts::{Counts, Members};
+use super::counts::{MemberCounts, SaidMembers};
 use super::dialect::{Objects, Rest, Size};
-use super::emit::{Emit, typed};
+use super::emit::{EnvelopeEmitter, typed};
 use super::names::{self, Others, described_members};
 use crate::text::pointer;
 
-impl Emit<'_> {
+impl EnvelopeEmitter<'_> {
     /// An object; `None` if a required member can have no value.
     pub(super) fn object(
         &mut self,
@@ -33,7 +33,7 @@ impl Emit<'_> {
             .filter_map(Value::as_str)
             .collect();
         let needed: HashSet<&str> = required.iter().copied().collect();
-        let mut members = Members::default();
+        let mut members = SaidMembers::default();
         for (name, schema) in described_members(node, &required, path, self.losses) {
             let at = pointer(&pointer(path, "properties"), &name);
             let is_required = needed.contains(name.as_str());
@@ -60,7 +60,7 @@ impl Emit<'_> {
     fn narrow_object(
         &mut self,
         node: &Map<String, Value>,
-        mut members: Members,
+        mut members: SaidMembers,
         path: &str,
         level: usize,
     ) -> Option<Map<String, Value>> {
@@ -114,12 +114,12 @@ impl Emit<'_> {
     /// An object with members that nobody described, at most so many; `None` if there have to be some and cannot.
     fn map(
         &mut self,
-        members: Members,
-        counts: Counts,
+        members: SaidMembers,
+        counts: MemberCounts,
         (keyword, others): (&str, Option<Value>),
         path: &str,
     ) -> Option<Map<String, Value>> {
-        let Members { mut properties, required, forbidden } = members;
+        let SaidMembers { mut properties, required, forbidden } = members;
         let mut said = typed("object");
         let count = required.len() as u64;
         let Some(others) = others else {
@@ -140,7 +140,7 @@ impl Emit<'_> {
         if keyword != "additionalProperties" {
             said.insert("additionalProperties".to_owned(), json!(false));
         }
-        let usual = (count + bounds::MOST_ITEMS).max(counts.least.unwrap_or(0));
+        let usual = (count + bounds::MAX_ITEMS).max(counts.least.unwrap_or(0));
         let most = counts.most.map_or(usual, |most| most.min(usual));
         if counts.most != Some(most) {
             self.losses.tightened(path, "maxProperties", format!("at most {most} members"));

@@ -13,7 +13,7 @@ pub(super) enum Patterns {
 }
 
 /// A repetition beyond this makes automata too large.
-const MOST_REPETITIONS: u32 = 1_000;
+const MAX_REPETITIONS: u32 = 1_000;
 
 impl Patterns {
     pub(super) fn accept(self, pattern: &str) -> bool {
@@ -67,7 +67,7 @@ fn is_small(pattern: &str) -> bool {
     let counts = pattern.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(counts, _)| counts);
     counts.flat_map(|counts| counts.split(',')).all(|count| {
         let is_number = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
-        !is_number || count.parse::<u32>().is_ok_and(|count| count <= MOST_REPETITIONS)
+        !is_number || count.parse::<u32>().is_ok_and(|count| count <= MAX_REPETITIONS)
     })
 }
 

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use super::merge::{types_of, union_of, values_of};
 
 /// More branches than this are not compared with each other, but only looked through for one tag that tells all apart.
-const MOST_COMPARED: usize = 64;
+const MAX_COMPARED: usize = 64;
 
 /// Whether no value can fit two of the branches, as far as types, listed values and tags show.
 pub(super) fn is_disjoint(branches: &[Value]) -> bool {
-    if branches.len() > MOST_COMPARED {
+    if branches.len() > MAX_COMPARED {
         return have_one_tag(branches);
     }
     branches
@@ -31,7 +31,7 @@ fn have_one_tag(branches: &[Value]) -> bool {
         })
     };
     let first = branches.first().and_then(|branch| branch.get("properties")).and_then(Value::as_object);
-    first.into_iter().flat_map(Map::keys).take(MOST_TAGS).any(tells_apart)
+    first.into_iter().flat_map(Map::keys).take(MAX_TAGS).any(tells_apart)
 }
 
 /// The values of a member that an object has to have, if they are listed. Numbers are left to whoever compares them: some
@@ -47,7 +47,7 @@ fn tag_values(branch: &Map<String, Value>, name: &str) -> Option<Vec<Value>> {
 }
 
 /// How many members are tried as the tag of a large choice. Authors put it first.
-const MOST_TAGS: usize = 8;
+const MAX_TAGS: usize = 8;
 
 /// Whether no value can fit both.
 pub(super) fn exclude(a: &Value, b: &Value) -> bool {

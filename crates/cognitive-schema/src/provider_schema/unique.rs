@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::emit::{Emit, typed};
+use super::emit::{EnvelopeEmitter, typed};
 use super::merge::{types_of, values_of};
 
 /// How many selections are written out at most.
-const MOST_SELECTIONS: usize = 256;
+const MAX_SELECTIONS: usize = 256;
 /// How many integers are written out at most.
-const MOST_INTEGERS: i64 = 12;
+const MAX_INTEGERS: i64 = 12;
 
 /// What the rule that nothing stands twice means for a list.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) enum Unique {
     OneOf(Map<String, Value>),
 }
 
-impl Emit<'_> {
+impl EnvelopeEmitter<'_> {
     /// The lists without anything twice, where that has to be said.
     pub(super) fn unique(&mut self, node: &Map<String, Value>, path: &str, level: usize) -> Unique {
         let number = |keyword: &str| node.get(keyword).and_then(Value::as_u64);
@@ -40,7 +40,7 @@ impl Emit<'_> {
         }
         let mut lists: Vec<Vec<Value>> = Vec::new();
         for length in least..=most {
-            let Some(more) = selections(&values, length, MOST_SELECTIONS - lists.len()) else {
+            let Some(more) = selections(&values, length, MAX_SELECTIONS - lists.len()) else {
                 self.losses.tightened(
                     path,
                     "maxItems",
@@ -94,7 +94,7 @@ fn values_of_said(said: &Map<String, Value>) -> Option<Vec<Value>> {
             let (least, most) = (said.get("minimum")?.as_i64()?, said.get("maximum")?.as_i64()?);
             let step = said.get("multipleOf").map_or(Some(1), Value::as_i64).filter(|step| *step > 0)?;
             let values = (least..=most).filter(|value| value % step == 0);
-            (most.checked_sub(least)? < MOST_INTEGERS).then(|| values.map(|value| json!(value)).collect())
+            (most.checked_sub(least)? < MAX_INTEGERS).then(|| values.map(|value| json!(value)).collect())
         }
         _ => None,
     }

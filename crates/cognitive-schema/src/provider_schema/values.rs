@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::dialect::Values;
-use super::emit::{Emit, typed};
+use super::emit::{EnvelopeEmitter, typed};
 use super::merge::types_of;
 use super::union;
 use crate::validate::Section;
@@ -11,7 +11,7 @@ use crate::validate::Section;
 /// Up to this many listed values, nobody counts their characters.
 const LONG_ENUM: usize = 250;
 
-impl Emit<'_> {
+impl EnvelopeEmitter<'_> {
     /// A list of allowed values: one branch per type, because several dialects want values and type to agree.
     pub(super) fn values(
         &mut self,

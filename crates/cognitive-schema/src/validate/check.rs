@@ -5,7 +5,7 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::describe;
-use super::metered::{Meter, Metered, OUTERMOST, Stop, is_certain, outermost};
+use super::metered::{Meter, MeterStop, Metered, OUTERMOST, is_certain, outermost};
 use super::patterns::Effort;
 use crate::violation::SchemaViolation;
 
@@ -22,7 +22,7 @@ struct Allowance {
 
 /// An answer of 4 KB takes three hundred looks, and a hundred million take about a second. Looking back can leave
 /// something in memory at every look, so that it gets less; of the findings, a hundred are shown.
-const USUAL: Allowance = Allowance { looks: 100_000_000, looks_back: 5_000_000, findings: 2_000 };
+const DEFAULT_ALLOWANCE: Allowance = Allowance { looks: 100_000_000, looks_back: 5_000_000, findings: 2_000 };
 
 /// A compiled schema that can be asked.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Checker {
             Effort::Heavy => 256,
             Effort::Tried => 2_048,
         };
-        Self { validator, character, allowance: USUAL }
+        Self { validator, character, allowance: DEFAULT_ALLOWANCE }
     }
 
     /// Whether a value satisfies the schema. Collects nothing.
@@ -61,12 +61,12 @@ impl Checker {
             found = self.explain_first(value);
         }
         if found.is_empty() {
-            found.push(describe::stopped(Stop::Findings));
+            found.push(describe::stopped(MeterStop::Findings));
         }
         found
     }
 
-    fn decide(&self, value: &Value) -> Result<bool, Stop> {
+    fn decide(&self, value: &Value) -> Result<bool, MeterStop> {
         let meter = Meter::new(self.allowance.looks, self.allowance.findings, self.character);
         let is_valid = self.validator.is_valid(outermost(value, &meter));
         meter.stop().map_or(Ok(is_valid), Err)

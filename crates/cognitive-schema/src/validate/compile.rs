@@ -15,20 +15,20 @@ use super::{SCHEMA_FILE, SchemaFiles, SchemaProblem, Section, SectionRef};
 const BASE: &str = "module:///";
 
 /// Bytes of the automaton of one pattern. A quarter of this would refuse `^\S{1,255}$`.
-const LARGEST_AUTOMATON: usize = 1 << 20;
+const MAX_AUTOMATON_SIZE: usize = 1 << 20;
 
 /// Bytes that matching one pattern keeps between two texts.
-const LARGEST_CACHE: usize = 1 << 18;
+const MAX_CACHE_SIZE: usize = 1 << 18;
 
 /// How often a pattern with look-around or back-references may try again on one text.
-const MOST_TRIES: usize = 10_000;
+const MAX_TRIES: usize = 10_000;
 
-pub(super) struct Compiler {
+pub(super) struct SchemaCompiler {
     registry: Registry<'static>,
     effort: Effort,
 }
 
-impl Compiler {
+impl SchemaCompiler {
     pub(super) fn new(files: SchemaFiles, effort: Effort) -> Result<Self, Vec<SchemaProblem>> {
         let refused = |message: String| vec![SchemaProblem::new(SCHEMA_FILE, "", message)];
         let mut builder = Registry::new().draft(Draft::Draft7);
@@ -68,9 +68,9 @@ impl Compiler {
             // A module author's pattern may be slow; it must not be able to hang a run.
             .with_pattern_options(
                 PatternOptions::fancy_regex()
-                    .backtrack_limit(MOST_TRIES)
-                    .size_limit(LARGEST_AUTOMATON)
-                    .dfa_size_limit(LARGEST_CACHE),
+                    .backtrack_limit(MAX_TRIES)
+                    .size_limit(MAX_AUTOMATON_SIZE)
+                    .dfa_size_limit(MAX_CACHE_SIZE),
             )
             .offline()
             .build(&entry(&address(place)))?;

@@ -36,7 +36,7 @@ pub(super) fn places(
 
 /// The types below `_context` of the input schema, through references and branches; `None` if it is not mentioned.
 pub(super) fn kinds_of(files: &SchemaFiles, input: &SectionRef) -> Option<BTreeSet<String>> {
-    let mut search = Search { files, seen: HashSet::new(), contexts: Vec::new() };
+    let mut search = ContextSearch { files, seen: HashSet::new(), contexts: Vec::new() };
     search.contexts(find(files, input)?, &input.file);
     if search.contexts.is_empty() {
         return None;
@@ -49,7 +49,7 @@ pub(super) fn kinds_of(files: &SchemaFiles, input: &SectionRef) -> Option<BTreeS
     Some(kinds)
 }
 
-struct Search<'a> {
+struct ContextSearch<'a> {
     files: &'a SchemaFiles,
     /// Schemas that were looked at; references may come back to them.
     seen: HashSet<*const Value>,
@@ -57,7 +57,7 @@ struct Search<'a> {
     contexts: Vec<(&'a Value, String)>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> ContextSearch<'a> {
     fn contexts(&mut self, schema: &'a Value, file: &str) {
         if let Some(context) = schema.pointer("/properties/_context") {
             self.contexts.push((context, file.to_owned()));

@@ -7,7 +7,7 @@ use super::Contract;
 use crate::text::pointer;
 
 /// References that lead to references are followed this far.
-const MOST_STEPS: usize = 16;
+const MAX_STEPS: usize = 16;
 
 impl Contract {
     /// Whether a member is missing that the input schema has a default for.
@@ -68,7 +68,7 @@ fn properties<'a>(schema: &'a Value, root: &'a Value) -> Option<&'a Map<String, 
 
 /// A schema, or the one in the same file that it refers to.
 fn resolved<'a>(mut schema: &'a Value, root: &'a Value) -> &'a Value {
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
         match reference.and_then(|pointer| root.pointer(pointer)) {
             Some(target) => schema = target,

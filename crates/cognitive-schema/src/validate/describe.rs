@@ -10,20 +10,20 @@ use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
-use super::limits::DEEPEST;
-use super::metered::Stop;
+use super::limits::MAX_DEPTH;
+use super::metered::MeterStop;
 use crate::text::{cut, fits, pointer};
 use crate::violation::{MAX_VIOLATIONS, SchemaViolation};
 
 /// How many forms inside forms are looked into for the nearest one. Values that deep are hostile.
-const DEEPEST_FORM: usize = 32;
+const MAX_FORM_DEPTH: usize = 32;
 
 /// Characters of a literal, a name or a pattern that a message quotes. A literal may be a whole document.
-const LONGEST_LITERAL: usize = 80;
-const LONGEST_PATTERN: usize = 200;
+const MAX_LITERAL_LENGTH: usize = 80;
+const MAX_PATTERN_LENGTH: usize = 200;
 
 /// Options that repair gets to see where several closed lists meet.
-const MOST_OPTIONS: usize = 2_000;
+const MAX_OPTIONS: usize = 2_000;
 
 /// Everything that `value` breaks in a schema of our own. The validator's yes-or-no path runs first: most values are
 /// valid.
@@ -52,11 +52,11 @@ pub(super) fn findings<'e>(
 }
 
 /// Why nothing more can be said about a value.
-pub(super) fn stopped(stop: Stop) -> SchemaViolation {
+pub(super) fn stopped(stop: MeterStop) -> SchemaViolation {
     let message = match stop {
-        Stop::Work => "takes too long to check against the contract".to_owned(),
-        Stop::Findings => "breaks the contract, and it would take too long to say where".to_owned(),
-        Stop::Depth => format!("nests deeper than {DEEPEST} levels"),
+        MeterStop::Work => "takes too long to check against the contract".to_owned(),
+        MeterStop::Findings => "breaks the contract, and it would take too long to say where".to_owned(),
+        MeterStop::Depth => format!("nests deeper than {MAX_DEPTH} levels"),
     };
     SchemaViolation::new("", "schema", message)
 }
@@ -82,18 +82,18 @@ impl Telling {
             return;
         }
         match error.kind() {
-            Kind::AnyOf { context } | Kind::OneOfNotValid { context } if forms < DEEPEST_FORM => {
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } if forms < MAX_FORM_DEPTH => {
                 self.push_nearest(error, context, forms + 1);
             }
             Kind::AdditionalProperties { unexpected } => {
                 for name in unexpected.iter().take(MAX_VIOLATIONS) {
-                    let message = format!("no member `{}` is expected here", shown(name, LONGEST_LITERAL));
+                    let message = format!("no member `{}` is expected here", shown(name, MAX_LITERAL_LENGTH));
                     self.found.push(violation(error, Some(name), message));
                 }
             }
             Kind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
-                let message = format!("required member `{}` is missing", shown(name, LONGEST_LITERAL));
+                let message = format!("required member `{}` is missing", shown(name, MAX_LITERAL_LENGTH));
                 self.found.push(violation(error, Some(name), message));
             }
             kind => self.found.push(violation(error, None, words(kind))),
@@ -123,7 +123,7 @@ impl Telling {
             self.found.push(violation(error, None, NO_FORM.to_owned()));
         }
         let options = branches.iter().flatten().filter_map(enum_at(here)).flatten();
-        let options: Vec<Value> = options.take(MOST_OPTIONS).cloned().collect();
+        let options: Vec<Value> = options.take(MAX_OPTIONS).cloned().collect();
         let first = self.found.get_mut(start);
         if let Some(first) = first.filter(|first| first.path == here && !options.is_empty()) {
             first.options = Some(Arc::new(Value::Array(options)));
@@ -139,7 +139,7 @@ fn is_other_kind(error: &ValidationError<'_>, here: &str, forms: usize) -> bool 
     match error.kind() {
         Kind::Constant { .. } => true,
         Kind::Type { .. } => error.instance_path().as_str() == here,
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } if forms < DEEPEST_FORM => {
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } if forms < MAX_FORM_DEPTH => {
             context.iter().all(|branch| branch.iter().any(|each| is_other_kind(each, here, forms + 1)))
         }
         _ => false,
@@ -219,7 +219,7 @@ fn words(kind: &Kind) -> String {
         Kind::Not { .. } => "matches a form that is excluded".to_owned(),
         Kind::OneOfMultipleValid { .. } => "matches more than one of the allowed forms".to_owned(),
         Kind::Pattern { pattern } => {
-            format!("expected text that matches `{}`", shown(pattern, LONGEST_PATTERN))
+            format!("expected text that matches `{}`", shown(pattern, MAX_PATTERN_LENGTH))
         }
         Kind::PropertyNames { .. } => "a member has a name that is not allowed".to_owned(),
         Kind::Type { kind } => format!("expected {}", type_words(kind)),
@@ -251,8 +251,8 @@ fn literals(options: &Value) -> String {
 
 fn literal(value: &Value) -> String {
     match value {
-        Value::String(text) => format!("`{}`", shown(text, LONGEST_LITERAL)),
-        other => format!("`{}`", shown(&other.to_string(), LONGEST_LITERAL)),
+        Value::String(text) => format!("`{}`", shown(text, MAX_LITERAL_LENGTH)),
+        other => format!("`{}`", shown(&other.to_string(), MAX_LITERAL_LENGTH)),
     }
 }
 

@@ -4,14 +4,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::walk::Names;
+use super::walk::MemberNames;
 
 /// The most code points that a custom enum value may have.
 pub const MAX_CUSTOM_LENGTH: usize = 32;
 
 /// What becomes of the custom branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Custom {
+pub(super) enum CustomBranchUse {
     /// It stays, with a name of 1–32 characters and a reason, also where the author forgot to say so.
     Bounded,
     /// It goes: only the predefined values are left.
@@ -20,22 +20,22 @@ pub(super) enum Custom {
 
 /// Applies `custom` to every occurrence of the pattern in a document, and says whether there was one.
 /// Branches may be references; they are followed in the document as it was `written`.
-pub(super) fn rewrite(root: &mut Value, written: &Value, tag: &str, custom: Custom) -> bool {
-    Rewriter { written, tag, custom }.below(root, Names::Keywords)
+pub(super) fn rewrite(root: &mut Value, written: &Value, tag: &str, custom: CustomBranchUse) -> bool {
+    Rewriter { written, tag, custom }.below(root, MemberNames::Keywords)
 }
 
 struct Rewriter<'a> {
     written: &'a Value,
     tag: &'a str,
-    custom: Custom,
+    custom: CustomBranchUse,
 }
 
 impl Rewriter<'_> {
-    fn below(&self, node: &mut Value, names: Names) -> bool {
+    fn below(&self, node: &mut Value, names: MemberNames) -> bool {
         let mut found = false;
         match node {
             Value::Object(members) => {
-                if names == Names::Keywords {
+                if names == MemberNames::Keywords {
                     found |= self.schema(members);
                 }
                 for (name, each) in members.iter_mut() {
@@ -44,7 +44,7 @@ impl Rewriter<'_> {
             }
             Value::Array(items) => {
                 for each in items {
-                    found |= self.below(each, Names::Keywords);
+                    found |= self.below(each, MemberNames::Keywords);
                 }
             }
             _ => {}
@@ -67,8 +67,8 @@ impl Rewriter<'_> {
 
     fn apply(&self, branches: &mut Vec<Value>) {
         match self.custom {
-            Custom::Removed => branches.retain(|branch| !self.is_custom_branch(branch)),
-            Custom::Bounded => {
+            CustomBranchUse::Removed => branches.retain(|branch| !self.is_custom_branch(branch)),
+            CustomBranchUse::Bounded => {
                 for branch in branches.iter_mut().filter(|branch| self.is_custom_branch(branch)) {
                     match self.target(branch) {
                         Some(target) => {

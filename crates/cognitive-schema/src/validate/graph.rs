@@ -13,7 +13,7 @@ pub(super) type Id = usize;
 
 /// How a value gets from one schema to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Way<'a> {
+pub(super) enum SchemaWay<'a> {
     /// The same value, by `$ref`.
     Reference,
     /// The same value, as one branch of `oneOf`.
@@ -38,7 +38,7 @@ pub(super) enum Way<'a> {
     RestItems,
 }
 
-impl Way<'_> {
+impl SchemaWay<'_> {
     /// Whether the next schema judges the same value, not a part of it.
     pub(super) fn stays(self) -> bool {
         matches!(self, Self::Reference | Self::OneOf | Self::AnyOf | Self::Also)
@@ -48,34 +48,34 @@ impl Way<'_> {
 /// A way from one schema to another.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Edge<'a> {
-    pub(super) way: Way<'a>,
+    pub(super) way: SchemaWay<'a>,
     pub(super) to: Id,
 }
 
 /// Why a schema is refused.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct SchemaRefusal {
     pub(super) at: Id,
     pub(super) message: String,
 }
 
-impl Trouble {
+impl SchemaRefusal {
     pub(super) fn new(at: Id, message: impl Into<String>) -> Self {
         Self { at, message: message.into() }
     }
 }
 
 /// All schemas of a module and the ways between them.
-pub(super) struct Graph<'a> {
+pub(super) struct SchemaGraph<'a> {
     schemas: Vec<&'a Value>,
     ids: HashMap<*const Value, Id>,
     edges: Vec<Vec<Edge<'a>>>,
 }
 
-impl<'a> Graph<'a> {
+impl<'a> SchemaGraph<'a> {
     /// Reads the files, whose references all have to lead somewhere.
     pub(super) fn read(files: &'a SchemaFiles) -> Result<Self, SchemaProblem> {
-        let mut reader = Reader { files, owners: Vec::new(), schemas: Vec::new(), ids: HashMap::new() };
+        let mut reader = GraphBuilder { files, owners: Vec::new(), schemas: Vec::new(), ids: HashMap::new() };
         for (file, root) in files {
             visit(root, &mut |schema, _| reader.enter(file, schema));
         }
@@ -127,13 +127,13 @@ impl<'a> Graph<'a> {
     }
 
     /// Says a trouble with its place in the files.
-    pub(super) fn problem(&self, files: &SchemaFiles, trouble: Trouble) -> SchemaProblem {
+    pub(super) fn problem(&self, files: &SchemaFiles, trouble: SchemaRefusal) -> SchemaProblem {
         let schema = self.schema(trouble.at).unwrap_or(&Value::Null);
         problem_at(files, schema, trouble.message)
     }
 }
 
-struct Reader<'a> {
+struct GraphBuilder<'a> {
     files: &'a SchemaFiles,
     owners: Vec<&'a str>,
     schemas: Vec<&'a Value>,
@@ -141,7 +141,7 @@ struct Reader<'a> {
     ids: HashMap<*const Value, Id>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> GraphBuilder<'a> {
     fn enter(&mut self, file: &'a str, schema: &'a Value) {
         self.ids.insert(std::ptr::from_ref(schema), self.schemas.len());
         self.schemas.push(schema);
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         let target = refs::target(self.files, file, reference)
             .map_err(|message| problem_at(self.files, schema, message))?;
         match (self.ids.get(&std::ptr::from_ref(target)), target) {
-            (Some(to), _) => Ok(vec![Edge { way: Way::Reference, to: *to }]),
+            (Some(to), _) => Ok(vec![Edge { way: SchemaWay::Reference, to: *to }]),
             (None, Value::Bool(_)) => Ok(Vec::new()),
             // Inside plain data, or a map of names: the validator would read it as a schema, and nothing here has.
             (None, _) => {
@@ -185,24 +185,26 @@ impl<'a> Reader<'a> {
         };
         for (keyword, value) in schema.as_object().into_iter().flatten() {
             match (keyword.as_str(), value) {
-                ("oneOf", Value::Array(list)) => list.iter().for_each(|each| push(Way::OneOf, each)),
-                ("anyOf", Value::Array(list)) => list.iter().for_each(|each| push(Way::AnyOf, each)),
-                ("allOf", Value::Array(list)) => list.iter().for_each(|each| push(Way::Also, each)),
-                ("not" | "if" | "then" | "else", each) => push(Way::Also, each),
-                ("dependencies", Value::Object(map)) => map.values().for_each(|each| push(Way::Also, each)),
+                ("oneOf", Value::Array(list)) => list.iter().for_each(|each| push(SchemaWay::OneOf, each)),
+                ("anyOf", Value::Array(list)) => list.iter().for_each(|each| push(SchemaWay::AnyOf, each)),
+                ("allOf", Value::Array(list)) => list.iter().for_each(|each| push(SchemaWay::Also, each)),
+                ("not" | "if" | "then" | "else", each) => push(SchemaWay::Also, each),
+                ("dependencies", Value::Object(map)) => {
+                    map.values().for_each(|each| push(SchemaWay::Also, each));
+                }
                 ("properties", Value::Object(map)) => {
-                    map.iter().for_each(|(name, each)| push(Way::Member(name), each));
+                    map.iter().for_each(|(name, each)| push(SchemaWay::Member(name), each));
                 }
                 ("patternProperties", Value::Object(map)) => {
-                    map.values().for_each(|each| push(Way::AnyMember, each));
+                    map.values().for_each(|each| push(SchemaWay::AnyMember, each));
                 }
-                ("additionalProperties", each) => push(Way::RestMembers, each),
-                ("propertyNames", each) => push(Way::Name, each),
+                ("additionalProperties", each) => push(SchemaWay::RestMembers, each),
+                ("propertyNames", each) => push(SchemaWay::Name, each),
                 ("items", Value::Array(list)) => {
-                    list.iter().enumerate().for_each(|(index, each)| push(Way::Item(index), each));
+                    list.iter().enumerate().for_each(|(index, each)| push(SchemaWay::Item(index), each));
                 }
-                ("items" | "contains", each) => push(Way::AnyItem, each),
-                ("additionalItems", each) => push(Way::RestItems, each),
+                ("items" | "contains", each) => push(SchemaWay::AnyItem, each),
+                ("additionalItems", each) => push(SchemaWay::RestItems, each),
                 _ => {}
             }
         }
@@ -215,7 +217,7 @@ impl<'a> Reader<'a> {
 pub(super) struct PerSchema<T>(Vec<T>);
 
 impl<T: Copy + Default + PartialEq> PerSchema<T> {
-    pub(super) fn new(graph: &Graph<'_>) -> Self {
+    pub(super) fn new(graph: &SchemaGraph<'_>) -> Self {
         Self(vec![T::default(); graph.len()])
     }
 

@@ -10,7 +10,7 @@ use jsonschema::uri;
 use serde_json::Value;
 
 use super::SchemaFiles;
-use super::refs::{DATA_KEYWORDS, MOST_REFERENCES, file_of_ref, percent_decoded};
+use super::refs::{DATA_KEYWORDS, MAX_REFERENCES, file_of_ref, percent_decoded};
 use super::walk::NAME_MAPS;
 use crate::text::{self, fits};
 
@@ -18,10 +18,10 @@ use crate::text::{self, fits};
 const BASE: &str = "module:///";
 
 /// Characters of an identifier, and of what it comes to below others; a longer one is a label.
-const LONGEST: usize = 1_000;
+const MAX_LENGTH: usize = 1_000;
 
 /// Identifiers in one module; the rest are labels. An honest module has a handful.
-const MOST: usize = 2_000;
+const MAX_COUNT: usize = 2_000;
 
 /// Keywords whose value is one schema, or a list of them. Elsewhere an `$id` is data, except in the sections of a file.
 const SCHEMA_KEYWORDS: [&str; 12] = [
@@ -54,7 +54,7 @@ struct Named {
 }
 
 /// A reference, where it stands, and the address that it is relative to.
-struct Found<'a> {
+struct FoundReference<'a> {
     at: Spot,
     base: String,
     /// The innermost schema around it that has an address of its own, if that is not the file.
@@ -68,7 +68,7 @@ struct Ids<'a> {
     named: HashMap<(String, String), Named>,
     /// The address that a file gives itself, by the one that it has anyway.
     own_address: HashMap<String, String>,
-    references: Vec<Found<'a>>,
+    references: Vec<FoundReference<'a>>,
 }
 
 /// The files with every reference by `$id` as a pointer; the same files if there is none.
@@ -103,13 +103,14 @@ impl<'a> Ids<'a> {
         for (file, root) in files {
             let base = address_of(file);
             ids.name(&base, "", Spot { file: file.clone(), pointer: String::new() });
-            Walk { file, ids: &mut ids, pointer: String::new(), above: vec![(base, None)] }.schema(root, 0);
+            ReferenceWalk { file, ids: &mut ids, pointer: String::new(), above: vec![(base, None)] }
+                .schema(root, 0);
         }
         ids
     }
 
     /// What a reference leads to, if an `$id` says so.
-    fn spot(&self, found: &Found<'_>, files: &SchemaFiles) -> Option<Spot> {
+    fn spot(&self, found: &FoundReference<'_>, files: &SchemaFiles) -> Option<Spot> {
         let exists =
             |spot: &Spot| files.get(&spot.file).is_some_and(|root| root.pointer(&spot.pointer).is_some());
         let (address, fragment) = found.reference.split_once('#').unwrap_or((found.reference, ""));
@@ -143,7 +144,7 @@ impl<'a> Ids<'a> {
 
     /// Gives a place an address and a name there.
     fn name(&mut self, address: &str, name: &str, spot: Spot) {
-        if self.named.len() < MOST {
+        if self.named.len() < MAX_COUNT {
             let named = self.named.entry((address.to_owned(), name.to_owned()));
             let named = named.or_insert_with(|| Named { spot: spot.clone(), is_twice: false });
             named.is_twice |= named.spot != spot;
@@ -161,7 +162,7 @@ fn below(root: &Spot, fragment: &str) -> Spot {
 }
 
 /// A way through one file.
-struct Walk<'w, 'a> {
+struct ReferenceWalk<'w, 'a> {
     file: &'w str,
     ids: &'w mut Ids<'a>,
     pointer: String,
@@ -169,18 +170,18 @@ struct Walk<'w, 'a> {
     above: Vec<(String, Option<Spot>)>,
 }
 
-impl<'a> Walk<'_, 'a> {
+impl<'a> ReferenceWalk<'_, 'a> {
     fn schema(&mut self, node: &'a Value, depth: usize) {
         let Value::Object(members) = node else { return };
         let base = self.above.last().map(|(base, _)| base.clone()).unwrap_or_default();
         let reference = members.get("$ref").and_then(Value::as_str);
-        let id = members.get("$id").and_then(Value::as_str).filter(|id| fits(id, LONGEST));
+        let id = members.get("$id").and_then(Value::as_str).filter(|id| fits(id, MAX_LENGTH));
         // What stands beside a reference is not read, and so moves nothing.
         let moved = id.filter(|_| reference.is_none()).is_some_and(|id| self.identify(id, &base, depth));
         // With more, the module is refused anyway.
-        if let Some(reference) = reference.filter(|_| self.ids.references.len() <= MOST_REFERENCES) {
+        if let Some(reference) = reference.filter(|_| self.ids.references.len() <= MAX_REFERENCES) {
             let within = self.above.last().and_then(|(_, own)| own.clone());
-            self.ids.references.push(Found { at: self.here(), base, within, reference });
+            self.ids.references.push(FoundReference { at: self.here(), base, within, reference });
         }
         for (name, child) in members {
             match child {
@@ -219,7 +220,7 @@ impl<'a> Walk<'_, 'a> {
     fn identify(&mut self, id: &str, base: &str, depth: usize) -> bool {
         let (address, name) = id.split_once('#').unwrap_or((id, ""));
         let name = percent_decoded(name);
-        let Some(full) = resolve(base, address).filter(|full| fits(full, LONGEST)) else { return false };
+        let Some(full) = resolve(base, address).filter(|full| fits(full, MAX_LENGTH)) else { return false };
         // A pointer is no name, and neither is nothing at all.
         if !name.starts_with('/') && id != "#" && !id.is_empty() {
             self.ids.name(&full, &name, self.here());

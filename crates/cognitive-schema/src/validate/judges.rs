@@ -1,27 +1,27 @@
 //! How many schemas judge one and the same value, one beside the other and one after the other.
 //! Refuses circles, which would never end, long chains, and fans that a few lines of `allOf` can make endless.
 
-use super::graph::{Graph, Id, PerSchema, Trouble};
+use super::graph::{Id, PerSchema, SchemaGraph, SchemaRefusal};
 
 /// How many schemas may judge one value. Honest modules stay below a hundred; a few lines of `allOf` that double at
 /// each step reach billions.
-pub(super) const MOST_JUDGES: i64 = 2_000;
+pub(super) const MAX_JUDGES: i64 = 2_000;
 
 /// How many schemas may hand on one value from each to the next: `$ref` to `allOf` to `$ref` and so on. Honest modules
 /// stay below ten, and each step costs stack.
-const LONGEST_CHAIN: usize = 32;
+const MAX_CHAIN_LENGTH: usize = 32;
 
 /// The schemas in an order in which each comes after all that judge the same value on its behalf.
-pub(super) struct Order {
+pub(super) struct JudgeOrder {
     ids: Vec<Id>,
     ranks: PerSchema<usize>,
     judges: PerSchema<i64>,
 }
 
-impl Order {
+impl JudgeOrder {
     /// Finds the order, which exists where no circle does.
-    pub(super) fn find(graph: &Graph<'_>) -> Result<Self, Trouble> {
-        let mut walk = Walk {
+    pub(super) fn find(graph: &SchemaGraph<'_>) -> Result<Self, SchemaRefusal> {
+        let mut walk = JudgeWalk {
             graph,
             states: PerSchema::new(graph),
             chains: PerSchema::new(graph),
@@ -55,47 +55,50 @@ impl Order {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum JudgeState {
     #[default]
     New,
     Open,
     Done,
 }
 
-struct Walk<'g, 'a> {
-    graph: &'g Graph<'a>,
-    states: PerSchema<State>,
+struct JudgeWalk<'g, 'a> {
+    graph: &'g SchemaGraph<'a>,
+    states: PerSchema<JudgeState>,
     /// The longest chain that begins at a schema.
     chains: PerSchema<usize>,
-    order: Order,
+    order: JudgeOrder,
 }
 
-impl Walk<'_, '_> {
+impl JudgeWalk<'_, '_> {
     /// Goes no deeper than the longest chain allowed, so that the walk itself needs little stack.
-    fn enter(&mut self, id: Id, above: usize) -> Result<(), Trouble> {
+    fn enter(&mut self, id: Id, above: usize) -> Result<(), SchemaRefusal> {
         match self.states.at(id) {
-            State::Done => return Ok(()),
-            State::Open => {
+            JudgeState::Done => return Ok(()),
+            JudgeState::Open => {
                 let message = "leads back to itself without reading any further into the value";
-                return Err(Trouble::new(id, message));
+                return Err(SchemaRefusal::new(id, message));
             }
-            State::New if above >= LONGEST_CHAIN => return Err(too_long(id)),
-            State::New => {}
+            JudgeState::New if above >= MAX_CHAIN_LENGTH => return Err(too_long(id)),
+            JudgeState::New => {}
         }
-        self.states.set(id, State::Open);
+        self.states.set(id, JudgeState::Open);
         let (mut judges, mut chain) = (1_i64, 0);
         for next in self.graph.same_value(id) {
             self.enter(next, above + 1)?;
             judges += self.order.judges.at(next);
             chain = chain.max(self.chains.at(next) + 1);
         }
-        if chain > LONGEST_CHAIN {
+        if chain > MAX_CHAIN_LENGTH {
             return Err(too_long(id));
         }
-        if judges > MOST_JUDGES {
-            return Err(Trouble::new(id, format!("more than {MOST_JUDGES} schemas would judge one value")));
+        if judges > MAX_JUDGES {
+            return Err(SchemaRefusal::new(
+                id,
+                format!("more than {MAX_JUDGES} schemas would judge one value"),
+            ));
         }
-        self.states.set(id, State::Done);
+        self.states.set(id, JudgeState::Done);
         self.chains.set(id, chain);
         self.order.judges.set(id, judges);
         self.order.ranks.set(id, self.order.ids.len());
@@ -104,7 +107,7 @@ impl Walk<'_, '_> {
     }
 }
 
-fn too_long(id: Id) -> Trouble {
-    let message = format!("more than {LONGEST_CHAIN} schemas hand on one value from each to the next");
-    Trouble::new(id, message)
+fn too_long(id: Id) -> SchemaRefusal {
+    let message = format!("more than {MAX_CHAIN_LENGTH} schemas hand on one value from each to the next");
+    SchemaRefusal::new(id, message)
 }

@@ -3,59 +3,59 @@
 
 use serde_json::{Map, Value};
 
-use super::graph::{Graph, PerSchema, Trouble, Way};
+use super::graph::{PerSchema, SchemaGraph, SchemaRefusal, SchemaWay};
 use super::patterns::{self, Effort, Weight};
 
 /// Branches of one `anyOf` or `oneOf`, each of which is gone through again where none fits. The longest honest ones are
 /// lists of named constants, such as countries.
-const MOST_BRANCHES: usize = 500;
+const MAX_BRANCHES: usize = 500;
 
 /// Options of one `enum`: a value of another kind than text is compared with each.
-const MOST_OPTIONS: usize = 2_000;
+const MAX_OPTIONS: usize = 2_000;
 
 /// Patterns in one module, each of which becomes an automaton of its own in every section.
-const MOST_PATTERNS: usize = 500;
+const MAX_PATTERNS: usize = 500;
 
 /// States of all these automata together; a state takes about fifty bytes.
-const MOST_STATES: u64 = 50_000;
+const MAX_STATES: u64 = 50_000;
 
 /// Patterns in one `patternProperties`: every member name is matched against each.
-const MOST_NAME_PATTERNS: usize = 32;
+const MAX_NAME_PATTERNS: usize = 32;
 
 /// The size of what one `not` excludes. The validator copies it into every finding.
-const LARGEST_EXCLUSION: usize = 500;
+const MAX_EXCLUSION_SIZE: usize = 500;
 
 /// The size of all that the validator copies or reads anew: what references lead to, and what `not` excludes. A tower
 /// of schemas, each of them referred to, would otherwise be copied once for every floor.
-const MOST_COPIED: usize = 1_000_000;
+const MAX_COPIED: usize = 1_000_000;
 
 /// Checks every schema, and says what its patterns cost at most.
-pub(super) fn check(graph: &Graph<'_>) -> Result<Effort, Trouble> {
-    let mut check = Check::default();
+pub(super) fn check(graph: &SchemaGraph<'_>) -> Result<Effort, SchemaRefusal> {
+    let mut check = KeywordCheck::default();
     for (id, schema) in graph.schemas() {
-        check.keywords(schema).map_err(|message| Trouble::new(id, message))?;
+        check.keywords(schema).map_err(|message| SchemaRefusal::new(id, message))?;
     }
     check.targets(graph)?;
     Ok(check.effort)
 }
 
 #[derive(Default)]
-struct Check {
+struct KeywordCheck {
     effort: Effort,
     patterns: usize,
     states: u64,
     copied: usize,
 }
 
-impl Check {
+impl KeywordCheck {
     fn keywords(&mut self, schema: &Map<String, Value>) -> Result<(), String> {
         for (keyword, value) in schema {
             match (keyword.as_str(), value) {
-                ("anyOf" | "oneOf", Value::Array(branches)) if branches.len() > MOST_BRANCHES => {
-                    return Err(format!("`{keyword}` has more than {MOST_BRANCHES} branches"));
+                ("anyOf" | "oneOf", Value::Array(branches)) if branches.len() > MAX_BRANCHES => {
+                    return Err(format!("`{keyword}` has more than {MAX_BRANCHES} branches"));
                 }
-                ("enum", Value::Array(options)) if options.len() > MOST_OPTIONS => {
-                    return Err(format!("`enum` has more than {MOST_OPTIONS} options"));
+                ("enum", Value::Array(options)) if options.len() > MAX_OPTIONS => {
+                    return Err(format!("`enum` has more than {MAX_OPTIONS} options"));
                 }
                 ("pattern", Value::String(pattern)) => {
                     self.pattern(pattern)?;
@@ -73,10 +73,10 @@ impl Check {
         self.effort = self.effort.max(weight.effort);
         self.patterns += 1;
         self.states = self.states.saturating_add(weight.states);
-        if self.patterns > MOST_PATTERNS {
-            return Err(format!("the module has more than {MOST_PATTERNS} patterns"));
+        if self.patterns > MAX_PATTERNS {
+            return Err(format!("the module has more than {MAX_PATTERNS} patterns"));
         }
-        if self.states > MOST_STATES {
+        if self.states > MAX_STATES {
             return Err("the repetitions in the patterns of the module are too large; `maxLength` limits a \
                         text better"
                 .to_owned());
@@ -85,8 +85,8 @@ impl Check {
     }
 
     fn name_patterns(&mut self, map: &Map<String, Value>) -> Result<(), String> {
-        if map.len() > MOST_NAME_PATTERNS {
-            return Err(format!("`patternProperties` has more than {MOST_NAME_PATTERNS} patterns"));
+        if map.len() > MAX_NAME_PATTERNS {
+            return Err(format!("`patternProperties` has more than {MAX_NAME_PATTERNS} patterns"));
         }
         for pattern in map.keys() {
             // A text can be too long for a pattern, which is then said. A member name cannot.
@@ -98,25 +98,29 @@ impl Check {
     }
 
     fn exclusion(&mut self, excluded: &Value) -> Result<(), String> {
-        let size = size(excluded, LARGEST_EXCLUSION);
-        if size > LARGEST_EXCLUSION {
-            return Err(format!("`not` holds more than {LARGEST_EXCLUSION} values"));
+        let size = size(excluded, MAX_EXCLUSION_SIZE);
+        if size > MAX_EXCLUSION_SIZE {
+            return Err(format!("`not` holds more than {MAX_EXCLUSION_SIZE} values"));
         }
         self.copied += size;
         Ok(())
     }
 
-    fn targets(&mut self, graph: &Graph<'_>) -> Result<(), Trouble> {
+    fn targets(&mut self, graph: &SchemaGraph<'_>) -> Result<(), SchemaRefusal> {
         let mut is_counted = PerSchema::new(graph);
-        for edge in (0..graph.len()).flat_map(|id| graph.edges(id)).filter(|edge| edge.way == Way::Reference)
+        for edge in
+            (0..graph.len()).flat_map(|id| graph.edges(id)).filter(|edge| edge.way == SchemaWay::Reference)
         {
             if is_counted.at(edge.to) {
                 continue;
             }
             is_counted.set(edge.to, true);
-            self.copied += graph.schema(edge.to).map_or(0, |schema| size(schema, MOST_COPIED));
-            if self.copied > MOST_COPIED {
-                return Err(Trouble::new(edge.to, "too many references lead into each other's targets"));
+            self.copied += graph.schema(edge.to).map_or(0, |schema| size(schema, MAX_COPIED));
+            if self.copied > MAX_COPIED {
+                return Err(SchemaRefusal::new(
+                    edge.to,
+                    "too many references lead into each other's targets",
+                ));
             }
         }
         Ok(())

@@ -3,28 +3,28 @@
 
 use serde_json::Value;
 
-use super::walk::{self, Step};
+use super::walk::{self, PointerStep};
 use super::{SchemaFiles, SchemaProblem};
 
 /// JSON values over all files of a module. The largest honest module seen has two thousand; each one costs the
 /// validator about a kilobyte.
-const MOST_VALUES: usize = 200_000;
+const MAX_VALUES: usize = 200_000;
 
 /// Bytes of text over all files: member names and strings. Preparing and compiling make several copies.
-const MOST_TEXT: usize = 16 << 20;
+const MAX_TEXT: usize = 16 << 20;
 
 /// Bytes of one member name. Names are parts of pointers, and the validator keeps a pointer for every keyword.
-const LONGEST_NAME: usize = 1 << 10;
+const MAX_NAME_LENGTH: usize = 1 << 10;
 
 /// Bytes of all these pointers. Long names above many schemas would otherwise multiply to gigabytes.
-const MOST_POINTERS: usize = 16 << 20;
+const MAX_POINTERS: usize = 16 << 20;
 
 /// How deep files and values may nest. It is what `serde_json` reads, and the deepest that the stack is reckoned for.
-pub(super) const DEEPEST: usize = 128;
+pub(super) const MAX_DEPTH: usize = 128;
 
 /// What is too large about the files; at most one problem, since the count ends there.
 pub(super) fn problems(files: &SchemaFiles) -> Vec<SchemaProblem> {
-    let mut count = Count::default();
+    let mut count = SchemaCount::default();
     for (file, root) in files {
         if let Err(excess) = count.add(root, 0, file.len()) {
             let pointer = walk::pointer(excess.steps.into_iter().rev());
@@ -35,31 +35,31 @@ pub(super) fn problems(files: &SchemaFiles) -> Vec<SchemaProblem> {
 }
 
 #[derive(Default)]
-struct Count {
+struct SchemaCount {
     values: usize,
     text: usize,
     pointers: usize,
 }
 
 /// Something too large. The steps to its place are gathered on the way back, innermost first.
-struct Excess<'a> {
+struct SchemaExcess<'a> {
     message: String,
-    steps: Vec<Step<'a>>,
+    steps: Vec<PointerStep<'a>>,
 }
 
-impl<'a> Excess<'a> {
+impl<'a> SchemaExcess<'a> {
     fn new(message: String) -> Self {
         Self { message, steps: Vec::new() }
     }
 
-    fn under(mut self, step: Step<'a>) -> Self {
+    fn under(mut self, step: PointerStep<'a>) -> Self {
         self.steps.push(step);
         self
     }
 }
 
-impl Count {
-    fn add<'a>(&mut self, value: &'a Value, depth: usize, pointer: usize) -> Result<(), Excess<'a>> {
+impl SchemaCount {
+    fn add<'a>(&mut self, value: &'a Value, depth: usize, pointer: usize) -> Result<(), SchemaExcess<'a>> {
         self.values += 1;
         match value {
             Value::String(text) => self.text += text.len(),
@@ -70,14 +70,15 @@ impl Count {
         match value {
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.add(item, depth + 1, pointer + 4).map_err(|each| each.under(Step::Index(index)))?;
+                    self.add(item, depth + 1, pointer + 4)
+                        .map_err(|each| each.under(PointerStep::Index(index)))?;
                 }
             }
             Value::Object(members) => {
                 for (name, member) in members {
                     self.name(name)?;
                     self.add(member, depth + 1, pointer + name.len() + 1)
-                        .map_err(|each| each.under(Step::Name(name)))?;
+                        .map_err(|each| each.under(PointerStep::Name(name)))?;
                 }
             }
             _ => {}
@@ -85,27 +86,27 @@ impl Count {
         Ok(())
     }
 
-    fn name<'a>(&mut self, name: &str) -> Result<(), Excess<'a>> {
+    fn name<'a>(&mut self, name: &str) -> Result<(), SchemaExcess<'a>> {
         self.text += name.len();
-        if name.len() > LONGEST_NAME {
-            return Err(Excess::new(format!("a member name has more than {LONGEST_NAME} bytes")));
+        if name.len() > MAX_NAME_LENGTH {
+            return Err(SchemaExcess::new(format!("a member name has more than {MAX_NAME_LENGTH} bytes")));
         }
         Ok(())
     }
 
-    fn check<'a>(&self, depth: usize) -> Result<(), Excess<'a>> {
-        let message = if self.values > MOST_VALUES {
-            format!("the files hold more than {MOST_VALUES} values")
-        } else if self.text > MOST_TEXT {
-            format!("the files hold more than {} MiB of text", MOST_TEXT >> 20)
-        } else if self.pointers > MOST_POINTERS {
+    fn check<'a>(&self, depth: usize) -> Result<(), SchemaExcess<'a>> {
+        let message = if self.values > MAX_VALUES {
+            format!("the files hold more than {MAX_VALUES} values")
+        } else if self.text > MAX_TEXT {
+            format!("the files hold more than {} MiB of text", MAX_TEXT >> 20)
+        } else if self.pointers > MAX_POINTERS {
             "the names above the schemas are too long for so many schemas".to_owned()
-        } else if depth > DEEPEST {
-            format!("the file nests deeper than {DEEPEST} levels")
+        } else if depth > MAX_DEPTH {
+            format!("the file nests deeper than {MAX_DEPTH} levels")
         } else {
             return Ok(());
         };
-        Err(Excess::new(message))
+        Err(SchemaExcess::new(message))
     }
 }
 
@@ -127,18 +128,18 @@ mod tests {
     fn files_are_refused_by_their_size_alone() {
         assert_eq!(refused(json!({ "input": {}, "data": {} })), "");
         assert_eq!(
-            refused(json!({ "a": vec![0; MOST_VALUES] })),
+            refused(json!({ "a": vec![0; MAX_VALUES] })),
             "/a/199998 the files hold more than 200000 values"
         );
         assert_eq!(
-            refused(json!({ "a": ["", "x".repeat(MOST_TEXT)] })),
+            refused(json!({ "a": ["", "x".repeat(MAX_TEXT)] })),
             "/a/1 the files hold more than 16 MiB of text"
         );
     }
 
     #[test]
     fn long_names_are_refused_before_they_multiply() {
-        let name = "x".repeat(LONGEST_NAME + 1);
+        let name = "x".repeat(MAX_NAME_LENGTH + 1);
         assert_eq!(refused(json!({ "a": { name: 0 } })), "/a a member name has more than 1024 bytes");
         let mut schema = json!({ "properties": (0..2_000).map(|n| (n.to_string(), json!({}))).collect::<serde_json::Map<_, _>>() });
         for _ in 0..30 {
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn deep_files_are_refused() {
         let nested = |depth| (0..depth).fold(json!(0), |inner, _| json!([inner]));
-        assert_eq!(refused(nested(DEEPEST)), "");
-        assert!(refused(nested(DEEPEST + 1)).ends_with("the file nests deeper than 128 levels"));
+        assert_eq!(refused(nested(MAX_DEPTH)), "");
+        assert!(refused(nested(MAX_DEPTH + 1)).ends_with("the file nests deeper than 128 levels"));
     }
 }

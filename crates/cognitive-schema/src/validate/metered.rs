@@ -12,7 +12,7 @@ use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, SerdeJson, unique};
 use serde_json::{Map, Number, Value, map};
 
-use super::limits::DEEPEST;
+use super::limits::MAX_DEPTH;
 
 /// Stands in for values in findings: nobody reads them there. `false` in place of `null` marks what is not to be
 /// believed.
@@ -25,7 +25,7 @@ pub(super) struct Metered;
 
 /// What made a meter stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum MeterStop {
     /// The work was too much.
     Work,
     /// There were too many findings.
@@ -41,7 +41,7 @@ pub(super) struct Meter {
     findings: Cell<u64>,
     /// What one character of a text costs that a pattern may be matched against, in eighths of a look.
     character: u64,
-    stop: Cell<Option<Stop>>,
+    stop: Cell<Option<MeterStop>>,
 }
 
 impl Meter {
@@ -50,7 +50,7 @@ impl Meter {
     }
 
     /// What made the meter stop, if it has.
-    pub(super) fn stop(&self) -> Option<Stop> {
+    pub(super) fn stop(&self) -> Option<MeterStop> {
         self.stop.get()
     }
 
@@ -64,12 +64,12 @@ impl Meter {
         let left = self.looks.get().saturating_sub(looks);
         self.looks.set(left);
         if left == 0 {
-            self.halt(Stop::Work);
+            self.halt(MeterStop::Work);
         }
     }
 
     #[cold]
-    fn halt(&self, stop: Stop) {
+    fn halt(&self, stop: MeterStop) {
         self.looks.set(0);
         if self.stop.get().is_none() {
             self.stop.set(Some(stop));
@@ -79,7 +79,7 @@ impl Meter {
     fn find(&self) {
         match self.findings.get().checked_sub(1) {
             Some(left) => self.findings.set(left),
-            None => self.halt(Stop::Findings),
+            None => self.halt(MeterStop::Findings),
         }
     }
 }
@@ -88,7 +88,7 @@ impl Meter {
 /// asks for a copy of the outermost value in one case, and only a list that no rule speaks of is sure not to be copied
 /// in any other.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen<'a> {
+pub(super) struct MeteredValue<'a> {
     value: &'a Value,
     /// A member name has no meter: it was paid for with its member.
     meter: Option<&'a Meter>,
@@ -97,8 +97,8 @@ pub(super) struct Seen<'a> {
 }
 
 /// The list that holds the value to be judged.
-pub(super) fn outermost<'a>(value: &'a Value, meter: &'a Meter) -> Seen<'a> {
-    Seen { value, meter: Some(meter), depth: 0 }
+pub(super) fn outermost<'a>(value: &'a Value, meter: &'a Meter) -> MeteredValue<'a> {
+    MeteredValue { value, meter: Some(meter), depth: 0 }
 }
 
 /// What a path to a finding begins with, because of the outermost list.
@@ -109,7 +109,7 @@ pub(super) fn is_certain(error: &jsonschema::ValidationError<'_>) -> bool {
     **error.instance() != DOUBTFUL
 }
 
-impl<'a> Seen<'a> {
+impl<'a> MeteredValue<'a> {
     /// The value, for one look.
     #[inline]
     fn look(&self) -> &'a Value {
@@ -140,8 +140,8 @@ impl<'a> Seen<'a> {
     #[inline]
     fn part(&self, value: &'a Value) -> Self {
         let depth = self.depth + 1;
-        if let Some(meter) = self.meter.filter(|_| depth > DEEPEST + 1) {
-            meter.halt(Stop::Depth);
+        if let Some(meter) = self.meter.filter(|_| depth > MAX_DEPTH + 1) {
+            meter.halt(MeterStop::Depth);
         }
         Self { value, meter: self.meter, depth }
     }
@@ -157,7 +157,7 @@ impl<'a> Seen<'a> {
 }
 
 impl Json for Metered {
-    type Node<'a> = Seen<'a>;
+    type Node<'a> = MeteredValue<'a>;
     type PreparedKey = String;
     type StringBuffer = Value;
 
@@ -167,8 +167,10 @@ impl Json for Metered {
         key.to_owned()
     }
 
-    fn with_string_node<T>(buffer: &mut Value, name: &str, judge: impl FnOnce(Seen<'_>) -> T) -> T {
-        SerdeJson::with_string_node(buffer, name, |value| judge(Seen { value, meter: None, depth: 0 }))
+    fn with_string_node<T>(buffer: &mut Value, name: &str, judge: impl FnOnce(MeteredValue<'_>) -> T) -> T {
+        SerdeJson::with_string_node(buffer, name, |value| {
+            judge(MeteredValue { value, meter: None, depth: 0 })
+        })
     }
 }
 
@@ -178,17 +180,17 @@ fn plain(value: &Value) -> impl Node<'_, SerdeJson> {
     value
 }
 
-impl<'a> Node<'a, Metered> for Seen<'a> {
-    type Object = Members<'a>;
+impl<'a> Node<'a, Metered> for MeteredValue<'a> {
+    type Object = MeteredMembers<'a>;
     type Array = Items<'a>;
     type Number = &'a Number;
 
     #[inline]
-    fn as_object(&self) -> Option<Members<'a>> {
+    fn as_object(&self) -> Option<MeteredMembers<'a>> {
         if self.is_outermost() {
             return None;
         }
-        self.look().as_object().map(|members| Members { members, of: *self })
+        self.look().as_object().map(|members| MeteredMembers { members, of: *self })
     }
 
     #[inline]
@@ -273,13 +275,13 @@ fn size(value: &Value) -> u64 {
 
 /// The members of an object.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Members<'a> {
+pub(super) struct MeteredMembers<'a> {
     members: &'a Map<String, Value>,
-    of: Seen<'a>,
+    of: MeteredValue<'a>,
 }
 
-impl<'a> Object<'a, Metered> for Members<'a> {
-    type Node = Seen<'a>;
+impl<'a> Object<'a, Metered> for MeteredMembers<'a> {
+    type Node = MeteredValue<'a>;
     type MemberName = &'a str;
     type MembersIter = MembersIter<'a>;
 
@@ -289,7 +291,7 @@ impl<'a> Object<'a, Metered> for Members<'a> {
     }
 
     #[inline]
-    fn get(&self, name: &String) -> Option<Seen<'a>> {
+    fn get(&self, name: &String) -> Option<MeteredValue<'a>> {
         self.of.goes_on(1);
         self.members.get(name).map(|value| self.of.part(value))
     }
@@ -304,11 +306,11 @@ impl<'a> Object<'a, Metered> for Members<'a> {
 #[derive(Debug)]
 pub(super) struct MembersIter<'a> {
     members: map::Iter<'a>,
-    of: Seen<'a>,
+    of: MeteredValue<'a>,
 }
 
 impl<'a> Iterator for MembersIter<'a> {
-    type Item = (&'a str, Seen<'a>);
+    type Item = (&'a str, MeteredValue<'a>);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -324,11 +326,11 @@ impl<'a> Iterator for MembersIter<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Items<'a> {
     items: &'a [Value],
-    of: Seen<'a>,
+    of: MeteredValue<'a>,
 }
 
 impl<'a> Array<'a, Metered> for Items<'a> {
-    type Node = Seen<'a>;
+    type Node = MeteredValue<'a>;
     type ElementsIter = ItemsIter<'a>;
 
     #[inline]
@@ -350,11 +352,11 @@ impl<'a> Array<'a, Metered> for Items<'a> {
 #[derive(Debug)]
 pub(super) struct ItemsIter<'a> {
     items: std::slice::Iter<'a, Value>,
-    of: Seen<'a>,
+    of: MeteredValue<'a>,
 }
 
 impl<'a> Iterator for ItemsIter<'a> {
-    type Item = Seen<'a>;
+    type Item = MeteredValue<'a>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {

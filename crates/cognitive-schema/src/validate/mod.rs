@@ -30,12 +30,12 @@ use crate::text::pointer;
 use crate::violation::SchemaViolation;
 
 use check::Checker;
-use compile::Compiler;
+use compile::SchemaCompiler;
 use context::ContextSchemas;
-use graph::Graph;
-use judges::Order;
+use graph::SchemaGraph;
+use judges::JudgeOrder;
 use patterns::Effort;
-use prefix::Plan;
+use prefix::PrefixRules;
 use prepare::{cleaned, prepare};
 
 pub use describe::violations_of;
@@ -96,7 +96,7 @@ impl SectionRef {
 pub fn accepts(schema: &Value, value: &Value) -> bool {
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
     // What its patterns cost is not looked at, so that it counts as much.
-    let compiler = Compiler::new(files, Effort::Heavy);
+    let compiler = SchemaCompiler::new(files, Effort::Heavy);
     let root = SectionRef { file: SCHEMA_FILE.to_owned(), pointer: String::new() };
     compiler.is_ok_and(|compiler| compiler.checker(&root).is_ok_and(|checker| checker.accepts(value)))
 }
@@ -160,7 +160,7 @@ impl Section {
             return Err(problems);
         }
         let root = SectionRef { file: SCHEMA_FILE.to_owned(), pointer: String::new() };
-        Compiler::new(cleaned(&files), Effort::Heavy)?.section(&root, &files)
+        SchemaCompiler::new(cleaned(&files), Effort::Heavy)?.section(&root, &files)
     }
 
     /// The schema as written, `$ref`s unresolved; those by `$id` are pointers.
@@ -193,7 +193,7 @@ pub struct Contract {
     closed_data: Option<Section>,
     context: ContextSchemas,
     root: Value,
-    plan: OnceLock<Plan>,
+    plan: OnceLock<PrefixRules>,
 }
 
 impl Contract {
@@ -206,17 +206,17 @@ impl Contract {
         // From here on a reference is a pointer, whatever the author called its target.
         let files = &*ids::resolved(files);
         problems.extend(refs::problems(files));
-        let places = Places::find(files, layout, &mut problems);
+        let places = SchemaPlaces::find(files, layout, &mut problems);
         let Some(places) = places.filter(|_| problems.is_empty()) else { return Err(problems) };
         let effort = effort(files, &places).map_err(|problem| vec![problem])?;
 
-        let (prepared, _) = prepare(files, &layout.unknown_tag, extensible::Custom::Bounded);
-        let compiler = Compiler::new(prepared, effort)?;
+        let (prepared, _) = prepare(files, &layout.unknown_tag, extensible::CustomBranchUse::Bounded);
+        let compiler = SchemaCompiler::new(prepared, effort)?;
         let section = |place: &SectionRef| compiler.section(place, files);
         let optional = |place: &Option<SectionRef>| place.as_ref().map(section).transpose();
         let closed_data = if layout.strict_enums {
-            let (closed, found) = prepare(files, &layout.unknown_tag, extensible::Custom::Removed);
-            found.then(|| Compiler::new(closed, effort)?.section(&places.data, files)).transpose()?
+            let (closed, found) = prepare(files, &layout.unknown_tag, extensible::CustomBranchUse::Removed);
+            found.then(|| SchemaCompiler::new(closed, effort)?.section(&places.data, files)).transpose()?
         } else {
             None
         };
@@ -280,8 +280,8 @@ impl Contract {
 
     /// What can be said of the data before all of it is there; made when it is first asked for.
     #[must_use]
-    pub fn plan(&self) -> &Plan {
-        self.plan.get_or_init(|| Plan::of_data(self))
+    pub fn plan(&self) -> &PrefixRules {
+        self.plan.get_or_init(|| PrefixRules::of_data(self))
     }
 
     /// Custom enum values in `data` that a strict module refuses although its schema would admit them.
@@ -292,8 +292,8 @@ impl Contract {
 }
 
 /// What the patterns of the files cost, if the files are such that no value can hold up the validator.
-fn effort(files: &SchemaFiles, places: &Places) -> Result<Effort, SchemaProblem> {
-    let graph = Graph::read(files)?;
+fn effort(files: &SchemaFiles, places: &SchemaPlaces) -> Result<Effort, SchemaProblem> {
+    let graph = SchemaGraph::read(files)?;
     if let Some(place) =
         places.all().find(|place| find(files, place).is_some_and(|schema| !graph.holds(schema)))
     {
@@ -301,7 +301,7 @@ fn effort(files: &SchemaFiles, places: &Places) -> Result<Effort, SchemaProblem>
     }
     let measured = || {
         let effort = keywords::check(&graph)?;
-        let order = Order::find(&graph)?;
+        let order = JudgeOrder::find(&graph)?;
         recursion::check(&graph, &order)?;
         stack::check(&graph, &order)?;
         Ok(effort)
@@ -309,7 +309,7 @@ fn effort(files: &SchemaFiles, places: &Places) -> Result<Effort, SchemaProblem>
     measured().map_err(|trouble| graph.problem(files, trouble))
 }
 
-struct Places {
+struct SchemaPlaces {
     input: SectionRef,
     data: SectionRef,
     meta: Option<SectionRef>,
@@ -317,7 +317,7 @@ struct Places {
     context: Vec<SectionRef>,
 }
 
-impl Places {
+impl SchemaPlaces {
     fn all(&self) -> impl Iterator<Item = &SectionRef> {
         [&self.input, &self.data].into_iter().chain(&self.meta).chain(&self.error).chain(&self.context)
     }

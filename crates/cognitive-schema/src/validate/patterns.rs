@@ -6,7 +6,7 @@
 //! look-aheads right after `^` are as cheap as the rest.
 
 /// Characters of one pattern.
-const LONGEST: usize = 2_000;
+const MAX_LENGTH: usize = 2_000;
 
 /// Positions after an endless repetition up to which the automaton stays small whatever the text.
 const FEW_POSITIONS: u64 = 12;
@@ -15,13 +15,13 @@ const FEW_POSITIONS: u64 = 12;
 const MANY_POSITIONS: u64 = 200;
 
 /// Positions times characters for a pattern with many positions: about fifty milliseconds.
-const MOST_POSITION_STEPS: u64 = 2_000_000;
+const MAX_POSITION_STEPS: u64 = 2_000_000;
 
 /// Positions of a pattern that is matched by trying.
-const MOST_TRIED_POSITIONS: u64 = 24;
+const MAX_TRIED_POSITIONS: u64 = 24;
 
 /// Characters of the text that is matched by trying.
-const LONGEST_TRIED_TEXT: u64 = 500;
+const MAX_TRIED_TEXT_LENGTH: u64 = 500;
 
 /// A repetition up to a number beyond this counts as endless.
 const LARGE_COUNT: u64 = 100;
@@ -50,21 +50,21 @@ pub(super) struct Weight {
 
 /// Weighs a pattern, or says why it is refused.
 pub(super) fn weigh(pattern: &str) -> Result<Weight, String> {
-    if !crate::text::fits(pattern, LONGEST) {
-        return Err(format!("the pattern has more than {LONGEST} characters"));
+    if !crate::text::fits(pattern, MAX_LENGTH) {
+        return Err(format!("the pattern has more than {MAX_LENGTH} characters"));
     }
     let scan = Scan::of(pattern)?;
     let Sum { positions, hazard, states, .. } = scan.whole;
     let (effort, longest_text) = if scan.is_tried {
-        if positions > MOST_TRIED_POSITIONS {
+        if positions > MAX_TRIED_POSITIONS {
             return Err("a pattern with look-around or a back-reference has to be shorter, unless it only \
                         looks ahead, right after `^`"
                 .to_owned());
         }
-        (Effort::Tried, Some(LONGEST_TRIED_TEXT))
+        (Effort::Tried, Some(MAX_TRIED_TEXT_LENGTH))
     } else {
         let effort = if hazard > FEW_POSITIONS { Effort::Heavy } else { Effort::Light };
-        (effort, (hazard > MANY_POSITIONS).then(|| MOST_POSITION_STEPS / hazard))
+        (effort, (hazard > MANY_POSITIONS).then(|| MAX_POSITION_STEPS / hazard))
     };
     Ok(Weight { effort, longest_text, states })
 }
@@ -97,7 +97,7 @@ impl Sum {
         }
     }
 
-    fn repeated(self, count: Count) -> Self {
+    fn repeated(self, count: PatternCount) -> Self {
         let is_endless = count.is_endless || count.most > LARGE_COUNT;
         let positions = self.positions.saturating_mul(count.most);
         Self {
@@ -110,7 +110,7 @@ impl Sum {
 }
 
 #[derive(Clone, Copy)]
-struct Count {
+struct PatternCount {
     most: u64,
     is_endless: bool,
 }
@@ -188,8 +188,8 @@ impl<'a> Scan<'a> {
             ')' => self.close(),
             '[' => self.class(),
             '\\' => self.escape(),
-            '*' | '+' => self.repeat(Count { most: 1, is_endless: true }),
-            '?' => self.repeat(Count { most: 1, is_endless: false }),
+            '*' | '+' => self.repeat(PatternCount { most: 1, is_endless: true }),
+            '?' => self.repeat(PatternCount { most: 1, is_endless: false }),
             '{' => match self.count() {
                 Some(count) => self.repeat(count),
                 None => self.push(Sum::atom(1)),
@@ -271,7 +271,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn repeat(&mut self, count: Count) {
+    fn repeat(&mut self, count: PatternCount) {
         self.last = self.last.repeated(count);
         // `a++` gives nothing back, and a look-around that repeats: both are matched by trying.
         self.is_tried |= self.last_looks || self.skip("+");
@@ -280,7 +280,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Reads `n}`, `n,}` or `n,m}`. A brace that is none of these stands for itself.
-    fn count(&mut self) -> Option<Count> {
+    fn count(&mut self) -> Option<PatternCount> {
         let (inner, rest) = self.rest.split_once('}')?;
         let (least, most) = inner.split_once(',').unwrap_or((inner, inner));
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -290,7 +290,7 @@ impl<'a> Scan<'a> {
         self.rest = rest;
         let number = |text: &str| text.parse::<u64>().unwrap_or(u64::MAX).max(1);
         let is_endless = most.is_empty();
-        Some(Count { most: number(if is_endless { least } else { most }), is_endless })
+        Some(PatternCount { most: number(if is_endless { least } else { most }), is_endless })
     }
 }
 
@@ -372,10 +372,10 @@ mod tests {
             "^(?>a*)b",
             "a++",
         ] {
-            assert_eq!(effort(pattern), (Effort::Tried, Some(LONGEST_TRIED_TEXT)), "{pattern}");
+            assert_eq!(effort(pattern), (Effort::Tried, Some(MAX_TRIED_TEXT_LENGTH)), "{pattern}");
         }
         assert!(weigh("^(?:a(?=(?:a(?=[^c]*))*))*$").unwrap_err().contains("inside a look-around"));
         assert!(weigh(r"(a*)\1(?:[ab]*a[ab]{200}c)?b").unwrap_err().contains("has to be shorter"));
-        assert!(weigh(&"a".repeat(LONGEST + 1)).is_err());
+        assert!(weigh(&"a".repeat(MAX_LENGTH + 1)).is_err());
     }
 }

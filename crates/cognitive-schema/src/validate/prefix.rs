@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{Contract, SCHEMA_FILE};
 
 /// Schemas in one plan. Beyond that the rest is not judged.
-const MOST_NODES: usize = 10_000;
+const MAX_NODES: usize = 10_000;
 
 /// The kinds of JSON values, as bits.
 pub mod kind {
@@ -36,14 +36,14 @@ pub type NodeId = usize;
 
 /// What may stand where, for the data of a module.
 #[derive(Debug, Default)]
-pub struct Plan {
-    nodes: Vec<Node>,
+pub struct PrefixRules {
+    nodes: Vec<ValueRules>,
 }
 
 /// The rules for one value.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Node {
+pub struct ValueRules {
     /// The kinds that pass, as bits of [`kind`]; 0 stands for all.
     pub kinds: u8,
     /// The declared values of a closed list or a constant.
@@ -78,13 +78,13 @@ pub struct Node {
     pub others: Option<NodeId>,
 }
 
-impl Plan {
+impl PrefixRules {
     /// The rules for the whole value.
     pub const ROOT: NodeId = 0;
 
     /// The rules at a place.
     #[must_use]
-    pub fn node(&self, id: NodeId) -> Option<&Node> {
+    pub fn node(&self, id: NodeId) -> Option<&ValueRules> {
         self.nodes.get(id)
     }
 
@@ -100,7 +100,7 @@ impl Plan {
 struct Planner<'a> {
     /// What `#/…` is looked up in.
     root: Option<&'a Value>,
-    plan: Plan,
+    plan: PrefixRules,
     /// Targets of references, so that recursive types end.
     known: HashMap<&'a str, Option<NodeId>>,
 }
@@ -113,11 +113,11 @@ impl<'a> Planner<'a> {
         if let Some(reference) = members.get("$ref") {
             return self.target(reference.as_str()?);
         }
-        if self.plan.nodes.len() >= MOST_NODES {
+        if self.plan.nodes.len() >= MAX_NODES {
             return None;
         }
         let id = self.plan.nodes.len();
-        self.plan.nodes.push(Node::default());
+        self.plan.nodes.push(ValueRules::default());
         let mut node = rules(members);
         node.items = members.get("items").and_then(|items| self.node(items));
         self.members(members, &mut node);
@@ -135,13 +135,13 @@ impl<'a> Planner<'a> {
         let schema = self.root?.pointer(pointer)?;
         // A reference to a reference takes its number when that is known; until then it says nothing.
         let ahead = schema.get("$ref").is_none().then_some(self.plan.nodes.len());
-        self.known.insert(reference, ahead.filter(|id| *id < MOST_NODES && schema.is_object()));
+        self.known.insert(reference, ahead.filter(|id| *id < MAX_NODES && schema.is_object()));
         let id = self.node(schema);
         self.known.insert(reference, id);
         id
     }
 
-    fn members(&mut self, schema: &'a Map<String, Value>, node: &mut Node) {
+    fn members(&mut self, schema: &'a Map<String, Value>, node: &mut ValueRules) {
         for (name, member) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let rules = self.node(member);
             node.members.insert(name.as_str().into(), rules);
@@ -159,7 +159,7 @@ impl<'a> Planner<'a> {
 }
 
 /// The rules of a schema that are about its own value.
-fn rules(schema: &Map<String, Value>) -> Node {
+fn rules(schema: &Map<String, Value>) -> ValueRules {
     let count = |name: &str| schema.get(name).and_then(Value::as_f64).and_then(whole);
     let bound = |name: &str| schema.get(name).and_then(Value::as_f64).filter(|bound| is_exact(*bound));
     let options = match (schema.get("enum"), schema.get("const")) {
@@ -170,7 +170,7 @@ fn rules(schema: &Map<String, Value>) -> Node {
     let texts = options.iter().flatten().filter_map(Value::as_str);
     let spellings = texts.map(|text| text.trim().to_ascii_lowercase().into()).collect();
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    Node {
+    ValueRules {
         kinds: kinds(schema.get("type")),
         options,
         spellings,
@@ -183,7 +183,7 @@ fn rules(schema: &Map<String, Value>) -> Node {
         min_items: count("minItems").unwrap_or(0),
         max_items: count("maxItems"),
         required: required.filter_map(Value::as_str).map(Into::into).collect(),
-        ..Node::default()
+        ..ValueRules::default()
     }
 }
 
@@ -224,13 +224,13 @@ mod tests {
     use super::super::{Layout, SchemaFiles};
     use super::*;
 
-    fn plan(data: Value, defs: Value) -> Plan {
+    fn plan(data: Value, defs: Value) -> PrefixRules {
         let schema = json!({ "input": {}, "data": data, "$defs": defs });
         let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
-        Plan::of_data(&Contract::compile(&files, &Layout::default()).unwrap())
+        PrefixRules::of_data(&Contract::compile(&files, &Layout::default()).unwrap())
     }
 
-    fn member(plan: &Plan, of: NodeId, name: &str) -> NodeId {
+    fn member(plan: &PrefixRules, of: NodeId, name: &str) -> NodeId {
         plan.node(of).unwrap().members[name].unwrap()
     }
 
@@ -240,7 +240,7 @@ mod tests {
             json!({ "type": "object", "properties": { "next": { "$ref": "#/$defs/tree", "type": "null" } } });
         let data = json!({ "properties": { "tree": { "$ref": "#/$defs/tree" } } });
         let plan = plan(data, json!({ "tree": tree }));
-        let tree = member(&plan, Plan::ROOT, "tree");
+        let tree = member(&plan, PrefixRules::ROOT, "tree");
         assert_eq!(plan.node(tree).unwrap().kinds, kind::OBJECT);
         assert_eq!(member(&plan, tree, "next"), tree);
     }
@@ -255,7 +255,7 @@ mod tests {
             }),
             json!({}),
         );
-        let root = plan.node(Plan::ROOT).unwrap();
+        let root = plan.node(PrefixRules::ROOT).unwrap();
         assert!(!root.closed);
         assert_eq!(root.members["b"], None);
         assert_eq!(plan.node(root.members["a"].unwrap()).unwrap().kinds, 0);
@@ -268,7 +268,7 @@ mod tests {
             json!({ "type": "integer", "minimum": -1, "maximum": 9_007_199_254_740_993_u64, "maxLength": 3.0 }),
             json!({}),
         );
-        let root = plan.node(Plan::ROOT).unwrap();
+        let root = plan.node(PrefixRules::ROOT).unwrap();
         assert_eq!((root.kinds, root.minimum, root.maximum), (kind::INTEGER, Some(-1.0), None));
         assert_eq!(root.max_length, Some(3));
         assert_eq!(kinds(Some(&json!(["number", "null"]))), kind::NUMBER | kind::INTEGER | kind::NULL);

@@ -3,16 +3,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::walk::Names;
+use super::walk::MemberNames;
 use super::{SchemaFiles, extensible, patterns};
 
 /// Copies the files: labels removed, costly patterns kept from long texts, custom enum branches brought to one form.
 /// Also says whether there are such branches.
-pub(super) fn prepare(files: &SchemaFiles, tag: &str, custom: extensible::Custom) -> (SchemaFiles, bool) {
+pub(super) fn prepare(
+    files: &SchemaFiles,
+    tag: &str,
+    custom: extensible::CustomBranchUse,
+) -> (SchemaFiles, bool) {
     let mut prepared = files.clone();
     let mut found = false;
     for (root, written) in prepared.values_mut().zip(files.values()) {
-        clean(root, Names::Keywords);
+        clean(root, MemberNames::Keywords);
         found |= extensible::rewrite(root, written, tag, custom);
     }
     (prepared, found)
@@ -22,12 +26,12 @@ pub(super) fn prepare(files: &SchemaFiles, tag: &str, custom: extensible::Custom
 pub(super) fn cleaned(files: &SchemaFiles) -> SchemaFiles {
     let mut cleaned = files.clone();
     for root in cleaned.values_mut() {
-        clean(root, Names::Keywords);
+        clean(root, MemberNames::Keywords);
     }
     cleaned
 }
 
-fn clean(node: &mut Value, names: Names) {
+fn clean(node: &mut Value, names: MemberNames) {
     match node {
         Value::Object(members) => {
             remove_labels(members);
@@ -36,11 +40,11 @@ fn clean(node: &mut Value, names: Names) {
                     clean(child, names);
                 }
             }
-            if names == Names::Keywords {
+            if names == MemberNames::Keywords {
                 fence(members);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, Names::Keywords)),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, MemberNames::Keywords)),
         _ => {}
     }
 }

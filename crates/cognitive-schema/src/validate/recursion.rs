@@ -12,24 +12,24 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::graph::{Graph, Id, PerSchema, Trouble, Way};
-use super::judges::{MOST_JUDGES, Order};
-use super::limits::DEEPEST;
+use super::graph::{Id, PerSchema, SchemaGraph, SchemaRefusal, SchemaWay};
+use super::judges::{JudgeOrder, MAX_JUDGES};
+use super::limits::MAX_DEPTH;
 
 /// Steps that looking for the growth itself may take. An honest module needs a few hundred.
-const MOST_STEPS: usize = 2_000_000;
+const MAX_STEPS: usize = 2_000_000;
 
 /// That a schema sends part of its value to another, `times` over.
-struct Sent<'a> {
+struct SentPart<'a> {
     by: Id,
-    way: Way<'a>,
+    way: SchemaWay<'a>,
     to: Id,
     times: i64,
 }
 
 /// Finds a schema whose work grows too fast with the depth of the value.
-pub(super) fn check(graph: &Graph<'_>, order: &Order) -> Result<(), Trouble> {
-    let mut reader = Reader { graph, order, steps: 0 };
+pub(super) fn check(graph: &SchemaGraph<'_>, order: &JudgeOrder) -> Result<(), SchemaRefusal> {
+    let mut reader = RecursionReader { graph, order, steps: 0 };
     let given = reader.all()?;
     let groups = Groups::find(graph, &given);
     let mut growth = Growth {
@@ -52,23 +52,23 @@ struct Rests {
 /// What a schema that stands at the head of a value sends on. References are followed to their end.
 struct Given<'a> {
     /// In any case.
-    always: Vec<Sent<'a>>,
+    always: Vec<SentPart<'a>>,
     /// In one case or another.
-    cases: Vec<Vec<Sent<'a>>>,
+    cases: Vec<Vec<SentPart<'a>>>,
     /// Everywhere that it goes.
     targets: Vec<Id>,
 }
 
 type AllGiven<'a> = BTreeMap<Id, Given<'a>>;
 
-struct Reader<'g, 'a> {
-    graph: &'g Graph<'a>,
-    order: &'g Order,
+struct RecursionReader<'g, 'a> {
+    graph: &'g SchemaGraph<'a>,
+    order: &'g JudgeOrder,
     steps: usize,
 }
 
-impl<'a> Reader<'_, 'a> {
-    fn all(&mut self) -> Result<AllGiven<'a>, Trouble> {
+impl<'a> RecursionReader<'_, 'a> {
+    fn all(&mut self) -> Result<AllGiven<'a>, SchemaRefusal> {
         let mut is_asked = PerSchema::new(self.graph);
         let mut heads = PerSchema::new(self.graph);
         for edge in (0..self.graph.len()).flat_map(|id| self.graph.edges(id)) {
@@ -92,8 +92,8 @@ impl<'a> Reader<'_, 'a> {
             (0..self.graph.len()).flat_map(|id| self.graph.edges(id).iter().map(move |edge| (id, edge)))
         {
             match edge.way {
-                Way::RestMembers => rests.members.set(id, Some(self.end_of(edge.to))),
-                Way::RestItems => rests.items.set(id, Some(self.end_of(edge.to))),
+                SchemaWay::RestMembers => rests.members.set(id, Some(self.end_of(edge.to))),
+                SchemaWay::RestItems => rests.items.set(id, Some(self.end_of(edge.to))),
                 _ => {}
             }
         }
@@ -103,17 +103,17 @@ impl<'a> Reader<'_, 'a> {
     /// The schema at the end of a chain of references. The order exists, so that the chain has an end.
     fn end_of(&self, mut id: Id) -> Id {
         while let [edge] = self.graph.edges(id)
-            && edge.way == Way::Reference
+            && edge.way == SchemaWay::Reference
         {
             id = edge.to;
         }
         id
     }
 
-    fn given_by(&mut self, head: Id) -> Result<Given<'a>, Trouble> {
+    fn given_by(&mut self, head: Id) -> Result<Given<'a>, SchemaRefusal> {
         let cases = self.cases(head);
         let always = self.sent_by(head, &cases)?;
-        let cases: Vec<Vec<Sent<'a>>> =
+        let cases: Vec<Vec<SentPart<'a>>> =
             cases.into_iter().map(|case| self.sent_by(case, &HashSet::new())).collect::<Result<_, _>>()?;
         let targets = always.iter().chain(cases.iter().flatten()).map(|sent| sent.to).collect();
         Ok(Given { always, cases, targets })
@@ -122,7 +122,8 @@ impl<'a> Reader<'_, 'a> {
     /// The alternatives of a schema that a required constant tells apart.
     fn cases(&self, head: Id) -> HashSet<Id> {
         let alternatives = |way| self.graph.edges(head).iter().filter(move |edge| edge.way == way);
-        let way = if alternatives(Way::OneOf).next().is_some() { Way::OneOf } else { Way::AnyOf };
+        let way =
+            if alternatives(SchemaWay::OneOf).next().is_some() { SchemaWay::OneOf } else { SchemaWay::AnyOf };
         let tags = |id: Id| self.graph.tags(self.end_of(id));
         let Some((tag, _)) = alternatives(way).find_map(|edge| tags(edge.to).next()) else {
             return HashSet::new();
@@ -134,15 +135,15 @@ impl<'a> Reader<'_, 'a> {
     }
 
     /// Goes through all schemas that judge the same value as `head`, each after all that ask it; but not into `apart`.
-    fn sent_by(&mut self, head: Id, apart: &HashSet<Id>) -> Result<Vec<Sent<'a>>, Trouble> {
+    fn sent_by(&mut self, head: Id, apart: &HashSet<Id>) -> Result<Vec<SentPart<'a>>, SchemaRefusal> {
         let mut sent = Vec::new();
         let mut waiting = BTreeMap::from([(self.order.rank(head), 1)]);
         while let Some((rank, times)) = waiting.pop_last() {
             let Some(by) = self.order.ranked(rank) else { continue };
             let edges = self.graph.edges(by);
             self.steps += 1 + edges.len();
-            if self.steps > MOST_STEPS {
-                return Err(Trouble::new(head, "too many schemas are entangled here"));
+            if self.steps > MAX_STEPS {
+                return Err(SchemaRefusal::new(head, "too many schemas are entangled here"));
             }
             for edge in edges {
                 if edge.way.stays() {
@@ -150,9 +151,9 @@ impl<'a> Reader<'_, 'a> {
                         continue;
                     }
                     *waiting.entry(self.order.rank(edge.to)).or_default() += times;
-                } else if edge.way != Way::Name {
+                } else if edge.way != SchemaWay::Name {
                     // A name has no parts, so that it ends there.
-                    sent.push(Sent { by, way: edge.way, to: self.end_of(edge.to), times });
+                    sent.push(SentPart { by, way: edge.way, to: self.end_of(edge.to), times });
                 }
             }
         }
@@ -168,8 +169,8 @@ struct Groups {
 
 impl Groups {
     /// Tarjan's algorithm, with a list in place of the call stack.
-    fn find(graph: &Graph<'_>, given: &AllGiven<'_>) -> Self {
-        let mut search = Search {
+    fn find(graph: &SchemaGraph<'_>, given: &AllGiven<'_>) -> Self {
+        let mut search = RecursionSearch {
             given,
             next: 1,
             numbers: PerSchema::new(graph),
@@ -185,7 +186,7 @@ impl Groups {
     }
 }
 
-struct Search<'s, 'a> {
+struct RecursionSearch<'s, 'a> {
     given: &'s AllGiven<'a>,
     next: usize,
     /// When a schema was first met; zero before that.
@@ -196,7 +197,7 @@ struct Search<'s, 'a> {
     groups: Groups,
 }
 
-impl Search<'_, '_> {
+impl RecursionSearch<'_, '_> {
     fn from(&mut self, head: Id) {
         if self.numbers.at(head) != 0 {
             return;
@@ -251,7 +252,7 @@ impl Search<'_, '_> {
 }
 
 struct Growth<'g, 'a> {
-    order: &'g Order,
+    order: &'g JudgeOrder,
     rests: Rests,
     given: &'g AllGiven<'a>,
     groups: &'g Groups,
@@ -262,7 +263,7 @@ struct Growth<'g, 'a> {
 }
 
 impl Growth<'_, '_> {
-    fn measure(&mut self, group: usize, members: &[Id]) -> Result<(), Trouble> {
+    fn measure(&mut self, group: usize, members: &[Id]) -> Result<(), SchemaRefusal> {
         let leads_back = members.iter().any(|id| self.targets(*id).any(|to| self.is_in(to, group)));
         let (mut here, mut below) = (0, 0);
         let mut height = 0;
@@ -270,7 +271,7 @@ impl Growth<'_, '_> {
             if leads_back && self.busiest(*id, |to| i64::from(self.is_in(to, group))) > 1 {
                 let message = "more than one branch leads back here through the same member or item, so that the \
                                work would multiply with every level of nesting";
-                return Err(Trouble::new(*id, message));
+                return Err(SchemaRefusal::new(*id, message));
             }
             here = here.max(self.order.judges(*id));
             below = below.max(self.busiest(*id, |to| self.load(to, group, leads_back)));
@@ -279,13 +280,13 @@ impl Growth<'_, '_> {
         }
         // What leads back judges a value once more for every level above it that sent something down.
         let judges = if leads_back { here + below } else { here.max(below) };
-        if let Some(first) = members.first().filter(|_| judges > MOST_JUDGES) {
-            let message = format!("more than {MOST_JUDGES} schemas would judge one value below");
-            return Err(Trouble::new(*first, message));
+        if let Some(first) = members.first().filter(|_| judges > MAX_JUDGES) {
+            let message = format!("more than {MAX_JUDGES} schemas would judge one value below");
+            return Err(SchemaRefusal::new(*first, message));
         }
         for id in members {
             self.judges.set(*id, judges);
-            self.heights.set(*id, if leads_back { DEEPEST } else { height.min(DEEPEST) });
+            self.heights.set(*id, if leads_back { MAX_DEPTH } else { height.min(MAX_DEPTH) });
         }
         Ok(())
     }
@@ -304,7 +305,7 @@ impl Growth<'_, '_> {
         if self.is_in(to, group) {
             return 0;
         }
-        let levels = if leads_back { (self.heights.at(to) + 1).min(DEEPEST) } else { 1 };
+        let levels = if leads_back { (self.heights.at(to) + 1).min(MAX_DEPTH) } else { 1 };
         self.judges.at(to) * i64::try_from(levels).unwrap_or(i64::MAX)
     }
 
@@ -315,25 +316,28 @@ impl Growth<'_, '_> {
         in_cases.max().unwrap_or_else(|| self.busiest_of(always.iter(), &load))
     }
 
-    fn busiest_of<'s>(&self, sent: impl Iterator<Item = &'s Sent<'s>>, load: impl Fn(Id) -> i64) -> i64 {
+    fn busiest_of<'s>(&self, sent: impl Iterator<Item = &'s SentPart<'s>>, load: impl Fn(Id) -> i64) -> i64 {
         let (mut any_member, mut any_item) = (0, 0);
-        let mut certain: HashMap<Way<'_>, i64> = HashMap::new();
-        for Sent { by, way, to, times } in sent {
+        let mut certain: HashMap<SchemaWay<'_>, i64> = HashMap::new();
+        for SentPart { by, way, to, times } in sent {
             let load_of = |to: Id| load(to) * times;
             match way {
-                Way::AnyMember | Way::RestMembers => any_member += load_of(*to),
-                Way::AnyItem | Way::RestItems => any_item += load_of(*to),
+                SchemaWay::AnyMember | SchemaWay::RestMembers => any_member += load_of(*to),
+                SchemaWay::AnyItem | SchemaWay::RestItems => any_item += load_of(*to),
                 certain_way => {
                     // What a schema names does not go to its own rest as well.
-                    let rest =
-                        if matches!(way, Way::Item(_)) { &self.rests.items } else { &self.rests.members };
+                    let rest = if matches!(way, SchemaWay::Item(_)) {
+                        &self.rests.items
+                    } else {
+                        &self.rests.members
+                    };
                     let spared = rest.at(*by).map_or(0, load_of);
                     *certain.entry(*certain_way).or_default() += load_of(*to) - spared;
                 }
             }
         }
         let certain = certain.into_iter().map(|(way, more)| match way {
-            Way::Item(_) => any_item + more,
+            SchemaWay::Item(_) => any_item + more,
             _ => any_member + more,
         });
         certain.max().unwrap_or(0).max(any_member).max(any_item)

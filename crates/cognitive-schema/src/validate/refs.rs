@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::walk::{self, Step, visit};
+use super::walk::{self, PointerStep, visit};
 use super::{SchemaFiles, SchemaProblem};
 use crate::text::{cut, fits};
 use crate::violation::MAX_VIOLATIONS;
@@ -47,10 +47,10 @@ pub fn file_of_ref(reference: &str, from: &str) -> Result<Option<String>, String
 
 /// References in one module. The validator compiles their targets one after another and looks back at all before;
 /// an honest module has a few dozen.
-pub(super) const MOST_REFERENCES: usize = 2_000;
+pub(super) const MAX_REFERENCES: usize = 2_000;
 
 /// Characters of one reference: deeper than any schema is nested, and short enough to be quoted.
-const LONGEST_REFERENCE: usize = 1_000;
+const MAX_REFERENCE_LENGTH: usize = 1_000;
 
 /// Every reference that cannot be followed.
 pub(super) fn problems(files: &SchemaFiles) -> Vec<SchemaProblem> {
@@ -61,13 +61,13 @@ pub(super) fn problems(files: &SchemaFiles) -> Vec<SchemaProblem> {
             let Some(reference) = node.get("$ref").and_then(Value::as_str) else { return };
             references += 1;
             let message = match target(files, file, reference) {
-                _ if references == MOST_REFERENCES + 1 => {
-                    format!("the module holds more than {MOST_REFERENCES} references")
+                _ if references == MAX_REFERENCES + 1 => {
+                    format!("the module holds more than {MAX_REFERENCES} references")
                 }
                 Err(message) if problems.len() < MAX_VIOLATIONS => message,
                 _ => return,
             };
-            let at = walk::pointer(steps.iter().copied().chain([Step::Name("$ref")]));
+            let at = walk::pointer(steps.iter().copied().chain([PointerStep::Name("$ref")]));
             problems.push(SchemaProblem::new(file, at, message));
         });
     }
@@ -77,8 +77,8 @@ pub(super) fn problems(files: &SchemaFiles) -> Vec<SchemaProblem> {
 /// What a reference leads to, if it leads anywhere.
 pub(super) fn target<'a>(files: &'a SchemaFiles, from: &str, reference: &str) -> Result<&'a Value, String> {
     let shown = cut(reference, SHOWN);
-    if !fits(reference, LONGEST_REFERENCE) {
-        return Err(format!("`$ref` has more than {LONGEST_REFERENCE} characters: `{shown}…`"));
+    if !fits(reference, MAX_REFERENCE_LENGTH) {
+        return Err(format!("`$ref` has more than {MAX_REFERENCE_LENGTH} characters: `{shown}…`"));
     }
     let file = file_of_ref(reference, from)?.unwrap_or_else(|| from.to_owned());
     if file.contains('%') {
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn too_many_or_too_long_references_are_refused() {
-        let many: Vec<Value> = (0..=MOST_REFERENCES).map(|_| json!({ "$ref": "#/a" })).collect();
+        let many: Vec<Value> = (0..=MAX_REFERENCES).map(|_| json!({ "$ref": "#/a" })).collect();
         let found = messages(json!({ "a": {}, "many": many }));
         assert_eq!(found, ["/many/2000/$ref the module holds more than 2000 references"]);
         let long = format!("#/{}", "x".repeat(5_000));

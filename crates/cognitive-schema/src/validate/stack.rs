@@ -1,20 +1,20 @@
 //! How much stack a schema can make the validator use, which calls itself at every step: while a value is judged, and
 //! while the schema is compiled. Refuses what would not fit, because running out of stack ends the process.
 
-use super::graph::{Edge, Graph, Id, PerSchema, Trouble, Way};
-use super::judges::Order;
-use super::limits::DEEPEST;
+use super::graph::{Edge, Id, PerSchema, SchemaGraph, SchemaRefusal, SchemaWay};
+use super::judges::JudgeOrder;
+use super::limits::MAX_DEPTH;
 
 /// Bytes that the validator may use. The threads of a server have 2 MiB, and others stand on the same stack.
-const MOST_STACK: u32 = 1_280 << 10;
+const MAX_STACK: u32 = 1_280 << 10;
 
 /// References that the validator follows on the stack while it compiles; it puts off the ones after that.
 const NESTED_REFERENCES: usize = 9;
 
 /// Finds a schema that would make the validator use too much stack.
-pub(super) fn check(graph: &Graph<'_>, order: &Order) -> Result<(), Trouble> {
+pub(super) fn check(graph: &SchemaGraph<'_>, order: &JudgeOrder) -> Result<(), SchemaRefusal> {
     let judging = "judging a deeply nested value would take too many steps from here";
-    longest(graph, order.ids().iter().copied(), DEEPEST, judging, |edge| Cost {
+    longest(graph, order.ids().iter().copied(), MAX_DEPTH, judging, |edge| Cost {
         bytes: while_judging(edge.way),
         counts: !edge.way.stays(),
     })?;
@@ -22,7 +22,7 @@ pub(super) fn check(graph: &Graph<'_>, order: &Order) -> Result<(), Trouble> {
     let compiling = "the schemas and the references between them nest too deeply here";
     longest(graph, (0..graph.len()).rev(), NESTED_REFERENCES, compiling, |edge| Cost {
         bytes: while_compiling(edge.way),
-        counts: edge.way == Way::Reference,
+        counts: edge.way == SchemaWay::Reference,
     })
 }
 
@@ -35,12 +35,12 @@ struct Cost {
 /// The costliest path from each schema with at most `most` steps that count. `ids` has to name each schema after those
 /// that it reaches by steps that do not count.
 fn longest<'a>(
-    graph: &Graph<'a>,
+    graph: &SchemaGraph<'a>,
     ids: impl Iterator<Item = Id> + Clone,
     most: usize,
     message: &str,
     cost: impl Fn(&Edge<'a>) -> Cost,
-) -> Result<(), Trouble> {
+) -> Result<(), SchemaRefusal> {
     let mut before = PerSchema::new(graph);
     for _ in 0..most {
         let mut now: PerSchema<u32> = before.clone();
@@ -51,8 +51,8 @@ fn longest<'a>(
                 cost.bytes + if cost.counts { before.at(edge.to) } else { now.at(edge.to) }
             });
             let bytes = onward.max().unwrap_or(0);
-            if bytes > MOST_STACK {
-                return Err(Trouble::new(id, message));
+            if bytes > MAX_STACK {
+                return Err(SchemaRefusal::new(id, message));
             }
             is_longer |= bytes != before.at(id);
             now.set(id, bytes);
@@ -67,22 +67,30 @@ fn longest<'a>(
 
 // Measured in a debug build, where frames are about three times as large as in a release build, and rounded up.
 
-fn while_judging(way: Way<'_>) -> u32 {
+fn while_judging(way: SchemaWay<'_>) -> u32 {
     match way {
-        Way::Reference => 1_200,
+        SchemaWay::Reference => 1_200,
         // A branch may get a schema of ours around it (see `extensible`).
-        Way::AnyOf => 1_500,
-        Way::Also => 800,
-        Way::OneOf | Way::Member(_) | Way::AnyMember | Way::RestMembers | Way::Name => 2_800,
-        Way::Item(_) | Way::AnyItem | Way::RestItems => 1_400,
+        SchemaWay::AnyOf => 1_500,
+        SchemaWay::Also => 800,
+        SchemaWay::OneOf
+        | SchemaWay::Member(_)
+        | SchemaWay::AnyMember
+        | SchemaWay::RestMembers
+        | SchemaWay::Name => 2_800,
+        SchemaWay::Item(_) | SchemaWay::AnyItem | SchemaWay::RestItems => 1_400,
     }
 }
 
-fn while_compiling(way: Way<'_>) -> u32 {
+fn while_compiling(way: SchemaWay<'_>) -> u32 {
     match way {
-        Way::Reference => 8_000,
-        Way::OneOf | Way::AnyOf => 12_500,
-        Way::Member(_) | Way::AnyMember | Way::RestMembers => 11_500,
-        Way::Also | Way::Name | Way::Item(_) | Way::AnyItem | Way::RestItems => 6_000,
+        SchemaWay::Reference => 8_000,
+        SchemaWay::OneOf | SchemaWay::AnyOf => 12_500,
+        SchemaWay::Member(_) | SchemaWay::AnyMember | SchemaWay::RestMembers => 11_500,
+        SchemaWay::Also
+        | SchemaWay::Name
+        | SchemaWay::Item(_)
+        | SchemaWay::AnyItem
+        | SchemaWay::RestItems => 6_000,
     }
 }

@@ -13,12 +13,12 @@ pub(super) const NAME_MAPS: [&str; 5] =
 
 /// Whether the member names of an object are keywords or names that the author chose.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Names {
+pub(super) enum MemberNames {
     Keywords,
     Chosen,
 }
 
-impl Names {
+impl MemberNames {
     /// What the names in the value of `member` are; `None` where that value is plain data.
     pub(super) fn below(self, member: &str) -> Option<Self> {
         match self {
@@ -31,46 +31,46 @@ impl Names {
 
 /// One step into a JSON value.
 #[derive(Clone, Copy)]
-pub(super) enum Step<'a> {
+pub(super) enum PointerStep<'a> {
     Name(&'a str),
     Index(usize),
 }
 
 /// The JSON pointer that these steps make.
-pub(super) fn pointer<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> String {
+pub(super) fn pointer<'a>(steps: impl IntoIterator<Item = PointerStep<'a>>) -> String {
     steps.into_iter().fold(String::new(), |at, step| match step {
-        Step::Name(name) => text::pointer(&at, name),
-        Step::Index(index) => format!("{at}/{index}"),
+        PointerStep::Name(name) => text::pointer(&at, name),
+        PointerStep::Index(index) => format!("{at}/{index}"),
     })
 }
 
 /// Calls `each` for every object that can be a schema, with the steps that lead to it.
-pub(super) fn visit<'a>(root: &'a Value, each: &mut dyn FnMut(&'a Value, &[Step<'a>])) {
-    below(root, Names::Keywords, &mut Vec::new(), each);
+pub(super) fn visit<'a>(root: &'a Value, each: &mut dyn FnMut(&'a Value, &[PointerStep<'a>])) {
+    below(root, MemberNames::Keywords, &mut Vec::new(), each);
 }
 
 fn below<'a>(
     node: &'a Value,
-    names: Names,
-    steps: &mut Vec<Step<'a>>,
-    each: &mut dyn FnMut(&'a Value, &[Step<'a>]),
+    names: MemberNames,
+    steps: &mut Vec<PointerStep<'a>>,
+    each: &mut dyn FnMut(&'a Value, &[PointerStep<'a>]),
 ) {
     match node {
         Value::Object(members) => {
-            if names == Names::Keywords {
+            if names == MemberNames::Keywords {
                 each(node, steps);
             }
             for (name, child) in members.iter().filter(|(_, child)| is_container(child)) {
                 let Some(names) = names.below(name) else { continue };
-                steps.push(Step::Name(name));
+                steps.push(PointerStep::Name(name));
                 below(child, names, steps, each);
                 steps.pop();
             }
         }
         Value::Array(items) => {
             for (index, child) in items.iter().enumerate().filter(|(_, child)| is_container(child)) {
-                steps.push(Step::Index(index));
-                below(child, Names::Keywords, steps, each);
+                steps.push(PointerStep::Index(index));
+                below(child, MemberNames::Keywords, steps, each);
                 steps.pop();
             }
         }

@@ -5,7 +5,7 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{OptionalExtension, Transaction, params, params_from_iter};
 use sha2::{Digest, Sha256};
 
-use super::entry::{DETAILS, Entry, FACTS, SWEPT, whole};
+use super::entry::{DETAILS, FACTS, NewAuditRow, SWEPT, whole};
 use crate::store::Retention;
 
 /// The most that one write removes, so that a lowered limit does not make it slow.
@@ -101,7 +101,7 @@ impl Chain {
         &mut self,
         transaction: &Transaction<'_>,
         id: i64,
-        entry: &Entry,
+        entry: &NewAuditRow,
         retention: Retention,
     ) -> rusqlite::Result<Gone> {
         let was_whole = self.dropped_since.is_none();
@@ -133,7 +133,7 @@ impl Chain {
         transaction: &Transaction<'_>,
         id: i64,
         before: &[u8],
-        entry: &Entry,
+        entry: &NewAuditRow,
     ) -> rusqlite::Result<()> {
         let mut values = vec![
             Value::Integer(id),
@@ -161,7 +161,7 @@ impl Chain {
     fn make_room(
         &mut self,
         transaction: &Transaction<'_>,
-        entry: &Entry,
+        entry: &NewAuditRow,
         retention: Retention,
     ) -> rusqlite::Result<i64> {
         // Details have a budget of their own, so that any number of them makes no run and no call go.
@@ -234,7 +234,7 @@ impl Chain {
     fn drop_payloads(
         &mut self,
         transaction: &Transaction<'_>,
-        entry: &Entry,
+        entry: &NewAuditRow,
         retention: Retention,
     ) -> rusqlite::Result<i64> {
         let limit = whole(retention.payload_bytes);

@@ -20,7 +20,7 @@ const PAYLOAD: usize = 4 << 20;
 /// What a row costs besides its texts, roughly.
 const OVERHEAD: usize = 256;
 
-/// The columns that say what happened, in the order in which they are hashed and [`Entry::facts`] gives them.
+/// The columns that say what happened, in the order in which they are hashed and [`NewAuditRow::facts`] gives them.
 pub(super) const FACTS: [&str; 19] = [
     "ts",
     "event",
@@ -44,7 +44,7 @@ pub(super) const FACTS: [&str; 19] = [
 ];
 
 /// A record that is about to be kept.
-pub(super) struct Entry {
+pub(super) struct NewAuditRow {
     /// Whose budget it counts against.
     pub(super) owner: String,
     /// `runs` or `details`.
@@ -68,7 +68,7 @@ pub(super) const RUNS: &str = "runs";
 /// What happened in runs.
 pub(super) const DETAILS: &str = "details";
 
-impl Entry {
+impl NewAuditRow {
     pub(super) fn of(record: &AuditRecord) -> Self {
         let text = |text: &str| Value::Text(cut(text, SHORT).to_owned());
         let maybe = |given: &Option<String>| given.as_deref().map_or(Value::Null, text);

@@ -7,7 +7,7 @@ use cognitive_contract::ports::{AuditLog, AuditRecord, DropCounts};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::chain::{COLUMNS, Chain, Gone};
-use super::entry::Entry;
+use super::entry::NewAuditRow;
 use crate::store::{Retention, Store};
 use crate::time;
 
@@ -29,7 +29,7 @@ impl AuditLog for Store {
 
 impl Store {
     fn keep(&self, records: &[AuditRecord]) -> Result<(), String> {
-        let entries: Vec<Entry> = records.iter().map(Entry::of).collect();
+        let entries: Vec<NewAuditRow> = records.iter().map(NewAuditRow::of).collect();
         let retention = self.retention();
         let newest = records.iter().map(|record| record.at).max();
         let due = newest.filter(|now| retention.age.is_some() && self.drops.sweep_is_due(*now));
@@ -44,7 +44,7 @@ impl Store {
 
 fn keep(
     connection: &mut Connection,
-    entries: &[Entry],
+    entries: &[NewAuditRow],
     retention: Retention,
     due: Option<SystemTime>,
 ) -> rusqlite::Result<Vec<Gone>> {
@@ -83,7 +83,7 @@ fn sweep(
         let count = chain.drop_older(transaction, &moment)?;
         if count > 0 {
             last += 1;
-            let note = Entry::swept(&chain, &now, count);
+            let note = NewAuditRow::swept(&chain, &now, count);
             gone.push(chain.append(transaction, last, &note, retention)?);
         }
     }

@@ -14,6 +14,6 @@ mod verify;
 pub(crate) use drops::DropTally;
 pub use drops::OwnerDrops;
 pub use query::Filter;
-pub use row::{Link, Row};
+pub use row::{ChainLink, Row};
 pub use stats::{Figures, ModuleFigures, Stats};
 pub use verify::{Anchor, Breach, Head, Verification};

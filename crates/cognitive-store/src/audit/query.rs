@@ -42,13 +42,13 @@ pub(crate) const WHERE: &str = "(:event IS NULL OR event = :event) AND (:module 
         WHERE other.run_id = audit.run_id AND (other.event = 'run' OR (other.event = 'call' AND other.id < audit.id)))))";
 
 /// A filter in the words of the database.
-pub(crate) struct Bound<'a> {
+pub(crate) struct SqlFilter<'a> {
     filter: &'a Filter,
     since: Option<String>,
     limit: i64,
 }
 
-impl<'a> Bound<'a> {
+impl<'a> SqlFilter<'a> {
     pub(crate) fn of(filter: &'a Filter) -> Self {
         // A negative limit is no limit.
         let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
@@ -80,7 +80,7 @@ impl Store {
     /// The records that the filter means, the newest first.
     pub fn list(&self, filter: &Filter) -> Result<Vec<Row>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM audit WHERE {WHERE} ORDER BY id DESC LIMIT :limit");
-        let bound = Bound::of(filter);
+        let bound = SqlFilter::of(filter);
         self.with(|connection| {
             connection.prepare(&sql)?.query_map(bound.values().as_slice(), Row::read)?.collect()
         })
@@ -125,7 +125,7 @@ fn range(connection: &Connection, filter: &Filter) -> rusqlite::Result<Option<(i
         "SELECT min(id), max(id) FROM (SELECT id FROM audit WHERE {WHERE} ORDER BY id DESC LIMIT :limit)"
     );
     let range = |row: &rusqlite::Row<'_>| Ok(row.get::<_, Option<i64>>(0)?.zip(row.get(1)?));
-    connection.query_row(&sql, Bound::of(filter).values().as_slice(), range)
+    connection.query_row(&sql, SqlFilter::of(filter).values().as_slice(), range)
 }
 
 fn page(connection: &Connection, filter: &Filter, next: i64, last: i64) -> rusqlite::Result<Vec<Row>> {
@@ -133,7 +133,7 @@ fn page(connection: &Connection, filter: &Filter, next: i64, last: i64) -> rusql
         "SELECT {COLUMNS} FROM audit WHERE id BETWEEN :next AND :last AND {WHERE} ORDER BY id LIMIT :limit"
     );
     // The limit of the filter has already gone into `next`.
-    let bound = Bound { limit: PAGE, ..Bound::of(filter) };
+    let bound = SqlFilter { limit: PAGE, ..SqlFilter::of(filter) };
     let mut values = bound.values().to_vec();
     values.extend([(":next", &next as &dyn ToSql), (":last", &last)]);
     connection.prepare_cached(&sql)?.query_map(values.as_slice(), Row::read)?.collect()

@@ -60,7 +60,7 @@ pub struct Row {
     /// The tenant of the user.
     pub tenant: Option<String>,
     /// Where it stands in its chain; nothing for records of before there were chains.
-    pub link: Option<Link>,
+    pub link: Option<ChainLink>,
     /// Whether it is a call whose run left no record: the process died, or it still goes on.
     pub unfinished: bool,
 }
@@ -68,7 +68,7 @@ pub struct Row {
 /// The place of a record in its chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Link {
+pub struct ChainLink {
     /// Which chain.
     pub chain: i64,
     /// The how many-th of it.
@@ -168,10 +168,10 @@ pub(crate) fn tokens(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result
     Ok(row.get::<_, Option<i64>>(column)?.and_then(|number| u64::try_from(number).ok()))
 }
 
-fn link(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Link>> {
+fn link(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<ChainLink>> {
     let place = row.get::<_, Option<i64>>(21)?.zip(row.get::<_, Option<i64>>(22)?);
     let hash = row.get::<_, Option<Vec<u8>>>(23)?;
-    Ok(place.zip(hash).map(|((chain, seq), hash)| Link { chain, seq, hash: hex(&hash) }))
+    Ok(place.zip(hash).map(|((chain, seq), hash)| ChainLink { chain, seq, hash: hex(&hash) }))
 }
 
 /// Text that somebody made unreadable by hand is still shown.

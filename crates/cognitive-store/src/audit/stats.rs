@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::query::{Bound, Filter, WHERE};
+use super::query::{Filter, SqlFilter, WHERE};
 use super::row::tokens;
 use crate::error::StoreError;
 use crate::store::Store;
@@ -63,7 +63,7 @@ impl Store {
             "SELECT module, ok, code, latency_ms, input_tokens, output_tokens, event FROM audit
              WHERE {WHERE} ORDER BY id DESC LIMIT :limit"
         );
-        let bound = Bound::of(filter);
+        let bound = SqlFilter::of(filter);
         self.with(|connection| {
             let mut statement = connection.prepare(&sql)?;
             let runs = statement.query_map(bound.values().as_slice(), Run::read)?;
@@ -97,8 +97,8 @@ impl Run {
 }
 
 fn sum_up(runs: impl Iterator<Item = rusqlite::Result<Run>>) -> rusqlite::Result<Stats> {
-    let mut total = Tally::default();
-    let mut by_module = BTreeMap::<String, Tally>::new();
+    let mut total = AuditTally::default();
+    let mut by_module = BTreeMap::<String, AuditTally>::new();
     for run in runs {
         let run = run?;
         total.add(&run);
@@ -114,12 +114,12 @@ fn sum_up(runs: impl Iterator<Item = rusqlite::Result<Run>>) -> rusqlite::Result
 
 /// Figures in the making.
 #[derive(Default)]
-struct Tally {
+struct AuditTally {
     figures: Figures,
     latencies: Vec<f64>,
 }
 
-impl Tally {
+impl AuditTally {
     fn add(&mut self, run: &Run) {
         let figures = &mut self.figures;
         if run.is_call {

@@ -13,7 +13,7 @@ const COLUMNS: &str = "kind, key, session, input_hash, module, ttl, created, val
 const OWN: &str = "tenant = :tenant AND user = :user AND (ends IS NULL OR ends > :now)";
 
 /// A question about the entries of an owner.
-pub(super) struct Bound<'a> {
+pub(super) struct EntryQuery<'a> {
     pub(super) owner: &'a Owner,
     pub(super) filter: ContextFilter<'a>,
     pub(super) now: &'a str,
@@ -34,7 +34,7 @@ pub(super) fn one(
 }
 
 /// All that are meant, the newest first.
-pub(super) fn all(connection: &Connection, bound: &Bound<'_>) -> rusqlite::Result<Vec<ContextEntry>> {
+pub(super) fn all(connection: &Connection, bound: &EntryQuery<'_>) -> rusqlite::Result<Vec<ContextEntry>> {
     // A text for each kind of question, so that each finds its index. What is not named is NULL.
     // The plus keeps the order from choosing the index.
     let kind = if bound.filter.kind.is_some() { "kind = :kind" } else { ":kind IS NULL" };
@@ -45,7 +45,7 @@ pub(super) fn all(connection: &Connection, bound: &Bound<'_>) -> rusqlite::Resul
         None => ":session IS NULL AND :input_hash IS NULL",
     };
     let sql = format!("SELECT {COLUMNS} FROM context WHERE {OWN} AND {kind} AND {seen} ORDER BY +id DESC");
-    let Bound { owner, filter, now } = bound;
+    let EntryQuery { owner, filter, now } = bound;
     let Place { session, input_hash } = filter.from.unwrap_or_default();
     let values = named_params! {
         ":tenant": owner.tenant(),

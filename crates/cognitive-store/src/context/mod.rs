@@ -12,7 +12,7 @@ use rusqlite::Connection;
 
 use crate::store::Store;
 use crate::time;
-use find::Bound;
+use find::EntryQuery;
 use keep::Weighed;
 
 impl ContextStore for Store {
@@ -50,7 +50,7 @@ impl ContextStore for Store {
         let moment = time::text(now);
         let mut found = self.of_context(|connection| {
             remove_expired(connection, &moment)?;
-            find::all(connection, &Bound { owner, filter, now: &moment })
+            find::all(connection, &EntryQuery { owner, filter, now: &moment })
         })?;
         found.retain(|entry| entry.is_live(now));
         Ok(found)

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::common::{at, bad, good, place};
 use cognitive_contract::ports::{AuditLog, AuditRecord, Usage};
-use cognitive_store::{Filter, Options, Retention, Row, Store};
+use cognitive_store::{Filter, Retention, Row, Store, StoreOptions};
 use serde_json::{Value, json};
 
 fn store_with(records: impl IntoIterator<Item = AuditRecord>) -> Store {
@@ -236,9 +236,9 @@ fn sums_are_right() {
 }
 
 fn limited(records: u64, bytes: u64) -> Store {
-    let options = Options {
+    let options = StoreOptions {
         retention: Retention { records, bytes, payload_bytes: bytes, age: None },
-        ..Options::default()
+        ..StoreOptions::default()
     };
     Store::in_memory_with(options).unwrap()
 }
@@ -284,8 +284,10 @@ fn a_lowered_limit_is_reached_in_small_steps() {
     for number in 0..200 {
         store.record(&good(&number.to_string(), "m")).unwrap();
     }
-    let options =
-        Options { retention: Retention { records: 5, ..Retention::default() }, ..Options::default() };
+    let options = StoreOptions {
+        retention: Retention { records: 5, ..Retention::default() },
+        ..StoreOptions::default()
+    };
     let strict = Store::open_with(&path, options).unwrap();
     let mut left = Vec::new();
     for number in 200..204 {

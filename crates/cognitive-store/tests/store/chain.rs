@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use cognitive_contract::ports::{AuditLog, AuditRecord};
-use cognitive_store::{Anchor, Breach, Filter, Options, Retention, Store, Verification};
+use cognitive_store::{Anchor, Breach, Filter, Retention, Store, StoreOptions, Verification};
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn detail(key: &str) -> AuditRecord {
 }
 
 fn with(path: &Path, retention: Retention) -> Store {
-    Store::open_with(path, Options { retention, ..Options::default() }).unwrap()
+    Store::open_with(path, StoreOptions { retention, ..StoreOptions::default() }).unwrap()
 }
 
 fn whole(store: &Store) -> Verification {

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use cognitive_contract::context::{ContextFilter, Owner};
 use cognitive_contract::ports::{AuditLog, ContextStore};
-use cognitive_store::{Filter, Options, Retention, Store};
+use cognitive_store::{Filter, Retention, Store, StoreOptions};
 use serde_json::json;
 
 use crate::common::{at, good, state};
@@ -108,7 +108,7 @@ fn do_job(job: &OsStr, path: &Path) {
 /// Writes records, each acknowledged after it is kept. Small limits, so that old ones are removed as well.
 fn write(name: &str, path: &Path, count: usize) {
     let retention = Retention { records: 2_000, ..Retention::default() };
-    let store = Store::open_with(path, Options { retention, ..Options::default() }).unwrap();
+    let store = Store::open_with(path, StoreOptions { retention, ..StoreOptions::default() }).unwrap();
     for number in 0..count {
         let mut record = good(&format!("{name}-{number}"), "m");
         record.payload = Some(json!("x".repeat(number * 97 % 9_000)));

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use cognitive_contract::context::{Caps, ContextEntry, ContextFilter, Key, Owner, Place, Ttl};
 use cognitive_contract::ports::ContextStore;
-use cognitive_store::{Filter, Options, Store};
+use cognitive_store::{Filter, Store, StoreOptions};
 use cognitive_testkit::{MemoryContext, SeededRandom};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -114,7 +114,7 @@ fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(
 #[test]
 fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done() {
     let caps = Caps { entries: 12, bytes: 4_000 };
-    let disk = Store::in_memory_with(Options { caps, ..Options::default() }).unwrap();
+    let disk = Store::in_memory_with(StoreOptions { caps, ..StoreOptions::default() }).unwrap();
     let memory = MemoryContext::with_caps(caps);
     let owners = [ann(), Owner::user(Some("bob")), Owner::new(Some("t"), Some("ann"))];
     let bound = [None, Some("s1"), Some("s2")];
@@ -167,7 +167,7 @@ fn reading_waits_for_a_writer_only_if_something_has_to_be_removed() {
     drop(store);
     let blocker = Connection::open(&path).unwrap();
     blocker.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let impatient = Options { patience: Duration::from_millis(50), ..Options::default() };
+    let impatient = StoreOptions { patience: Duration::from_millis(50), ..StoreOptions::default() };
     let store = Store::open_with(&path, impatient).unwrap();
     assert_eq!(all(&store, &ann(), at(59)).len(), 2, "nothing is to be removed, so nobody is waited for");
     let error = ContextStore::list(&store, &ann(), ContextFilter::default(), at(60)).unwrap_err();

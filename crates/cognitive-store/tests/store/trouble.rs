@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use cognitive_contract::ports::AuditLog;
-use cognitive_store::{Filter, Options, Problem, Store};
+use cognitive_store::{Filter, Problem, Store, StoreOptions};
 use rusqlite::Connection;
 
 use crate::child::start;
 use crate::common::{good, place};
 
-fn impatient() -> Options {
-    Options { patience: Duration::from_millis(200), ..Options::default() }
+fn impatient() -> StoreOptions {
+    StoreOptions { patience: Duration::from_millis(200), ..StoreOptions::default() }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use cognitive_contract::ports::{
     ProviderError,
 };
 use cognitive_runtime::Replay;
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 
 /// What was seen of the calls of one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Provider for Witness {
         self.inner.name()
     }
 
-    fn target(&self) -> Option<Target> {
+    fn target(&self) -> Option<SchemaTarget> {
         self.inner.target()
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{Failure, Module};
-use cognitive_library::{Folder, LoadError, load};
+use cognitive_library::{Folder, ModuleLoadError, load};
 use serde_json::Value;
 
 use super::lock;
@@ -40,7 +40,7 @@ impl FolderModule {
 
 impl ModuleSource for FolderModule {
     fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
-        load(&lock(&self.0)).map(Arc::new).map_err(LoadError::into_failure)
+        load(&lock(&self.0)).map(Arc::new).map_err(ModuleLoadError::into_failure)
     }
 }
 

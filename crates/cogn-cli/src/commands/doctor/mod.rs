@@ -12,7 +12,7 @@ use cogn::settings::{EMBEDDED, ProviderChoice, Settings, store_path};
 use cogn::weights::{BUILT_IN, SMOLLM2, WeightsFolder, hash_of};
 use cogn::{async_runtime, env_vars, wiring};
 use cognitive_contract::address::bare_url;
-use cognitive_library::{Library, Mode, Origin, validate};
+use cognitive_library::{Library, Mode, ModuleOrigin, validate};
 use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_store::Store;
 use serde::Serialize;
@@ -84,7 +84,7 @@ struct ProjectState {
 #[derive(Debug, Serialize)]
 struct Hiding {
     name: String,
-    hides: Vec<Origin>,
+    hides: Vec<ModuleOrigin>,
 }
 
 /// All of it.

@@ -104,7 +104,9 @@ fn references_in_other_files_follow_and_those_files_are_written_too() {
     );
     let (new, plan) = migrated(&old);
     assert!(new["types/a.json"].contains("../schema.json#/data/properties/a"));
-    assert!(plan.changes.iter().any(|change| change.file == "types/a.json" && change.kind == Kind::Updated));
+    assert!(
+        plan.changes.iter().any(|change| change.file == "types/a.json" && change.kind == FileChange::Updated)
+    );
 }
 
 #[test]
@@ -167,7 +169,7 @@ fn what_only_the_author_can_decide_is_reported() {
         (json!({ "properties": { "rationale": false } }), "/output/properties/rationale"),
     ] {
         let found = refused(&with_contract(json!({ "input": {}, "output": output })));
-        assert_eq!(found[0].at, At::Value(place.to_owned()), "{output}");
+        assert_eq!(found[0].at, FindingLocation::Value(place.to_owned()), "{output}");
         assert!(found[0].rule.starts_with("migrate/"), "{output}");
     }
 }

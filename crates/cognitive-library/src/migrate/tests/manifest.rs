@@ -158,7 +158,7 @@ fn a_missing_name_is_that_of_the_folder_and_nothing_else_is_invented() {
         for old in [v1(front), v21(front)] {
             let found = refused(&old);
             assert_eq!(found.len(), 1, "{front}");
-            assert_eq!(found[0].at, At::Value(place.to_owned()), "{front}");
+            assert_eq!(found[0].at, FindingLocation::Value(place.to_owned()), "{front}");
             assert!(found[0].hint.is_some(), "{front}");
         }
     }
@@ -171,6 +171,6 @@ fn a_missing_name_is_that_of_the_folder_and_nothing_else_is_invented() {
         ]),
     );
     assert!(
-        matches!(plan(&odd), Err(MigrateError::Invalid { findings, .. }) if findings[0].at == At::Value("/name".to_owned()))
+        matches!(plan(&odd), Err(MigrateError::Invalid { findings, .. }) if findings[0].at == FindingLocation::Value("/name".to_owned()))
     );
 }

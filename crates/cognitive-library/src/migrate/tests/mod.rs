@@ -52,7 +52,7 @@ fn v21(manifest: &str) -> Files {
 
 /// Migrates, and checks what holds for every migration: the result is valid v2.2, migrating it again changes nothing,
 /// and no file is written without a word about it.
-fn migrated(old: &Files) -> (Files, Plan) {
+fn migrated(old: &Files) -> (Files, MigrationPlan) {
     let plan = plan(&folder(old)).unwrap_or_else(|error| panic!("{error}"));
     let mut new = old.clone();
     new.extend(plan.files.clone());
@@ -94,8 +94,8 @@ fn mig_002_008_v1_becomes_v2_2_and_module_md_is_kept() {
             .starts_with("# Title\n\nDo the work and return JSON.\n\n## Response format (envelope)")
     );
     let kind_of = |file: &str| plan.changes.iter().find(|change| change.file == file).unwrap().kind;
-    assert_eq!(kind_of("module.yaml"), Kind::Created);
-    assert_eq!(kind_of("schema.json"), Kind::Updated);
+    assert_eq!(kind_of("module.yaml"), FileChange::Created);
+    assert_eq!(kind_of("schema.json"), FileChange::Updated);
 }
 
 #[test]

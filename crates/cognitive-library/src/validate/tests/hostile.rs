@@ -1,10 +1,10 @@
 //! Modules that are made to cost much: the report stays short, and what is read stays little.
 
 use super::*;
-use crate::finding::MOST_FINDINGS;
+use crate::finding::MAX_FINDINGS;
 
 /// The report about the good module with a changed manifest and further files.
-fn report_with(change: impl FnOnce(&mut Value), extra: &[(String, String)]) -> Report {
+fn report_with(change: impl FnOnce(&mut Value), extra: &[(String, String)]) -> ValidationReport {
     let (mut manifest, schema, prompt) = good();
     change(&mut manifest);
     let mut files = BTreeMap::from([
@@ -16,7 +16,7 @@ fn report_with(change: impl FnOnce(&mut Value), extra: &[(String, String)]) -> R
     validate(&Folder::memory("m", files), Mode::Standard)
 }
 
-fn rules_of(report: &Report) -> Vec<&str> {
+fn rules_of(report: &ValidationReport) -> Vec<&str> {
     report.findings.iter().map(|each| each.rule).collect()
 }
 
@@ -31,7 +31,7 @@ fn of_thousands_of_findings_the_first_are_shown_and_the_rest_is_counted() {
         },
         &[],
     );
-    assert_eq!(report.findings.len(), MOST_FINDINGS + 1);
+    assert_eq!(report.findings.len(), MAX_FINDINGS + 1);
     assert!(!report.valid());
     let last = report.findings.last().unwrap();
     assert_eq!((last.rule, last.message.as_str()), ("report/more", "and 4801 more findings"));
@@ -113,6 +113,6 @@ fn what_is_ignored_beside_ref_is_shown_with_its_whole_path() {
         ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
     ]);
     let report = validate(&Folder::memory("m", files), Mode::Standard);
-    let place = At::Value("/data/allOf/1/a~1b/maxItems".into());
+    let place = FindingLocation::Value("/data/allOf/1/a~1b/maxItems".into());
     assert!(report.findings.iter().any(|each| each.at == place), "{:?}", report.findings);
 }

@@ -4,11 +4,11 @@ use serde_json::Map;
 
 use super::*;
 use crate::confidence::{LABELS, TOKENS};
-use crate::model::Reading;
+use crate::model::ModelState;
 use cognitive_llama::FeedError;
 
-fn guide() -> (Guide, Arc<dyn Weights>) {
-    let weights: Arc<dyn Weights> = Arc::new(Toy::wordy());
+fn guide() -> (Guide, Arc<dyn LanguageModel>) {
+    let weights: Arc<dyn LanguageModel> = Arc::new(Toy::wordy());
     (Guide::new(Arc::clone(&weights), false).unwrap(), weights)
 }
 
@@ -142,7 +142,7 @@ fn the_same_seed_gives_the_same_bytes() {
     let (module, (guide, weights)) = (rich(), guide());
     let grammar = guide.grammar(&lowered(&module)).unwrap();
     let write = |seed: u64| {
-        let order = Order {
+        let order = GenerateRequest {
             grammar: &grammar,
             vocabulary: weights.vocabulary(),
             prompt: &[1, 2, 3],
@@ -178,7 +178,7 @@ fn a_closed_document_explains_itself_in_the_words_of_the_model() {
 #[test]
 fn a_full_context_still_gives_a_whole_envelope() {
     let module = rich();
-    let weights: Arc<dyn Weights> = Arc::new(Toy { context: 40, ..Toy::wordy() });
+    let weights: Arc<dyn LanguageModel> = Arc::new(Toy { context: 40, ..Toy::wordy() });
     let guide = Guide::new(Arc::clone(&weights), false).unwrap();
     let grammar = guide.grammar(&lowered(&module)).unwrap();
     let (text, written) = document(&weights, &grammar, 10_000, 9).unwrap();
@@ -193,7 +193,7 @@ struct Fixed {
     logits: Vec<f32>,
 }
 
-impl Reading for Fixed {
+impl ModelState for Fixed {
     fn tokens(&self) -> &[u32] {
         &self.tokens
     }
@@ -215,7 +215,7 @@ fn written(module: &Module, word: (&str, f32), input: &str, seed: u64) -> Value 
     let grammar = guide.grammar(&lowered(module)).unwrap();
     let vocabulary = weights.vocabulary();
     let token = vocabulary.encode(word.0.as_bytes())[0] as usize;
-    let order = Order {
+    let order = GenerateRequest {
         grammar: &grammar,
         vocabulary,
         prompt: &[1],

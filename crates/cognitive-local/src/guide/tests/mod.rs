@@ -7,12 +7,12 @@ mod schemas;
 use std::sync::Arc;
 
 use cognitive_contract::{Enforcement, Format, Manifest, Module};
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::compose::{Halt, Order, Written, compose};
+use crate::compose::{GenerateRequest, Generated, Halt, compose};
 use crate::decide::Decisions;
 use crate::sample::Dice;
 use crate::toy::Toy;
@@ -26,21 +26,21 @@ pub(crate) fn module(data: &Value) -> Option<Module> {
 }
 
 /// Vocabularies that everybody has. The real one needs its weights.
-fn toys() -> [Arc<dyn Weights>; 2] {
+fn toys() -> [Arc<dyn LanguageModel>; 2] {
     [Arc::new(Toy::default()), Arc::new(Toy::wordy())]
 }
 
 /// A document that nobody meant: every choice falls at random.
 fn document(
-    weights: &Arc<dyn Weights>,
+    weights: &Arc<dyn LanguageModel>,
     grammar: &Grammar,
     budget: usize,
     seed: u64,
-) -> Result<(String, Written), Halt> {
+) -> Result<(String, Generated), Halt> {
     let mut dice = Dice::new(seed);
     let prompt: Vec<u32> = (0..8).map(|_| u32::try_from(dice.next() % 256).unwrap()).collect();
     let vocabulary = weights.vocabulary();
-    let order = Order {
+    let order = GenerateRequest {
         grammar,
         vocabulary,
         prompt: &prompt,
@@ -66,5 +66,5 @@ fn complaints(module: &Module, text: &str) -> Option<String> {
 }
 
 fn lowered(module: &Module) -> Value {
-    module.provider_schema(Target::Grammar).schema.clone()
+    module.provider_schema(SchemaTarget::Grammar).schema.clone()
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::schemas::random_data;
 use super::*;
-use crate::model::{Reading, Vocabulary};
+use crate::model::{ModelState, Vocabulary};
 use cognitive_llama::{FeedError, Model};
 
 fn model() -> Option<Arc<Model>> {
@@ -14,7 +14,7 @@ fn model() -> Option<Arc<Model>> {
 /// The real vocabulary with opinions that fall at random.
 struct Random(Arc<Model>);
 
-impl Weights for Random {
+impl LanguageModel for Random {
     fn vocabulary(&self) -> &dyn Vocabulary {
         self.0.tokenizer()
     }
@@ -23,7 +23,7 @@ impl Weights for Random {
         8_192
     }
 
-    fn session(self: Arc<Self>, _: usize) -> Box<dyn Reading> {
+    fn session(self: Arc<Self>, _: usize) -> Box<dyn ModelState> {
         Box::new(RandomSession { size: self.0.tokenizer().len(), tokens: Vec::new(), logits: Vec::new() })
     }
 }
@@ -34,7 +34,7 @@ struct RandomSession {
     logits: Vec<f32>,
 }
 
-impl Reading for RandomSession {
+impl ModelState for RandomSession {
     fn tokens(&self) -> &[u32] {
         &self.tokens
     }
@@ -56,7 +56,7 @@ impl Reading for RandomSession {
 #[test]
 fn d_05_documents_in_the_words_of_the_real_model_obey_their_contracts() {
     let Some(model) = model() else { return };
-    let weights: Arc<dyn Weights> = Arc::new(Random(model));
+    let weights: Arc<dyn LanguageModel> = Arc::new(Random(model));
     let guide = Guide::new(Arc::clone(&weights), false).unwrap();
     let mut seed = 10_000;
     let mut judged = 0;
@@ -66,7 +66,7 @@ fn d_05_documents_in_the_words_of_the_real_model_obey_their_contracts() {
             Some(module(&random_data(seed)))
         });
         let module = module.flatten().next().unwrap();
-        let lowered = module.provider_schema(Target::Grammar);
+        let lowered = module.provider_schema(SchemaTarget::Grammar);
         if lowered.gaps().next().is_some() {
             continue;
         }
@@ -80,9 +80,9 @@ fn d_05_documents_in_the_words_of_the_real_model_obey_their_contracts() {
 }
 
 /// Times the model, so that the rest is what grammar and choice cost.
-struct Timed(Box<dyn Reading>, Duration);
+struct Timed(Box<dyn ModelState>, Duration);
 
-impl Reading for Timed {
+impl ModelState for Timed {
     fn tokens(&self) -> &[u32] {
         self.0.tokens()
     }
@@ -104,7 +104,7 @@ impl Reading for Timed {
 #[ignore = "a figure for quiet machines: cargo test -p cognitive-local --lib share -- --ignored --nocapture"]
 fn the_share_of_the_grammar_in_the_time_of_an_answer() {
     let Some(model) = model() else { return };
-    let weights: Arc<dyn Weights> = model;
+    let weights: Arc<dyn LanguageModel> = model;
     let data = json!({ "type": "object", "required": ["mood", "parts"], "properties": {
         "mood": { "enum": ["good", "bad"] }, "parts": { "type": "array", "items": { "type": "string" } } } });
     let schema = lowered(&module(&data).unwrap());
@@ -115,7 +115,7 @@ fn the_share_of_the_grammar_in_the_time_of_an_answer() {
             let prompt = weights.vocabulary().encode(b"Write a review of a phone as JSON.");
             let grammar = guide.grammar(&schema).unwrap();
             let vocabulary = weights.vocabulary();
-            let order = Order {
+            let order = GenerateRequest {
                 grammar: &grammar,
                 vocabulary,
                 prompt: &prompt,

@@ -381,11 +381,11 @@ fn half_of_them(half: u64, schemas: usize) -> Count {
 fn one_schema(
     module: &Module,
     guide: &Guide,
-    weights: &Arc<dyn Weights>,
+    weights: &Arc<dyn LanguageModel>,
     seed: u64,
     count: &mut Count,
 ) -> Option<String> {
-    let lowered = module.provider_schema(Target::Grammar);
+    let lowered = module.provider_schema(SchemaTarget::Grammar);
     if let Some(gap) = lowered.gaps().next() {
         return Some(gap.keyword.clone());
     }

@@ -61,7 +61,7 @@ fn replies(name: &str) -> Vec<(String, Value)> {
 #[test]
 fn d_05_every_bundled_module_stays_within_every_dialect() {
     for (_, module) in bundled() {
-        for target in Target::ALL {
+        for target in SchemaTarget::ALL {
             let lowered = lower(&module, target);
             check(&lowered);
             assert_eq!(lowered, lower(&module, target), "lowering is deterministic");
@@ -81,7 +81,9 @@ fn d_05_what_the_contract_accepts_can_still_be_answered() {
         for (file, mut reply) in replies(&name) {
             // The one member that is left out for every target, and noted as such.
             reply.as_object_mut().unwrap().shift_remove("partial_data");
-            for target in [Target::OpenAi, Target::Anthropic, Target::Gemini, Target::Ollama] {
+            for target in
+                [SchemaTarget::OpenAi, SchemaTarget::Anthropic, SchemaTarget::Gemini, SchemaTarget::Ollama]
+            {
                 let lowered = lower(&module, target);
                 let answer = with_nulls(&lowered.schema, &lowered.schema, &reply);
                 let errors: Vec<String> =
@@ -97,7 +99,7 @@ fn d_05_what_the_contract_accepts_can_still_be_answered() {
 #[test]
 fn d_05_nulls_that_a_target_asked_for_go_away_again() {
     for (name, module) in bundled() {
-        let lowered = lower(&module, Target::OpenAi);
+        let lowered = lower(&module, SchemaTarget::OpenAi);
         for (file, reply) in replies(&name) {
             let Value::Object(mut answer) = with_nulls(&lowered.schema, &lowered.schema, &reply) else {
                 panic!()
@@ -147,7 +149,7 @@ fn d_05_no_constraint_is_lost_without_a_word() {
     for (name, module) in bundled() {
         let before =
             envelope_schema(&module.contract, &module.rules).pointer("/properties/data").unwrap().clone();
-        for target in Target::ALL {
+        for target in SchemaTarget::ALL {
             let lowered = lower(&module, target);
             let after = data_of(&lowered);
             for keyword in CONSTRAINTS {
@@ -172,7 +174,7 @@ fn d_05_losses_point_into_the_envelope_schema() {
     for (name, module) in bundled() {
         let envelope = envelope_schema(&module.contract, &module.rules);
         validator(&envelope);
-        for target in Target::ALL {
+        for target in SchemaTarget::ALL {
             for loss in lower(&module, target).losses {
                 assert!(envelope.pointer(&loss.path).is_some(), "{name} {target:?} {loss:?}");
             }
@@ -186,12 +188,12 @@ fn d_05_rationale_comes_first_and_meta_last() {
         schema["properties"].as_object().unwrap().keys().cloned().collect()
     };
     for (name, module) in bundled() {
-        for target in Target::ALL {
+        for target in SchemaTarget::ALL {
             let lowered = lower(&module, target);
             assert_eq!(order(&data_of(&lowered)).first().unwrap(), "rationale", "{name} {target:?}");
-            let members = match Dialect::of(target).envelope {
-                Shape::OneObject => order(&lowered.schema),
-                Shape::TwoObjects => order(&lowered.schema["anyOf"][0]),
+            let members = match SchemaDialect::of(target).envelope {
+                OutcomeShape::OneObject => order(&lowered.schema),
+                OutcomeShape::TwoObjects => order(&lowered.schema["anyOf"][0]),
             };
             assert_eq!((members.first().unwrap().as_str(), members.last().unwrap().as_str()), ("ok", "meta"));
         }

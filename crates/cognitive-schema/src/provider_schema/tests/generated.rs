@@ -156,7 +156,7 @@ fn d_05_whatever_compiles_can_be_lowered() {
     for _ in 0..500 {
         let (data, defs) = (dice.wild(3), json!({ "a": dice.wild(2), "b": dice.wild(2) }));
         let Some(module) = compiled(data, defs) else { continue };
-        for target in Target::ALL {
+        for target in SchemaTarget::ALL {
             check(&lower(&module, target));
         }
         lowered += 1;
@@ -173,7 +173,9 @@ fn d_05_lowering_forbids_nothing_that_the_contract_accepts() {
         let values = dice.some(40, 40, |dice| dice.value(2));
         let answers: Vec<Value> =
             values.iter().map(|value| json!({ "rationale": "r", "x": value })).collect();
-        for target in [Target::OpenAi, Target::Anthropic, Target::Gemini, Target::Ollama] {
+        for target in
+            [SchemaTarget::OpenAi, SchemaTarget::Anthropic, SchemaTarget::Gemini, SchemaTarget::Ollama]
+        {
             let lowered = lower(&module, target);
             check(&lowered);
             let schema = data_of(&lowered);
@@ -194,7 +196,7 @@ fn d_05_a_grammar_that_only_tightens_produces_only_what_the_contract_accepts() {
     let mut produced = 0;
     for _ in 0..300 {
         let module = with_member(dice.closed(3));
-        let lowered = lower(&module, Target::Grammar);
+        let lowered = lower(&module, SchemaTarget::Grammar);
         check(&lowered);
         let judge = validator(&data_of(&lowered));
         let is_whole = lowered.gaps().next().is_none();
@@ -217,7 +219,7 @@ fn d_05_a_schema_that_doubles_at_every_step_stays_small() {
         defs[format!("d{step}")] = json!({ "type": "object", "properties": { "a": next, "b": next } });
     }
     let module = compiled(json!({ "$ref": "#/$defs/d0" }), defs).unwrap();
-    for target in [Target::OpenAi, Target::Grammar] {
+    for target in [SchemaTarget::OpenAi, SchemaTarget::Grammar] {
         let lowered = lower(&module, target);
         check(&lowered);
         let mut nodes = 0;
@@ -235,7 +237,7 @@ fn d_05_a_long_chain_of_references_ends() {
         defs[format!("d{step}")] = json!({ "type": "object", "properties": { "a": next } });
     }
     let module = compiled(json!({ "$ref": "#/$defs/d0" }), defs).unwrap();
-    for target in Target::ALL {
+    for target in SchemaTarget::ALL {
         check(&lower(&module, target));
     }
 }
@@ -247,7 +249,7 @@ fn d_05_a_choice_of_many_branches_with_many_members_stays_small() {
         (0..300).map(|index| (format!("m{index}"), json!({ "type": "string" }))).collect();
     let module =
         compiled(json!({ "type": "object", "properties": members, "anyOf": branches }), json!({})).unwrap();
-    for target in Target::ALL {
+    for target in SchemaTarget::ALL {
         let lowered = lower(&module, target);
         check(&lowered);
         assert!(lowered.losses.iter().any(|loss| loss.what.contains("too many branches")));

@@ -4,17 +4,17 @@ use super::*;
 
 #[test]
 fn d_05_what_is_unbounded_gets_a_bound_and_a_note() {
-    let (said, losses) = lowered_member(json!({ "type": "string" }), Target::Grammar);
+    let (said, losses) = lowered_member(json!({ "type": "string" }), SchemaTarget::Grammar);
     assert_eq!(said, json!({ "type": "string", "maxLength": 200 }));
     assert_eq!(losses, ["maxLength tightened: at most 200 characters"]);
     let (said, losses) =
-        lowered_member(json!({ "type": "array", "items": { "type": "boolean" } }), Target::Grammar);
+        lowered_member(json!({ "type": "array", "items": { "type": "boolean" } }), SchemaTarget::Grammar);
     assert_eq!(said, json!({ "type": "array", "items": { "type": "boolean" }, "maxItems": 8 }));
     assert_eq!(losses, ["maxItems tightened: at most 8 items"]);
-    let (said, losses) = lowered_member(json!({ "type": "integer", "minimum": 0 }), Target::Grammar);
+    let (said, losses) = lowered_member(json!({ "type": "integer", "minimum": 0 }), SchemaTarget::Grammar);
     assert_eq!(said, json!({ "type": "integer", "minimum": 0, "maximum": 999_999_999 }));
     assert_eq!(losses, ["maximum tightened: 999999999"]);
-    let (said, _) = lowered_member(json!({ "type": "number" }), Target::Grammar);
+    let (said, _) = lowered_member(json!({ "type": "number" }), SchemaTarget::Grammar);
     assert_eq!(
         said,
         json!({ "type": "number", "minimum": -1_000_000, "maximum": 1_000_000, "multipleOf": 0.01 })
@@ -23,22 +23,24 @@ fn d_05_what_is_unbounded_gets_a_bound_and_a_note() {
 
 #[test]
 fn d_05_bounds_never_contradict_the_author() {
-    let (said, _) = lowered_member(json!({ "type": "string", "minLength": 900 }), Target::Grammar);
+    let (said, _) = lowered_member(json!({ "type": "string", "minLength": 900 }), SchemaTarget::Grammar);
     assert_eq!(said, json!({ "type": "string", "minLength": 900, "maxLength": 900 }));
-    let (said, _) =
-        lowered_member(json!({ "type": "array", "items": { "const": 1 }, "minItems": 20 }), Target::Grammar);
+    let (said, _) = lowered_member(
+        json!({ "type": "array", "items": { "const": 1 }, "minItems": 20 }),
+        SchemaTarget::Grammar,
+    );
     assert_eq!(said["maxItems"], json!(20));
     let (said, _) =
-        lowered_member(json!({ "type": "integer", "minimum": 5_000_000_000_i64 }), Target::Grammar);
+        lowered_member(json!({ "type": "integer", "minimum": 5_000_000_000_i64 }), SchemaTarget::Grammar);
     assert_eq!(said["maximum"], json!(5_999_999_999_i64));
     let (said, losses) =
-        lowered_member(json!({ "type": "number", "minimum": 0, "maximum": 0.01 }), Target::Grammar);
+        lowered_member(json!({ "type": "number", "minimum": 0, "maximum": 0.01 }), SchemaTarget::Grammar);
     assert_eq!((said.get("multipleOf"), losses.len()), (None, 0));
 }
 
 #[test]
 fn d_05_rationale_is_the_longest_text_and_confidence_has_two_decimals() {
-    let lowered = lower(&with_member(json!({ "type": "boolean" })), Target::Grammar);
+    let lowered = lower(&with_member(json!({ "type": "boolean" })), SchemaTarget::Grammar);
     assert_eq!(data_of(&lowered)["properties"]["rationale"]["maxLength"], json!(400));
     let confidence = &lowered.schema["anyOf"][0]["properties"]["meta"]["properties"]["confidence"];
     assert_eq!(confidence, &json!({ "type": "number", "minimum": 0, "maximum": 1, "multipleOf": 0.01 }));
@@ -49,10 +51,11 @@ fn d_05_rationale_is_the_longest_text_and_confidence_has_two_decimals() {
 fn d_05_where_a_value_comes_from_is_said_to_a_grammar_only_and_is_no_loss() {
     let value = json!({ "type": "string", "maxLength": 9, "x-copy-from": "text", "x-name-from": "want" });
     let member = json!({ "type": "object", "additionalProperties": value.clone() });
-    let (said, losses) = lowered_member(member.clone(), Target::Grammar);
+    let (said, losses) = lowered_member(member.clone(), SchemaTarget::Grammar);
     assert_eq!(said["additionalProperties"], value);
     assert!(!losses.iter().any(|loss| loss.contains("x-")), "{losses:?}");
-    for target in [Target::OpenAi, Target::Anthropic, Target::Gemini, Target::Ollama] {
+    for target in [SchemaTarget::OpenAi, SchemaTarget::Anthropic, SchemaTarget::Gemini, SchemaTarget::Ollama]
+    {
         let (said, losses) = lowered_member(member.clone(), target);
         assert!(!said.to_string().contains("x-") && !losses.iter().any(|loss| loss.contains("x-")), "{said}");
     }
@@ -60,11 +63,13 @@ fn d_05_where_a_value_comes_from_is_said_to_a_grammar_only_and_is_no_loss() {
 
 #[test]
 fn d_05_objects_are_closed_and_anything_is_a_plain_value() {
-    let (said, losses) =
-        lowered_member(json!({ "type": "object", "properties": { "a": { "const": 1 } } }), Target::Grammar);
+    let (said, losses) = lowered_member(
+        json!({ "type": "object", "properties": { "a": { "const": 1 } } }),
+        SchemaTarget::Grammar,
+    );
     assert_eq!(said["additionalProperties"], json!(false));
     assert_eq!(losses, ["additionalProperties tightened: only the members that are described"]);
-    let (said, losses) = lowered_member(json!({}), Target::Grammar);
+    let (said, losses) = lowered_member(json!({}), SchemaTarget::Grammar);
     assert_eq!(said["anyOf"].as_array().unwrap().len(), 4);
     assert!(losses.iter().all(|loss| loss.contains("tightened")), "{losses:?}");
 }
@@ -72,7 +77,7 @@ fn d_05_objects_are_closed_and_anything_is_a_plain_value() {
 #[test]
 fn d_05_an_outcome_that_cannot_be_is_not_offered() {
     let x = json!({ "type": "integer", "enum": ["none of these"] });
-    let lowered = lower(&with_member(x), Target::Grammar);
+    let lowered = lower(&with_member(x), SchemaTarget::Grammar);
     let outcomes = lowered.schema["anyOf"].as_array().unwrap();
     assert_eq!(outcomes.len(), 1, "{}", lowered.schema);
     assert_eq!(outcomes[0]["properties"]["ok"]["const"], json!(false));
@@ -81,7 +86,7 @@ fn d_05_an_outcome_that_cannot_be_is_not_offered() {
 #[test]
 fn d_05_a_narrow_range_excludes_its_bounds_by_a_step() {
     let x = json!({ "type": "number", "exclusiveMinimum": 20, "exclusiveMaximum": 20.064 });
-    let (said, losses) = lowered_member(x, Target::Grammar);
+    let (said, losses) = lowered_member(x, SchemaTarget::Grammar);
     let (least, most) = (said["minimum"].as_f64().unwrap(), said["maximum"].as_f64().unwrap());
     assert!(20.0 < least && least < most && most < 20.064, "{said}");
     assert!(losses.iter().all(|loss| loss.contains("tightened")) && losses.len() == 2, "{losses:?}");
@@ -94,7 +99,7 @@ fn d_05_every_part_of_a_grammar_is_bounded() {
         "a": { "type": "string", "format": "uri" }, "b": {}, "c": { "type": "array" },
         "d": { "type": "object", "additionalProperties": { "type": "string" } }, "e": { "type": ["number", "null"] },
     } });
-    let lowered = lower(&with_member(x), Target::Grammar);
+    let lowered = lower(&with_member(x), SchemaTarget::Grammar);
     check(&lowered);
     every_schema(&lowered.schema, &mut |node| {
         let has = |keyword: &str| node.contains_key(keyword);

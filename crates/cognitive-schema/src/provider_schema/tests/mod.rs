@@ -10,7 +10,7 @@ mod shape;
 
 use serde_json::{Map, Value, json};
 
-use super::dialect::{Dialect, Shape};
+use super::dialect::{OutcomeShape, SchemaDialect};
 use super::*;
 use crate::validate::{Layout, SCHEMA_FILE, SchemaFiles, SchemaProblem, SectionRef};
 
@@ -20,7 +20,7 @@ struct TestModule {
     rules: EnvelopeRules<'static>,
 }
 
-fn lower(module: &TestModule, target: Target) -> ProviderSchema {
+fn lower(module: &TestModule, target: SchemaTarget) -> ProviderSchema {
     provider_schema(&module.contract, &module.rules, target)
 }
 
@@ -83,12 +83,12 @@ fn with_member(x: Value) -> TestModule {
 /// The payload of a lowered envelope, without the `null` that some targets add.
 fn data_of(lowered: &ProviderSchema) -> Value {
     let schema = &lowered.schema;
-    match Dialect::of(lowered.target).envelope {
+    match SchemaDialect::of(lowered.target).envelope {
         // Where no data can be, a grammar does not offer success.
-        Shape::TwoObjects => {
+        OutcomeShape::TwoObjects => {
             schema.pointer("/anyOf/0/properties/data").cloned().unwrap_or(Value::Bool(false))
         }
-        Shape::OneObject => {
+        OutcomeShape::OneObject => {
             let data = schema.pointer("/properties/data").unwrap();
             let Some(branches) = data.get("anyOf").and_then(Value::as_array) else { return data.clone() };
             let rest: Vec<Value> =
@@ -99,7 +99,7 @@ fn data_of(lowered: &ProviderSchema) -> Value {
 }
 
 /// What becomes of `x`, and what is said about it.
-fn lowered_member(x: Value, target: Target) -> (Value, Vec<String>) {
+fn lowered_member(x: Value, target: SchemaTarget) -> (Value, Vec<String>) {
     let lowered = lower(&with_member(x), target);
     let path = "/properties/data/properties/x";
     let losses = lowered.losses.iter().filter_map(|loss| {
@@ -150,7 +150,7 @@ fn check(lowered: &ProviderSchema) {
     let errors: Vec<String> =
         jsonschema::draft7::meta::validator().iter_errors(schema).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{target:?} is no Draft-07 schema: {errors:?}\n{schema:#}");
-    let dialect = Dialect::of(target);
+    let dialect = SchemaDialect::of(target);
     every_schema(schema, &mut |node| {
         for keyword in node.keys() {
             assert!(dialect.has(keyword), "{target:?} does not know `{keyword}`: {schema:#}");

@@ -5,7 +5,7 @@ use crate::validate::accepts;
 
 /// What becomes of `x` for the grammar, and the keywords that it cannot keep.
 fn narrowed(x: Value) -> (Value, Vec<String>) {
-    let lowered = lower(&with_member(x), Target::Grammar);
+    let lowered = lower(&with_member(x), SchemaTarget::Grammar);
     check(&lowered);
     let gaps = lowered.gaps().map(|gap| format!("{} {}", gap.path, gap.keyword)).collect();
     (data_of(&lowered).pointer("/properties/x").cloned().unwrap_or(Value::Null), gaps)
@@ -157,17 +157,17 @@ fn d_05_lists_keep_places_and_differ() {
 
 #[test]
 fn d_05_a_loss_says_what_it_means_for_an_answer() {
-    let effects = |x: Value, target: Target| -> Vec<Effect> {
+    let effects = |x: Value, target: SchemaTarget| -> Vec<Effect> {
         let lowered = lower(&with_member(x), target);
         let here = lowered.losses.iter().filter(|loss| loss.path == "/properties/data/properties/x");
         here.map(|loss| loss.effect).collect()
     };
     let x = json!({ "type": "string", "maxLength": 9, "format": "color" });
-    assert_eq!(effects(x.clone(), Target::Grammar), [Effect::Annotation]);
-    assert_eq!(effects(x, Target::OpenAi), [Effect::Annotation, Effect::Validity]);
-    assert_eq!(effects(json!({ "type": "string" }), Target::Grammar), [Effect::Tightened]);
+    assert_eq!(effects(x.clone(), SchemaTarget::Grammar), [Effect::Annotation]);
+    assert_eq!(effects(x, SchemaTarget::OpenAi), [Effect::Annotation, Effect::Validity]);
+    assert_eq!(effects(json!({ "type": "string" }), SchemaTarget::Grammar), [Effect::Tightened]);
     let x = json!({ "type": "string", "maxLength": 9, "pattern": "^(?!x)" });
-    assert_eq!(effects(x, Target::Grammar), [Effect::Validity]);
+    assert_eq!(effects(x, SchemaTarget::Grammar), [Effect::Validity]);
 }
 
 /// A format that contradicts other rules gives way: no answer is judged by it.

@@ -11,7 +11,7 @@ fn simple() -> TestModule {
 
 #[test]
 fn d_05_openai_has_one_object_with_everything_required() {
-    let lowered = lower(&simple(), Target::OpenAi);
+    let lowered = lower(&simple(), SchemaTarget::OpenAi);
     let root = &lowered.schema;
     assert_eq!((&root["type"], &root["additionalProperties"]), (&json!("object"), &json!(false)));
     assert_eq!(root["required"], json!(["ok", "data", "error", "meta"]));
@@ -28,12 +28,12 @@ fn d_05_openai_has_one_object_with_everything_required() {
 
 #[test]
 fn d_05_anthropic_leaves_optional_members_absent_up_to_a_limit() {
-    let data = data_of(&lower(&simple(), Target::Anthropic));
+    let data = data_of(&lower(&simple(), SchemaTarget::Anthropic));
     assert_eq!(data["required"], json!(["rationale"]));
     let many: Map<String, Value> =
         (0..30).map(|index| (format!("m{index}"), json!({ "type": "string" }))).collect();
     let wide = module(json!({}), json!({ "input": {}, "data": { "type": "object", "properties": many } }));
-    let lowered = lower(&wide, Target::Anthropic);
+    let lowered = lower(&wide, SchemaTarget::Anthropic);
     let data = data_of(&lowered);
     assert_eq!(data["required"].as_array().unwrap().len(), 1 + 30 - 24);
     assert_eq!(data["properties"]["m29"], json!({ "type": ["string", "null"] }));
@@ -45,7 +45,7 @@ fn d_05_a_schema_that_is_known_to_be_refused_says_so() {
     let many: Map<String, Value> =
         (0..60).map(|index| (format!("m{index}"), json!({ "type": "string" }))).collect();
     let wide = module(json!({}), json!({ "input": {}, "data": { "type": "object", "properties": many } }));
-    let refused: Vec<String> = lower(&wide, Target::Anthropic)
+    let refused: Vec<String> = lower(&wide, SchemaTarget::Anthropic)
         .losses
         .into_iter()
         .filter(|loss| loss.what.starts_with("refused"))
@@ -56,7 +56,7 @@ fn d_05_a_schema_that_is_known_to_be_refused_says_so() {
 
 #[test]
 fn d_05_gemini_objects_stay_open_and_ordered() {
-    let lowered = lower(&simple(), Target::Gemini);
+    let lowered = lower(&simple(), SchemaTarget::Gemini);
     let data = data_of(&lowered);
     assert_eq!(data["propertyOrdering"], json!(["rationale", "answer"]));
     assert_eq!(data.get("additionalProperties"), None);
@@ -65,7 +65,7 @@ fn d_05_gemini_objects_stay_open_and_ordered() {
 
 #[test]
 fn d_05_local_targets_choose_between_two_objects() {
-    for target in [Target::Ollama, Target::Grammar] {
+    for target in [SchemaTarget::Ollama, SchemaTarget::Grammar] {
         let lowered = lower(&simple(), target);
         let keys = |index: usize| -> Vec<&String> {
             lowered.schema["anyOf"][index]["properties"].as_object().unwrap().keys().collect()
@@ -83,7 +83,7 @@ fn d_05_the_runtime_s_own_members_are_not_asked_for() {
         "trace_id": { "type": "string" }, "latency_ms": { "type": "number" }, "team": { "enum": ["a"] },
     } });
     let module = module(json!({}), json!({ "input": {}, "data": {}, "meta": meta }));
-    let lowered = lower(&module, Target::Ollama);
+    let lowered = lower(&module, SchemaTarget::Ollama);
     let meta = &lowered.schema["anyOf"][0]["properties"]["meta"];
     let names: Vec<&String> = meta["properties"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["trace_id", "team", "confidence", "risk", "explain"]);
@@ -96,7 +96,7 @@ fn d_05_the_runtime_s_own_members_are_not_asked_for() {
 
 #[test]
 fn d_05_a_payload_without_a_schema_still_has_a_rationale() {
-    for target in Target::ALL {
+    for target in SchemaTarget::ALL {
         let lowered = lower(&module(json!({}), json!({ "input": {}, "data": true })), target);
         check(&lowered);
         assert_eq!(data_of(&lowered)["required"], json!(["rationale"]), "{target:?}");
@@ -107,7 +107,7 @@ fn d_05_a_payload_without_a_schema_still_has_a_rationale() {
 fn d_05_the_rationale_comes_first_in_every_branch() {
     let branch = |tag: &str| json!({ "properties": { "kind": { "const": tag }, "rationale": { "type": "string" } }, "required": ["kind"] });
     let data = json!({ "type": "object", "oneOf": [branch("a"), branch("b")] });
-    let lowered = lower(&module(json!({}), json!({ "input": {}, "data": data })), Target::OpenAi);
+    let lowered = lower(&module(json!({}), json!({ "input": {}, "data": data })), SchemaTarget::OpenAi);
     for branch in data_of(&lowered)["anyOf"].as_array().unwrap() {
         assert_eq!(branch["properties"].as_object().unwrap().keys().next().unwrap(), "rationale");
         assert_eq!(branch["required"], json!(["rationale", "kind"]));
@@ -120,13 +120,14 @@ fn d_05_insights_keep_the_smaller_limit() {
     let insights = json!({ "properties": { "insights": { "type": "array", "maxItems": 9, "items": { "type": "object" } } }, "type": "object" });
     let schema =
         json!({ "input": {}, "data": { "type": "object", "properties": { "extensions": insights } } });
-    let lowered = lower(&module(json!({ "overflow": { "max_items": 3 } }), schema.clone()), Target::Grammar);
+    let lowered =
+        lower(&module(json!({ "overflow": { "max_items": 3 } }), schema.clone()), SchemaTarget::Grammar);
     let said = data_of(&lowered)["properties"]["extensions"]["properties"]["insights"].clone();
     assert_eq!(
         (&said["maxItems"], &said["items"]["required"]),
         (&json!(3), &json!(["text", "suggested_mapping"]))
     );
-    let off = lower(&module(json!({ "overflow": { "enabled": false } }), schema), Target::Grammar);
+    let off = lower(&module(json!({ "overflow": { "enabled": false } }), schema), SchemaTarget::Grammar);
     let said = data_of(&off)["properties"]["extensions"]["properties"]["insights"].clone();
     assert_eq!(said, json!({ "type": "array", "items": { "type": "null" }, "maxItems": 0 }));
 }
@@ -137,7 +138,7 @@ fn d_05_emitted_context_is_asked_for_if_declared() {
     let input = json!({ "type": "object", "properties": { "_context": { "properties": { "session_state": state } } } });
     let manifest = json!({ "context": { "emits": [{ "type": "session_state" }, { "type": "notes", "schema": "notes.json" }] } });
     let module = module(manifest, json!({ "input": input, "data": {} }));
-    let lowered = lower(&module, Target::OpenAi);
+    let lowered = lower(&module, SchemaTarget::OpenAi);
     check(&lowered);
     let emitted = &lowered.schema["properties"]["_emitted_context"]["anyOf"][0]["properties"];
     assert_eq!(
@@ -172,7 +173,7 @@ fn tree() -> Value {
 fn d_05_recursive_types_stay_where_the_target_knows_them() {
     let schema = json!({ "input": {}, "data": { "type": "object", "properties": { "root": { "$ref": "#/$defs/tree" } } }, "$defs": { "tree": tree() } });
     let module = module(json!({}), schema);
-    for target in [Target::OpenAi, Target::Ollama] {
+    for target in [SchemaTarget::OpenAi, SchemaTarget::Ollama] {
         let lowered = lower(&module, target);
         check(&lowered);
         let def = &lowered.schema["$defs"]["tree"]["properties"]["kids"];
@@ -180,9 +181,9 @@ fn d_05_recursive_types_stay_where_the_target_knows_them() {
     }
     let deep = json!({ "name": "a", "kids": [{ "name": "b", "kids": [{ "name": "c", "kids": [{ "name": "d", "kids": [] }] }] }] });
     let reply = json!({ "ok": true, "meta": { "confidence": 1, "risk": "low", "explain": "e" }, "data": { "rationale": "r", "root": deep } });
-    let lowered = lower(&module, Target::Ollama);
+    let lowered = lower(&module, SchemaTarget::Ollama);
     assert!(validator(&lowered.schema).is_valid(&reply));
-    let lowered = lower(&module, Target::OpenAi);
+    let lowered = lower(&module, SchemaTarget::OpenAi);
     let answer = with_nulls(&lowered.schema, &lowered.schema, &reply);
     assert!(validator(&lowered.schema).is_valid(&answer), "{answer:#}\n{:#}", lowered.schema);
 }
@@ -191,7 +192,7 @@ fn d_05_recursive_types_stay_where_the_target_knows_them() {
 fn d_05_recursive_types_are_cut_elsewhere() {
     let schema = json!({ "input": {}, "data": { "type": "object", "properties": { "root": { "$ref": "#/$defs/tree" } } }, "$defs": { "tree": tree() } });
     let module = module(json!({}), schema);
-    for target in [Target::Anthropic, Target::Gemini, Target::Grammar] {
+    for target in [SchemaTarget::Anthropic, SchemaTarget::Gemini, SchemaTarget::Grammar] {
         let lowered = lower(&module, target);
         check(&lowered);
         let losses: Vec<&Loss> = lowered.losses.iter().filter(|loss| loss.keyword == "$ref").collect();
@@ -204,7 +205,7 @@ fn d_05_recursive_types_are_cut_elsewhere() {
 #[test]
 fn d_05_a_payload_may_contain_itself() {
     let data = json!({ "type": "object", "properties": { "rationale": { "type": "string" }, "parts": { "type": "array", "items": { "$ref": "#/data" } } } });
-    for target in Target::ALL {
+    for target in SchemaTarget::ALL {
         check(&lower(&module(json!({}), json!({ "input": {}, "data": data })), target));
     }
 }
@@ -212,37 +213,37 @@ fn d_05_a_payload_may_contain_itself() {
 #[test]
 fn d_05_an_object_without_described_members() {
     let x = json!({ "type": "object" });
-    assert_eq!(lowered_member(x.clone(), Target::Ollama), (json!({ "type": "object" }), Vec::new()));
-    assert_eq!(lowered_member(x.clone(), Target::Gemini), (json!({ "type": "object" }), Vec::new()));
-    assert_eq!(lowered_member(x.clone(), Target::Grammar).0, json!({ "type": "object", "const": {} }));
+    assert_eq!(lowered_member(x.clone(), SchemaTarget::Ollama), (json!({ "type": "object" }), Vec::new()));
+    assert_eq!(lowered_member(x.clone(), SchemaTarget::Gemini), (json!({ "type": "object" }), Vec::new()));
+    assert_eq!(lowered_member(x.clone(), SchemaTarget::Grammar).0, json!({ "type": "object", "const": {} }));
     let expected =
         json!({ "type": "object", "properties": {}, "required": [], "additionalProperties": false });
-    assert_eq!(lowered_member(x, Target::OpenAi).0, expected);
+    assert_eq!(lowered_member(x, SchemaTarget::OpenAi).0, expected);
 }
 
 #[test]
 fn d_05_maps_stay_maps_where_that_can_be_said() {
     let x = json!({ "type": "object", "additionalProperties": { "type": "integer", "minimum": 0, "maximum": 5 } });
-    assert_eq!(lowered_member(x.clone(), Target::Ollama), (x.clone(), Vec::new()));
-    assert_eq!(lowered_member(x.clone(), Target::Gemini), (x.clone(), Vec::new()));
-    assert_eq!(lowered_member(x.clone(), Target::Grammar).0["maxProperties"], json!(8));
-    let (_, losses) = lowered_member(x, Target::Anthropic);
+    assert_eq!(lowered_member(x.clone(), SchemaTarget::Ollama), (x.clone(), Vec::new()));
+    assert_eq!(lowered_member(x.clone(), SchemaTarget::Gemini), (x.clone(), Vec::new()));
+    assert_eq!(lowered_member(x.clone(), SchemaTarget::Grammar).0["maxProperties"], json!(8));
+    let (_, losses) = lowered_member(x, SchemaTarget::Anthropic);
     assert_eq!(losses, ["additionalProperties tightened: only the members that are described"]);
 }
 
 #[test]
 fn d_05_members_named_by_a_pattern_are_noted() {
     let x = json!({ "type": "object", "additionalProperties": false, "patternProperties": { "^a": { "type": "string" } } });
-    let (said, losses) = lowered_member(x, Target::Gemini);
+    let (said, losses) = lowered_member(x, SchemaTarget::Gemini);
     assert_eq!((said, losses), (json!({ "type": "object" }), vec!["patternProperties dropped".to_owned()]));
 }
 
 #[test]
 fn d_05_a_member_without_any_value_goes() {
     let x = json!({ "type": "object", "required": ["a"], "properties": { "a": { "type": "string" }, "b": false } });
-    assert_eq!(lowered_member(x, Target::Gemini).0["propertyOrdering"], json!(["a"]));
+    assert_eq!(lowered_member(x, SchemaTarget::Gemini).0["propertyOrdering"], json!(["a"]));
     let x = json!({ "anyOf": [{ "type": "object", "required": ["b"], "properties": { "b": false } }, { "type": "string" }] });
-    assert_eq!(lowered_member(x, Target::Gemini).0, json!({ "type": "string" }));
+    assert_eq!(lowered_member(x, SchemaTarget::Gemini).0, json!({ "type": "string" }));
 }
 
 #[test]
@@ -252,9 +253,9 @@ fn d_05_openai_takes_ten_levels() {
     for _ in 0..12 {
         x = json!({ "type": "object", "properties": { "in": x }, "required": ["in"], "additionalProperties": false });
     }
-    let (_, losses) = lowered_member(x.clone(), Target::OpenAi);
+    let (_, losses) = lowered_member(x.clone(), SchemaTarget::OpenAi);
     assert!(losses.iter().any(|loss| loss.contains("properties tightened: no members")), "{losses:?}");
-    assert!(!lowered_member(x, Target::Ollama).1.iter().any(|loss| loss.contains("no members")));
+    assert!(!lowered_member(x, SchemaTarget::Ollama).1.iter().any(|loss| loss.contains("no members")));
 }
 
 #[test]
@@ -262,7 +263,7 @@ fn d_05_a_recursive_type_can_be_joined_with_further_rules() {
     let x = json!({ "allOf": [{ "$ref": "#/$defs/tree" }, { "required": ["kids"] }] });
     let data = json!({ "type": "object", "required": ["a", "x"], "properties": { "a": { "$ref": "#/$defs/tree" }, "x": x } });
     let module = module(json!({}), json!({ "input": {}, "data": data, "$defs": { "tree": tree() } }));
-    let lowered = lower(&module, Target::Ollama);
+    let lowered = lower(&module, SchemaTarget::Ollama);
     check(&lowered);
     assert_eq!(data_of(&lowered)["properties"]["x"]["required"], json!(["name", "kids"]));
     assert!(!lowered.losses.iter().any(|loss| loss.keyword == "$ref"), "{:?}", lowered.losses);
@@ -275,7 +276,7 @@ fn d_05_types_of_one_name_are_told_apart() {
     let data =
         json!({ "type": "object", "properties": { "a": { "$ref": "#/a/t" }, "b": { "$ref": "#/b/t" } } });
     let schema = json!({ "input": {}, "data": data, "a": { "t": list("a") }, "b": { "t": list("b") } });
-    let lowered = lower(&module(json!({}), schema), Target::Ollama);
+    let lowered = lower(&module(json!({}), schema), SchemaTarget::Ollama);
     let names: Vec<&String> = lowered.schema["$defs"].as_object().unwrap().keys().collect();
     assert_eq!(names.len(), 2, "{names:?}");
 }

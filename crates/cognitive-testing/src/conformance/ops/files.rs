@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cognitive_contract::Module;
-use cognitive_library::{Folder, LoadError, load};
+use cognitive_library::{Folder, ModuleLoadError, load};
 use serde_json::{Map, Value};
 
 use super::{Arguments, VectorStop, broken};
@@ -63,7 +63,7 @@ pub(super) fn module(module: Arguments<'_>) -> Result<Module, VectorStop> {
     load(&folder).map_err(|error| broken(format!("the module does not load: {}", reason(error))))
 }
 
-fn reason(error: LoadError) -> String {
+fn reason(error: ModuleLoadError) -> String {
     error.into_failure().message().to_owned()
 }
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use cognitive_contract::media::{Loaded, MediaLimits, MediaSource, UrlFetch};
 use cognitive_contract::ports::{ModuleSource, NullSink, PortFuture};
 use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_library::{Folder, LoadError, load};
+use cognitive_library::{Folder, ModuleLoadError, load};
 use cognitive_media::{Documents, Media};
 use cognitive_net::fetch::{self, Policy};
 use cognitive_runtime::{Host, Replay, RunRequest, run};
@@ -88,7 +88,7 @@ struct Placed {
 
 impl ModuleSource for Placed {
     fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
-        let mut module = load(&self.folder).map_err(LoadError::into_failure)?;
+        let mut module = load(&self.folder).map_err(ModuleLoadError::into_failure)?;
         module.folder = Some(self.place.clone());
         Ok(Arc::new(module))
     }

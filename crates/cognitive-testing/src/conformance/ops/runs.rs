@@ -9,7 +9,7 @@ use cognitive_contract::media::MediaLimits;
 use cognitive_contract::ports::{ModuleSource, NullSink, ProviderError, Usage};
 use cognitive_contract::stream::{assemble, check_log};
 use cognitive_contract::{Failure, Module};
-use cognitive_library::{Folder, Library, LoadError, load};
+use cognitive_library::{Folder, Library, ModuleLoadError, load};
 use cognitive_runtime::compose::Results;
 use cognitive_runtime::stages::prompt::{PromptValues, render};
 use cognitive_runtime::{Delivery, Host, Replay, RunRequest, run as run_module, stream as stream_module};
@@ -79,7 +79,7 @@ pub(super) struct One(pub(super) Folder);
 
 impl ModuleSource for One {
     fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
-        load(&self.0).map(Arc::new).map_err(LoadError::into_failure)
+        load(&self.0).map(Arc::new).map_err(ModuleLoadError::into_failure)
     }
 }
 
