@@ -7,7 +7,7 @@ use cognitive_contract::compose::calls::directives;
 use cognitive_contract::compose::{Condition, Path, VersionRange};
 use cognitive_library::{Folder, Mode, load, validate};
 use cognitive_llama::Model;
-use cognitive_schema::Target;
+use cognitive_schema::SchemaTarget;
 use serde_json::{Value, json};
 
 /// Any text that is a valid envelope can be written and read again, and says the same.
@@ -32,7 +32,13 @@ pub fn manifest(data: &[u8]) {
 pub fn schema(data: &[u8]) {
     let Some(folder) = folder(MANIFEST, data, b"Answer in the envelope.") else { return };
     let Ok(module) = load(&folder) else { return };
-    for target in [Target::OpenAi, Target::Anthropic, Target::Gemini, Target::Ollama, Target::Grammar] {
+    for target in [
+        SchemaTarget::OpenAi,
+        SchemaTarget::Anthropic,
+        SchemaTarget::Gemini,
+        SchemaTarget::Ollama,
+        SchemaTarget::Grammar,
+    ] {
         let lowered = module.provider_schema(target);
         assert!(serde_json::from_str::<Value>(lowered.text()).is_ok(), "{target:?}");
     }
