@@ -46,6 +46,7 @@ mod runtime;
 pub mod services;
 pub mod settings;
 pub mod stores;
+mod timer;
 pub mod trust;
 pub mod weights;
 pub mod wiring;

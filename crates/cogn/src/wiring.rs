@@ -24,6 +24,7 @@ use crate::media::{self, MediaAccess};
 use crate::services::Kind;
 use crate::settings::{Environment, ProviderChoice, Settings};
 use crate::stores::Stores;
+use crate::timer::TokioTimer;
 
 /// A variable of the environment; an empty one is none.
 #[must_use]
@@ -205,6 +206,7 @@ pub fn host(settings: &Settings, parts: HostParts) -> Result<Host, Failure> {
     host.audit_required = settings.audit_required;
     host.audit = stores.audit;
     host.context = stores.context;
+    host.timer = Some(Arc::new(TokioTimer));
     media::give(&mut host, &settings.media, media)?;
     Ok(host)
 }

@@ -307,6 +307,12 @@ pub enum Finish {
     Refused(String),
 }
 
+/// Waits. Surfaces implement it with the timer of their runtime, so that tests can stop the clock and no thread sleeps.
+pub trait Timer: Send + Sync {
+    /// Resolves when this time has passed. Dropping the future ends the wait.
+    fn sleep(&self, time: Duration) -> PortFuture<'_, ()>;
+}
+
 /// Someone who watches a run.
 pub trait EventSink: Send {
     /// Something happened.

@@ -4,15 +4,16 @@
 //! the operator requires that.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
+use cognitive_contract::context::MEMBER;
 use cognitive_contract::failure::was_cancelled;
 use cognitive_contract::media::{hide_secrets, holds_secrets};
 use cognitive_contract::ports::AuditRecord;
 use cognitive_contract::tools::ToolUse;
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::host::{Host, RunInput, RunRequest};
 use crate::receipt::Receipt;
@@ -158,11 +159,16 @@ pub(crate) struct RunRecord<'a> {
 
 impl<'a> RunRecord<'a> {
     /// Begins with a run that has its trace id.
-    pub(crate) fn begin(host: &'a Host, request: &'a RunRequest, given: &RunInput) -> Self {
+    pub(crate) fn begin(
+        host: &'a Host,
+        request: &'a RunRequest,
+        given: &RunInput,
+        context: &Map<String, Value>,
+    ) -> Self {
         Self {
             audit: RunAudit::new(host, request),
             started: Instant::now(),
-            given: (host.audit.is_some() && host.audit_payloads).then(|| given.clone()),
+            given: (host.audit.is_some() && host.audit_payloads).then(|| with_context(given, context)),
             version: String::new(),
             receipt: Receipt::default(),
             is_closed: false,
@@ -210,6 +216,18 @@ impl<'a> RunRecord<'a> {
     }
 }
 
+/// The input of a part with the context that came beside it.
+fn with_context(given: &RunInput, context: &Map<String, Value>) -> RunInput {
+    let mut given = given.clone();
+    if let RunInput::Shared(value) = &mut given
+        && !context.is_empty()
+        && let Value::Object(members) = Arc::make_mut(value)
+    {
+        members.insert(MEMBER.to_owned(), Value::Object(context.clone()));
+    }
+    given
+}
+
 /// An input as the audit keeps it: as it was sent, except for the credentials of the media that it names.
 fn recorded(input: RunInput) -> Value {
     let hidden = |mut value: Value| {
@@ -218,6 +236,7 @@ fn recorded(input: RunInput) -> Value {
     };
     match input {
         RunInput::Json(value) => hidden(value),
+        RunInput::Shared(value) => hidden(Arc::unwrap_or_clone(value)),
         RunInput::Text(text) => Value::String(text),
         RunInput::Raw(text) => match serde_json::from_str(&text).ok().filter(holds_secrets) {
             Some(value) => Value::String(hidden(value).to_string()),

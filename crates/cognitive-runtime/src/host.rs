@@ -8,7 +8,7 @@ use cognitive_contract::compose::CustomAggregate;
 use cognitive_contract::context::Sanitiser;
 use cognitive_contract::media::{MediaLimits, MediaSource};
 use cognitive_contract::policy::Caller;
-use cognitive_contract::ports::{AuditLog, ContextStore, ModuleSource, Provider};
+use cognitive_contract::ports::{AuditLog, ContextStore, ModuleSource, Provider, Timer};
 use cognitive_contract::tier::Gate;
 use cognitive_contract::tools::ToolBox;
 use cognitive_contract::{Capabilities, Enforcement, Failure, Module, Warning};
@@ -51,6 +51,8 @@ pub struct Host {
     pub media_limits: MediaLimits,
     /// Whether notes about an image, such as where it was taken, reach the model. (S-30)
     pub keep_metadata: bool,
+    /// Ends tools and parts that take longer than they may. Without one only the provider ends its own calls.
+    pub timer: Option<Arc<dyn Timer>>,
     /// What models may call, if the module that runs asks for it and its policies let it.
     pub tools: ToolBox,
 }
@@ -76,6 +78,7 @@ impl Host {
             media: None,
             media_limits: MediaLimits::default(),
             keep_metadata: false,
+            timer: None,
         }
     }
 
@@ -169,6 +172,8 @@ impl From<String> for ModuleRef {
 pub enum RunInput {
     /// An object for the input schema.
     Json(Value),
+    /// The same, shared with other runs; none of them copies it.
+    Shared(Arc<Value>),
     /// JSON that nobody has parsed yet; what is wrong with it is found in the order of the run.
     Raw(String),
     /// Free text (`--args`), which no schema judges.

@@ -32,6 +32,7 @@ pub mod spans;
 pub mod stages;
 pub mod stream;
 pub mod throw;
+mod time_limit;
 pub mod tools;
 
 pub use call_budget::DEFAULT_MAX_CALLS;

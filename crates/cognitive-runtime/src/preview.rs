@@ -30,7 +30,7 @@ pub fn preview(
     context: Option<&RunContext<'_>>,
 ) -> Result<Preview, Failure> {
     let given = input::read(given.clone())?;
-    let (recalled, _) = context.map(|context| context.recall(module, given.value())).unwrap_or_default();
+    let (recalled, _) = context.map(|context| context.recall(module, &given)).unwrap_or_default();
     let sanitiser = context.map(|context| context.sanitiser.clone()).unwrap_or_default();
     let mut valid = input::validate(module, given, &recalled, enforcement, &sanitiser)?;
     let attached = media::describe(module, &mut valid)?;

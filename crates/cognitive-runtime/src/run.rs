@@ -141,7 +141,7 @@ pub(crate) async fn run_below(
     lineage.limit_by_operator(&request.options);
     listeners.begin_span(RunSpan::begin(SpanWork::Run, host, &request.options));
     // Declared before the run itself, and so dropped after it: a run that is dropped before its end leaves its record.
-    let mut record = RunRecord::begin(host, request, &input);
+    let mut record = RunRecord::begin(host, request, &input, &lineage.context);
     let outcome = {
         let run = pin!(load_and_answer(lineage, input, listeners, &mut record));
         unless_stopped(pin!(panics::catch(run)), stop).await
@@ -182,6 +182,9 @@ async fn load_and_answer(
     let module = lineage.in_tier(request.module.load(host.modules.as_ref())?);
     listeners.loaded(&module);
     lineage.limit_by_module(&module);
+    if !module.stands_alone() {
+        lineage.share_media();
+    }
     if request.options.require_streaming && !listeners.streams() {
         return Err(stream::not_streamed());
     }

@@ -5,7 +5,7 @@
 use std::time::SystemTime;
 
 use cognitive_contract::context::{
-    ContextEntry, ContextFilter, EMITTED, MEMBER, Origin, Owner, Place, Sanitiser, Variables, choose, emitted,
+    ContextEntry, ContextFilter, EMITTED, Origin, Owner, Place, Sanitiser, Variables, choose, emitted,
 };
 use cognitive_contract::ports::ContextStore;
 use cognitive_contract::{Envelope, Module, Warning};
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::clock::Clock;
 use crate::host::RunOptions;
 use crate::receipt::input_sha256;
+use crate::stages::input::ParsedInput;
 
 /// The word of notices about context, as the laws use it.
 pub(crate) const NOTICE: &str = "CONTEXT";
@@ -59,16 +60,16 @@ impl<'a> RunContext<'a> {
 
     /// What is kept of the types that a module accepts and that an input does not bring along, by type.
     #[must_use]
-    pub fn recall(&self, module: &Module, input: &Value) -> (Map<String, Value>, Vec<Warning>) {
+    pub fn recall(&self, module: &Module, input: &ParsedInput) -> (Map<String, Value>, Vec<Warning>) {
         let (mut recalled, mut warnings) = (Map::new(), Vec::new());
         let Some(store) = self.store.filter(|_| !module.manifest.context.accepts.is_empty()) else {
             return (recalled, warnings);
         };
         let now = self.now();
-        let input_hash = input_sha256(input);
+        let input_hash = input_sha256(input.value());
         let from = Place { session: self.session, input_hash: Some(&input_hash) };
         for accept in &module.manifest.context.accepts {
-            if input.get(MEMBER).is_some_and(|given| given.get(&accept.kind).is_some()) {
+            if input.context().is_some_and(|given| given.contains_key(&accept.kind)) {
                 continue;
             }
             let filter = ContextFilter { kind: Some(&accept.kind), from: Some(from) };

@@ -10,6 +10,7 @@
 mod board;
 #[path = "tools/desk.rs"]
 mod desk;
+mod timer;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

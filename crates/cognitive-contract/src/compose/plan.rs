@@ -142,6 +142,25 @@ impl Plan {
         self.flow(fed_by.iter().copied(), progress)
     }
 
+    /// Whether a part gets the input of the composition as it is, so that [`input_of`](Self::input_of) would copy it.
+    #[must_use]
+    pub fn passes_input_on(&self, part: usize, progress: Progress<'_>) -> bool {
+        let Some(part) = self.parts.get(part) else { return false };
+        let mut steps = part.fed_by.iter().filter_map(|step| self.steps.get(*step));
+        match (steps.next(), steps.next()) {
+            (None, _) => true,
+            (Some(step), None) => {
+                let is_whole = step.from == [Source::Input] && step.mapping.is_none();
+                let holds = |condition: &Condition| condition.holds(Root::Value(progress.input));
+                is_whole
+                    && matches!(step.aggregate, Aggregate::Merge | Aggregate::First)
+                    && step.condition.as_ref().is_none_or(holds)
+                    && progress.input.is_object()
+            }
+            (Some(_), Some(_)) => false,
+        }
+    }
+
     /// The data of the answer, where steps lead to `output`; `None` if none of them is taken.
     #[must_use]
     pub fn output(&self, progress: Progress<'_>) -> Option<Value> {

@@ -21,7 +21,10 @@ pub use emit::{Emission, Origin, emitted};
 pub use entry::{Caps, ContextEntry, ContextFilter, Owner, Place, Ttl, choose, usable};
 pub use flow::{Flow, handed_on};
 pub use key::{Key, Variables, key};
-pub use prepare::{Access, Prepared, declares, label, prepare, prepare_text, visible_to, without_context};
+pub use prepare::{
+    Access, GivenInput, Prepared, declares, label, prepare, prepare_given, prepare_text, visible_to,
+    without_context,
+};
 pub use sanitise::Sanitiser;
 
 use crate::meta::Warning;

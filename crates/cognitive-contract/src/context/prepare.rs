@@ -3,6 +3,7 @@
 //! Changes nothing in the caller's input, and lets through nothing that is not declared.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use cognitive_schema::MAX_VIOLATIONS;
 use serde_json::{Map, Value, json};
@@ -21,7 +22,8 @@ use crate::violation::{Side, Violation};
 /// An input that the module takes, and its context as the model gets it. Only [`prepare`] makes one.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    input: Value,
+    /// Shared, because an input can be most of a gigabyte and several runs may have the same one.
+    input: Arc<Value>,
     context: Map<String, Value>,
     /// Notices for `meta.warnings`.
     pub warnings: Vec<Warning>,
@@ -34,10 +36,27 @@ impl Prepared {
         &self.input
     }
 
-    /// The input, for whoever shows it to a model in another form.
+    /// The input without context, for another run that gets the same one.
+    #[must_use]
+    pub fn shared_input(&self) -> &Arc<Value> {
+        &self.input
+    }
+
+    /// The input, to be shown to a model in another form. Copies an input that other runs have too.
     #[must_use]
     pub fn input_mut(&mut self) -> &mut Value {
-        &mut self.input
+        Arc::make_mut(&mut self.input)
+    }
+
+    /// The same for an input that no other run has.
+    #[must_use]
+    pub fn unshared_input(&mut self) -> Option<&mut Value> {
+        Arc::get_mut(&mut self.input)
+    }
+
+    /// Puts another form of the input in its place.
+    pub fn replace_input(&mut self, input: Value) {
+        self.input = Arc::new(input);
     }
 
     /// The context by type, sanitised.
@@ -49,7 +68,7 @@ impl Prepared {
     /// Both, taken apart.
     #[must_use]
     pub fn into_parts(self) -> (Value, Map<String, Value>, Vec<Warning>) {
-        (self.input, self.context, self.warnings)
+        (Arc::unwrap_or_clone(self.input), self.context, self.warnings)
     }
 
     /// Takes in what the modules that this one calls have changed since: judged and sanitised like all context, and seen
@@ -104,7 +123,7 @@ pub fn prepare(
     sanitiser: &Sanitiser,
     enforcement: Enforcement,
 ) -> Result<Prepared, Failure> {
-    prepare_judged(module, input, sanitiser, enforcement, violations)
+    prepare_given(module, GivenInput::split(module, Arc::new(input), false)?, sanitiser, enforcement)
 }
 
 /// The same for free text, which fits no input schema by design: only its context is judged.
@@ -114,30 +133,50 @@ pub fn prepare_text(
     sanitiser: &Sanitiser,
     enforcement: Enforcement,
 ) -> Result<Prepared, Failure> {
-    prepare_judged(module, input, sanitiser, enforcement, |module, _, context| {
-        context_violations(module, context)
-    })
+    prepare_given(module, GivenInput::split(module, Arc::new(input), true)?, sanitiser, enforcement)
 }
 
-fn prepare_judged(
+/// An input and its context, apart, as they were given.
+#[derive(Debug, Clone)]
+pub struct GivenInput {
+    /// The input, an object without context.
+    pub input: Arc<Value>,
+    /// Its context, by type.
+    pub context: Map<String, Value>,
+    /// Whether it stands for free text, which no input schema judges.
+    pub is_text: bool,
+}
+
+impl GivenInput {
+    /// Takes the context out of an input.
+    pub fn split(module: &Module, input: Arc<Value>, is_text: bool) -> Result<Self, Failure> {
+        let Value::Object(members) = &*input else { return Err(refused(module, vec![no_object("")])) };
+        if !members.contains_key(MEMBER) {
+            return Ok(Self { input, context: Map::new(), is_text });
+        }
+        let mut input = Arc::unwrap_or_clone(input);
+        let given = input.as_object_mut().and_then(|members| members.shift_remove(MEMBER));
+        let Some(Value::Object(context)) = given else {
+            return Err(refused(module, vec![no_object("/_context")]));
+        };
+        Ok(Self { input: Arc::new(input), context, is_text })
+    }
+}
+
+/// The same for an input and a context that come apart.
+pub fn prepare_given(
     module: &Module,
-    input: Value,
+    given: GivenInput,
     sanitiser: &Sanitiser,
     enforcement: Enforcement,
-    judge: impl Fn(&Module, &Value, &Map<String, Value>) -> Vec<Violation>,
 ) -> Result<Prepared, Failure> {
-    let Value::Object(mut members) = input else { return Err(refused(module, vec![no_object("")])) };
-    let given = match members.shift_remove(MEMBER) {
-        None => Map::new(),
-        Some(Value::Object(given)) => given,
-        Some(_) => return Err(refused(module, vec![no_object("/_context")])),
-    };
+    let GivenInput { input, context, is_text } = given;
     let mut warnings = Vec::new();
-    let given = declared_only(module, given, &mut warnings);
+    let given = declared_only(module, context, &mut warnings);
     let taken = reduced(&module.manifest.context.accepts, given, &mut warnings);
-    let input = Value::Object(members);
     if enforcement == Enforcement::Full {
-        let found = judge(module, &input, &taken);
+        let found =
+            if is_text { context_violations(module, &taken) } else { violations(module, &input, &taken) };
         if !found.is_empty() {
             return Err(refused(module, found));
         }

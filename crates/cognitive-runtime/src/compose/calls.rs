@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use cognitive_contract::compose::calls::{Argument, Call, Directives};
 use cognitive_contract::compose::{Plan, VersionRange, as_input};
@@ -156,7 +157,7 @@ impl<'c> PromptCalls<'c> {
 
     /// What a called module gets.
     fn argument(&self, call: &Call, place: usize) -> RunInput {
-        let whole = || RunInput::Json(self.input.value().clone());
+        let whole = || RunInput::Shared(Arc::clone(self.input.shared()));
         match &call.argument {
             Argument::Input => {
                 self.input.given_text().map_or_else(whole, |text| RunInput::Text(text.to_owned()))

@@ -23,7 +23,7 @@ use crate::host::{Host, ModuleRef, RunInput, RunOptions, RunRequest};
 use crate::live::listeners::RunListeners;
 use crate::run::{MODEL_TIME, milliseconds, run_below};
 use crate::spans::SpanParent;
-use crate::tools::alarm;
+use crate::time_limit::sleep;
 
 /// The run that children belong to.
 #[derive(Clone, Copy)]
@@ -91,7 +91,7 @@ pub(crate) fn run_child<'a>(
     context: Map<String, Value>,
 ) -> PortFuture<'a, ChildOutcome> {
     Box::pin(async move {
-        let mut done = ChildOutcome::new();
+        let (mut done, input) = (ChildOutcome::new(), shareable(input));
         let any = VersionRange::any();
         let choices = [Some((wanted.name, wanted.range)), wanted.fallback.map(|name| (name, &any))];
         let mut failed = None;
@@ -151,14 +151,8 @@ impl ParentRun<'_> {
         options.receipt = false;
         options.spans = self.span.cloned();
         let mut lineage = self.lineage.child_of(self.module, wanted.tier, self.references);
-        let input = match input {
-            RunInput::Json(value) => RunInput::Json(with_context(value, context)),
-            other => {
-                lineage.context = context;
-                other.clone()
-            }
-        };
-        Ok((RunRequest { module: child, input, options }, lineage))
+        lineage.context = context;
+        Ok((RunRequest { module: child, input: input.clone(), options }, lineage))
     }
 }
 
@@ -166,21 +160,22 @@ impl ParentRun<'_> {
 const GRACE: Duration = Duration::from_millis(50);
 
 /// Resolves when a child has used up its time, whatever it is doing: asking again, calling tools, running parts of its own.
-async fn out_of_time(time: Duration) -> Failure {
-    let _never: Option<()> = alarm::within(time.saturating_add(GRACE), std::future::pending()).await;
+async fn out_of_time(host: &Host, time: Duration) -> Failure {
+    sleep(host, time.saturating_add(GRACE)).await;
     Failure::new(ErrorCode::Timeout, "it took longer than it may")
 }
 
-/// An input with this context and no other: what a child was told to hand on is not context.
-fn with_context(input: &Value, context: Map<String, Value>) -> Value {
-    let mut input = input.clone();
-    if let Value::Object(members) = &mut input {
-        members.shift_remove(MEMBER);
-        if !context.is_empty() {
-            members.insert(MEMBER.to_owned(), Value::Object(context));
+/// The input of a child, for all that may have to stand in for it. What a child was told to hand on is not context.
+fn shareable(input: RunInput) -> RunInput {
+    match input {
+        RunInput::Json(mut value) => {
+            if let Value::Object(members) = &mut value {
+                members.shift_remove(MEMBER);
+            }
+            RunInput::Shared(Arc::new(value))
         }
+        other => other,
     }
-    input
 }
 
 impl ChildOutcome {
@@ -206,7 +201,7 @@ impl ChildOutcome {
         let name = request.module.name().to_owned();
         let mut listener = PartListener::new(&name, parent.signals);
         let mut listeners = RunListeners::new(&mut listener, None);
-        let stop = pin!(out_of_time(request.options.timeout));
+        let stop = pin!(out_of_time(parent.host, request.options.timeout));
         let envelope = run_below(parent.host, &mut request, &mut lineage, &mut listeners, stop).await;
         if let Some(mut trace) = listener.into_trace() {
             trace.started_ms = started_ms;

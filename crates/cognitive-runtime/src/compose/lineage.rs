@@ -11,6 +11,7 @@ use super::caller_references::CallerReferences;
 use super::resolve::MAX_DEPTH;
 use crate::call_budget::CallBudget;
 use crate::host::RunOptions;
+use crate::stages::media::MediaCache;
 
 /// The runs above a run. Empty for a run that a surface asks for.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +29,9 @@ pub(crate) struct Lineage {
     budgets: Vec<Arc<CallBudget>>,
     /// What the caller of the outermost run sent.
     pub(crate) references: CallerReferences,
-    /// The context of a module that is given text: text has no member for it. (CTX-053)
+    /// The media that the outermost composition and all below it share.
+    pub(crate) media: Option<Arc<MediaCache>>,
+    /// The context of a part, beside its input. (CTX-053)
     pub(crate) context: Map<String, Value>,
 }
 
@@ -59,6 +62,11 @@ impl Lineage {
     /// One more limit to the calls of the run that begins here and of all below it, if the module sets one.
     pub(crate) fn limit_by_module(&mut self, module: &Module) {
         self.budgets.extend(CallBudget::of_module(module));
+    }
+
+    /// Lets the run that begins here and all below it share their media.
+    pub(crate) fn share_media(&mut self) {
+        self.media.get_or_insert_with(Arc::default);
     }
 
     /// The path of the caller, such as `outer/inner`; `None` for a run that a surface asks for. (S-05)
@@ -97,7 +105,8 @@ impl Lineage {
         let tools = self.tools(module).into_iter().cloned().collect();
         let (policies, references) = (Some(self.policies(module)), references.clone());
         let budgets = self.budgets.clone();
-        Self { path, policies, tools, tier, budgets, references, context: Map::new() }
+        let media = self.media.clone();
+        Self { path, policies, tools, tier, budgets, references, media, context: Map::new() }
     }
 }
 

@@ -2,6 +2,7 @@
 //! COMP-004, S-26) The first failure of a part that is needed ends the others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use cognitive_contract::Warning;
 use cognitive_contract::compose::plan::Progress;
@@ -29,7 +30,7 @@ pub(crate) const MAX_AT_ONCE: usize = 4;
 /// What there is of a composition while it runs.
 pub(crate) struct PartsRun<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) input: &'a Value,
+    pub(crate) input: &'a Arc<Value>,
     /// The text that was sent in place of an object.
     pub(crate) text: Option<&'a str>,
     pub(crate) results: Vec<Option<Value>>,
@@ -53,7 +54,7 @@ impl<'a> PartsRun<'a> {
         let of = plan.order.len() + usize::from(plan.pattern == Pattern::Conditional);
         Self {
             plan,
-            input: input.value(),
+            input: input.shared(),
             text: input.given_text(),
             results: vec![None; plan.parts.len()],
             started: BTreeSet::new(),
@@ -200,11 +201,28 @@ impl<'a> PartsRun<'a> {
         }
     }
 
+    /// What a part gets. The input of the whole is shared and not copied; text stays text as long as no step makes something
+    /// else of it. (COMP-062)
+    fn input_of(&self, parent: ParentRun<'a>, place: usize) -> Option<RunInput> {
+        let progress = self.progress(parent);
+        let (input, is_whole) = if self.plan.passes_input_on(place, progress) {
+            (RunInput::Shared(Arc::clone(self.input)), true)
+        } else {
+            let input = self.plan.input_of(place, progress)?;
+            let is_whole = self.text.is_some() && input == **self.input;
+            (RunInput::Json(input), is_whole)
+        };
+        Some(match self.text.filter(|_| is_whole) {
+            Some(text) => RunInput::Text(text.to_owned()),
+            None => input,
+        })
+    }
+
     /// Starts a part; `None` if no step to it is taken, so that it is skipped. (COMP-043)
     fn start(&mut self, parent: ParentRun<'a>, place: usize) -> Option<PortFuture<'a, ChildOutcome>> {
         let plan = self.plan;
         let part = plan.parts.get(place)?;
-        let Some(input) = plan.input_of(place, self.progress(parent)) else {
+        let Some(input) = self.input_of(parent, place) else {
             self.tell_unfinished(&part.name, PartState::Skipped);
             return None;
         };
@@ -217,11 +235,6 @@ impl<'a> PartsRun<'a> {
             optional: part.optional,
             time: part.timeout,
             tier: None,
-        };
-        // Text stays text as long as nobody makes something else of it. (COMP-062)
-        let input = match self.text.filter(|_| input == *self.input) {
-            Some(text) => RunInput::Text(text.to_owned()),
-            None => RunInput::Json(input),
         };
         Some(run_child(parent, wanted, input, self.flow.handed_down()))
     }

@@ -2,12 +2,10 @@
 //! Judges what the caller sent as it was sent; then members that are missing get the default of the input schema, which
 //! the hash of the input does not know. Changes nothing else, and asks no model before it is sure.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use cognitive_contract::code::Blame;
-use cognitive_contract::context::{
-    Access, MEMBER, Prepared, Sanitiser, prepare, prepare_text, without_context,
-};
+use cognitive_contract::context::{Access, GivenInput, MEMBER, Prepared, Sanitiser, prepare_given};
 use cognitive_contract::json;
 use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, built, long, media, numbers};
 use serde_json::{Map, Value, json};
@@ -20,7 +18,9 @@ use crate::run_context::NOTICE;
 /// What the caller sent, as JSON that was not judged yet. Only [`read`] makes one.
 #[derive(Debug, Clone)]
 pub struct ParsedInput {
-    value: Value,
+    value: Arc<Value>,
+    /// Context that the value has no place for.
+    aside: Map<String, Value>,
     arguments: Option<String>,
 }
 
@@ -34,17 +34,22 @@ impl ParsedInput {
     /// The same for a surface that finds the input inside what was sent.
     #[must_use]
     pub fn into_value(self) -> Value {
-        self.value
+        Arc::unwrap_or_clone(self.value)
     }
 
-    /// The same with context that the caller's own words have no place for.
-    pub(crate) fn with_context(mut self, context: &Map<String, Value>) -> Self {
-        if let Value::Object(members) = &mut self.value
-            && !context.is_empty()
-        {
-            members.insert(MEMBER.to_owned(), Value::Object(context.clone()));
-        }
-        self
+    fn new(value: impl Into<Arc<Value>>, arguments: Option<String>) -> Self {
+        Self { value: value.into(), aside: Map::new(), arguments }
+    }
+
+    /// The same with context beside it.
+    pub(crate) fn with_context(self, context: &Map<String, Value>) -> Self {
+        Self { aside: context.clone(), ..self }
+    }
+
+    /// The context that came with it.
+    pub(crate) fn context(&self) -> Option<&Map<String, Value>> {
+        let own = || self.value.get(MEMBER).and_then(Value::as_object);
+        if self.aside.is_empty() { own() } else { Some(&self.aside) }
     }
 }
 
@@ -110,13 +115,32 @@ impl ValidInput {
         }
     }
 
-    /// Takes the base64 text out of the media item at a place and leaves a note there.
-    pub(crate) fn take_media(&mut self, place: &str, note: &str) -> Option<String> {
-        let _ = self.sha256();
-        match self.prepared.input_mut().pointer_mut(&format!("{place}/data"))? {
-            Value::String(data) => Some(std::mem::replace(data, note.to_owned())),
-            _ => None,
+    /// The input object without context, for a part that gets the same one.
+    pub(crate) fn shared(&self) -> &Arc<Value> {
+        self.prepared.shared_input()
+    }
+
+    /// Takes the base64 text out of media items and leaves a note in the place of each. An input that other runs have too
+    /// stays as it is: this run gets one of its own, and the texts are left out of it instead of copied.
+    pub(crate) fn take_media(&mut self, notes: &[MediaPlaceNote]) -> Vec<Option<String>> {
+        if notes.is_empty() {
+            return Vec::new();
         }
+        let _ = self.sha256();
+        let Some(input) = self.prepared.unshared_input() else {
+            let places: Vec<(Vec<String>, &str)> =
+                notes.iter().map(|(place, note)| (tokens(place), note.as_str())).collect();
+            let places: Vec<TokenNote<'_>> =
+                places.iter().map(|(tokens, note)| (tokens.as_slice(), *note)).collect();
+            let copy = copied_with(self.value(), &places);
+            self.prepared.replace_input(copy);
+            return vec![None; notes.len()];
+        };
+        let mut take = |(place, note): &MediaPlaceNote| match input.pointer_mut(&format!("{place}/data"))? {
+            Value::String(data) => Some(std::mem::replace(data, note.clone())),
+            _ => None,
+        };
+        notes.iter().map(&mut take).collect()
     }
 
     /// Takes out of media items what only the one who fetches them may read. The hash stays that of what was sent.
@@ -140,6 +164,46 @@ impl ValidInput {
     }
 }
 
+/// The place of a media item, and what is to stand there instead of its bytes.
+pub(crate) type MediaPlaceNote = (String, String);
+
+/// The way to a text, name by name, and what is to stand there.
+type TokenNote<'n> = (&'n [String], &'n str);
+
+/// The names on the way to the bytes of a media item.
+fn tokens(place: &str) -> Vec<String> {
+    let names = place.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
+    names.chain(["data".to_owned()]).collect()
+}
+
+/// A copy of a value with notes in place of some texts, which are never copied.
+fn copied_with(value: &Value, notes: &[TokenNote<'_>]) -> Value {
+    if notes.is_empty() {
+        return value.clone();
+    }
+    match value {
+        Value::Object(members) => {
+            let copies =
+                members.iter().map(|(name, value)| (name.clone(), copied_with(value, &below(notes, name))));
+            Value::Object(copies.collect())
+        }
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items.map(|(index, item)| copied_with(item, &below(notes, &index.to_string()))).collect()
+        }
+        other => match notes.iter().find(|(tokens, _)| tokens.is_empty()) {
+            Some((_, note)) => Value::from(*note),
+            None => other.clone(),
+        },
+    }
+}
+
+/// The notes that are below a member.
+fn below<'n>(notes: &[TokenNote<'n>], name: &str) -> Vec<TokenNote<'n>> {
+    let split = notes.iter().filter_map(|(tokens, note)| Some((tokens.split_first()?, *note)));
+    split.filter(|((first, _), _)| *first == name).map(|((_, rest), note)| (rest, note)).collect()
+}
+
 /// Takes the input of a run, with the context of earlier ones. Also gives the context that the module's parts may be given:
 /// what came with the input, and what was recalled.
 pub(crate) fn accept(
@@ -147,10 +211,9 @@ pub(crate) fn accept(
     given: RunInput,
 ) -> Result<(ValidInput, Map<String, Value>), Failure> {
     let given = read(given)?.with_context(&run.lineage.context);
-    let (recalled, warnings) = run.context.recall(run.module, given.value());
+    let (recalled, warnings) = run.context.recall(run.module, &given);
     run.warnings.extend(warnings);
-    let context =
-        if run.module.stands_alone() { Map::new() } else { given_to_parts(given.value(), &recalled) };
+    let context = if run.module.stands_alone() { Map::new() } else { given_to_parts(&given, &recalled) };
     let enforcement = run.options.enforcement;
     let input = validate(run.module, given, &recalled, enforcement, &run.host.sanitiser)?;
     run.receipt.sha256.input = run.receipt.hash(|| input.sha256());
@@ -158,8 +221,8 @@ pub(crate) fn accept(
     Ok((input, context))
 }
 
-fn given_to_parts(given: &Value, recalled: &Map<String, Value>) -> Map<String, Value> {
-    let own = given.get(MEMBER).and_then(Value::as_object).into_iter().flatten();
+fn given_to_parts(given: &ParsedInput, recalled: &Map<String, Value>) -> Map<String, Value> {
+    let own = given.context().into_iter().flatten();
     own.chain(recalled).map(|(kind, value)| (kind.clone(), value.clone())).collect()
 }
 
@@ -167,11 +230,10 @@ fn given_to_parts(given: &Value, recalled: &Map<String, Value>) -> Map<String, V
 pub fn read(input: RunInput) -> Result<ParsedInput, Failure> {
     Ok(match input {
         // Free text fits no schema by design; it becomes an object with the two customary names.
-        RunInput::Text(text) => {
-            ParsedInput { value: json!({ "$ARGUMENTS": text, "query": text }), arguments: Some(text) }
-        }
-        RunInput::Json(value) => ParsedInput { value, arguments: None },
-        RunInput::Raw(text) => ParsedInput { value: parse(text)?, arguments: None },
+        RunInput::Text(text) => ParsedInput::new(json!({ "$ARGUMENTS": text, "query": text }), Some(text)),
+        RunInput::Json(value) => ParsedInput::new(value, None),
+        RunInput::Shared(value) => ParsedInput::new(value, None),
+        RunInput::Raw(text) => ParsedInput::new(parse(text)?, None),
     })
 }
 
@@ -184,33 +246,35 @@ pub fn validate(
     enforcement: Enforcement,
     sanitiser: &Sanitiser,
 ) -> Result<ValidInput, Failure> {
-    let judge = if given.arguments.is_some() { prepare_text } else { prepare };
-    let prepared = match together(&given.value, recalled) {
-        Some(whole) => judge(module, whole, sanitiser, enforcement).or_else(|_| {
-            let mut prepared = judge(module, given.value, sanitiser, enforcement)?;
-            prepared.warnings.push(unfit(recalled));
-            Ok(prepared)
-        })?,
-        None => judge(module, given.value, sanitiser, enforcement)?,
+    let ParsedInput { value, aside, arguments } = given;
+    let is_text = arguments.is_some();
+    let given = if aside.is_empty() {
+        GivenInput::split(module, value, is_text)?
+    } else {
+        GivenInput { input: value, context: aside, is_text }
     };
-    let mut input = ValidInput { prepared, arguments: given.arguments, sha256: OnceLock::new() };
+    let judge = |given: GivenInput| prepare_given(module, given, sanitiser, enforcement);
+    let prepared = if recalled.is_empty() {
+        judge(given)?
+    } else {
+        let mut whole = given.clone();
+        whole.context.extend(recalled.iter().map(|(kind, value)| (kind.clone(), value.clone())));
+        match judge(whole) {
+            Ok(prepared) => {
+                // The input would count as shared.
+                drop(given);
+                prepared
+            }
+            Err(_) => {
+                let mut prepared = judge(given)?;
+                prepared.warnings.push(unfit(recalled));
+                prepared
+            }
+        }
+    };
+    let mut input = ValidInput { prepared, arguments, sha256: OnceLock::new() };
     input.fill_in(module);
     Ok(input)
-}
-
-/// An input with kept context beside its own; `None` if there is nothing to put together.
-fn together(given: &Value, recalled: &Map<String, Value>) -> Option<Value> {
-    if recalled.is_empty() {
-        return None;
-    }
-    let mut context = match given.get(MEMBER) {
-        None => Map::new(),
-        Some(own) => own.as_object()?.clone(),
-    };
-    context.extend(recalled.iter().map(|(kind, value)| (kind.clone(), value.clone())));
-    let Value::Object(mut members) = without_context(given) else { return None };
-    members.insert(MEMBER.to_owned(), Value::Object(context));
-    Some(Value::Object(members))
 }
 
 fn unfit(recalled: &Map<String, Value>) -> Warning {

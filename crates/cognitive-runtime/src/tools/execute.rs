@@ -10,22 +10,22 @@ use cognitive_contract::tools::{
 };
 use serde_json::{Value, json};
 
-use super::alarm;
-use crate::panics;
+use crate::host::Host;
+use crate::{panics, time_limit};
 
 /// The longest result that a model is told, in bytes of JSON. More would crowd out the input.
 const LONGEST_RESULT: usize = 64 * 1024;
 
 /// Calls one tool, if the law allows it, within the time that remains.
 pub(crate) async fn execute(
-    tools: &ToolBox,
+    host: &Host,
     law: &ToolLaw<'_>,
     call: &ToolCall,
     remaining: Duration,
 ) -> (ToolReply, ToolUse) {
     let started = Instant::now();
-    let outcome = match allowed(tools, law, &call.name) {
-        Ok(spec) => run(tools, spec, call, remaining).await,
+    let outcome = match allowed(&host.tools, law, &call.name) {
+        Ok(spec) => run(host, spec, call, remaining).await,
         Err(refused) => Err(refused),
     };
     let (reply, word) = match outcome {
@@ -60,20 +60,15 @@ pub(crate) fn allowed<'a>(
 /// How it went, and what the model is told.
 type Refused = (ToolOutcome, String);
 
-async fn run(
-    tools: &ToolBox,
-    spec: &ToolSpec,
-    call: &ToolCall,
-    remaining: Duration,
-) -> Result<String, Refused> {
-    let arguments = arguments(tools, call).map_err(|reason| (ToolOutcome::InvalidArguments, reason))?;
-    let Some(tool) = tools.get(&call.name) else {
+async fn run(host: &Host, spec: &ToolSpec, call: &ToolCall, remaining: Duration) -> Result<String, Refused> {
+    let arguments = arguments(&host.tools, call).map_err(|reason| (ToolOutcome::InvalidArguments, reason))?;
+    let Some(tool) = host.tools.get(&call.name) else {
         return Err((ToolOutcome::Unknown, "there is no such tool".to_owned()));
     };
     let time = spec.timeout.min(remaining);
     // The call begins inside the future, so that a panic there is caught as well.
     let calling = pin!(async { tool.call(&arguments).await });
-    let result = match alarm::within(time, panics::catch(calling)).await {
+    let result = match time_limit::within(host, time, panics::catch(calling)).await {
         None => return Err((ToolOutcome::TimedOut, "the tool took too long".to_owned())),
         Some(Err(panics::Panicked)) => return Err((ToolOutcome::Failed, "the tool failed".to_owned())),
         Some(Ok(Err(reason))) => return Err((ToolOutcome::Failed, reason.to_string())),

@@ -4,7 +4,6 @@
 //! `built_in` is the box that every [`Host`](crate::Host) begins with; more tools come from whoever builds the host.
 //! What a tool returns is data: it goes to the model as it is and is read by nothing here.
 
-pub(crate) mod alarm;
 mod current_time;
 mod execute;
 mod hold_back;

@@ -136,7 +136,7 @@ impl ToolLoop {
         for (index, call) in calls.into_iter().enumerate() {
             let (reply, used) = if index < MOST_CALLS {
                 let time = remaining(deadline, Duration::MAX);
-                execute(&run.host.tools, &law(run), &call, time).await
+                execute(run.host, &law(run), &call, time).await
             } else {
                 not_made(&call, unmade)
             };

@@ -15,6 +15,8 @@ mod patterns;
 mod printed;
 mod references;
 mod rounds;
+#[path = "../timer/mod.rs"]
+mod timer;
 mod watched;
 mod world;
 

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll, Waker};
 
 use cognitive_contract::compose::Repeat;
 use cognitive_contract::ports::{
@@ -19,6 +18,8 @@ use cognitive_runtime::compose::{Overview, overview};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Delivery, Host, RunRequest, repeat, run, stream};
 use serde_json::{Value, json};
+
+use crate::timer::{TokioTimer, block_on};
 
 /// What the model does for a module.
 #[derive(Clone)]
@@ -151,14 +152,6 @@ impl AuditLog for Books {
     }
 }
 
-struct Waking(Thread);
-
-impl Wake for Waking {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
 /// Hears everything, and writes down what is about parts.
 #[derive(Default)]
 pub struct Listener {
@@ -282,16 +275,10 @@ impl World {
 
     /// Runs to the end, however long that takes.
     pub fn wait_for(&self, module: &str) -> Value {
-        let (host, mut sink) = (self.host(), NullSink);
-        let mut future = std::pin::pin!(run(&host, RunRequest::new(module, json!({})), &mut sink));
-        let waker = Waker::from(Arc::new(Waking(thread::current())));
-        let mut context = Context::from_waker(&waker);
-        loop {
-            match future.as_mut().poll(&mut context) {
-                Poll::Ready(envelope) => return serde_json::to_value(&envelope).unwrap(),
-                Poll::Pending => thread::park(),
-            }
-        }
+        let mut host = self.host();
+        host.timer = Some(Arc::new(TokioTimer));
+        let envelope = block_on(run(&host, RunRequest::new(module, json!({})), &mut NullSink));
+        serde_json::to_value(&envelope).unwrap()
     }
 
     /// Polls until all wait, and notes who was called by then; then opens one gate after the other.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
 use cognitive_contract::policy::Class;
@@ -17,6 +17,9 @@ use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, ModuleLoadError, load};
 use cognitive_runtime::{Host, RunRequest, run, stream};
 use serde_json::{Value, json};
+
+use crate::timer::TokioTimer;
+pub use crate::timer::block_on;
 
 /// One turn of the model.
 #[derive(Clone)]
@@ -227,6 +230,7 @@ impl Desk {
             assert!(host.tools.spec(&spec.name).is_none());
         }
         host.tools = self.tools.clone();
+        host.timer = Some(Arc::new(TokioTimer));
         host
     }
 
@@ -270,26 +274,6 @@ impl Desk {
         let seen = self.seen.lock().unwrap();
         let records = seen.records.iter().filter(|record| record.is_detail());
         records.map(|record| (record.event, record.ok, record.code.clone())).collect()
-    }
-}
-
-/// Wakes the thread of a test.
-struct Unpark(std::thread::Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-pub fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut future = std::pin::pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use cognitive_contract::{Failure, Module};
 
 use super::check::without_breaks;
 use super::{MediaContent, MediaSet};
-use crate::stages::input::ValidInput;
+use crate::stages::input::{MediaPlaceNote, ValidInput};
 
 /// What goes with a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,13 +43,17 @@ impl Attached {
 pub fn attach(set: MediaSet, input: &mut ValidInput) -> Attached {
     let fingerprint = set.fingerprint().into_iter().map(str::to_owned).collect();
     let mut attached = Attached { fingerprint, ..Attached::default() };
+    let inline = set.items.iter().filter(|item| item.note.is_inline());
+    let notes: Vec<MediaPlaceNote> = inline
+        .map(|item| {
+            (item.note.path.clone(), note(item.note.kind().map(MediaType::category), item.note.index))
+        })
+        .collect();
+    let mut texts = input.take_media(&notes).into_iter();
     for item in set.items {
-        let (index, place) = (item.note.index, item.note.path);
-        let kind = item.note.facts.as_ref().map(|facts| facts.media_type);
-        let kind = kind.or_else(|| item.note.media_type.and_then(MediaType::parse));
-        let named = label(kind, index, &place);
-        let note = note(kind.map(MediaType::category), index);
-        let given = if item.note.source == "base64" { input.take_media(&place, &note) } else { None };
+        let (index, kind) = (item.note.index, item.note.kind());
+        let named = label(kind, index, &item.note.path);
+        let given = if item.note.is_inline() { texts.next().flatten() } else { None };
         match item.content {
             MediaContent::AsGiven(kind) => {
                 let text = without_breaks(given.unwrap_or_default(), item.note.bytes);
@@ -74,11 +78,13 @@ pub fn describe(module: &Module, input: &mut ValidInput) -> Result<Attached, Fai
             (item.index, item.place, matches!(item.source, media::Source::Base64(_)), kind)
         })
         .collect();
+    let inline = found.iter().filter(|(_, _, is_inline, _)| *is_inline);
+    let notes: Vec<MediaPlaceNote> = inline
+        .map(|(index, place, _, kind)| (place.clone(), note(kind.map(MediaType::category), *index)))
+        .collect();
+    input.take_media(&notes);
     let mut attached = Attached::default();
-    for (index, place, is_inline, kind) in found {
-        if is_inline {
-            input.take_media(&place, &note(kind.map(MediaType::category), index));
-        }
+    for (index, place, _, kind) in found {
         attached.labels.push(label(kind, index, &place));
     }
     if super::hides(module, false) {

@@ -6,19 +6,22 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use cognitive_contract::compose::plan::Answer as AnswerSource;
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::media::{
-    Category, Checksum, Facts, Fitted, Form, Item, MediaLimits, MediaSource, MediaType, Reference, Source,
-    Wanted, decoded_length, judge, too_large,
+    Category, Facts, Fitted, Form, Item, MediaLimits, MediaSource, MediaType, Reference, Source, Wanted,
+    decoded_length, judge, too_large,
 };
 use cognitive_contract::ports::Provider;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::json;
 
+use super::cache::{FittedMedia, KnownMedia, MediaCache};
 use super::words::{Claim, claim, named_by_source, not_here, taken_by_module, type_not_here};
 use super::{Checked, MediaContent, MediaNote};
-use crate::host::{Host, RunOptions};
+use crate::host::RunOptions;
 use crate::receipt::sha256;
+use crate::run::Run;
 use crate::stages::requirements;
 
 /// What is needed to judge the items of one run.
@@ -34,10 +37,16 @@ pub(super) struct MediaIntake<'a> {
     hash_all: bool,
     module: &'a Module,
     options: &'a RunOptions,
+    /// The media that the run shares with others.
+    cache: Option<&'a MediaCache>,
+    /// Whether the run sends its media to a model. A composition that answers from its parts does not.
+    sends: bool,
 }
 
 impl<'a> MediaIntake<'a> {
-    pub(super) fn new(host: &'a Host, module: &'a Module, options: &'a RunOptions) -> Self {
+    pub(super) fn new(run: &Run<'a, '_>) -> Self {
+        let (host, module) = (run.host, run.module);
+        let composition = module.composition().ok().flatten();
         Self {
             source: host.media.as_ref(),
             provider: host.provider.as_ref(),
@@ -45,9 +54,11 @@ impl<'a> MediaIntake<'a> {
             offered: &host.capabilities.multimodal.input,
             taken: &module.manifest.modalities.input,
             keep_metadata: host.keep_metadata,
-            hash_all: options.receipt,
+            hash_all: run.options.receipt,
             module,
-            options,
+            options: run.options,
+            cache: run.lineage.media.as_deref(),
+            sends: composition.is_none_or(|composition| composition.plan.answer == AnswerSource::Prompt),
         }
     }
 
@@ -151,37 +162,30 @@ impl<'a> MediaIntake<'a> {
         Some(form)
     }
 
-    /// Takes one item all the way.
+    /// Takes one item all the way. What another run of the same root has done for it is not done again.
     pub(super) async fn check(&self, item: &Item<'_>, claim: Claim) -> Result<Checked, Failure> {
         let Some(source) = self.source else { return unseen(item, claim) };
-        let (bytes, kind) = match item.source {
-            Source::Base64(text) => (decode(text)?, claim),
-            _ => self.load(source.as_ref(), item, claim).await?,
-        };
-        let kind = match kind {
-            Some(kind) => kind,
-            None => named_by_source(item, None, self.taken)?,
-        };
-        let facts = examined(source.as_ref(), &bytes, kind, item.checksum.as_ref(), self.limits).await?;
+        let shared = self.cache.map(|cache| cache.entry(item, self.module.folder.as_deref()));
+        let entry = shared.unwrap_or_default();
+        let known = &mut *entry.0.lock().await;
         let is_inline = matches!(item.source, Source::Base64(_));
+        let kind = match claim {
+            Some(kind) if is_inline => kind,
+            None if is_inline => named_by_source(item, None, self.taken)?,
+            _ => self.load(source.as_ref(), item, claim, known).await?,
+        };
+        let facts = self.examine(source.as_ref(), item, kind, known).await?;
         let mut note = MediaNote::new(item, "ok");
         note.media_type = Some(facts.media_type.mime());
         note.bytes = Some(facts.bytes);
-        note.sha256 = (!is_inline || self.hash_all).then(|| sha256(&[&bytes]));
-        let form = self.form(facts.media_type.category());
-        let fitted = source.fit(bytes.clone(), &facts, form.as_ref()).await?;
-        let content = match fitted {
-            Fitted::AsItIs if is_inline => MediaContent::AsGiven(facts.media_type),
-            Fitted::AsItIs => MediaContent::Base64(facts.media_type, encode(&bytes)),
-            Fitted::Changed { media_type, bytes } => {
-                note.status = "converted";
-                MediaContent::Base64(media_type, encode(&bytes))
-            }
-            Fitted::Text(text) => {
-                note.status = "text";
-                MediaContent::Text(text)
-            }
-        };
+        if !is_inline || self.hash_all {
+            note.sha256 = Some(sha256(&[&known.bytes(item)?]));
+        }
+        let mut content = MediaContent::Unseen;
+        if self.sends {
+            let fitted = self.fit(source.as_ref(), item, &facts, known).await?;
+            (note.status, content) = (fitted.status, fitted.content);
+        }
         note.facts = Some(facts);
         Ok(Checked { note, content })
     }
@@ -192,23 +196,93 @@ impl<'a> MediaIntake<'a> {
         source: &dyn MediaSource,
         item: &Item<'_>,
         claim: Claim,
-    ) -> Result<(Bytes, Claim), Failure> {
-        let reference = match item.source {
-            Source::Url(url) => Reference::Url(url),
-            Source::File(path) => Reference::File(path),
-            Source::Upload(id) | Source::Base64(id) => Reference::Upload(id),
-        };
-        let mut wanted = Wanted::new(reference, self.most_of(claim).min(self.limits.together));
-        wanted.remote = self.options.remote;
-        wanted.owner = self.options.uploads_of.as_deref().or(self.options.user.as_deref());
-        wanted.folder = self.module.folder.as_deref();
-        let loaded = source.load(&wanted).await?;
+        known: &mut KnownMedia,
+    ) -> Result<MediaType, Failure> {
+        let largest = self.most_of(claim).min(self.limits.together);
+        let is_small = |bytes: &Bytes| u64::try_from(bytes.len()).is_ok_and(|length| length <= largest);
+        // Bytes that are too many for this module are asked for again, so that the source refuses them in its own words.
+        if !known.bytes.as_ref().is_some_and(is_small) {
+            let reference = match item.source {
+                Source::Url(url) => Reference::Url(url),
+                Source::File(path) => Reference::File(path),
+                Source::Upload(id) | Source::Base64(id) => Reference::Upload(id),
+            };
+            let mut wanted = Wanted::new(reference, largest);
+            wanted.remote = self.options.remote;
+            wanted.owner = self.options.uploads_of.as_deref().or(self.options.user.as_deref());
+            wanted.folder = self.module.folder.as_deref();
+            let loaded = source.load(&wanted).await?;
+            known.replace(loaded.bytes, loaded.media_type);
+        }
         let kind = match claim {
             Some(kind) => kind,
-            None => named_by_source(item, loaded.media_type.as_deref(), self.taken)?,
+            None => named_by_source(item, known.named.as_deref(), self.taken)?,
         };
         self.taken_here(kind)?;
-        Ok((loaded.bytes, Some(kind)))
+        Ok(kind)
+    }
+
+    /// What the bytes show: they hash to what was said, are of the type that was said, and within the limits.
+    async fn examine(
+        &self,
+        source: &dyn MediaSource,
+        item: &Item<'_>,
+        kind: MediaType,
+        known: &mut KnownMedia,
+    ) -> Result<Facts, Failure> {
+        if let Some(checksum) = &item.checksum {
+            source.verify(known.bytes(item)?, checksum).await?;
+        }
+        let facts = match &known.facts {
+            Some((taken_for, facts)) if *taken_for == kind => facts.clone(),
+            _ => {
+                let facts = source.examine(known.bytes(item)?, kind).await?;
+                (known.facts, known.fitted) = (Some((kind, facts.clone())), None);
+                facts
+            }
+        };
+        judge(&facts, self.limits)?;
+        Ok(facts)
+    }
+
+    /// Brings the item into the form that the provider takes.
+    async fn fit(
+        &self,
+        source: &dyn MediaSource,
+        item: &Item<'_>,
+        facts: &Facts,
+        known: &mut KnownMedia,
+    ) -> Result<FittedMedia, Failure> {
+        let form = self.form(facts.media_type.category());
+        if let Some((made_for, fitted)) = &known.fitted
+            && *made_for == form
+        {
+            return Ok(fitted.clone());
+        }
+        let bytes = known.bytes(item)?;
+        let fitted = source.fit(bytes.clone(), facts, form.as_ref()).await?;
+        if matches!(item.source, Source::Base64(_)) {
+            known.bytes = None;
+        }
+        let (status, content) = match (fitted, item.source) {
+            (Fitted::AsItIs, Source::Base64(_)) if self.cache.is_none() => {
+                ("ok", MediaContent::AsGiven(facts.media_type))
+            }
+            (Fitted::AsItIs, Source::Base64(text)) => {
+                // Room for the text is taken once that of the bytes is free.
+                drop(bytes);
+                let text = without_breaks(text.to_owned(), Some(facts.bytes));
+                ("ok", MediaContent::Base64(facts.media_type, Bytes::from(text)))
+            }
+            (Fitted::AsItIs, _) => ("ok", MediaContent::Base64(facts.media_type, encode(&bytes))),
+            (Fitted::Changed { media_type, bytes }, _) => {
+                ("converted", MediaContent::Base64(media_type, encode(&bytes)))
+            }
+            (Fitted::Text(text), _) => ("text", MediaContent::Text(text)),
+        };
+        let fitted = FittedMedia { status, content };
+        known.fitted = Some((form, fitted.clone()));
+        Ok(fitted)
     }
 
     /// The most bytes that an item may have; that of the largest kind where the kind is not known yet.
@@ -219,22 +293,6 @@ impl<'a> MediaIntake<'a> {
             None => of_module.map(|category| self.limits.bytes_of(category)).max().unwrap_or(0),
         }
     }
-}
-
-/// What bytes show: they hash to what was said, are of the type that was said, and within the limits.
-pub(super) async fn examined(
-    source: &dyn MediaSource,
-    bytes: &Bytes,
-    kind: MediaType,
-    checksum: Option<&Checksum<'_>>,
-    limits: &MediaLimits,
-) -> Result<Facts, Failure> {
-    if let Some(checksum) = checksum {
-        source.verify(bytes.clone(), checksum).await?;
-    }
-    let facts = source.examine(bytes.clone(), kind).await?;
-    judge(&facts, limits)?;
-    Ok(facts)
 }
 
 /// An item for a saved reply: its words are judged, its bytes are not needed.

@@ -2,14 +2,15 @@
 //! named, hash to what is said and keep within the limits. (D-15, MEDIA-017, SEC-003) How small they are does not count.
 //! What stands at an address or in a file is not fetched; its words have been judged before.
 
+use bytes::Bytes;
 use cognitive_contract::media::{
-    Checksum, MediaLimits, MediaSource, MediaType, Produced, decoded_length, find_output, inline, too_large,
-    unfit_bytes,
+    Checksum, MediaLimits, MediaSource, MediaType, Produced, decoded_length, find_output, inline, judge,
+    too_large, unfit_bytes,
 };
 use cognitive_contract::{Envelope, Failure, Module, Violation};
 use serde_json::Value;
 
-use super::check::{decode, examined};
+use super::check::decode;
 use crate::host::Host;
 
 /// What is wrong with the bytes of the media in an answer. Without somebody who looks into media, only that they can be
@@ -57,9 +58,23 @@ async fn judged(
     let bytes = decode(text)?;
     let checksum = medium.members.get("checksum").and_then(|given| Checksum::read(given).ok());
     match source {
-        Some(source) => examined(source, &bytes, kind, checksum.as_ref(), limits).await.map(drop),
+        Some(source) => examined(source, &bytes, kind, checksum.as_ref(), limits).await,
         None => Ok(()),
     }
+}
+
+/// Whether bytes hash to what was said, are of the type that was said, and within the limits.
+async fn examined(
+    source: &dyn MediaSource,
+    bytes: &Bytes,
+    kind: MediaType,
+    checksum: Option<&Checksum<'_>>,
+    limits: &MediaLimits,
+) -> Result<(), Failure> {
+    if let Some(checksum) = checksum {
+        source.verify(bytes.clone(), checksum).await?;
+    }
+    judge(&source.examine(bytes.clone(), kind).await?, limits)
 }
 
 fn other_type(kind: MediaType) -> Failure {

@@ -3,6 +3,7 @@
 //! Opens no address and no file itself, and leaves what the caller sent as it is until the input has been hashed.
 
 mod attached;
+mod cache;
 mod check;
 mod given_back;
 mod produced;
@@ -22,6 +23,7 @@ use super::output::JudgedAnswer;
 use crate::run::Run;
 
 pub use self::attached::{Attached, attach, describe};
+pub(crate) use self::cache::MediaCache;
 pub(crate) use self::produced::{HINT, insert, may_produce};
 use self::words::Claim;
 
@@ -123,7 +125,7 @@ pub(crate) async fn check_answer(run: &mut Run<'_, '_>, answer: &mut JudgedAnswe
 
 /// The receipt knows of every item that was looked at, also when one of them fails.
 async fn gather(run: &mut Run<'_, '_>, found: &[Item<'_>]) -> Result<MediaSet, Failure> {
-    let (intake, receipt) = (MediaIntake::new(run.host, run.module, run.options), &mut *run.receipt);
+    let (intake, receipt) = (MediaIntake::new(run), &mut *run.receipt);
     receipt.media_count = found.len();
     let claims = intake.admit(found).map_err(|(item, failure)| {
         receipt.media.extend(item.map(MediaNote::failed));
@@ -175,6 +177,17 @@ impl MediaNote {
             source: words::source(item),
             facts: None,
         }
+    }
+
+    /// Whether its bytes stand in the input.
+    fn is_inline(&self) -> bool {
+        self.source == "base64"
+    }
+
+    /// What it is, as far as that is known.
+    fn kind(&self) -> Option<MediaType> {
+        let found = self.facts.as_ref().map(|facts| facts.media_type);
+        found.or_else(|| self.media_type.and_then(MediaType::parse))
     }
 
     fn failed(item: &Item<'_>) -> Self {

@@ -1,0 +1,260 @@
+//! Media in compositions: the whole and all of its parts share one fetch, one look into the bytes and one form of them, and
+//! every part sends the same bytes. The source counts what it is asked; no bytes are really decoded.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in a test, a panic is the report"
+)]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use cognitive_contract::media::{
+    Category, Checksum, Facts, Fitted, Form, Loaded, MediaLimits, MediaSource, MediaType, Wanted,
+};
+use cognitive_contract::ports::{
+    CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
+};
+use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_library::{Folder, ModuleLoadError, load};
+use cognitive_runtime::{Host, RunRequest, run};
+use serde_json::{Value, json};
+
+const PARTS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// Gives other bytes every time it is asked, and counts.
+#[derive(Default)]
+struct CountingSource {
+    loads: AtomicUsize,
+    looks: AtomicUsize,
+    fits: AtomicUsize,
+}
+
+impl CountingSource {
+    fn counts(&self) -> (usize, usize, usize) {
+        let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+        (count(&self.loads), count(&self.looks), count(&self.fits))
+    }
+}
+
+/// Is not done at once, so that others ask meanwhile.
+async fn later<T>(value: T) -> T {
+    let mut waited = false;
+    std::future::poll_fn(move |context| {
+        if waited {
+            return Poll::Ready(());
+        }
+        waited = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+    value
+}
+
+impl MediaSource for CountingSource {
+    fn load<'a>(&'a self, _: &'a Wanted<'a>) -> PortFuture<'a, Result<Loaded, Failure>> {
+        let number = self.loads.fetch_add(1, Ordering::Relaxed);
+        let bytes = Bytes::from(format!("PNG number {number}"));
+        Box::pin(later(Ok(Loaded::new(bytes, Some("image/png".to_owned())))))
+    }
+
+    fn verify<'a>(&'a self, _: Bytes, _: &'a Checksum<'a>) -> PortFuture<'a, Result<(), Failure>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn examine(&self, bytes: Bytes, claimed: MediaType) -> PortFuture<'_, Result<Facts, Failure>> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        Box::pin(later(Ok(Facts::new(claimed, bytes.len() as u64))))
+    }
+
+    fn fit<'a>(
+        &'a self,
+        _: Bytes,
+        _: &'a Facts,
+        _: Option<&'a Form>,
+    ) -> PortFuture<'a, Result<Fitted, Failure>> {
+        self.fits.fetch_add(1, Ordering::Relaxed);
+        Box::pin(later(Ok(Fitted::AsItIs)))
+    }
+}
+
+#[derive(Default)]
+struct Model(Mutex<Vec<ModelCall>>);
+
+impl Provider for Model {
+    fn name(&self) -> &'static str {
+        "model"
+    }
+
+    fn takes(&self, category: Category) -> Option<Form> {
+        (category == Category::Image).then(|| Form::of(&[MediaType::Png]))
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        self.0.lock().unwrap().push(call.clone());
+        sink.piece(
+            r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"r"}}"#,
+        );
+        Box::pin(later(Ok(ModelEnd::complete("m", DecodeMode::Prompt))))
+    }
+}
+
+struct Modules(BTreeMap<String, Arc<Module>>);
+
+impl ModuleSource for Modules {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        self.0.get(name).cloned().ok_or_else(|| Failure::new(ErrorCode::ModuleNotFound, name))
+    }
+}
+
+fn module(name: &str, mut manifest: Value) -> (String, Arc<Module>) {
+    let schema = json!({ "input": { "type": "object" }, "data": { "type": "object" } });
+    manifest["name"] = json!(name);
+    manifest["tier"] = json!("decision");
+    let files = BTreeMap::from([
+        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
+        ("schema.json".to_owned(), schema.to_string().into_bytes()),
+        ("prompt.md".to_owned(), b"Look at it.".to_vec()),
+    ]);
+    let module = load(&Folder::memory(name, files)).map_err(ModuleLoadError::into_failure);
+    (name.to_owned(), Arc::new(module.unwrap()))
+}
+
+/// A composition of four parts that all look at the same input; what it does with their results is in `dataflow`.
+struct World {
+    host: Host,
+    source: Arc<CountingSource>,
+    model: Arc<Model>,
+}
+
+fn world(dataflow: &Value, whole_takes_images: bool) -> World {
+    let images = json!({ "input": ["image"] });
+    let requires = PARTS.map(|name| json!({ "name": name }));
+    let composition = json!({ "pattern": "parallel", "requires": requires, "dataflow": dataflow });
+    let mut whole = json!({ "composition": composition });
+    if whole_takes_images {
+        whole["modalities"] = images.clone();
+    }
+    let parts = PARTS.map(|name| module(name, json!({ "modalities": images })));
+    let modules = parts.into_iter().chain([module("whole", whole)]).collect();
+    let (source, model) = (Arc::new(CountingSource::default()), Arc::new(Model::default()));
+    let mut host = Host::new(Arc::new(Modules(modules)), model.clone());
+    host.take_media(source.clone(), MediaLimits::default());
+    World { host, source, model }
+}
+
+impl World {
+    fn run(&self, input: Value) -> Value {
+        let mut sink = NullSink;
+        let mut future = std::pin::pin!(run(&self.host, RunRequest::new("whole", input), &mut sink));
+        for _ in 0..1_000 {
+            if let Poll::Ready(envelope) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                return serde_json::to_value(&envelope).unwrap();
+            }
+        }
+        panic!("the run does not end");
+    }
+
+    /// The base64 of every medium that was sent, each once, and how often media were sent.
+    fn sent(&self) -> (Vec<Bytes>, usize) {
+        let calls = self.model.0.lock().unwrap();
+        let mut sent: Vec<Bytes> =
+            calls.iter().flat_map(|call| call.media.iter().map(|part| part.base64.clone())).collect();
+        let count = sent.len();
+        sent.dedup();
+        (sent, count)
+    }
+}
+
+/// The parts give the answer.
+fn to_output() -> Value {
+    json!([{ "from": PARTS, "to": "output", "aggregate": "array" }])
+}
+
+fn address() -> Value {
+    json!({ "image": { "type": "url", "url": "https://example.com/a.png" } })
+}
+
+#[test]
+fn four_parts_and_their_whole_share_one_fetch_and_one_look() {
+    for whole_takes_images in [true, false] {
+        let world = world(&to_output(), whole_takes_images);
+        let envelope = world.run(address());
+        assert_eq!(envelope["ok"], true, "{envelope}");
+        assert_eq!(world.source.counts(), (1, 1, 1), "the whole takes images: {whole_takes_images}");
+        let (sent, count) = world.sent();
+        assert_eq!((sent.len(), count), (1, 4), "every part sends what was checked");
+    }
+}
+
+#[test]
+fn a_whole_that_asks_its_own_model_sends_the_same_bytes() {
+    let world = world(&json!([]), true);
+    let envelope = world.run(address());
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    assert_eq!(world.source.counts(), (1, 1, 1));
+    let (sent, count) = world.sent();
+    assert_eq!((sent.len(), count), (1, 5));
+}
+
+// The same text in every call is the same memory.
+#[test]
+fn an_inline_item_is_looked_into_once_and_never_copied_for_a_part() {
+    let image = json!({ "type": "base64", "media_type": "image/png", "data": "UE5HIGlubGluZQ==" });
+    // By itself, and as one member of a mapped input.
+    let mapped = json!([
+        { "from": "input", "to": PARTS, "mapping": { "picture": "$.image" } },
+        { "from": PARTS, "to": "output", "aggregate": "array" },
+    ]);
+    for dataflow in [to_output(), mapped] {
+        let world = world(&dataflow, true);
+        let envelope = world.run(json!({ "image": image, "note": "n" }));
+        assert_eq!(envelope["ok"], true, "{envelope}");
+        assert_eq!(world.source.counts(), (0, 1, 1), "{dataflow}");
+        let (sent, count) = world.sent();
+        assert_eq!((sent.as_slice(), count), ([Bytes::from_static(b"UE5HIGlubGluZQ==")].as_slice(), 4));
+        let calls = world.model.0.lock().unwrap();
+        let first = calls[0].media[0].base64.as_ptr();
+        assert!(calls.iter().all(|call| call.media[0].base64.as_ptr() == first), "{dataflow}");
+    }
+}
+
+// Two texts are two items, also where they have the same length.
+#[test]
+fn other_bytes_are_another_item() {
+    let image = |data: &str| json!({ "type": "base64", "media_type": "image/png", "data": data });
+    let dataflow = json!([
+        { "from": "input", "to": ["a", "b"], "mapping": { "picture": "$.first" } },
+        { "from": "input", "to": ["c", "d"], "mapping": { "picture": "$.second" } },
+        { "from": PARTS, "to": "output", "aggregate": "array" },
+    ]);
+    let world = world(&dataflow, false);
+    let envelope = world.run(json!({ "first": image("UE5HIDE="), "second": image("UE5HIDI=") }));
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    assert_eq!(world.source.counts(), (0, 2, 2));
+    let calls = world.model.0.lock().unwrap();
+    let sent: BTreeMap<&str, &[u8]> =
+        calls.iter().map(|call| (call.module.as_str(), &call.media[0].base64[..])).collect();
+    assert_eq!((sent["a"], sent["b"]), (&b"UE5HIDE="[..], &b"UE5HIDE="[..]));
+    assert_eq!((sent["c"], sent["d"]), (&b"UE5HIDI="[..], &b"UE5HIDI="[..]));
+}
+
+// A run that begins anew has fetched nothing.
+#[test]
+fn the_next_run_fetches_again() {
+    let world = world(&to_output(), true);
+    world.run(address());
+    world.run(address());
+    assert_eq!(world.source.counts(), (2, 2, 2));
+    assert_eq!(world.sent().0.len(), 2);
+}
