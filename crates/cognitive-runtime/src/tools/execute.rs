@@ -14,7 +14,7 @@ use crate::host::Host;
 use crate::{panics, time_limit};
 
 /// The longest result that a model is told, in bytes of JSON. More would crowd out the input.
-const LONGEST_RESULT: usize = 64 * 1024;
+const MAX_RESULT_BYTES: usize = 64 * 1024;
 
 /// Calls one tool, if the law allows it, within the time that remains.
 pub(crate) async fn execute(
@@ -74,8 +74,9 @@ async fn run(host: &Host, spec: &ToolSpec, call: &ToolCall, remaining: Duration)
         Some(Ok(Err(reason))) => return Err((ToolOutcome::Failed, reason.to_string())),
         Some(Ok(Ok(result))) => result.to_string(),
     };
-    if result.len() > LONGEST_RESULT {
-        let reason = format!("the result has {} bytes, at most {LONGEST_RESULT} are passed on", result.len());
+    if result.len() > MAX_RESULT_BYTES {
+        let reason =
+            format!("the result has {} bytes, at most {MAX_RESULT_BYTES} are passed on", result.len());
         return Err((ToolOutcome::TooLarge, reason));
     }
     Ok(result)
@@ -92,9 +93,9 @@ fn arguments(tools: &ToolBox, call: &ToolCall) -> Result<Value, String> {
 }
 
 fn error(reason: &str) -> ToolReply {
-    let short: String = reason.chars().take(LONGEST_REASON).collect();
+    let short: String = reason.chars().take(MAX_REASON_CHARS).collect();
     ToolReply { content: json!({ "error": short }).to_string(), ok: false }
 }
 
 /// The longest reason that a model is told, in characters. A tool's own words may be anything.
-const LONGEST_REASON: usize = 2_000;
+const MAX_REASON_CHARS: usize = 2_000;

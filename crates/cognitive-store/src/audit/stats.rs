@@ -66,13 +66,13 @@ impl Store {
         let bound = SqlFilter::of(filter);
         self.with(|connection| {
             let mut statement = connection.prepare(&sql)?;
-            let runs = statement.query_map(bound.values().as_slice(), Run::read)?;
+            let runs = statement.query_map(bound.values().as_slice(), RecordedRun::read)?;
             sum_up(runs)
         })
     }
 }
 
-struct Run {
+struct RecordedRun {
     module: String,
     ok: bool,
     code: Option<String>,
@@ -82,7 +82,7 @@ struct Run {
     is_call: bool,
 }
 
-impl Run {
+impl RecordedRun {
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             module: row.get(0)?,
@@ -96,7 +96,7 @@ impl Run {
     }
 }
 
-fn sum_up(runs: impl Iterator<Item = rusqlite::Result<Run>>) -> rusqlite::Result<Stats> {
+fn sum_up(runs: impl Iterator<Item = rusqlite::Result<RecordedRun>>) -> rusqlite::Result<Stats> {
     let mut total = AuditTally::default();
     let mut by_module = BTreeMap::<String, AuditTally>::new();
     for run in runs {
@@ -120,7 +120,7 @@ struct AuditTally {
 }
 
 impl AuditTally {
-    fn add(&mut self, run: &Run) {
+    fn add(&mut self, run: &RecordedRun) {
         let figures = &mut self.figures;
         if run.is_call {
             figures.unfinished += 1;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 const MARK: &str = "attached:";
 
 /// How often media are put into one answer. Each time is a copy, and a model could ask for a million.
-const MOST: usize = 20;
+const MAX_INSERTED_MEDIA: usize = 20;
 
 /// What the model is told if it can produce media.
 pub(crate) const HINT: &str = "\nMedia that you produce beside your text are numbered from 0. Where the answer holds one, write \
@@ -30,7 +30,7 @@ pub(crate) fn insert(answer: &mut Map<String, Value>, media: &[Reported]) {
         return;
     }
     if let Some(data) = answer.get_mut("data") {
-        below(data, media, &mut MOST.max(media.len()));
+        below(data, media, &mut MAX_INSERTED_MEDIA.max(media.len()));
     }
 }
 
