@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::code::ErrorCode;
 use crate::failure::Failure;
-use crate::long;
+use crate::large_json;
 
 /// What a value takes in the list that holds it. Lists grow by doubling, so up to half of one is empty.
 const VALUE: usize = 2 * size_of::<Value>();
@@ -33,7 +33,7 @@ pub fn size(text: &[u8], most: usize) -> usize {
         match byte {
             b'"' => {
                 size += TEXT;
-                match long::end_of_string(text, at) {
+                match large_json::end_of_string(text, at) {
                     Some((end, _)) => at = end + 1,
                     None => break,
                 }

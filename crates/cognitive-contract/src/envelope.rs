@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
 use crate::failure::Failure;
+use crate::insights;
 use crate::meta::{self, Meta, RiskForm};
-use crate::overflow;
 use crate::text::{self, pointer};
 use crate::violation::{OptionalMember, Violation};
 
@@ -268,7 +268,7 @@ pub struct Strictness<'a> {
     /// Which forms of `meta.risk` pass.
     pub risk: RiskForm<'a>,
     /// How many insights pass and what each must have.
-    pub insights: overflow::Limit,
+    pub insights: insights::Limit,
     /// Whether `rationale` may be an object (modules of format v1 and v0).
     pub rationale_object: bool,
     /// Whether a failure may hand over what exists of the result.
@@ -279,7 +279,7 @@ impl Default for Strictness<'_> {
     fn default() -> Self {
         Self {
             risk: RiskForm::Words,
-            insights: overflow::Limit::WIDEST,
+            insights: insights::Limit::WIDEST,
             rationale_object: false,
             partial_allowed: true,
         }
@@ -325,7 +325,7 @@ fn check_success(members: &Map<String, Value>, strictness: Strictness<'_>, found
     match members.get("data") {
         Some(Value::Object(data)) => {
             check_rationale(data.get("rationale"), strictness, found);
-            found.extend(overflow::check(data, strictness.insights));
+            found.extend(insights::check(data, strictness.insights));
         }
         Some(_) => found.push(contract("/data", "type", "expected an object")),
         None => found.push(contract("/data", "required", "required member `data` is missing")),

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
+use crate::insights::HIGHEST_LIMIT;
 use crate::meta::EXPLAIN_LIMIT;
-use crate::overflow::HIGHEST_LIMIT;
 use crate::risk_level::Risk;
 
 /// The Draft-07 schema of an envelope, independent of any module.

@@ -11,10 +11,10 @@
 //! 2. [`meta`], [`envelope`] — the answer, valid by construction, and the check of foreign answers.
 //! 3. [`format`](mod@format), [`manifest`] — how a module is written down, and what holds where the author is silent.
 //! 4. [`module`] — manifest, compiled contract ([`cognitive_schema`]) and prompt together, judging answers.
-//! 5. The laws about answers: [`overflow`] (insights), [`risk`] (aggregation), [`tier`] (the exec gate),
-//!    [`repair`] (form, never meaning), [`upgrade`] (old answers).
+//! 5. The laws about answers: [`insights`] (insights), [`risk`] (aggregation), [`tier`] (the exec gate),
+//!    [`repair`] (form, never meaning), [`wrap_v21`] (old answers).
 //! 6. [`media`] — pictures, sound, film and documents. [`context`] — what a run may know besides its input. [`policy`] — tools and callers; [`capabilities`] — what a runtime can do and what it does when asked for more;
-//!    [`compose`] — modules made of modules; [`equal`] — when two values are the same;
+//!    [`compose`] — modules made of modules; [`json_cmp`] — when two values are the same;
 //!    [`json`] — how texts are parsed; [`numbers`] — when reading would change a number; [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!
 //! [`address`] — addresses and paths as others may read them.
@@ -52,12 +52,12 @@ pub mod format;
 pub mod manifest;
 pub mod module;
 
-pub mod overflow;
+pub mod insights;
 pub mod repair;
 pub mod risk;
 mod risk_level;
 pub mod tier;
-pub mod upgrade;
+pub mod wrap_v21;
 
 pub mod address;
 mod audit;
@@ -65,9 +65,9 @@ pub mod built;
 pub mod capabilities;
 pub mod compose;
 pub mod context;
-pub mod equal;
 pub mod json;
-pub mod long;
+pub mod json_cmp;
+pub mod large_json;
 pub mod media;
 pub mod numbers;
 pub mod policy;
@@ -76,7 +76,7 @@ pub mod stream;
 mod port_future;
 pub mod ports;
 mod provider_error;
-mod shared;
+mod shared_text;
 pub mod span;
 pub mod text;
 pub mod tools;
@@ -92,5 +92,5 @@ pub use manifest::Manifest;
 pub use meta::{Confidence, Meta, Warning};
 pub use module::{Enforcement, Module, WorkedExample};
 pub use risk_level::Risk;
-pub use shared::SharedText;
+pub use shared_text::SharedText;
 pub use violation::Violation;

@@ -20,7 +20,7 @@ use crate::format::Format;
 use crate::manifest::{EnumStrategy, Manifest, RiskRule, Tier};
 use crate::meta::{CONFIDENCE_AGGREGATION, EXPLAIN_LIMIT, OF_THE_RUNTIME, RiskForm, Warning};
 use crate::risk_level::Risk;
-use crate::shared::SharedText;
+use crate::shared_text::SharedText;
 use crate::violation::{Side, Violation};
 
 /// A module, ready to run.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::code::ErrorCode;
 use crate::failure::Failure;
-use crate::long;
+use crate::large_json;
 use crate::text::pointer;
 use crate::violation::Violation;
 
@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
 
     /// Moves behind the string that opens here.
     fn string(&mut self) -> Option<()> {
-        let (end, _) = long::end_of_string(self.text, self.at + 1)?;
+        let (end, _) = large_json::end_of_string(self.text, self.at + 1)?;
         self.at = end + 1;
         Some(())
     }

@@ -16,7 +16,7 @@ use crate::media::{Category, Form, MediaPart, Reported};
 use crate::module::Module;
 pub use crate::port_future::PortFuture;
 pub use crate::provider_error::{FailedTry, FailureKind, ProviderError};
-use crate::shared::SharedText;
+use crate::shared_text::SharedText;
 use crate::tools::{ToolCall, ToolRound, ToolSpec, ToolUse};
 use crate::trace::{PartEvent, Trace};
 pub use crate::usage::Usage;

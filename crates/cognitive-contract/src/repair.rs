@@ -12,7 +12,7 @@ use crate::meta::{EXPLAIN_LIMIT, Warning};
 use crate::risk_level::Risk;
 use crate::text::{self, pointer};
 use crate::violation::Violation;
-use crate::{risk, upgrade};
+use crate::{risk, wrap_v21};
 
 /// One change, with enough to undo it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -141,15 +141,15 @@ fn success_defaults(reply: &Map<String, Value>, rule: RiskRule) -> [(&'static st
     let data = reply.get("data").and_then(Value::as_object).unwrap_or(&empty);
     let risk = risk::aggregate(data, rule).unwrap_or(Risk::Medium);
     [
-        ("confidence", upgrade::confidence_of(data)),
+        ("confidence", wrap_v21::confidence_of(data)),
         ("risk", json!(risk.word())),
-        ("explain", json!(upgrade::explain_of(data))),
+        ("explain", json!(wrap_v21::explain_of(data))),
     ]
 }
 
 fn failure_defaults(reply: &Map<String, Value>) -> [(&'static str, Value); 3] {
     let message = reply.get("error").and_then(|error| error.get("message")).and_then(Value::as_str);
-    let explain = message.map_or(upgrade::NO_EXPLANATION, |message| text::cut(message, EXPLAIN_LIMIT));
+    let explain = message.map_or(wrap_v21::NO_EXPLANATION, |message| text::cut(message, EXPLAIN_LIMIT));
     [("confidence", json!(0.0)), ("risk", json!(Risk::High.word())), ("explain", json!(explain))]
 }
 

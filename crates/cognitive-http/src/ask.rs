@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderName, header};
 use cognitive_contract::capabilities::Wanted;
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::stream::Checkpoint;
-use cognitive_contract::{ErrorCode, Failure, long, numbers};
+use cognitive_contract::{ErrorCode, Failure, large_json, numbers};
 use cognitive_runtime::host::RunInput;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -111,8 +111,9 @@ impl Content {
     /// numbers that would change.
     pub(crate) fn of(mut text: String) -> Self {
         let exact = numbers::rounded(&text).is_empty();
-        let parsed =
-            exact.then(|| long::parse(&mut text).or_else(|| serde_json::from_str(&text).ok())).flatten();
+        let parsed = exact
+            .then(|| large_json::parse(&mut text).or_else(|| serde_json::from_str(&text).ok()))
+            .flatten();
         Self::Whole(parsed.map_or_else(|| RunInput::Raw(text), RunInput::Json))
     }
 }

@@ -11,7 +11,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{Response, StatusCode};
 use cognitive_contract::capabilities::Wanted;
 use cognitive_contract::stream::ChunkWriter;
-use cognitive_contract::{ErrorCode, Failure, long, numbers};
+use cognitive_contract::{ErrorCode, Failure, large_json, numbers};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{ModuleRef, RunRequest};
 use futures_util::FutureExt;
@@ -257,7 +257,7 @@ impl Socket {
 
     /// The most that may be sent to the module which a message names, without reading the rest of it.
     async fn limit_of(&self, text: &[u8]) -> usize {
-        let name = long::member(text, "module").unwrap_or_default();
+        let name = large_json::member(text, "module").unwrap_or_default();
         match self.shared.module(name).await {
             Ok(module) => body_limit(&self.shared, &module),
             Err(_) => self.shared.config.body_limit,
@@ -354,7 +354,7 @@ struct Understood {
 impl Understood {
     fn of(mut text: String) -> Self {
         let inexact = numbers::refusal(&text);
-        let parsed = long::parse(&mut text).map_or_else(|| serde_json::from_str(&text), Ok);
+        let parsed = large_json::parse(&mut text).map_or_else(|| serde_json::from_str(&text), Ok);
         let mut value: Value = match parsed {
             Ok(value) => value,
             Err(error) => return Self { wish: Err(unusable(&error)), id: None, inexact },

@@ -6,6 +6,7 @@ mod places;
 use std::borrow::Cow;
 
 use cognitive_contract::json::{JsonError, parse};
+use cognitive_contract::text::escaped;
 use serde_json::Value;
 
 use crate::finding::quoted;
@@ -56,7 +57,7 @@ pub fn pointer_of(path: &[JsonPathStep<'_>]) -> String {
     for step in path {
         let token = match step {
             JsonPathStep::Member(name) if name.len() > PLACE_LIMIT => break,
-            JsonPathStep::Member(name) => name.replace('~', "~0").replace('/', "~1"),
+            JsonPathStep::Member(name) => escaped(name).into_owned(),
             JsonPathStep::Item(position) => position.to_string(),
         };
         if place.len() + token.len() >= PLACE_LIMIT {

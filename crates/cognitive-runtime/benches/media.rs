@@ -21,7 +21,7 @@ use cognitive_contract::media::{Category, Form, MediaLimits, MediaSource as _, M
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
 };
-use cognitive_contract::{Failure, Module, long};
+use cognitive_contract::{Failure, Module, large_json};
 use cognitive_library::{Folder, load};
 use cognitive_media::{Documents, Media};
 use cognitive_runtime::host::RunInput;
@@ -106,7 +106,7 @@ fn body(text: &str) -> Vec<u8> {
 fn ours(host: &Host, receiver: &Receiver, runtime: &tokio::runtime::Runtime, body: Vec<u8>) -> Duration {
     let started = Instant::now();
     let mut text = String::from_utf8(body).unwrap();
-    let input = long::parse(&mut text).unwrap();
+    let input = large_json::parse(&mut text).unwrap();
     let mut request = RunRequest::new("m", Value::Null);
     request.input = RunInput::Json(input);
     let envelope = runtime.block_on(run(host, request, &mut NullSink));
@@ -140,7 +140,7 @@ fn steps(picture: &[u8], body: &[u8], runtime: &tokio::runtime::Runtime) {
         });
         println!("    {name:<24} {:.1} ms", median(times.collect()).as_secs_f64() * 1e3);
     };
-    time("copy and parse the body", &|| drop(black_box(long::parse(&mut owned(body)))));
+    time("copy and parse the body", &|| drop(black_box(large_json::parse(&mut owned(body)))));
     time("hash the input", &|| drop(black_box(canonical_sha256(&input))));
     time("examine", &|| drop(runtime.block_on(media.examine(bytes.clone(), MediaType::Png))));
     time("fit", &|| drop(runtime.block_on(media.fit(bytes.clone(), &facts, Some(&form)))));

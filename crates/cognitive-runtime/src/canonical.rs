@@ -1,7 +1,7 @@
 //! The canonical form of a value (RFC 8785), written piece by piece into a hash. Keeps no copy of a text: an input with
 //! media is a hundred megabytes of one string. Numbers are left to the library that knows their rules.
 
-use cognitive_contract::long;
+use cognitive_contract::large_json;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -42,7 +42,7 @@ pub(crate) fn feed_members(members: &Map<String, Value>, without: Option<&str>, 
 }
 
 fn feed_text(text: &str, hash: &mut Sha256) {
-    if long::is_plain(text.as_bytes()) {
+    if large_json::is_plain(text.as_bytes()) {
         hash.update(b"\"");
         hash.update(text.as_bytes());
         hash.update(b"\"");

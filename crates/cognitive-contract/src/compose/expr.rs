@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::cursor::Slip;
 use super::parser;
 use super::path::{Path, Root};
-use crate::equal::{order, same};
+use crate::json_cmp::{order, same};
 
 /// A compiled condition.
 #[derive(Debug, Clone, PartialEq)]

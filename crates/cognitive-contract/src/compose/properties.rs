@@ -111,8 +111,8 @@ impl Made {
                         _ => false,
                     };
                 json!(match *operator {
-                    "==" => crate::equal::same(&left, &right),
-                    "!=" => !crate::equal::same(&left, &right),
+                    "==" => crate::json_cmp::same(&left, &right),
+                    "!=" => !crate::json_cmp::same(&left, &right),
                     "<" => ordered(|one, other| one < other, |one, other| one < other),
                     "<=" => ordered(|one, other| one <= other, |one, other| one <= other),
                     ">" => ordered(|one, other| one > other, |one, other| one > other),

@@ -21,7 +21,7 @@ pub use words::{
 };
 
 use crate::format::Format;
-use crate::overflow::Limit;
+use crate::insights::Limit;
 use crate::violation::Violation;
 
 /// A manifest with all defaults applied.

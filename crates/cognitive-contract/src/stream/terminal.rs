@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::meta::EXPLAIN_LIMIT;
 use crate::risk_level::Risk;
 use crate::text;
-use crate::upgrade::NO_EXPLANATION;
+use crate::wrap_v21::NO_EXPLANATION;
 
 /// Members of a chunk that belong to the envelope, whichever way it ends. Those that contradict the outcome are
 /// taken along, so that the check finds them. Others are the transport's and stay behind.

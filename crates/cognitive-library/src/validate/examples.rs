@@ -8,7 +8,7 @@
 //! Looks at no more than a thousand of each kind and 16 MiB in total, and says so where that was not all.
 
 use cognitive_contract::violation::Side;
-use cognitive_contract::{Enforcement, ErrorCode, Module, Violation, upgrade};
+use cognitive_contract::{Enforcement, ErrorCode, Module, Violation, wrap_v21};
 use serde_json::Value;
 
 use crate::finding::{Finding, FindingLocation, Findings, Sources, quoted};
@@ -259,7 +259,7 @@ fn output(module: &Module, value: &Value) -> Vec<Violation> {
         return found;
     };
     let wraps = module.manifest.compat.wraps();
-    let envelope = if wraps { Value::Object(upgrade::wrap(members.clone())) } else { value.clone() };
+    let envelope = if wraps { Value::Object(wrap_v21::wrap(members.clone())) } else { value.clone() };
     module.accept(envelope, Enforcement::Full).err().map(|(_, found)| found).unwrap_or_default()
 }
 

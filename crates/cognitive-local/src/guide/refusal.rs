@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use cognitive_contract::text::escaped;
 use serde_json::Value;
 
 /// A keyword that cannot be enforced while a document is written.
@@ -66,8 +67,4 @@ fn guilty(node: &Value, compiles: &dyn Fn(&Value) -> bool) -> Option<String> {
     // The type decides how all others are read, so it is the last suspect.
     let others = members.keys().map(String::as_str).filter(|keyword| *keyword != "type");
     others.chain(["type"]).find(|keyword| without(keyword)).map(str::to_owned)
-}
-
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use cognitive_contract::long;
+use cognitive_contract::large_json;
 use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -130,7 +130,7 @@ impl<'a> Place<'a> {
     fn find(frame: &'a str) -> Option<Self> {
         let (_, rest) = frame.split_once(MARK).filter(|(_, rest)| !rest.contains(MARK))?;
         let text = rest.trim_start().strip_prefix('"')?;
-        let (end, _) = long::end_of_string(text.as_bytes(), 0)?;
+        let (end, _) = large_json::end_of_string(text.as_bytes(), 0)?;
         let (written, after) = text.split_at_checked(end)?;
         Some(Self { before: frame.get(..frame.len() - text.len())?, written, after })
     }
@@ -176,12 +176,12 @@ const MARK: &str = r#""content":"#;
 
 /// What the inside of a string of JSON says; `None` if it is none, and for what is rare and left to the parser.
 fn inside(text: &str) -> Option<Cow<'_, str>> {
-    if long::is_plain(text.as_bytes()) {
+    if large_json::is_plain(text.as_bytes()) {
         return Some(text.into());
     }
     // Pieces of an answer are short, and so are the runs between their escapes: looking at each byte is fastest.
     let (mut said, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(place) = rest.bytes().position(long::is_special) {
+    while let Some(place) = rest.bytes().position(large_json::is_special) {
         let (run, escape) = rest.split_at_checked(place)?;
         said.push_str(run);
         let (letter, after) = escape.strip_prefix('\\').and_then(|escape| escape.split_at_checked(1))?;

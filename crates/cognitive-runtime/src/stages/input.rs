@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 use cognitive_contract::code::Blame;
 use cognitive_contract::context::{Access, GivenInput, MEMBER, Prepared, Sanitiser, prepare_given};
 use cognitive_contract::json;
-use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, built, long, media, numbers};
+use cognitive_contract::{
+    Enforcement, ErrorCode, Failure, Module, Warning, built, large_json, media, numbers,
+};
 use serde_json::{Map, Value, json};
 
 use crate::host::RunInput;
@@ -295,7 +297,7 @@ fn parse(mut text: String) -> Result<Value, Failure> {
     {
         return Err(failure);
     }
-    long::parse(&mut text).map_or_else(|| json::parse(&text), Ok).map_err(|error| {
+    large_json::parse(&mut text).map_or_else(|| json::parse(&text), Ok).map_err(|error| {
         let message = format!("the input is not JSON: {} (byte {})", error.message, error.offset);
         Failure::new(ErrorCode::ParseError, message)
             .blaming(Blame::Caller)

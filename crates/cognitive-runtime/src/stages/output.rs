@@ -11,7 +11,7 @@ use cognitive_contract::numbers::Rounded;
 use cognitive_contract::repair::{self, Repair};
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{
-    Confidence, Enforcement, Envelope, ErrorCode, Failure, Module, Violation, Warning, risk, upgrade,
+    Confidence, Enforcement, Envelope, ErrorCode, Failure, Module, Violation, Warning, risk, wrap_v21,
 };
 use serde_json::{Map, Value};
 
@@ -223,13 +223,13 @@ impl<'a> Judge<'a> {
         if let Some(broken) = self.broken_promise(&reply) {
             return Err(self.refused(reply, &[broken]));
         }
-        if !self.module.manifest.compat.wraps() || upgrade::is_current(&reply) {
+        if !self.module.manifest.compat.wraps() || wrap_v21::is_current(&reply) {
             return Ok(reply);
         }
         self.original = Original::Whole(reply.clone());
         self.warnings
             .push(Warning::new("DEPRECATED", "the model answered in the v2.1 format; it was wrapped"));
-        Ok(upgrade::wrap(reply))
+        Ok(wrap_v21::wrap(reply))
     }
 
     /// v1 modules could promise a confidence and a rationale; a made-up 0.5 would break that promise silently.

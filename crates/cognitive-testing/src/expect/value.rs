@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::ser::Formatter;
 use serde_json::{Serializer, Value};
 
-pub(crate) use cognitive_contract::equal::same;
+pub(crate) use cognitive_contract::json_cmp::same;
 
 /// How much of a value is shown.
 const SHOWN: usize = 160;

@@ -3,7 +3,7 @@
 use cognitive_contract::code::canonical;
 use cognitive_contract::envelope::{self, Strictness};
 use cognitive_contract::module::output_code;
-use cognitive_contract::{Enforcement, ErrorCode, Module, Violation, stream, upgrade};
+use cognitive_contract::{Enforcement, ErrorCode, Module, Violation, stream, wrap_v21};
 use serde_json::{Value, json};
 
 use super::{Arguments, Outcome, broken, files, json_of};
@@ -37,7 +37,7 @@ fn common_code(found: &[Violation]) -> ErrorCode {
 
 /// A v2.1 answer in the current shape.
 pub(super) fn wrap_v21(given: Arguments<'_>) -> Outcome {
-    Ok(json!({ "envelope": upgrade::wrap(given.object("response")?.clone()) }))
+    Ok(json!({ "envelope": wrap_v21::wrap(given.object("response")?.clone()) }))
 }
 
 /// A code in any spelling as its number.
