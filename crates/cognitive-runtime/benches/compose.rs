@@ -15,26 +15,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+
 use std::time::Instant;
 
-use cognitive_contract::ports::{ModuleSource, NullSink};
-use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_contract::Module;
+use cognitive_contract::ports::NullSink;
 use cognitive_library::{Folder, load};
 use cognitive_runtime::compose::overview;
 use cognitive_runtime::{Host, Replay, RunRequest, run};
+use cognitive_testkit::{NamedModules, poll_now};
 use serde_json::{Value, json};
 
 /// Every number of parts that is measured.
 const SIZES: [usize; 6] = [10, 50, 100, 250, 500, 1_000];
-
-struct Modules(BTreeMap<String, Arc<Module>>);
-
-impl ModuleSource for Modules {
-    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        self.0.get(name).cloned().ok_or_else(|| Failure::new(ErrorCode::ModuleNotFound, "no such module"))
-    }
-}
 
 fn module(name: &str, composition: Option<Value>, prompt: &str) -> Arc<Module> {
     let mut manifest = json!({ "name": name, "version": "1.0.0", "tier": "decision" });
@@ -104,17 +97,13 @@ fn host(size: usize, shape: Shape) -> Host {
     modules.insert("main".to_owned(), module("main", composition, &prompt));
     let reply =
         r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"n":7,"rationale":"r"}}"#;
-    Host::new(Arc::new(Modules(modules)), Arc::new(Replay::text(reply)))
+    Host::new(Arc::new(NamedModules(modules)), Arc::new(Replay::text(reply)))
 }
 
 fn once(host: &Host, module: &str) {
     let request = RunRequest::new(module, json!({ "text": "Some words." }));
-    let mut sink = NullSink;
-    let mut future = std::pin::pin!(run(host, request, &mut sink));
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(envelope) => assert!(envelope.ok(), "{envelope:?}"),
-        Poll::Pending => panic!("a saved reply waited for something"),
-    }
+    let envelope = poll_now(run(host, request, &mut NullSink));
+    assert!(envelope.ok(), "{envelope:?}");
 }
 
 /// The time that this thread has had on a processor. What others do on a busy machine is not counted where the system

@@ -4,7 +4,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     clippy::print_stdout,
     clippy::cast_precision_loss,
     reason = "a benchmark prints and may panic"
@@ -13,30 +12,22 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+
 use std::time::{Duration, Instant};
 
+use cognitive_contract::Module;
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, EventSink, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider,
-    ProviderError,
+    CallSink, DecodeMode, EventSink, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
-use cognitive_contract::{Failure, Module};
 use cognitive_library::{Folder, load};
 use cognitive_runtime::live::Fuse;
 use cognitive_runtime::reply::ReplyScanner;
 use cognitive_runtime::{Host, RunRequest, run, stream};
+use cognitive_testkit::{LoadedModule, poll_now};
 use serde_json::{Value, json};
 
 const DELTA: usize = 16;
 const TIME: Duration = Duration::from_millis(1_500);
-
-struct One(Arc<Module>);
-
-impl ModuleSource for One {
-    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
-        Ok(Arc::clone(&self.0))
-    }
-}
 
 /// Gives the same deltas every time.
 struct Deltas(Vec<String>);
@@ -102,14 +93,6 @@ fn pieces(text: &str) -> Vec<String> {
     text.as_bytes().chunks(DELTA).map(|piece| String::from_utf8(piece.to_vec()).unwrap()).collect()
 }
 
-fn now<T>(future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("a saved reply waited for something"),
-    }
-}
-
 /// The shortest time of many; other work on the machine only adds to it.
 fn best(mut work: impl FnMut()) -> Duration {
     let (start, mut best) = (Instant::now(), Duration::MAX);
@@ -133,7 +116,7 @@ fn measure(module: &Arc<Module>, bytes: usize) {
         }
         assert!(fuse.verdict().is_none());
     });
-    let host = Host::new(Arc::new(One(Arc::clone(module))), Arc::new(Deltas(deltas)));
+    let host = Host::new(Arc::new(LoadedModule(Arc::clone(module))), Arc::new(Deltas(deltas)));
     let request = |early_stop: bool| {
         let mut request = RunRequest::new("m", json!({}));
         request.options.early_stop = early_stop;
@@ -142,12 +125,12 @@ fn measure(module: &Arc<Module>, bytes: usize) {
     // What a run costs without anybody who listens; the rest is the stream.
     let silent = best(|| {
         let sink: &mut dyn EventSink = &mut NullSink;
-        assert!(now(run(&host, request(false), sink)).ok());
+        assert!(poll_now(run(&host, request(false), sink)).ok());
     });
     let mut sent = 0;
     let streamed = best(|| {
         sent = 0;
-        let delivery = now(stream(&host, request(true), |chunk| {
+        let delivery = poll_now(stream(&host, request(true), |chunk| {
             sent += 1;
             black_box(chunk);
         }));

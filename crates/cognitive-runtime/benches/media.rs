@@ -17,16 +17,17 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use cognitive_contract::large_json;
 use cognitive_contract::media::{Category, Form, MediaLimits, MediaSource as _, MediaType};
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
+    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
-use cognitive_contract::{Failure, Module, large_json};
 use cognitive_library::{Folder, load};
 use cognitive_media::{Documents, Media};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::receipt::canonical_sha256;
 use cognitive_runtime::{Host, RunRequest, run};
+use cognitive_testkit::LoadedModule;
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -58,14 +59,6 @@ impl Provider for Receiver {
     }
 }
 
-struct One(Arc<Module>);
-
-impl ModuleSource for One {
-    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
-        Ok(Arc::clone(&self.0))
-    }
-}
-
 /// A picture of noise, which no compressor makes smaller.
 fn picture() -> Vec<u8> {
     let mut state = 1_u64;
@@ -92,7 +85,7 @@ fn host(receiver: &Arc<Receiver>) -> Host {
         ("prompt.md".to_owned(), b"Look at $MEDIA_INPUTS.".to_vec()),
     ]);
     let module = Arc::new(load(&Folder::memory("m", files)).unwrap());
-    let mut host = Host::new(Arc::new(One(module)), Arc::clone(receiver) as Arc<dyn Provider>);
+    let mut host = Host::new(Arc::new(LoadedModule(module)), Arc::clone(receiver) as Arc<dyn Provider>);
     host.take_media(Arc::new(Media::new(Documents::Here)), MediaLimits::default());
     host
 }

@@ -1,27 +1,19 @@
 //! What a run costs besides the model: input, prompt, parsing, judging, hashing, sealing.
 //! Baseline, in the same run: bare `serde_json` parse plus bare `jsonschema` validation of the same 4 KB reply.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a benchmark may panic")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark may panic")]
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
-use cognitive_contract::ports::{ModuleSource, NullSink};
-use cognitive_contract::{Envelope, Failure, Module};
+use cognitive_contract::ports::NullSink;
+use cognitive_contract::{Envelope, Module};
 use cognitive_library::{Folder, load};
 use cognitive_runtime::{Host, Replay, RunRequest, run};
+use cognitive_testkit::{LoadedModule, poll_now};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
-
-struct One(Arc<Module>);
-
-impl ModuleSource for One {
-    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
-        Ok(Arc::clone(&self.0))
-    }
-}
 
 fn schema() -> Value {
     json!({
@@ -56,12 +48,7 @@ fn reply() -> String {
 
 fn once(host: &Host) -> Envelope {
     let request = RunRequest::new("m", json!({ "code": "if a { b } else { b }" }));
-    let mut sink = NullSink;
-    let mut future = std::pin::pin!(run(host, request, &mut sink));
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(envelope) => envelope,
-        Poll::Pending => panic!("a saved reply waited for something"),
-    }
+    poll_now(run(host, request, &mut NullSink))
 }
 
 fn module() -> Arc<Module> {
@@ -77,7 +64,7 @@ fn bench(criterion: &mut Criterion) {
     let module = module();
     let reply = reply();
     assert!((3_500..5_500).contains(&reply.len()), "{} bytes", reply.len());
-    let host = Host::new(Arc::new(One(Arc::clone(&module))), Arc::new(Replay::text(reply.clone())));
+    let host = Host::new(Arc::new(LoadedModule(Arc::clone(&module))), Arc::new(Replay::text(reply.clone())));
     assert!(once(&host).ok());
     let mut group = criterion.benchmark_group("run with a 4 KB reply");
     group.bench_function("baseline: bare parse and bare validation", |bencher| {
@@ -122,7 +109,7 @@ fn linear(criterion: &mut Criterion) {
             ("many members", many),
             ("many members, each with a trailing comma", many_slips),
         ] {
-            let host = Host::new(Arc::new(One(Arc::clone(&module))), Arc::new(Replay::text(text)));
+            let host = Host::new(Arc::new(LoadedModule(Arc::clone(&module))), Arc::new(Replay::text(text)));
             group.bench_function(format!("{name}, {} KB", size / 1_000), |bencher| {
                 bencher.iter(|| once(&host));
             });

@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 pub use kept::{Skipped, forget, skipped_by, summary};
 pub use poll::poll_now;
 #[cfg(feature = "ports")]
-pub use ports::{FolderModule, LoadedModule, MemoryAuditLog, MemoryContext, ScriptedProvider, module_folder};
+pub use ports::{
+    FolderModule, LoadedModule, MemoryAuditLog, MemoryContext, NamedModules, ScriptedProvider, module_folder,
+};
 pub use random::SeededRandom;
 
 /// What a test may lack. A run can be told by these words that it may go without (`COGN_TEST_MAY_LACK=browser,weights`).

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use cognitive_contract::Module;
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, Finish, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider,
-    ProviderError,
+    CallSink, DecodeMode, Finish, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
 use cognitive_contract::stream::{Chunk, assemble, check_log};
-use cognitive_contract::{Failure, Module};
 use cognitive_library::{Folder, load};
 use cognitive_runtime::{Delivery, Host, RunRequest, run, stream};
+use cognitive_testkit::LoadedModule;
 use serde_json::{Value, json};
 
 pub const META: &str = r#"{"confidence": 0.95, "risk": "low", "explain": "e"}"#;
@@ -68,14 +68,6 @@ pub fn corpus_module(name: &str, chunk_type: &str) -> Arc<Module> {
     };
     manifest["response"] = json!({ "chunk_type": chunk_type });
     module(manifest, &schema())
-}
-
-struct One(Arc<Module>);
-
-impl ModuleSource for One {
-    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
-        Ok(Arc::clone(&self.0))
-    }
 }
 
 /// A saved reply in pieces.
@@ -168,7 +160,7 @@ pub fn now<T>(future: impl Future<Output = T>) -> T {
 }
 
 pub fn host(module: &Arc<Module>, provider: Arc<impl Provider + 'static>) -> Host {
-    Host::new(Arc::new(One(Arc::clone(module))), provider)
+    Host::new(Arc::new(LoadedModule(Arc::clone(module))), provider)
 }
 
 pub fn request(strict: bool) -> RunRequest {

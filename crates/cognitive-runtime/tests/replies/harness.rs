@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
 
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, Finish, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider,
-    ProviderError,
+    CallSink, DecodeMode, Finish, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
-use cognitive_contract::{Envelope, Failure, Module};
+use cognitive_contract::{Envelope, Module};
 use cognitive_library::{Folder, load};
 use cognitive_runtime::{Host, Replay, RunRequest, run};
+use cognitive_testkit::{LoadedModule, poll_now};
 use serde_json::{Value, json};
 
 pub const META: &str = r#"{"confidence": 0.95, "risk": "low", "explain": "e"}"#;
@@ -45,14 +44,6 @@ fn schema() -> Value {
             },
         },
     })
-}
-
-struct One(Arc<Module>);
-
-impl ModuleSource for One {
-    fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
-        Ok(self.0.clone())
-    }
 }
 
 /// A module, loaded once.
@@ -108,21 +99,12 @@ pub fn answer_in_pieces(module: &Arc<Module>, pieces: Vec<String>) -> Value {
 }
 
 fn go(module: &Arc<Module>, provider: Arc<dyn Provider>, how: How) -> Value {
-    let host = Host::new(Arc::new(One(module.clone())), provider);
+    let host = Host::new(Arc::new(LoadedModule(module.clone())), provider);
     let mut request = RunRequest::new("sample", json!({}));
     request.options.strict_parse = how.strict;
     request.options.receipt = how.receipt;
-    let envelope = now(run(&host, request, &mut NullSink));
+    let envelope = poll_now(run(&host, request, &mut NullSink));
     let value = serde_json::to_value(&envelope).unwrap();
     assert!(Envelope::from_value(value.clone()).is_ok(), "every exit is a valid envelope: {value}");
     value
-}
-
-/// Saved replies never wait, so one poll is a whole run.
-fn now<T>(future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("a saved reply waited for something"),
-    }
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use audit::MemoryAuditLog;
 pub use context::MemoryContext;
-pub use modules::{FolderModule, LoadedModule, module_folder};
+pub use modules::{FolderModule, LoadedModule, NamedModules, module_folder};
 pub use provider::ScriptedProvider;
 
 /// A list behind a lock is whole after a panic too: every change is one step.

@@ -1,10 +1,10 @@
-//! Modules that come from memory: one of them, whatever name is asked for.
+//! Modules that come from memory: one of them, whatever name is asked for, or several by name.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use cognitive_contract::ports::ModuleSource;
-use cognitive_contract::{Failure, Module};
+use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, ModuleLoadError, load};
 use serde_json::Value;
 
@@ -51,5 +51,20 @@ pub struct LoadedModule(pub Arc<Module>);
 impl ModuleSource for LoadedModule {
     fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
         Ok(Arc::clone(&self.0))
+    }
+}
+
+/// Modules that were loaded once, by name.
+#[derive(Debug, Default)]
+pub struct NamedModules(pub BTreeMap<String, Arc<Module>>);
+
+impl ModuleSource for NamedModules {
+    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        let found = self.0.get(name).map(Arc::clone);
+        found.ok_or_else(|| Failure::new(ErrorCode::ModuleNotFound, "no such module"))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
     }
 }
