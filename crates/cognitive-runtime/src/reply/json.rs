@@ -6,7 +6,8 @@
 
 use super::event::{Bracket, BreakCause, JsonEvent, JsonListener, Lead};
 use super::liberty::LibertyRule;
-use super::string::{QuoteKind, StringPart, StringReader, quote_of};
+use super::string::{StringReader, quote_of};
+use super::token::forgive;
 use super::word;
 
 /// Nesting beyond this is no answer but an attack or an accident.
@@ -36,22 +37,25 @@ pub(super) enum Progress {
 
 /// The text cannot be read on.
 #[derive(Debug, Clone, Copy)]
-struct JsonFault {
-    cause: BreakCause,
-    at: usize,
+pub(super) struct JsonFault {
+    pub(super) cause: BreakCause,
+    pub(super) at: usize,
     /// The offset of the byte that showed it.
-    seen: usize,
+    pub(super) seen: usize,
 }
 
 impl JsonFault {
-    fn syntax(at: usize) -> Self {
+    pub(super) fn syntax(at: usize) -> Self {
         Self { cause: BreakCause::Syntax, at, seen: at }
     }
 }
 
+/// The outcome of taking some of the text.
+pub(super) type Taken = Result<(), JsonFault>;
+
 /// What may come next, between two tokens. `comma` is the offset of the comma before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Awaits {
+pub(super) enum Awaits {
     /// A name or the end of the object.
     Name {
         comma: Option<usize>,
@@ -73,7 +77,7 @@ enum Awaits {
 
 /// The token that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum JsonToken {
+pub(super) enum JsonToken {
     #[default]
     None,
     Name,
@@ -89,11 +93,11 @@ enum JsonToken {
     },
 }
 
-/// The state of reading. The fields that others see say where a broken value went wrong.
+/// The state of reading. Its tokens are read in `token.rs`.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each remembers one thing that was seen")]
 pub(super) struct JsonReader {
-    strict: bool,
+    pub(super) strict: bool,
     lead: Lead,
     /// Where the value opens.
     pub(super) open: usize,
@@ -109,21 +113,17 @@ pub(super) struct JsonReader {
     pub(super) resume: usize,
     /// The objects and lists that are open.
     pub(super) brackets: Vec<Bracket>,
-    awaits: Awaits,
-    token: JsonToken,
+    pub(super) awaits: Awaits,
+    pub(super) token: JsonToken,
     /// The name of the present member, and where it starts.
-    name: String,
+    pub(super) name: String,
     name_start: usize,
     name_is_bare: bool,
-    string: StringReader,
+    pub(super) string: StringReader,
     /// The first line break or tab in the present string.
-    raw_break: Option<usize>,
+    pub(super) raw_break: Option<usize>,
     /// The offset behind the last value.
-    value_end: usize,
-}
-
-fn forgive(rule: LibertyRule, at: usize, listener: &mut impl JsonListener) {
-    listener.liberty(rule, at, rule.words());
+    pub(super) value_end: usize,
 }
 
 impl JsonReader {
@@ -180,95 +180,7 @@ impl JsonReader {
         }
     }
 
-    fn token(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
-        let rest = input.text.get(self.at..).unwrap_or_default();
-        let byte = rest.as_bytes().first().copied();
-        match self.token {
-            JsonToken::None => self.between(input.text, rest, listener),
-            JsonToken::Text | JsonToken::Name => self.string(rest, listener),
-            JsonToken::Number => self.number(input, listener),
-            JsonToken::Literal => self.literal(input, listener),
-            JsonToken::BareName => {
-                self.bare_name(rest);
-                Ok(())
-            }
-            JsonToken::Slash => self.slash(byte, listener),
-            JsonToken::Hash => self.hash(byte, input, listener),
-            JsonToken::LineComment => {
-                let end = rest.bytes().position(|byte| matches!(byte, b'\n' | b'\r'));
-                self.at += end.unwrap_or(rest.len());
-                if end.is_some() {
-                    self.end_comment();
-                }
-                Ok(())
-            }
-            JsonToken::BlockComment { star } => {
-                self.block_comment(rest, star);
-                Ok(())
-            }
-        }
-    }
-
-    /// Behind a slash. `{https://…}` is how a URL looks in prose.
-    fn slash(&mut self, byte: Option<u8>, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
-        let start = self.at - 1;
-        let is_url =
-            self.awaits_bare_value() && self.awaits == Awaits::Value { colon: start.wrapping_sub(1) };
-        self.token = match byte {
-            Some(b'/') if !is_url => JsonToken::LineComment,
-            Some(b'*') => JsonToken::BlockComment { star: false },
-            _ => return Err(self.unexpected(start)),
-        };
-        forgive(LibertyRule::Comment, start, listener);
-        self.at += 1;
-        Ok(())
-    }
-
-    /// Behind a hash. `#urgent` may be a value that lost its quotes, `# urgent` is none.
-    fn hash(
-        &mut self,
-        byte: Option<u8>,
-        input: ReplyInput<'_>,
-        listener: &mut impl JsonListener,
-    ) -> Result<(), JsonFault> {
-        let start = self.at - 1;
-        let is_comment = matches!(byte, Some(b' ' | b'\t' | b'\r' | b'\n' | b'#'));
-        if !is_comment || self.at >= input.solid {
-            return Err(self.unexpected(start));
-        }
-        self.token = JsonToken::LineComment;
-        forgive(LibertyRule::Comment, start, listener);
-        Ok(())
-    }
-
-    /// The mark at an offset opens no comment, so it is nothing; the byte behind it showed that.
-    fn unexpected(&mut self, start: usize) -> JsonFault {
-        if !self.awaits_bare_value() {
-            self.token_start = start;
-        }
-        JsonFault { cause: BreakCause::Syntax, at: start, seen: start + 1 }
-    }
-
-    fn end_comment(&mut self) {
-        self.token = JsonToken::None;
-        if !self.begun {
-            self.resume = self.at;
-        }
-    }
-
-    fn block_comment(&mut self, rest: &str, mut star: bool) {
-        for (index, byte) in rest.bytes().enumerate() {
-            if star && byte == b'/' {
-                self.at += index + 1;
-                return self.end_comment();
-            }
-            star = byte == b'*';
-        }
-        self.token = JsonToken::BlockComment { star };
-        self.at += rest.len();
-    }
-
-    fn between(&mut self, text: &str, rest: &str, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
+    pub(super) fn between(&mut self, text: &str, rest: &str, listener: &mut impl JsonListener) -> Taken {
         let byte = rest.as_bytes().first().copied().unwrap_or_default();
         match byte {
             b' ' | b'\n' | b'\r' | b'\t' => {}
@@ -289,17 +201,11 @@ impl JsonReader {
     }
 
     /// Whether a value is awaited that makes JSON of a bare first name: `{x: …}` is how sets look in prose.
-    fn awaits_bare_value(&self) -> bool {
+    pub(super) fn awaits_bare_value(&self) -> bool {
         !self.begun && matches!(self.awaits, Awaits::Value { .. })
     }
 
-    fn expected(
-        &mut self,
-        text: &str,
-        rest: &str,
-        byte: u8,
-        listener: &mut impl JsonListener,
-    ) -> Result<(), JsonFault> {
+    fn expected(&mut self, text: &str, rest: &str, byte: u8, listener: &mut impl JsonListener) -> Taken {
         let is_comma = byte == b',' && self.awaits == Awaits::Comma;
         if !is_comma && !self.awaits_bare_value() {
             self.token_start = self.at;
@@ -313,58 +219,49 @@ impl JsonReader {
                     forgive(LibertyRule::TrailingComma, comma, listener);
                 }
                 self.close(listener);
-                Ok(())
             }
-            (Awaits::Name { .. }, _) => self.name(rest, listener),
-            (Awaits::Comma, _) => self.behind_value(text, rest, byte, listener),
-            (Awaits::Colon, b':') => {
-                self.colon(listener);
-                Ok(())
+            (Awaits::Name { .. }, _) => self.name(rest, listener)?,
+            (Awaits::Comma, _) => self.behind_value(text, rest, byte, listener)?,
+            (Awaits::Colon, b':') => self.colon(listener),
+            (Awaits::Value { .. }, _) if !self.begun => {
+                if !word::starts_value(byte) && quote_of(rest, self.strict).is_none() {
+                    return Err(JsonFault::syntax(self.at));
+                }
+                self.begin(self.at, listener);
+                self.value(rest, byte, listener)?;
             }
-            (Awaits::Value { .. }, _) => self.member_value(rest, byte, listener),
-            (Awaits::Item { .. }, _) => self.value(rest, byte, listener),
-            _ => Err(JsonFault::syntax(self.at)),
+            (Awaits::Value { .. } | Awaits::Item { .. }, _) => self.value(rest, byte, listener)?,
+            _ => return Err(JsonFault::syntax(self.at)),
         }
+        Ok(())
     }
 
-    fn behind_value(
-        &mut self,
-        text: &str,
-        rest: &str,
-        byte: u8,
-        listener: &mut impl JsonListener,
-    ) -> Result<(), JsonFault> {
+    fn behind_value(&mut self, text: &str, rest: &str, byte: u8, listener: &mut impl JsonListener) -> Taken {
         let comma = Some(self.at);
         let in_object = self.brackets.last() == Some(&Bracket::Object);
         match byte {
             b',' => {
                 self.awaits = if in_object { Awaits::Name { comma } } else { Awaits::Item { comma } };
                 self.at += 1;
-                Ok(())
             }
-            b'}' if in_object => {
-                self.close(listener);
-                Ok(())
-            }
-            b']' if !in_object => {
-                self.close(listener);
-                Ok(())
-            }
+            b'}' if in_object => self.close(listener),
+            b']' if !in_object => self.close(listener),
             // Two members without a comma have one reading only where the next one starts on a line of its own with a name
             // in `"`. That its colon follows is checked when the name was read.
             b'"' if in_object && !self.strict && self.breaks_line(text) => {
                 forgive(LibertyRule::MissingComma, self.value_end, listener);
-                self.name(rest, listener)
+                self.name(rest, listener)?;
             }
-            _ => Err(JsonFault::syntax(self.at)),
+            _ => return Err(JsonFault::syntax(self.at)),
         }
+        Ok(())
     }
 
     fn breaks_line(&self, text: &str) -> bool {
         text.as_bytes().get(self.value_end..self.at).is_some_and(|gap| gap.contains(&b'\n'))
     }
 
-    fn name(&mut self, rest: &str, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
+    fn name(&mut self, rest: &str, listener: &mut impl JsonListener) -> Taken {
         let quote = quote_of(rest, self.strict);
         self.name_is_bare = quote.is_none();
         if self.name_is_bare && (self.strict || !word::starts_bare_name(rest)) {
@@ -373,38 +270,13 @@ impl JsonReader {
         self.name.clear();
         self.name_start = self.at;
         self.awaits = Awaits::Colon;
-        if let Some((kind, length)) = quote {
-            self.begin_string(JsonToken::Name, kind, length, listener);
+        if let Some(quote) = quote {
+            self.begin_string(JsonToken::Name, quote, listener);
         } else {
             forgive(LibertyRule::BareName, self.at, listener);
             self.token = JsonToken::BareName;
         }
         Ok(())
-    }
-
-    fn begin_string(
-        &mut self,
-        token: JsonToken,
-        kind: QuoteKind,
-        length: usize,
-        listener: &mut impl JsonListener,
-    ) {
-        if kind != QuoteKind::Double {
-            forgive(LibertyRule::Quotes, self.at, listener);
-        }
-        self.token = token;
-        self.raw_break = None;
-        self.string.start(kind, self.strict, token == JsonToken::Text);
-        self.at += length;
-    }
-
-    fn bare_name(&mut self, rest: &str) {
-        let length = word::bare_name_length(rest);
-        self.name.push_str(rest.get(..length).unwrap_or_default());
-        self.at += length;
-        if length < rest.len() {
-            self.token = JsonToken::None;
-        }
     }
 
     fn colon(&mut self, listener: &mut impl JsonListener) {
@@ -430,22 +302,7 @@ impl JsonReader {
         listener.event(JsonEvent::Name { name: &self.name, start: self.name_start }, at);
     }
 
-    fn member_value(
-        &mut self,
-        rest: &str,
-        byte: u8,
-        listener: &mut impl JsonListener,
-    ) -> Result<(), JsonFault> {
-        if !self.begun {
-            if !word::starts_value(byte) && quote_of(rest, self.strict).is_none() {
-                return Err(JsonFault::syntax(self.at));
-            }
-            self.begin(self.at, listener);
-        }
-        self.value(rest, byte, listener)
-    }
-
-    fn value(&mut self, rest: &str, byte: u8, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
+    fn value(&mut self, rest: &str, byte: u8, listener: &mut impl JsonListener) -> Taken {
         self.token_start = self.at;
         match byte {
             b'{' => return self.open_below(Bracket::Object, listener),
@@ -457,8 +314,8 @@ impl JsonReader {
             byte if byte.is_ascii_alphabetic() => self.token = JsonToken::Literal,
             _ => {
                 let quote = quote_of(rest, self.strict);
-                let (kind, length) = quote.ok_or_else(|| JsonFault::syntax(self.at))?;
-                self.begin_string(JsonToken::Text, kind, length, listener);
+                let quote = quote.ok_or_else(|| JsonFault::syntax(self.at))?;
+                self.begin_string(JsonToken::Text, quote, listener);
                 self.tell(JsonEvent::TextStart, self.at, listener);
             }
         }
@@ -467,18 +324,17 @@ impl JsonReader {
     }
 
     /// An event, unless it belongs to a list that may still turn out to be prose.
-    fn tell(&self, event: JsonEvent<'_>, at: usize, listener: &mut impl JsonListener) {
+    pub(super) fn tell(&self, event: JsonEvent<'_>, at: usize, listener: &mut impl JsonListener) {
         if self.begun {
             listener.event(event, at);
         }
     }
 
-    fn open_below(&mut self, bracket: Bracket, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
-        if self.brackets.len() >= MAX_DEPTH {
-            self.enter(bracket, self.at);
+    fn open_below(&mut self, bracket: Bracket, listener: &mut impl JsonListener) -> Taken {
+        self.enter(bracket, self.at);
+        if self.brackets.len() > MAX_DEPTH {
             return Err(JsonFault { cause: BreakCause::TooDeep, at: self.at, seen: self.open });
         }
-        self.enter(bracket, self.at);
         self.tell(JsonEvent::Open(bracket), self.at, listener);
         Ok(())
     }
@@ -504,104 +360,5 @@ impl JsonReader {
             self.awaits = Awaits::Nothing;
         }
         self.tell(JsonEvent::Close, self.at, listener);
-    }
-
-    fn string(&mut self, rest: &str, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
-        let start = self.at;
-        let (taken, part) = self.string.next(rest).map_err(|fault| JsonFault {
-            cause: BreakCause::Syntax,
-            at: start + usize::from(fault.behind),
-            seen: start,
-        })?;
-        self.at += taken;
-        let mut letter_bytes = [0; 4];
-        let piece = match part {
-            StringPart::Run => rest.get(..taken).unwrap_or_default(),
-            StringPart::RawBreak => {
-                self.raw_break.get_or_insert(start);
-                rest.get(..taken).unwrap_or_default()
-            }
-            StringPart::Letter { letter, needless } => {
-                if needless {
-                    listener.liberty(LibertyRule::Quotes, start - 1, "`\\'` was read as an apostrophe");
-                }
-                letter.encode_utf8(&mut letter_bytes)
-            }
-            StringPart::Nothing => return Ok(()),
-            StringPart::End => {
-                self.end_string(listener);
-                return Ok(());
-            }
-        };
-        if self.token == JsonToken::Text {
-            self.tell(JsonEvent::Text(piece), self.at, listener);
-        } else {
-            self.name.push_str(piece);
-        }
-        Ok(())
-    }
-
-    fn end_string(&mut self, listener: &mut impl JsonListener) {
-        if std::mem::take(&mut self.token) == JsonToken::Text {
-            self.value_end = self.at;
-            self.tell(JsonEvent::TextEnd, self.at, listener);
-        }
-        if let Some(at) = self.raw_break {
-            forgive(LibertyRule::RawBreak, at, listener);
-        }
-    }
-
-    fn number(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
-        if !self.gather(input, word::is_in_number) {
-            return Ok(());
-        }
-        let written = input.text.get(self.token_start..self.at).unwrap_or_default();
-        let length = word::number_length(written).map_err(|length| {
-            let at = self.token_start + length;
-            let cause = if at >= input.text.len() { BreakCause::End } else { BreakCause::Syntax };
-            JsonFault { cause, at, seen: self.at }
-        })?;
-        if length < written.len() {
-            // `01` or `1-2`: a number ends where nothing but a comma or a bracket may follow. Its value is not told.
-            self.token_start += length;
-            return Err(JsonFault::syntax(self.token_start));
-        }
-        self.end_word(length);
-        self.tell(JsonEvent::Number(written), self.at, listener);
-        Ok(())
-    }
-
-    fn literal(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Result<(), JsonFault> {
-        if !self.gather(input, word::is_in_literal) {
-            return Ok(());
-        }
-        let written = input.text.get(self.token_start..self.at).unwrap_or_default();
-        let Some((event, python)) = word::literal(written).filter(|(_, python)| !python || !self.strict)
-        else {
-            let at_end = self.at >= input.text.len();
-            let (cause, at) =
-                if at_end { (BreakCause::End, self.at) } else { (BreakCause::Syntax, self.token_start) };
-            return Err(JsonFault { cause, at, seen: self.at });
-        };
-        if python {
-            forgive(LibertyRule::PythonLiteral, self.token_start, listener);
-        }
-        self.end_word(written.len());
-        self.tell(event, self.at, listener);
-        Ok(())
-    }
-
-    /// Moves over what belongs to the present word; gives whether all of it is there.
-    fn gather(&mut self, input: ReplyInput<'_>, belongs: impl Fn(u8) -> bool) -> bool {
-        let rest = input.text.as_bytes().get(self.at..).unwrap_or_default();
-        let end = rest.iter().position(|byte| !belongs(*byte));
-        self.at += end.unwrap_or(rest.len());
-        end.is_some() || input.ended
-    }
-
-    fn end_word(&mut self, length: usize) {
-        self.token = JsonToken::None;
-        self.at = self.token_start + length;
-        self.value_end = self.at;
     }
 }

@@ -20,6 +20,7 @@ mod string;
 mod tags;
 #[cfg(test)]
 mod tests;
+mod token;
 mod tree;
 mod word;
 
