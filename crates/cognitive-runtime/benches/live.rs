@@ -20,7 +20,7 @@ use cognitive_contract::ports::{
     CallSink, DecodeMode, EventSink, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
 use cognitive_library::{Folder, load};
-use cognitive_runtime::live::Fuse;
+use cognitive_runtime::early_stop::EarlyStop;
 use cognitive_runtime::reply::ReplyScanner;
 use cognitive_runtime::{Host, RunRequest, run, stream};
 use cognitive_testkit::{LoadedModule, poll_now};
@@ -110,7 +110,7 @@ fn measure(module: &Arc<Module>, bytes: usize) {
     let count = deltas.len();
     let parse = best(|| drop(black_box(serde_json::from_str::<Value>(black_box(&text)).unwrap())));
     let judged = best(|| {
-        let (mut scanner, mut fuse) = (ReplyScanner::new(false), Fuse::new(Arc::clone(module), false));
+        let (mut scanner, mut fuse) = (ReplyScanner::new(false), EarlyStop::new(Arc::clone(module), false));
         for piece in &deltas {
             scanner.push(black_box(piece), &mut fuse);
         }

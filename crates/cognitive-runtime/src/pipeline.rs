@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::answer_cache::AnswerCache;
 use crate::compose::{self, Composed};
+use crate::early_stop::record;
 use crate::host::RunInput;
-use crate::live::cut;
 use crate::run::Run;
 use crate::stages::call::{self, Reply};
 use crate::stages::input::ValidInput;
@@ -90,7 +90,7 @@ async fn ask_once(
     tools: &mut ToolLoop,
 ) -> Result<JudgedAnswer, Failure> {
     let Some(reply) = call::reply(run, prompt, tools).await? else {
-        return Ok(JudgedAnswer::unreadable(cut::failure(run)));
+        return Ok(JudgedAnswer::unreadable(record::failure(run)));
     };
     run.receipt.replied(&reply);
     run.listeners.event(Event::Stage(Stage::Check));

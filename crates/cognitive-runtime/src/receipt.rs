@@ -16,12 +16,12 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::canonical;
-pub use crate::live::cut::Blown;
-use crate::live::listeners::StoppedCall;
+pub use crate::early_stop::record::EarlyStopRecord;
 use crate::stages::call::Reply;
 use crate::stages::media::MediaNote;
 use crate::stages::output::JudgedAnswer;
 use crate::stages::parse::Liberty;
+use crate::stream::listeners::StoppedCall;
 
 /// The books of one run.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -63,7 +63,7 @@ pub struct Receipt {
     pub reasked: u32,
     /// Where the last call was cut because its answer could not become valid any more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fuse: Option<Blown>,
+    pub fuse: Option<EarlyStopRecord>,
     /// Whether the answer is one of an earlier run, and no model was asked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
@@ -158,9 +158,9 @@ impl Receipt {
         self.kept || self.model.is_some() || self.fuse.is_some() || !self.attempts.is_empty()
     }
 
-    /// Takes note of a call that the fuse cut.
+    /// Takes note of a call that was stopped early.
     pub(crate) fn cut(&mut self, cut: &StoppedCall, limit: Option<u64>) {
-        self.fuse = Some(Blown::new(cut, limit));
+        self.fuse = Some(EarlyStopRecord::new(cut, limit));
         self.sha256.reply = self.hash(|| sha256(&[cut.text.as_bytes()]));
     }
 

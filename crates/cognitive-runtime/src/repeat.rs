@@ -15,10 +15,10 @@ use serde_json::{Map, Value, json};
 
 use crate::compose::lineage::Lineage;
 use crate::host::{Host, ModuleRef, RunInput, RunRequest};
-use crate::live::listeners::RunListeners;
 use crate::run::{MODEL_TIME, milliseconds, run_below};
 use crate::spans::{RunSpan, SpanWork};
 use crate::stages::input;
+use crate::stream::listeners::RunListeners;
 
 /// The word of notices about rounds.
 const NOTICE: &str = "ITERATION";

@@ -18,13 +18,13 @@ use crate::audit::{RunAudit, RunRecord};
 use crate::call_budget::CallPermit;
 use crate::compose::lineage::Lineage;
 use crate::host::{Host, RunInput, RunOptions, RunRequest};
-use crate::live::listeners::RunListeners;
 use crate::panics::{self, Panicked};
 use crate::receipt::Receipt;
 use crate::run_context::RunContext;
 use crate::spans::{RunSpan, SpanWork};
 use crate::stages::input::ValidInput;
 use crate::stages::media;
+use crate::stream::listeners::RunListeners;
 use crate::{pipeline, stream};
 
 /// The member of `meta` that says how long models took. (C-44)

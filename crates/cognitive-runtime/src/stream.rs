@@ -2,6 +2,13 @@
 //! of them is its envelope. Reads no clock: heartbeats and time limits belong to the surface, which sends
 //! [`Chunk::Heartbeat`] itself and says when a run has to stop.
 
+pub(crate) mod chunk_listener;
+pub(crate) mod chunk_sender;
+pub(crate) mod field_deltas;
+pub(crate) mod listeners;
+pub(crate) mod partial;
+mod seen_names;
+
 use cognitive_contract::manifest::ChunkType;
 use std::future::pending;
 use std::pin::pin;
@@ -10,12 +17,12 @@ use cognitive_contract::ports::{EventSink, NullSink};
 use cognitive_contract::stream::{Chunk, SessionId};
 use cognitive_contract::{Envelope, ErrorCode, Failure, Outcome};
 
+use self::chunk_sender::ChunkSender;
+use self::field_deltas::FieldDeltas;
 use crate::compose::lineage::Lineage;
 use crate::host::{Host, RunRequest};
-use crate::live::deltas::Deltas;
-use crate::live::listeners::RunListeners;
-use crate::live::outlet::Outlet;
 use crate::run::run_below;
+use crate::stream::listeners::RunListeners;
 
 /// How an answer was handed over.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,7 +76,7 @@ pub fn session_id() -> SessionId {
 
 /// One stream.
 pub struct Stream<'o> {
-    deltas: Deltas<'o>,
+    deltas: FieldDeltas<'o>,
 }
 
 impl<'o> Stream<'o> {
@@ -82,7 +89,7 @@ impl<'o> Stream<'o> {
     /// A stream with a given name.
     #[must_use]
     pub fn named(session: SessionId, send: impl FnMut(Chunk) + Send + 'o) -> Self {
-        Self { deltas: Deltas::new(Outlet::new(session, Box::new(send))) }
+        Self { deltas: FieldDeltas::new(ChunkSender::new(session, Box::new(send))) }
     }
 
     /// The same with deltas or snapshots as the client asks for them, whatever the module says.
@@ -95,7 +102,7 @@ impl<'o> Stream<'o> {
     /// The name of the stream.
     #[must_use]
     pub fn session_id(&mut self) -> &SessionId {
-        self.deltas.outlet().session_id()
+        self.deltas.sender().session_id()
     }
 
     /// Runs a module. Exactly one terminal chunk is sent, unless the answer comes whole.
@@ -113,7 +120,7 @@ impl<'o> Stream<'o> {
         stop: impl Future<Output = Failure>,
     ) -> Delivery {
         if !host.capabilities.streaming {
-            self.deltas.outlet().silence();
+            self.deltas.sender().silence();
         }
         let (mut lineage, mut listeners) =
             (Lineage::default(), RunListeners::new(sink, Some(&mut self.deltas)));
@@ -138,6 +145,6 @@ impl<'o> Stream<'o> {
         if matches!(envelope.outcome(), Outcome::Failure { partial_data: None, .. }) {
             self.deltas.take_back();
         }
-        self.deltas.outlet().finish(envelope);
+        self.deltas.sender().finish(envelope);
     }
 }

@@ -9,8 +9,8 @@
 )]
 
 mod board;
-#[path = "live/fuse.rs"]
-mod fuse;
+#[path = "live/early_stop.rs"]
+mod early_stop;
 #[path = "live/harness.rs"]
 mod harness;
 #[path = "live/made_up.rs"]

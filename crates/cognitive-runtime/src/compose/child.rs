@@ -20,9 +20,9 @@ use super::lineage::Lineage;
 use super::resolve::NOTICE;
 use super::signals::{PartListener, PartSignals};
 use crate::host::{Host, ModuleRef, RunInput, RunOptions, RunRequest};
-use crate::live::listeners::RunListeners;
 use crate::run::{MODEL_TIME, milliseconds, run_below};
 use crate::spans::SpanParent;
+use crate::stream::listeners::RunListeners;
 use crate::time_limit::sleep;
 
 /// The run that children belong to.

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 /// How many liberties of one kind get a notice of their own. A reply written in single quotes throughout would
 /// otherwise bury every other notice.
-const SHOWN_PER_RULE: usize = 5;
+const MAX_SHOWN_PER_RULE: usize = 5;
 
 /// How many liberties of one kind are kept at all, for the receipt. Further ones are only counted: a large reply that is
 /// written in single quotes throughout would otherwise cost a hundred times its size.
-const MOST_PER_RULE: usize = 100;
+const MAX_KEPT_PER_RULE: usize = 100;
 
 /// One place where the reply was read as meant, not as RFC 8259 wants it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -116,14 +116,14 @@ impl Liberty {
                 warnings.push(liberty.warning());
                 continue;
             };
-            if *count < SHOWN_PER_RULE {
+            if *count < MAX_SHOWN_PER_RULE {
                 warnings.push(liberty.warning());
             }
             *count += 1 + liberty.more;
         }
-        let uncounted = kinds.into_iter().filter(|(_, count)| *count > SHOWN_PER_RULE);
+        let uncounted = kinds.into_iter().filter(|(_, count)| *count > MAX_SHOWN_PER_RULE);
         warnings.extend(uncounted.map(|(first, count)| {
-            let rest = count - SHOWN_PER_RULE;
+            let rest = count - MAX_SHOWN_PER_RULE;
             Warning::new("REPAIRED", format!("{}, in {rest} more places", first.what))
         }));
         warnings
@@ -145,7 +145,7 @@ impl Forgiven {
             None => self.counts.push((rule, 1)),
             Some((_, count)) => {
                 *count += 1;
-                if *count > MOST_PER_RULE {
+                if *count > MAX_KEPT_PER_RULE {
                     return;
                 }
             }
@@ -158,7 +158,7 @@ impl Forgiven {
         for (rule, count) in self.counts {
             let last = self.kept.iter_mut().rev().find(|liberty| liberty.rule == rule);
             if let Some(last) = last {
-                last.more = count.saturating_sub(MOST_PER_RULE);
+                last.more = count.saturating_sub(MAX_KEPT_PER_RULE);
             }
         }
         self.kept

@@ -6,6 +6,7 @@
 //! split there are the same objects, the same liberties and the same verdict.
 
 mod choose;
+mod envelope_cursor;
 mod event;
 mod fence;
 mod find;
@@ -24,9 +25,11 @@ mod token;
 mod tree;
 mod word;
 
+pub(crate) use self::envelope_cursor::{EnvelopeCursor, EnvelopeMember};
 pub use self::event::{Bracket, BreakCause, BrokenValue, JsonEvent, JsonListener, Lead, ReplyFinding};
 pub use self::find::Draft;
 pub(crate) use self::find::{Leniency, UnreadableReason, UnreadableReply, bounds, find};
 pub use self::liberty::{Liberty, LibertyRule};
 pub use self::scanner::ReplyScanner;
+pub(crate) use self::scanner::scan_text;
 pub(crate) use self::tree::ValueTree;

@@ -71,6 +71,12 @@ impl ReplyScanner {
     }
 }
 
+/// Tells of a text what a scanner tells of it that gets all of it, and keeps no copy.
+pub(crate) fn scan_text(text: &str, strict: bool, listener: &mut impl JsonListener) {
+    let input = ReplyInput { text, solid: super::bounds(text).1, ended: false };
+    ReplyGrammar::new(strict).read(input, &mut LiveListener { listener, muted: &mut false });
+}
+
 /// Passes on what is likely to count.
 struct LiveListener<'a, L> {
     listener: &'a mut L,

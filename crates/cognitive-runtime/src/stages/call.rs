@@ -20,10 +20,10 @@ use super::output::JudgedAnswer;
 use super::prompt::Prompt;
 use super::{media, parse};
 use crate::call_budget::CallPermit;
-use crate::live::Fuse;
-use crate::live::listeners::unless_stopped_early;
+use crate::early_stop::EarlyStop;
 use crate::receipt::Receipt;
 use crate::run::Run;
+use crate::stream::listeners::unless_stopped_early;
 use crate::tools::{HeldText, ToolLoop};
 
 /// How much of what a service says is repeated to callers, in characters.
@@ -64,9 +64,9 @@ pub(crate) async fn reply(
     run.receipt.sha256.prompt = run.receipt.hash(|| prompt.sha256());
     let may_stop = run.options.early_stop && !tools.has_tools() && !prompt.wants_media;
     // Without enforcement there is no contract to break.
-    let fuse = (may_stop && run.options.enforcement == Enforcement::Full)
-        .then(|| Fuse::new(Arc::clone(run.module), run.null_means_absent()));
-    run.listeners.begin_call(run.strict(), fuse);
+    let early_stop = (may_stop && run.options.enforcement == Enforcement::Full)
+        .then(|| EarlyStop::new(Arc::clone(run.module), run.null_means_absent()));
+    run.listeners.begin_call(run.strict(), early_stop);
     run.listeners.event(Event::Stage(Stage::Call));
     let live = run.listeners.live_call();
     let replied = unless_stopped_early(pin!(answer(run, prompt, tools)), &live).await;

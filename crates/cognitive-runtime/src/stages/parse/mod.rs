@@ -11,12 +11,12 @@ use cognitive_contract::{ErrorCode, Failure, Module, Violation, text};
 use serde_json::{Map, Value, json};
 
 use super::call::Reply;
-use crate::live::so_far;
 pub use crate::reply::{Draft, Liberty, LibertyRule};
 use crate::reply::{Leniency, UnreadableReason, UnreadableReply, bounds, find};
+use crate::stream::partial::so_far;
 
 /// How much of an unreadable text goes into `partial_data`, in characters.
-const RAW_LIMIT: usize = 2_000;
+const MAX_RAW: usize = 2_000;
 
 /// Finds the object, with no liberty taken if `strict`; `fits` says of an object whether it keeps the contract. Fails with
 /// E1000 for text that holds none or several, E2003 if the token limit is to blame, E2004 if the model refused, and E3001
@@ -37,7 +37,7 @@ pub fn extract(
 /// Text that is no object, as `partial_data`.
 pub(super) fn raw(text: &str) -> Map<String, Value> {
     let mut partial = Map::new();
-    partial.insert("raw".to_owned(), Value::from(text::cut(text, RAW_LIMIT)));
+    partial.insert("raw".to_owned(), Value::from(text::cut(text, MAX_RAW)));
     partial
 }
 
@@ -48,7 +48,7 @@ fn partial(module: &Module, text: &str) -> Option<Map<String, Value>> {
 
 fn refused(module: &Module, text: &str, reason: &str) -> Failure {
     let reason = if reason.trim().is_empty() { "the model refused to answer" } else { reason };
-    Failure::new(ErrorCode::NoActionPossible, text::cut(reason, RAW_LIMIT))
+    Failure::new(ErrorCode::NoActionPossible, text::cut(reason, MAX_RAW))
         .with_detail("source", json!("model"))
         .with_partial(partial(module, text))
 }

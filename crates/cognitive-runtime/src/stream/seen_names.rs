@@ -6,18 +6,18 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
 /// Up to here a list is faster than a table.
-const FEW: usize = 16;
+const MAX_LISTED: usize = 16;
 
 static HASHING: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// The names of one object.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct SeenNames {
     few: Vec<u64>,
     many: HashSet<u64>,
 }
 
-impl Names {
+impl SeenNames {
     /// Adds a name; gives whether it is new.
     pub(super) fn insert(&mut self, name: &str) -> bool {
         let hash = HASHING.hash_one(name);
@@ -28,7 +28,7 @@ impl Names {
             return false;
         }
         self.few.push(hash);
-        if self.few.len() > FEW {
+        if self.few.len() > MAX_LISTED {
             self.many.extend(self.few.drain(..));
         }
         true
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_name_is_new_once() {
-        let mut names = Names::default();
+        let mut names = SeenNames::default();
         for index in 0..100 {
             assert!(names.insert(&format!("n{index}")));
             assert!(!names.insert("n0"));

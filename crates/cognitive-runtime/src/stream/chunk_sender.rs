@@ -1,4 +1,4 @@
-//! Where the chunks of one stream leave: the writer that numbers them, and whoever sends them on.
+//! Where the chunks of one stream leave: the writer that numbers them, and the function that sends them on.
 //! A stream that was degraded to a whole answer sends nothing here.
 
 use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
@@ -6,19 +6,19 @@ use cognitive_contract::{Confidence, Envelope, Meta, Module, Risk};
 use serde_json::{Map, Value};
 
 /// Takes chunks as they are due.
-pub(crate) type Send<'o> = Box<dyn FnMut(Chunk) + std::marker::Send + 'o>;
+pub(crate) type SendChunk<'o> = Box<dyn FnMut(Chunk) + Send + 'o>;
 
-/// The end of the line.
-pub(crate) struct Outlet<'o> {
+/// Sends the chunks of one stream.
+pub(crate) struct ChunkSender<'o> {
     writer: ChunkWriter,
-    send: Send<'o>,
+    send: SendChunk<'o>,
     /// Whether the answer goes out whole, and not through here.
     silent: bool,
     percent: u8,
 }
 
-impl<'o> Outlet<'o> {
-    pub(crate) fn new(session: SessionId, send: Send<'o>) -> Self {
+impl<'o> ChunkSender<'o> {
+    pub(crate) fn new(session: SessionId, send: SendChunk<'o>) -> Self {
         Self { writer: ChunkWriter::new(session, 0), send, silent: false, percent: 0 }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use cognitive_contract::Module;
 use cognitive_contract::ports::{DecodeMode, Finish, NullSink};
-use cognitive_runtime::live::Fuse;
+use cognitive_runtime::early_stop::EarlyStop;
 use cognitive_runtime::reply::ReplyScanner;
 use cognitive_runtime::{RunRequest, run};
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ use super::{corpus, splits};
 fn blown(module: &Arc<Module>, strict: bool, pieces: &[&str]) -> Option<(usize, String, &'static str)> {
     let mut scanner =
         ReplyScanner::new(strict || module.manifest.tier == cognitive_contract::manifest::Tier::Exec);
-    let mut fuse = Fuse::new(Arc::clone(module), false);
+    let mut fuse = EarlyStop::new(Arc::clone(module), false);
     for piece in pieces {
         scanner.push(piece, &mut fuse);
     }

@@ -7,8 +7,8 @@ use cognitive_contract::manifest::Mode;
 use cognitive_contract::ports::Stage;
 use cognitive_contract::trace::{PartEvent, PartState};
 
-use super::deltas::Deltas;
-use super::fuse::Fuse;
+use super::field_deltas::FieldDeltas;
+use crate::early_stop::EarlyStop;
 use crate::reply::{JsonEvent, JsonListener, ReplyScanner};
 
 /// Hears a run and sends chunks.
@@ -28,40 +28,40 @@ pub(crate) trait ChunkListener: Send {
     /// Something happened to a part of a composition.
     fn part(&mut self, part: PartEvent<'_>);
 
-    /// A piece of the model's text has come to the scanner. The fuse, if there is one, hears the same events.
-    fn scan(&mut self, scanner: &mut ReplyScanner, fuse: Option<&mut Fuse>);
+    /// A piece of the model's text has come to the scanner. The early stop, if there is one, hears the same events.
+    fn scan(&mut self, scanner: &mut ReplyScanner, early_stop: Option<&mut EarlyStop>);
 }
 
-impl ChunkListener for Deltas<'_> {
+impl ChunkListener for FieldDeltas<'_> {
     fn streams(&self) -> bool {
-        Deltas::streams(self)
+        FieldDeltas::streams(self)
     }
 
     fn loaded(&mut self, module: &Module) {
         self.configure(module);
-        let outlet = self.outlet();
-        outlet.configure(module);
+        let sender = self.sender();
+        sender.configure(module);
         if module.manifest.response.mode == Mode::Sync {
-            outlet.silence();
+            sender.silence();
         }
     }
 
     fn begin_call(&mut self) {
-        Deltas::begin_call(self);
+        FieldDeltas::begin_call(self);
     }
 
     fn stage(&mut self, stage: Stage) {
-        let outlet = self.outlet();
+        let sender = self.sender();
         match stage {
             // Before the first call a failure is one error chunk and nothing else.
             Stage::Call => {
-                outlet.open();
-                outlet.progress(10, stage.as_str());
+                sender.open();
+                sender.progress(10, stage.as_str());
             }
-            Stage::Tools => outlet.progress(10, stage.as_str()),
-            Stage::Check => outlet.progress(90, stage.as_str()),
+            Stage::Tools => sender.progress(10, stage.as_str()),
+            Stage::Check => sender.progress(90, stage.as_str()),
             // The answer is there already; what follows is its last chunk.
-            Stage::Kept | Stage::Composed => outlet.open(),
+            Stage::Kept | Stage::Composed => sender.open(),
             _ => {}
         }
     }
@@ -71,29 +71,29 @@ impl ChunkListener for Deltas<'_> {
         if part.state == PartState::Speaks {
             return;
         }
-        let outlet = self.outlet();
-        outlet.open();
+        let sender = self.sender();
+        sender.open();
         let share = part.done.saturating_mul(70) / part.of.max(1);
         let percent = u8::try_from(share).unwrap_or(u8::MAX).min(70) + 10;
-        outlet.part(percent, &format!("{} {}", part.path, part.state.word()));
+        sender.part(percent, &format!("{} {}", part.path, part.state.word()));
     }
 
-    fn scan(&mut self, scanner: &mut ReplyScanner, fuse: Option<&mut Fuse>) {
-        scanner.scan(&mut ScanListeners { fuse, deltas: self });
+    fn scan(&mut self, scanner: &mut ReplyScanner, early_stop: Option<&mut EarlyStop>) {
+        scanner.scan(&mut ScanListeners { early_stop, deltas: self });
         self.end_piece();
     }
 }
 
-/// Feeds fuse and deltas from one scanner.
+/// Feeds the early stop and the stream from one scanner.
 struct ScanListeners<'a, 'o> {
-    fuse: Option<&'a mut Fuse>,
-    deltas: &'a mut Deltas<'o>,
+    early_stop: Option<&'a mut EarlyStop>,
+    deltas: &'a mut FieldDeltas<'o>,
 }
 
 impl JsonListener for ScanListeners<'_, '_> {
     fn event(&mut self, event: JsonEvent<'_>, at: usize) {
-        if let Some(fuse) = &mut self.fuse {
-            fuse.event(event, at);
+        if let Some(early_stop) = &mut self.early_stop {
+            early_stop.event(event, at);
         }
         self.deltas.event(event, at);
     }

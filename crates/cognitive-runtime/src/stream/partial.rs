@@ -1,14 +1,14 @@
 //! What there is of an answer that never came to its end: the data as a stream of it would have shown them, whether or
-//! not anybody listened (D-12). Reads the text by the same rules as a stream, because it is one that nobody hears.
+//! not there was one (D-12). Reads the text by the same rules as a stream, because it is one that sends nothing.
 
 use cognitive_contract::Module;
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::stream::SessionId;
 use serde_json::{Map, Value};
 
-use super::deltas::Deltas;
-use super::outlet::Outlet;
-use crate::reply::{JsonEvent, JsonListener, ReplyScanner, ValueTree};
+use super::chunk_sender::ChunkSender;
+use super::field_deltas::FieldDeltas;
+use crate::reply::{JsonEvent, JsonListener, ValueTree, scan_text};
 
 /// The members of the data so far, a text as far as it had come. Empty if the answer had begun and its data had not;
 /// `None` if no object had begun.
@@ -27,27 +27,27 @@ fn read(
     strict: bool,
     show: impl FnOnce(&ValueTree) -> Option<Value>,
 ) -> Option<Map<String, Value>> {
-    let mut outlet = Outlet::new(SessionId::from_random(0), Box::new(drop));
-    outlet.silence();
-    let mut deltas = Deltas::new(outlet);
+    let mut sender = ChunkSender::new(SessionId::from_random(0), Box::new(drop));
+    sender.silence();
+    let mut deltas = FieldDeltas::new(sender);
     deltas.want(ChunkType::Snapshot);
     deltas.configure(module);
-    let mut unheard = Unheard { deltas, begun: false };
-    ReplyScanner::new(strict).push(text, &mut unheard);
-    let data = match unheard.deltas.data().and_then(show) {
+    let mut silent = SilentStream { deltas, begun: false };
+    scan_text(text, strict, &mut silent);
+    let data = match silent.deltas.data().and_then(show) {
         Some(Value::Object(data)) => data,
         _ => Map::new(),
     };
-    unheard.begun.then_some(data)
+    silent.begun.then_some(data)
 }
 
-/// A stream that nobody hears, and whether an object began in it.
-struct Unheard {
-    deltas: Deltas<'static>,
+/// A stream that sends nothing, and whether an object began in it.
+struct SilentStream {
+    deltas: FieldDeltas<'static>,
     begun: bool,
 }
 
-impl JsonListener for Unheard {
+impl JsonListener for SilentStream {
     fn event(&mut self, event: JsonEvent<'_>, at: usize) {
         match event {
             JsonEvent::Begin(_) => self.begun = true,

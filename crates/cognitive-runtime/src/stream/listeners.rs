@@ -11,7 +11,7 @@ use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
 use serde_json::{Map, Value};
 
 use super::chunk_listener::ChunkListener;
-use super::fuse::{Fuse, Verdict};
+use crate::early_stop::{EarlyStop, EarlyStopVerdict};
 use crate::reply::ReplyScanner;
 use crate::spans::{RunSpan, SpanParent};
 use crate::stages::call::DEFAULT_REPLY_CAPACITY;
@@ -30,20 +30,20 @@ pub(crate) struct RunListeners<'l> {
 struct CallInProgress {
     strict: bool,
     scanner: ReplyScanner,
-    fuse: Option<Fuse>,
-    /// Whether one document is all that can come, so that the fuse may blow.
+    early_stop: Option<EarlyStop>,
+    /// Whether one document is all that can come, so that the call may be stopped.
     is_bound: bool,
 }
 
 impl CallInProgress {
     /// Scans the text that was not scanned yet; says whether the call is of no use any more.
     fn is_hopeless(&mut self) -> bool {
-        let Some(fuse) = &mut self.fuse else { return false };
+        let Some(early_stop) = &mut self.early_stop else { return false };
         if !self.is_bound {
             return false;
         }
-        self.scanner.scan(fuse);
-        fuse.verdict().is_some()
+        self.scanner.scan(early_stop);
+        early_stop.verdict().is_some()
     }
 }
 
@@ -54,7 +54,7 @@ fn lock(call: &Mutex<CallInProgress>) -> MutexGuard<'_, CallInProgress> {
 
 /// A call that was stopped early.
 pub(crate) struct StoppedCall {
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: EarlyStopVerdict,
     pub(crate) text: String,
 }
 
@@ -94,13 +94,13 @@ impl<'l> RunListeners<'l> {
         })
     }
 
-    /// A call begins. Without a stream and a fuse, nothing is scanned.
-    pub(crate) fn begin_call(&mut self, strict: bool, fuse: Option<Fuse>) {
+    /// A call begins. Without a stream and an early stop, nothing is scanned.
+    pub(crate) fn begin_call(&mut self, strict: bool, early_stop: Option<EarlyStop>) {
         if let Some(stream) = &mut self.stream {
             stream.begin_call();
         }
         let scanner = ReplyScanner::with_capacity(strict, DEFAULT_REPLY_CAPACITY);
-        let call = CallInProgress { strict, scanner, fuse, is_bound: false };
+        let call = CallInProgress { strict, scanner, early_stop, is_bound: false };
         self.call = Some(Arc::new(Mutex::new(call)));
     }
 
@@ -116,19 +116,19 @@ impl<'l> RunListeners<'l> {
         }
         let call = self.call.take()?;
         let mut call = lock(&call);
-        let verdict = call.fuse.as_ref()?.verdict()?.clone();
+        let verdict = call.early_stop.as_ref()?.verdict()?.clone();
         Some(StoppedCall { verdict, text: call.scanner.take_text() })
     }
 
-    /// Where there is no stream, the fuse looks at the text only when the run has to wait for more of it: a reply that comes
+    /// Where there is no stream, the early stop looks at the text only when the run has to wait for more of it: a reply that comes
     /// at once is judged whole.
     fn heard(&mut self, text: &str) {
         let Some(call) = &self.call else { return };
         let mut call = lock(call);
-        let CallInProgress { scanner, fuse, .. } = &mut *call;
+        let CallInProgress { scanner, early_stop, .. } = &mut *call;
         scanner.keep(text);
         if let Some(stream) = &mut self.stream {
-            stream.scan(scanner, fuse.as_mut());
+            stream.scan(scanner, early_stop.as_mut());
         }
     }
 

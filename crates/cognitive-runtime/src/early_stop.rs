@@ -1,10 +1,13 @@
-//! The fuse: judges an answer while it is being written, and blows at the first byte after which it cannot become
-//! valid any more, so that nobody pays for the rest.
+//! Stopping early (D-08): judges an answer while it is being written, and stops the call at the first byte after which it cannot
+//! become valid any more, so that the rest is not paid for.
 //!
 //! Careful on purpose. It judges only `data` of a success that opens the reply, by the rules of the plan alone, and takes
 //! into account what may be repaired: the spelling of declared values, and nulls that stand for absent members. A member
 //! that is written twice, or an answer that is corrected later, could make good what broke the contract before, so a
-//! verdict counts only where the model is bound to one document (`watch.rs`), and only if the caller asked for it.
+//! verdict counts only where the model is bound to one document (`stream/listeners.rs`), and only if the caller asked for it.
+
+mod options;
+pub(crate) mod record;
 
 use std::sync::Arc;
 
@@ -12,16 +15,15 @@ use cognitive_contract::text::pointer;
 use cognitive_contract::{ErrorCode, Module, Violation};
 use cognitive_schema::prefix::{NodeId, PrefixRules, ValueRules, is_exact, kind};
 
-use super::options::{NOT_DECLARED, Spelling, admits, number_fault};
-use super::root::{Member, Root};
-use crate::reply::{Bracket, JsonEvent, JsonListener};
+use self::options::{NOT_DECLARED, Spelling, admits, number_fault};
+use crate::reply::{Bracket, EnvelopeCursor, EnvelopeMember, JsonEvent, JsonListener};
 
 /// Members of one object whose presence is watched; further required ones are left to the whole check.
-const WATCHED: usize = 64;
+const MAX_WATCHED: usize = 64;
 
 /// Why a reply was cut, and where.
 #[derive(Debug, Clone)]
-pub struct Verdict {
+pub struct EarlyStopVerdict {
     /// The rule that cannot be kept any more.
     pub violation: Violation,
     /// The offset in the reply behind which no text could help.
@@ -30,28 +32,28 @@ pub struct Verdict {
 
 /// Judges one reply.
 #[derive(Debug)]
-pub struct Fuse {
+pub struct EarlyStop {
     module: Arc<Module>,
     /// Whether a null may stand for an absent member.
     null_is_absent: bool,
     /// Whether a bare payload may be the answer, so that `data` may be anything.
     wraps: bool,
-    root: Root,
+    root: EnvelopeCursor,
     begun: bool,
-    frames: Vec<Frame>,
+    frames: Vec<PlanFrame>,
     /// JSON pointer to the value that is being written.
     path: String,
-    text: TextRules,
+    text: OpenTextRules,
     spelling: Spelling,
     /// The rules for the number that is being written.
     number: Option<NodeId>,
     /// What is wrong with `data`, should this be a success.
-    found: Option<Verdict>,
-    verdict: Option<Verdict>,
+    found: Option<EarlyStopVerdict>,
+    verdict: Option<EarlyStopVerdict>,
 }
 
 #[derive(Debug)]
-struct Frame {
+struct PlanFrame {
     node: Option<NodeId>,
     bracket: Bracket,
     path: usize,
@@ -64,7 +66,7 @@ struct Frame {
 
 /// The rules for the text that is being written.
 #[derive(Debug, Default)]
-struct TextRules {
+struct OpenTextRules {
     /// The rules with the declared values, if there are any.
     options: Option<NodeId>,
     length: u64,
@@ -72,8 +74,8 @@ struct TextRules {
     most: Option<u64>,
 }
 
-impl Fuse {
-    /// A fuse for one call of a module.
+impl EarlyStop {
+    /// For one call of a module.
     #[must_use]
     pub fn new(module: Arc<Module>, null_is_absent: bool) -> Self {
         let wraps = module.manifest.compat.wraps();
@@ -81,11 +83,11 @@ impl Fuse {
             module,
             null_is_absent,
             wraps,
-            root: Root::default(),
+            root: EnvelopeCursor::default(),
             begun: false,
             frames: Vec::new(),
             path: String::new(),
-            text: TextRules::default(),
+            text: OpenTextRules::default(),
             spelling: Spelling::default(),
             number: None,
             found: None,
@@ -96,7 +98,7 @@ impl Fuse {
     /// Why the reply cannot become valid any more, if so. What is found in `data` counts once `ok` says that this is a
     /// success.
     #[must_use]
-    pub fn verdict(&self) -> Option<&Verdict> {
+    pub fn verdict(&self) -> Option<&EarlyStopVerdict> {
         self.verdict.as_ref()
     }
 
@@ -108,7 +110,7 @@ impl Fuse {
         self.plan().node(id?)
     }
 
-    fn blow(&mut self, below: Option<&str>, rule: &'static str, message: impl Into<String>, at: usize) {
+    fn refuse(&mut self, below: Option<&str>, rule: &'static str, message: impl Into<String>, at: usize) {
         let path = below.map_or_else(|| self.path.clone(), |name| pointer(&self.path, name));
         let code = match rule {
             "enum" => ErrorCode::InvalidEnum,
@@ -116,7 +118,7 @@ impl Fuse {
             _ if path == "/data/rationale" => ErrorCode::MissingRationale,
             _ => ErrorCode::SchemaValidationFailed,
         };
-        self.found = Some(Verdict { violation: Violation::new(path, code, rule, message), at });
+        self.found = Some(EarlyStopVerdict { violation: Violation::new(path, code, rule, message), at });
     }
 
     /// The rules for the value that begins; in a list it is the next item.
@@ -132,7 +134,7 @@ impl Fuse {
         let (items, most) = rules.unwrap_or_default();
         if let Some(most) = most.filter(|most| index >= *most) {
             self.path.truncate(length);
-            self.blow(None, "maxItems", format!("expected at most {most} items"), at);
+            self.refuse(None, "maxItems", format!("expected at most {most} items"), at);
         }
         self.path.truncate(length);
         self.path.push('/');
@@ -147,9 +149,9 @@ impl Fuse {
         let wrong_kind = expected != 0 && expected & kinds == 0;
         let in_list = node.options.as_ref().is_none_or(|options| admits(options, kinds));
         if wrong_kind {
-            self.blow(None, "type", format!("expected {}", words(expected)), at);
+            self.refuse(None, "type", format!("expected {}", words(expected)), at);
         } else if !in_list {
-            self.blow(None, "enum", NOT_DECLARED, at);
+            self.refuse(None, "enum", NOT_DECLARED, at);
         }
     }
 
@@ -158,7 +160,7 @@ impl Fuse {
         let kinds = if bracket == Bracket::Object { kind::OBJECT } else { kind::ARRAY };
         self.admit(node, kinds, at);
         let path = self.path.len();
-        self.frames.push(Frame { node, bracket, path, items: 0, seen: 0, member: None });
+        self.frames.push(PlanFrame { node, bracket, path, items: 0, seen: 0, member: None });
     }
 
     fn name(&mut self, name: &str, at: usize) {
@@ -173,10 +175,10 @@ impl Fuse {
         }
         let Some(node) = self.node(id) else { return self.remember(None, None) };
         let declared = node.members.get(name).copied();
-        let required = node.required.iter().take(WATCHED).position(|each| **each == *name);
+        let required = node.required.iter().take(MAX_WATCHED).position(|each| **each == *name);
         let (closed, others) = (node.closed, node.others);
         if closed && declared.is_none() {
-            self.blow(None, "additionalProperties", "no such member is expected here", at);
+            self.refuse(None, "additionalProperties", "no such member is expected here", at);
         }
         self.remember(declared.unwrap_or(others), required);
     }
@@ -195,14 +197,14 @@ impl Fuse {
         match frame.bracket {
             Bracket::List if frame.items < node.min_items => {
                 let message = format!("expected at least {} items", node.min_items);
-                self.blow(None, "minItems", message, at);
+                self.refuse(None, "minItems", message, at);
             }
             Bracket::Object => {
-                let mut required = node.required.iter().take(WATCHED).enumerate();
+                let mut required = node.required.iter().take(MAX_WATCHED).enumerate();
                 let missing = required.find(|(index, _)| frame.seen & (1 << index) == 0);
                 if let Some(name) = missing.map(|(_, name)| name.clone()) {
                     let message = format!("required member `{}` is missing", shown(&name));
-                    self.blow(Some(&name), "required", message, at);
+                    self.refuse(Some(&name), "required", message, at);
                 }
             }
             Bracket::List => {}
@@ -212,12 +214,14 @@ impl Fuse {
     fn text_start(&mut self, at: usize) {
         let id = self.begin_value(at);
         self.admit(id, kind::STRING, at);
-        self.text = TextRules::default();
+        self.text = OpenTextRules::default();
         let Some(node) = self.node(id) else { return };
         self.text = match &node.options {
             // A declared value may be found by repair, whatever its length as written.
-            Some(_) => TextRules { options: id, ..TextRules::default() },
-            None => TextRules { least: node.min_length, most: node.max_length, ..TextRules::default() },
+            Some(_) => OpenTextRules { options: id, ..OpenTextRules::default() },
+            None => {
+                OpenTextRules { least: node.min_length, most: node.max_length, ..OpenTextRules::default() }
+            }
         };
         self.spelling.start();
     }
@@ -229,7 +233,7 @@ impl Fuse {
             let outcome = spelling.push(piece, declared);
             self.spelling = spelling;
             if let Err(left) = outcome {
-                self.blow(None, "enum", NOT_DECLARED, at - left);
+                self.refuse(None, "enum", NOT_DECLARED, at - left);
             }
             return;
         }
@@ -244,7 +248,7 @@ impl Fuse {
                 piece.char_indices().nth(room).map_or(0, |(index, letter)| index + letter.len_utf8());
             // An escape is longer than what it stands for, but it is one letter, so nothing is left behind it.
             let left = piece.len().saturating_sub(behind);
-            self.blow(None, "maxLength", format!("expected at most {most} characters"), at - left);
+            self.refuse(None, "maxLength", format!("expected at most {most} characters"), at - left);
         }
         self.text.length += count;
     }
@@ -252,10 +256,10 @@ impl Fuse {
     fn text_end(&mut self, at: usize) {
         let options = self.node(self.text.options);
         if options.is_some_and(|node| !self.spelling.may_end(&node.spellings)) {
-            self.blow(None, "enum", NOT_DECLARED, at);
+            self.refuse(None, "enum", NOT_DECLARED, at);
         } else if self.text.length < self.text.least {
             let message = format!("expected at least {} characters", self.text.least);
-            self.blow(None, "minLength", message, at);
+            self.refuse(None, "minLength", message, at);
         }
     }
 
@@ -274,13 +278,13 @@ impl Fuse {
         }
         let fault = self.node(self.number).and_then(|node| number_fault(node, value));
         if let Some((rule, message)) = fault.filter(|_| self.found.is_none()) {
-            self.blow(None, rule, message, at);
+            self.refuse(None, rule, message, at);
         }
     }
 
     fn in_data(&mut self, event: JsonEvent<'_>, at: usize) {
         if self.frames.is_empty() && event != JsonEvent::Open(Bracket::Object) {
-            return self.blow(None, "type", "expected an object", at);
+            return self.refuse(None, "type", "expected an object", at);
         }
         match event {
             JsonEvent::Open(bracket) => self.open(bracket, at),
@@ -296,7 +300,7 @@ impl Fuse {
                 self.admit(id, kind::BOOLEAN, at);
                 let options = self.node(id).and_then(|node| node.options.as_ref());
                 if self.found.is_none() && options.is_some_and(|options| !options.contains(&flag.into())) {
-                    self.blow(None, "enum", NOT_DECLARED, at);
+                    self.refuse(None, "enum", NOT_DECLARED, at);
                 }
             }
             JsonEvent::Null => {
@@ -315,19 +319,19 @@ impl Fuse {
         self.begun
             && self.found.is_none()
             && self.verdict.is_none()
-            && self.root.member == Member::Data
+            && self.root.member == EnvelopeMember::Data
             && match self.root.depth {
                 0 => false,
                 1 => {
                     !self.wraps
                         && !matches!(event, JsonEvent::Name { .. } | JsonEvent::Close | JsonEvent::Null)
                 }
-                _ => !self.frames.is_empty() || self.root.opens(Member::Data, event) || !self.wraps,
+                _ => !self.frames.is_empty() || self.root.opens(EnvelopeMember::Data, event) || !self.wraps,
             }
     }
 }
 
-impl JsonListener for Fuse {
+impl JsonListener for EarlyStop {
     fn event(&mut self, event: JsonEvent<'_>, at: usize) {
         match event {
             // Only the first object, and only if nothing leads up to it: anything else may be an example.

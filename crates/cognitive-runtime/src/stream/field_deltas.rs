@@ -1,5 +1,5 @@
-//! Steps into chunks: texts below `data` grow field by field, or the whole data is shown again where the module asks
-//! for snapshots; `meta` goes out when it is complete. Announces nothing that stands in thinking, and of several objects
+//! Events into chunks: texts below `data` grow field by field, or the whole data is shown again where the module asks
+//! for snapshots; `meta` goes out when it is complete. Announces nothing that is in thinking, and of several objects
 //! the latest: which one is the answer, the final chunk says.
 //!
 //! One delta per field and piece. Where an object turns out not to be the answer, an empty snapshot takes back what
@@ -9,20 +9,19 @@ use cognitive_contract::Module;
 use cognitive_contract::manifest::ChunkType;
 use serde_json::{Map, Value};
 
-use super::names::Names;
-use super::outlet::Outlet;
-use super::root::{Member, Root};
-use crate::reply::{Bracket, JsonEvent, JsonListener, ValueTree};
+use super::chunk_sender::ChunkSender;
+use super::seen_names::SeenNames;
+use crate::reply::{Bracket, EnvelopeCursor, EnvelopeMember, JsonEvent, JsonListener, ValueTree};
 
 /// A snapshot is due when the data has grown by this part of itself. Keeps the cost of all snapshots together linear.
-const GROWTH: usize = 8;
+const SNAPSHOT_GROWTH: usize = 8;
 
-/// Turns events into chunks.
-pub(crate) struct Deltas<'o> {
-    outlet: Outlet<'o>,
-    manner: Manner,
+/// Turns the events of an answer into chunks.
+pub(crate) struct FieldDeltas<'o> {
+    sender: ChunkSender<'o>,
+    style: DeltaStyle,
     wanted: Option<ChunkType>,
-    root: Root,
+    root: EnvelopeCursor,
     /// Whether an object was announced and is not known to be thinking.
     announced: bool,
     /// Whether the present object is announced, and from which depth on its data is.
@@ -31,7 +30,7 @@ pub(crate) struct Deltas<'o> {
     sent: bool,
     /// The dotted path of what is being written.
     path: String,
-    frames: Vec<Frame>,
+    frames: Vec<DeltaFrame>,
     /// Text of the present field in the present piece.
     text: String,
     meta: Option<ValueTree>,
@@ -44,7 +43,7 @@ pub(crate) struct Deltas<'o> {
 
 /// What the module wants.
 #[derive(Debug, Clone, Copy)]
-struct Manner {
+struct DeltaStyle {
     kind: ChunkType,
     /// Whether a bare payload is an answer.
     wraps: bool,
@@ -52,25 +51,25 @@ struct Manner {
 }
 
 #[derive(Debug)]
-struct Frame {
+struct DeltaFrame {
     /// Length of the path to this object or list.
     path: usize,
     list: bool,
     index: usize,
-    names: Names,
+    names: SeenNames,
     /// What is below here is left to the final chunk.
     muted: bool,
     /// What is below the present member is.
     member_muted: bool,
 }
 
-impl<'o> Deltas<'o> {
-    pub(crate) fn new(outlet: Outlet<'o>) -> Self {
+impl<'o> FieldDeltas<'o> {
+    pub(crate) fn new(sender: ChunkSender<'o>) -> Self {
         Self {
-            outlet,
-            manner: Manner { kind: ChunkType::Delta, wraps: false, buffer: 0 },
+            sender,
+            style: DeltaStyle { kind: ChunkType::Delta, wraps: false, buffer: 0 },
             wanted: None,
-            root: Root::default(),
+            root: EnvelopeCursor::default(),
             announced: false,
             live: None,
             sent: false,
@@ -84,13 +83,13 @@ impl<'o> Deltas<'o> {
         }
     }
 
-    pub(crate) fn outlet(&mut self) -> &mut Outlet<'o> {
-        &mut self.outlet
+    pub(crate) fn sender(&mut self) -> &mut ChunkSender<'o> {
+        &mut self.sender
     }
 
     /// Whether chunks go out at all.
     pub(crate) fn streams(&self) -> bool {
-        !self.outlet.is_silent()
+        !self.sender.is_silent()
     }
 
     /// The data that was announced last, if any was.
@@ -106,7 +105,7 @@ impl<'o> Deltas<'o> {
     /// Takes over what a module wants.
     pub(crate) fn configure(&mut self, module: &Module) {
         let response = &module.manifest.response;
-        self.manner = Manner {
+        self.style = DeltaStyle {
             kind: self.wanted.unwrap_or(response.chunk_type),
             wraps: module.manifest.compat.wraps(),
             buffer: usize::try_from(response.buffer_size).unwrap_or(usize::MAX),
@@ -124,16 +123,16 @@ impl<'o> Deltas<'o> {
     pub(crate) fn end_piece(&mut self) {
         self.flush();
         let due = self.grown - self.shown;
-        if self.manner.kind == ChunkType::Snapshot
+        if self.style.kind == ChunkType::Snapshot
             && self.live.is_some()
             && due > 0
-            && due >= self.manner.buffer
-            && due >= self.grown / GROWTH
+            && due >= self.style.buffer
+            && due >= self.grown / SNAPSHOT_GROWTH
         {
             self.shown = self.grown;
             if let Some(Value::Object(data)) = self.data.so_far() {
                 self.sent = true;
-                self.outlet.snapshot(data);
+                self.sender.snapshot(data);
             }
         }
     }
@@ -142,14 +141,14 @@ impl<'o> Deltas<'o> {
     pub(crate) fn take_back(&mut self) {
         self.text.clear();
         if std::mem::take(&mut self.sent) {
-            self.outlet.snapshot(Map::new());
+            self.sender.snapshot(Map::new());
         }
     }
 
     fn flush(&mut self) {
         if !self.text.is_empty() {
             self.sent = true;
-            self.outlet.text(&self.path, &self.text);
+            self.sender.text(&self.path, &self.text);
             self.text.clear();
         }
     }
@@ -182,13 +181,13 @@ impl<'o> Deltas<'o> {
                 self.take_back();
             }
             JsonEvent::Name { .. } if self.root.depth == 1 => self.at_member(),
-            JsonEvent::Open(_) if self.root.opens(Member::Data, event) => {
+            JsonEvent::Open(_) if self.root.opens(EnvelopeMember::Data, event) => {
                 self.live = None;
                 if self.may_announce() {
                     self.announce(2);
                 }
             }
-            JsonEvent::Open(_) if self.root.opens(Member::Meta, event) => {
+            JsonEvent::Open(_) if self.root.opens(EnvelopeMember::Meta, event) => {
                 self.meta = self.may_announce().then(ValueTree::default);
             }
             _ => {}
@@ -198,10 +197,10 @@ impl<'o> Deltas<'o> {
     /// A member of the outermost object is named. In a module that takes bare payloads, an object that does not begin
     /// like an envelope is one.
     fn at_member(&mut self) {
-        let bare = self.root.member == Member::Other;
+        let bare = self.root.member == EnvelopeMember::Other;
         let first = self.root.members == 1;
         match self.live {
-            None if first && bare && self.manner.wraps && self.root.lead.clean && self.may_announce() => {
+            None if first && bare && self.style.wraps && self.root.lead.clean && self.may_announce() => {
                 self.announce(1);
                 self.enter(Bracket::Object);
                 self.data.event(JsonEvent::Open(Bracket::Object));
@@ -216,11 +215,11 @@ impl<'o> Deltas<'o> {
 
     fn enter(&mut self, bracket: Bracket) {
         let muted = self.frames.last().is_some_and(|frame| frame.muted || frame.member_muted);
-        self.frames.push(Frame {
+        self.frames.push(DeltaFrame {
             path: self.path.len(),
             list: bracket == Bracket::List,
             index: 0,
-            names: Names::default(),
+            names: SeenNames::default(),
             muted,
             member_muted: false,
         });
@@ -260,14 +259,14 @@ impl<'o> Deltas<'o> {
             JsonEvent::Text(piece) => {
                 self.grown += piece.len();
                 let open = self.frames.last().is_some_and(|frame| !frame.muted && !frame.member_muted);
-                if open && self.manner.kind == ChunkType::Delta {
+                if open && self.style.kind == ChunkType::Delta {
                     self.text.push_str(piece);
                 }
             }
             JsonEvent::TextEnd => self.flush(),
             JsonEvent::Number(_) | JsonEvent::Begin(_) | JsonEvent::Void => {}
         }
-        if self.manner.kind == ChunkType::Snapshot {
+        if self.style.kind == ChunkType::Snapshot {
             self.grown += usize::from(!matches!(event, JsonEvent::Text(_)));
             self.data.event(event);
         }
@@ -278,7 +277,7 @@ impl<'o> Deltas<'o> {
         meta.event(event);
         if let Some(Value::Object(members)) = meta.take_whole() {
             self.meta = None;
-            self.outlet.meta(&members);
+            self.sender.meta(&members);
         }
     }
 
@@ -286,19 +285,19 @@ impl<'o> Deltas<'o> {
     fn is_within_data(&self) -> bool {
         match self.live {
             Some(1) => self.root.depth >= 1,
-            Some(depth) => self.root.depth >= depth && self.root.member == Member::Data,
+            Some(depth) => self.root.depth >= depth && self.root.member == EnvelopeMember::Data,
             None => false,
         }
     }
 }
 
-impl JsonListener for Deltas<'_> {
+impl JsonListener for FieldDeltas<'_> {
     fn event(&mut self, event: JsonEvent<'_>, _: usize) {
         self.root.event(event);
         self.at_root(event);
         if self.is_within_data() {
             self.in_data(event);
-        } else if self.root.depth >= 2 && self.root.member == Member::Meta {
+        } else if self.root.depth >= 2 && self.root.member == EnvelopeMember::Meta {
             self.in_meta(event);
         }
         if event == JsonEvent::Close {

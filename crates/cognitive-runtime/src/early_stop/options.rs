@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(super) const NOT_DECLARED: &str = "expected one of the declared values";
 
 /// White space that is kept because more may follow. No declared value has as much of it.
-const MOST_BLANKS: usize = 4_096;
+const MAX_BLANKS: usize = 4_096;
 
 /// Whether a list has a value of one of these kinds.
 pub(super) fn admits(options: &[Value], kinds: u8) -> bool {
@@ -72,7 +72,7 @@ impl Spelling {
         for (index, letter) in piece.char_indices() {
             if letter.is_whitespace() {
                 // Blanks at the start do not count; those behind may be the end or a part.
-                if !self.text.is_empty() && self.blanks.len() < MOST_BLANKS {
+                if !self.text.is_empty() && self.blanks.len() < MAX_BLANKS {
                     self.blanks.push(letter);
                 }
                 continue;

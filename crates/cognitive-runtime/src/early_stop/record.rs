@@ -1,4 +1,4 @@
-//! What becomes of a reply that the fuse cut: a failure with the members that were complete, and a line in the receipt.
+//! What becomes of a reply that was stopped early: a failure with the members that were complete, and a line in the receipt.
 //! The failure depends on the text alone, not on the pieces in which it came.
 
 use cognitive_contract::module::output_code;
@@ -6,15 +6,15 @@ use cognitive_contract::{ErrorCode, Failure};
 use serde::Serialize;
 use serde_json::json;
 
-use super::listeners::StoppedCall;
-use super::partial;
 use crate::run::Run;
 use crate::stages::prompt::estimated_tokens;
+use crate::stream::listeners::StoppedCall;
+use crate::stream::partial;
 
-/// The fuse in the books of a run.
+/// An early stop in the receipt of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Blown {
+pub struct EarlyStopRecord {
     /// JSON pointer to what could not become valid any more.
     pub path: String,
     /// The rule that it broke.
@@ -28,7 +28,7 @@ pub struct Blown {
     pub tokens_saved_at_most: Option<u64>,
 }
 
-impl Blown {
+impl EarlyStopRecord {
     pub(crate) fn new(cut: &StoppedCall, limit: Option<u64>) -> Self {
         let tokens_written = estimated_tokens(&cut.text);
         Self {
