@@ -10,7 +10,7 @@
 
 use super::event::{Bracket, BreakCause, BrokenValue, Ignore, JsonEvent, JsonListener, Lead, ReplyFinding};
 use super::fence::{self, FenceLine, OpenFence};
-use super::json::{JsonReader, Progress, ReplyInput};
+use super::json::{JsonReader, ReadProgress, ReplyInput};
 use super::skip::SkipState;
 use super::tags::{self, TagMatch, ThinkingTag};
 
@@ -262,9 +262,9 @@ impl ReplyGrammar {
         };
         self.at = self.json.at;
         match progress {
-            Progress::More => return false,
-            Progress::Done => self.take(input.text, listener),
-            Progress::Broken(cause) => self.broke(cause, listener),
+            ReadProgress::More => return false,
+            ReadProgress::Done => self.take(input.text, listener),
+            ReadProgress::Broken(cause) => self.broke(cause, listener),
         }
         true
     }

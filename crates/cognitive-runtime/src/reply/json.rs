@@ -26,7 +26,7 @@ pub(super) struct ReplyInput<'t> {
 
 /// How far reading has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum ReadProgress {
     /// More text is needed.
     More,
     /// The value is complete.
@@ -142,25 +142,25 @@ impl JsonReader {
     }
 
     /// Reads on, as far as the text goes.
-    pub(super) fn read(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Progress {
+    pub(super) fn read(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> ReadProgress {
         while self.at < input.text.len() || (input.ended && self.may_end_token()) {
             if let Err(fault) = self.token(input, listener) {
                 // Blanks at the end may turn out not to count.
                 if fault.seen >= input.solid && !input.ended {
-                    return Progress::More;
+                    return ReadProgress::More;
                 }
                 self.at = fault.at;
-                return Progress::Broken(fault.cause);
+                return ReadProgress::Broken(fault.cause);
             }
             if self.awaits == Awaits::Nothing {
-                return Progress::Done;
+                return ReadProgress::Done;
             }
         }
         if !input.ended {
-            return Progress::More;
+            return ReadProgress::More;
         }
         self.end(input.text.len());
-        Progress::Broken(BreakCause::End)
+        ReadProgress::Broken(BreakCause::End)
     }
 
     /// Whether the end of the text ends the present token.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::event::{Bracket, BreakCause, BrokenValue, JsonEvent, JsonListener, Lead, ReplyFinding};
 use super::grammar::ReplyGrammar;
-use super::json::{JsonReader, Progress, ReplyInput};
+use super::json::{JsonReader, ReadProgress, ReplyInput};
 use super::liberty::{Forgiven, Liberty, LibertyRule};
 use super::strict;
 use super::tree::ValueTree;
@@ -82,7 +82,7 @@ pub(super) fn read_object(text: &str, open: usize) -> Option<ReadValue> {
     reader.start(open, Bracket::Object, false, Lead::default());
     let input = ReplyInput { text, solid: text.len(), ended: true };
     let progress = reader.read(input, &mut builder);
-    (progress == Progress::Done).then(|| builder.take(reader.at))
+    (progress == ReadProgress::Done).then(|| builder.take(reader.at))
 }
 
 /// What is in a reply.

@@ -7,7 +7,6 @@
 use super::event::{JsonEvent, JsonListener, ReplyFinding};
 use super::grammar::{ReplyGrammar, is_blank};
 use super::json::ReplyInput;
-use super::liberty::LibertyRule;
 
 /// Reads a reply in pieces.
 #[derive(Debug)]
@@ -93,14 +92,9 @@ impl<L: JsonListener> JsonListener for LiveListener<'_, L> {
         }
     }
 
-    fn liberty(&mut self, rule: LibertyRule, at: usize, what: &'static str) {
-        self.listener.liberty(rule, at, what);
-    }
-
     fn finding(&mut self, finding: ReplyFinding<'_>) {
         if let ReplyFinding::Broken(broken) = finding {
             *self.muted |= !broken.is_thought;
         }
-        self.listener.finding(finding);
     }
 }
