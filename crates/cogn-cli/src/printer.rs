@@ -56,7 +56,7 @@ impl From<Exit> for ExitCode {
 
 /// Why stdout takes nothing more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lost {
+pub enum StdoutLoss {
     /// Whoever read it went away (`cogn list | head -1`). That is their right; nothing is said about it.
     Reader,
     /// It cannot be written to; says why.
@@ -64,7 +64,7 @@ pub enum Lost {
 }
 
 /// A process has one stdout. Once something is missing in it, nothing more is written: a gap would look like a whole.
-static LOST: OnceLock<Lost> = OnceLock::new();
+static LOST: OnceLock<StdoutLoss> = OnceLock::new();
 
 /// Writes lines.
 #[derive(Debug, Default)]
@@ -120,13 +120,13 @@ impl Printer {
 
     /// Why stdout takes nothing more; `None` while all is well.
     #[must_use]
-    pub fn lost(&self) -> Option<&'static Lost> {
+    pub fn lost(&self) -> Option<&'static StdoutLoss> {
         LOST.get()
     }
 
     /// Takes note that nobody reads stdout any more.
     pub fn reader_left(&self) {
-        LOST.get_or_init(|| Lost::Reader);
+        LOST.get_or_init(|| StdoutLoss::Reader);
     }
 
     /// The end of every command: what was written is on its way, or the exit code says that it is not.
@@ -134,8 +134,8 @@ impl Printer {
         send(|out| out.flush());
         match self.lost() {
             None => exit,
-            Some(Lost::Reader) => Exit::Unheard,
-            Some(Lost::Broken(why)) => {
+            Some(StdoutLoss::Reader) => Exit::Unheard,
+            Some(StdoutLoss::Broken(why)) => {
                 self.error(&format!("cannot write to stdout: {why}"), None);
                 if exit == Exit::Good { Exit::Bad } else { exit }
             }
@@ -174,8 +174,8 @@ fn send(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
 
 fn lose(error: &io::Error) {
     LOST.get_or_init(|| match error.kind() {
-        io::ErrorKind::BrokenPipe => Lost::Reader,
-        _ => Lost::Broken(error.to_string()),
+        io::ErrorKind::BrokenPipe => StdoutLoss::Reader,
+        _ => StdoutLoss::Broken(error.to_string()),
     });
 }
 

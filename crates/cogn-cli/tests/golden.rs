@@ -13,16 +13,16 @@ use std::time::Instant;
 
 use cognitive_contract::Envelope;
 use cognitive_library::{Folder, Library};
-use cognitive_testing::golden::{self, GoldenOptions, GoldenReport, GoldenStatus, Subject};
+use cognitive_testing::golden::{self, GoldenOptions, GoldenReport, GoldenStatus, TestedFolder};
 use serde_json::{Value, json};
 
 /// What comes with the program, and nothing that is installed on this machine.
-fn bundled() -> Vec<Subject> {
+fn bundled() -> Vec<TestedFolder> {
     let found = Library::default().list().into_iter();
-    found.map(|found| Subject { name: found.name, folder: found.folder }).collect()
+    found.map(|found| TestedFolder { name: found.name, folder: found.folder }).collect()
 }
 
-fn run(subjects: &[Subject]) -> GoldenReport {
+fn run(subjects: &[TestedFolder]) -> GoldenReport {
     golden::run_recorded(subjects, &GoldenOptions { coverage: true, ..GoldenOptions::default() }).unwrap()
 }
 
@@ -71,7 +71,7 @@ fn with_expectation(module: &str, case: &str, expected: &Value) -> golden::Golde
         .filter(|line| !line.contains("->"))
         .fold(String::new(), |text, line| text + line + "\n");
     files.insert("module.yaml".to_owned(), manifest.replace("\ntests:\n", "\n").into_bytes());
-    let subject = Subject { name: module.to_owned(), folder: Folder::memory(module, files) };
+    let subject = TestedFolder { name: module.to_owned(), folder: Folder::memory(module, files) };
     let report = run(&[subject]);
     assert_eq!(report.modules[0].cases.len(), 1, "{:?}", report.modules[0].trouble);
     report.modules[0].cases[0].clone()
@@ -166,7 +166,7 @@ fn the_report_for_build_servers_is_well_formed() {
         "wild \u{1b}<&\">",
         BTreeMap::from([("module.yaml".to_owned(), b"tier: \"]]>\"".to_vec())]),
     );
-    subjects.push(Subject { name: wild.name(), folder: wild });
+    subjects.push(TestedFolder { name: wild.name(), folder: wild });
     let xml = golden::to_junit(&run(&subjects));
     assert_eq!(xml.matches("<testcase ").count(), 47);
     check_balanced(&xml);
@@ -216,7 +216,7 @@ fn test_005_coverage_of_a_tiny_module_is_exact() {
         ("tests/a.reply.txt", reply.to_string()),
     ];
     let files = files.map(|(path, text)| (path.to_owned(), text.into_bytes()));
-    let subject = Subject { name: "tiny".to_owned(), folder: Folder::memory("tiny", files.into()) };
+    let subject = TestedFolder { name: "tiny".to_owned(), folder: Folder::memory("tiny", files.into()) };
     let report = run(&[subject]);
     assert!(report.holds(), "{report:#?}");
     assert_eq!(

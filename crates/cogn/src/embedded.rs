@@ -8,10 +8,13 @@ use cognitive_contract::ports::Provider;
 use cognitive_contract::{Envelope, ErrorCode, Failure};
 use serde_json::Value;
 
+#[cfg(feature = "local")]
 use crate::env_vars;
 use crate::settings::{EMBEDDED, Environment, Settings};
+#[cfg(feature = "local")]
+use crate::weights::PullSources;
 use crate::weights::{
-    self, BUILT_IN, BuiltIn, PullError, PullProgress, PullSources, SMOLLM2, WeightsFolder, WeightsState,
+    self, BUILT_IN, BuiltIn, PullError, PullProgress, SMOLLM2, WeightsFolder, WeightsState,
 };
 
 /// What people should know of an answer of the embedded model.
@@ -74,6 +77,7 @@ pub struct WeightsFetch<'a> {
 }
 
 /// The provider. Fetches the weights if they are not at hand, where that is wanted and not forbidden.
+#[cfg(feature = "local")]
 pub(crate) fn provider(
     named: Option<&Path>,
     settings: &Settings,
@@ -81,16 +85,47 @@ pub(crate) fn provider(
     wanted: EmbeddedUse,
     fetch: Option<WeightsFetch<'_>>,
 ) -> Result<Arc<dyn Provider>, Failure> {
-    if !IN_THIS_BUILD {
-        return Err(not_built());
-    }
+    use cognitive_local::EmbeddedProvider;
+
     let weights = match at_hand(named, environment) {
         Some(weights) => weights,
         None => WeightsAtHand::File(fetched(settings, environment, fetch)?),
     };
-    open(&weights, environment, wanted)
+    let opened = match &weights {
+        WeightsAtHand::BuiltIn(weights) => {
+            Ok(EmbeddedProvider::from_static(built_in_name(weights), weights.bytes, weights.sha256))
+        }
+        WeightsAtHand::File(path) => {
+            EmbeddedProvider::open_before(path, Arc::new(weights::expectation(path, environment)))
+        }
+    };
+    match opened {
+        Ok(model) if wanted == EmbeddedUse::Server => Ok(Arc::new(model.for_server())),
+        Ok(model) => Ok(Arc::new(model)),
+        Err(error) => Err(Failure::new(ErrorCode::ProviderUnavailable, error.to_string()).suggest(format!(
+            "Name another file with `{}` or `--model`, or leave both out and run `cogn model pull`",
+            env_vars::WEIGHTS
+        ))),
+    }
 }
 
+/// There is no engine in this build.
+#[cfg(not(feature = "local"))]
+pub(crate) fn provider(
+    _: Option<&Path>,
+    _: &Settings,
+    _: Environment<'_>,
+    _: EmbeddedUse,
+    _: Option<WeightsFetch<'_>>,
+) -> Result<Arc<dyn Provider>, Failure> {
+    Err(Failure::new(ErrorCode::ProviderUnavailable, "no provider is configured, and this build has no embedded model")
+        .suggest(
+            "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`, run Ollama and use `--provider ollama`, or \
+             build with the cargo feature `local`, which is on by default",
+        ))
+}
+
+#[cfg(feature = "local")]
 fn fetched(
     settings: &Settings,
     environment: Environment<'_>,
@@ -136,42 +171,4 @@ pub fn unpulled(error: &PullError) -> Failure {
             weights::missing(&SMOLLM2, &format!("nobody gives them ({})", reasons.join("; ")), tried)
         }
     }
-}
-
-fn not_built() -> Failure {
-    Failure::new(ErrorCode::ProviderUnavailable, "no provider is configured, and this build has no embedded model")
-        .suggest(
-            "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`, run Ollama and use `--provider ollama`, or \
-             build with the cargo feature `local`, which is on by default",
-        )
-}
-
-#[cfg(feature = "local")]
-fn open(
-    weights: &WeightsAtHand,
-    environment: Environment<'_>,
-    wanted: EmbeddedUse,
-) -> Result<Arc<dyn Provider>, Failure> {
-    use cognitive_local::EmbeddedProvider;
-    let opened = match weights {
-        WeightsAtHand::BuiltIn(weights) => {
-            Ok(EmbeddedProvider::from_static(built_in_name(weights), weights.bytes, weights.sha256))
-        }
-        WeightsAtHand::File(path) => {
-            EmbeddedProvider::open_before(path, Arc::new(weights::expectation(path, environment)))
-        }
-    };
-    match opened {
-        Ok(model) if wanted == EmbeddedUse::Server => Ok(Arc::new(model.for_server())),
-        Ok(model) => Ok(Arc::new(model)),
-        Err(error) => Err(Failure::new(ErrorCode::ProviderUnavailable, error.to_string()).suggest(format!(
-            "Name another file with `{}` or `--model`, or leave both out and run `cogn model pull`",
-            env_vars::WEIGHTS
-        ))),
-    }
-}
-
-#[cfg(not(feature = "local"))]
-fn open(_: &WeightsAtHand, _: Environment<'_>, _: EmbeddedUse) -> Result<Arc<dyn Provider>, Failure> {
-    Err(not_built())
 }

@@ -2,7 +2,7 @@
 //! Decides no limit of the specification; an operator can only take less.
 
 use std::path::PathBuf;
-#[cfg(feature = "media")]
+#[cfg(all(feature = "media", feature = "net"))]
 use std::sync::Arc;
 #[cfg(feature = "media")]
 use std::time::SystemTime;
@@ -13,7 +13,6 @@ use cognitive_contract::media::MediaLimits;
 use cognitive_media::{Documents, Media, UploadLimits, Uploads, Worker};
 #[cfg(all(feature = "media", feature = "net"))]
 use cognitive_net::fetch::{Fetcher, Policy};
-use cognitive_runtime::Host;
 
 use crate::config::MediaConfig;
 
@@ -31,25 +30,19 @@ pub struct MediaAccess {
     pub document_reader: Option<PathBuf>,
 }
 
-/// Lets the modules of a host have media.
-#[cfg(feature = "media")]
-pub(crate) fn give(host: &mut Host, config: &MediaConfig, access: MediaAccess) -> Result<(), Failure> {
-    host.keep_metadata = config.keep_metadata.unwrap_or(false);
-    host.take_media(Arc::new(source(config, access)?), limits(config)?);
-    Ok(())
-}
-
-/// Without the feature `media` every item is refused; what the configuration says is checked all the same.
-#[cfg(not(feature = "media"))]
-pub(crate) fn give(_: &mut Host, config: &MediaConfig, _: MediaAccess) -> Result<(), Failure> {
-    limits(config).map(drop)
-}
-
-/// Files and addresses, as far as the configuration lets them be read.
+/// Files and addresses, as far as the configuration lets them be read. Documents are read by a second process, which can be
+/// ended; where there is no program for it, that process does not start.
 #[cfg(feature = "media")]
 pub fn source(config: &MediaConfig, access: MediaAccess) -> Result<Media, Failure> {
     let roots: Vec<PathBuf> = config.roots.iter().flatten().cloned().collect();
-    let mut media = with_addresses(Media::new(documents(access.document_reader)).with_roots(&roots), config)?;
+    let worker = Worker::new(access.document_reader.unwrap_or_default(), &[DOCUMENT_COMMAND])
+        // The allocator would take a gigabyte ahead, which is more than the process may have.
+        .with_variable("MIMALLOC_ARENA_EAGER_COMMIT", "0");
+    let mut media = Media::new(Documents::InWorker(worker)).with_roots(&roots);
+    #[cfg(feature = "net")]
+    {
+        media = media.with_urls(Arc::new(Fetcher::new(policy(config)?)));
+    }
     if let Some(uploads) = access.uploads {
         media = media.with_uploads(uploads);
     }
@@ -57,7 +50,7 @@ pub fn source(config: &MediaConfig, access: MediaAccess) -> Result<Media, Failur
 }
 
 #[cfg(all(feature = "media", feature = "net"))]
-fn with_addresses(media: Media, config: &MediaConfig) -> Result<Media, Failure> {
+fn policy(config: &MediaConfig) -> Result<Policy, Failure> {
     let mut policy = Policy::default();
     if config.allow_http.unwrap_or(false) {
         policy = policy.with_http();
@@ -68,13 +61,7 @@ fn with_addresses(media: Media, config: &MediaConfig) -> Result<Media, Failure> 
                 .suggest("Write scheme, host and port, such as `http://media.internal:9000`")
         })?;
     }
-    Ok(media.with_urls(Arc::new(Fetcher::new(policy))))
-}
-
-/// Without the feature `net` no address is fetched.
-#[cfg(all(feature = "media", not(feature = "net")))]
-fn with_addresses(media: Media, _: &MediaConfig) -> Result<Media, Failure> {
-    Ok(media)
+    Ok(policy)
 }
 
 /// What media may weigh here.
@@ -99,14 +86,6 @@ pub fn uploads(config: &MediaConfig, home: Option<PathBuf>) -> Result<Option<Upl
     let folder = config.uploads.clone().or_else(|| Some(home?.join(".cognitive/uploads")));
     let opened = folder.map(|folder| Uploads::open(folder, UploadLimits::default(), SystemTime::now));
     opened.transpose()
-}
-
-/// Documents are read by a second process, which can be ended. Where there is no program for it, that process does not start.
-#[cfg(feature = "media")]
-fn documents(program: Option<PathBuf>) -> Documents {
-    // The allocator would take a gigabyte ahead, which is more than the process may have.
-    let worker = Worker::new(program.unwrap_or_default(), &[DOCUMENT_COMMAND]);
-    Documents::InWorker(worker.with_variable("MIMALLOC_ARENA_EAGER_COMMIT", "0"))
 }
 
 fn wrong(message: String) -> Failure {

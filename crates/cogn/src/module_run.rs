@@ -6,7 +6,7 @@ use std::time::Duration;
 use cognitive_contract::ports::{EventSink, NullSink};
 use cognitive_contract::stream::{Chunk, ChunkWriter};
 use cognitive_contract::{Enforcement, Envelope};
-use cognitive_runtime::host::RunInput;
+use cognitive_runtime::host::{ModuleRef, RunInput};
 use cognitive_runtime::{RunOptions, RunRequest, session_id};
 use futures_util::future::Either;
 use futures_util::{Stream, stream};
@@ -22,10 +22,9 @@ pub struct ModuleRun {
 }
 
 impl ModuleRun {
-    pub(crate) fn new(module: &str, surroundings: Arc<Surroundings>) -> Self {
-        let mut request = RunRequest::new(module, Value::Object(Map::new()));
-        request.options = surroundings.settings.run_options();
-        request.options.warnings.clone_from(&surroundings.warnings);
+    pub(crate) fn new(module: ModuleRef, surroundings: Arc<Surroundings>) -> Self {
+        let options = surroundings.settings.run_options().with_warnings(surroundings.warnings.clone());
+        let request = RunRequest { module, input: RunInput::Json(Value::Object(Map::new())), options };
         Self { surroundings, request }
     }
 

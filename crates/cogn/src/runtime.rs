@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cognitive_contract::Warning;
 use cognitive_runtime::Host;
+use cognitive_runtime::host::ModuleRef;
 
 use crate::Result;
 use crate::builder::RuntimeBuilder;
@@ -57,10 +58,11 @@ impl Runtime {
     /// and with `E4000` where its folder is broken.
     pub fn module(&self, name: &str) -> Result<ModuleRun> {
         let surroundings = self.surroundings(name)?;
-        if let Ok(host) = &surroundings.host {
-            host.modules.module(name)?;
-        }
-        Ok(ModuleRun::new(name, surroundings))
+        let module = match &surroundings.host {
+            Ok(host) => ModuleRef::loaded(name, host.modules.module(name)?),
+            Err(_) => ModuleRef::from(name),
+        };
+        Ok(ModuleRun::new(module, surroundings))
     }
 
     /// The host of modules without settings of their own, for what this type does not offer: the router of a server takes

@@ -171,16 +171,15 @@ impl Settings {
     /// How a run is to be done with these settings. What belongs to one request, such as its user, is not in here.
     #[must_use]
     pub fn run_options(&self) -> RunOptions {
-        let mut options = RunOptions::default();
-        options.strict_parse = self.strict_parse;
-        options.early_stop = self.early_stop;
-        options.max_calls = self.max_calls;
-        options.reask = self.reask;
-        options.receipt = self.receipt;
-        options.timeout = self.timeout;
-        options.seed = self.seed;
-        options.max_output_tokens = self.max_tokens;
-        options
+        RunOptions::default()
+            .with_timeout(self.timeout)
+            .with_reask(self.reask)
+            .with_max_calls(self.max_calls)
+            .with_seed(self.seed)
+            .with_max_output_tokens(self.max_tokens)
+            .with_receipt(self.receipt)
+            .with_strict_parse(self.strict_parse)
+            .with_early_stop(self.early_stop)
     }
 }
 

@@ -207,6 +207,14 @@ pub fn host(settings: &Settings, parts: HostParts) -> Result<Host, Failure> {
     host.audit = stores.audit;
     host.context = stores.context;
     host.timer = Some(Arc::new(TokioTimer));
-    media::give(&mut host, &settings.media, media)?;
+    let limits = media::limits(&settings.media)?;
+    #[cfg(feature = "media")]
+    {
+        host.keep_metadata = settings.media.keep_metadata.unwrap_or(false);
+        host.take_media(Arc::new(media::source(&settings.media, media)?), limits);
+    }
+    // Without the feature every item is refused; what the configuration says is checked all the same.
+    #[cfg(not(feature = "media"))]
+    drop((limits, media));
     Ok(host)
 }

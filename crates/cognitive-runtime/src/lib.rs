@@ -28,6 +28,7 @@ pub mod replay;
 pub mod reply;
 pub mod run;
 pub mod run_context;
+mod run_options;
 pub mod spans;
 pub mod stages;
 pub mod stream;

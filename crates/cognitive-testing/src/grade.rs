@@ -9,7 +9,7 @@ use cognitive_library::{Library, Mode, formats, load, validate};
 use cognitive_runtime::receipt::canonical_sha256;
 use serde_json::{Map, Value, json};
 
-use crate::golden::{self, GoldenOptions, ModuleReport, Subject};
+use crate::golden::{self, GoldenOptions, ModuleReport, TestedFolder};
 
 /// Golden tests that silver asks for, and how much of the contract they exercise, in percent.
 const TESTS: usize = 3;
@@ -41,31 +41,44 @@ pub fn grade(name: &str, folder: &Folder, library: &Library, now: &str) -> Grade
         case.envelope.as_ref().is_some_and(|envelope| Envelope::from_value(envelope.clone()).is_ok())
     };
     let checks = [
-        Question::bronze(
+        GradeQuestion::bronze(
             "schema_valid",
             validate(folder, Mode::Strict).valid(),
             "`cogn validate --v22` finds errors",
         ),
-        Question::bronze("runs_successfully", cases.iter().any(succeeds), "no golden test ends in a success"),
-        Question::bronze(
+        GradeQuestion::bronze(
+            "runs_successfully",
+            cases.iter().any(succeeds),
+            "no golden test ends in a success",
+        ),
+        GradeQuestion::bronze(
             "envelope_valid",
             !cases.is_empty() && cases.iter().all(valid),
             "not every golden test ends in an envelope",
         ),
-        Question::bronze("documented", is_documented(folder), "there is no `README.md` and no `MODULE.md`"),
-        Question::silver(
+        GradeQuestion::bronze(
+            "documented",
+            is_documented(folder),
+            "there is no `README.md` and no `MODULE.md`",
+        ),
+        GradeQuestion::silver(
             "tested",
             passed >= TESTS && passed == cases.len(),
             "fewer than three golden tests, or one that fails",
         ),
-        Question::silver(
+        GradeQuestion::silver(
             "covered",
             coverage.is_some_and(|percent| percent >= COVERAGE),
             "less than 60 % is exercised",
         ),
-        Question::silver("examples", has_examples(folder), "there is no example of an input and an output"),
+        GradeQuestion::silver(
+            "examples",
+            has_examples(folder),
+            "there is no example of an input and an output",
+        ),
     ];
-    let level = match (Question::all(&checks, Medal::Bronze), Question::all(&checks, Medal::Silver)) {
+    let level = match (GradeQuestion::all(&checks, Medal::Bronze), GradeQuestion::all(&checks, Medal::Silver))
+    {
         (true, true) => Some("silver"),
         (true, false) => Some("bronze"),
         (false, _) => None,
@@ -86,14 +99,14 @@ enum Medal {
 }
 
 /// One question, the level that asks it, and what to say if the answer is no.
-struct Question {
+struct GradeQuestion {
     name: &'static str,
     level: Medal,
     holds: bool,
     lack: &'static str,
 }
 
-impl Question {
+impl GradeQuestion {
     fn bronze(name: &'static str, holds: bool, lack: &'static str) -> Self {
         Self { name, level: Medal::Bronze, holds, lack }
     }
@@ -110,7 +123,7 @@ impl Question {
 /// The golden tests with their recorded replies; `None` if the module cannot be run at all.
 fn tests(name: &str, folder: &Folder, library: &Library) -> Option<ModuleReport> {
     let options = GoldenOptions { coverage: true, library: library.clone(), ..GoldenOptions::default() };
-    let subject = Subject { name: name.to_owned(), folder: folder.clone() };
+    let subject = TestedFolder { name: name.to_owned(), folder: folder.clone() };
     golden::run_recorded(&[subject], &options).ok()?.modules.into_iter().next()
 }
 
@@ -124,7 +137,7 @@ fn report(
     name: &str,
     folder: &Folder,
     level: Option<&str>,
-    checks: &[Question],
+    checks: &[GradeQuestion],
     coverage: Option<usize>,
     now: &str,
 ) -> Value {

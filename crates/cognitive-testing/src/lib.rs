@@ -9,5 +9,5 @@ mod expect;
 pub mod golden;
 pub mod grade;
 
-pub use expect::{Difference, Tally};
+pub use expect::{CaseTally, Difference};
 pub use grade::grade;

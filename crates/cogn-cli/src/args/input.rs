@@ -75,13 +75,13 @@ pub(crate) fn read_text(path: Option<&Path>) -> Result<String, Failure> {
 }
 
 /// More than this is no input and no reply.
-const LIMIT: u64 = 64 << 20;
+const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 fn bounded(source: impl Read) -> io::Result<String> {
     let mut text = String::new();
-    source.take(LIMIT + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LIMIT {
-        return Err(io::Error::other(format!("it is larger than {} MiB", LIMIT >> 20)));
+    source.take(MAX_INPUT_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_INPUT_BYTES {
+        return Err(io::Error::other(format!("it is larger than {} MiB", MAX_INPUT_BYTES >> 20)));
     }
     Ok(text)
 }

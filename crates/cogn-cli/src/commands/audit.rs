@@ -27,7 +27,7 @@ pub struct AuditArgs {
 #[derive(Debug, clap::Subcommand)]
 enum AuditCommand {
     /// List runs, the newest first
-    List(ListArgs),
+    List(AuditListArgs),
     /// Show everything that is known about a run
     Show(ShowArgs),
     /// Write records as JSON, one per line, the oldest first
@@ -35,13 +35,13 @@ enum AuditCommand {
     /// Sum up runs per module, and what was dropped to keep within limits
     Stats(StatsArgs),
     /// Find records that were changed, taken away or put elsewhere
-    Verify(proof::VerifyArgs),
+    Verify(proof::AuditVerifyArgs),
     /// Print the last hash of each chain, to be kept where nobody can change it
     Head(proof::HeadArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct ListArgs {
+struct AuditListArgs {
     #[command(flatten)]
     which: Which,
     /// At most so many
@@ -152,7 +152,7 @@ fn open(path: &Path) -> Result<Store, StoreError> {
     }
 }
 
-fn list(args: &ListArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
+fn list(args: &AuditListArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
     let rows = store.list(&Filter { limit: Some(args.limit), ..args.which.runs() })?;
     if args.json {
         printer.json(&rows);

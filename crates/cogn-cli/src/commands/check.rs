@@ -16,7 +16,7 @@ use crate::draw;
 use crate::printer::{BAD, Exit, GOOD, Printer};
 
 /// The longest text that is looked at.
-const LIMIT: u64 = 64 << 20;
+const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 /// Options of `check`.
 #[derive(Debug, clap::Args)]
@@ -85,11 +85,11 @@ fn read(args: &CheckArgs) -> Result<(String, String), String> {
     let mut bytes = Vec::new();
     reader
         .by_ref()
-        .take(LIMIT + 1)
+        .take(MAX_INPUT_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| format!("cannot read `{name}`: {error}"))?;
-    if bytes.len() as u64 > LIMIT {
-        return Err(format!("`{name}` is larger than {} MiB", LIMIT >> 20));
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
+        return Err(format!("`{name}` is larger than {} MiB", MAX_INPUT_BYTES >> 20));
     }
     let text = String::from_utf8(bytes).map_err(|_| format!("`{name}` is not UTF-8 text"))?;
     Ok((name, text.trim_start_matches('\u{feff}').to_owned()))

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use cognitive_testing::Tally;
+use cognitive_testing::CaseTally;
 use cognitive_testing::conformance::{self, VectorReport, VectorResult};
 
 use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer, table};
@@ -62,7 +62,7 @@ fn show(report: &VectorReport, level: u8, printer: &Printer) {
 /// A line per group, a column per level, and the sum below.
 fn rows(report: &VectorReport, level: u8) -> Vec<Vec<String>> {
     let groups = report.by_group();
-    let mut sums: BTreeMap<u8, Tally> = BTreeMap::new();
+    let mut sums: BTreeMap<u8, CaseTally> = BTreeMap::new();
     let heads = (1..=level).map(|level| format!("{HEAD}L{level}{HEAD:#}"));
     let mut rows = vec![std::iter::once(format!("{HEAD}GROUP{HEAD:#}")).chain(heads).collect::<Vec<_>>()];
     for (group, levels) in &groups {
@@ -78,7 +78,7 @@ fn rows(report: &VectorReport, level: u8) -> Vec<Vec<String>> {
     rows
 }
 
-fn row(name: String, levels: &BTreeMap<u8, Tally>, level: u8) -> Vec<String> {
+fn row(name: String, levels: &BTreeMap<u8, CaseTally>, level: u8) -> Vec<String> {
     let cells = (1..=level).map(|level| levels.get(&level).map_or_else(none, |tally| cell(*tally)));
     std::iter::once(name).chain(cells).collect()
 }
@@ -88,11 +88,11 @@ fn none() -> String {
 }
 
 /// `passed/total`; the colour says what is missing and repeats nothing that the numbers do not say.
-fn cell(tally: Tally) -> String {
+fn cell(tally: CaseTally) -> String {
     let style = match tally {
-        Tally { failed: 0, skipped: 0, .. } => GOOD,
-        Tally { failed: 0, .. } => DOUBT,
-        Tally { .. } => BAD,
+        CaseTally { failed: 0, skipped: 0, .. } => GOOD,
+        CaseTally { failed: 0, .. } => DOUBT,
+        CaseTally { .. } => BAD,
     };
     format!("{style}{}/{}{style:#}", tally.passed, tally.total())
 }
@@ -117,7 +117,7 @@ fn missing(report: &VectorReport) -> BTreeMap<String, usize> {
     missing
 }
 
-fn summary(tally: Tally) -> String {
+fn summary(tally: CaseTally) -> String {
     let part = |style: anstyle::Style, count: usize, word: &str| {
         let style = if count == 0 { anstyle::Style::new() } else { style };
         format!("{style}{count} {word}{style:#}")

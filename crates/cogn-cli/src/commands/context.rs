@@ -23,7 +23,7 @@ pub struct ContextArgs {
 #[derive(Debug, clap::Subcommand)]
 enum ContextCommand {
     /// List what is kept, the newest first
-    List(ListArgs),
+    List(ContextListArgs),
     /// Print the value of an entry, the newest of its type unless a key is given
     Get(GetArgs),
     /// Keep a value
@@ -52,7 +52,7 @@ struct Whose {
 }
 
 #[derive(Debug, clap::Args)]
-struct ListArgs {
+struct ContextListArgs {
     /// Only this type, such as `session_state`
     #[arg(value_name = "TYPE")]
     kind: Option<String>,
@@ -185,7 +185,7 @@ fn shown(entry: &ContextEntry) -> Value {
 }
 
 fn list(
-    args: &ListArgs,
+    args: &ContextListArgs,
     store: &dyn ContextStore,
     now: SystemTime,
     printer: &Printer,

@@ -19,7 +19,7 @@ use super::fail;
 use super::hand_over::rescue;
 use crate::args::input::read_text;
 use crate::args::provider::ProviderArgs;
-use crate::printer::{Exit, Lost, Printer};
+use crate::printer::{Exit, Printer, StdoutLoss};
 use crate::project;
 use crate::pull_progress::TerminalProgress;
 
@@ -96,7 +96,7 @@ fn written(args: &EvalArgs, report: &Evaluation, printer: &Printer) -> bool {
     if let Some(message) = &failed {
         printer.error(message, None);
     }
-    let unread = args.out.is_none() && matches!(printer.lost(), Some(Lost::Broken(_)));
+    let unread = args.out.is_none() && matches!(printer.lost(), Some(StdoutLoss::Broken(_)));
     if failed.is_some() || unread {
         rescue("every case with its envelope", report.case_lines().trim_end(), printer);
     }

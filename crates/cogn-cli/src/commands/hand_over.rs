@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cogn::out_file;
 
-use crate::printer::{Lost, Printer};
+use crate::printer::{Printer, StdoutLoss};
 
 /// Writes an envelope to the file that was named, and sees to it that it is somewhere. `shown` says whether stdout got
 /// all of it, if it took everything. The answer is whether everything went where it was to go.
@@ -22,7 +22,7 @@ pub(super) fn hand_over(text: &str, file: Option<&Path>, shown: bool, printer: &
         }
         None => (None, false),
     };
-    let broken = matches!(printer.lost(), Some(Lost::Broken(_)));
+    let broken = matches!(printer.lost(), Some(StdoutLoss::Broken(_)));
     if !unwritten && !broken {
         return true;
     }

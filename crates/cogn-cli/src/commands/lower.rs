@@ -10,7 +10,7 @@ use super::fail;
 use crate::printer::{DOUBT, Exit, FAINT, HEAD, NOTE, Printer, table};
 
 /// How many losses are shown to people; the graver ones come first.
-const MOST_SHOWN: usize = 100;
+const MAX_LOSSES_SHOWN: usize = 100;
 
 /// Options of `lower`.
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub struct LowerArgs {
     module: String,
     /// Whose dialect to say it in
     #[arg(long, alias = "for", value_enum, value_name = "TARGET")]
-    target: Dialect,
+    target: DialectArg,
     /// Print JSON: the schema together with the losses
     #[arg(long)]
     json: bool,
@@ -27,7 +27,7 @@ pub struct LowerArgs {
 
 /// Who can be bound to a contract.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Dialect {
+enum DialectArg {
     /// OpenAI and compatible services: `json_schema` with `strict`
     Openai,
     /// Anthropic: `output_config.format`
@@ -41,14 +41,14 @@ enum Dialect {
     Grammar,
 }
 
-impl From<Dialect> for SchemaTarget {
-    fn from(dialect: Dialect) -> Self {
+impl From<DialectArg> for SchemaTarget {
+    fn from(dialect: DialectArg) -> Self {
         match dialect {
-            Dialect::Openai => Self::OpenAi,
-            Dialect::Anthropic => Self::Anthropic,
-            Dialect::Gemini => Self::Gemini,
-            Dialect::Ollama => Self::Ollama,
-            Dialect::Grammar => Self::Grammar,
+            DialectArg::Openai => Self::OpenAi,
+            DialectArg::Anthropic => Self::Anthropic,
+            DialectArg::Gemini => Self::Gemini,
+            DialectArg::Ollama => Self::Ollama,
+            DialectArg::Grammar => Self::Grammar,
         }
     }
 }
@@ -81,11 +81,11 @@ fn show_losses(lowered: &ProviderSchema, printer: &Printer) {
     }
     printer.err(format!("{HEAD}{target}{HEAD:#} {}", summary(lowered)));
     let (first, rest): (Vec<&Loss>, Vec<&Loss>) = lowered.losses.iter().partition(|loss| is_grave(loss));
-    let rows: Vec<Vec<String>> = first.into_iter().chain(rest).take(MOST_SHOWN).map(row).collect();
+    let rows: Vec<Vec<String>> = first.into_iter().chain(rest).take(MAX_LOSSES_SHOWN).map(row).collect();
     for line in table(&rows) {
         printer.err(format!("  {line}"));
     }
-    if let Some(more) = lowered.losses.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
+    if let Some(more) = lowered.losses.len().checked_sub(MAX_LOSSES_SHOWN).filter(|more| *more > 0) {
         printer.err(format!("  {FAINT}and {more} more; `--json` lists all of them{FAINT:#}"));
     }
 }
@@ -124,13 +124,13 @@ mod tests {
 
     #[test]
     fn d_05_words_on_the_command_line_are_those_of_the_json() {
-        for dialect in Dialect::value_variants() {
+        for dialect in DialectArg::value_variants() {
             let typed = dialect.to_possible_value().unwrap();
             let target = SchemaTarget::from(*dialect);
             assert_eq!(typed.get_name(), target.word());
             assert_eq!(serde_json::to_value(target).unwrap(), target.word());
         }
-        assert_eq!(Dialect::value_variants().len(), SchemaTarget::ALL.len());
+        assert_eq!(DialectArg::value_variants().len(), SchemaTarget::ALL.len());
     }
 
     #[test]

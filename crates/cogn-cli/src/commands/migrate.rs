@@ -34,7 +34,7 @@ pub struct MigrateArgs {
 }
 
 /// What became of one module.
-struct Outcome {
+struct MigrationOutcome {
     name: String,
     result: Result<MigrationDone, MigrateError>,
 }
@@ -50,14 +50,16 @@ enum MigrationDone {
 
 /// Migrates; one module that cannot be migrated does not keep the others from it.
 pub fn migrate(args: &MigrateArgs, library: &Library, printer: &Printer) -> Exit {
-    let outcomes: Vec<Outcome> = match &args.module {
+    let outcomes: Vec<MigrationOutcome> = match &args.module {
         None => {
             let folders = all_folders(library).into_iter();
-            folders.map(|(name, folder)| Outcome { name, result: one_of_all(args, &folder) }).collect()
+            folders
+                .map(|(name, folder)| MigrationOutcome { name, result: one_of_all(args, &folder) })
+                .collect()
         }
         Some(name) => match library.find(name) {
             Ok(found) => {
-                vec![Outcome { name: found.name, result: one(args, &found.folder, Links::Follow) }]
+                vec![MigrationOutcome { name: found.name, result: one(args, &found.folder, Links::Follow) }]
             }
             Err(failure) => return fail(&failure, printer),
         },
@@ -103,7 +105,7 @@ fn one(args: &MigrateArgs, folder: &Folder, links: Links) -> Result<MigrationDon
     Ok(MigrationDone::Planned { plan, backup })
 }
 
-fn show(outcome: &Outcome, dry_run: bool, printer: &Printer) {
+fn show(outcome: &MigrationOutcome, dry_run: bool, printer: &Printer) {
     let name = &outcome.name;
     match &outcome.result {
         Err(error) => {
@@ -136,7 +138,7 @@ fn show(outcome: &Outcome, dry_run: bool, printer: &Printer) {
     }
 }
 
-fn as_json(outcome: &Outcome, dry_run: bool) -> Value {
+fn as_json(outcome: &MigrationOutcome, dry_run: bool) -> Value {
     match &outcome.result {
         Err(error) => json!({
             "module": outcome.name, "ok": false, "message": error.to_string(), "hint": error.hint(),

@@ -10,7 +10,7 @@ use cogn::embedded;
 use cogn::env_vars;
 use cogn::settings::{Environment, offline};
 use cogn::weights::{
-    self, BUILT_IN, BuiltIn, KnownWeights, PATIENCE, PullError, PullSources, SMOLLM2, WeightsFolder,
+    self, BUILT_IN, BuiltIn, DEFAULT_PATIENCE, KnownWeights, PullError, PullSources, SMOLLM2, WeightsFolder,
     WeightsState,
 };
 use serde::Serialize;
@@ -52,7 +52,7 @@ struct PullArgs {
     #[command(flatten)]
     form: ModelForm,
     /// Give up after so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE.as_secs())]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_PATIENCE.as_secs())]
     timeout: u64,
 }
 

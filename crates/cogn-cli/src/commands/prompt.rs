@@ -43,10 +43,9 @@ pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
     let built = library.load(&args.module).and_then(|module| {
         let given = args.input.gather()?;
         let config = project::config()?;
-        let (store, clock, mut options) = (Stores::context_of(&config), Clock::new(), RunOptions::default());
-        options.user.clone_from(&args.user);
-        options.tenant.clone_from(&args.tenant);
-        options.session.clone_from(&args.session);
+        let (store, clock) = (Stores::context_of(&config), Clock::new());
+        let options =
+            RunOptions::default().for_user(args.user.clone(), args.tenant.clone(), args.session.clone());
         let sanitiser = settings::sanitiser(&config);
         let memory = RunContext::new(store.as_deref(), &clock, &options).with_sanitiser(sanitiser);
         cognitive_runtime::preview(&module, &given, enforcement, Some(&memory))

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use cognitive_contract::Failure;
 
-use crate::printer::{Lost, Printer};
+use crate::printer::{Printer, StdoutLoss};
 
 /// How often is looked whether somebody still reads.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Ends when nobody reads stdout any more; otherwise never.
 pub(super) async fn gone(printer: &Printer) {
-    while printer.lost() != Some(&Lost::Reader) {
+    while printer.lost() != Some(&StdoutLoss::Reader) {
         if hung_up() {
             printer.reader_left();
             return;

@@ -11,7 +11,7 @@ use cogn::settings::{ProviderChoice, Settings};
 use cogn::stores::Stores;
 use cogn::wiring::HostParts;
 use cogn::{async_runtime, embedded, wiring};
-use cognitive_contract::ports::{Event, EventSink, NullSink, Provider};
+use cognitive_contract::ports::{Event, EventSink, ModuleSource, NullSink, Provider};
 use cognitive_contract::trace::{PartState, Trace};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure};
 use cognitive_library::{Library, Shelf};
@@ -210,7 +210,8 @@ fn prepare(
         return Err(failure.suggest("Put one of them into a file"));
     }
     let mut request = RunRequest::new(&args.module, serde_json::Value::Null);
-    request.input = input(args, library)?;
+    let modules = Arc::new(Shelf::new(library.clone()));
+    request.input = input(args, &modules)?;
     request.options = options(args, &settings);
     let named = args.user.is_some() || args.tenant.is_some() || args.session.is_some();
     let (stores, warning) = Stores::open_or_warn(&settings, named)?;
@@ -222,7 +223,7 @@ fn prepare(
     let worthwhile = || {
         let clock = Clock::new();
         let memory = RunContext::new(stores.context.as_deref(), &clock, &request.options);
-        preview(&library.load(&args.module)?, &request.input, enforcement(args), Some(&memory)).map(drop)
+        preview(&*modules.module(&args.module)?, &request.input, enforcement(args), Some(&memory)).map(drop)
     };
     let fetch = WeightsFetch { progress: &TerminalProgress::new(&Printer, false), before: &worthwhile };
     let provider: Arc<dyn Provider> = match reply {
@@ -230,7 +231,7 @@ fn prepare(
         None => wiring::provider(&settings, &wiring::environment, EmbeddedUse::OneByOne, Some(fetch))?,
     };
     let parts = HostParts {
-        modules: Arc::new(Shelf::new(library.clone())),
+        modules: Arc::clone(&modules) as Arc<dyn ModuleSource>,
         provider,
         stores,
         media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
@@ -243,7 +244,7 @@ fn prepare(
 }
 
 /// What was typed as input, with the media that go into it.
-fn input(args: &RunArgs, library: &Library) -> Result<RunInput, Failure> {
+fn input(args: &RunArgs, modules: &Shelf) -> Result<RunInput, Failure> {
     if args.media.is_empty() {
         return args.input.gather();
     }
@@ -253,7 +254,7 @@ fn input(args: &RunArgs, library: &Library) -> Result<RunInput, Failure> {
     } else {
         RunInput::Json(serde_json::Value::Object(serde_json::Map::new()))
     };
-    attach(&library.load(&args.module)?, given, &args.media)
+    attach(&*modules.module(&args.module)?, given, &args.media)
 }
 
 fn enforcement(args: &RunArgs) -> Enforcement {
@@ -269,7 +270,7 @@ fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
     options.no_cache = args.no_cache;
     options.require_streaming = args.require_streaming;
     if args.stream.is_some() && options.timeout == RunOptions::default().timeout {
-        options.timeout = stream::LONGEST;
+        options.timeout = stream::MAX_STREAM;
     }
     options
 }

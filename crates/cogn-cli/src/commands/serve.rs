@@ -28,11 +28,11 @@ use crate::pull_progress::TerminalProgress;
 use crate::{allocator, process_limits, project};
 
 /// Lines of the access log that may wait to be written.
-const LINES: usize = 4_096;
+const MAX_WAITING_LINES: usize = 4_096;
 /// How long the process waits for the last of them.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Connections of one address to a server that others can reach.
-const PER_ADDRESS: usize = 256;
+const DEFAULT_PER_ADDRESS: usize = 256;
 /// Below this many connections an operator is told that the limit of open files is low.
 const FEW_CONNECTIONS: usize = 1_000;
 
@@ -246,7 +246,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
     }
     config.runs_per_minute = args.rate;
     config.streams_per_client = args.streams;
-    let per_address = if args.host.is_loopback() { 0 } else { PER_ADDRESS };
+    let per_address = if args.host.is_loopback() { 0 } else { DEFAULT_PER_ADDRESS };
     config.connections_per_address = args.per_address.unwrap_or(per_address);
     config.body_limit = args.max_body.saturating_mul(1 << 20);
     config.call_timeout = settings.timeout;
@@ -268,7 +268,7 @@ fn start_log(args: &ServeArgs) -> Result<Option<(AccessLog, Receiver<()>)>, Fail
     if args.quiet {
         return Ok(None);
     }
-    let (lines, waiting) = sync_channel::<String>(LINES);
+    let (lines, waiting) = sync_channel::<String>(MAX_WAITING_LINES);
     let lost = Arc::new(AtomicUsize::new(0));
     let missed = Arc::clone(&lost);
     let (working, done) = sync_channel::<()>(0);

@@ -41,12 +41,12 @@ struct StreamLimits {
 }
 
 /// The longest stream.
-pub(super) const LONGEST: Duration = Duration::from_mins(5);
+pub(super) const MAX_STREAM: Duration = Duration::from_mins(5);
 
 const LIMITS: StreamLimits = StreamLimits {
     first_token: Duration::from_secs(30),
     silence: Duration::from_mins(1),
-    total: LONGEST,
+    total: MAX_STREAM,
     heartbeat: Duration::from_secs(15),
     look: Duration::from_millis(250),
 };

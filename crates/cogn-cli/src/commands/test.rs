@@ -9,10 +9,10 @@ use cogn::settings::Settings;
 use cogn::{async_runtime, out_file, wiring};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::{Library, ModuleOrigin};
-use cognitive_testing::golden::{self, GoldenOptions, GoldenReport, ModuleReport, Source, Subject};
+use cognitive_testing::golden::{self, GoldenOptions, GoldenReport, ModuleReport, ReplySource, TestedFolder};
 
 use super::fail;
-use super::test_report::{self, Look};
+use super::test_report::{self, ReportLook};
 use crate::args::provider::ProviderArgs;
 use crate::printer::{Exit, Printer};
 use crate::project;
@@ -58,9 +58,9 @@ pub struct TestArgs {
 pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
     let (subjects, missing) = subjects(args, library);
     let source = match (args.record, args.live) {
-        (true, _) => Source::Record,
-        (false, true) => Source::Live,
-        (false, false) => Source::Recorded,
+        (true, _) => ReplySource::Record,
+        (false, true) => ReplySource::Live,
+        (false, false) => ReplySource::Recorded,
     };
     let options = GoldenOptions {
         source,
@@ -79,7 +79,7 @@ pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
     if args.json {
         printer.json(&report.to_value());
     } else {
-        let look = Look { verbose: args.verbose, signs: io::stdout().is_terminal() };
+        let look = ReportLook { verbose: args.verbose, signs: io::stdout().is_terminal() };
         for line in test_report::lines(&report, look) {
             printer.out(line);
         }
@@ -94,8 +94,12 @@ pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
 }
 
 /// Replayed replies never wait; a model needs a provider and a runtime to wait in.
-fn run(args: &TestArgs, subjects: &[Subject], mut options: GoldenOptions) -> Result<GoldenReport, Failure> {
-    if options.source == Source::Recorded {
+fn run(
+    args: &TestArgs,
+    subjects: &[TestedFolder],
+    mut options: GoldenOptions,
+) -> Result<GoldenReport, Failure> {
+    if options.source == ReplySource::Recorded {
         return golden::run_recorded(subjects, &options);
     }
     let settings =
@@ -128,17 +132,17 @@ fn write_junit(path: &Path, report: &GoldenReport) -> Result<(), String> {
 }
 
 /// What was asked for, and what of it could not be found.
-fn subjects(args: &TestArgs, library: &Library) -> (Vec<Subject>, Vec<ModuleReport>) {
+fn subjects(args: &TestArgs, library: &Library) -> (Vec<TestedFolder>, Vec<ModuleReport>) {
     if args.all {
         let found = library.list().into_iter();
-        let subjects = found.map(|found| Subject { name: found.name, folder: found.folder }).collect();
+        let subjects = found.map(|found| TestedFolder { name: found.name, folder: found.folder }).collect();
         return (subjects, Vec::new());
     }
     let mut subjects = Vec::new();
     let mut missing = Vec::new();
     for name in &args.modules {
         match library.find(name) {
-            Ok(found) => subjects.push(Subject {
+            Ok(found) => subjects.push(TestedFolder {
                 name: if found.origin == ModuleOrigin::Path { name.clone() } else { found.name },
                 folder: found.folder,
             }),
@@ -178,7 +182,7 @@ mod tests {
     fn a_model_is_asked_only_where_there_is_one() {
         for words in ["test a --live --provider nobody", "test a --record --provider nobody"] {
             let args = typed(words).unwrap();
-            let source = if args.record { Source::Record } else { Source::Live };
+            let source = if args.record { ReplySource::Record } else { ReplySource::Live };
             let failure = run(&args, &[], GoldenOptions { source, ..GoldenOptions::default() }).unwrap_err();
             assert_eq!(failure.message(), "there is no provider called: `nobody`");
         }
@@ -191,7 +195,7 @@ mod tests {
         let (subjects, missing) = subjects(&args, &Library::default());
         assert_eq!((subjects.len(), missing.len()), (1, 1));
         let report = GoldenReport { modules: missing };
-        let text = test_report::lines(&report, Look::default()).join("\n");
+        let text = test_report::lines(&report, ReportLook::default()).join("\n");
         let text = anstream::adapter::strip_str(&text).to_string();
         assert!(
             text.starts_with("no-such-module cannot be tested: no module is installed by the name"),

@@ -5,13 +5,13 @@ use cognitive_contract::text::written_out as plain;
 use cognitive_testing::golden::{
     Coverage, CoverageShare, GoldenReport, GoldenResult, GoldenStatus, ModuleReport, ModuleTrouble,
 };
-use cognitive_testing::{Difference, Tally};
+use cognitive_testing::{CaseTally, Difference};
 
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, NOTE};
 
 /// How results are to look.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct ReportLook {
     /// With times, and with the envelope of every case that failed.
     pub verbose: bool,
     /// Signs for a terminal; words where colour and signs may get lost.
@@ -20,12 +20,12 @@ pub struct Look {
 
 /// The results, line by line.
 #[must_use]
-pub fn lines(report: &GoldenReport, look: Look) -> Vec<String> {
+pub fn lines(report: &GoldenReport, look: ReportLook) -> Vec<String> {
     Show { look, alone: report.modules.len() == 1, lines: Vec::new() }.report(report)
 }
 
 struct Show {
-    look: Look,
+    look: ReportLook,
     /// Whether it is all about one module: then there is room for advice.
     alone: bool,
     lines: Vec<String>,
@@ -136,7 +136,7 @@ impl Show {
     }
 }
 
-fn summary(tally: Tally) -> String {
+fn summary(tally: CaseTally) -> String {
     let part = |style: anstyle::Style, count: usize, word: &str| {
         let style = if count == 0 { anstyle::Style::new() } else { style };
         format!("{style}{count} {word}{style:#}")
@@ -154,7 +154,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use cognitive_library::Folder;
-    use cognitive_testing::golden::{GoldenOptions, Subject, run_recorded};
+    use cognitive_testing::golden::{GoldenOptions, TestedFolder, run_recorded};
 
     use super::*;
 
@@ -162,18 +162,18 @@ mod tests {
         r#"{"input": {}, "data": {"properties": {"rationale": {}, "word": {"enum": ["a", "b"]}}}}"#;
     const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"r","word":"a"}}"#;
 
-    fn subject(files: &[(&str, &str)]) -> Subject {
+    fn subject(files: &[(&str, &str)]) -> TestedFolder {
         let module = [("module.yaml", "name: tiny\n"), ("prompt.md", "p"), ("schema.json", SCHEMA)];
         let files = module.iter().chain(files);
         let files: BTreeMap<String, Vec<u8>> =
             files.map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
-        Subject { name: "tiny".to_owned(), folder: Folder::memory("tiny", files) }
+        TestedFolder { name: "tiny".to_owned(), folder: Folder::memory("tiny", files) }
     }
 
-    fn shown(subject: Subject, signs: bool) -> String {
+    fn shown(subject: TestedFolder, signs: bool) -> String {
         let options = GoldenOptions { coverage: true, ..GoldenOptions::default() };
         let report = run_recorded(&[subject], &options).unwrap();
-        let lines = lines(&report, Look { verbose: false, signs });
+        let lines = lines(&report, ReportLook { verbose: false, signs });
         anstream::adapter::strip_str(&lines.join("\n")).to_string()
     }
 

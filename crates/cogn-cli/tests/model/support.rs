@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::thread::JoinHandle;
 
 use cogn::weights::{
-    KnownWeights, PATIENCE, PullError, PullProgress, PullSources, Pulled, WeightsFolder, pull,
+    DEFAULT_PATIENCE, KnownWeights, PullError, PullProgress, PullSources, Pulled, WeightsFolder, pull,
 };
 use tempfile::TempDir;
 
@@ -125,7 +125,11 @@ impl World {
     }
 
     pub(crate) fn sources(&self, hub: &str) -> PullSources {
-        PullSources { path: Some(OsString::from(self.tools())), hub: hub.to_owned(), patience: PATIENCE }
+        PullSources {
+            path: Some(OsString::from(self.tools())),
+            hub: hub.to_owned(),
+            patience: DEFAULT_PATIENCE,
+        }
     }
 }
 

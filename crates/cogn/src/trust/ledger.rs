@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// More than this no honest list has.
-const LONGEST: u64 = 4 << 20;
+const MAX_LEDGER_BYTES: u64 = 4 << 20;
 
 /// One file that is trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ impl Ledger {
     pub fn read(home: &Path) -> Result<Self, String> {
         let path = Self::path(home);
         let broken = |reason: &str| format!("`{}` {reason}", path.display());
-        match folder::read_file(&path, LONGEST) {
+        match folder::read_file(&path, MAX_LEDGER_BYTES) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| broken("is no list of trusted files")),
             Err(ReadError::Missing) => Ok(Self::default()),
             Err(ReadError::Refused(reason)) => Err(broken(&reason)),

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// How much is kept of what a program says. It says last what went wrong.
-const KEPT: usize = 64 << 10;
+const MAX_KEPT_OUTPUT: usize = 64 << 10;
 
 /// How long is listened to a program that has ended. Something that it started may hold its place.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -50,8 +50,8 @@ async fn listen(source: &mut Option<impl AsyncRead + Unpin>, said: &mut Vec<u8>)
     let mut buffer = vec![0; 16 << 10];
     while let Ok(length @ 1..) = source.read(&mut buffer).await {
         said.extend_from_slice(buffer.get(..length).unwrap_or_default());
-        if said.len() > 2 * KEPT {
-            said.drain(..said.len() - KEPT);
+        if said.len() > 2 * MAX_KEPT_OUTPUT {
+            said.drain(..said.len() - MAX_KEPT_OUTPUT);
         }
     }
 }
@@ -88,7 +88,7 @@ mod tests {
         let script = "i=0; while [ $i -lt 6000 ]; do echo 0123456789012345678901234567890123456789 >&2; i=$((i+1)); done; echo last >&2; exit 3";
         let ChildEnd::ByItself(status, said) = shell(script, Duration::from_mins(1)).await else { panic!() };
         assert_eq!(status.code(), Some(3));
-        assert!(said.ends_with("\nlast\n") && said.len() <= 2 * KEPT, "{}", said.len());
+        assert!(said.ends_with("\nlast\n") && said.len() <= 2 * MAX_KEPT_OUTPUT, "{}", said.len());
     }
 
     #[cfg(unix)]

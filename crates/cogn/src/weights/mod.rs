@@ -2,6 +2,8 @@
 //! Whatever the way, a file counts only with the right length and hash. Nothing here computes with them.
 
 mod child;
+#[cfg(feature = "local")]
+mod expected;
 mod file;
 #[cfg(feature = "net")]
 mod hub;
@@ -19,8 +21,7 @@ use serde_json::json;
 
 use file::digest;
 pub use file::{WeightsState, check, look};
-pub use pull::{PATIENCE, PullError, PullSources, Pulled, pull};
-pub(crate) use remembered::ExpectedWeights;
+pub use pull::{DEFAULT_PATIENCE, PullError, PullSources, Pulled, pull};
 use remembered::HashMemory;
 
 use crate::env_vars;
@@ -169,11 +170,12 @@ impl WeightsFolder {
 }
 
 /// What a file of weights should be while it is loaded: those in the cache are known, others may be anything.
-pub(crate) fn expectation(path: &Path, environment: Environment<'_>) -> ExpectedWeights {
+#[cfg(feature = "local")]
+pub(crate) fn expectation(path: &Path, environment: Environment<'_>) -> expected::ExpectedWeights {
     let place = WeightsFolder::of(&SMOLLM2, environment);
     let memory = place.as_ref().map(|place| HashMemory::below(&place.folder));
     let is_known = place.is_some_and(|place| place.file() == path);
-    ExpectedWeights::new(memory, is_known.then_some(SMOLLM2.sha256))
+    expected::ExpectedWeights::new(memory, is_known.then_some(SMOLLM2.sha256))
 }
 
 /// The hash of a file of weights. The error says what is wrong with it; of a file of the user's own that is not known.

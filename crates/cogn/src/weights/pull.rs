@@ -25,10 +25,10 @@ use crate::settings::Environment;
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// How long a fetch may take where nobody said.
-pub const PATIENCE: Duration = Duration::from_mins(10);
+pub const DEFAULT_PATIENCE: Duration = Duration::from_mins(10);
 
 /// More patience than this nobody has, and no clock overflows.
-const LONGEST: Duration = Duration::from_hours(24);
+const MAX_PATIENCE: Duration = Duration::from_hours(24);
 
 /// Whom to ask, and how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,14 +48,14 @@ impl PullSources {
         Self {
             path: environment(env_vars::PATH).map(OsString::from),
             hub: environment(env_vars::HUB).unwrap_or_else(|| HUB.to_owned()),
-            patience: PATIENCE,
+            patience: DEFAULT_PATIENCE,
         }
     }
 
     /// The same for somebody who has said how long.
     #[must_use]
     pub fn within(self, patience: Option<Duration>) -> Self {
-        Self { patience: patience.unwrap_or(self.patience).min(LONGEST), ..self }
+        Self { patience: patience.unwrap_or(self.patience).min(MAX_PATIENCE), ..self }
     }
 }
 
@@ -154,7 +154,13 @@ async fn get(
         Err(tried) => tried,
     };
     say(&tried, watch);
-    match from_hub(known, place, sources, until, watch).await {
+    #[cfg(feature = "net")]
+    let fetched = from_hub(known, place, sources, until, watch).await;
+    // What `uv` or `pip` brings is another program's work.
+    #[cfg(not(feature = "net"))]
+    let fetched: Result<String, FailedSource> =
+        Err(FailedSource::new("the hub", "this build opens no connections"));
+    match fetched {
         Ok(from) => {
             // The file was put into its place under the lock; nothing of the download is left.
             Ok(Pulled { path, from: Some(from) })
@@ -179,18 +185,6 @@ async fn from_hub(
         || Err(FailedSource::new("the hub", format!("no time was left of {}", seconds(sources.patience))));
     let fetched = timeout_at(until, hub::fetch(known, place, &sources.hub, watch)).await;
     fetched.unwrap_or_else(|_| late())
-}
-
-/// Without the feature `net` nothing is downloaded; what `uv` or `pip` brings is another program's work.
-#[cfg(not(feature = "net"))]
-async fn from_hub(
-    _: &KnownWeights,
-    _: &WeightsFolder,
-    _: &PullSources,
-    _: Instant,
-    _: &dyn PullProgress,
-) -> Result<String, FailedSource> {
-    Err(FailedSource::new("the hub", "this build opens no connections"))
 }
 
 fn say(tried: &[FailedSource], watch: &dyn PullProgress) {

@@ -4,7 +4,6 @@
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -13,14 +12,14 @@ use super::{KnownWeights, WeightsState, check, digest};
 use crate::out_file;
 
 /// How many files are remembered; the oldest goes first.
-const MOST: usize = 32;
+const MAX_REMEMBERED: usize = 32;
 
 /// A file that was changed so lately could change again without its times showing it.
 const UNSETTLED: Duration = Duration::from_secs(2);
 
 /// What a file is recognised by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
+pub(super) struct Stamp {
     device: u64,
     inode: u64,
     bytes: u64,
@@ -31,7 +30,7 @@ struct Stamp {
 
 impl Stamp {
     #[cfg(unix)]
-    fn of(meta: &Metadata) -> Self {
+    pub(super) fn of(meta: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt as _;
         let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         Self {
@@ -44,14 +43,15 @@ impl Stamp {
     }
 
     #[cfg(not(unix))]
-    fn of(meta: &Metadata) -> Self {
+    pub(super) fn of(meta: &Metadata) -> Self {
         let since = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified = since.map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(0));
         Self { device: 0, inode: 0, bytes: meta.len(), modified, changed: modified }
     }
 
     /// Whether nothing was written in between. A new name or mode of a file is no new content.
-    fn has_the_content_of(&self, other: &Self) -> bool {
+    #[cfg(feature = "local")]
+    pub(super) fn has_the_content_of(&self, other: &Self) -> bool {
         Self { changed: 0, ..*self } == Self { changed: 0, ..*other }
     }
 
@@ -81,11 +81,11 @@ impl HashMemory {
         self.0.clone()
     }
 
-    fn recall(&self, stamp: &Stamp) -> Option<String> {
+    pub(super) fn recall(&self, stamp: &Stamp) -> Option<String> {
         self.read().into_iter().find(|entry| entry.stamp == *stamp).map(|entry| entry.sha256)
     }
 
-    fn remember(&self, stamp: Stamp, sha256: &str) {
+    pub(super) fn remember(&self, stamp: Stamp, sha256: &str) {
         if !stamp.is_settled(SystemTime::now()) || self.recall(&stamp).as_deref() == Some(sha256) {
             return;
         }
@@ -94,7 +94,7 @@ impl HashMemory {
         let mut entries = self.read();
         entries.retain(|other| place(other) != place(&entry));
         entries.push(entry);
-        let surplus = entries.len().saturating_sub(MOST);
+        let surplus = entries.len().saturating_sub(MAX_REMEMBERED);
         entries.drain(..surplus);
         let text = serde_json::to_string(&entries).unwrap_or_default();
         let folder = self.0.parent().map_or(Ok(()), fs::create_dir_all);
@@ -116,61 +116,6 @@ pub(super) fn check_remembered(known: &KnownWeights, path: &Path, memory: &HashM
     match fs::metadata(path).ok().and_then(|meta| memory.recall(&Stamp::of(&meta))) {
         Some(sha256) if sha256 == known.sha256 => WeightsState::Right,
         _ => check(known, path),
-    }
-}
-
-/// Somebody who knows what one file should be while it is loaded.
-#[derive(Debug)]
-pub(crate) struct ExpectedWeights {
-    memory: Option<HashMemory>,
-    /// What it has to be; a file of the user's own may be anything.
-    sha256: Option<&'static str>,
-    begun: Mutex<Option<Stamp>>,
-}
-
-impl ExpectedWeights {
-    pub(super) fn new(memory: Option<HashMemory>, sha256: Option<&'static str>) -> Self {
-        Self { memory, sha256, begun: Mutex::new(None) }
-    }
-
-    fn begun(&self) -> std::sync::MutexGuard<'_, Option<Stamp>> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The hash of a file that is about to be read, if it is remembered.
-    pub(crate) fn recalled(&self, file: &File) -> Option<String> {
-        let stamp = file.metadata().ok().map(|meta| Stamp::of(&meta));
-        *self.begun() = stamp;
-        self.memory.as_ref()?.recall(&stamp?)
-    }
-
-    /// Judges a file that was read since. The error says what is wrong with it.
-    pub(crate) fn confirmed(&self, file: &File, sha256: &str) -> Result<(), String> {
-        let now = file.metadata().ok().map(|meta| Stamp::of(&meta));
-        let (Some(begun), Some(now)) = (*self.begun(), now) else {
-            return Err("the file cannot be looked at".to_owned());
-        };
-        if !begun.has_the_content_of(&now) {
-            return Err("the file was changed while it was read".to_owned());
-        }
-        if let Some(memory) = self.memory.as_ref().filter(|_| begun == now) {
-            memory.remember(now, sha256);
-        }
-        match self.sha256 {
-            Some(expected) if expected != sha256 => Err(format!("its sha256 is {sha256}")),
-            _ => Ok(()),
-        }
-    }
-}
-
-#[cfg(feature = "local")]
-impl cognitive_local::KnownHashes for ExpectedWeights {
-    fn recall(&self, file: &File) -> Option<String> {
-        self.recalled(file)
-    }
-
-    fn confirm(&self, file: &File, sha256: &str) -> Result<(), String> {
-        self.confirmed(file, sha256)
     }
 }
 
@@ -226,25 +171,9 @@ mod tests {
         for inode in 0..100 {
             memory.remember(Stamp { inode, ..stamp }, "h");
         }
-        assert_eq!(memory.read().len(), MOST);
+        assert_eq!(memory.read().len(), MAX_REMEMBERED);
         assert_eq!(memory.recall(&Stamp { inode: 99, ..stamp }).as_deref(), Some("h"));
         fs::write(dir.path().join("hashes.json"), "{").unwrap();
         assert_eq!(memory.recall(&stamp), None);
-    }
-
-    #[test]
-    fn m6_a_file_that_changes_while_it_is_read_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("w");
-        fs::write(&path, "abc").unwrap();
-        let expectation = ExpectedWeights::new(Some(HashMemory::below(dir.path())), None);
-        let file = File::open(&path).unwrap();
-        assert_eq!(expectation.recalled(&file), None);
-        assert_eq!(expectation.confirmed(&file, "h"), Ok(()));
-        fs::write(&path, "abcd").unwrap();
-        assert!(expectation.confirmed(&file, "h").unwrap_err().contains("changed while it was read"));
-        let strict = ExpectedWeights::new(None, Some("other"));
-        assert_eq!(strict.recalled(&file), None);
-        assert_eq!(strict.confirmed(&file, "h").unwrap_err(), "its sha256 is h");
     }
 }

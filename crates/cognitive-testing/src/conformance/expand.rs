@@ -7,7 +7,7 @@ use super::media_files;
 use super::ops::VectorStop;
 
 /// A text longer than this shows nothing that a shorter one would not.
-const LONGEST: usize = 64 << 20;
+const MAX_TEXT_BYTES: usize = 64 << 20;
 
 /// The value with every generator replaced by what it stands for.
 pub(super) fn expand(value: &Value) -> Result<Value, VectorStop> {
@@ -38,8 +38,8 @@ fn repeat(members: &Map<String, Value>) -> Result<Value, VectorStop> {
     let (Some(text), Some(count)) = (text, count) else {
         return Err(VectorStop::Broken("`repeat` needs `text` and a whole number `count`".to_owned()));
     };
-    if text.len().checked_mul(count).is_none_or(|length| length > LONGEST) {
-        return Err(VectorStop::Broken(format!("`repeat` makes no text above {} MiB", LONGEST >> 20)));
+    if text.len().checked_mul(count).is_none_or(|length| length > MAX_TEXT_BYTES) {
+        return Err(VectorStop::Broken(format!("`repeat` makes no text above {} MiB", MAX_TEXT_BYTES >> 20)));
     }
     Ok(Value::String(text.repeat(count)))
 }

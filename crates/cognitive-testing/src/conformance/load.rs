@@ -17,7 +17,7 @@ use super::case::{self, Vector};
 use super::official;
 
 /// Folders in folders beyond this are no vectors.
-const DEEPEST: usize = 8;
+const MAX_FOLDER_DEPTH: usize = 8;
 
 /// Why a directory of vectors could not be loaded.
 #[derive(Debug)]
@@ -159,7 +159,7 @@ fn gather(
             continue;
         }
         if entry.file_type().map_err(failed)?.is_dir() {
-            if depth < DEEPEST {
+            if depth < MAX_FOLDER_DEPTH {
                 gather(directory, &inside, depth + 1, files)?;
             }
         } else if Path::new(&name).extension().is_some_and(|extension| extension == "json") {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::ops::VectorStop;
 
 /// A file longer than this shows nothing that a shorter one would not.
-const LONGEST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// One grey pixel in a stored block. A vector is no place to depend on a compressor.
 const PIXEL: [u8; 13] = [0x78, 0x01, 0x01, 0x02, 0x00, 0xfd, 0xff, 0x00, 0x80, 0x00, 0x82, 0x00, 0x81];
@@ -30,8 +30,8 @@ fn number(members: &Map<String, Value>, name: &str) -> Result<u64, VectorStop> {
 
 /// A picture of one pixel; the rest of its bytes are in a chunk that every reader skips.
 fn png(bytes: u64) -> Result<Vec<u8>, String> {
-    let length = usize::try_from(bytes).ok().filter(|_| bytes <= LONGEST);
-    let length = length.ok_or_else(|| format!("`media` makes no file above {} MiB", LONGEST >> 20))?;
+    let length = usize::try_from(bytes).ok().filter(|_| bytes <= MAX_FILE_BYTES);
+    let length = length.ok_or_else(|| format!("`media` makes no file above {} MiB", MAX_FILE_BYTES >> 20))?;
     let header = [0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0];
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
     chunk(&mut file, *b"IHDR", &header);
@@ -68,7 +68,7 @@ fn wav(members: &Map<String, Value>) -> Result<Result<Vec<u8>, String>, VectorSt
 
 fn silence(seconds: u64, rate: u64, bits: u64, channels: u64) -> Option<Vec<u8>> {
     let frame = channels.checked_mul(bits / 8).filter(|frame| *frame > 0 && matches!(bits, 8 | 16))?;
-    let length = seconds.checked_mul(rate)?.checked_mul(frame).filter(|length| *length <= LONGEST)?;
+    let length = seconds.checked_mul(rate)?.checked_mul(frame).filter(|length| *length <= MAX_FILE_BYTES)?;
     let (small, long) = (|number: u64| u16::try_from(number).ok(), |number: u64| u32::try_from(number).ok());
     let mut file = b"RIFF".to_vec();
     file.extend(long(length + 36)?.to_le_bytes());

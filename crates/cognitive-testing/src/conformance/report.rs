@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
-use crate::expect::Tally;
+use crate::expect::CaseTally;
 
 /// How a case ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Serialize for VectorResult {
     }
 }
 
-fn count(tally: &mut Tally, status: &VectorStatus) {
+fn count(tally: &mut CaseTally, status: &VectorStatus) {
     match status {
         VectorStatus::Passed => tally.passed += 1,
         VectorStatus::Failed(_) => tally.failed += 1,
@@ -94,8 +94,8 @@ impl VectorReport {
 
     /// The counts of all cases.
     #[must_use]
-    pub fn tally(&self) -> Tally {
-        let mut tally = Tally::default();
+    pub fn tally(&self) -> CaseTally {
+        let mut tally = CaseTally::default();
         for result in &self.results {
             count(&mut tally, &result.status);
         }
@@ -104,8 +104,8 @@ impl VectorReport {
 
     /// The counts by group and level. What nobody asked for is not there.
     #[must_use]
-    pub fn by_group(&self) -> BTreeMap<&str, BTreeMap<u8, Tally>> {
-        let mut groups: BTreeMap<&str, BTreeMap<u8, Tally>> = BTreeMap::new();
+    pub fn by_group(&self) -> BTreeMap<&str, BTreeMap<u8, CaseTally>> {
+        let mut groups: BTreeMap<&str, BTreeMap<u8, CaseTally>> = BTreeMap::new();
         for result in &self.results {
             let levels = groups.entry(&result.group).or_default();
             count(levels.entry(result.level).or_default(), &result.status);
@@ -154,8 +154,8 @@ mod tests {
         let mut mixed = passed;
         mixed.results.push(result("b", 2, VectorStatus::NotBuilt("why")));
         assert!(!mixed.holds());
-        assert_eq!(mixed.tally(), Tally { passed: 1, failed: 0, skipped: 1 });
-        assert_eq!(mixed.by_group()["g"][&2], Tally { passed: 0, failed: 0, skipped: 1 });
+        assert_eq!(mixed.tally(), CaseTally { passed: 1, failed: 0, skipped: 1 });
+        assert_eq!(mixed.by_group()["g"][&2], CaseTally { passed: 0, failed: 0, skipped: 1 });
         assert!(!VectorReport::default().holds(), "no cases prove nothing");
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::expect::LabelExpectation;
 
 /// More cases than these are not read.
-const MOST: usize = 100_000;
+const MAX_CASES: usize = 100_000;
 
 /// One labelled case.
 #[derive(Debug)]
@@ -39,8 +39,8 @@ pub fn parse(text: &str) -> Result<Vec<LabelledCase>, String> {
         if !ids.insert(case.id.clone()) {
             return Err(at(format!("there is another case with this id: `{}`", case.id)));
         }
-        if cases.len() >= MOST {
-            return Err(at(format!("there are more than {MOST} cases")));
+        if cases.len() >= MAX_CASES {
+            return Err(at(format!("there are more than {MAX_CASES} cases")));
         }
         cases.push(case);
     }

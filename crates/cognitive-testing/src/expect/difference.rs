@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::value::{pair, shown};
 
 /// More differences than this help nobody.
-const MOST: usize = 50;
+const MAX_DIFFERENCES: usize = 50;
 
 /// One place in which an answer is not as expected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -64,7 +64,7 @@ impl Differences {
     }
 
     fn push(&mut self, difference: Difference) {
-        if self.found.len() < MOST {
+        if self.found.len() < MAX_DIFFERENCES {
             self.found.push(difference);
         }
     }

@@ -8,4 +8,4 @@ mod tally;
 pub(crate) mod value;
 
 pub use difference::Difference;
-pub use tally::Tally;
+pub use tally::CaseTally;

@@ -2,7 +2,7 @@
 
 /// How many cases ended in which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
+pub struct CaseTally {
     /// Cases that are as expected.
     pub passed: usize,
     /// Cases that are not, and what could not be judged although it should have been.
@@ -11,7 +11,7 @@ pub struct Tally {
     pub skipped: usize,
 }
 
-impl Tally {
+impl CaseTally {
     /// All of them.
     #[must_use]
     pub fn total(self) -> usize {

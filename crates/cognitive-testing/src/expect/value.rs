@@ -11,20 +11,20 @@ use serde_json::{Serializer, Value};
 pub(crate) use cognitive_contract::json_cmp::same;
 
 /// How much of a value is shown.
-const SHOWN: usize = 160;
+const MAX_SHOWN: usize = 160;
 /// How much of a value a message about a vector shows.
-const SHOWN_SPACED: usize = 100;
+const MAX_SHOWN_SPACED: usize = 100;
 /// How much is shown before the first difference of two long texts.
 const BEFORE: usize = 40;
 
 /// The start of a value, for a message.
 pub(crate) fn shown(value: &Value) -> String {
-    start(&text::written_out(&value.to_string()), SHOWN)
+    start(&text::written_out(&value.to_string()), MAX_SHOWN)
 }
 
 /// The same with a space after every comma and colon, as messages about vectors show it.
 pub(crate) fn shown_spaced(value: &Value) -> String {
-    start(&json_text(value), SHOWN_SPACED)
+    start(&json_text(value), MAX_SHOWN_SPACED)
 }
 
 /// The start of a text, with a mark where something is left out.
@@ -79,12 +79,12 @@ fn first_difference(left: &str, right: &str) -> usize {
 
 /// A text in quotes: whole if it is short, otherwise the part from `start` on.
 fn window(whole: &str, start: usize) -> String {
-    let start = if text::fits(whole, SHOWN) { 0 } else { start };
-    let part: String = whole.chars().skip(start).take(SHOWN).collect();
+    let start = if text::fits(whole, MAX_SHOWN) { 0 } else { start };
+    let part: String = whole.chars().skip(start).take(MAX_SHOWN).collect();
     let quoted = text::written_out(&Value::from(part.as_str()).to_string()).into_owned();
     let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(&quoted);
     let before = if start > 0 { "…" } else { "" };
-    let after = if whole.chars().nth(start + SHOWN).is_some() { "…" } else { "" };
+    let after = if whole.chars().nth(start + MAX_SHOWN).is_some() { "…" } else { "" };
     format!("\"{before}{inner}{after}\"")
 }
 
@@ -127,7 +127,7 @@ mod tests {
         let (expected, got) = pair(&json!(left), &json!(right));
         assert!(expected.starts_with(&format!("\"…{}left", "a".repeat(BEFORE))), "{expected}");
         assert!(got.starts_with(&format!("\"…{}right", "a".repeat(BEFORE))), "{got}");
-        assert!(expected.ends_with("z…\"") && expected.chars().count() == SHOWN + 4);
+        assert!(expected.ends_with("z…\"") && expected.chars().count() == MAX_SHOWN + 4);
         assert_eq!(pair(&json!("short"), &json!("shore")), ("\"short\"".to_owned(), "\"shore\"".to_owned()));
         assert_eq!(pair(&json!("x".repeat(300)), &json!("y")).1, "\"y\"", "a short text is shown whole");
         assert_eq!(pair(&json!("\"q\""), &json!(1)), ("\"\\\"q\\\"\"".to_owned(), "1".to_owned()));
@@ -142,6 +142,6 @@ mod tests {
     #[test]
     fn texts_have_spaces_and_messages_are_short() {
         assert_eq!(json_text(&json!({ "a": [1, "é"], "b": {} })), r#"{"a": [1, "é"], "b": {}}"#);
-        assert_eq!(shown_spaced(&json!("x".repeat(500))).chars().count(), SHOWN_SPACED + 1);
+        assert_eq!(shown_spaced(&json!("x".repeat(500))).chars().count(), MAX_SHOWN_SPACED + 1);
     }
 }

@@ -20,11 +20,11 @@ use crate::expect::schema_check::{RULE, SchemaCheck};
 /// Everything that one answer has to satisfy.
 #[derive(Debug)]
 pub(super) struct GoldenExpectation {
-    checks: Vec<Check>,
+    checks: Vec<ExpectationCheck>,
 }
 
 #[derive(Debug)]
-enum Check {
+enum ExpectationCheck {
     /// A member of the envelope, of `meta` or of the payload.
     Member { of: Of, name: String, pattern: GoldenPattern },
     /// A rule of `_validate` or `_contains`.
@@ -51,8 +51,12 @@ impl GoldenExpectation {
         let mut checks = Vec::new();
         for (name, value) in members {
             match name.as_str() {
-                "_validate" => checks.extend(GoldenRule::parse_validate(value)?.into_iter().map(Check::Rule)),
-                "_contains" => checks.extend(GoldenRule::parse_contains(value)?.into_iter().map(Check::Rule)),
+                "_validate" => {
+                    checks.extend(GoldenRule::parse_validate(value)?.into_iter().map(ExpectationCheck::Rule));
+                }
+                "_contains" => {
+                    checks.extend(GoldenRule::parse_contains(value)?.into_iter().map(ExpectationCheck::Rule));
+                }
                 RULE => checks.extend(parse_shapes(value)?),
                 "$schema" => {}
                 note if is_note(note) => {}
@@ -69,13 +73,13 @@ impl GoldenExpectation {
         let mut found = Differences::default();
         for check in &self.checks {
             match check {
-                Check::Rule(rule) => rule.compare(view, &mut found),
-                Check::Shape { path, shape } => {
+                ExpectationCheck::Rule(rule) => rule.compare(view, &mut found),
+                ExpectationCheck::Shape { path, shape } => {
                     for place in view.find_all(path) {
                         shape.compare(place.value, &place.at, &mut found);
                     }
                 }
-                Check::Member { of, name, pattern } => {
+                ExpectationCheck::Member { of, name, pattern } => {
                     let (at, object) = match of {
                         Of::Envelope => (String::new(), Some(envelope)),
                         Of::Meta => ("meta".to_owned(), envelope.get("meta")),
@@ -94,7 +98,7 @@ impl GoldenExpectation {
 }
 
 /// `{"path": schema}`: a schema for each place.
-fn parse_shapes(argument: &Value) -> Result<Vec<Check>, String> {
+fn parse_shapes(argument: &Value) -> Result<Vec<ExpectationCheck>, String> {
     let shapes: &Map<String, Value> = match argument {
         Value::Object(shapes) if !shapes.is_empty() => shapes,
         Value::Object(_) => return Err(format!("`{RULE}`: it asks for nothing")),
@@ -105,23 +109,23 @@ fn parse_shapes(argument: &Value) -> Result<Vec<Check>, String> {
             return Err(format!("`{RULE}`: expected a path such as `data.summary`"));
         }
         let shape = Box::new(SchemaCheck::compile(schema, &member(RULE, path))?);
-        Ok(Check::Shape { path: path.clone(), shape })
+        Ok(ExpectationCheck::Shape { path: path.clone(), shape })
     };
     shapes.iter().map(parse).collect()
 }
 
 /// A part of a whole envelope.
-fn member_of_envelope(name: &str, value: &Value) -> Result<Check, String> {
+fn member_of_envelope(name: &str, value: &Value) -> Result<ExpectationCheck, String> {
     let pattern = match name {
         "ok" => yes_or_no(value)?,
         "error" => GoldenPattern::parse_error(value, OtherMembers::Allowed)?,
         _ => GoldenPattern::parse(value, OtherMembers::Allowed, name)?,
     };
-    Ok(Check::Member { of: Of::Envelope, name: name.to_owned(), pattern })
+    Ok(ExpectationCheck::Member { of: Of::Envelope, name: name.to_owned(), pattern })
 }
 
 /// A member that is looked up where its name says.
-fn member_by_name(name: &str, value: &Value) -> Result<Check, String> {
+fn member_by_name(name: &str, value: &Value) -> Result<ExpectationCheck, String> {
     let (of, pattern) = match name {
         "ok" => (Of::Envelope, yes_or_no(value)?),
         "error" => (Of::Envelope, GoldenPattern::parse_error(value, OtherMembers::Refused)?),
@@ -137,7 +141,7 @@ fn member_by_name(name: &str, value: &Value) -> Result<Check, String> {
         }
         _ => (Of::Payload, GoldenPattern::parse(value, OtherMembers::Refused, name)?),
     };
-    Ok(Check::Member { of, name: name.to_owned(), pattern })
+    Ok(ExpectationCheck::Member { of, name: name.to_owned(), pattern })
 }
 
 fn yes_or_no(value: &Value) -> Result<GoldenPattern, String> {

@@ -12,9 +12,9 @@ use crate::expect::value::same;
 
 /// How many schemas are looked at. Honest modules stay below a thousand; a few lines that double at each step would
 /// keep the walk busy for years.
-const MOST: usize = 20_000;
+const MAX_SCHEMAS: usize = 20_000;
 /// How deep schemas may contain each other. No answer that people read goes as deep.
-const DEEPEST: usize = 100;
+const MAX_SCHEMA_DEPTH: usize = 100;
 
 /// One place that a schema names.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +72,7 @@ pub(super) fn fields(files: &SchemaFiles, section: &SectionRef, refused: Option<
         open: Vec::new(),
         fields: Vec::new(),
         known: HashMap::new(),
-        left: MOST,
+        left: MAX_SCHEMAS,
         depth: 0,
     };
     walk.enter(&section.file, &section.pointer, &SchemaPlace { path: String::new(), steps: Vec::new() });
@@ -121,7 +121,7 @@ impl<'a> FieldWalk<'a> {
     }
 
     fn visit(&mut self, node: &'a Value, file: &str, place: &SchemaPlace) {
-        if self.left > 0 && self.depth < DEEPEST {
+        if self.left > 0 && self.depth < MAX_SCHEMA_DEPTH {
             self.left -= 1;
             self.depth += 1;
             self.look_at(node, file, place);
@@ -322,7 +322,7 @@ mod tests {
                 let next = json!({ "$ref": format!("#/d{}", step + 1) });
                 schema[format!("d{step}")] = double(&next);
             }
-            assert!(of(schema, None).len() <= MOST);
+            assert!(of(schema, None).len() <= MAX_SCHEMAS);
         }
     }
 
@@ -333,7 +333,7 @@ mod tests {
             let next = json!({ "$ref": format!("#/d{}", step + 1) });
             schema[format!("d{step}")] = json!({ "properties": { "a": next } });
         }
-        assert!((1..=DEEPEST).contains(&of(schema, None).len()));
+        assert!((1..=MAX_SCHEMA_DEPTH).contains(&of(schema, None).len()));
     }
 
     #[test]

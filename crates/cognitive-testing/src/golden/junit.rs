@@ -9,10 +9,10 @@ use super::report::{GoldenReport, GoldenResult, GoldenStatus, ModuleReport, Modu
 /// The whole document.
 #[must_use]
 pub fn to_junit(report: &GoldenReport) -> String {
-    let sum = |part: fn(&Counts) -> usize| {
-        report.modules.iter().map(|module| part(&Counts::of(module))).sum::<usize>()
+    let sum = |part: fn(&JunitCounts) -> usize| {
+        report.modules.iter().map(|module| part(&JunitCounts::of(module))).sum::<usize>()
     };
-    let counts = Counts {
+    let counts = JunitCounts {
         tests: sum(|counts| counts.tests),
         failures: sum(|counts| counts.failures),
         errors: sum(|counts| counts.errors),
@@ -28,14 +28,14 @@ pub fn to_junit(report: &GoldenReport) -> String {
 
 /// `JUnit` tells a wrong answer (failure) from a case that could not be judged (error).
 #[derive(Default)]
-struct Counts {
+struct JunitCounts {
     tests: usize,
     failures: usize,
     errors: usize,
     skipped: usize,
 }
 
-impl Counts {
+impl JunitCounts {
     fn of(module: &ModuleReport) -> Self {
         let count =
             |holds: fn(&GoldenStatus) -> bool| module.cases.iter().filter(|case| holds(&case.status)).count();
@@ -67,7 +67,7 @@ impl Counts {
 fn suite(module: &ModuleReport) -> String {
     let name = attribute(&module.name);
     let mut xml =
-        format!("  <testsuite name=\"{name}\"{}>\n", Counts::of(module).attributes(module.elapsed()));
+        format!("  <testsuite name=\"{name}\"{}>\n", JunitCounts::of(module).attributes(module.elapsed()));
     let trouble = match &module.trouble {
         None => None,
         Some(ModuleTrouble::NoTests) => Some("<skipped message=\"no tests\"/>".to_owned()),

@@ -25,4 +25,4 @@ pub use case::{GoldenCase, cases};
 pub use coverage::{Coverage, CoverageShare};
 pub use junit::to_junit;
 pub use report::{GoldenReport, GoldenResult, GoldenStatus, ModuleReport, ModuleTrouble};
-pub use runner::{Answers, GoldenOptions, Source, Subject, run, run_case, run_recorded};
+pub use runner::{Answers, GoldenOptions, ReplySource, TestedFolder, run, run_case, run_recorded};

@@ -7,7 +7,7 @@ use cognitive_contract::Failure;
 use serde_json::{Map, Value, json};
 
 use super::coverage::Coverage;
-use crate::expect::{Difference, Tally};
+use crate::expect::{CaseTally, Difference};
 
 /// How a case ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,13 +143,13 @@ impl ModuleReport {
     /// The counts of this module. A module that cannot be tested counts as one failure, one that has nothing to test
     /// as skipped.
     #[must_use]
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> CaseTally {
         let passed = self.cases.iter().filter(|case| case.passed()).count();
         let failed = self.cases.len() - passed;
         match self.trouble {
-            None => Tally { passed, failed, skipped: 0 },
-            Some(ModuleTrouble::NoTests) => Tally { passed, failed, skipped: 1 },
-            Some(ModuleTrouble::Unusable { .. }) => Tally { passed, failed: failed + 1, skipped: 0 },
+            None => CaseTally { passed, failed, skipped: 0 },
+            Some(ModuleTrouble::NoTests) => CaseTally { passed, failed, skipped: 1 },
+            Some(ModuleTrouble::Unusable { .. }) => CaseTally { passed, failed: failed + 1, skipped: 0 },
         }
     }
 
@@ -187,8 +187,8 @@ pub struct GoldenReport {
 impl GoldenReport {
     /// The counts of all modules.
     #[must_use]
-    pub fn tally(&self) -> Tally {
-        self.modules.iter().map(ModuleReport::tally).fold(Tally::default(), Tally::plus)
+    pub fn tally(&self) -> CaseTally {
+        self.modules.iter().map(ModuleReport::tally).fold(CaseTally::default(), CaseTally::plus)
     }
 
     /// Whether nothing failed.

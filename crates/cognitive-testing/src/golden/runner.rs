@@ -19,11 +19,11 @@ use super::case::{GoldenCase, Script, cases};
 use super::coverage::Coverage;
 use super::file;
 use super::report::{GoldenReport, GoldenResult, GoldenStatus, ModuleReport, ModuleTrouble};
-use super::witness::{Seen, Witness};
+use super::witness::{ReplyWitness, SeenReply};
 
 /// A module to test.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct TestedFolder {
     /// The name to show.
     pub name: String,
     /// Its files.
@@ -32,7 +32,7 @@ pub struct Subject {
 
 /// Where replies come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Source {
+pub enum ReplySource {
     /// From the files beside the cases.
     #[default]
     Recorded,
@@ -46,7 +46,7 @@ pub enum Source {
 #[derive(Debug, Clone, Default)]
 pub struct GoldenOptions {
     /// Where replies come from.
-    pub source: Source,
+    pub source: ReplySource,
     /// Whether to say what the passing cases exercise.
     pub coverage: bool,
     /// How each run is to be done, such as its time limit.
@@ -68,22 +68,22 @@ pub enum Answers {
 
 impl Answers {
     /// A source with the provider it needs: E4001 if there is none.
-    pub fn new(source: Source, provider: Option<Arc<dyn Provider>>) -> Result<Self, Failure> {
+    pub fn new(source: ReplySource, provider: Option<Arc<dyn Provider>>) -> Result<Self, Failure> {
         let provider = provider.ok_or_else(|| {
             Failure::new(ErrorCode::ProviderUnavailable, "no provider is configured")
                 .suggest("Leave out `--live` and `--record` to replay the recorded replies")
         });
         match source {
-            Source::Recorded => Ok(Self::Recorded),
-            Source::Live => provider.map(Self::Live),
-            Source::Record => provider.map(Self::Record),
+            ReplySource::Recorded => Ok(Self::Recorded),
+            ReplySource::Live => provider.map(Self::Live),
+            ReplySource::Record => provider.map(Self::Record),
         }
     }
 }
 
 /// Runs the cases of all modules, one after the other.
 pub async fn run(
-    subjects: &[Subject],
+    subjects: &[TestedFolder],
     options: &GoldenOptions,
     provider: Option<Arc<dyn Provider>>,
 ) -> Result<GoldenReport, Failure> {
@@ -96,8 +96,8 @@ pub async fn run(
 }
 
 /// The same with recorded replies, for callers that cannot wait.
-pub fn run_recorded(subjects: &[Subject], options: &GoldenOptions) -> Result<GoldenReport, Failure> {
-    let options = GoldenOptions { source: Source::Recorded, ..options.clone() };
+pub fn run_recorded(subjects: &[TestedFolder], options: &GoldenOptions) -> Result<GoldenReport, Failure> {
+    let options = GoldenOptions { source: ReplySource::Recorded, ..options.clone() };
     finish(run(subjects, &options, None)).unwrap_or_else(|| {
         Err(Failure::new(ErrorCode::InternalError, "a recorded reply waited for something"))
     })
@@ -111,8 +111,8 @@ fn finish<T>(run: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-async fn run_module(subject: &Subject, options: &GoldenOptions, answers: &Answers) -> ModuleReport {
-    let Subject { name, folder } = subject;
+async fn run_module(subject: &TestedFolder, options: &GoldenOptions, answers: &Answers) -> ModuleReport {
+    let TestedFolder { name, folder } = subject;
     let module = match load(folder) {
         Ok(module) => Arc::new(module),
         Err(error) => return ModuleReport::unusable(name, folder.display(), &error.into_failure()),
@@ -161,8 +161,8 @@ async fn judge(
     let Script { input, expectation, replies } = script;
     let recorded_for: Vec<String> = replies.keys().cloned().collect();
     let witness = Arc::new(match answers {
-        Answers::Recorded => Witness::of_replies(replies),
-        Answers::Live(provider) | Answers::Record(provider) => Witness::new(Arc::clone(provider)),
+        Answers::Recorded => ReplyWitness::of_replies(replies),
+        Answers::Live(provider) | Answers::Record(provider) => ReplyWitness::new(Arc::clone(provider)),
     });
     let envelope = answer(module, input, Arc::clone(&witness), options).await;
     let differences = expectation.differences(&envelope);
@@ -194,13 +194,13 @@ fn record(
     folder: &Folder,
     case: &GoldenCase,
     own: &str,
-    seen: &BTreeMap<String, Seen>,
+    seen: &BTreeMap<String, SeenReply>,
 ) -> Result<bool, String> {
-    if seen.values().any(|seen| *seen == Seen::Unfinished) {
+    if seen.values().any(|seen| *seen == SeenReply::Unfinished) {
         return Err("it did not come to its end".to_owned());
     }
     for (module, seen) in seen {
-        if let Seen::Reply(text) = seen {
+        if let SeenReply::Reply(text) = seen {
             file::write_in(folder, &case.reply_of(module, own), text)?;
         }
     }
@@ -210,7 +210,7 @@ fn record(
 async fn answer(
     module: &Arc<Module>,
     input: Value,
-    provider: Arc<Witness>,
+    provider: Arc<ReplyWitness>,
     options: &GoldenOptions,
 ) -> Value {
     let modules = TestedModule { tested: Arc::clone(module), others: options.library.clone() };

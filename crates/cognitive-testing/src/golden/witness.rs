@@ -13,7 +13,7 @@ use cognitive_schema::SchemaTarget;
 
 /// What was seen of the calls of one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum SeenReply {
     /// It was asked, and its last answer did not come to its natural end.
     Unfinished,
     /// Its last answer.
@@ -21,12 +21,12 @@ pub(super) enum Seen {
 }
 
 /// The provider of one run.
-pub(super) struct Witness {
+pub(super) struct ReplyWitness {
     inner: Arc<dyn Provider>,
-    seen: Mutex<BTreeMap<String, Seen>>,
+    seen: Mutex<BTreeMap<String, SeenReply>>,
 }
 
-impl Witness {
+impl ReplyWitness {
     /// Watches a provider.
     pub(super) fn new(inner: Arc<dyn Provider>) -> Self {
         Self { inner, seen: Mutex::default() }
@@ -41,11 +41,11 @@ impl Witness {
     }
 
     /// What was seen so far, by module.
-    pub(super) fn seen(&self) -> BTreeMap<String, Seen> {
+    pub(super) fn seen(&self) -> BTreeMap<String, SeenReply> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note(&self, module: &str, seen: Seen) {
+    fn note(&self, module: &str, seen: SeenReply) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(module.to_owned(), seen);
     }
 }
@@ -74,7 +74,7 @@ impl Provider for Recorded {
     }
 }
 
-impl Provider for Witness {
+impl Provider for ReplyWitness {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -101,12 +101,12 @@ impl Provider for Witness {
         sink: &'a mut dyn CallSink,
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
         Box::pin(async move {
-            self.note(&call.module, Seen::Unfinished);
+            self.note(&call.module, SeenReply::Unfinished);
             let mut ear = ReplyListener { text: String::new(), sink };
             let end = self.inner.ask(call, &mut ear).await;
             // A replay always comes to its natural end, so only such an answer is worth keeping.
             if end.as_ref().is_ok_and(|end| end.finish == Finish::Complete) {
-                self.note(&call.module, Seen::Reply(ear.text));
+                self.note(&call.module, SeenReply::Reply(ear.text));
             }
             end
         })

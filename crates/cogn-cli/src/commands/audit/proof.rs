@@ -10,7 +10,7 @@ use crate::printer::{BAD, Exit, FAINT, GOOD, Printer};
 
 /// Options of `audit verify`.
 #[derive(Debug, clap::Args)]
-pub(super) struct VerifyArgs {
+pub(super) struct AuditVerifyArgs {
     /// An end of a chain that was noted earlier, as `cogn audit head` prints it; may be given more than once
     #[arg(long, value_name = "CHAIN.SEQ:HASH")]
     anchor: Vec<Anchor>,
@@ -31,7 +31,7 @@ pub(super) struct HeadArgs {
 }
 
 /// Verifies all records; bad if anything is wrong with them.
-pub(super) fn verify(args: &VerifyArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
+pub(super) fn verify(args: &AuditVerifyArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
     let anchors = match anchors(args) {
         Ok(anchors) => anchors,
         Err(reason) => {
@@ -57,7 +57,7 @@ struct ProofReport<'a> {
 }
 
 /// The anchors that were typed, and those of the file.
-fn anchors(args: &VerifyArgs) -> Result<Vec<Anchor>, String> {
+fn anchors(args: &AuditVerifyArgs) -> Result<Vec<Anchor>, String> {
     let mut anchors = args.anchor.clone();
     let Some(path) = &args.anchors else { return Ok(anchors) };
     let text = std::fs::read_to_string(path)

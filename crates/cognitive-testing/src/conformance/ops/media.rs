@@ -23,12 +23,12 @@ use super::{Arguments, Outcome, VectorStop, broken, files, runs};
 /// What stands at the addresses of a case.
 #[derive(Debug, Default)]
 pub(super) struct Web {
-    pages: BTreeMap<String, Page>,
+    pages: BTreeMap<String, WebPage>,
     fetches: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Page {
+struct WebPage {
     status: u64,
     content_type: Option<String>,
     bytes: Bytes,
@@ -44,7 +44,7 @@ impl Web {
             let status = page.value("status")?.as_u64().ok_or_else(|| broken("`status` is no number"))?;
             let content_type = page.get("content_type").and_then(Value::as_str).map(str::to_owned);
             let bytes = Bytes::from(files::bytes(page.text("base64")?)?);
-            web.pages.insert(url.clone(), Page { status, content_type, bytes });
+            web.pages.insert(url.clone(), WebPage { status, content_type, bytes });
         }
         Ok(web)
     }

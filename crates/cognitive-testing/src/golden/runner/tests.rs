@@ -26,17 +26,17 @@ fn files(tests: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
     module.iter().chain(tests).map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect()
 }
 
-fn subject(tests: &[(&str, &str)]) -> Subject {
-    Subject { name: "tiny".to_owned(), folder: Folder::memory("tiny", files(tests)) }
+fn subject(tests: &[(&str, &str)]) -> TestedFolder {
+    TestedFolder { name: "tiny".to_owned(), folder: Folder::memory("tiny", files(tests)) }
 }
 
-fn on_disk(dir: &Path, tests: &[(&str, &str)]) -> Subject {
+fn on_disk(dir: &Path, tests: &[(&str, &str)]) -> TestedFolder {
     for (path, bytes) in files(tests) {
         let path = dir.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
-    Subject { name: "tiny".to_owned(), folder: Folder::Disk(dir.to_owned()) }
+    TestedFolder { name: "tiny".to_owned(), folder: Folder::Disk(dir.to_owned()) }
 }
 
 fn statuses(report: &GoldenReport) -> Vec<(&str, &str)> {
@@ -48,7 +48,7 @@ fn statuses(report: &GoldenReport) -> Vec<(&str, &str)> {
         .collect()
 }
 
-fn run_with(subject: Subject, source: Source, provider: impl Provider + 'static) -> GoldenReport {
+fn run_with(subject: TestedFolder, source: ReplySource, provider: impl Provider + 'static) -> GoldenReport {
     let options = GoldenOptions { source, ..GoldenOptions::default() };
     finish(run(&[subject], &options, Some(Arc::new(provider)))).unwrap().unwrap()
 }
@@ -102,7 +102,7 @@ fn fmt_002_a_module_without_tests_is_skipped_and_no_failure() {
 #[test]
 fn a_module_that_cannot_be_loaded_is_a_failure() {
     let folder = Folder::memory("broken", BTreeMap::from([("module.yaml".to_owned(), b"tier: x".to_vec())]));
-    let subject = Subject { name: "broken".to_owned(), folder };
+    let subject = TestedFolder { name: "broken".to_owned(), folder };
     let report = run_recorded(&[subject], &GoldenOptions::default()).unwrap();
     assert!(
         matches!(&report.modules[0].trouble, Some(ModuleTrouble::Unusable { message, .. }) if message.contains("tier"))
@@ -113,10 +113,10 @@ fn a_module_that_cannot_be_loaded_is_a_failure() {
 #[test]
 fn a_live_run_asks_the_model_and_keeps_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let report = run_with(on_disk(dir.path(), &[ASK, EXPECT_A]), Source::Live, Replay::text(REPLY));
+    let report = run_with(on_disk(dir.path(), &[ASK, EXPECT_A]), ReplySource::Live, Replay::text(REPLY));
     assert!(report.holds(), "{report:?}");
     assert!(!dir.path().join("tests/ask.reply.txt").exists());
-    let none = GoldenOptions { source: Source::Live, ..GoldenOptions::default() };
+    let none = GoldenOptions { source: ReplySource::Live, ..GoldenOptions::default() };
     let failure = finish(run(&[], &none, None)).unwrap().unwrap_err();
     assert_eq!(failure.message(), "no provider is configured");
 }
@@ -126,7 +126,7 @@ fn a_recorded_reply_can_be_replayed() {
     let dir = tempfile::tempdir().unwrap();
     let subject = on_disk(dir.path(), &[ASK, EXPECT_A, ("tests/ask.reply.txt", "old")]);
     let pieces = vec![REPLY[..20].to_owned(), REPLY[20..].to_owned()];
-    let report = run_with(subject.clone(), Source::Record, Replay::pieces(pieces, None));
+    let report = run_with(subject.clone(), ReplySource::Record, Replay::pieces(pieces, None));
     assert!(report.holds() && report.modules[0].cases[0].recorded, "{report:?}");
     assert_eq!(fs::read_to_string(dir.path().join("tests/ask.reply.txt")).unwrap(), REPLY);
     assert_eq!(fs::read_dir(dir.path().join("tests")).unwrap().count(), 3, "no draft is left behind");
@@ -143,7 +143,7 @@ fn only_whole_replies_of_modules_on_disk_are_recorded() {
         (disk, Box::new(CutOff), "did not come to its end"),
         (subject(&[ASK, EXPECT_A]), Box::new(Replay::text(REPLY)), "part of the program"),
     ] {
-        let options = GoldenOptions { source: Source::Record, ..GoldenOptions::default() };
+        let options = GoldenOptions { source: ReplySource::Record, ..GoldenOptions::default() };
         let report = finish(run(&[subject], &options, Some(Arc::from(provider)))).unwrap().unwrap();
         let status = &report.modules[0].cases[0].status;
         assert!(matches!(status, GoldenStatus::Broken(why) if why.contains(words)), "{status:?}");
@@ -177,7 +177,7 @@ fn a_module_for_agents_only_can_be_tested() {
     let mut files = files(&[ASK, EXPECT_A, ("tests/ask.reply.txt", REPLY)]);
     let manifest = format!("{MANIFEST}invocation:\n  user_invocable: false\n");
     files.insert("module.yaml".to_owned(), manifest.into_bytes());
-    let subject = Subject { name: "tiny".to_owned(), folder: Folder::memory("tiny", files) };
+    let subject = TestedFolder { name: "tiny".to_owned(), folder: Folder::memory("tiny", files) };
     assert!(run_recorded(&[subject], &GoldenOptions::default()).unwrap().holds());
 }
 

@@ -1,0 +1,84 @@
+//! What a file of weights has to be while the engine loads it: unchanged from beginning to end, and with the hash that is
+//! known of it. Remembers the hash of what was read.
+
+use std::fs::File;
+use std::sync::{Mutex, PoisonError};
+
+use super::remembered::{HashMemory, Stamp};
+
+/// What is expected of one file while it is loaded.
+#[derive(Debug)]
+pub(crate) struct ExpectedWeights {
+    memory: Option<HashMemory>,
+    /// What it has to be; a file of the user's own may be anything.
+    sha256: Option<&'static str>,
+    begun: Mutex<Option<Stamp>>,
+}
+
+impl ExpectedWeights {
+    pub(super) fn new(memory: Option<HashMemory>, sha256: Option<&'static str>) -> Self {
+        Self { memory, sha256, begun: Mutex::new(None) }
+    }
+
+    fn begun(&self) -> std::sync::MutexGuard<'_, Option<Stamp>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The hash of a file that is about to be read, if it is remembered.
+    fn recalled(&self, file: &File) -> Option<String> {
+        let stamp = file.metadata().ok().map(|meta| Stamp::of(&meta));
+        *self.begun() = stamp;
+        self.memory.as_ref()?.recall(&stamp?)
+    }
+
+    /// Judges a file that was read since. The error says what is wrong with it.
+    fn confirmed(&self, file: &File, sha256: &str) -> Result<(), String> {
+        let now = file.metadata().ok().map(|meta| Stamp::of(&meta));
+        let (Some(begun), Some(now)) = (*self.begun(), now) else {
+            return Err("the file cannot be looked at".to_owned());
+        };
+        if !begun.has_the_content_of(&now) {
+            return Err("the file was changed while it was read".to_owned());
+        }
+        if let Some(memory) = self.memory.as_ref().filter(|_| begun == now) {
+            memory.remember(now, sha256);
+        }
+        match self.sha256 {
+            Some(expected) if expected != sha256 => Err(format!("its sha256 is {sha256}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl cognitive_local::KnownHashes for ExpectedWeights {
+    fn recall(&self, file: &File) -> Option<String> {
+        self.recalled(file)
+    }
+
+    fn confirm(&self, file: &File, sha256: &str) -> Result<(), String> {
+        self.confirmed(file, sha256)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn m6_a_file_that_changes_while_it_is_read_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("w");
+        fs::write(&path, "abc").unwrap();
+        let expectation = ExpectedWeights::new(Some(HashMemory::below(dir.path())), None);
+        let file = File::open(&path).unwrap();
+        assert_eq!(expectation.recalled(&file), None);
+        assert_eq!(expectation.confirmed(&file, "h"), Ok(()));
+        fs::write(&path, "abcd").unwrap();
+        assert!(expectation.confirmed(&file, "h").unwrap_err().contains("changed while it was read"));
+        let strict = ExpectedWeights::new(None, Some("other"));
+        assert_eq!(strict.recalled(&file), None);
+        assert_eq!(strict.confirmed(&file, "h").unwrap_err(), "its sha256 is h");
+    }
+}
