@@ -151,7 +151,7 @@ impl ProviderSchema {
 ///
 /// ```
 /// use cognitive_schema::{
-///     Contract, EnvelopeRules, InsightRule, Layout, SCHEMA_FILE, SchemaFiles, Target, provider_schema,
+///     Contract, EnvelopeRules, InsightRule, Layout, SCHEMA_FILE, SchemaFiles, SchemaTarget, provider_schema,
 /// };
 /// use serde_json::json;
 ///
@@ -175,7 +175,7 @@ impl ProviderSchema {
 ///     not_asked: vec!["trace_id"],
 /// };
 ///
-/// let written = provider_schema(&contract, &rules, Target::Anthropic);
+/// let written = provider_schema(&contract, &rules, SchemaTarget::Anthropic);
 /// let lost = written.losses.iter().find(|loss| loss.path.ends_with("/greeting")).unwrap();
 /// assert_eq!((lost.keyword.as_str(), lost.what.as_str()), ("maxLength", "dropped"));
 /// ```
