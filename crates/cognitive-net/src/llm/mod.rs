@@ -13,7 +13,6 @@ mod measure;
 pub(crate) mod media;
 pub(crate) mod ollama;
 pub(crate) mod openai;
-mod plain;
 pub(crate) mod remote;
 pub(crate) mod segments;
 pub(crate) mod terms;
@@ -29,7 +28,6 @@ use crate::complaint::Complaint;
 use crate::frames::Shape;
 use crate::llm::borrowed::Node;
 use crate::llm::calls::Calls;
-use crate::llm::plain::Mould;
 use crate::llm::terms::{Bind, Extra, Terms};
 
 /// What is said of a model that does not say why it refuses.
@@ -69,12 +67,6 @@ pub(crate) trait Wire: Send + Sync {
 
     /// Whether the model makes such media beside its text.
     fn makes(&self, _: Category) -> bool {
-        false
-    }
-
-    /// Reads a frame that carries a piece of text and nothing else, if it is one, without looking at all that a frame
-    /// may hold. `false` leaves it to [`Wire::read`].
-    fn read_plain(&self, _frame: &str, _reading: &mut Reading, _text: &mut dyn FnMut(&str)) -> bool {
         false
     }
 
@@ -130,8 +122,6 @@ pub(crate) struct Reading {
     pub(crate) parts: Vec<Value>,
     /// Whether they are.
     pub(crate) keeps_parts: bool,
-    /// What its frames look like.
-    pub(crate) mould: Mould,
     /// Thoughts that have to be sent back, where a service has a member for them.
     pub(crate) thoughts: Option<String>,
 }
@@ -142,13 +132,9 @@ impl Reading {
         self.closed || self.finish.is_some()
     }
 
-    /// Notes the model's name.
+    /// Notes the model's name. Every frame repeats it.
     pub(crate) fn name_model(&mut self, name: Option<&Value>) {
-        self.model_is(name.and_then(Value::as_str).unwrap_or_default());
-    }
-
-    /// The same for a name that is text already. Every frame repeats it.
-    pub(crate) fn model_is(&mut self, name: &str) {
+        let name = name.and_then(Value::as_str).unwrap_or_default();
         if !name.is_empty() && self.model.as_deref() != Some(name) {
             self.model = Some(name.to_owned());
         }

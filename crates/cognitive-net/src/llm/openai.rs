@@ -15,9 +15,7 @@ use crate::llm::borrowed::Node;
 use crate::llm::calls::{functions, offers, rounds};
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{
-    Reading, Wire, at, count, first_candidate, messages_with_instructions, names_in, plain, text_of,
-};
+use crate::llm::{Reading, Wire, at, count, first_candidate, messages_with_instructions, names_in, text_of};
 
 /// Where one service differs from the others.
 #[derive(Debug, Clone, Copy)]
@@ -162,23 +160,6 @@ impl Wire for OpenAi {
         // Models that listen have a name of their own.
         let listens = category == Category::Audio && self.model.contains("audio");
         listens || self.dialect.sees.contains(&category)
-    }
-
-    fn read_plain(&self, frame: &str, reading: &mut Reading, text: &mut dyn FnMut(&str)) -> bool {
-        if let Some(piece) = reading.mould.text(frame) {
-            text(&piece);
-            return true;
-        }
-        let Some(piece) = plain::piece(frame) else { return false };
-        reading.mould.learn(&piece);
-        match piece.finish.filter(|reason| !reason.is_empty()).map(finish) {
-            Some(Err(_complaint)) => return false,
-            Some(Ok(finish)) => reading.finish = Some(finish),
-            None => {}
-        }
-        reading.model_is(piece.model.unwrap_or_default());
-        text(&piece.text);
-        true
     }
 
     fn read(
@@ -340,5 +321,87 @@ fn finish(reason: &str) -> Result<Finish, Complaint> {
             Err(Complaint { words: text.clone(), text, status: Some(503), ..Complaint::default() })
         }
         _ => Ok(Finish::Complete),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is made of one frame: the text, the model, and all else that is known then.
+    fn read(frame: &str) -> (String, Reading) {
+        let url = || Url::parse("http://localhost").unwrap();
+        let (chat, models, headers) = (url(), url(), HeaderMap::new());
+        let wire = OpenAi { dialect: OPENAI, model: String::new(), chat, models, headers };
+        let (mut reading, mut said) = (Reading::default(), String::new());
+        let value = serde_json::from_str(frame).unwrap();
+        wire.read(&value, &mut reading, &mut |text| said.push_str(text)).unwrap();
+        (said, reading)
+    }
+
+    #[test]
+    fn a_frame_says_a_piece_of_text_the_model_and_the_end() {
+        let complete = Some(Finish::Complete);
+        let filtered = Some(Finish::Refused("the content filter stopped the answer".to_owned()));
+        let usual = r#"{"id":"c-1","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":null,
+            "choices":[{"index":0,"delta":{"role":"assistant","content":"a \"b\" \u00e9\n","refusal":null},
+            "logprobs":null,"finish_reason":null}],"usage":null}"#;
+        for (frame, text, model, finish) in [
+            (usual, "a \"b\" é\n", Some("m"), None),
+            (r#"{"model":"","choices":[{"delta":{"role":"assistant","content":""}}]}"#, "", None, None),
+            (r#"{"model":"m","choices":[{"delta":{},"finish_reason":"stop"}]}"#, "", Some("m"), complete),
+            (
+                r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"length"}]}"#,
+                "a",
+                None,
+                Some(Finish::CutOff),
+            ),
+            (r#"{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}"#, "a", None, None),
+            (r#"{"choices":[{"delta":{"content":"a"},"finish_reason":{}}]}"#, "a", None, None),
+            (
+                r#"{"choices":[{"delta":{},"finish_reason":"content_filter"}],"usage":null}"#,
+                "",
+                None,
+                filtered,
+            ),
+        ] {
+            let (said, reading) = read(frame);
+            assert_eq!(
+                (said.as_str(), reading.model.as_deref(), reading.finish),
+                (text, model, finish),
+                "{frame}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_content_of_the_first_choice_is_text() {
+        for (frame, text) in [
+            (r#"{"id":{"content":"b"},"choices":[{"delta":{"content":"a"}}]}"#, "a"),
+            (r#"{"choices":[{"delta":{"content":"a"}}],"id":{"content":"b"}}"#, "a"),
+            (r#"{"id":{"content":"b"},"choices":[{"delta":{"content" :  "a"}}]}"#, "a"),
+            (r#"{"id":{"content":"b"},"choices":[{"delta":{"con\u0074ent":"a"}}]}"#, "a"),
+            (r#"{"id":{"x\"content":"b"},"choices":[{"delta":{"content" :"a"}}]}"#, "a"),
+            (r#"{"id":{"content":"b"},"choices":[{"delta":{"content" :null}}]}"#, ""),
+            (r#"{"id":{"content":"b"},"choices":[{"delta":["a"]}]}"#, ""),
+            (r#"{"choices":[{"delta":{"content":"a"}},{"index":1,"delta":{"content":"b"}}]}"#, "a"),
+            (r#"{"choices":[{"index":1,"delta":{"content":"a"}}]}"#, ""),
+            (r#"{"choices":[{"delta":{"content":"a"},"message":{"content":"a"}}]}"#, "a"),
+            (r#"{"choices":[]}"#, ""),
+        ] {
+            assert_eq!(read(frame).0, text, "{frame}");
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_a_piece_of_text_is_read_too() {
+        let (said, reading) = read(r#"{"choices":[{"delta":{"content":"a","refusal":"no"}}]}"#);
+        assert_eq!((said.as_str(), reading.refusal.as_str()), ("a", "no"));
+        let (said, reading) = read(r#"{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":1}}"#);
+        assert_eq!((said.as_str(), reading.usage.map(|usage| usage.input_tokens)), ("a", Some(1)));
+        let call = r#"{"index":0,"id":"1","function":{"name":"f","arguments":"{}"}}"#;
+        let (said, reading) =
+            read(&format!(r#"{{"choices":[{{"delta":{{"content":"a","tool_calls":[{call}]}}}}]}}"#));
+        assert_eq!((said.as_str(), reading.calls.iter().count()), ("a", 1));
     }
 }

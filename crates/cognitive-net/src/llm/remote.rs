@@ -386,7 +386,7 @@ impl Remote {
         if frame.trim() == "[DONE]" {
             reading.closed = true;
         }
-        if reading.closed || self.wire.read_plain(frame, reading, &mut |text| feed.text(text)) {
+        if reading.closed {
             return Ok(());
         }
         let value = match serde_json::from_str(frame) {
