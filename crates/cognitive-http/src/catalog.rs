@@ -85,7 +85,7 @@ impl Shared {
 }
 
 /// Whether a module can be called so.
-pub(crate) fn is_name(name: &str) -> bool {
+fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     !name.is_empty() && name.len() <= 128 && name.bytes().all(plain)
 }

@@ -19,7 +19,6 @@ use crate::app::Shared;
 use crate::config::{AccessRecord, ApiKey};
 use crate::crowd::house;
 use crate::names;
-use crate::routes;
 use crate::spans::Asked;
 use crate::trace::Trace;
 use crate::unparsed;
@@ -73,7 +72,8 @@ const NOBODY: &str = "local";
 /// The subprotocol in which a page may show a key where it cannot set a header, and the one that it gets (`/ws`).
 const SHOWN: &str = "cogn.bearer.";
 
-/// Checks a request before it reaches its route, and completes the answer after it.
+/// Checks a request before it reaches its route, and completes the answer after it. What is let in goes through the router
+/// and its layers; only a browser's question whether a page may ask is answered here, for every path alike.
 pub(crate) async fn guard(
     shared: Arc<Shared>,
     mut table: Router,
@@ -106,17 +106,13 @@ pub(crate) async fn guard(
             line.client = Arc::clone(&name);
             let is_keyed = !shared.config.keys.is_empty();
             let client = Arc::new(Client { name: Arc::clone(&name), is_keyed, trace: Arc::clone(&trace) });
-            let usual = routes::usual_run(&request).map(str::to_owned);
             let answered = async {
-                match usual {
-                    Some(module) => routes::run_module(&shared, client, &module, request).await,
-                    None if method == Method::OPTIONS && origin.is_some() => preflight(),
-                    None => {
-                        request.extensions_mut().insert(client);
-                        let Ok(response) = table.call(request).await;
-                        response
-                    }
+                if method == Method::OPTIONS && origin.is_some() {
+                    return preflight();
                 }
+                request.extensions_mut().insert(client);
+                let Ok(response) = table.call(request).await;
+                response
             };
             // A panic takes this answer, not the connection: what it held is dropped and never seen again.
             let response = AssertUnwindSafe(answered).catch_unwind().await;

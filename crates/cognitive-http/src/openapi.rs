@@ -64,9 +64,10 @@ impl PerModule for Description {
 fn frame(shared: &Shared) -> (String, String, String) {
     let mut paths = Map::new();
     for operation in &OPERATIONS {
+        let Some(summary) = operation.summary else { continue };
         let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
         if let Some(entry) = entry.as_object_mut() {
-            entry.insert(operation.method.to_owned(), general(operation.path, operation.summary));
+            entry.insert(operation.method.to_owned(), general(operation.path, summary));
         }
     }
     let about = json!({

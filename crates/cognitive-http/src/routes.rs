@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::{Extension, FromRequestParts, Path, Query as QueryOf, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
-use axum::routing::{get, post, put};
+use axum::routing::{MethodRouter, get, post, put};
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_runtime::host::RunInput;
@@ -18,75 +18,86 @@ use serde_json::Value;
 
 use crate::app::Shared;
 use crate::ask::{Content, Query, by_headers};
-use crate::catalog::{is_name, no_module};
+use crate::catalog::no_module;
 use crate::guard::{Client, Peer, guard};
 use crate::intake::{self, too_large};
 use crate::run::Incoming;
 use crate::{answer, files, openapi, pages, run, uploads, websocket};
 
-/// One operation, as `/openapi.json` describes it.
+/// One operation: how it is asked for, how `/openapi.json` describes it, and who answers.
 pub(crate) struct Operation {
+    /// In lower case, as `OpenAPI` writes it.
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
-    pub(crate) summary: &'static str,
+    /// The pages for people have none: they are no part of the description.
+    pub(crate) summary: Option<&'static str>,
+    handler: fn() -> MethodRouter<Arc<Shared>>,
 }
 
-const fn operation(method: &'static str, path: &'static str, summary: &'static str) -> Operation {
-    Operation { method, path, summary }
+/// Writes the table. The word for a method is axum's function for it and its name in `OpenAPI`.
+macro_rules! operations {
+    ($($method:ident $path:literal $summary:expr => $handler:path;)*) => {
+        [$(Operation {
+            method: stringify!($method),
+            path: $path,
+            summary: $summary,
+            handler: || $method($handler),
+        }),*]
+    };
 }
 
-/// Everything that can be asked, besides the runs of each module.
-pub(crate) const OPERATIONS: [Operation; 14] = [
-    operation("post", "/api/run/{module}", "Run a module"),
-    operation("post", "/v1/modules/{module}/execute", "Run a module"),
-    operation("post", "/run", "Run the module that the body names"),
-    operation("get", "/api/modules", "The installed modules"),
-    operation("get", "/api/modules/{module}", "What a module takes, gives and may do"),
-    operation("post", "/v1/media/upload-url", "Make room for an upload"),
-    operation("put", "/v1/media/uploads/{id}", "Send the bytes of an upload"),
-    operation("get", "/v1/media/files/{id}", "The bytes of a medium of an answer"),
-    operation("get", "/capabilities", "What this runtime can do"),
-    operation("get", "/health", "Whether the server lives"),
-    operation("get", "/ready", "Whether the server takes work"),
-    operation("get", "/metrics", "Counters in the text format of Prometheus"),
-    operation("get", "/openapi.json", "This description"),
-    operation("get", "/ws", "Several runs over one WebSocket"),
-];
+/// Everything that can be asked. The router, the methods that a 405 allows, the names of spans and `/openapi.json` come
+/// from here.
+pub(crate) static OPERATIONS: [Operation; 16] = operations! {
+    post "/api/run/{module}" Some("Run a module") => run_named;
+    post "/v1/modules/{module}/execute" Some("Run a module") => run_named;
+    post "/run" Some("Run the module that the body names") => run_in_body;
+    get "/api/modules" Some("The installed modules") => pages::modules;
+    get "/api/modules/{module}" Some("What a module takes, gives and may do") => pages::module;
+    post "/v1/media/upload-url" Some("Make room for an upload") => uploads::announce;
+    put "/v1/media/uploads/{id}" Some("Send the bytes of an upload") => uploads::receive;
+    get "/v1/media/files/{id}" Some("The bytes of a medium of an answer") => files::serve;
+    get "/capabilities" Some("What this runtime can do") => pages::capabilities;
+    get "/health" Some("Whether the server lives") => pages::health;
+    get "/ready" Some("Whether the server takes work") => pages::ready;
+    get "/metrics" Some("Counters in the text format of Prometheus") => pages::metrics;
+    get "/openapi.json" Some("This description") => openapi::document;
+    get "/ws" Some("Several runs over one WebSocket") => websocket::upgrade;
+    get "/docs" None => pages::docs;
+    get "/docs.js" None => pages::docs_script;
+};
 
-/// The route of a path, as the table names it. What is not in the table has none.
-pub(crate) fn route(path: &str) -> Option<&'static str> {
-    let fits = |route: &str| {
-        let (mut parts, mut asked) = (route.split('/'), path.split('/'));
+/// The operations at a path. What is not in the table has none.
+fn operations_at(path: &str) -> impl Iterator<Item = &'static Operation> {
+    let fits = move |operation: &&Operation| {
+        let (mut parts, mut asked) = (operation.path.split('/'), path.split('/'));
         parts.by_ref().all(|part| {
             asked.next().is_some_and(|asked| part == asked || (part.starts_with('{') && !asked.is_empty()))
         }) && asked.next().is_none()
     };
-    let pages = ["/docs", "/docs.js"];
-    OPERATIONS.iter().map(|operation| operation.path).chain(pages).find(|route| fits(route))
+    OPERATIONS.iter().filter(fits)
+}
+
+/// The route of a path, as the table names it.
+pub(crate) fn route(path: &str) -> Option<&'static str> {
+    operations_at(path).next().map(|operation| operation.path)
+}
+
+/// The methods that a path takes, as `Allow` lists them. Where there is `GET` there is `HEAD`.
+fn allowed(path: &str) -> String {
+    let methods = operations_at(path).map(|operation| match operation.method {
+        "get" => "GET, HEAD".to_owned(),
+        other => other.to_ascii_uppercase(),
+    });
+    methods.collect::<Vec<_>>().join(", ")
 }
 
 /// All routes. Only the guard may call them.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
-        .route("/api/run/{module}", post(run_named))
-        .route("/v1/modules/{module}/execute", post(run_named))
-        .route("/run", post(run_in_body))
-        .route("/api/modules", get(pages::modules))
-        .route("/api/modules/{module}", get(pages::module))
-        .route("/v1/media/upload-url", post(uploads::announce))
-        .route("/v1/media/uploads/{id}", put(uploads::receive))
-        .route("/v1/media/files/{id}", get(files::serve))
-        .route("/capabilities", get(pages::capabilities))
-        .route("/health", get(pages::health))
-        .route("/ready", get(pages::ready))
-        .route("/metrics", get(pages::metrics))
-        .route("/openapi.json", get(openapi::document))
-        .route("/docs", get(pages::docs))
-        .route("/docs.js", get(pages::docs_script))
-        .route("/ws", get(websocket::upgrade))
-        .fallback(unknown_path)
-        .method_not_allowed_fallback(unknown_method)
-        .with_state(shared)
+    let routes = OPERATIONS
+        .iter()
+        .fold(Router::new(), |routes, operation| routes.route(operation.path, (operation.handler)()));
+    routes.fallback(unknown_path).method_not_allowed_fallback(unknown_method).with_state(shared)
 }
 
 /// The same behind the guard. It stands around all of it: as a layer it would stand around every route, and a refusal
@@ -105,27 +116,10 @@ async fn run_named(
     Name(module): Name,
     request: Request,
 ) -> Response<Body> {
-    run_module(&shared, client, &module, request).await
-}
-
-/// The module of a request that asks for a run in the usual way. Runs are what the server is for, so the guard hands them
-/// over without asking the table; whatever is not quite usual, such as a name in other characters, goes through it.
-pub(crate) fn usual_run(request: &Request) -> Option<&str> {
-    let name = request.uri().path().strip_prefix("/api/run/").filter(|_| request.method() == Method::POST)?;
-    is_name(name).then_some(name)
-}
-
-/// Runs a module.
-pub(crate) async fn run_module(
-    shared: &Arc<Shared>,
-    client: Arc<Client>,
-    module: &str,
-    request: Request,
-) -> Response<Body> {
-    let found = shared.module(module).await;
-    let limit = limit_for(shared, found.as_deref().ok());
-    match incoming(shared, client, request, limit, |text| Ok(Content::of(text))).await {
-        Ok((body, incoming)) => run::answer(shared, module, found, body, incoming).await,
+    let found = shared.module(&module).await;
+    let limit = limit_for(&shared, found.as_deref().ok());
+    match incoming(&shared, client, request, limit, |text| Ok(Content::of(text))).await {
+        Ok((body, incoming)) => run::answer(&shared, &module, found, body, incoming).await,
         Err(refusal) => *refusal,
     }
 }
@@ -268,46 +262,61 @@ async fn unknown_method(method: Method, uri: axum::http::Uri) -> Response<Body> 
     let failure = Failure::new(ErrorCode::InvalidReference, format!("`{path}` does not take `{method}`"))
         .suggest("`GET /openapi.json` describes what there is");
     let mut response = answer::failure_as(StatusCode::METHOD_NOT_ALLOWED, failure);
-    let posts = path == "/run"
-        || path.starts_with("/api/run/")
-        || path.starts_with("/v1/modules/")
-        || path == "/v1/media/upload-url";
-    let puts = path.starts_with("/v1/media/uploads/");
-    let allowed = if posts {
-        "POST"
-    } else if puts {
-        "PUT"
-    } else {
-        "GET, HEAD"
-    };
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    if let Ok(allowed) = HeaderValue::try_from(allowed(uri.path())) {
+        response.headers_mut().insert(header::ALLOW, allowed);
+    }
     response
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::middleware::map_response;
+    use cognitive_runtime::Host;
+    use cognitive_testkit::{FolderModule, ScriptedProvider, module_folder};
+    use serde_json::json;
+
     use super::*;
+    use crate::app::App;
+    use crate::config::ServerConfig;
+
+    // A layer that is added to the router has to apply to everything that the guard lets through, above all to runs.
+    #[tokio::test]
+    async fn every_request_passes_the_router_and_its_layers() {
+        let folder = module_folder(&json!({}), &json!({}), "");
+        let host = Host::new(Arc::new(FolderModule::new(folder)), Arc::new(ScriptedProvider::new([""])));
+        let shared = App::new(host, ServerConfig::default()).0;
+        let layer = map_response(async |mut response: Response<Body>| {
+            response.headers_mut().insert("x-layer", HeaderValue::from_static("seen"));
+            response
+        });
+        let table = router(Arc::clone(&shared)).layer(layer);
+        let unknown = [("get", "/nothing"), ("delete", "/api/run/a")];
+        let known = OPERATIONS.iter().map(|operation| (operation.method, operation.path));
+        for (method, path) in known.chain(unknown) {
+            let (method, path) = (method.to_uppercase(), path.replace(['{', '}'], ""));
+            let request = Request::builder().method(&*method).uri(&path).body(Body::empty()).unwrap();
+            let response = guard(Arc::clone(&shared), table.clone(), Peer::new(None), request).await;
+            assert!(response.headers().contains_key("x-layer"), "{method} {path}");
+        }
+    }
 
     #[test]
-    fn what_is_not_quite_a_usual_run_goes_through_the_table() {
-        let asks = |method: &str, uri: &str| {
-            let request = Request::builder().method(method).uri(uri).body(Body::empty()).unwrap();
-            usual_run(&request).map(str::to_owned)
-        };
-        assert_eq!(asks("POST", "/api/run/a-b_C1").as_deref(), Some("a-b_C1"));
-        assert_eq!(asks("POST", "http://h/api/run/a?response_mode=sync").as_deref(), Some("a"));
-        for (method, uri) in [
-            ("GET", "/api/run/a"),
-            ("OPTIONS", "/api/run/a"),
-            ("POST", "/api/run/"),
-            ("POST", "/api/run/a/"),
-            ("POST", "/api/run/a/b"),
-            ("POST", "/api/run/a%20b"),
-            ("POST", "/api/run/%61"),
-            ("POST", "/api/running/a"),
-            ("POST", "/v1/modules/a/execute"),
+    fn what_a_path_allows_follows_from_the_table() {
+        for (path, methods) in [
+            ("/run", "POST"),
+            ("/api/run/a", "POST"),
+            ("/v1/modules/a/execute", "POST"),
+            ("/v1/media/upload-url", "POST"),
+            ("/v1/media/uploads/1", "PUT"),
+            ("/v1/media/files/1", "GET, HEAD"),
+            ("/api/modules", "GET, HEAD"),
+            ("/api/modules/a", "GET, HEAD"),
+            ("/docs", "GET, HEAD"),
+            ("/docs.js", "GET, HEAD"),
+            ("/ws", "GET, HEAD"),
+            ("/nothing", ""),
         ] {
-            assert_eq!(asks(method, uri), None, "{method} {uri}");
+            assert_eq!(allowed(path), methods, "{path}");
         }
     }
 

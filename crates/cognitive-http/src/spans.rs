@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn every_method_of_the_table_goes_by_its_name() {
-        for operation in crate::routes::OPERATIONS {
+        for operation in &crate::routes::OPERATIONS {
             let method = operation.method.to_uppercase();
             let asked = Asked {
                 trace: Arc::new(Trace::of(&HeaderMap::new())),
