@@ -21,7 +21,6 @@ use crate::crowd::house;
 use crate::names;
 use crate::spans::Asked;
 use crate::trace::Trace;
-use crate::unparsed;
 
 /// Who asks.
 #[derive(Debug, Clone)]
@@ -206,7 +205,9 @@ fn well_formed(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if size > HEADERS {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        return Err(Box::new(answer::failure_as(status, unparsed::too_many_headers())));
+        let failure = Failure::new(ErrorCode::InputTooLarge, "the headers are too many or too long")
+            .suggest("Send fewer");
+        return Err(Box::new(answer::failure_as(status, failure)));
     }
     if headers.get_all(header::HOST).iter().nth(1).is_some() {
         let failure =

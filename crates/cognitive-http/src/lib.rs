@@ -37,7 +37,6 @@ mod sessions;
 mod spans;
 mod trace;
 mod transport;
-mod unparsed;
 mod uploads;
 mod websocket;
 mod wire;

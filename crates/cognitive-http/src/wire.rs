@@ -1,29 +1,23 @@
 //! A client's socket and the place that it takes among all connections, until the very end: a WebSocket keeps its place.
-//! Does not wait for ever for a client that reads nothing or next to nothing, lets a client that still sends read the last
-//! answer, and lets no answer out that is no envelope.
+//! Does not wait for ever for a client that reads nothing or next to nothing, and lets a client that still sends read the
+//! last answer.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::LazyLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use memchr::memmem::Finder;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::crowd::Seat;
 use crate::pace::Pace;
-use crate::unparsed;
 
 /// How long and how much a client may go on sending after its answer. If the socket were closed at once, the system would
 /// tell the client of a broken connection, and the answer would be lost on the way.
 const LINGER: Duration = Duration::from_secs(2);
 const LEFTOVERS: usize = 64 << 20;
-
-/// Finds the header that only files have.
-static DISPOSITION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(b"\r\ncontent-disposition:"));
 
 /// One connection.
 pub(crate) struct Wire<S: Link = TcpStream> {
@@ -33,11 +27,6 @@ pub(crate) struct Wire<S: Link = TcpStream> {
     pace: Pace,
     /// The client said all that it will say, or is gone.
     silent: bool,
-    /// An answer that goes out in place of another, and how much of it has gone.
-    instead: Option<(Vec<u8>, usize)>,
-    /// Bytes of somebody else's making have been sent. From then on nothing is taken for a refusal of the library: a file
-    /// may look like one, and what went out in its place would have another length than was announced.
-    foreign: bool,
 }
 
 /// A place among all connections and among those of the same address.
@@ -50,8 +39,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Link for S {}
 
 impl<S: Link> Wire<S> {
     pub(crate) fn new(stream: S, place: Place, patience: Duration) -> Self {
-        let open = Some((stream, place));
-        Self { open, pace: Pace::new(patience), silent: false, instead: None, foreign: false }
+        Self { open: Some((stream, place)), pace: Pace::new(patience), silent: false }
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut S>> {
@@ -68,35 +56,6 @@ impl<S: Link> Wire<S> {
         let outcome = self.pace.tried(context, tried);
         self.silent |= matches!(&outcome, Poll::Ready(Err(_)));
         outcome
-    }
-
-    /// Looks at the beginning of what goes out: only files have a disposition.
-    fn notice(&mut self, bytes: &[u8]) {
-        self.foreign |= bytes.starts_with(b"HTTP/1.") && DISPOSITION.find(bytes).is_some();
-    }
-
-    /// Whether something else goes out in place of these bytes. While it does, the same bytes are offered again.
-    fn replaces(&mut self, bytes: &[u8]) -> bool {
-        if self.instead.is_none() && !self.foreign {
-            self.instead = unparsed::instead_of(bytes).map(|text| (text, 0));
-        }
-        self.instead.is_some()
-    }
-
-    fn write_instead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while let Some((text, sent)) = self.instead.take() {
-            let Some(rest) = text.get(sent..).filter(|rest| !rest.is_empty()) else { break };
-            let tried = self.stream()?.poll_write(context, rest);
-            match self.tried(context, tried) {
-                Poll::Ready(Ok(count)) => self.instead = Some((text, sent + count)),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => {
-                    self.instead = Some((text, sent));
-                    return Poll::Pending;
-                }
-            }
-        }
-        Poll::Ready(Ok(()))
     }
 }
 
@@ -120,10 +79,6 @@ impl<S: Link> AsyncWrite for Wire<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.notice(bytes);
-        if self.replaces(bytes) {
-            return self.write_instead(context).map_ok(|()| bytes.len());
-        }
         let tried = self.stream()?.poll_write(context, bytes);
         self.tried(context, tried)
     }
@@ -133,16 +88,6 @@ impl<S: Link> AsyncWrite for Wire<S> {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let mut filled = parts.iter().filter(|part| !part.is_empty());
-        let first = filled.next();
-        if let Some(first) = first {
-            self.notice(first);
-        }
-        if let (Some(only), None) = (first, filled.next())
-            && self.replaces(only)
-        {
-            return self.write_instead(context).map_ok(|()| only.len());
-        }
         let tried = self.stream()?.poll_write_vectored(context, parts);
         self.tried(context, tried)
     }
@@ -184,27 +129,5 @@ async fn leave(mut stream: impl Link) {
             Ok(0) | Err(_) => return,
             Ok(count) => taken += count,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn wire() -> Wire {
-        let pace = Pace::new(Duration::ZERO);
-        Wire { open: None, pace, silent: false, instead: None, foreign: false }
-    }
-
-    // An upload can hold anything. Where connections are shared, a body of another length would reach somebody else.
-    #[test]
-    fn a_file_that_looks_like_a_refusal_goes_out_as_it_is() {
-        let refusal = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-        assert!(wire().replaces(refusal));
-        let mut wire = wire();
-        wire.notice(
-            b"HTTP/1.1 200 OK\r\ncontent-disposition: inline; filename=\"a\"\r\ncogn-trace-id: 1\r\n\r\n",
-        );
-        assert!(!wire.replaces(refusal));
     }
 }

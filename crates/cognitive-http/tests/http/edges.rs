@@ -2,7 +2,7 @@
 
 use cognitive_http::ApiKey;
 use futures_util::StreamExt;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Error;
@@ -13,41 +13,28 @@ use crate::support::{ANSWER, Script, Server, roomy};
 
 const KEY: &str = "0123456789abcdef0123";
 
-/// The status and the envelope of the last answer in what a connection gave.
-fn last_answer(text: &str) -> (u16, Value) {
-    let (_, last) = text.rsplit_once("HTTP/1.1 ").unwrap_or_else(|| panic!("no answer: {text:?}"));
-    let (head, body) = last.split_once("\r\n\r\n").unwrap();
-    assert!(
-        head.contains("\r\ncogn-trace-id: ") && head.contains("content-type: application/json"),
-        "{head}"
-    );
-    assert!(head.contains(&format!("content-length: {}", body.len())), "{head}\n{body}");
-    (head[..3].parse().unwrap(), serde_json::from_str(body).unwrap())
-}
-
-// Every answer is an envelope, also to what is no request.
+// The HTTP library answers by itself what it cannot read as a request: with a status alone, and the connection is closed.
 #[tokio::test]
-async fn what_is_no_request_is_answered_with_an_envelope() {
+async fn what_is_no_request_is_answered_with_a_status_and_closed() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
     let get = "GET /health HTTP/1.1\r\nhost: localhost\r\n";
     let cases = [
-        ("nonsense\r\n\r\n".to_owned(), 400, "E1000"),
-        ("GET / HTTP/9.9\r\n\r\n".to_owned(), 400, "E1000"),
-        ("GET /\u{1} HTTP/1.1\r\n\r\n".to_owned(), 400, "E1000"),
-        (format!("{get}a b: c\r\n\r\n"), 400, "E1000"),
-        (format!("{get}x: {}\r\n\r\n", "y".repeat(1 << 20)), 431, "E1005"),
-        (format!("{get}{}\r\n", "x: y\r\n".repeat(5_000)), 431, "E1005"),
-        (format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "y".repeat(70_000)), 414, "E1005"),
+        ("nonsense\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/9.9\r\n\r\n".to_owned(), 400),
+        ("GET /\u{1} HTTP/1.1\r\n\r\n".to_owned(), 400),
+        (format!("{get}a b: c\r\n\r\n"), 400),
+        (format!("{get}x: {}\r\n\r\n", "y".repeat(1 << 20)), 431),
+        (format!("{get}{}\r\n", "x: y\r\n".repeat(5_000)), 431),
+        (format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "y".repeat(70_000)), 414),
     ];
-    for (request, status, code) in cases {
+    for (request, status) in cases {
         let answer = server.raw(request.as_bytes()).await;
-        let (found, envelope) = last_answer(&answer);
-        assert_eq!((found, &envelope["error"]["code"]), (status, &json!(code)), "{request:.60}");
-        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request:.60}: {answer}");
+        assert_eq!(answer.find("\r\n\r\n"), Some(answer.len() - 4), "{request:.60}: {answer}");
     }
     let after_a_good_one = server.raw(format!("{get}\r\nnonsense\r\n\r\n").as_bytes()).await;
     assert!(after_a_good_one.starts_with("HTTP/1.1 200 OK"), "{after_a_good_one}");
-    assert_eq!(last_answer(&after_a_good_one).0, 400);
+    assert!(after_a_good_one.contains("HTTP/1.1 400 "), "{after_a_good_one}");
 }
 
 // Nobody takes all places. A connection that is over gives its place back.
