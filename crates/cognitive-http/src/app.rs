@@ -88,7 +88,7 @@ impl App {
 
     /// Takes no more work, gives what goes on the time that was configured, then ends each stream with an error chunk and
     /// each other run with an envelope.
-    pub async fn drain(&self) {
+    pub(crate) async fn drain(&self) {
         self.0.draining.send_replace(true);
         let gone = async {
             while self.0.sessions.open() + self.0.busy.load(Ordering::SeqCst) > 0 {

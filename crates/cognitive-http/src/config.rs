@@ -23,19 +23,12 @@ impl ApiKey {
             .then(|| Self { name: name.to_owned(), hash: Sha256::digest(key.as_bytes()).into() })
     }
 
-    /// Who holds it.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The name that belongs to a key. Looks at all of them, in time that says nothing about how close a guess was.
     pub(crate) fn find<'a>(keys: &'a [Self], shown: &str) -> Option<&'a str> {
         let shown: [u8; 32] = Sha256::digest(shown.as_bytes()).into();
-        keys.iter().fold(
-            None,
-            |found, key| if bool::from(key.hash.ct_eq(&shown)) { Some(key.name()) } else { found },
-        )
+        keys.iter().fold(None, |found, key| {
+            if bool::from(key.hash.ct_eq(&shown)) { Some(key.name.as_str()) } else { found }
+        })
     }
 }
 

@@ -53,5 +53,5 @@ pub use download::{Download, DownloadError, FileSink};
 pub use kind::Kind;
 pub use otlp::{SpanExporter, SpanWorker, span_exporter};
 pub use probe::{Probe, probe};
-pub use retry::{Pause, RealPause};
+pub use retry::Pause;
 pub use secret::Secret;

@@ -38,7 +38,7 @@ pub trait Pause: Send + Sync {
 
 /// Waits in real time.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct RealPause;
+pub(crate) struct RealPause;
 
 impl Pause for RealPause {
     fn sleep(&self, time: Duration) -> PortFuture<'_, ()> {

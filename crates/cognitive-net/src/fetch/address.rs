@@ -66,7 +66,7 @@ const CARRIERS: [Network6; 2] =
 
 /// Why an address is not public; `None` if it is. (SEC-001)
 #[must_use]
-pub fn blocked(address: IpAddr) -> Option<&'static str> {
+pub(crate) fn blocked(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => blocked4(address),
         IpAddr::V6(address) => match carried(address) {

@@ -33,7 +33,7 @@ pub trait Lookup: Send + Sync {
 
 /// The resolver of this machine.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SystemLookup;
+pub(crate) struct SystemLookup;
 
 impl Lookup for SystemLookup {
     fn lookup(&self, host: String) -> PortFuture<'static, io::Result<Vec<IpAddr>>> {

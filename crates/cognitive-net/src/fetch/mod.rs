@@ -8,6 +8,5 @@ mod address;
 mod get;
 mod rules;
 
-pub use address::blocked;
-pub use get::{Fetcher, Lookup, SystemLookup};
-pub use rules::{Policy, Reason, Refusal, check, check_url};
+pub use get::{Fetcher, Lookup};
+pub use rules::{Policy, Reason, Refusal, check_url};

@@ -56,13 +56,6 @@ impl Policy {
         self
     }
 
-    /// Gives another time for everything.
-    #[must_use]
-    pub fn within(mut self, total: Duration) -> Self {
-        self.total = total;
-        self
-    }
-
     /// Trusts an origin such as `http://media.internal:9000`: scheme, port and address are as the operator wants them,
     /// and nothing of it is checked. For a media server inside; every caller can fetch from it whatever it gives out.
     /// Fails if the text is no origin: a path would look as if it limited something.
@@ -202,7 +195,7 @@ impl Error for Refusal {}
 
 /// A URL as it will be fetched, if nothing about it forbids that. A host with a name still has to be resolved, and what
 /// comes of it to be judged. (SEC-001)
-pub fn check(url: &str, policy: &Policy) -> Result<Url, Refusal> {
+pub(crate) fn check(url: &str, policy: &Policy) -> Result<Url, Refusal> {
     let parsed = if url.len() > LONGEST { None } else { Url::parse(url).ok() };
     let parsed = parsed.ok_or_else(|| Refusal::of(Reason::InvalidUrl, None))?;
     check_parsed(parsed, policy)
