@@ -71,16 +71,16 @@ pub fn main() -> ExitCode {
 fn audited(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
     let off = project::config().is_ok_and(|config| config.audit.enabled == Some(false));
     if off {
-        let why = ("the audit is switched off", "Set `audit: {enabled: true}` in the configuration");
+        let why = ("the audit log is switched off", "Set `audit: {enabled: true}` in the configuration");
         return with_path(settings::store_path, why, command, printer);
     }
-    let homeless = format!("there is no audit: {}", stores::no_place());
+    let homeless = format!("there is no audit log: {}", stores::no_place());
     with_path(settings::store_path, (&homeless, "Set `COGNITIVE_DB` to a path"), command, printer)
 }
 
 /// The same for the database, which also keeps context.
 fn database(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
-    let homeless = ("nobody says where context is kept", "Set `COGNITIVE_DB` to a path");
+    let homeless = ("no database path is configured", "Set `COGNITIVE_DB` to a path");
     with_path(settings::database, homeless, command, printer)
 }
 

@@ -206,7 +206,7 @@ fn info_shows_what_goes_in_and_out() {
     assert_eq!(missing.code, 1);
     assert_eq!(
         missing.err,
-        "error: no module is installed by the name: `text-clasifier`\nhint: Did you mean `text-classifier`? `cogn list` shows all modules\n"
+        "error: module not found: `text-clasifier`\nhint: Did you mean `text-classifier`? `cogn list` shows all modules\n"
     );
 }
 
@@ -309,7 +309,7 @@ fn init_makes_a_module_that_is_valid_and_runs() {
     }
     let again = place.run(&["init", "plain"]);
     assert_eq!(again.code, 1);
-    assert!(again.err.contains("there is something already at"), "{}", again.err);
+    assert!(again.err.contains("something exists already at"), "{}", again.err);
     let odd = place.run(&["init", "My Module"]);
     assert!(odd.err.ends_with("hint: Use `my-module`\n"), "{}", odd.err);
     assert!(!place.path("cognitive/modules/My Module").exists());

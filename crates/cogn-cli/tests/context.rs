@@ -52,18 +52,18 @@ impl Home {
 fn s_23_what_is_set_is_found_by_its_user_only() {
     let home = Home::new();
     let set = ["set", "user_profile", r#"{"expertise_level":"expert"}"#, "--user", "ann"];
-    assert_eq!(home.cogn(&set, ""), (0, String::new(), "kept as `user_profile`\n".to_owned()));
+    assert_eq!(home.cogn(&set, ""), (0, String::new(), "stored as `user_profile`\n".to_owned()));
     assert_eq!(home.json(&["get", "user_profile", "--user", "ann"]), json!({ "expertise_level": "expert" }));
     for other in [&["get", "user_profile", "--user", "bob"][..], &["get", "user_profile"]] {
         let (code, out, err) = home.cogn(other, "");
         assert_eq!((code, out.as_str()), (1, ""), "{other:?}");
         assert!(
-            err.starts_with("error: no such context is kept for this user: `user_profile`\nhint: "),
+            err.starts_with("error: no such context is stored for this user: `user_profile`\nhint: "),
             "{err}"
         );
     }
     assert_eq!(home.json(&["list", "--user", "bob", "--json"]), json!([]));
-    assert_eq!(home.cogn(&["list"], "").2, "no context is kept here\n");
+    assert_eq!(home.cogn(&["list"], "").2, "no context is stored\n");
     let listed = home.json(&["list", "--user", "ann", "--json"]);
     assert_eq!((&listed[0]["ttl"], &listed[0]["ends"]), (&json!(-1), &Value::Null));
 }

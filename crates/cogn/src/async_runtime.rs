@@ -30,8 +30,9 @@ fn threads_left() -> io::Result<()> {
 }
 
 fn nothing_left(error: &io::Error) -> Failure {
-    let message = format!("the system gives no threads or files to run with: {error}");
-    Failure::new(ErrorCode::InternalError, message).suggest("Raise its limits, as in `ulimit -n 1024`")
+    let message = format!("cannot start the async runtime: {error}");
+    Failure::new(ErrorCode::InternalError, message)
+        .suggest("Raise the limits of the process, as in `ulimit -n 1024`")
 }
 
 fn build(builder: &mut Builder) -> io::Result<Runtime> {

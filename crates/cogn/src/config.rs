@@ -18,7 +18,7 @@ pub struct Config {
     pub model: Option<String>,
     /// The address of the service.
     pub base_url: Option<String>,
-    /// Seconds for each call.
+    /// Timeout of each model call, in seconds.
     pub timeout_seconds: Option<u64>,
     /// How often the model is asked again after a broken answer.
     pub reask: Option<u32>,

@@ -140,14 +140,22 @@ fn fetched(
         return Err(weights::missing(known, &why, &[]));
     }
     let Some(WeightsFetch { progress, .. }) = fetch else {
-        return Err(weights::missing(known, "they are not here, and a library fetches nothing", &[]));
+        return Err(weights::missing(
+            known,
+            "they are not on this machine, and a library does not fetch them",
+            &[],
+        ));
     };
     let Some(place) = WeightsFolder::of(known, environment) else {
-        let why = format!("neither `{}` nor `{}` says where to keep them", env_vars::CACHE, env_vars::HOME);
+        let why = format!(
+            "no cache folder is configured: neither `{}` nor `{}` is set",
+            env_vars::CACHE,
+            env_vars::HOME
+        );
         return Err(weights::missing(known, &why, &[]));
     };
     progress.note(&format!(
-        "fetching the embedded model {} ({}) into {}, this once",
+        "fetching the embedded model {} ({}) into {}; this happens once",
         known.name,
         weights::megabytes(known.length),
         place.folder().display()
@@ -162,13 +170,13 @@ fn fetched(
 pub fn unpulled(error: &PullError) -> Failure {
     match error {
         PullError::Cancelled => {
-            Failure::cancelled("the fetching of the embedded model was cancelled by the user")
-                .suggest("Run it again; it goes on where it stopped")
+            Failure::cancelled("the download of the embedded model was cancelled by the user")
+                .suggest("Run it again; the download resumes where it stopped")
         }
         PullError::Cache(why) => weights::missing(&SMOLLM2, why, &[]),
         PullError::Nowhere(tried) => {
             let reasons: Vec<String> = tried.iter().map(ToString::to_string).collect();
-            weights::missing(&SMOLLM2, &format!("nobody gives them ({})", reasons.join("; ")), tried)
+            weights::missing(&SMOLLM2, &format!("no source has them ({})", reasons.join("; ")), tried)
         }
     }
 }

@@ -120,7 +120,7 @@ impl Layers {
         let (file, standing) = (project.path.display(), project.standing.words());
         (!held.is_empty()).then(|| {
             format!(
-                "`{file}` is {standing}; these settings of it do not count: {} (`cogn trust` shows and trusts them)",
+                "`{file}` is {standing}; these settings in it are ignored: {} (`cogn trust` shows and trusts them)",
                 held.join(", ")
             )
         })
@@ -167,11 +167,11 @@ impl Standing {
     #[must_use]
     pub fn words(&self) -> String {
         match self {
-            Self::NotNeeded => "it says nothing that needs trust".to_owned(),
+            Self::NotNeeded => "it sets nothing that needs trust".to_owned(),
             Self::Recorded => "trusted".to_owned(),
             Self::Vouched(by) => format!("trusted by `{by}`"),
             Self::Unknown => "not trusted".to_owned(),
-            Self::Changed => "not trusted: it has changed since it was".to_owned(),
+            Self::Changed => "not trusted: it has changed since it was trusted".to_owned(),
             Self::Other(by) => format!("not trusted: it is not the file that `{by}` names"),
             Self::Unclear(why) => format!("not trusted: {why}"),
         }

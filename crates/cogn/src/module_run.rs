@@ -58,13 +58,13 @@ impl ModuleRun {
         self
     }
 
-    /// The same seed gives the same text where the provider can do that.
+    /// Seed of the model, where the provider supports one.
     pub fn seed(mut self, seed: u64) -> Self {
         self.request.options.seed = Some(seed);
         self
     }
 
-    /// The longest answer, in tokens.
+    /// Maximum length of the answer, in tokens.
     pub fn max_output_tokens(mut self, tokens: u64) -> Self {
         self.request.options.max_output_tokens = Some(tokens);
         self
@@ -88,7 +88,7 @@ impl ModuleRun {
         self
     }
 
-    /// The session that context is read from and kept for.
+    /// The session that context is read from and stored for.
     pub fn session(mut self, session: impl Into<String>) -> Self {
         self.request.options.session = Some(session.into());
         self

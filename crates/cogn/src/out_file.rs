@@ -52,7 +52,7 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
 /// A new file in the same folder. Its name is short, since the name of the file itself may be as long as they come.
 fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
     if path.file_name().is_none() {
-        return Err(io::Error::other("it is no name of a file"));
+        return Err(io::Error::other("it is not a file name"));
     }
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for number in 0..NAMES {

@@ -34,9 +34,9 @@ pub struct SettingOverrides {
     pub reask: Option<u32>,
     /// The most model calls of one run.
     pub max_calls: Option<u64>,
-    /// The same seed gives the same text where the provider can do that.
+    /// Seed of the model, where the provider supports one.
     pub seed: Option<u64>,
-    /// The longest answer, in tokens.
+    /// Maximum length of the answer, in tokens.
     pub max_tokens: Option<u64>,
     /// Whether the receipt goes into `meta.provenance`.
     pub receipt: bool,
@@ -89,7 +89,7 @@ pub struct Settings {
     pub max_calls: u64,
     /// The seed.
     pub seed: Option<u64>,
-    /// The longest answer, in tokens.
+    /// Maximum length of the answer, in tokens.
     pub max_tokens: Option<u64>,
     /// Whether the receipt is shown.
     pub receipt: bool,
@@ -99,7 +99,7 @@ pub struct Settings {
     pub early_stop: bool,
     /// The operator's thresholds.
     pub gate: Gate,
-    /// The store, unless the books are switched off.
+    /// The store, unless the audit log is switched off.
     pub store: Option<PathBuf>,
     /// The database, where context is kept whether the books are kept or not.
     pub database: Option<PathBuf>,
@@ -281,14 +281,14 @@ fn distrusted(kind: Kind, address: &UntrustedAddress, key: Option<&str>) -> Fail
     let what = key.map_or_else(|| "the input".to_owned(), |variable| format!("your key (`{variable}`)"));
     let (file, place) = (address.file.display(), bare_url(&address.url));
     let message =
-        format!("`base_url` of `{file}` would send {what} to a place that nobody has trusted: `{place}`");
+        format!("`base_url` of `{file}` would send {what} to an address that is not trusted: `{place}`");
     Failure::misconfigured(message)
         .with_detail("provider", serde_json::json!(kind.name()))
         .with_detail("setting", serde_json::json!("base_url"))
         .with_recoverable(false)
         .suggest(format!(
             "Look at the file, then trust it with `cogn trust`; or name the address yourself with `--base-url` or `{}`. \
-             Where nobody can be asked, set `{}` to the sha256 of the file",
+             In scripts, set `{}` to the sha256 of the file",
             kind.base_url_variable(),
             env_vars::TRUST_PROJECT
         ))
@@ -330,7 +330,7 @@ fn embedded(
     if !meant {
         return Ok(ProviderChoice::Embedded { file: by_environment() });
     }
-    let message = format!("no provider is configured that has the model: `{text}`");
+    let message = format!("no configured provider has the model: `{text}`");
     Err(Failure::new(ErrorCode::ProviderUnavailable, message).suggest(format!(
         "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`, or name the provider with `--provider`; the \
          embedded model is `{}` or a file that ends in `.gguf`",
@@ -350,7 +350,7 @@ fn first_with_credentials(environment: Environment<'_>) -> Option<Kind> {
 
 fn unknown(name: &str) -> Failure {
     let names: Vec<&str> = Kind::all().map(Kind::name).collect();
-    Failure::new(ErrorCode::ProviderUnavailable, format!("there is no provider called: `{name}`"))
+    Failure::new(ErrorCode::ProviderUnavailable, format!("unknown provider: `{name}`"))
         .suggest(format!("Use one of: {EMBEDDED}, {}, replay", names.join(", ")))
 }
 

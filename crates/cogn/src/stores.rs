@@ -29,12 +29,14 @@ impl Stores {
     pub fn open_or_warn(settings: &Settings, named: bool) -> Result<(Self, Option<Warning>), Failure> {
         match Self::open(settings, named) {
             Ok(stores) => Ok((stores, None)),
-            Err(reason) if settings.audit_required => {
-                Err(Failure::misconfigured(format!("the run cannot be recorded: {reason}"))
-                    .suggest("Make the audit writable, or do without it with `audit: {required: false}`"))
-            }
+            Err(reason) if settings.audit_required => Err(Failure::misconfigured(format!(
+                "the run cannot be recorded: {reason}"
+            ))
+            .suggest(
+                "Make the audit log writable, or turn the requirement off with `audit: {required: false}`",
+            )),
             Err(reason) => {
-                let message = format!("the run is not recorded, and context is not kept: {reason}");
+                let message = format!("the run is not recorded, and context is not stored: {reason}");
                 Ok((Self::default(), Some(Warning::new("AUDIT", message))))
             }
         }
@@ -44,7 +46,11 @@ impl Stores {
 /// Why there is no store where nothing says where it is.
 #[must_use]
 pub fn no_place() -> String {
-    format!("there is no place for it: neither `{}` nor `{}` is set", env_vars::HOME, env_vars::DATABASE)
+    format!(
+        "no database path is configured: neither `{}` nor `{}` is set",
+        env_vars::HOME,
+        env_vars::DATABASE
+    )
 }
 
 #[cfg(feature = "store")]
@@ -84,7 +90,7 @@ impl Stores {
     pub fn in_background(self, complain: impl Fn(String) + Send + 'static) -> Result<Self, Failure> {
         let audit = self.audit.map(|audit| {
             let background = cognitive_store::Background::new(audit, complain).map_err(|error| {
-                let message = format!("the system gives no thread: {error}");
+                let message = format!("cannot start a thread: {error}");
                 Failure::new(cognitive_contract::ErrorCode::InternalError, message)
             })?;
             Ok::<_, Failure>(Arc::new(background) as Arc<dyn AuditLog>)

@@ -73,10 +73,8 @@ pub fn provider(
         ProviderChoice::Embedded { file } => {
             embedded::provider(file.as_deref(), settings, environment, wanted, fetch)
         }
-        ProviderChoice::Replay => {
-            Err(Failure::new(ErrorCode::ProviderUnavailable, "there is no reply to replay")
-                .suggest("Name the file with `cogn run MODULE --reply FILE`"))
-        }
+        ProviderChoice::Replay => Err(Failure::new(ErrorCode::ProviderUnavailable, "no reply file is given")
+            .suggest("Name the file with `cogn run MODULE --reply FILE`")),
     }
 }
 

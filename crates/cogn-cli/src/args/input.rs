@@ -21,7 +21,7 @@ pub struct InputArgs {
     /// One member of the input; repeatable, dots nest, values are JSON where they parse as such
     #[arg(long, value_name = "KEY=VALUE", conflicts_with_all = ["file", "args"])]
     set: Vec<String>,
-    /// Free text instead of JSON; no input schema judges it
+    /// Free text instead of JSON; the input schema is not applied
     #[arg(long, short, value_name = "TEXT", conflicts_with = "file")]
     args: Option<String>,
 }
@@ -91,7 +91,8 @@ fn assemble(entries: &[String]) -> Result<Value, Failure> {
     let mut input = Map::new();
     for entry in entries {
         let Some((key, text)) = entry.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-            let failure = Failure::new(ErrorCode::InvalidInput, format!("not a `key=value`: `{entry}`"));
+            let failure =
+                Failure::new(ErrorCode::InvalidInput, format!("expected `key=value`, found: `{entry}`"));
             return Err(failure.suggest("Write `--set text=\"some words\"` or `--set options.depth=3`"));
         };
         let value = serde_json::from_str(text).ok();
@@ -103,7 +104,7 @@ fn assemble(entries: &[String]) -> Result<Value, Failure> {
         let levels = key.split('.').count().saturating_add(depth(&value));
         if levels > json::MAX_DEPTH {
             let message = format!(
-                "`--set` nests {levels} levels deep, at most {} are taken: `{}…`",
+                "`--set` nests {levels} levels deep, at most {} are allowed: `{}…`",
                 json::MAX_DEPTH,
                 cut(key, 40)
             );

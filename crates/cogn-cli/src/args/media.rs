@@ -32,9 +32,10 @@ fn item(given: &str) -> Result<Value, Failure> {
     if given.starts_with("https://") || given.starts_with("http://") {
         return Ok(json!({ "type": "url", "url": given }));
     }
-    let path = std::path::absolute(given).map_err(|error| wrong(format!("no path: `{given}`: {error}")))?;
+    let path =
+        std::path::absolute(given).map_err(|error| wrong(format!("invalid path: `{given}`: {error}")))?;
     if !path.is_file() {
-        let failure = Failure::new(ErrorCode::MediaFetchFailed, format!("there is no file: `{given}`"));
+        let failure = Failure::new(ErrorCode::MediaFetchFailed, format!("no such file: `{given}`"));
         return Err(failure.suggest("Check the path"));
     }
     let path = path.to_str().ok_or_else(|| wrong(format!("the path is not UTF-8: `{given}`")))?;
@@ -72,7 +73,7 @@ fn put(
     if as_list {
         let list = members.entry(name).or_insert_with(|| Value::Array(Vec::new()));
         let Value::Array(list) = list else {
-            return Err(wrong(format!("`{name}` is given and is no list, so nothing can be added to it")));
+            return Err(wrong(format!("`{name}` is not a list, so no item can be added to it")));
         };
         list.extend(items);
         return Ok(());

@@ -41,13 +41,13 @@ pub(crate) enum Command {
     Run(Box<commands::run::RunArgs>),
     /// Show exactly what the model would get
     Prompt(commands::prompt::PromptArgs),
-    /// Show the contract as a provider would be bound to it, and what gets lost
+    /// Show the schema that a provider would get, and what it cannot express
     Lower(commands::lower::LowerArgs),
-    /// Show what a module is made of and what would run
+    /// Show the parts of a module and what would run
     Compose(commands::compose::ComposeArgs),
     /// List the modules that can be run by name
     List(commands::list::ListArgs),
-    /// Show what a module takes, gives and may do
+    /// Show the input, the output and the permissions of a module
     Info(commands::info::InfoArgs),
     /// Check module folders and point at everything that is wrong
     Validate(commands::validate::ValidateArgs),
@@ -67,11 +67,11 @@ pub(crate) enum Command {
     Verify(commands::verify::VerifyArgs),
     /// Measure how often a module is right on labelled cases
     Eval(commands::eval::EvalArgs),
-    /// Look into the books: which runs were made, and how
+    /// Show the audit log: which runs were made, and how
     Audit(commands::audit::AuditArgs),
-    /// See, set and remove the context that is kept between runs
+    /// Show, set and remove the context stored between runs
     Context(commands::context::ContextArgs),
-    /// Look at media as modules and providers would get them
+    /// Show media as modules and providers would get them
     Media(commands::media::MediaArgs),
     /// Read one document from stdin; this program starts itself with it
     #[command(hide = true, name = cogn::media::DOCUMENT_COMMAND)]
@@ -82,7 +82,7 @@ pub(crate) enum Command {
     Serve(commands::serve::ServeArgs),
     /// Show what this runtime can do, as JSON
     Capabilities(commands::capabilities::CapabilitiesArgs),
-    /// Look at what cognitive.yaml of this folder sets, and trust it
+    /// Show what cognitive.yaml of this folder sets, and trust it
     Trust(commands::trust::TrustArgs),
     /// Show what is configured, what is found and what can be reached
     Doctor(commands::doctor::DoctorArgs),

@@ -6,7 +6,7 @@ use cogn::settings::SettingOverrides;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ProviderArgs {
-    /// Who answers: embedded, openai, anthropic, gemini, ollama, a compatible service, or replay
+    /// The provider: embedded, openai, anthropic, gemini, ollama, a compatible service, or replay
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
     /// The model; for the embedded one a GGUF file, also as `embedded//path/to/file.gguf`
@@ -15,25 +15,25 @@ pub struct ProviderArgs {
     /// The address of the service, for example of a server of your own
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// Seconds for each call
+    /// Timeout of each model call, in seconds
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
     /// Ask again up to N times after an answer that breaks the contract; each costs another call
     #[arg(long, value_name = "N")]
     pub reask: Option<u32>,
-    /// The most model calls of one run, those of its parts, repetitions and tools included (64)
+    /// Maximum number of model calls of a run, its parts, retries and tools included (64)
     #[arg(long, value_name = "N")]
     pub max_calls: Option<u64>,
-    /// The same seed gives the same text where the provider can do that
+    /// Seed of the model, where the provider supports one
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
-    /// The longest answer, in tokens
+    /// Maximum length of the answer, in tokens
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
     /// Put the receipt of the run into meta.provenance
     #[arg(long)]
     pub receipt: bool,
-    /// Take no liberties with the model's syntax, as tier exec never does
+    /// Accept only valid JSON from the model, as tier exec always does
     #[arg(long)]
     pub strict_parse: bool,
     /// Stop a call whose answer cannot become valid any more; a failure then holds only what was complete

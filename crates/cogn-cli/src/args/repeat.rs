@@ -9,7 +9,7 @@ pub struct RepeatArgs {
     /// Run again until this holds on the envelope, such as `$.meta.confidence > 0.9`
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     until: Option<String>,
-    /// The most rounds of `--until`
+    /// Maximum number of rounds of `--until`
     #[arg(
         long, value_name = "N", requires = "until", default_value_t = 5,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ROUNDS))

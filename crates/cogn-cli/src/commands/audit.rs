@@ -34,9 +34,9 @@ enum AuditCommand {
     Export(ExportArgs),
     /// Sum up runs per module, and what was dropped to keep within limits
     Stats(StatsArgs),
-    /// Find records that were changed, taken away or put elsewhere
+    /// Find records that were changed, removed or moved
     Verify(proof::AuditVerifyArgs),
-    /// Print the last hash of each chain, to be kept where nobody can change it
+    /// Print the last hash of each chain, to be stored on another machine
     Head(proof::HeadArgs),
 }
 
@@ -44,7 +44,7 @@ enum AuditCommand {
 struct AuditListArgs {
     #[command(flatten)]
     which: Which,
-    /// At most so many
+    /// Maximum number of runs
     #[arg(long, short = 'n', default_value_t = 20)]
     limit: usize,
     /// Print JSON
@@ -94,7 +94,7 @@ struct Which {
     /// Only failures with this error code
     #[arg(long)]
     code: Option<String>,
-    /// Only runs of who showed the key of this name to a server
+    /// Only runs with the API key of this name
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
     /// Only runs of this user
@@ -267,7 +267,10 @@ fn one_trace(given: &str, rows: &[Row]) -> Result<(), (String, &'static str)> {
         1 => Ok(()),
         many => {
             let first = ids.into_iter().take(10).collect::<Vec<_>>().join("\n  ");
-            Err((format!("{many} trace ids begin with `{given}`:\n  {first}"), "Give more of it"))
+            Err((
+                format!("{many} trace ids begin with `{given}`:\n  {first}"),
+                "Give more characters of the id",
+            ))
         }
     }
 }

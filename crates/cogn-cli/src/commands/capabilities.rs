@@ -12,7 +12,7 @@ use crate::project;
 /// Options of `capabilities`.
 #[derive(Debug, clap::Args)]
 pub struct CapabilitiesArgs {
-    /// Who would answer; as configured if absent
+    /// The provider; as configured if absent
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
     /// The model that would be asked

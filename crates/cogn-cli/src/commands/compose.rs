@@ -16,7 +16,7 @@ pub struct ComposeArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show what a module is made of and what would run
+    /// Show the parts of a module and what would run
     Plan(PlanArgs),
 }
 

@@ -22,22 +22,22 @@ pub struct ContextArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum ContextCommand {
-    /// List what is kept, the newest first
+    /// List the entries, the newest first
     List(ContextListArgs),
     /// Print the value of an entry, the newest of its type unless a key is given
     Get(GetArgs),
-    /// Keep a value
+    /// Store a value
     Set(SetArgs),
     /// Remove an entry, or all of a type
     Rm(RmArgs),
-    /// Remove what has expired, whoever it belongs to
+    /// Remove the expired entries of all users
     Gc(GcArgs),
 }
 
 /// Whose context is meant.
 #[derive(Debug, Default, clap::Args)]
 struct Whose {
-    /// The user that it belongs to; without, nobody's
+    /// The user that it belongs to; none by default
     #[arg(long, value_name = "ID")]
     user: Option<String>,
     /// The tenant of the user, where there are tenants
@@ -81,7 +81,7 @@ struct SetArgs {
     /// The key; made of session and type if absent
     #[arg(long)]
     key: Option<String>,
-    /// Seconds that it is kept; -1 keeps it for good
+    /// Lifetime in seconds; -1 never expires
     #[arg(long, value_name = "SECONDS", default_value = "-1", value_parser = lasting, allow_negative_numbers = true)]
     ttl: Ttl,
     #[command(flatten)]
@@ -194,7 +194,7 @@ fn list(
     if args.whose.json {
         printer.json(&entries.iter().map(shown).collect::<Vec<_>>());
     } else if entries.is_empty() {
-        printer.err("no context is kept here");
+        printer.err("no context is stored");
     } else {
         let heads = ["TYPE", "KEY", "SESSION", "MODULE", "ENDS (UTC)", "BYTES"];
         let heads = heads.map(|head| format!("{HEAD}{head}{HEAD:#}")).to_vec();
@@ -240,10 +240,10 @@ fn get(
 }
 
 fn missing(kind: &str) -> ContextTrouble {
-    let message = format!("no such context is kept for this user: `{}`", cut(kind, 60));
+    let message = format!("no such context is stored for this user: `{}`", cut(kind, 60));
     ContextTrouble {
         message,
-        hint: Some("`cogn context list` shows what there is; `--user` says whose".to_owned()),
+        hint: Some("`cogn context list` lists the entries; `--user` selects the user".to_owned()),
     }
 }
 
@@ -267,7 +267,7 @@ fn set(
     if args.whose.json {
         printer.json(&shown(&entry));
     } else {
-        printer.err(format!("kept as `{}`", entry.key.text));
+        printer.err(format!("stored as `{}`", entry.key.text));
     }
     Ok(Exit::Good)
 }

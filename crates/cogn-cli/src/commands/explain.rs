@@ -34,8 +34,7 @@ pub fn explain(args: &ExplainArgs, printer: &Printer) -> Exit {
             Exit::Good
         }
         None => {
-            printer
-                .error(&format!("there is no error code: `{asked}`"), Some("`cogn explain` lists all codes"));
+            printer.error(&format!("unknown error code: `{asked}`"), Some("`cogn explain` lists all codes"));
             Exit::Bad
         }
     }

@@ -27,7 +27,9 @@ pub(super) fn hand_over(text: &str, file: Option<&Path>, shown: bool, printer: &
         return true;
     }
     match in_file {
-        Some(path) => printer.warning(&format!("stdout took no answer; it is in `{}`", path.display())),
+        Some(path) => {
+            printer.warning(&format!("cannot write the answer to stdout; it is in `{}`", path.display()))
+        }
         None if on_stdout => {}
         None => rescue("the envelope", text, printer),
     }
@@ -37,9 +39,9 @@ pub(super) fn hand_over(text: &str, file: Option<&Path>, shown: bool, printer: &
 /// Keeps a text that found no place, in a file that only its owner reads.
 pub(super) fn rescue(what: &str, text: &str, printer: &Printer) {
     match keep(text) {
-        Ok(path) => printer.warning(&format!("{what} is kept in `{}`", path.display())),
+        Ok(path) => printer.warning(&format!("{what} is saved in `{}`", path.display())),
         Err(error) => {
-            printer.warning(&format!("{what} cannot be kept anywhere ({error}), so here it is"));
+            printer.warning(&format!("{what} cannot be saved ({error}) and is printed here"));
             printer.json_text_err(text);
         }
     }

@@ -16,7 +16,7 @@ pub struct InitArgs {
     /// How much freedom of expression it has
     #[arg(long, value_enum, default_value_t = TierName::Decision)]
     tier: TierName,
-    /// The answer can arrive piece by piece
+    /// The answer can be streamed
     #[arg(long)]
     streaming: bool,
     /// It takes this kind of media; repeatable

@@ -17,7 +17,7 @@ const MAX_LOSSES_SHOWN: usize = 100;
 pub struct LowerArgs {
     /// Name of an installed module, or path of a folder
     module: String,
-    /// Whose dialect to say it in
+    /// The provider whose dialect is used
     #[arg(long, alias = "for", value_enum, value_name = "TARGET")]
     target: DialectArg,
     /// Print JSON: the schema together with the losses
@@ -76,7 +76,7 @@ pub fn lower(args: &LowerArgs, library: &Library, printer: &Printer) -> Exit {
 fn show_losses(lowered: &ProviderSchema, printer: &Printer) {
     let target = lowered.target.word();
     if lowered.losses.is_empty() {
-        printer.err(format!("{HEAD}{target}{HEAD:#} can say all of this contract"));
+        printer.err(format!("{HEAD}{target}{HEAD:#} can express the whole contract"));
         return;
     }
     printer.err(format!("{HEAD}{target}{HEAD:#} {}", summary(lowered)));
@@ -96,14 +96,18 @@ fn summary(lowered: &ProviderSchema) -> String {
     let (losses, gaps) = (lowered.losses.len(), lowered.gaps().count());
     match (lowered.target, gaps) {
         (SchemaTarget::Grammar, 0) => {
-            format!("says this contract more strictly in {}; whatever it writes obeys it", places(losses))
+            format!(
+                "expresses this contract more strictly in {}; every answer that it can write is valid",
+                places(losses)
+            )
         }
         (SchemaTarget::Grammar, gaps) => format!(
-            "cannot keep this contract in {}, so the embedded model refuses it; say it there in other keywords, or \
-             choose another provider",
+            "cannot express this contract in {}, so the embedded model refuses it; use other keywords there, or choose another provider",
             places(gaps)
         ),
-        _ => format!("cannot say this contract in {}; answers are still validated in full", places(losses)),
+        _ => {
+            format!("cannot express this contract in {}; answers are still validated in full", places(losses))
+        }
     }
 }
 
@@ -149,9 +153,11 @@ mod tests {
             summary(&ProviderSchema::new(target, serde_json::Value::Null, losses))
         };
         let harmless = [Effect::Tightened, Effect::Annotation];
-        assert!(of(SchemaTarget::Grammar, &harmless).contains("obeys it"));
+        assert!(of(SchemaTarget::Grammar, &harmless).contains("is valid"));
         let grave = [Effect::Tightened, Effect::Validity];
-        assert!(of(SchemaTarget::Grammar, &grave).starts_with("cannot keep this contract in one place, so"));
+        assert!(
+            of(SchemaTarget::Grammar, &grave).starts_with("cannot express this contract in one place, so")
+        );
         assert!(of(SchemaTarget::OpenAi, &grave).contains("2 places; answers are still validated"));
     }
 }

@@ -76,7 +76,7 @@ async fn inspect(given: &str) -> Result<Value, Failure> {
     let named = media_type.as_deref().and_then(MediaType::parse);
     let path = given.split(['?', '#']).next().filter(|_| is_url).unwrap_or(given);
     let claimed = named.or_else(|| MediaType::of_file_name(path, &everything)).ok_or_else(|| {
-        let message = "neither its name nor its source says what it is".to_owned();
+        let message = "the media type is unknown: neither the file name nor the source tells it".to_owned();
         Failure::new(ErrorCode::UnsupportedMediaType, message)
             .suggest("Give the file its usual extension, such as `.png` or `.pdf`")
     })?;
@@ -220,7 +220,7 @@ fn show(given: &str, found: &Value, printer: &Printer) {
             "as_it_is" => "as it is".to_owned(),
             "converted" => format!("converted to {}, {size} bytes", part("media_type")),
             "text" => format!("its text, {size} bytes"),
-            _ if part("message").is_empty() => "nothing: it takes no such media".to_owned(),
+            _ if part("message").is_empty() => "nothing: it does not take this kind of media".to_owned(),
             _ => format!("nothing: {} ({})", part("message"), part("code")),
         };
         printer.out(format!("  {:<12} {gets}", part("provider")));

@@ -22,10 +22,10 @@ pub struct MigrateArgs {
     /// Migrate every module of the project and the user
     #[arg(long, short, conflicts_with = "module")]
     all: bool,
-    /// Say what would be done and change nothing
+    /// Show what would be done without changing anything
     #[arg(long, short = 'n')]
     dry_run: bool,
-    /// Keep no copy of the old folder
+    /// Do not keep a backup of the old folder
     #[arg(long)]
     no_backup: bool,
     /// Print JSON

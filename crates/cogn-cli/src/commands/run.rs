@@ -51,7 +51,7 @@ pub struct RunArgs {
     /// File with a saved reply for `--provider replay`; `-` reads stdin
     #[arg(long, value_name = "FILE")]
     reply: Option<PathBuf>,
-    /// Follow the `@call`s of the prompt. They always are, so this changes nothing; scripts for other runtimes say it
+    /// Follow the `@call`s of the prompt. This is always done; the flag is for scripts of other runtimes
     #[arg(long, short = 's')]
     subagent: bool,
     /// Do not enforce the module's schemas; the envelope contract still holds
@@ -82,16 +82,16 @@ pub struct RunArgs {
     /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
-    /// The user whose context is read and kept; without, nobody's
+    /// The user whose context is read and stored; none by default
     #[arg(long, value_name = "ID")]
     user: Option<String>,
     /// The tenant of the user, where there are tenants
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
-    /// The session that context is read from and kept for
+    /// The session that context is read from and stored for
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Ask the model also where an answer to the same input is kept
+    /// Ask the model even if an answer to the same input is cached
     #[arg(long)]
     no_cache: bool,
     /// Also write the envelope to a file

@@ -42,10 +42,10 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Options of `serve`.
 #[derive(Debug, clap::Args)]
 pub struct ServeArgs {
-    /// The address to listen on; another than this machine's own needs a key
+    /// The address to listen on; any but a loopback address needs a key
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     host: IpAddr,
-    /// The port; 0 takes any that is free
+    /// The port; 0 picks a free one
     #[arg(long, value_name = "PORT", default_value_t = 8000)]
     port: u16,
     /// File with keys, one `NAME KEY` per line; besides the one in `COGNITIVE_API_KEY`
@@ -60,10 +60,10 @@ pub struct ServeArgs {
     /// Streams at once per client; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 4)]
     streams: usize,
-    /// Connections at once per address; 0 is no limit. Without it 256, or no limit on this machine's own address
+    /// Connections at once per address; 0 is no limit. By default 256, or no limit on a loopback address
     #[arg(long, value_name = "N")]
     per_address: Option<usize>,
-    /// The largest body, in MiB
+    /// Maximum size of a request body, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 2)]
     max_body: usize,
     /// Seconds that a model call goes on without its client; 0 ends it at once
@@ -72,13 +72,13 @@ pub struct ServeArgs {
     /// Seconds that open streams may take when the server stops
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     drain: u64,
-    /// How streams may be carried; all ways unless given. May be given more than once, or with commas
+    /// Transports for streams, repeated or separated by commas; all by default
     #[arg(long, value_name = "WAY", value_enum, value_delimiter = ',')]
     transport: Vec<Transport>,
     /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
-    /// Record no runs; without this the server does not start where it cannot record them
+    /// Do not record runs; by default the server does not start if it cannot record them
     #[arg(long)]
     no_audit: bool,
     /// Write no access log
@@ -199,7 +199,8 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
     }
     let keys = keys(args, printer)?;
     if keys.is_empty() && !args.host.is_loopback() {
-        let message = format!("{} can be reached from other machines, and there is no key", args.host);
+        let message =
+            format!("{} can be reached from other machines, and no API key is configured", args.host);
         return Err(Failure::new(ErrorCode::PermissionDenied, message)
             .suggest("Set `COGNITIVE_API_KEY` or name a file with `--keys`, or listen on 127.0.0.1"));
     }
@@ -216,7 +217,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
                 .suggest("Set `HOME` or `COGNITIVE_DB`, or start it with `--no-audit` to record nothing"));
         }
         Err(reason) => {
-            printer.warning(&format!("context is not kept: {reason}"));
+            printer.warning(&format!("context is not stored: {reason}"));
             Stores::default()
         }
     };
@@ -259,7 +260,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
 }
 
 fn no_thread(error: impl std::fmt::Display) -> Failure {
-    Failure::new(ErrorCode::InternalError, format!("the system gives no thread: {error}"))
+    Failure::new(ErrorCode::InternalError, format!("cannot start a thread: {error}"))
 }
 
 /// The access log, written by a thread of its own: whoever reads it slowly must not hold up those who serve. Lines that do
@@ -278,7 +279,8 @@ fn start_log(args: &ServeArgs) -> Result<Option<(AccessLog, Receiver<()>)>, Fail
             Printer.err(line);
             let missed = missed.swap(0, Ordering::Relaxed);
             if missed > 0 {
-                Printer.warning(&format!("{missed} lines of the log were lost: nobody read them in time"));
+                Printer
+                    .warning(&format!("{missed} lines of the log were dropped: they were not read in time"));
             }
         }
     };
@@ -314,7 +316,7 @@ fn keys(args: &ServeArgs, printer: &Printer) -> Result<Vec<ApiKey>, Failure> {
     if others_can_read(path) {
         let path = path.display();
         printer.warning(&format!(
-            "others on this machine can read the keys in `{path}`; `chmod 600 {path}` closes it"
+            "others on this machine can read the keys in `{path}`; `chmod 600 {path}` prevents it"
         ));
     }
     for (number, line) in text.lines().enumerate() {
@@ -323,7 +325,7 @@ fn keys(args: &ServeArgs, printer: &Printer) -> Result<Vec<ApiKey>, Failure> {
             continue;
         }
         let (name, key) = line.split_once(char::is_whitespace).ok_or_else(|| {
-            let message = format!("line {} of `{}` is no `NAME KEY`", number + 1, path.display());
+            let message = format!("line {} of `{}` is not `NAME KEY`", number + 1, path.display());
             Failure::new(ErrorCode::InvalidInput, message)
         })?;
         keys.push(key_named(name, key.trim())?);

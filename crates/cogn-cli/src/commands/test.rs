@@ -184,7 +184,7 @@ mod tests {
             let args = typed(words).unwrap();
             let source = if args.record { ReplySource::Record } else { ReplySource::Live };
             let failure = run(&args, &[], GoldenOptions { source, ..GoldenOptions::default() }).unwrap_err();
-            assert_eq!(failure.message(), "there is no provider called: `nobody`");
+            assert_eq!(failure.message(), "unknown provider: `nobody`");
         }
         assert!(run(&typed("test a").unwrap(), &[], GoldenOptions::default()).unwrap().holds());
     }
@@ -197,10 +197,7 @@ mod tests {
         let report = GoldenReport { modules: missing };
         let text = test_report::lines(&report, ReportLook::default()).join("\n");
         let text = anstream::adapter::strip_str(&text).to_string();
-        assert!(
-            text.starts_with("no-such-module cannot be tested: no module is installed by the name"),
-            "{text}"
-        );
+        assert!(text.starts_with("no-such-module cannot be tested: module not found"), "{text}");
         assert!(text.ends_with("0 passed, 1 failed, 0 skipped"), "{text}");
     }
 

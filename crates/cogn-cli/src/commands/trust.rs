@@ -18,19 +18,19 @@ use crate::printer::{DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer, table};
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
 pub struct TrustArgs {
-    /// The folder whose file is meant
+    /// The folder of the file
     #[arg(default_value = ".")]
     folder: PathBuf,
     /// List the folders whose files are trusted
     #[arg(long, conflicts_with_all = ["folder", "yes", "remove"])]
     list: bool,
-    /// Trust the file of the folder no longer
+    /// Stop trusting the file of the folder
     #[arg(long, conflicts_with = "yes")]
     remove: bool,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
-    /// Print JSON; asks nothing, so that the file is only shown without `--yes`
+    /// Print JSON; never asks, so without `--yes` the file is only shown
     #[arg(long)]
     json: bool,
 }
@@ -95,7 +95,7 @@ fn agreed(args: &TrustArgs, project: &ProjectFile, printer: &Printer) -> Result<
         return Ok(true);
     }
     if !io::stdin().is_terminal() {
-        let message = format!("nobody is here to be asked about: `{}`", project.path.display());
+        let message = format!("cannot ask for confirmation without a terminal: `{}`", project.path.display());
         return Err(Failure::misconfigured(message)
             .suggest("Read the file, then run `cogn trust --yes`; `cogn trust --json` shows what it sets"));
     }
@@ -106,7 +106,7 @@ fn agreed(args: &TrustArgs, project: &ProjectFile, printer: &Printer) -> Result<
 }
 
 fn show(project: &ProjectFile, printer: &Printer) {
-    printer.err(format!("{HEAD}{}{HEAD:#} sets what needs your trust:\n", project.path.display()));
+    printer.err(format!("{HEAD}{}{HEAD:#} sets options that need your trust:\n", project.path.display()));
     let rows: Vec<Vec<String>> = project
         .delicate
         .iter()
@@ -135,7 +135,7 @@ fn say(project: &ProjectFile, agreed: bool, printer: &Printer) {
         _ if agreed => {
             printer.err(format!("{GOOD}trusted{GOOD:#}: `{file}`, until it changes"));
         }
-        Standing::NotNeeded => printer.err(format!("`{file}`: it says nothing that needs trust")),
+        Standing::NotNeeded => printer.err(format!("`{file}`: it sets nothing that needs trust")),
         Standing::Recorded => printer.err(format!("`{file}` is trusted already")),
         _ => printer.err(format!("{DOUBT}not trusted{DOUBT:#}: `{file}`")),
     }
@@ -207,7 +207,7 @@ fn read(folder: &Path, home: &Path) -> Result<ProjectFile, Failure> {
 
 fn home() -> Result<PathBuf, Failure> {
     wiring::home().ok_or_else(|| {
-        Failure::misconfigured("nobody says where your home is, and trust is recorded there")
+        Failure::misconfigured("trust is recorded in the home folder, and `HOME` is not set")
             .suggest("Set `HOME`, or use `--trust-project` for single commands")
     })
 }

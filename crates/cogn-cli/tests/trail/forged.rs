@@ -76,7 +76,7 @@ fn h4_forged_dropped_and_swapped_records_are_found() {
     assert_eq!(verify(cut, &[]).0, Some(0));
     let (code, said) = verify(cut, &anchors);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("what the anchor stands for is gone or was changed"), "{said}");
+    assert!(said.contains("the record of the anchor is missing or was changed"), "{said}");
     let wrong = home.cogn(&["audit", "verify", "--anchor", "nonsense"]);
     assert_eq!(wrong.status.code(), Some(2));
 }

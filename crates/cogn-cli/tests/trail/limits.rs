@@ -59,7 +59,7 @@ fn m5_a_run_without_a_place_for_its_record_says_so() {
     );
     let off = Home::new("audit: {enabled: false}\n");
     let said = text(&off.cogn(&["audit", "list"]).stderr);
-    assert!(said.contains("the audit is switched off"), "{said}");
+    assert!(said.contains("the audit log is switched off"), "{said}");
 }
 
 // H4: who wants every call recorded gets no call that is not.

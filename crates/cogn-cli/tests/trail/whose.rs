@@ -37,7 +37,7 @@ fn h3_large_requests_of_one_key_leave_the_records_of_another_alone() {
     };
     assert!(metrics.contains("cogn_audit_dropped_total{kind=\"records\"} 0"), "{metrics}");
     let said = server.stop();
-    assert!(said.contains("the audit has reached its limits"), "{said}");
+    assert!(said.contains("the audit log has reached its limits"), "{said}");
     let ann: Vec<Value> = listed(&home, &["--key", "ann"]);
     assert_eq!(ann.len(), 40);
     assert!(ann.iter().all(|record| record["payload"].is_object() && record["user"] == "ann"));

@@ -43,7 +43,7 @@ impl Ledger {
         let path = Self::path(home);
         let broken = |reason: &str| format!("`{}` {reason}", path.display());
         match folder::read_file(&path, MAX_LEDGER_BYTES) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| broken("is no list of trusted files")),
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| broken("is not a list of trusted files")),
             Err(ReadError::Missing) => Ok(Self::default()),
             Err(ReadError::Refused(reason)) => Err(broken(&reason)),
         }
@@ -133,6 +133,6 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join(".cognitive")).unwrap();
         fs::write(Ledger::path(home.path()), "[]").unwrap();
-        assert!(Ledger::read(home.path()).unwrap_err().ends_with("is no list of trusted files"));
+        assert!(Ledger::read(home.path()).unwrap_err().ends_with("is not a list of trusted files"));
     }
 }

@@ -174,11 +174,7 @@ impl Sieve {
         if value >= below.unwrap_or(Gate::default().exec_min_confidence.get()) {
             return Some(value);
         }
-        self.note(
-            "exec_min_confidence",
-            json!(value),
-            "answers that are less sure pass the gate of tier exec",
-        );
+        self.note("exec_min_confidence", json!(value), "answers with less confidence pass in tier exec");
         None
     }
 
@@ -214,7 +210,7 @@ impl Sieve {
                 "audit.path",
                 path,
                 below.path.as_ref(),
-                "the audit and kept context are written there",
+                "the audit log and stored context are written there",
             ),
             required: self.hold(
                 "audit.required",
@@ -251,7 +247,7 @@ impl Sieve {
                 "media.trusted_origins",
                 trusted_origins,
                 below.trusted_origins.as_ref(),
-                "addresses inside your own network are fetched from",
+                "media are fetched from addresses inside your own network",
             ),
             roots: self.hold(
                 "media.roots",
@@ -274,7 +270,7 @@ impl Sieve {
                 "media.keep_metadata",
                 keep_metadata,
                 Some(&kept),
-                "notes in images, such as where they were taken, reach the model",
+                "image metadata, such as where a picture was taken, reaches the model",
             ),
             uploads: self.hold("media.uploads", uploads, below.uploads.as_ref(), "uploads are written there"),
         }

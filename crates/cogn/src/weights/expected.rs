@@ -35,7 +35,7 @@ impl ExpectedWeights {
     fn confirmed(&self, file: &File, sha256: &str) -> Result<(), String> {
         let now = file.metadata().ok().map(|meta| Stamp::of(&meta));
         let (Some(begun), Some(now)) = (*self.begun(), now) else {
-            return Err("the file cannot be looked at".to_owned());
+            return Err("the file cannot be read".to_owned());
         };
         if !begun.has_the_content_of(&now) {
             return Err("the file was changed while it was read".to_owned());

@@ -27,8 +27,8 @@ impl WeightsState {
     /// Why a file is not taken, in the words of a reason.
     pub(super) fn refusal(&self) -> String {
         match self {
-            Self::Wrong(why) => format!("not the file that is expected: {why}"),
-            _ => "the file is not there".to_owned(),
+            Self::Wrong(why) => format!("not the expected file: {why}"),
+            _ => "the file does not exist".to_owned(),
         }
     }
 }
@@ -193,7 +193,7 @@ pub(super) fn room(folder: &Path, bytes: u64) -> Result<(), String> {
     let needed = bytes.saturating_add(SPARE);
     match free(folder) {
         Some(free) if free < needed => Err(format!(
-            "not enough room on the disk of `{}`: {} are needed, {} are free",
+            "not enough disk space for `{}`: {} needed, {} free",
             folder.display(),
             megabytes(needed),
             megabytes(free)

@@ -45,7 +45,7 @@ pub(super) async fn fetch(
             }
         }
     }
-    Err(failed("what arrives is not the file that is expected".to_owned()))
+    Err(failed("what arrives is not the expected file".to_owned()))
 }
 
 fn unwritable(place: &WeightsFolder, error: &io::Error) -> String {

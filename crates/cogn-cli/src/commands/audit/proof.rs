@@ -11,7 +11,7 @@ use crate::printer::{BAD, Exit, FAINT, GOOD, Printer};
 /// Options of `audit verify`.
 #[derive(Debug, clap::Args)]
 pub(super) struct AuditVerifyArgs {
-    /// An end of a chain that was noted earlier, as `cogn audit head` prints it; may be given more than once
+    /// The last hash of a chain from earlier, as `cogn audit head` prints it; may be given more than once
     #[arg(long, value_name = "CHAIN.SEQ:HASH")]
     anchor: Vec<Anchor>,
     /// A file with the output of `cogn audit head`

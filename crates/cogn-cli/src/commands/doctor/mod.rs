@@ -173,7 +173,7 @@ fn embedded_state(settings: &Settings) -> EmbeddedState {
     let (weights, path, says) = match embedded::at_hand(of_settings.as_deref(), &wiring::environment) {
         Some(WeightsAtHand::BuiltIn(_)) => (true, None, "the weights are part of this program".to_owned()),
         Some(WeightsAtHand::File(path)) if path.is_file() => return weights_in(path),
-        Some(WeightsAtHand::File(path)) => (false, Some(path), "there is no such file".to_owned()),
+        Some(WeightsAtHand::File(path)) => (false, Some(path), "no such file".to_owned()),
         None if settings.offline => (false, usual(), "no weights, and fetching is forbidden".to_owned()),
         None => (false, usual(), "no weights yet; the first run that needs them fetches them".to_owned()),
     };
@@ -193,9 +193,9 @@ fn weights_in(path: PathBuf) -> EmbeddedState {
     let hashed = hash_of(&path, &wiring::environment);
     let says = match &hashed {
         _ if !embedded::IN_THIS_BUILD => "not part of this build".to_owned(),
-        Ok(sha256) if sha256 == SMOLLM2.sha256 => "the weights are here; sha256 is right".to_owned(),
-        Ok(sha256) => format!("weights of your own, sha256 {sha256}"),
-        Err(why) => format!("damaged: {why}; `cogn model pull` fetches the weights anew"),
+        Ok(sha256) if sha256 == SMOLLM2.sha256 => "the weights are here; sha256 matches".to_owned(),
+        Ok(sha256) => format!("custom weights, sha256 {sha256}"),
+        Err(why) => format!("damaged: {why}; `cogn model pull` fetches the weights again"),
     };
     EmbeddedState {
         in_this_build: embedded::IN_THIS_BUILD,
@@ -253,7 +253,7 @@ fn modules(library: &Library) -> (usize, Vec<String>) {
 fn store(config: &Config) -> StoreState {
     let path = store_path(config, &wiring::environment);
     let (ok, says) = match path.as_deref().map(Store::open_existing) {
-        None => (None, "the books are switched off".to_owned()),
+        None => (None, "the audit log is switched off".to_owned()),
         Some(Ok(Some(_))) => (Some(true), "in use".to_owned()),
         Some(Ok(None)) => (None, "no runs recorded yet".to_owned()),
         Some(Err(error)) => (Some(false), error.to_string()),
