@@ -1,5 +1,5 @@
 //! What clients send to a server: bodies of runs and messages over `/ws`, over connections that need no network.
-//! Every answer is an envelope, and none of them says that the server met a fault of its own.
+//! Every answer is an envelope, and none of them is an internal error of the server.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;

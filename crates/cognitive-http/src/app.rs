@@ -137,5 +137,5 @@ impl Drop for Busy {
 /// Why a run ends or does not begin when the server stops.
 pub(crate) fn shutting_down(code: ErrorCode) -> Failure {
     // It is the server that goes, not the provider behind it.
-    Failure::new(code, "the server is shutting down").blaming(Blame::Runtime).suggest("Ask again in a moment")
+    Failure::new(code, "the server is shutting down").blaming(Blame::Runtime).suggest("Try again in a moment")
 }

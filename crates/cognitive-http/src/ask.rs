@@ -36,9 +36,9 @@ pub(crate) struct Options {
     pub(crate) max_output_tokens: Option<u64>,
     /// A sync answer instead of a stream would be of no use (CAP-013).
     pub(crate) require_streaming: bool,
-    /// The conversation that kept context belongs to, of this client alone.
+    /// The conversation that stored context belongs to, of this client alone.
     pub(crate) session: Option<String>,
-    /// Ask the model also where an answer to the same input is kept.
+    /// Ask the model even if an answer to the same input is cached.
     pub(crate) no_cache: bool,
     pub(crate) media_out: MediaOut,
 }

@@ -43,12 +43,12 @@ pub(crate) async fn beside<T: Send + 'static>(
     places: &Arc<Semaphore>,
     act: impl FnOnce(&Shared) -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    let fault = |_| Failure::new(ErrorCode::InternalError, "the modules cannot be looked at");
+    let fault = |_| Failure::new(ErrorCode::InternalError, "the modules cannot be read");
     // The place is taken until the work is done, even if the client goes away meanwhile.
     let place = Arc::clone(places)
         .acquire_owned()
         .await
-        .map_err(|_| Failure::new(ErrorCode::InternalError, "the modules cannot be looked at any more"))?;
+        .map_err(|_| Failure::new(ErrorCode::InternalError, "the modules can no longer be read"))?;
     let shared = Arc::clone(shared);
     let work = tokio::task::spawn_blocking(move || {
         let outcome = act(&shared);
@@ -93,6 +93,6 @@ fn is_name(name: &str) -> bool {
 /// There is no module by this name, which is repeated only in part.
 pub(crate) fn no_module(name: &str) -> Failure {
     let name = cognitive_contract::text::cut(name, 128);
-    Failure::new(ErrorCode::ModuleNotFound, format!("there is no module called: `{name}`"))
+    Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"))
         .suggest("`GET /api/modules` lists what is installed")
 }

@@ -84,7 +84,7 @@ pub(crate) async fn serve(
     let opened = match store(&shared) {
         Ok(store) => store.open(client.uploader(), &id).await,
         // Where nothing is kept, nothing can be found.
-        Err(_) => Err(Failure::new(ErrorCode::UploadNotFound, "nothing is kept here")),
+        Err(_) => Err(Failure::new(ErrorCode::UploadNotFound, "this server stores no files")),
     };
     match opened {
         Ok(kept) => response(kept),

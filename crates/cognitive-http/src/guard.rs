@@ -156,7 +156,7 @@ impl Drop for AccessLine<'_> {
 }
 
 fn fault() -> Response<Body> {
-    let failure = Failure::new(ErrorCode::InternalError, "the server met a fault of its own");
+    let failure = Failure::new(ErrorCode::InternalError, "internal error of the server");
     answer::failure(failure.suggest("Report it with the trace id"))
 }
 
@@ -171,9 +171,8 @@ fn admit(shared: &Shared, request: &Request, peer: &Peer) -> Result<Arc<str>, Bo
     }
     if shared.config.keys.is_empty() {
         if !host_is_local(headers) && peer.address.is_none_or(|address| address.is_loopback()) {
-            let failure =
-                Failure::new(ErrorCode::PermissionDenied, "the server does not answer under this name")
-                    .suggest("Use `localhost`, or start it with a key");
+            let failure = Failure::new(ErrorCode::PermissionDenied, "this host name is not allowed")
+                .suggest("Use `localhost`, or start it with a key");
             return Err(Box::new(answer::failure(failure)));
         }
         return Ok(Arc::clone(&peer.name));
@@ -210,8 +209,8 @@ fn well_formed(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
         return Err(Box::new(answer::failure_as(status, failure)));
     }
     if headers.get_all(header::HOST).iter().nth(1).is_some() {
-        let failure =
-            Failure::new(ErrorCode::ParseError, "there is more than one `Host`").suggest("Send one");
+        let failure = Failure::new(ErrorCode::ParseError, "the request has more than one `Host` header")
+            .suggest("Send one");
         return Err(Box::new(answer::failure(failure)));
     }
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();

@@ -63,7 +63,7 @@ async fn collected(body: Body, limit: usize, claim: &mut MemoryClaim) -> Result<
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|_| {
-            Failure::new(ErrorCode::ParseError, "the body broke off or is not framed as HTTP")
+            Failure::new(ErrorCode::ParseError, "the body ended early or is not valid HTTP")
                 .suggest("Send it again")
         })?;
         let length = bytes.len() + piece.len();
@@ -82,7 +82,10 @@ async fn collected(body: Body, limit: usize, claim: &mut MemoryClaim) -> Result<
 }
 
 fn no_memory() -> Failure {
-    crate::run::too_much("there is no memory for the body at the moment", std::time::Duration::from_secs(1))
+    crate::run::too_much(
+        "there is not enough memory for the body at the moment",
+        std::time::Duration::from_secs(1),
+    )
 }
 
 /// Makes something of a text, after its values were found to fit. What is long is read beside the threads that serve, a
@@ -104,7 +107,7 @@ pub(crate) async fn read<T: Send + 'static>(
         return work();
     }
     let fault =
-        || Failure::new(ErrorCode::InternalError, "the body could not be read by a fault of the server");
+        || Failure::new(ErrorCode::InternalError, "internal error of the server: the body could not be read");
     let place = Arc::clone(&shared.parsers).acquire_owned().await.map_err(|_| fault())?;
     let beside = tokio::task::spawn_blocking(move || {
         let _place = place;

@@ -12,14 +12,11 @@ pub fn origin(given: &str) -> Result<String, Failure> {
     let text = given.trim().to_ascii_lowercase();
     match text.as_str() {
         "*" => {
-            return refuse(
-                "there is no origin for everybody",
-                "Name each origin, such as `https://app.example`",
-            );
+            return refuse("a wildcard is not an origin", "Name each origin, such as `https://app.example`");
         }
         "null" => {
             let hint = "Every sandboxed page calls itself so. Serve the page from an origin of its own and name that";
-            return refuse("this is no origin that can be trusted", hint);
+            return refuse("this origin cannot be trusted", hint);
         }
         _ => {}
     }
@@ -41,7 +38,7 @@ pub fn origin(given: &str) -> Result<String, Failure> {
         _ => (place, None),
     };
     let Some(port) = port.map_or(Some(None), |port| port.parse::<u16>().ok().map(Some)) else {
-        return refuse("this is no port", hint);
+        return refuse("invalid port", hint);
     };
     if !place.is_ascii() {
         return refuse(
@@ -50,7 +47,7 @@ pub fn origin(given: &str) -> Result<String, Failure> {
         );
     }
     if !is_scheme || !is_host(host) {
-        return refuse("this is no web origin", hint);
+        return refuse("not a web origin", hint);
     }
     let usual = match scheme {
         "http" => Some(80),

@@ -88,7 +88,7 @@ async fn try_answer(
             }
             None => warnings.push(Warning::new(
                 ErrorCode::SessionExpired.number(),
-                "the stream is unknown or expired; this is a new one",
+                "the stream is unknown or has expired; this is a new one",
             )),
         }
     }
@@ -147,7 +147,7 @@ impl Counted<'_> {
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            let envelope = Failure::cancelled("the client went away").into_envelope();
+            let envelope = Failure::cancelled("the client disconnected").into_envelope();
             self.shared.metrics.ran(self.module, &envelope, self.started.elapsed());
         }
     }
@@ -168,7 +168,7 @@ fn respond(
 pub(crate) fn no_such_transport(shared: &Shared) -> Failure {
     let others = &shared.host.capabilities.supported_transports;
     let there_is = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
-    Failure::new(ErrorCode::StreamingNotSupported, "streams are not carried this way here")
+    Failure::new(ErrorCode::StreamingNotSupported, "this transport is not enabled for streams")
         .with_detail("supported_transports", json!(others))
         .suggest(format!("Use one of these transports: {there_is}; or ask for one envelope"))
 }
@@ -206,13 +206,13 @@ pub(crate) fn within_rate(shared: &Shared, client: &Client) -> Result<(), Failur
 
 /// The client has used up its runs of this minute.
 pub(crate) fn out_of_rate(wait: Duration) -> Failure {
-    too_much("too many runs in a minute", wait)
+    too_much("too many runs per minute", wait)
 }
 
 /// The right to one more stream (STREAM-023).
 pub(crate) fn permit(shared: &Shared, client: &Client) -> Result<StreamPermit, Failure> {
     if shared.sessions.is_full() {
-        return Err(too_much("streams take all the memory that they may", Duration::from_secs(1)));
+        return Err(too_much("the memory limit of all streams is reached", Duration::from_secs(1)));
     }
     shared
         .limits
@@ -227,7 +227,7 @@ pub(crate) fn too_much(what: &str, wait: Duration) -> Failure {
     Failure::new(ErrorCode::RateLimited, what)
         .blaming(Blame::Runtime)
         .with_detail("retry_after_seconds", json!(seconds))
-        .suggest(format!("Wait {seconds} seconds and ask again"))
+        .suggest(format!("Wait {seconds} seconds and try again"))
 }
 
 /// Starts a run of its own that outlives the connection, and the first reader of its stream.
@@ -323,7 +323,7 @@ impl Drop for LastWord {
     fn drop(&mut self) {
         if !self.1.has_ended() {
             let failure =
-                Failure::new(ErrorCode::InternalError, "the run was torn down by a fault of the server");
+                Failure::new(ErrorCode::InternalError, "internal error of the server: the run was aborted");
             end(&self.0, &self.1, whole(&self.1, failure.into_envelope()));
         }
     }
@@ -347,7 +347,7 @@ fn end(shared: &Shared, session: &Session, rest: Vec<Chunk>) {
 async fn stop(shared: &Shared, session: &Session) -> Failure {
     tokio::select! {
         () = session.abandoned(shared.config.grace) => {
-            Failure::cancelled("the client went away").suggest("Ask again")
+            Failure::cancelled("the client disconnected").suggest("Ask again")
         }
         () = tokio::time::sleep(shared.config.stream_limit) => {
             let seconds = shared.config.stream_limit.as_secs();
@@ -370,16 +370,22 @@ fn resume(
     left_off: &LeftOff,
 ) -> Result<Option<Resumed>, Failure> {
     if shared.config.replay.is_zero() {
-        return Err(Failure::new(ErrorCode::RecoveryNotSupported, "this server keeps no streams")
-            .suggest("Ask again without a session"));
+        return Err(Failure::new(
+            ErrorCode::RecoveryNotSupported,
+            "stream recovery is switched off on this server",
+        )
+        .suggest("Send the request again without recovery data"));
     }
     let Some(session) = shared.sessions.get(&left_off.session, &client.name, module) else { return Ok(None) };
     if session.crowded() {
         return Err(too_much("too many connections read this stream", Duration::from_secs(1)));
     }
     let Some(Resumption { from, next_seq, agreed }) = session.resume(&left_off.place) else {
-        return Err(Failure::new(ErrorCode::SessionExpired, "this part of the stream is not kept any more")
-            .suggest("Ask again without a session"));
+        return Err(Failure::new(
+            ErrorCode::SessionExpired,
+            "this part of the stream is no longer available",
+        )
+        .suggest("Send the request again without recovery data"));
     };
     let mut meta = Meta::new(Confidence::ZERO, Risk::Medium, "Resumed");
     if !agreed {

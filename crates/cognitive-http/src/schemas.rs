@@ -16,7 +16,7 @@ fn routing() -> [(&'static str, &'static str, Value); 8] {
         ("Cogn-Risk", "`meta.risk`", text()),
         ("Cogn-Tier", "The tier of the module", json!({ "enum": ["exec", "decision", "exploration"] })),
         ("Cogn-Error-Code", "`error.code` of a failure", text()),
-        ("Cogn-Trace-Id", "The id that envelope, books and log share", text()),
+        ("Cogn-Trace-Id", "The id that envelope, audit log and access log share", text()),
         ("Retry-After", "Seconds to wait, with 429", json!({ "type": "integer", "minimum": 1 })),
         ("X-Cognitive-Warning", "Why the answer is not a stream", text()),
     ]
@@ -43,7 +43,7 @@ pub(crate) fn parameters() -> Value {
     let table = [
         ("query", "response_mode", "Whether to stream", mode.clone()),
         ("header", "X-Cognitive-Response-Mode", "Whether to stream; comes before the query", mode),
-        ("header", "X-Cognitive-Session", "The conversation that kept context belongs to", text.clone()),
+        ("header", "X-Cognitive-Session", "The conversation that stored context belongs to", text.clone()),
         ("header", "Last-Event-ID", "The last event that arrived, `SESSION:NUMBER`", text.clone()),
         ("header", "X-Cognitive-Recovery-Session", "The stream that broke off", text),
         (

@@ -59,12 +59,12 @@ fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<Value, 
     let store = store(shared)?;
     within_rate(shared, client)?;
     let wish: Wish = serde_json::from_slice(body).map_err(|error| {
-        Failure::new(ErrorCode::InvalidInput, format!("the body describes no upload: {error}"))
+        Failure::new(ErrorCode::InvalidInput, format!("the body does not describe an upload: {error}"))
             .suggest(r#"Send {"filename": "cat.png", "media_type": "image/png", "size_bytes": 1024}"#)
     })?;
     let kind = MediaType::parse(&wish.media_type).ok_or_else(|| {
         let known: Vec<&str> = MediaType::all().map(MediaType::mime).collect();
-        let message = format!("no media type that is known: `{}`", wish.media_type);
+        let message = format!("unknown media type: `{}`", wish.media_type);
         Failure::new(ErrorCode::UnsupportedMediaType, message)
             .suggest(format!("Send one of: {}", known.join(", ")))
     })?;
@@ -129,7 +129,7 @@ async fn try_receive(shared: &Shared, client: &Client, id: &str, body: Body) -> 
         match piece {
             Some(Ok(piece)) => sink.piece(piece).await?,
             Some(Err(_)) => {
-                let message = "the upload broke off or is not framed as HTTP";
+                let message = "the upload ended early or is not valid HTTP";
                 return Err(Failure::new(ErrorCode::ParseError, message).suggest("Send it again"));
             }
             None => return sink.finish().await,
@@ -140,7 +140,7 @@ async fn try_receive(shared: &Shared, client: &Client, id: &str, body: Body) -> 
 /// Who keeps media here.
 pub(crate) fn store(shared: &Shared) -> Result<&Arc<dyn UploadStore>, Failure> {
     shared.config.uploads.as_ref().ok_or_else(|| {
-        Failure::new(ErrorCode::MultimodalNotSupported, "this server takes no uploads")
+        Failure::new(ErrorCode::MultimodalNotSupported, "this server does not accept uploads")
             .suggest("Send the item as base64, or name its address")
     })
 }

@@ -105,7 +105,7 @@ pub(crate) async fn upgrade(
             response
         }
         Err(status) => {
-            let failure = Failure::new(ErrorCode::InvalidInput, "this address speaks WebSocket only")
+            let failure = Failure::new(ErrorCode::InvalidInput, "this endpoint speaks WebSocket only")
                 .suggest("Connect with a WebSocket client, or use `POST /api/run/{module}`");
             crate::answer::failure_as(status, failure)
         }
@@ -123,7 +123,7 @@ async fn talk(connection: Upgraded, shared: Arc<Shared>, client: Arc<Client>) {
     let mut socket = Socket { shared, client, out, runs: HashMap::new(), silence: 0 };
     let listening = AssertUnwindSafe(socket.listen(&mut reader)).catch_unwind();
     let end = tokio::select! {
-        end = listening => end.unwrap_or(Some(Saying::goodbye(code::ERROR, "the server met a fault of its own"))),
+        end = listening => end.unwrap_or(Some(Saying::goodbye(code::ERROR, "internal error of the server"))),
         // A client that takes nothing is gone, whatever it still says.
         _ = &mut writer => None,
     };
@@ -274,7 +274,7 @@ impl Socket {
                         let reason = Failure::cancelled("the run was cancelled by the client");
                         return session.cancel(reason.suggest("Run it again"));
                     }
-                    None => Failure::new(ErrorCode::SessionExpired, "this socket has no such run"),
+                    None => Failure::new(ErrorCode::SessionExpired, "this connection has no such run"),
                 }
             }
             (Ok(Wish::Run(_)), Some(inexact)) => inexact,
