@@ -67,9 +67,12 @@ pub(crate) fn compare(hasher: Hasher, algorithm: &str, expected: &str) -> Result
 }
 
 fn mismatch(algorithm: &str) -> Failure {
-    Failure::new(ErrorCode::ChecksumMismatch, format!("the bytes do not have the {algorithm} that was given"))
-        .with_detail("algorithm", json!(algorithm))
-        .suggest("Send it again, or compute the checksum of what is sent")
+    Failure::new(
+        ErrorCode::ChecksumMismatch,
+        format!("the media item does not match its checksum: `{algorithm}`"),
+    )
+    .with_detail("algorithm", json!(algorithm))
+    .suggest("Send it again, or compute the checksum of what is sent")
 }
 
 #[cfg(test)]

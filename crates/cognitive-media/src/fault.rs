@@ -7,12 +7,12 @@ use serde_json::json;
 /// Bytes that are of the right type and cannot be read to their end. (E1013)
 pub(crate) fn broken(kind: MediaType, what: &str) -> Failure {
     Failure::new(ErrorCode::MediaDecodeFailed, format!("the {kind} {what}"))
-        .suggest("Open it in a viewer and save it anew")
+        .suggest("Open it in a viewer and save it again")
 }
 
 /// The usual case of [`broken`].
 pub(crate) fn cut_short(kind: MediaType) -> Failure {
-    broken(kind, "ends before its end")
+    broken(kind, "is truncated")
 }
 
 /// Something that would take more memory or time than it may. (E1011)
@@ -22,7 +22,7 @@ pub(crate) fn too_much(kind: MediaType, what: &str) -> Failure {
 
 /// More bytes than wanted. (E1011)
 pub(crate) fn too_many_bytes(most: u64) -> Failure {
-    Failure::new(ErrorCode::MediaTooLarge, format!("there are more than the {most} bytes that are taken"))
+    Failure::new(ErrorCode::MediaTooLarge, format!("the item is larger than the limit of {most} bytes"))
         .with_detail("limit_bytes", json!(most))
         .suggest("Send a smaller item")
 }

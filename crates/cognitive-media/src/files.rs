@@ -56,13 +56,13 @@ impl MediaFiles {
         self.check(&real, remote)?;
         let kind = fs::symlink_metadata(&real).map_err(|error| unreadable(&error))?.file_type();
         if !kind.is_file() {
-            return Err(no_file("not_a_file", "the path is not that of a regular file"));
+            return Err(no_file("not_a_file", "the path is not a regular file"));
         }
         meanwhile();
         let file = open(&real).map_err(|error| unreadable(&error))?;
         let found = file.metadata().map_err(|error| unreadable(&error))?;
         if !found.is_file() {
-            return Err(no_file("not_a_file", "the path is not that of a regular file"));
+            return Err(no_file("not_a_file", "the path is not a regular file"));
         }
         self.check(&path_of(&file, &real)?, remote)?;
         if found.len() > largest {
@@ -80,7 +80,7 @@ impl MediaFiles {
             return Err(forbidden());
         }
         if FORBIDDEN.iter().any(|place| real.starts_with(place)) {
-            return Err(no_file("forbidden", "files of the system are not read"));
+            return Err(no_file("forbidden", "system files are not read"));
         }
         Ok(())
     }
@@ -113,16 +113,14 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 fn forbidden() -> Failure {
-    Failure::new(ErrorCode::PermissionDenied, "files of this machine are not open to callers from outside")
+    Failure::new(ErrorCode::PermissionDenied, "remote callers may not read files of this machine")
         .suggest("Send the bytes as `base64`, or upload them first")
 }
 
 fn unreadable(error: &io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            no_file("not_found", "there is no such file")
-        }
-        io::ErrorKind::PermissionDenied => no_file("unreadable", "the file may not be read"),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => no_file("not_found", "no such file"),
+        io::ErrorKind::PermissionDenied => no_file("unreadable", "permission to read the file is denied"),
         _ => no_file("unreadable", "the file cannot be read"),
     }
 }
@@ -163,7 +161,7 @@ fn path_of(file: &File, path: &Path) -> Result<PathBuf, Failure> {
         return Err(no_file("unreadable", "the file cannot be read"));
     };
     let same = (opened.dev(), opened.ino()) == (named.dev(), named.ino()) && real == path;
-    if same { Ok(real) } else { Err(no_file("changed", "the file was exchanged while it was opened")) }
+    if same { Ok(real) } else { Err(no_file("changed", "the file was replaced while it was opened")) }
 }
 
 #[cfg(not(unix))]

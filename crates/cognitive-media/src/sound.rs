@@ -31,7 +31,7 @@ pub(crate) fn examine(bytes: &Bytes, kind: MediaType) -> Result<Facts, Failure> 
     let mut format = open(bytes, kind)?;
     facts.size = film_size(format.tracks());
     if kind.category() == Category::Video && !format.tracks().iter().any(is_film) {
-        return Err(broken(kind, "has no film in it"));
+        return Err(broken(kind, "has no video track"));
     }
     facts.duration = Some(scan(format.as_mut(), kind)?);
     Ok(facts)
@@ -55,7 +55,7 @@ fn open(bytes: &Bytes, kind: MediaType) -> Result<Box<dyn FormatReader>, Failure
     if wanted.contains(&format.format_info().short_name) && !format.tracks().is_empty() {
         Ok(format)
     } else {
-        Err(broken(kind, "has nothing in it that plays"))
+        Err(broken(kind, "has no track that can be played"))
     }
 }
 
@@ -87,7 +87,7 @@ fn scan(format: &mut dyn FormatReader, kind: MediaType) -> Result<Duration, Fail
         let packet = match format.next_packet() {
             Ok(Some(packet)) => packet,
             Ok(None) if count > 0 => return Ok(longest),
-            Ok(None) => return Err(broken(kind, "has nothing in it that plays")),
+            Ok(None) => return Err(broken(kind, "has no track that can be played")),
             Err(error) if count == 0 => return Err(told(kind, &error)),
             Err(_) => return Ok(longest),
         };
@@ -102,7 +102,7 @@ fn scan(format: &mut dyn FormatReader, kind: MediaType) -> Result<Duration, Fail
             return Ok(longest);
         }
     }
-    Err(too_much(kind, "is made of too many pieces"))
+    Err(too_much(kind, "has too many parts"))
 }
 
 /// A WAV plays as long as its header says, or as long as its bytes last, whichever is longer. (MEDIA-006)
@@ -152,7 +152,7 @@ fn byte_rate(header: &[u8]) -> Result<u64, Failure> {
     let plain = matches!(format, 1 | 3 | 6 | 7 | 0xfffe);
     let rate = if plain { u64::from(rate) * u64::from(frame) } else { u64::from(said) };
     if channels == 0 || rate == 0 {
-        return Err(broken(MediaType::Wav, "has a header that makes no sense"));
+        return Err(broken(MediaType::Wav, "has an invalid header"));
     }
     Ok(rate)
 }

@@ -136,7 +136,7 @@ impl MediaSource for Media {
             match wanted.reference {
                 Reference::Url(url) => match &self.urls {
                     Some(urls) => urls.fetch(url, wanted.largest).await,
-                    None => Err(no_file("no_network", "addresses are not fetched here")),
+                    None => Err(no_file("no_network", "URLs are not fetched here")),
                 },
                 Reference::File(path) => {
                     let (files, path) = (Arc::clone(&self.files), path.to_owned());
@@ -147,10 +147,7 @@ impl MediaSource for Media {
                 }
                 Reference::Upload(id) => {
                     let (Some(uploads), Some(owner)) = (self.uploads.clone(), wanted.owner) else {
-                        return Err(Failure::new(
-                            ErrorCode::UploadNotFound,
-                            "there is no upload with this id",
-                        ));
+                        return Err(Failure::new(ErrorCode::UploadNotFound, "no upload has this id"));
                     };
                     let (owner, id, largest) = (owner.to_owned(), id.to_owned(), wanted.largest);
                     blocking(move || uploads.load(&owner, &id, largest)).await
@@ -226,6 +223,6 @@ async fn look<T: Send + 'static>(
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    let failed = |_| Failure::new(ErrorCode::InternalError, "reading was broken off");
+    let failed = |_| Failure::new(ErrorCode::InternalError, "reading was interrupted");
     tokio::task::spawn_blocking(work).await.map_err(failed)?
 }

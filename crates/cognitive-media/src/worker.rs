@@ -95,7 +95,7 @@ impl Worker {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| {
-                own("the process that reads documents does not start", &error)
+                own("the process that reads documents cannot be started", &error)
                     .suggest("Start the program anew; it has to find its own file, on Linux in `/proc`")
             })
     }

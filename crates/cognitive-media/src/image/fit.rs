@@ -85,7 +85,7 @@ fn write_anew(bytes: &Bytes, kind: MediaType, look: &ImageLook, form: &Form) -> 
         side = (side * 7 / 10).max(1);
         picture.shrink(side);
     }
-    Err(too_much(kind, "is too large for the model however small it is made"))
+    Err(too_much(kind, "is too large for the model even at the smallest size"))
 }
 
 /// The type that suits: no loss for what shows through and for drawings, else a photograph.

@@ -44,7 +44,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
                 }
                 frames += 1;
             }
-            _ => return Err(broken(MediaType::Gif, "has a block of no known kind")),
+            _ => return Err(broken(MediaType::Gif, "has an unknown block")),
         }
     }
     if frames == 0 {

@@ -47,14 +47,14 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
                 skip_pixels(&mut reader);
                 notes.scans += 1;
             }
-            LATER_HEIGHT => return Err(broken(kind, "says its height too late")),
+            LATER_HEIGHT => return Err(broken(kind, "declares its height too late")),
             _ => {}
         }
         notes.take(marker, content, start..reader.at());
     }
     let Some(look) = look.filter(|_| notes.scans > 0) else { return Err(broken(kind, "has no pixels")) };
     if look.pixels().saturating_mul(notes.scans) > MAX_SCANNED {
-        return Err(too_much(kind, "goes over its pixels too often"));
+        return Err(too_much(kind, "has too many scans"));
     }
     Ok(HeaderOrWalk::All(notes.into_look(look, reader.left() > 0)))
 }
@@ -115,7 +115,7 @@ fn segment<'a>(reader: &mut ByteReader<'a>, marker: u8) -> Result<&'a [u8], Fail
     let length = reader.be16().ok_or_else(cut)?;
     let length = length.checked_sub(2).ok_or_else(|| broken(MediaType::Jpeg, "has an empty segment"))?;
     if marker == SCAN && length < 6 {
-        return Err(broken(MediaType::Jpeg, "has a scan of nothing"));
+        return Err(broken(MediaType::Jpeg, "has an empty scan"));
     }
     reader.take(usize::from(length)).ok_or_else(cut)
 }
@@ -142,7 +142,7 @@ fn skip_pixels(reader: &mut ByteReader<'_>) {
 }
 
 fn frame(marker: u8, content: &[u8]) -> Result<ImageLook, Failure> {
-    let senseless = || broken(MediaType::Jpeg, "has a header that makes no sense");
+    let senseless = || broken(MediaType::Jpeg, "has an invalid header");
     let mut reader = ByteReader::new(content);
     let (Some(8 | 12), Some(height), Some(width), Some(components)) =
         (reader.byte(), reader.be16(), reader.be16(), reader.byte())

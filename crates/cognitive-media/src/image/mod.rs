@@ -113,7 +113,7 @@ pub(crate) fn examine(bytes: &[u8], kind: MediaType) -> Result<Facts, Failure> {
     };
     let decoded = look.pixels() * look.depth;
     if decoded > LARGE && decoded / length.max(1) > MAX_RATIO {
-        return Err(too_much(kind, "gets more than a hundred times larger by being decoded"));
+        return Err(too_much(kind, "grows more than a hundredfold when it is decoded"));
     }
     let (width, height) = look.size;
     facts.size = Some(if look.lies() { (height, width) } else { (width, height) });

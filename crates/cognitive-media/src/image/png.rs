@@ -63,7 +63,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
         }
     }
     if pieces > MAX_PIECES {
-        return Err(too_much(kind, "is made of too many pieces"));
+        return Err(too_much(kind, "has too many parts"));
     }
     match look {
         Some(mut look) if pieces > 0 => {
@@ -88,7 +88,7 @@ fn chunk<'a>(reader: &mut ByteReader<'a>) -> Result<(&'a [u8], &'a [u8]), Failur
 }
 
 fn header(name: &[u8], content: &[u8]) -> Result<ImageLook, Failure> {
-    let senseless = || broken(MediaType::Png, "has a header that makes no sense");
+    let senseless = || broken(MediaType::Png, "has an invalid header");
     if name != b"IHDR" || content.len() != 13 {
         return Err(senseless());
     }

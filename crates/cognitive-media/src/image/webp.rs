@@ -117,7 +117,7 @@ fn still(name: &[u8], content: &[u8], canvas: (u32, u32)) -> Result<(), Failure>
 }
 
 fn senseless() -> Failure {
-    broken(MediaType::Webp, "has a header that makes no sense")
+    broken(MediaType::Webp, "has an invalid header")
 }
 
 /// Makes length and flags true again after chunks were left out.

@@ -114,5 +114,5 @@ fn told(error: &Error) -> PdfContent {
 }
 
 fn locked() -> PdfContent {
-    PdfContent::Broken("is locked with a password".to_owned())
+    PdfContent::Broken("is protected by a password".to_owned())
 }

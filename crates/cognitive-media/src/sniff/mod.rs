@@ -95,12 +95,12 @@ pub(crate) fn check(bytes: &[u8], claimed: MediaType) -> Result<(), Failure> {
         SniffedType::Known(kind) => kind.mime(),
         SniffedType::Other(name) => name,
     };
-    let message = format!("the item is said to be {claimed}, its bytes are {detected}");
+    let message = format!("the media item is declared as `{claimed}`, but its content is: `{detected}`");
     Err(Failure::new(ErrorCode::MediaTypeMismatch, message)
         .with_detail("declared_type", json!(claimed.mime()))
         .with_detail("detected_type", json!(detected))
         .with_detail("magic_bytes", json!(hex(bytes.get(..SHOWN).unwrap_or(bytes))))
-        .suggest("Say what it is in `media_type`, or send what it says"))
+        .suggest("Set `media_type` to the type of the content, or convert the file"))
 }
 
 #[cfg(test)]

@@ -196,7 +196,7 @@ impl UploadIndex {
             known.insert(id.to_owned(), other);
         }
         let upload = known.get_mut(id).filter(|upload| upload.record.belongs_to(owner));
-        let upload = upload.ok_or_else(|| missing("there is no upload with this id"))?;
+        let upload = upload.ok_or_else(|| missing("no upload has this id"))?;
         if upload.end_in_time(&Paths::new(&self.folder, id), (self.clock)()) {
             return Err(Failure::new(ErrorCode::UploadExpired, "the upload has expired")
                 .suggest("Upload it again and use the new id"));
@@ -241,7 +241,7 @@ impl UploadIndex {
         };
         let of_owner = || living().filter(|upload| upload.record.owner == owner);
         let message = if of_owner().count() >= self.limits.uploads_per_owner {
-            format!("there are {} uploads already", self.limits.uploads_per_owner)
+            format!("the limit of uploads is reached: {}", self.limits.uploads_per_owner)
         } else if sum(&mut of_owner()) > self.limits.bytes_per_owner {
             format!("the uploads would take more than {} bytes", self.limits.bytes_per_owner)
         } else if sum(&mut living()) > self.limits.bytes_together {
@@ -270,7 +270,7 @@ impl UploadStore for Uploads {
         self.0.admit(&known, owner, upload.size_bytes)?;
         record
             .write(&Paths::new(&self.0.folder, &id).record)
-            .map_err(|error| own("the upload cannot be noted", &error))?;
+            .map_err(|error| own("the upload cannot be recorded", &error))?;
         known.insert(id.clone(), KnownUpload { record, state: UploadState::Announced });
         Ok(Announced::new(id, expires_at, upload.size_bytes))
     }
@@ -285,7 +285,7 @@ impl UploadStore for Uploads {
                 let mut known = self.0.known();
                 let upload = self.0.find(&mut known, owner, id)?;
                 if upload.state != UploadState::Announced {
-                    let message = "the upload has been received already, or somebody is sending it";
+                    let message = "the upload is complete or in progress already";
                     return Err(Failure::new(ErrorCode::InvalidInput, message));
                 }
                 upload.state = UploadState::Receiving;
@@ -302,7 +302,7 @@ impl UploadStore for Uploads {
 }
 
 fn gone() -> Failure {
-    missing("the upload is not there any more")
+    missing("the upload no longer exists")
 }
 
 /// (E1019)

@@ -38,7 +38,7 @@ impl Sink {
         let mut sink = Self { id: id.to_owned(), paths, record, open: None, done: false, uploads };
         // What an attempt before left behind, if it could not clean up.
         let _usually_none = fs::remove_file(&sink.paths.part);
-        let file = create(&sink.paths.part).map_err(|error| own("the upload cannot be kept", &error))?;
+        let file = create(&sink.paths.part).map_err(|error| own("the upload cannot be stored", &error))?;
         sink.open = Some(OpenUpload { file, hasher, length: 0 });
         Ok(sink)
     }
@@ -46,8 +46,7 @@ impl Sink {
     fn end(&mut self) -> Result<(), Failure> {
         let Some(open) = self.open.take() else { return Err(broken_off()) };
         if open.length != self.record.size_bytes {
-            let message =
-                format!("{} bytes were announced, {} have come", self.record.size_bytes, open.length);
+            let message = format!("{} bytes were announced, {} arrived", self.record.size_bytes, open.length);
             return Err(Failure::new(ErrorCode::MediaDecodeFailed, message).suggest("Send all of it"));
         }
         if let (Some(hasher), Some((algorithm, digits))) = (open.hasher, &self.record.checksum) {
@@ -55,7 +54,7 @@ impl Sink {
         }
         drop(open.file);
         fs::rename(&self.paths.part, &self.paths.data)
-            .map_err(|error| own("the upload cannot be kept", &error))?;
+            .map_err(|error| own("the upload cannot be stored", &error))?;
         self.done = true;
         self.uploads.0.set(&self.id, UploadState::Complete);
         Ok(())
@@ -79,7 +78,7 @@ impl UploadSink for Sink {
                 Ok(open)
             });
             let written = written.await.map_err(|_| broken_off())?;
-            self.open = Some(written.map_err(|error| own("the upload cannot be kept", &error))?);
+            self.open = Some(written.map_err(|error| own("the upload cannot be stored", &error))?);
             Ok(())
         })
     }
@@ -101,5 +100,5 @@ impl Drop for Sink {
 }
 
 fn broken_off() -> Failure {
-    Failure::new(ErrorCode::InternalError, "the upload was broken off").suggest("Send it again")
+    Failure::new(ErrorCode::InternalError, "the upload was interrupted").suggest("Send it again")
 }
