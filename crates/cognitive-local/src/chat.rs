@@ -53,7 +53,7 @@ pub(crate) fn room(
 }
 
 fn mark(vocabulary: &dyn Vocabulary, name: &str) -> Result<u32, ProviderError> {
-    let missing = || format!("the embedded model is no chat model: its vocabulary has no `{name}`");
+    let missing = || format!("the embedded model is not a chat model: its vocabulary has no `{name}`");
     vocabulary.control(name).ok_or_else(|| ProviderError::Misconfigured(missing()))
 }
 

@@ -218,7 +218,7 @@ impl JobRun<'_> {
     fn failure(&self, halt: Halt) -> ProviderError {
         match halt {
             Halt::Stopped if self.job.is_late() => ProviderError::Timeout,
-            Halt::Stopped => ProviderError::Interrupted("nobody waits for it".to_owned()),
+            Halt::Stopped => ProviderError::Interrupted("the caller no longer waits for it".to_owned()),
             Halt::Lost(why) => ProviderError::Interrupted(why),
         }
     }
@@ -247,5 +247,5 @@ fn broken_promise(lowered: &ProviderSchema) -> Option<String> {
         1 => ", and one more".to_owned(),
         count => format!(", and {count} more"),
     };
-    Some(format!("the grammar has no word for `{}` at `{path}`{others}", first.keyword))
+    Some(format!("the grammar cannot express `{}` at `{path}`{others}", first.keyword))
 }

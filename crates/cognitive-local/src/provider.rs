@@ -155,7 +155,7 @@ impl EmbeddedProvider {
                 WorkerReport::End(end) => return end,
             }
         }
-        Err(ProviderError::Unexpected("the embedded model went away".to_owned()))
+        Err(ProviderError::Unexpected("the embedded model ended unexpectedly".to_owned()))
     }
 }
 

@@ -126,11 +126,12 @@ pub(crate) fn start(queue: Arc<Queue>, work: Arc<Work>) -> Result<(), ProviderEr
                 continue;
             }
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&job, &queue)));
-            let broken = || Err(ProviderError::Unexpected("the embedded model broke down".to_owned()));
+            let broken =
+                || Err(ProviderError::Unexpected("the embedded model failed unexpectedly".to_owned()));
             job.report(WorkerReport::End(outcome.unwrap_or_else(|_| broken())));
         }
     };
     let started = thread::Builder::new().name("embedded-model".to_owned()).spawn(body);
-    let failed = |error| format!("no thread for the embedded model: {error}");
+    let failed = |error| format!("cannot start a thread for the embedded model: {error}");
     started.map(drop).map_err(|error| ProviderError::Unavailable(failed(error)))
 }

@@ -103,10 +103,10 @@ fn redirect(attempt: Attempt<'_>) -> Action {
 fn redirect_file(attempt: Attempt<'_>) -> Action {
     let was_safe = attempt.previous().iter().any(|from| from.scheme() == "https");
     if was_safe && attempt.url().scheme() != "https" {
-        return attempt.error("it was sent to a place without protection");
+        return attempt.error("it was redirected to an address without TLS");
     }
     if attempt.previous().len() > FILE_REDIRECTS {
-        return attempt.error("it was sent from place to place");
+        return attempt.error("it was redirected too often");
     }
     attempt.follow()
 }

@@ -239,15 +239,13 @@ fn chat_completions(dialect: Dialect, model: String, base: &Url, headers: Header
 fn model(config: &ProviderConfig) -> Result<String, ProviderError> {
     let named = config.model.as_deref().map(str::trim).filter(|model| !model.is_empty());
     let model = named.or(config.kind.default_model());
-    model
-        .map(str::to_owned)
-        .ok_or_else(|| misconfigured(config, "serves models of its owner's choice: name one"))
+    model.map(str::to_owned).ok_or_else(|| misconfigured(config, "has no default model: name one"))
 }
 
 fn base(config: &ProviderConfig) -> Result<Url, ProviderError> {
     let given = config.base_url.as_deref().map(str::trim).filter(|base| !base.is_empty());
     let Some(text) = given.or(config.kind.default_base_url()) else {
-        let text = format!("has no usual address: set `{}`", config.kind.base_url_variable());
+        let text = format!("has no default address: set `{}`", config.kind.base_url_variable());
         return Err(misconfigured(config, &text));
     };
     // The address may hold a password, so it is not repeated.
@@ -257,7 +255,7 @@ fn base(config: &ProviderConfig) -> Result<Url, ProviderError> {
 fn parse_base(kind: Kind, text: &str) -> Result<Url, &'static str> {
     let text = text.trim();
     let text = if kind == Kind::Ollama { ollama::base_of_host(text) } else { text.to_owned() };
-    let url = Url::parse(&text).map_err(|_| "has an address that is no URL")?;
+    let url = Url::parse(&text).map_err(|_| "has an address that is not a URL")?;
     let usable = matches!(url.scheme(), "http" | "https") && url.has_host();
     usable.then_some(url).ok_or("has an address that is not `http://` or `https://`")
 }
@@ -277,7 +275,7 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, ProviderError> {
         return if config.kind.needs_key() { Err(no_key(config)) } else { Ok(headers) };
     };
     let value = HeaderValue::from_str(&format!("{prefix}{}", key.reveal()));
-    let mut value = value.map_err(|_| misconfigured(config, "has a key that no header can carry"))?;
+    let mut value = value.map_err(|_| misconfigured(config, "has a key that no HTTP header can hold"))?;
     value.set_sensitive(true);
     headers.insert(name, value);
     Ok(headers)
@@ -408,14 +406,17 @@ mod tests {
         let new = ProviderConfig::new;
         for (config, text) in [
             (new(Kind::OpenAi), "openai needs a key: set `OPENAI_API_KEY`"),
-            (new(Kind::Compatible).with_model("m"), "compatible has no usual address: set `LLM_BASE_URL`"),
-            (new(Kind::Vllm), "vllm serves models of its owner's choice: name one"),
-            (new(Kind::Vllm).with_base_url("nonsense"), "vllm has an address that is no URL"),
+            (new(Kind::Compatible).with_model("m"), "compatible has no default address: set `LLM_BASE_URL`"),
+            (new(Kind::Vllm), "vllm has no default model: name one"),
+            (new(Kind::Vllm).with_base_url("nonsense"), "vllm has an address that is not a URL"),
             (
                 new(Kind::Vllm).with_base_url("ftp://h").with_model("m"),
                 "vllm has an address that is not `http://` or `https://`",
             ),
-            (new(Kind::OpenAi).with_key(Secret::new("a\nb")), "openai has a key that no header can carry"),
+            (
+                new(Kind::OpenAi).with_key(Secret::new("a\nb")),
+                "openai has a key that no HTTP header can hold",
+            ),
         ] {
             assert_eq!(complaint(config), format!("provider refused the request: {text}"));
         }

@@ -161,10 +161,10 @@ impl Download {
                 Some((start, Some(total))) if start == from => {
                     Err((DownloadError::Length(host, total), Again::Never))
                 }
-                _ => Err(anew(sink, "the server sends another part than was asked for")),
+                _ => Err(anew(sink, "the server sends another range than requested")),
             },
             // What is there is more than the server has.
-            416 => Err(anew(sink, "the server has no such part")),
+            416 => Err(anew(sink, "the server does not have the requested range")),
             408 | 425 | 429 | 500..=599 => Err((DownloadError::Status(host, status), Again::Later)),
             _ => Err((DownloadError::Status(host, status), Again::Never)),
         }

@@ -103,15 +103,15 @@ impl Reporter<'_> {
         let place = location.map(|place| self.redactor.clean(&bare_url(place)));
         let text = match &place {
             Some(place) => format!(
-                "{} answered {status}: it sends the request on, and no key goes there: `{place}`",
+                "{} answered {status}: it redirects the request, and the key is not sent to: `{place}`",
                 self.name
             ),
             None => {
-                format!("{} answered {status}: it sends the request on, and does not say where", self.name)
+                format!("{} answered {status}: it redirects the request and does not say where", self.name)
             }
         };
         Fault::new(ProviderError::Misconfigured(text), FailureKind::BadRequest, Again::Never).cured_by(Some(
-            "Check the address of the service; if the place that it names is the right one, name that with `--base-url` or in \
+            "Check the address of the service; if the address that it redirects to is right, set that with `--base-url` or in \
              the environment",
         ))
     }

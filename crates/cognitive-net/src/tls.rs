@@ -40,7 +40,7 @@ pub(crate) fn explained(error: &rustls::Error) -> Option<(&'static str, &'static
     };
     Some(match certificate {
         Certificate::UnknownIssuer => (
-            "its certificate is signed by nobody whom this machine trusts",
+            "its certificate is not signed by an authority that this machine trusts",
             "Check the address; if the service is yours, put the certificate of the authority that signed it into a file and \
              name the file in `SSL_CERT_FILE`",
         ),
@@ -49,11 +49,11 @@ pub(crate) fn explained(error: &rustls::Error) -> Option<(&'static str, &'static
             "Renew the certificate of the service; check the clock of this machine",
         ),
         Certificate::NotValidYet | Certificate::NotValidYetContext { .. } => {
-            ("its certificate does not hold yet", "Check the clock of this machine")
+            ("its certificate is not valid yet", "Check the clock of this machine")
         }
         Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => (
             "its certificate is for another name",
-            "Use a name in the address that stands in the certificate, as a `subjectAltName`",
+            "Use a host name that the certificate lists as a `subjectAltName`",
         ),
         // The verifier has no variant of its own for it.
         other if format!("{other:?}").contains("CaUsedAsEndEntity") => (

@@ -220,7 +220,7 @@ async fn d_05_a_contract_with_a_gap_is_refused_before_anything_is_written() {
     };
     call.schema = Some(lowered(json!({ "type": "string", "pattern": "^(?!x)" })));
     let (end, heard) = ask(&embedded, &call).await;
-    let expected = "the grammar has no word for `pattern` at `/properties/data/properties/m`";
+    let expected = "the grammar cannot express `pattern` at `/properties/data/properties/m`";
     assert_eq!(end, Err(ProviderError::Unsupported(expected.to_owned())));
     assert_eq!((heard.text.as_str(), heard.attempts.len()), ("", 1));
     assert_eq!(toy.feeds.load(Ordering::SeqCst), 0);

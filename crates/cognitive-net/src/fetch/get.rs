@@ -158,7 +158,7 @@ impl From<Stop> for Failure {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::TooLarge(largest) => {
-                let message = format!("the fetched medium has more than {largest} bytes, no more are taken");
+                let message = format!("the fetched item is larger than the limit of {largest} bytes");
                 Self::new(ErrorCode::MediaTooLarge, message).suggest("Send a smaller one")
             }
             Stop::Refused(refusal) => {

@@ -162,20 +162,20 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = match self.reason {
-            Reason::InvalidUrl => "it is no valid URL",
+            Reason::InvalidUrl => "it is not a valid URL",
             Reason::BlockedScheme => "its scheme is not allowed",
             Reason::BlockedPort => "its port is not allowed",
             // Which address it is stays here: strangers are not to map a network with our help.
             Reason::BlockedAddress => "its address is not public",
-            Reason::Dns => "nobody knows its name",
-            Reason::Refused => "nobody answers there",
-            Reason::Tls => "no safe connection is possible",
+            Reason::Dns => "its host name cannot be resolved",
+            Reason::Refused => "its host cannot be reached",
+            Reason::Tls => "no TLS connection is possible",
             Reason::Timeout => "it took too long",
             Reason::HttpStatus(status) => {
                 return write!(f, "the media URL{} answered {status}", Host(&self.host));
             }
             Reason::TooManyRedirects => "it was redirected too often",
-            Reason::Encoding => "it is compressed although it was asked for as it is",
+            Reason::Encoding => "it is compressed, which was not requested",
             Reason::Interrupted => "the connection was lost",
             Reason::Setup => "the HTTP client cannot be set up",
         };

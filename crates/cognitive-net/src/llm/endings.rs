@@ -29,13 +29,13 @@ pub(crate) fn no_answer(document: &str, reporter: Reporter<'_>) -> Fault {
     if complaint.status.is_some() {
         return reporter.frame(complaint);
     }
-    reporter.unreadable("JSON that is no answer of a model")
+    reporter.unreadable("JSON that is not an answer of a model")
 }
 
 /// A frame that cannot be read: half of it, or something else.
 pub(crate) fn not_json(error: &serde_json::Error, reporter: Reporter<'_>) -> Fault {
     if error.is_eof() {
-        return reporter.interrupted("it ended in the midst of its JSON", FailureKind::Network, Again::Later);
+        return reporter.interrupted("its JSON ended early", FailureKind::Network, Again::Later);
     }
     reporter.unreadable("something that is not JSON; is the address right?")
 }
@@ -45,7 +45,7 @@ pub(crate) fn unreadable(why: Unreadable, reporter: Reporter<'_>) -> Fault {
     match why {
         Unreadable::Page => reporter.unreadable("a web page; is the address right?"),
         Unreadable::Packed => {
-            reporter.unreadable("a packed body (gzip or the like), which it was not asked for")
+            reporter.unreadable("a compressed body (gzip or the like), which was not requested")
         }
         Unreadable::TooLong => {
             reporter.interrupted("one event of it is too large", FailureKind::Malformed, Again::Never)
@@ -59,10 +59,7 @@ pub(crate) fn too_long(excess: Excess, reporter: Reporter<'_>) -> Fault {
     let why = match excess {
         Excess::Said(most) => format!("it is longer than {} MiB", most / MIB),
         Excess::Wrapping { wire, said } => {
-            format!(
-                "it goes on and says next to nothing: {} MiB came with {said} bytes of answer",
-                wire / MIB
-            )
+            format!("it holds almost no text: {} MiB came with {said} bytes of answer", wire / MIB)
         }
     };
     reporter.interrupted(&why, FailureKind::Malformed, Again::Never)

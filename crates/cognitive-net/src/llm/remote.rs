@@ -180,7 +180,7 @@ impl Remote {
     /// Try after try, within the time of the call.
     async fn tries(&self, call: &ModelCall, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
         if !media::are_sound(call) {
-            return Err(ProviderError::Unexpected("a medium is not in base64".to_owned()));
+            return Err(ProviderError::Unexpected("a media item is not base64".to_owned()));
         }
         let deadline = after(call.timeout);
         let mut terms = self.memory.terms(call);
@@ -270,7 +270,7 @@ impl Remote {
         (feed.usage, feed.model) = (reading.usage, reading.model.clone());
         read?;
         if !reading.is_finished() {
-            let why = "it ended without its closing mark";
+            let why = "it ended without its final event";
             return Err(reporter.interrupted(why, FailureKind::Network, Again::Later));
         }
         let mut end = self.end(&reading, terms.bind);

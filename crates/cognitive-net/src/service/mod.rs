@@ -300,7 +300,7 @@ fn origin(base: &Url) -> Result<Uri, ProviderError> {
 }
 
 fn unusable() -> ProviderError {
-    ProviderError::Misconfigured("the address cannot be asked".to_owned())
+    ProviderError::Misconfigured("the address cannot be used".to_owned())
 }
 
 /// The value of `Host`: with a port where it is not the usual one.

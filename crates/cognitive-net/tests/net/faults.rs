@@ -105,7 +105,7 @@ fn reset_before_the_first_text() {
         assert_eq!(outcome.heard.attempts.len(), 2);
     }
     let (outcome, _) = waits(vec![cut.clone().act(), cut.clone().act(), cut.act()]);
-    assert_eq!(interrupted(&outcome), "openai: it ended without its closing mark");
+    assert_eq!(interrupted(&outcome), "openai: it ended without its final event");
     assert_eq!(outcome.heard.attempts.len(), 3);
 }
 
@@ -254,7 +254,7 @@ fn growth_e_an_endless_body_is_cut() {
         })
     };
     let comments = endless(&format!(": {}\n\n", "x".repeat(60_000)));
-    let nothing = "openai: it goes on and says next to nothing: 32 MiB came with 0 bytes of answer";
+    let nothing = "openai: it holds almost no text: 32 MiB came with 0 bytes of answer";
     assert_eq!(interrupted(&comments), nothing);
     let empty = r#"data: {"model":"m","choices":[{"index":0,"delta":{"content":""},"finish_reason":null}]}"#;
     let empty = endless(&format!("{empty}\n\n").repeat(1_000));

@@ -181,13 +181,13 @@ fn e_what_was_not_asked_for_is_told_after_one_call() {
     let packed: &[u8] = &[0x1F, 0x8B, 8, 0, 0, 0, 0, 0];
     let reply = |headers: &str| Reply::new("200 OK", headers, "").bytes(packed);
     for (reply, why) in [
-        (reply("content-type: text/event-stream\ncontent-encoding: gzip"), "a packed body"),
-        (reply("content-type: application/json\ncontent-encoding: br"), "a packed body"),
-        (reply("content-type: text/event-stream"), "a packed body"),
+        (reply("content-type: text/event-stream\ncontent-encoding: gzip"), "a compressed body"),
+        (reply("content-type: application/json\ncontent-encoding: br"), "a compressed body"),
+        (reply("content-type: text/event-stream"), "a compressed body"),
         (reply("content-type: application/json").bytes(b"<html>"), "a web page"),
         (reply("content-type: text/event-stream").bytes(b"<html>"), "a web page"),
-        (reply("content-type: application/json").bytes(b"{\"choices\":[]}"), "JSON that is no answer"),
-        (reply("content-type: application/json").bytes(b"{\"pong\":true}"), "JSON that is no answer"),
+        (reply("content-type: application/json").bytes(b"{\"choices\":[]}"), "JSON that is not an answer"),
+        (reply("content-type: application/json").bytes(b"{\"pong\":true}"), "JSON that is not an answer"),
     ] {
         let (outcome, server) = run(play(Kind::OpenAi, vec![Act::Reply(reply.clone()); 3]));
         let error = outcome.error().to_string();
