@@ -106,7 +106,7 @@ impl Capabilities {
                 Some("this runtime does not stream that way")
             }
             (Some(Wanted::Streaming), Mode::Sync) => Some("the module does not stream"),
-            (Some(Wanted::Sync), Mode::Streaming) => Some("the module streams; its stream was gathered"),
+            (Some(Wanted::Sync), Mode::Streaming) => Some("the module streams; its stream was collected"),
             _ => None,
         };
         let warning = why.map(|why| {

@@ -77,7 +77,7 @@ impl ToolLaw<'_> {
         let reason = if self.policies.tools {
             self.listed_against(name).or_else(|| self.class_against(tool))?
         } else {
-            format!("the module uses no tools, asked for: `{name}`")
+            format!("the module allows no tools, the model asked for: `{name}`")
         };
         Some(Failure::new(ErrorCode::PermissionDenied, reason))
     }

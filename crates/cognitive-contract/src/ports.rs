@@ -127,9 +127,9 @@ pub struct ModelCall {
     pub wants_media: bool,
     /// 0 is deterministic.
     pub temperature: f64,
-    /// The same seed gives the same text where the provider can do that.
+    /// Seed of the model, where the provider supports one.
     pub seed: Option<u64>,
-    /// The longest answer, in tokens.
+    /// Maximum length of the answer, in tokens.
     pub max_output_tokens: Option<u64>,
     /// The time for the whole call, all attempts together.
     pub timeout: Duration,

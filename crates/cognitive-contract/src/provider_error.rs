@@ -68,7 +68,7 @@ impl fmt::Display for ProviderError {
             Self::Interrupted(why) => write!(f, "the answer broke off: {why}"),
             Self::ContextOverflow(why) => write!(f, "the prompt does not fit the model: {why}"),
             Self::Unsupported(why) => write!(f, "the provider cannot keep this contract: {why}"),
-            Self::Stopped => f.write_str("no further request may leave"),
+            Self::Stopped => f.write_str("no further request is allowed"),
             Self::Unexpected(why) => write!(f, "unexpected failure: {why}"),
         }
     }

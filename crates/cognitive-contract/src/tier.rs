@@ -37,7 +37,7 @@ impl Gate {
         if meta.confidence < self.exec_min_confidence {
             let needed = self.exec_min_confidence.get();
             let message =
-                format!("confidence {} is below {needed}, which tier exec needs", meta.confidence.get());
+                format!("confidence {} is below {needed}, the minimum of tier `exec`", meta.confidence.get());
             return Some(
                 Failure::new(ErrorCode::LowConfidence, message)
                     .with_model_view(meta.confidence, meta.risk.level())
@@ -65,7 +65,7 @@ impl Gate {
 }
 
 fn too_risky(what: &str) -> Failure {
-    let message = format!("tier exec allows risk `none` or `low` only, the answer has {what}");
+    let message = format!("tier `exec` allows only risk `none` or `low`, the answer has {what}");
     Failure::new(ErrorCode::ConstraintViolation, message).suggest("Let a person decide on `partial_data`")
 }
 

@@ -121,10 +121,10 @@ pub enum ToolBoxError {
 impl fmt::Display for ToolBoxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Name(name) => write!(f, "no service would take the tool name: `{name}`"),
-            Self::Twice(name) => write!(f, "there are two tools of the name: `{name}`"),
+            Self::Name(name) => write!(f, "invalid tool name: `{name}`"),
+            Self::Twice(name) => write!(f, "duplicate tool name: `{name}`"),
             Self::Parameters { name, reason } => {
-                write!(f, "the parameters of the tool `{name}` are no schema of an object: {reason}")
+                write!(f, "the parameters of the tool `{name}` are not the schema of an object: {reason}")
             }
         }
     }

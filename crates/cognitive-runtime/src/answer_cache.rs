@@ -74,7 +74,8 @@ impl AnswerCache {
         run.listeners.event(Event::Stage(Stage::Kept));
         run.receipt.kept = true;
         run.receipt.model = cached.model;
-        let message = "the answer was kept from an earlier run with the same input; no model was asked";
+        let message =
+            "the answer comes from the cache of an earlier run with the same input; no model was asked";
         let warnings = [vec![Warning::new("CACHED", message)], cached.notices].concat();
         Some(JudgedAnswer { warnings, ..JudgedAnswer::new(Ok(cached.envelope)) })
     }
@@ -101,7 +102,7 @@ impl AnswerCache {
         let entry = ContextEntry::new(KIND, self.key.clone(), value, self.ttl, now)
             .of_module(&run.module.manifest.name);
         if let Err(reason) = store.put(&run.context.owner, &entry, now) {
-            run.warnings.push(Warning::new(NOTICE, format!("the answer is not kept: {reason}")));
+            run.warnings.push(Warning::new(NOTICE, format!("the answer is not cached: {reason}")));
         }
     }
 }

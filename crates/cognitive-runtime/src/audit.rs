@@ -141,7 +141,7 @@ fn unrecorded(reason: &str) -> Failure {
     let message = format!("the model call cannot be recorded, so it is not made: {reason}");
     Failure::new(ErrorCode::InternalError, message)
         .with_detail("kind", json!("audit"))
-        .suggest("Make the audit writable, or do without it with `audit: {required: false}`")
+        .suggest("Make the audit log writable, or turn the requirement off with `audit: {required: false}`")
 }
 
 /// The record of one run in the making. It is written whatever happens: when the run is dropped before its end, because its
@@ -248,7 +248,8 @@ fn recorded(input: RunInput) -> Value {
 impl Drop for RunRecord<'_> {
     fn drop(&mut self) {
         if !self.is_closed {
-            let mut envelope = Failure::cancelled("nobody waits for the answer any more").into_envelope();
+            let mut envelope =
+                Failure::cancelled("the caller no longer waits for the answer").into_envelope();
             if let Some(usage) = self.receipt.usage {
                 envelope.meta_mut().set_usage(usage);
             }

@@ -41,7 +41,7 @@ impl CallBudget {
         if self.made.fetch_add(1, Ordering::Relaxed) < self.limit {
             return Ok(());
         }
-        Err(self.exceeded(format!("the run has made as many model calls as it may: {}", self.limit)))
+        Err(self.exceeded(format!("the limit of model calls is reached: {}", self.limit)))
     }
 
     /// Refuses what would certainly need more than this.
@@ -49,8 +49,7 @@ impl CallBudget {
         if calls <= self.limit {
             return Ok(());
         }
-        let message =
-            format!("the module makes at least {calls} model calls, and a run may make: {}", self.limit);
+        let message = format!("the module needs at least {calls} model calls, the limit is: {}", self.limit);
         Err(self.exceeded(message).with_detail("calls", json!(calls)))
     }
 

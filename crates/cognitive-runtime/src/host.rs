@@ -201,9 +201,9 @@ pub struct RunOptions {
     pub receipt: bool,
     /// The time for each call.
     pub timeout: Duration,
-    /// The same seed gives the same text where the provider can do that.
+    /// Seed of the model, where the provider supports one.
     pub seed: Option<u64>,
-    /// The longest answer, in tokens.
+    /// Maximum length of the answer, in tokens.
     pub max_output_tokens: Option<u64>,
     /// Stop a call as soon as its answer cannot become valid any more, where the model is bound to one document (D-08).
     /// Without it every call is read to its end, so that a failure holds the whole answer.
@@ -221,9 +221,9 @@ pub struct RunOptions {
     pub uploads_of: Option<String>,
     /// The tenant of the user, where there are tenants.
     pub tenant: Option<String>,
-    /// The session that context is read from and kept for.
+    /// The session that context is read from and stored for.
     pub session: Option<String>,
-    /// Ask the model also where an answer to the same input is kept.
+    /// Ask the model even if an answer to the same input is cached.
     pub no_cache: bool,
     /// Whether the caller is at the other end of a network: the files of this machine are not theirs. (SEC-010)
     pub remote: bool,

@@ -151,7 +151,7 @@ pub(crate) async fn run_below(
         Ok(Ok(Err(failure))) => failure.into_envelope(),
         Err(reason) => reason.with_partial(listeners.partial()).into_envelope(),
         Ok(Err(Panicked)) => {
-            let message = "the runtime met a fault of its own and stopped the run";
+            let message = "internal error of the runtime: the run was stopped";
             let failure = Failure::new(ErrorCode::InternalError, message);
             failure.suggest("Report it with the trace id; the input was not changed").into_envelope()
         }

@@ -79,7 +79,7 @@ impl<'a> RunContext<'a> {
                     recalled.extend(chosen.map(|entry| (accept.kind.clone(), entry.value.clone())));
                 }
                 Err(reason) => {
-                    let message = format!("kept context cannot be read: {reason}");
+                    let message = format!("stored context cannot be read: {reason}");
                     warnings.push(Warning::new(NOTICE, message));
                     break;
                 }
@@ -100,7 +100,7 @@ impl<'a> RunContext<'a> {
     ) -> Vec<Warning> {
         let given = envelope.take_beside(EMITTED);
         if !envelope.ok() {
-            let message = "emitted context was dropped: a failure hands on nothing";
+            let message = "emitted context was dropped: the run failed";
             return given.map(|_| Warning::new(NOTICE, message)).into_iter().collect();
         }
         let origin = Origin { variables: self.variables(module, input_hash), now: self.now() };
@@ -115,7 +115,7 @@ impl<'a> RunContext<'a> {
     }
 
     fn keep_all(&self, entries: &[ContextEntry]) -> Option<Warning> {
-        let warning = |why: &str| Warning::new(NOTICE, format!("emitted context is not kept: {why}"));
+        let warning = |why: &str| Warning::new(NOTICE, format!("emitted context is not stored: {why}"));
         if entries.is_empty() {
             return None;
         }

@@ -61,9 +61,9 @@ pub async fn stream(host: &Host, request: RunRequest, send: impl FnMut(Chunk) + 
 pub fn not_streamed() -> Failure {
     Failure::new(
         ErrorCode::StreamingNotSupported,
-        "the answer would not be streamed, and nothing else was wanted",
+        "the answer cannot be streamed, and `require_streaming` is set",
     )
-    .suggest("Ask for a stream of a module that streams, or ask without `require_streaming`")
+    .suggest("Run a module that streams, or leave out `require_streaming`")
 }
 
 /// A name for a stream, of 128 random bits of the system (STREAM-002).

@@ -231,7 +231,7 @@ fn kept_context_that_does_not_fit_any_more_counts_as_missing() {
     assert_eq!((envelope["ok"].clone(), world.read().as_str()), (json!(true), BARE));
     assert_eq!(
         warnings(&envelope),
-        ["CONTEXT: kept context does not fit the module and was left out: `session_state`"]
+        ["CONTEXT: stored context does not fit the module and was left out: `session_state`"]
     );
     let given = world.go(ask("ann", "s", json!({ "q": "?", "_context": { "session_state": { "n": "x" } } })));
     assert_eq!(given["error"]["code"], "E1001", "what the caller brings has to fit");
@@ -256,11 +256,14 @@ fn a_store_that_fails_costs_a_warning_and_not_the_run() {
     assert_eq!(envelope["ok"], true);
     assert_eq!(
         warnings(&envelope),
-        ["CONTEXT: kept context cannot be read: no disk", "CONTEXT: emitted context is not kept: no disk"]
+        [
+            "CONTEXT: stored context cannot be read: no disk",
+            "CONTEXT: emitted context is not stored: no disk"
+        ]
     );
     world.host.context = None;
     let envelope = world.go(ask("ann", "s", json!({ "q": "?" })));
-    assert_eq!(warnings(&envelope), ["CONTEXT: emitted context is not kept: this host has no store"]);
+    assert_eq!(warnings(&envelope), ["CONTEXT: emitted context is not stored: this host has no store"]);
 }
 
 #[test]

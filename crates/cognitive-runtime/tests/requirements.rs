@@ -179,6 +179,6 @@ fn cap_014_media_002_a_module_with_modalities_takes_text_and_others_take_anythin
 #[test]
 fn media_020_a_model_that_cannot_draw_answers_in_words_and_it_is_said() {
     let manifest = json!({ "modalities": { "output": ["text", "image"] } });
-    let expected = "E4011: the provider produces no media of the kind: `image`";
+    let expected = "E4011: the provider does not produce media of the category: `image`";
     assert_eq!(warnings(manifest, json!({})), [expected]);
 }

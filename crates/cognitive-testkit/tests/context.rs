@@ -87,7 +87,7 @@ fn s_23_the_oldest_goes_first() {
     let kept = keys(&store, &owner, 1);
     assert_eq!((kept.len(), kept[0].as_str()), (10, "29"));
     let error = store.put(&owner, &entry("large", json!("x".repeat(2_000)), -1), at(0)).unwrap_err();
-    assert!(error.ends_with("at most 1000 are kept"), "{error}");
+    assert!(error.ends_with("the limit is 1000"), "{error}");
     assert_eq!(keys(&store, &owner, 1), kept, "nothing was pushed out for it");
 }
 

@@ -407,10 +407,10 @@ impl Absent {
     pub fn message(&self) -> String {
         let Self { name, needed_by } = self;
         if name == needed_by {
-            return format!("module `{name}` is not there");
+            return format!("module `{name}` is not installed");
         }
         format!(
-            "module `{needed_by}` needs a module that is not there, or not in a version that fits: `{name}`"
+            "module `{needed_by}` needs a module that is not installed, or not in a matching version: `{name}`"
         )
     }
 }

@@ -219,9 +219,9 @@ const SKEW: Duration = Duration::from_mins(1);
 /// How much a store keeps; the oldest goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caps {
-    /// At most so many entries.
+    /// Maximum number of runs entries.
     pub entries: usize,
-    /// At most so many bytes in all entries together.
+    /// Maximum number of runs bytes in all entries together.
     pub bytes: usize,
 }
 
@@ -246,7 +246,7 @@ impl Caps {
         let names = names.into_iter().map(String::len).sum::<usize>();
         let bytes = value_bytes.saturating_add(names).saturating_add(bound).saturating_add(OVERHEAD);
         if bytes > self.largest() {
-            return Err(format!("the context has {bytes} bytes, at most {} are kept", self.largest()));
+            return Err(format!("the context has {bytes} bytes, the limit is {}", self.largest()));
         }
         Ok(bytes)
     }

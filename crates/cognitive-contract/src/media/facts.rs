@@ -80,15 +80,12 @@ pub fn judge(facts: &Facts, limits: &MediaLimits) -> Result<(), Failure> {
     if let (Some(length), Some(longest)) = (facts.duration, MediaLimits::length_of(category))
         && length > longest
     {
-        let message = format!(
-            "the {category} plays for {} s, at most {} s are taken",
-            length.as_secs(),
-            longest.as_secs()
-        );
+        let message =
+            format!("the {category} lasts {} s, the limit is {} s", length.as_secs(), longest.as_secs());
         return Err(Failure::new(ErrorCode::MediaTooLarge, message).suggest("Cut it, or send it in parts"));
     }
     if let Some(pages) = facts.pages.filter(|pages| *pages > limits.most_pages) {
-        let message = format!("the document has {pages} pages, at most {} are taken", limits.most_pages);
+        let message = format!("the document has {pages} pages, the limit is {}", limits.most_pages);
         return Err(Failure::new(ErrorCode::MediaTooLarge, message).suggest("Send the pages that matter"));
     }
     match (category, facts.size) {
@@ -104,17 +101,15 @@ fn judge_image((width, height): (u32, u32), limits: &MediaLimits) -> Result<(), 
     let (code, limit) = if pixels > limits.most_pixels {
         (ErrorCode::MediaPixelLimit, format!("{} pixels", limits.most_pixels))
     } else if longest > limits.longest_side {
-        (ErrorCode::MediaDimensionExceeded, format!("{} pixels on a side", limits.longest_side))
+        (ErrorCode::MediaDimensionExceeded, format!("{} pixels per side", limits.longest_side))
     } else if shortest < limits.shortest_side {
-        let message = format!(
-            "the image is {width}×{height}, at least {} pixels on a side are needed",
-            limits.shortest_side
-        );
+        let message =
+            format!("the image is {width}×{height}, the minimum is {} pixels per side", limits.shortest_side);
         return Err(Failure::new(ErrorCode::MediaDimensionTooSmall, message).suggest("Send a larger image"));
     } else {
         return Ok(());
     };
-    let message = format!("the image is {width}×{height}, at most {limit} are taken");
+    let message = format!("the image is {width}×{height}, the limit is {limit}");
     Err(Failure::new(code, message).suggest("Scale the image down"))
 }
 
@@ -123,19 +118,16 @@ fn judge_video((width, height): (u32, u32), limits: &MediaLimits) -> Result<(), 
     if width.max(height) <= longer && width.min(height) <= shorter {
         return Ok(());
     }
-    let message = format!("the video is {width}×{height}, at most {longer}×{shorter} is taken");
+    let message = format!("the video is {width}×{height}, the limit is {longer}×{shorter}");
     Err(Failure::new(ErrorCode::MediaDimensionExceeded, message).suggest("Scale the video down"))
 }
 
 /// An item with more bytes than are taken. (MEDIA-004)
 pub fn too_large(category: Category, bytes: u64, most: u64) -> Failure {
-    Failure::new(
-        ErrorCode::MediaTooLarge,
-        format!("the {category} has {bytes} bytes, at most {most} are taken"),
-    )
-    .with_detail("limit_bytes", json!(most))
-    .with_detail("size_bytes", json!(bytes))
-    .suggest(format!("Send a smaller {category}"))
+    Failure::new(ErrorCode::MediaTooLarge, format!("the {category} has {bytes} bytes, the limit is {most}"))
+        .with_detail("limit_bytes", json!(most))
+        .with_detail("size_bytes", json!(bytes))
+        .suggest(format!("Send a smaller {category}"))
 }
 
 #[cfg(test)]

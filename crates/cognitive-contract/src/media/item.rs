@@ -163,7 +163,7 @@ impl<'a> Checksum<'a> {
             _ => None,
         };
         let fits = digits == Some(value.len()) && value.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if fits { Ok(Self { algorithm, value }) } else { Err("is no sha256, md5 or crc32 in hex") }
+        if fits { Ok(Self { algorithm, value }) } else { Err("is not a sha256, md5 or crc32 in hex") }
     }
 }
 

@@ -110,7 +110,7 @@ pub(crate) fn run_child<'a>(
             match done.take(wanted.name, envelope) {
                 Ok(value) => {
                     if name != wanted.name {
-                        done.warn(format!("`{name}` stands in for `{}`", wanted.name));
+                        done.warn(format!("`{name}` is used instead of `{}`", wanted.name));
                     }
                     done.result = Ok(Some(value));
                     return done;
@@ -162,7 +162,7 @@ const GRACE: Duration = Duration::from_millis(50);
 /// Resolves when a child has used up its time, whatever it is doing: asking again, calling tools, running parts of its own.
 async fn out_of_time(host: &Host, time: Duration) -> Failure {
     sleep(host, time.saturating_add(GRACE)).await;
-    Failure::new(ErrorCode::Timeout, "it took longer than it may")
+    Failure::new(ErrorCode::Timeout, "it exceeded its time limit")
 }
 
 /// The input of a child, for all that may have to stand in for it. What a child was told to hand on is not context.
@@ -240,7 +240,7 @@ impl ChildOutcome {
         let failed = failed.unwrap_or_else(|| FailedChild {
             name: name.to_owned(),
             code: ErrorCode::ModuleNotFound.number().to_owned(),
-            message: "it is not there, or not in a version that fits".to_owned(),
+            message: "it is not installed, or not in a matching version".to_owned(),
         });
         if optional {
             self.warn(format!("`{name}` has no result: {} ({})", failed.message, failed.code));

@@ -55,7 +55,7 @@ impl Composed {
         let Some(deadline) = self.deadline else { return Ok(()) };
         let remaining = deadline.saturating_duration_since(Instant::now());
         if remaining.is_zero() {
-            let message = "the parts of the module took all of its time";
+            let message = "the parts of the module used up its time limit";
             return Err(Failure::new(ErrorCode::Timeout, message).suggest("Raise `composition.timeout_ms`"));
         }
         run.call_timeout = run.call_timeout.min(remaining);

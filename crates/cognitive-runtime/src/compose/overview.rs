@@ -52,7 +52,7 @@ pub struct OverviewMember {
 pub struct OverviewEdge {
     /// The other module.
     pub name: String,
-    /// Its version; `None` if it is not there, or not in a version that fits.
+    /// Its version; `None` if it is not installed, or not in a matching version.
     pub version: Option<String>,
     /// Whether the one can do without the other.
     pub optional: bool,

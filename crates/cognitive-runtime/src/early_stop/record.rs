@@ -44,7 +44,7 @@ impl EarlyStopRecord {
 /// The failure that a cut reply ends in, which is also put down in the receipt.
 pub(crate) fn failure(run: &mut Run<'_, '_>) -> Failure {
     let Some(cut) = run.listeners.stopped() else {
-        return Failure::new(ErrorCode::InternalError, "a call was cut and nobody knows why");
+        return Failure::new(ErrorCode::InternalError, "a call was stopped for an unknown reason");
     };
     run.receipt.cut(&cut, run.options.max_output_tokens);
     let found = std::slice::from_ref(&cut.verdict.violation);

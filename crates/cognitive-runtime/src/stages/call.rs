@@ -204,7 +204,7 @@ struct Gathered<'a> {
     sink: &'a mut dyn EventSink,
     receipt: &'a mut Receipt,
     permit: CallPermit<'a>,
-    /// Why no further request may leave.
+    /// Why no further request is allowed.
     stopped: Option<Failure>,
 }
 
@@ -257,12 +257,12 @@ pub(crate) fn failure(run: &Run<'_, '_>, error: &ProviderError, tried: Option<&A
         ProviderError::Unsupported(_) => Failure::new(ErrorCode::ProviderUnavailable, message)
             .with_detail("missing", json!(["contract"]))
             .suggest(format!(
-                "Say the rule in other keywords (`cogn lower {} --target grammar` lists all that cannot be kept), or \
+                "Express the rule with other keywords (`cogn lower {} --target grammar` lists all that cannot be kept), or \
                  choose another provider with `--provider`",
                 run.module.manifest.name
             )),
         // A fault of ours may quote what it was given; its text is for the log only.
-        _ => Failure::new(ErrorCode::InternalError, "the runtime failed while it asked the provider"),
+        _ => Failure::new(ErrorCode::InternalError, "internal error of the runtime while it called the provider"),
     };
     let failed =
         tried.and_then(|attempt| attempt.failed.clone()).or_else(|| error.kind().map(FailedTry::new));
@@ -320,9 +320,7 @@ fn advice(kind: FailureKind) -> Option<&'static str> {
         FailureKind::BadRequest => {
             "The same request will be refused again; `error.details.provider_message` says why, if the service did"
         }
-        FailureKind::Malformed => {
-            "Check the address of the provider and what stands between it and this machine"
-        }
+        FailureKind::Malformed => "Check the address of the provider and any proxy in between",
         FailureKind::Unsuitable => {
             "Choose another model with `--model`, or another provider with `--provider`"
         }

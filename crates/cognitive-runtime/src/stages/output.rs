@@ -184,7 +184,7 @@ impl<'a> Judge<'a> {
             let Rounded { path, written, .. } = number;
             Warning::new(
                 "NUMBER_ROUNDED",
-                format!("the model wrote {written} at `{path}`; the nearest float stands there"),
+                format!("the model wrote {written} at `{path}`; it was rounded to the nearest float"),
             )
         };
         self.warnings.extend(draft.rounded.iter().map(notice));

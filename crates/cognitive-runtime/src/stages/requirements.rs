@@ -73,7 +73,8 @@ fn no_media_in_the_answer(manifest: &Manifest, provider: &dyn Provider) -> Optio
         |category: &Category| category.is_given(&manifest.modalities.output) && !provider.gives(*category);
     let kinds = listed(Category::ALL.into_iter().filter(missing).map(Category::word));
     let code = ErrorCode::MultimodalNotSupported.number();
-    let warning = |kinds| Warning::new(code, format!("the provider produces no media of the kind: {kinds}"));
+    let warning =
+        |kinds| Warning::new(code, format!("the provider does not produce media of the category: {kinds}"));
     kinds.filter(|_| !has(provider, MEDIA)).map(warning)
 }
 

@@ -89,7 +89,7 @@ impl<'l> RunListeners<'l> {
     pub(crate) fn warning(&self) -> Option<Warning> {
         let degraded = self.stream.as_ref().is_some_and(|stream| !stream.streams());
         degraded.then(|| {
-            let message = "streaming was asked for and is not available here; the answer came whole";
+            let message = "streaming is not available here; the answer came whole";
             Warning::new(ErrorCode::StreamingNotSupported.number(), message)
         })
     }

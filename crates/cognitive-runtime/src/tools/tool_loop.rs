@@ -173,7 +173,8 @@ impl ToolLoop {
     fn note_refusal_of_tools(&mut self, reply: &Reply) {
         if reply.end.without_tools && self.has_tools() {
             let names: Vec<&str> = self.offered.iter().map(|spec| spec.name.as_str()).collect();
-            let message = format!("the model takes no tools and was asked without: {}", names.join(", "));
+            let message =
+                format!("the model does not support tools and was asked without: {}", names.join(", "));
             self.warn(Warning::new(NOTICE, message));
         }
     }

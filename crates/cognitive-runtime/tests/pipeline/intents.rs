@@ -39,7 +39,7 @@ impl AuditLog for Log {
             })
             .await;
             if self.fails.load(Ordering::Relaxed) {
-                return Err("there is no room left".to_owned());
+                return Err("the disk is full".to_owned());
             }
             self.record(record)
         })

@@ -172,7 +172,7 @@ impl<'a> GraphBuilder<'a> {
             (None, Value::Bool(_)) => Ok(Vec::new()),
             // Inside plain data, or a map of names: the validator would read it as a schema, and nothing here has.
             (None, _) => {
-                let message = format!("`$ref` points to something that is no schema: `{reference}`");
+                let message = format!("`$ref` points to something that is not a schema: `{reference}`");
                 Err(problem_at(self.files, schema, message))
             }
         }

@@ -123,7 +123,7 @@ fn only_schemas_are_read_as_schemas() {
         json!({ "const": { "pattern": "a".repeat(5_000) }, "properties": { "pattern": { "enum": [] } } });
     for pointer in ["#/x/const", "#/x/properties"] {
         let found = refusal(json!({ "input": {}, "data": { "$ref": pointer }, "x": hidden }));
-        assert!(found.starts_with("/data `$ref` points to something that is no schema: "), "{found}");
+        assert!(found.starts_with("/data `$ref` points to something that is not a schema: "), "{found}");
     }
     let files =
         SchemaFiles::from([(SCHEMA_FILE.to_owned(), json!({ "input": {}, "data": {}, "x": hidden }))]);

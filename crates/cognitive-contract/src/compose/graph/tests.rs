@@ -95,7 +95,7 @@ fn comp_011_what_is_missing_is_named_with_who_needs_it() {
     assert_eq!(named, ["ghost<a", "ghost<b", "spirit<b"]);
     assert_eq!(fault.code(), ErrorCode::ModuleNotFound);
     assert!(fault.message().ends_with("`ghost`; and 2 more"), "{}", fault.message());
-    assert_eq!(graph("a", &[]).check().unwrap_err().message(), "module `a` is not there");
+    assert_eq!(graph("a", &[]).check().unwrap_err().message(), "module `a` is not installed");
 }
 
 #[test]

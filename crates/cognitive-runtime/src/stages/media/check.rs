@@ -68,8 +68,7 @@ impl<'a> MediaIntake<'a> {
         items: &'i [Item<'i>],
     ) -> Result<Vec<Claim>, (Option<&'i Item<'i>>, Failure)> {
         if items.len() > self.limits.most {
-            let message =
-                format!("{} media items are sent, at most {} are taken", items.len(), self.limits.most);
+            let message = format!("{} media items were sent, the limit is {}", items.len(), self.limits.most);
             let failure = Failure::new(ErrorCode::MediaTooLarge, message);
             return Err((None, failure.suggest("Send fewer items, or several requests")));
         }
@@ -101,7 +100,7 @@ impl<'a> MediaIntake<'a> {
             return Ok(());
         }
         let most = self.limits.together;
-        let message = format!("the media have more than {most} bytes together, no more are taken");
+        let message = format!("the media items are larger than the limit of {most} bytes together");
         Err(Failure::new(ErrorCode::MediaTooLarge, message)
             .with_detail("limit_bytes", json!(most))
             .suggest("Send smaller items, or several requests"))

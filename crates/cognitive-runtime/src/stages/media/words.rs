@@ -61,7 +61,7 @@ pub(super) fn taken_by_module(kind: MediaType, taken: &[InputModality]) -> Resul
         return Ok(());
     }
     let words: Vec<&str> = taken.iter().map(|modality| modality.word()).collect();
-    let message = format!("the module takes no media of the kind `{category}`: `{kind}`");
+    let message = format!("the module does not take media of the category `{category}`: `{kind}`");
     Err(Failure::new(ErrorCode::UnsupportedMediaType, message)
         .with_detail("media_type", json!(kind.mime()))
         .with_detail("accepted", json!(words))
@@ -71,21 +71,21 @@ pub(super) fn taken_by_module(kind: MediaType, taken: &[InputModality]) -> Resul
 /// A type that is not in the table.
 fn unknown(what: &str) -> Failure {
     let known: Vec<&str> = MediaType::all().map(MediaType::mime).collect();
-    Failure::new(ErrorCode::UnsupportedMediaType, format!("no media type that is known: {}", cut(what, 100)))
+    Failure::new(ErrorCode::UnsupportedMediaType, format!("unknown media type: {}", cut(what, 100)))
         .with_detail("accepted", json!(known))
         .suggest(format!("Send one of: {}", known.join(", ")))
 }
 
 /// A kind that this runtime or its provider does not take. (CAP-011)
 pub(super) fn not_here(category: Category, who: &str, available: &[&str]) -> Failure {
-    let message = format!("{who} takes no media of the kind `{category}`");
+    let message = format!("{who} does not take media of the category: `{category}`");
     let hint = match category {
         Category::Image => "Choose a model that reads images with `--provider` and `--model`",
         Category::Audio => {
-            "Choose a model that listens, such as one of `--provider gemini`, or send a transcript"
+            "Choose a model that takes audio, such as one of `--provider gemini`, or send a transcript"
         }
         Category::Video => {
-            "Choose a model that watches, such as one of `--provider gemini`, or send single images"
+            "Choose a model that takes video, such as one of `--provider gemini`, or send single images"
         }
         Category::Document => "Send the text of the document",
     };
@@ -99,7 +99,7 @@ pub(super) fn not_here(category: Category, who: &str, available: &[&str]) -> Fai
 /// (CAP-011)
 pub(super) fn type_not_here(kind: MediaType, provider: &str, taken: &[MediaType]) -> Failure {
     let available: Vec<&str> = taken.iter().map(|kind| kind.mime()).collect();
-    Failure::new(ErrorCode::MultimodalNotSupported, format!("provider `{provider}` takes no `{kind}`"))
+    Failure::new(ErrorCode::MultimodalNotSupported, format!("provider `{provider}` does not take: `{kind}`"))
         .with_detail("category", json!(kind.category().word()))
         .with_detail("media_type", json!(kind.mime()))
         .with_detail("available", json!(available))
