@@ -113,7 +113,7 @@ pub(crate) fn add(module: &mut Module, examples: Vec<ExampleFile>) -> Vec<Findin
         }
         let file = format!("{FOLDER}/{name}{ANSWER}");
         for violation in module.add_example(&name, input, answer).err().into_iter().flatten() {
-            let message = format!("is no answer of this module: {}", violation.message);
+            let message = format!("is not an answer of this module: {}", violation.message);
             findings.push(Finding::error(
                 &file,
                 FindingLocation::Value(violation.path),

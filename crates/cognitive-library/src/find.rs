@@ -157,8 +157,7 @@ impl Library {
     }
 
     fn not_found(&self, name: &str) -> Failure {
-        let failure =
-            Failure::new(ErrorCode::ModuleNotFound, format!("no module is installed by the name: `{name}`"));
+        let failure = Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"));
         let near = self.list().into_iter().map(|found| found.name).min_by_key(|known| distance(known, name));
         match near.filter(|known| distance(known, name) <= name.len() / 3 + 1) {
             Some(known) => failure.suggest(format!("Did you mean `{known}`? `cogn list` shows all modules")),

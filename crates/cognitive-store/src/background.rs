@@ -82,7 +82,7 @@ fn write(
     let kept = catch_unwind(AssertUnwindSafe(|| books.record_all(&records))).unwrap_or_default();
     let mut kept = kept.into_iter();
     for receipt in receipts {
-        let outcome = kept.next().unwrap_or_else(|| Err("the audit met a fault of its own".to_owned()));
+        let outcome = kept.next().unwrap_or_else(|| Err("internal error of the audit log".to_owned()));
         if let Err(reason) = &outcome {
             complain(format!("a run was not recorded: {reason}"));
         }
@@ -96,7 +96,7 @@ fn write(
 }
 
 /// What is said when the limits of the audit are reached for the first time.
-pub const DROPPING: &str = "the audit has reached its limits: from now on the oldest records or payloads of an owner make \
+pub const DROPPING: &str = "the audit log has reached its limits: from now on the oldest records or payloads of an owner make \
     room for new ones; `cogn audit stats` counts them, `audit: {keep: …}` sets the limits";
 
 impl RecordQueue {
@@ -107,7 +107,7 @@ impl RecordQueue {
     fn push(&self, mut record: AuditRecord, receipt: Option<Arc<Acknowledgement>>) -> Result<(), String> {
         let mut line = self.lock();
         if line.closed {
-            return Err("the audit is closed".to_owned());
+            return Err("the audit log is closed".to_owned());
         }
         let most = if record.is_detail() { DETAILS } else { RUNS };
         if receipt.is_none() && line.records.len() >= most {

@@ -115,11 +115,11 @@ impl fmt::Display for Problem {
             }
             Self::Foreign => f.write_str("it is the database of another program"),
             Self::Busy(patience) => {
-                write!(f, "others kept it locked for {:.1} s", patience.as_secs_f64())
+                write!(f, "other processes kept it locked for {:.1} s", patience.as_secs_f64())
             }
             Self::ReadOnly => f.write_str("it cannot be written"),
-            Self::Full => f.write_str("there is no room left"),
-            Self::Damaged(why) => write!(f, "it is damaged or no database: {why}"),
+            Self::Full => f.write_str("the disk is full"),
+            Self::Damaged(why) => write!(f, "it is damaged or not a database: {why}"),
             Self::Failed(why) => f.write_str(why),
         }
     }

@@ -42,12 +42,12 @@ impl Default for StoreOptions {
 /// shrink: freed pages are used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// At most so many records of runs and calls, and a quarter as many of what happened in runs.
+    /// Maximum number of runs records of runs and calls, and a quarter as many of what happened in runs.
     pub records: u64,
-    /// At most so many bytes of text in records of runs and calls, and a quarter as many in the others. Payloads are not
+    /// Maximum number of runs bytes of text in records of runs and calls, and a quarter as many in the others. Payloads are not
     /// counted here. The newest record stays, whatever its size.
     pub bytes: u64,
-    /// At most so many bytes of payloads. The oldest payloads go, and their records stay. The newest stays.
+    /// Maximum number of runs bytes of payloads. The oldest payloads go, and their records stay. The newest stays.
     pub payload_bytes: u64,
     /// How long a record is kept; for ever if nothing else makes it go.
     pub age: Option<Duration>,

@@ -48,10 +48,9 @@ impl fmt::Display for InitError {
         match self {
             Self::Name { name, .. } => write!(
                 f,
-                "a module name has lower-case letters, digits and hyphens, starts with a letter and is at most \
-                 64 long; this is none: `{name}`"
+                "a module name has lower-case letters, digits and hyphens, starts with a letter and has at most 64 characters, found: `{name}`"
             ),
-            Self::Exists { path } => write!(f, "there is something already at: `{}`", path.display()),
+            Self::Exists { path } => write!(f, "something exists already at: `{}`", path.display()),
             Self::Write { path, source } => write!(f, "cannot create `{}`: {source}", path.display()),
         }
     }

@@ -93,8 +93,7 @@ mod tests {
         let error = check("My Module").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a module name has lower-case letters, digits and hyphens, starts with a letter and is at most 64 \
-             long; this is none: `My Module`"
+            "a module name has lower-case letters, digits and hyphens, starts with a letter and has at most 64 characters, found: `My Module`"
         );
         assert_eq!(error.hint(), "Use `my-module`");
         assert_eq!(check("").unwrap_err().hint(), "Use a name such as `my-module`");

@@ -120,7 +120,7 @@ fn apply_by(
 /// Builds the new folder, hidden, beside the module, out of what is in `source`. Leaves nothing behind if that fails.
 fn stage(module: &Path, source: &Path, plan: &MigrationPlan) -> Result<PathBuf, MigrateError> {
     let (Some(parent), Some(name)) = (module.parent(), module.file_name()) else {
-        let reason = "the root of the file system is no module";
+        let reason = "the root of the file system is not a module";
         return Err(MigrateError::Unsupported { path: module.to_owned(), reason });
     };
     unchanged(source, plan)?;

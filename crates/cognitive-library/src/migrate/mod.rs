@@ -206,7 +206,7 @@ impl Old {
                 plan.read.insert(PROMPT.to_owned(), there);
             }
             _ => {
-                let message = "is in the way: the prompt of a v1 module stands in `MODULE.md`";
+                let message = "is in the way: the prompt of a v1 module is in `MODULE.md`";
                 return Err(Finding::error(PROMPT, FindingLocation::File, "migrate/prompt", message)
                     .hint("Rename or remove `prompt.md`, then migrate again"));
             }

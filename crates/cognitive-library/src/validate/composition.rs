@@ -18,7 +18,7 @@ pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
     }
     let in_prompt = directives(subject.prompt);
     for slip in &in_prompt.slips {
-        let message = format!("this call is badly written and stays text: {}", slip.message);
+        let message = format!("this call has a syntax error and stays text: {}", slip.message);
         let finding =
             Finding::warning(PROMPT_FILE, FindingLocation::Offset(slip.span.start), "prompt/call", message);
         found.push(
@@ -63,7 +63,7 @@ mod tests {
         assert!(report.valid(), "{:?}", report.findings);
         assert_eq!(odd.len(), 3, "{odd:#?}");
         assert!(
-            odd.iter().any(|each| each.starts_with("prompt.md Some(1) this call is badly written")),
+            odd.iter().any(|each| each.starts_with("prompt.md Some(1) this call has a syntax error")),
             "{odd:#?}"
         );
         assert!(

@@ -12,7 +12,7 @@ pub(super) fn check(module: &Module, found: &mut Findings) {
         let Some((section, below)) = section_of(module, gap) else { continue };
         let place = format!("{}{}", section.place.pointer, known_part(section, below));
         let message = format!("the embedded model cannot keep `{}` and refuses the module", gap.keyword);
-        let hint = "Say the rule in other keywords to use it with the embedded model too; other providers check it \
+        let hint = "Express the rule with other keywords to use it with the embedded model too; other providers check it \
                     after the answer";
         let finding =
             Finding::warning(&section.place.file, FindingLocation::Value(place), "schema/embedded", message);

@@ -152,10 +152,10 @@ impl fmt::Display for Breach {
                 write!(f, "{written} records were written, the chains know of {said}")
             }
             Self::AnchorBroken { anchor } => {
-                write!(f, "what the anchor stands for is gone or was changed: `{anchor}`")
+                write!(f, "the record of the anchor is missing or was changed: `{anchor}`")
             }
             Self::AnchorDropped { anchor } => {
-                write!(f, "retention has dropped what the anchor stands for: `{anchor}`")
+                write!(f, "retention has dropped the record of the anchor: `{anchor}`")
             }
         }
     }

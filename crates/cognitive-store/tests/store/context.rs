@@ -105,7 +105,7 @@ fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(
     );
     large.value = json!("x".repeat(2 << 20));
     let error = store.put(&ann(), &large, at(0)).unwrap_err();
-    assert!(error.ends_with("at most 1048576 are kept"), "{error}");
+    assert!(error.ends_with("the limit is 1048576"), "{error}");
     assert_eq!(all(&store, &ann(), at(0)), kept);
 }
 
@@ -171,7 +171,7 @@ fn reading_waits_for_a_writer_only_if_something_has_to_be_removed() {
     let store = Store::open_with(&path, impatient).unwrap();
     assert_eq!(all(&store, &ann(), at(59)).len(), 2, "nothing is to be removed, so nobody is waited for");
     let error = ContextStore::list(&store, &ann(), ContextFilter::default(), at(60)).unwrap_err();
-    assert!(error.contains("others kept it locked"), "{error}");
+    assert!(error.contains("other processes kept it locked"), "{error}");
     blocker.execute_batch("COMMIT").unwrap();
     assert_eq!(all(&store, &ann(), at(60)).len(), 1);
 }
