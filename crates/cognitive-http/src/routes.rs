@@ -53,13 +53,13 @@ pub(crate) static OPERATIONS: [Operation; 16] = operations! {
     post "/v1/modules/{module}/execute" Some("Run a module") => run_named;
     post "/run" Some("Run the module that the body names") => run_in_body;
     get "/api/modules" Some("The installed modules") => pages::modules;
-    get "/api/modules/{module}" Some("What a module takes, gives and may do") => pages::module;
-    post "/v1/media/upload-url" Some("Make room for an upload") => uploads::announce;
+    get "/api/modules/{module}" Some("Input, output and permissions of a module") => pages::module;
+    post "/v1/media/upload-url" Some("Announce an upload") => uploads::announce;
     put "/v1/media/uploads/{id}" Some("Send the bytes of an upload") => uploads::receive;
-    get "/v1/media/files/{id}" Some("The bytes of a medium of an answer") => files::serve;
+    get "/v1/media/files/{id}" Some("The bytes of a media item of an answer") => files::serve;
     get "/capabilities" Some("What this runtime can do") => pages::capabilities;
-    get "/health" Some("Whether the server lives") => pages::health;
-    get "/ready" Some("Whether the server takes work") => pages::ready;
+    get "/health" Some("Whether the server is alive") => pages::health;
+    get "/ready" Some("Whether the server is ready for work") => pages::ready;
     get "/metrics" Some("Counters in the text format of Prometheus") => pages::metrics;
     get "/openapi.json" Some("This description") => openapi::document;
     get "/ws" Some("Several runs over one WebSocket") => websocket::upgrade;
@@ -253,14 +253,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
 async fn unknown_path(method: Method, uri: axum::http::Uri) -> Response<Body> {
     let path = cognitive_contract::text::cut(uri.path(), 200);
     let failure = Failure::new(ErrorCode::InvalidReference, format!("there is nothing at `{method} {path}`"))
-        .suggest("`GET /openapi.json` describes what there is");
+        .suggest("`GET /openapi.json` lists the endpoints");
     answer::failure_as(StatusCode::NOT_FOUND, failure)
 }
 
 async fn unknown_method(method: Method, uri: axum::http::Uri) -> Response<Body> {
     let path = cognitive_contract::text::cut(uri.path(), 200);
-    let failure = Failure::new(ErrorCode::InvalidReference, format!("`{path}` does not take `{method}`"))
-        .suggest("`GET /openapi.json` describes what there is");
+    let failure = Failure::new(ErrorCode::InvalidReference, format!("`{path}` does not support `{method}`"))
+        .suggest("`GET /openapi.json` lists the endpoints");
     let mut response = answer::failure_as(StatusCode::METHOD_NOT_ALLOWED, failure);
     if let Ok(allowed) = HeaderValue::try_from(allowed(uri.path())) {
         response.headers_mut().insert(header::ALLOW, allowed);
