@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use cognitive_contract::ports::NullSink;
 use cognitive_contract::stream::assemble;
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_runtime::{Host, RunRequest, run, stream};
 use made_up::{Dice, deltas, reply, settled};
@@ -102,7 +102,7 @@ async fn check_all(count: u64) {
     let provider = ProviderConfig::new(Kind::parse("openai").unwrap())
         .with_key(Secret::new("sk-test".to_owned()))
         .with_base_url(url);
-    let modules = Arc::new(Shelf::new(Library::new(folder.path(), None, &[])));
+    let modules = Arc::new(ModuleCache::new(Library::new(folder.path(), None, &[])));
     let host = Arc::new(Host::new(modules, cognitive_net::provider(provider).unwrap()));
     let numbers: Vec<u64> = (0..count).collect();
     for some in numbers.chunks(AT_ONCE) {

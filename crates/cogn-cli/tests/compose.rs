@@ -14,7 +14,7 @@ use std::time::Duration;
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_runtime::{Host, RunRequest, run};
 use serde_json::{Value, json};
 
@@ -160,7 +160,7 @@ fn comp_003_three_parts_of_300_ms_are_done_in_less_than_500() {
         fs::create_dir_all(&modules).unwrap();
         three(&modules, pattern);
         let library = Library::new(home.path(), None, &[]);
-        let host = Host::new(Arc::new(Shelf::new(library)), Arc::new(Slow));
+        let host = Host::new(Arc::new(ModuleCache::new(library)), Arc::new(Slow));
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let (ok, took) = runtime.block_on(async {

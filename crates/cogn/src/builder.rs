@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cognitive_contract::Warning;
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::ports::Provider;
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_runtime::Host;
 
 use crate::Result;
@@ -103,7 +103,7 @@ impl RuntimeBuilder {
         }
         if self.modules.is_none() {
             let library = if self.reads_env { wiring::library() } else { Library::default() };
-            self.modules = Some(Arc::new(Shelf::new(library.with_folders(&self.folders))));
+            self.modules = Some(Arc::new(ModuleCache::new(library.with_folders(&self.folders))));
         }
         let general = self.surroundings("")?;
         notices.extend(general.warnings.iter().map(|warning| warning.message.clone()));

@@ -17,11 +17,11 @@ const FIRST: usize = 4 * size_of::<Value>() + 64;
 /// What a text takes besides its letters, which the JSON text itself has had room for.
 const TEXT: usize = 32;
 /// Levels that the parser builds; it refuses the next one.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// The most that the values of an input may take which somebody reads on their own machine, in bytes. A server has a
 /// limit of its own, by what it takes from strangers.
-pub const MOST: usize = 1 << 30;
+pub const MAX_COUNT: usize = 1 << 30;
 
 /// The memory that the values of a text will take besides the text itself, in bytes: never much less than it will be.
 /// Once it is above `most`, the rest of the text is not looked at.
@@ -51,7 +51,7 @@ pub fn size(text: &[u8], most: usize) -> usize {
             b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if size > most || depth > DEEPEST {
+        if size > most || depth > MAX_DEPTH {
             break;
         }
     }

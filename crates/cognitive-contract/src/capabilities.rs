@@ -49,7 +49,7 @@ impl Default for Capabilities {
 
 /// How a caller wants the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedAnswer {
     /// One envelope.
     Sync,
     /// Chunks.
@@ -100,19 +100,21 @@ impl Capabilities {
     /// same, with a warning. A stream has to be asked for: whoever says nothing gets one envelope, whatever the module
     /// offers, and that is no reason to warn (D-14).
     #[must_use]
-    pub fn agree(&self, module: Mode, wanted: Option<Wanted>, transport: &str) -> Agreed {
+    pub fn agree(&self, module: Mode, wanted: Option<WantedAnswer>, transport: &str) -> Agreed {
         let why = match (wanted, module) {
-            (Some(Wanted::Streaming), _) if !self.carries(transport) => {
+            (Some(WantedAnswer::Streaming), _) if !self.carries(transport) => {
                 Some("this runtime does not stream that way")
             }
-            (Some(Wanted::Streaming), Mode::Sync) => Some("the module does not stream"),
-            (Some(Wanted::Sync), Mode::Streaming) => Some("the module streams; its stream was collected"),
+            (Some(WantedAnswer::Streaming), Mode::Sync) => Some("the module does not stream"),
+            (Some(WantedAnswer::Sync), Mode::Streaming) => {
+                Some("the module streams; its stream was collected")
+            }
             _ => None,
         };
         let warning = why.map(|why| {
             Warning::new(ErrorCode::StreamingNotSupported.number(), format!("{why}; this is a sync answer"))
         });
-        Agreed { streaming: wanted == Some(Wanted::Streaming) && warning.is_none(), warning }
+        Agreed { streaming: wanted == Some(WantedAnswer::Streaming) && warning.is_none(), warning }
     }
 }
 
@@ -123,7 +125,7 @@ mod tests {
     // EXT-NEG: the whole table.
     #[test]
     fn stream_021_ext_neg_who_gets_a_stream() {
-        use Wanted::{Streaming, Sync};
+        use WantedAnswer::{Streaming, Sync};
         let table = [
             (Mode::Both, Some(Streaming), true, false),
             (Mode::Both, Some(Sync), false, false),
@@ -148,13 +150,13 @@ mod tests {
     #[test]
     fn cap_010_a_runtime_without_streams_answers_all_the_same_and_says_so() {
         let none = Capabilities { streaming: false, ..Capabilities::default() };
-        let agreed = none.agree(Mode::Both, Some(Wanted::Streaming), "sse");
+        let agreed = none.agree(Mode::Both, Some(WantedAnswer::Streaming), "sse");
         assert!(!agreed.streaming);
         assert_eq!(agreed.warning.unwrap().code, "E4010");
         assert_eq!(none.agree(Mode::Both, None, "sse").warning, None);
         let lines =
             Capabilities { supported_transports: vec!["ndjson".to_owned()], ..Capabilities::default() };
-        assert!(lines.agree(Mode::Both, Some(Wanted::Streaming), "ndjson").streaming);
-        assert!(lines.agree(Mode::Both, Some(Wanted::Streaming), "sse").warning.is_some());
+        assert!(lines.agree(Mode::Both, Some(WantedAnswer::Streaming), "ndjson").streaming);
+        assert!(lines.agree(Mode::Both, Some(WantedAnswer::Streaming), "sse").warning.is_some());
     }
 }

@@ -9,7 +9,7 @@ use crate::risk_level::Risk;
 
 /// The part of a run that a code belongs to. It is the first digit of the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Layer {
+pub enum ErrorLayer {
     /// E1xxx: what the caller sent (and, for E1000, text that is not JSON).
     Input,
     /// E2xxx: what happened while the model worked.
@@ -223,12 +223,12 @@ impl ErrorCode {
 
     /// The layer that the number belongs to.
     #[must_use]
-    pub fn layer(self) -> Layer {
+    pub fn layer(self) -> ErrorLayer {
         match self.number().as_bytes().get(1) {
-            Some(b'1') => Layer::Input,
-            Some(b'2') => Layer::Processing,
-            Some(b'3') => Layer::Output,
-            _ => Layer::Runtime,
+            Some(b'1') => ErrorLayer::Input,
+            Some(b'2') => ErrorLayer::Processing,
+            Some(b'3') => ErrorLayer::Output,
+            _ => ErrorLayer::Runtime,
         }
     }
 
@@ -315,12 +315,12 @@ mod tests {
 
     #[test]
     fn err_010_layers_follow_the_first_digit_and_only_processing_may_be_below_high() {
-        assert_eq!(ErrorCode::MediaTooLarge.layer(), Layer::Input);
-        assert_eq!(ErrorCode::LowConfidence.layer(), Layer::Processing);
-        assert_eq!(ErrorCode::InvalidEnum.layer(), Layer::Output);
-        assert_eq!(ErrorCode::RateLimited.layer(), Layer::Runtime);
+        assert_eq!(ErrorCode::MediaTooLarge.layer(), ErrorLayer::Input);
+        assert_eq!(ErrorCode::LowConfidence.layer(), ErrorLayer::Processing);
+        assert_eq!(ErrorCode::InvalidEnum.layer(), ErrorLayer::Output);
+        assert_eq!(ErrorCode::RateLimited.layer(), ErrorLayer::Runtime);
         for code in ErrorCode::all() {
-            assert!(code.risk() == Risk::High || code.layer() == Layer::Processing, "{code}");
+            assert!(code.risk() == Risk::High || code.layer() == ErrorLayer::Processing, "{code}");
         }
     }
 

@@ -23,10 +23,10 @@ pub const FAILURE_MEMBERS: [&str; 8] =
 
 /// A finished answer that obeys the envelope contract. In a box, because it passes through many hands.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Envelope(Box<Parts>);
+pub struct Envelope(Box<EnvelopeParts>);
 
 #[derive(Debug, Clone, PartialEq)]
-struct Parts {
+struct EnvelopeParts {
     meta: Meta,
     outcome: Outcome,
     beside: Map<String, Value>,
@@ -92,7 +92,7 @@ impl Envelope {
     #[must_use]
     pub fn failure(meta: Meta, error: ErrorBody, partial_data: Option<Map<String, Value>>) -> Self {
         let outcome = Outcome::Failure { error, partial_data };
-        Self(Box::new(Parts { meta, outcome, beside: Map::new() }))
+        Self(Box::new(EnvelopeParts { meta, outcome, beside: Map::new() }))
     }
 
     /// Reads a finished envelope, or says everything that is wrong with it.
@@ -122,7 +122,7 @@ impl Envelope {
         } else {
             Outcome::Failure { error: ErrorBody(payload?), partial_data }
         };
-        Some(Self(Box::new(Parts { meta: meta?, outcome, beside })))
+        Some(Self(Box::new(EnvelopeParts { meta: meta?, outcome, beside })))
     }
 
     /// Whether the run succeeded.
@@ -214,7 +214,7 @@ impl Envelope {
 
     /// The payload of a success, or the failure.
     pub fn into_result(self) -> Result<Map<String, Value>, Failure> {
-        let Parts { meta, outcome, .. } = *self.0;
+        let EnvelopeParts { meta, outcome, .. } = *self.0;
         match outcome {
             Outcome::Success { data } => Ok(data),
             Outcome::Failure { error, partial_data } => {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
-use crate::insights::HIGHEST_LIMIT;
+use crate::insights::MAX_LIMIT;
 use crate::meta::EXPLAIN_LIMIT;
 use crate::risk_level::Risk;
 
@@ -113,7 +113,7 @@ fn data() -> Value {
                 "type": "string", "pattern": r"\S", "description": "The reasoning in full, for audit.",
             },
             "extensions": { "properties": { "insights": {
-                "type": "array", "maxItems": HIGHEST_LIMIT,
+                "type": "array", "maxItems": MAX_LIMIT,
                 "items": {
                     "type": "object",
                     "required": ["text", "suggested_mapping"],

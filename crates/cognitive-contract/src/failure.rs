@@ -17,7 +17,7 @@ use crate::violation::{Violation, summarise};
 /// the usual kind, so that `?` works with it; its texts are the code, the message and the hint.
 #[derive(Clone)]
 #[must_use = "a failure has to reach the caller as an envelope"]
-pub struct Failure(Box<Parts>);
+pub struct Failure(Box<FailureParts>);
 
 /// `details.kind` of a run that was called off.
 const CANCELLED: &str = "cancelled";
@@ -30,7 +30,7 @@ pub fn was_cancelled(envelope: &Envelope) -> bool {
 }
 
 #[derive(Debug, Clone)]
-struct Parts {
+struct FailureParts {
     code: ErrorCode,
     /// The code in a spelling that the catalogue does not have, of a module that has codes of its own.
     own_code: Option<String>,
@@ -48,7 +48,7 @@ struct Parts {
 impl Failure {
     /// A failure with the code's own defaults for blame, confidence and risk.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self(Box::new(Parts {
+        Self(Box::new(FailureParts {
             code,
             own_code: None,
             message: message.into(),

@@ -10,7 +10,7 @@ use crate::violation::Violation;
 const INSIGHTS: &str = "/data/extensions/insights";
 
 /// The most insights that any manifest may allow.
-pub const HIGHEST_LIMIT: u64 = 20;
+pub const MAX_LIMIT: u64 = 20;
 
 /// How many insights pass, and whether each must say where it belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Limit {
 
 impl Limit {
     /// What holds where no module says otherwise.
-    pub const WIDEST: Self = Self { enabled: true, max_items: HIGHEST_LIMIT, mapping_required: true };
+    pub const WIDEST: Self = Self { enabled: true, max_items: MAX_LIMIT, mapping_required: true };
 }
 
 /// Finds what is wrong with the insights of a payload. The paths are those of the whole envelope.

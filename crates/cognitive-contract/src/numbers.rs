@@ -14,7 +14,7 @@ use crate::violation::Violation;
 /// Digits that every float keeps. A shorter number without an exponent needs no closer look.
 const SAFE_DIGITS: usize = 15;
 /// How many numbers of one text are listed. Further ones are of the same kind.
-pub const MOST: usize = 20;
+pub const MAX_COUNT: usize = 20;
 /// How much of a number is shown.
 const SHOWN: usize = 60;
 
@@ -35,10 +35,10 @@ impl Rounded {
     pub fn of(path: &str, written: &str) -> Option<Self> {
         let fate = fate(written);
         let shown = crate::text::cut(written, SHOWN);
-        (fate != Fate::Kept).then(|| Self {
+        (fate != NumberFate::Kept).then(|| Self {
             path: path.to_owned(),
             written: shown.to_owned(),
-            overflows: fate == Fate::Lost,
+            overflows: fate == NumberFate::Lost,
         })
     }
 }
@@ -46,10 +46,10 @@ impl Rounded {
 /// The numbers of a JSON text that reading would change, the first twenty of them.
 #[must_use]
 pub fn rounded(text: &str) -> Vec<Rounded> {
-    let mut walk = Walk { text: text.as_bytes(), at: 0 };
+    let mut walk = NumberWalk { text: text.as_bytes(), at: 0 };
     // Hardly any text has such a number, so places are looked up only if there is one.
     while let Some(number) = walk.next_number() {
-        if fate(number) != Fate::Kept {
+        if fate(number) != NumberFate::Kept {
             return with_places(text);
         }
     }
@@ -72,25 +72,25 @@ pub fn refusal(text: &str) -> Option<Failure> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum NumberFate {
     Kept,
     Rounded,
     Lost,
 }
 
-fn fate(written: &str) -> Fate {
+fn fate(written: &str) -> NumberFate {
     if written.len() <= SAFE_DIGITS && !written.contains(['e', 'E']) {
-        return Fate::Kept;
+        return NumberFate::Kept;
     }
     if written.parse::<i64>().is_ok() || written.parse::<u64>().is_ok() {
-        return Fate::Kept;
+        return NumberFate::Kept;
     }
     match written.parse::<f64>() {
-        Ok(value) if value.is_infinite() => Fate::Lost,
-        Ok(value) if decimal(written) == decimal(&format!("{value:e}")) => Fate::Kept,
-        Ok(_) => Fate::Rounded,
+        Ok(value) if value.is_infinite() => NumberFate::Lost,
+        Ok(value) if decimal(written) == decimal(&format!("{value:e}")) => NumberFate::Kept,
+        Ok(_) => NumberFate::Rounded,
         // No number at all, which is for the parser to say.
-        Err(_) => Fate::Kept,
+        Err(_) => NumberFate::Kept,
     }
 }
 
@@ -114,12 +114,12 @@ fn decimal(written: &str) -> (bool, String, i64) {
 }
 
 /// Goes through a JSON text from number to number. Strings are passed over by their length.
-struct Walk<'a> {
+struct NumberWalk<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> NumberWalk<'a> {
     fn next_number(&mut self) -> Option<&'a str> {
         loop {
             match *self.text.get(self.at)? {
@@ -149,10 +149,10 @@ impl<'a> Walk<'a> {
 
 /// The same walk with the place of each number.
 fn with_places(text: &str) -> Vec<Rounded> {
-    let mut walk = Walk { text: text.as_bytes(), at: 0 };
+    let mut walk = NumberWalk { text: text.as_bytes(), at: 0 };
     let mut open: Vec<Level> = Vec::new();
     let mut found = Vec::new();
-    while let Some(byte) = walk.text.get(walk.at).copied().filter(|_| found.len() < MOST) {
+    while let Some(byte) = walk.text.get(walk.at).copied().filter(|_| found.len() < MAX_COUNT) {
         match byte {
             b'"' => {
                 let from = walk.at;
@@ -274,6 +274,6 @@ mod tests {
         assert!(rounded(r#"{"a": "123456789012345678901234", "b": 1.25}"#).is_empty());
         assert!(rounded(r#"["never closed 123456789012345678901234"#).len() <= 1);
         let many = format!("[{}]", vec!["123456789012345678901234"; 50].join(","));
-        assert_eq!(rounded(&many).len(), MOST);
+        assert_eq!(rounded(&many).len(), MAX_COUNT);
     }
 }

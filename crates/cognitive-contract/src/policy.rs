@@ -3,12 +3,12 @@
 
 use crate::code::ErrorCode;
 use crate::failure::Failure;
-use crate::manifest::{Allow, Manifest, Policies, ToolPolicy, Tools};
+use crate::manifest::{Allow, AllowedTools, Manifest, Policies, ToolPolicy};
 
 /// What a tool touches. A policy that denies the class denies the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Class {
+pub enum ToolClass {
     /// Reaches the network.
     Network,
     /// Writes files.
@@ -19,7 +19,7 @@ pub enum Class {
     CodeExecution,
 }
 
-impl Class {
+impl ToolClass {
     /// Reads the name of a policy.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
@@ -47,16 +47,16 @@ impl Class {
 
 /// A tool that a model could be offered.
 #[derive(Debug, Clone, Copy)]
-pub struct Tool<'a> {
+pub struct OfferedTool<'a> {
     /// Its name.
     pub name: &'a str,
     /// What it touches, beyond what its name already says.
-    pub classes: &'a [Class],
+    pub classes: &'a [ToolClass],
 }
 
 /// Why a module may not use a tool; `None` allows it. A denied tool is neither offered nor executed.
 #[must_use]
-pub fn tool_refusal(manifest: &Manifest, tool: Tool<'_>) -> Option<Failure> {
+pub fn tool_refusal(manifest: &Manifest, tool: OfferedTool<'_>) -> Option<Failure> {
     ToolLaw { policies: &manifest.policies, lists: vec![&manifest.tools] }.refusal(tool)
 }
 
@@ -66,13 +66,13 @@ pub struct ToolLaw<'a> {
     /// What all of them together let it reach.
     pub policies: &'a Policies,
     /// The lists of all of them, its own first.
-    pub lists: Vec<&'a Tools>,
+    pub lists: Vec<&'a AllowedTools>,
 }
 
 impl ToolLaw<'_> {
     /// Why a tool may not be used; `None` allows it.
     #[must_use]
-    pub fn refusal(&self, tool: Tool<'_>) -> Option<Failure> {
+    pub fn refusal(&self, tool: OfferedTool<'_>) -> Option<Failure> {
         let name = tool.name;
         let reason = if self.policies.tools {
             self.listed_against(name).or_else(|| self.class_against(tool))?
@@ -96,14 +96,14 @@ impl ToolLaw<'_> {
         })
     }
 
-    fn class_against(&self, tool: Tool<'_>) -> Option<String> {
-        let mut classes = Class::of_tool(tool.name).iter().chain(tool.classes);
+    fn class_against(&self, tool: OfferedTool<'_>) -> Option<String> {
+        let mut classes = ToolClass::of_tool(tool.name).iter().chain(tool.classes);
         let denied = classes.find(|class| policy(self.policies, **class) == Allow::Deny)?;
         Some(format!("policy denies {} for the tool: `{}`", denied.words(), tool.name))
     }
 }
 
-impl Class {
+impl ToolClass {
     fn words(self) -> &'static str {
         match self {
             Self::Network => "the network",
@@ -114,12 +114,12 @@ impl Class {
     }
 }
 
-fn policy(policies: &Policies, class: Class) -> Allow {
+fn policy(policies: &Policies, class: ToolClass) -> Allow {
     match class {
-        Class::Network => policies.network,
-        Class::FilesystemWrite => policies.filesystem_write,
-        Class::SideEffects => policies.side_effects,
-        Class::CodeExecution => policies.code_execution,
+        ToolClass::Network => policies.network,
+        ToolClass::FilesystemWrite => policies.filesystem_write,
+        ToolClass::SideEffects => policies.side_effects,
+        ToolClass::CodeExecution => policies.code_execution,
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
 
     fn allowed(manifest: Value, name: &str) -> bool {
         let manifest = Manifest::from_value(&manifest, Format::V22).unwrap();
-        tool_refusal(&manifest, Tool { name, classes: &[] }).is_none()
+        tool_refusal(&manifest, OfferedTool { name, classes: &[] }).is_none()
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
         ] {
             let caller = manifest(caller);
             let law = ToolLaw { policies: &child.policies, lists: vec![&child.tools, &caller.tools] };
-            let refusal = law.refusal(Tool { name: "calculator", classes: &[] });
+            let refusal = law.refusal(OfferedTool { name: "calculator", classes: &[] });
             assert_eq!(refusal.is_none(), allowed, "{:?}", caller.tools);
             assert!(refusal.is_none_or(|refusal| refusal.message().starts_with("a calling module")));
         }
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn pol_004_the_refusal_is_e4007_and_names_the_tool() {
         let manifest = Manifest::from_value(&json!({}), Format::V22).unwrap();
-        let failure = tool_refusal(&manifest, Tool { name: "shell", classes: &[] }).unwrap();
+        let failure = tool_refusal(&manifest, OfferedTool { name: "shell", classes: &[] }).unwrap();
         assert_eq!(failure.code(), ErrorCode::PermissionDenied);
         assert!(failure.message().contains("`shell`"));
     }

@@ -12,7 +12,7 @@ pub use crate::audit::AuditRecord;
 use crate::context::{ContextEntry, ContextFilter, Owner};
 use crate::envelope::Envelope;
 use crate::failure::Failure;
-use crate::media::{Category, Form, MediaPart, Reported};
+use crate::media::{AcceptedForm, Category, MediaPart, Reported};
 use crate::module::Module;
 pub use crate::port_future::PortFuture;
 pub use crate::provider_error::{FailedTry, FailureKind, ProviderError};
@@ -78,7 +78,7 @@ pub trait Provider: Send + Sync {
     }
 
     /// What it takes of a kind of media; `None` if it takes none of it.
-    fn takes(&self, _: Category) -> Option<Form> {
+    fn takes(&self, _: Category) -> Option<AcceptedForm> {
         None
     }
 

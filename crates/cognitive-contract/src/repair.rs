@@ -20,7 +20,7 @@ pub struct Repair {
     /// JSON pointer into the answer.
     pub path: String,
     /// What kind of change it was.
-    pub rule: Rule,
+    pub rule: RepairRule,
     /// The value before; `None` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
@@ -40,7 +40,7 @@ fn is_zero(count: &usize) -> bool {
 /// The changes that are allowed. There are no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
+pub enum RepairRule {
     /// A missing or null member of `meta` was filled in.
     Filled,
     /// `explain` was cut to its first 280 characters.
@@ -62,16 +62,16 @@ impl Repair {
             value.as_ref().and_then(Value::as_str).map_or(0, |text| text.chars().count())
         };
         let message = match self.rule {
-            Rule::Filled => format!("`{path}` was missing and has been filled in"),
-            Rule::Truncated => {
+            RepairRule::Filled => format!("`{path}` was missing and has been filled in"),
+            RepairRule::Truncated => {
                 format!("`{path}` truncated from {} to {}", length(&self.before), length(&self.after))
             }
-            Rule::Trimmed => format!("white space around `{path}` removed"),
-            Rule::Matched => format!("`{path}` written as declared"),
-            Rule::Dropped if self.more > 0 => {
+            RepairRule::Trimmed => format!("white space around `{path}` removed"),
+            RepairRule::Matched => format!("`{path}` written as declared"),
+            RepairRule::Dropped if self.more > 0 => {
                 format!("`{path}` and {} more dropped, an envelope has no such members", self.more)
             }
-            Rule::Dropped => format!("`{path}` dropped, an envelope has no such member"),
+            RepairRule::Dropped => format!("`{path}` dropped, an envelope has no such member"),
         };
         Warning::new("REPAIRED", message)
     }
@@ -101,7 +101,7 @@ fn drop_members(reply: &mut Map<String, Value>, ok: bool, repairs: &mut Vec<Repa
                 Some(last) => last.more += 1,
                 None => {
                     let (path, before) = (pointer("", name), Some(value.take()));
-                    repairs.push(Repair { path, rule: Rule::Dropped, before, after: None, more: 0 });
+                    repairs.push(Repair { path, rule: RepairRule::Dropped, before, after: None, more: 0 });
                     count += 1;
                 }
             }
@@ -127,7 +127,7 @@ fn fill_meta(reply: &mut Map<String, Value>, ok: bool, rule: RiskRule, repairs: 
             let before = meta.insert(name.to_owned(), value.clone());
             repairs.push(Repair {
                 path: pointer("/meta", name),
-                rule: Rule::Filled,
+                rule: RepairRule::Filled,
                 before,
                 after: Some(value),
                 more: 0,
@@ -162,9 +162,9 @@ fn shorten_explain(reply: &mut Map<String, Value>, repairs: &mut Vec<Repair>) {
     }
     let trimmed = explain.trim();
     let (rule, after) = if text::fits(trimmed, EXPLAIN_LIMIT) {
-        (Rule::Trimmed, trimmed.to_owned())
+        (RepairRule::Trimmed, trimmed.to_owned())
     } else {
-        (Rule::Truncated, text::cut(explain, EXPLAIN_LIMIT).to_owned())
+        (RepairRule::Truncated, text::cut(explain, EXPLAIN_LIMIT).to_owned())
     };
     let before = Some(Value::String(std::mem::replace(explain, after.clone())));
     repairs.push(Repair {
@@ -184,7 +184,7 @@ fn match_enums(reply: &mut Map<String, Value>, found: &[Violation], repairs: &mu
         let Some(place) = place(reply, &violation.path) else { continue };
         let Value::String(written) = &*place else { continue };
         let Some(declared) = declared_spelling(written, options) else { continue };
-        let rule = if written.trim() == declared { Rule::Trimmed } else { Rule::Matched };
+        let rule = if written.trim() == declared { RepairRule::Trimmed } else { RepairRule::Matched };
         let after = Value::String(declared.to_owned());
         let before = Some(std::mem::replace(place, after.clone()));
         repairs.push(Repair { path: violation.path.clone(), rule, before, after: Some(after), more: 0 });
@@ -300,7 +300,7 @@ mod tests {
         let mut reply = Map::from_iter([("ok".to_owned(), json!(true))]);
         reply.extend(members);
         let repairs = repair(&mut reply, &[], RiskRule::Explicit);
-        let dropped: Vec<&Repair> = repairs.iter().filter(|each| each.rule == Rule::Dropped).collect();
+        let dropped: Vec<&Repair> = repairs.iter().filter(|each| each.rule == RepairRule::Dropped).collect();
         assert_eq!((dropped.len(), dropped[99].more, reply.len()), (100, 9_900, 2));
         let message = "`/m99` and 9900 more dropped, an envelope has no such members";
         assert_eq!(dropped[99].warning(), Warning::new("REPAIRED", message));

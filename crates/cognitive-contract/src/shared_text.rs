@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 /// A text and its form in JSON. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct SharedText(Arc<Both>);
+pub struct SharedText(Arc<TextAndJson>);
 
 #[derive(Default)]
-struct Both {
+struct TextAndJson {
     text: String,
     json: OnceLock<String>,
 }
@@ -32,7 +32,7 @@ impl SharedText {
 
 impl From<String> for SharedText {
     fn from(text: String) -> Self {
-        Self(Arc::new(Both { text, json: OnceLock::new() }))
+        Self(Arc::new(TextAndJson { text, json: OnceLock::new() }))
     }
 }
 

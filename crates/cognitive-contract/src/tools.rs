@@ -11,7 +11,7 @@ use cognitive_schema::Section;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::policy::{Class, Tool as Asked, ToolLaw};
+use crate::policy::{OfferedTool as Asked, ToolClass, ToolLaw};
 use crate::port_future::PortFuture;
 use crate::violation::{Side, Violation, summarise};
 
@@ -20,10 +20,10 @@ pub const FUNCTION_CALLING: &str = "function_calling";
 
 /// How many calls of one turn are made. Whoever hands over a turn with more hands over one more, which stands for all the
 /// others, and counts these in [`ModelEnd::more_calls`](crate::ports::ModelEnd::more_calls).
-pub const MOST_CALLS: usize = 16;
+pub const MAX_CALLS: usize = 16;
 
 /// The longest name that every service takes.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// Something that a model may call. What it returns is data to the model, never instructions to this runtime.
 ///
@@ -48,7 +48,7 @@ pub struct ToolSpec {
     /// The JSON Schema of its arguments, an object.
     pub parameters: Value,
     /// What it touches. A module whose policies deny one of these is not offered the tool. (POL-006)
-    pub needs: Vec<Class>,
+    pub needs: Vec<ToolClass>,
     /// How long one call may take.
     pub timeout: Duration,
 }
@@ -75,7 +75,7 @@ impl ToolSpec {
 
     /// Says what it touches.
     #[must_use]
-    pub fn needing(mut self, needs: &[Class]) -> Self {
+    pub fn needing(mut self, needs: &[ToolClass]) -> Self {
         self.needs = needs.to_vec();
         self
     }
@@ -237,7 +237,7 @@ pub fn asked(spec: &ToolSpec) -> Asked<'_> {
 fn is_name(name: &str) -> bool {
     let first = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
     let other = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-    name.len() <= LONGEST_NAME && name.starts_with(first) && name.chars().all(other)
+    name.len() <= MAX_NAME_LENGTH && name.starts_with(first) && name.chars().all(other)
 }
 
 fn arguments(spec: &ToolSpec) -> Result<Section, ToolBoxError> {
@@ -316,7 +316,7 @@ impl ToolUse {
     #[must_use]
     pub fn new(name: &str, outcome: ToolOutcome, elapsed: Duration) -> Self {
         let fits = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | ':');
-        let name = name.chars().take_while(fits).take(LONGEST_NAME).collect();
+        let name = name.chars().take_while(fits).take(MAX_NAME_LENGTH).collect();
         Self { name, outcome, elapsed, calls: 1 }
     }
 

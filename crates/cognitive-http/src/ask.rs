@@ -2,7 +2,7 @@
 //! Decides nothing about modules: bad JSON is handed on as it came, so that the run itself says what is wrong with it.
 
 use axum::http::{HeaderMap, HeaderName, header};
-use cognitive_contract::capabilities::Wanted;
+use cognitive_contract::capabilities::WantedAnswer;
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::stream::Checkpoint;
 use cognitive_contract::{ErrorCode, Failure, large_json, numbers};
@@ -17,7 +17,7 @@ use crate::transport::Framing;
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) input: RunInput,
-    pub(crate) wanted: Option<Wanted>,
+    pub(crate) wanted: Option<WantedAnswer>,
     pub(crate) framing: Framing,
     pub(crate) options: Options,
     pub(crate) left_off: Option<LeftOff>,
@@ -140,8 +140,8 @@ pub(crate) fn read(
     let by_words =
         [word(&names::RESPONSE_MODE), options.response_mode.as_deref(), query.response_mode.as_deref()];
     let wanted = match by_words.into_iter().flatten().next() {
-        Some("sync") => Some(Wanted::Sync),
-        Some("streaming") => Some(Wanted::Streaming),
+        Some("sync") => Some(WantedAnswer::Sync),
+        Some("streaming") => Some(WantedAnswer::Streaming),
         Some(other) => return Err(unknown_mode(other)),
         None => accepted,
     };
@@ -205,7 +205,7 @@ fn unknown_mode(word: &str) -> Failure {
 /// What `Accept` asks for (API-005). A stream has to be named and to be preferred, by its quality, to one envelope (D-14):
 /// a wildcard never means a stream. Of two equals that are both named, one envelope is meant; a name counts more than a
 /// wildcard.
-fn accept(headers: &HeaderMap) -> (Option<Wanted>, Framing) {
+fn accept(headers: &HeaderMap) -> (Option<WantedAnswer>, Framing) {
     let mut streams: Option<(f32, Framing)> = None;
     let mut envelope = [None; 3];
     let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -235,9 +235,9 @@ fn accept(headers: &HeaderMap) -> (Option<Wanted>, Framing) {
     let welcome = envelope.into_iter().flatten().next().unwrap_or(0.0);
     match streams {
         Some((quality, framing)) if quality > welcome || (quality >= welcome && named.is_none()) => {
-            (Some(Wanted::Streaming), framing)
+            (Some(WantedAnswer::Streaming), framing)
         }
-        _ => (named.filter(|quality| *quality > 0.0).map(|_| Wanted::Sync), Framing::Events),
+        _ => (named.filter(|quality| *quality > 0.0).map(|_| WantedAnswer::Sync), Framing::Events),
     }
 }
 
@@ -295,15 +295,15 @@ mod tests {
     fn ext_neg_the_first_way_of_asking_wins() {
         let body = json!({ "input": {}, "_options": { "response_mode": "sync" } });
         let header = [("x-cognitive-response-mode", "streaming"), ("accept", "application/json")];
-        assert_eq!(ask(&header, &body, true).wanted, Some(Wanted::Streaming));
-        assert_eq!(ask(&[("accept", "text/event-stream")], &body, true).wanted, Some(Wanted::Sync));
+        assert_eq!(ask(&header, &body, true).wanted, Some(WantedAnswer::Streaming));
+        assert_eq!(ask(&[("accept", "text/event-stream")], &body, true).wanted, Some(WantedAnswer::Sync));
         let plain = json!({});
         assert_eq!(ask(&[("accept", "application/x-ndjson")], &plain, true).framing, Framing::Lines);
         let query = Query { response_mode: Some("sync".to_owned()) };
         let mut headers = HeaderMap::new();
         headers.insert("accept", "text/event-stream".parse().unwrap());
         let ask_by_query = read(&headers, &query, bytes("{}"), true).unwrap();
-        assert_eq!(ask_by_query.wanted, Some(Wanted::Sync));
+        assert_eq!(ask_by_query.wanted, Some(WantedAnswer::Sync));
         let query = Query { response_mode: Some("fast".to_owned()) };
         assert!(read(&HeaderMap::new(), &query, bytes("{}"), true).is_err());
     }
@@ -311,9 +311,9 @@ mod tests {
     #[test]
     fn api_005_accept_chooses_between_three_answers() {
         let wanted = |accept: &str| ask(&[("accept", accept)], &json!({}), true).wanted;
-        assert_eq!(wanted("text/event-stream"), Some(Wanted::Streaming));
-        assert_eq!(wanted("text/html, application/x-ndjson;q=0.5"), Some(Wanted::Streaming));
-        assert_eq!(wanted("application/json"), Some(Wanted::Sync));
+        assert_eq!(wanted("text/event-stream"), Some(WantedAnswer::Streaming));
+        assert_eq!(wanted("text/html, application/x-ndjson;q=0.5"), Some(WantedAnswer::Streaming));
+        assert_eq!(wanted("application/json"), Some(WantedAnswer::Sync));
         assert_eq!(wanted("text/event-stream;q=0, */*"), None);
         assert_eq!(wanted("*/*"), None);
     }
@@ -321,9 +321,11 @@ mod tests {
     // D-14, API-005, STREAM-021: the quality decides, and a stream is never meant by a wildcard.
     #[test]
     fn w08_a_stream_is_what_accept_prefers_by_its_quality() {
-        let sync = (Some(Wanted::Sync), Framing::Events);
-        let (events, lines) =
-            ((Some(Wanted::Streaming), Framing::Events), (Some(Wanted::Streaming), Framing::Lines));
+        let sync = (Some(WantedAnswer::Sync), Framing::Events);
+        let (events, lines) = (
+            (Some(WantedAnswer::Streaming), Framing::Events),
+            (Some(WantedAnswer::Streaming), Framing::Lines),
+        );
         let silent = (None, Framing::Events);
         for (value, expected) in [
             ("text/event-stream", events),

@@ -164,7 +164,7 @@ fn named(sent: String) -> Result<(String, Content), Failure> {
         (None, _) => Ok((module, Content::Members(members))),
         (Some(Value::String(text)), None) => Ok((module, Content::Args(text, members))),
         (Some(Value::String(_)), Some(rival)) => {
-            Err(refused(format!("`args` stands in place of `{rival}`; only one of them can be sent")))
+            Err(refused(format!("`args` and `{rival}` cannot be sent together")))
         }
         (Some(_), _) => Err(refused("`args` has to be a text".to_owned())),
     }
@@ -222,7 +222,7 @@ async fn incoming<T: Send + 'static>(
     let (mut parts, body) = request.into_parts();
     let refuse = |failure| Box::new(answer::failure(failure));
     let Ok(QueryOf(query)) = QueryOf::<Query>::try_from_uri(&parts.uri) else {
-        let failure = Failure::new(ErrorCode::InvalidInput, "the query cannot be understood")
+        let failure = Failure::new(ErrorCode::InvalidInput, "invalid query")
             .suggest("Say `response_mode` once: `sync` or `streaming`");
         return Err(refuse(failure));
     };
@@ -252,7 +252,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
 
 async fn unknown_path(method: Method, uri: axum::http::Uri) -> Response<Body> {
     let path = cognitive_contract::text::cut(uri.path(), 200);
-    let failure = Failure::new(ErrorCode::InvalidReference, format!("there is nothing at `{method} {path}`"))
+    let failure = Failure::new(ErrorCode::InvalidReference, format!("no such endpoint: `{method} {path}`"))
         .suggest("`GET /openapi.json` lists the endpoints");
     answer::failure_as(StatusCode::NOT_FOUND, failure)
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{Response, StatusCode};
-use cognitive_contract::capabilities::Wanted;
+use cognitive_contract::capabilities::WantedAnswer;
 use cognitive_contract::stream::ChunkWriter;
 use cognitive_contract::{ErrorCode, Failure, large_json, numbers};
 use cognitive_runtime::host::RunInput;
@@ -300,7 +300,7 @@ impl Socket {
         run::within_rate(&self.shared, &self.client)?;
         let module = self.shared.module(&name).await?;
         // This channel carries only streams, so a module that does not stream sends its whole answer as the last chunk.
-        let wanted = Some(Wanted::Streaming);
+        let wanted = Some(WantedAnswer::Streaming);
         let agreed = self.shared.host.capabilities.agree(module.manifest.response.mode, wanted, "websocket");
         run::forbidden_fallback(&asked, agreed.streaming)?;
         self.runs.retain(|_, run| !run.task.is_finished());

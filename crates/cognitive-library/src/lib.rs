@@ -27,5 +27,5 @@ pub use find::{FoundModule, Library, ModuleOrigin};
 pub use finding::{Finding, Severity};
 pub use folder::Folder;
 pub use load::{ModuleLoadError, load};
-pub use shelf::Shelf;
+pub use shelf::ModuleCache;
 pub use validate::{Mode, ValidationReport, validate};

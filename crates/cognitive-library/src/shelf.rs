@@ -28,7 +28,7 @@ struct CachedModule {
 
 /// A library that remembers what it loaded.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct ModuleCache {
     library: Library,
     /// For how long a look at the files counts.
     patience: Duration,
@@ -36,13 +36,13 @@ pub struct Shelf {
     loaded: Mutex<HashMap<String, CachedModule>>,
 }
 
-impl Default for Shelf {
+impl Default for ModuleCache {
     fn default() -> Self {
         Self::new(Library::default())
     }
 }
 
-impl Shelf {
+impl ModuleCache {
     /// An empty shelf in front of a library.
     #[must_use]
     pub fn new(library: Library) -> Self {
@@ -121,7 +121,7 @@ impl Shelf {
     }
 }
 
-impl ModuleSource for Shelf {
+impl ModuleSource for ModuleCache {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
         Self::module(self, name)
     }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_module_is_compiled_once_and_again_when_its_files_change() {
         let (dir, folder) = project();
-        let shelf = Shelf::new(Library::new(dir.path(), None, &[]));
+        let shelf = ModuleCache::new(Library::new(dir.path(), None, &[]));
         let first = shelf.module("m").unwrap();
         assert!(Arc::ptr_eq(&first, &shelf.module("m").unwrap()));
         fs::write(folder.join("module.yaml"), "name: m\nversion: 1.0.1-longer\ntier: exec\n").unwrap();
@@ -183,7 +183,7 @@ mod tests {
                 fs::write(other.join(file), text.replace("name: m", &format!("name: {name}"))).unwrap();
             }
         }
-        let shelf = Shelf { most: 3, ..Shelf::new(Library::new(dir.path(), None, &[])) };
+        let shelf = ModuleCache { most: 3, ..ModuleCache::new(Library::new(dir.path(), None, &[])) };
         let [first, second, third] = ["m", "n", "o"].map(|name| shelf.module(name).unwrap());
         let same = |module: &Arc<Module>, name: &str| Arc::ptr_eq(module, &shelf.glance(name).unwrap());
         for (name, _) in shelf.marks() {
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_mark_changes_with_the_files_of_its_module_alone() {
         let (dir, folder) = project();
-        let shelf = Shelf::new(Library::new(dir.path(), None, &[]));
+        let shelf = ModuleCache::new(Library::new(dir.path(), None, &[]));
         let before = shelf.marks();
         assert_eq!(before, shelf.marks());
         fs::write(folder.join("prompt.md"), "longer").unwrap();
@@ -213,7 +213,7 @@ mod tests {
         let (dir, folder) = project();
         let library = || Library::new(dir.path(), None, &[]);
         let (patient, eager) =
-            (Shelf::new(library()).looking_every(Duration::from_hours(1)), Shelf::new(library()));
+            (ModuleCache::new(library()).looking_every(Duration::from_hours(1)), ModuleCache::new(library()));
         patient.module("m").unwrap();
         eager.module("m").unwrap();
         fs::remove_dir_all(&folder).unwrap();

@@ -33,7 +33,7 @@ type Load = dyn Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync;
 
 /// Everything that workers share.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct LocalWorker {
     model: String,
     load: Arc<Load>,
     threads: usize,
@@ -48,7 +48,7 @@ pub(crate) struct LoadedModel {
     sessions: Mutex<IdleSessions>,
 }
 
-impl Desk {
+impl LocalWorker {
     pub(crate) fn new(
         model: &str,
         load: impl Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync + 'static,
@@ -110,7 +110,7 @@ struct Task<'a> {
 
 /// One request at the desk.
 struct JobRun<'a> {
-    desk: &'a Desk,
+    desk: &'a LocalWorker,
     tools: &'a LoadedModel,
     job: &'a Job,
     queue: &'a Queue,

@@ -13,7 +13,7 @@ use cognitive_contract::ports::{
 use cognitive_schema::SchemaTarget;
 use tokio::sync::mpsc;
 
-use crate::desk::Desk;
+use crate::desk::LocalWorker;
 use crate::hashed::{self, KnownHashes, Nobody};
 use crate::model::LanguageModel;
 use crate::queue::{self, Job, Queue, WorkerReport};
@@ -27,7 +27,7 @@ pub struct EmbeddedProvider {
     model: String,
     /// The file of its weights, with its length and time; empty if they are part of the program.
     file: String,
-    desk: Arc<Desk>,
+    desk: Arc<LocalWorker>,
     queue: Arc<Queue>,
     workers: usize,
     started: OnceLock<Result<(), ProviderError>>,
@@ -96,7 +96,7 @@ impl EmbeddedProvider {
         Self {
             model: name.to_owned(),
             file: String::new(),
-            desk: Arc::new(Desk::new(name, load, cores)),
+            desk: Arc::new(LocalWorker::new(name, load, cores)),
             queue: Arc::default(),
             workers: 1,
             started: OnceLock::new(),

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use cognitive_contract::ports::{Event, EventSink, ModuleSource};
 use cognitive_contract::{Enforcement, Envelope, Failure, Module};
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_local::EmbeddedProvider;
 use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::weights;
 use serde_json::{Value, json};
 
 /// The bundled modules as if they needed nothing of a model: whatever they are worth, the contract is kept.
-struct Undemanding(Shelf);
+struct Undemanding(ModuleCache);
 
 impl ModuleSource for Undemanding {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
@@ -43,7 +43,7 @@ async fn comp_002_003_004_bundled_compositions_run_on_the_embedded_model() {
     let Some(path) = weights() else { return };
     let library = Library::new(Path::new("/nonexistent"), None, &[]);
     let embedded = EmbeddedProvider::open(&path).unwrap();
-    let host = Host::new(Arc::new(Undemanding(Shelf::new(library.clone()))), Arc::new(embedded));
+    let host = Host::new(Arc::new(Undemanding(ModuleCache::new(library.clone()))), Arc::new(embedded));
     let text = "Ada Lind opened the new bridge in Malmö on Friday. Shops nearby expect more visitors.";
     for (name, input, least) in [
         ("code-review-pipeline", json!({ "code": "def add(a, b):\n    return a - b\n" }), 1),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cognitive_contract::ports::NullSink;
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_local::EmbeddedProvider;
 use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::weights;
@@ -16,7 +16,10 @@ use serde_json::{Value, json};
 
 fn host() -> Option<Host> {
     let library = Library::new(Path::new("/nonexistent"), None, &[]);
-    Some(Host::new(Arc::new(Shelf::new(library)), Arc::new(EmbeddedProvider::open(&weights()?).unwrap())))
+    Some(Host::new(
+        Arc::new(ModuleCache::new(library)),
+        Arc::new(EmbeddedProvider::open(&weights()?).unwrap()),
+    ))
 }
 
 async fn answer(host: &Host, module: &str, input: Value) -> Value {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use cognitive_contract::ports::{ModuleSource, NullSink};
 use cognitive_contract::{Envelope, Failure, Module};
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_local::EmbeddedProvider;
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, RunRequest, run};
@@ -34,7 +34,7 @@ const MODULES: [&str; 8] = [
 ];
 
 /// The bundled modules as if they needed nothing of a model: whatever they are worth, the contract is kept.
-struct Undemanding(Shelf);
+struct Undemanding(ModuleCache);
 
 impl ModuleSource for Undemanding {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
@@ -45,7 +45,7 @@ impl ModuleSource for Undemanding {
 }
 
 fn host(embedded: EmbeddedProvider) -> Host {
-    let shelf = Shelf::new(Library::new(Path::new("/nonexistent"), None, &[]));
+    let shelf = ModuleCache::new(Library::new(Path::new("/nonexistent"), None, &[]));
     Host::new(Arc::new(Undemanding(shelf)), Arc::new(embedded))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cognitive_contract::Failure;
-use cognitive_contract::media::{Category, Facts, MediaLimits, MediaType};
+use cognitive_contract::media::{Category, MediaFacts, MediaLimits, MediaType};
 use symphonia::core::codecs::CodecParameters;
 use symphonia::core::errors::Error;
 use symphonia::core::formats::probe::Hint;
@@ -22,8 +22,8 @@ use crate::sniff::id3_length;
 const MAX_PACKETS: u64 = 3_000_000;
 
 /// The facts about sound or film. (E1011, E1013)
-pub(crate) fn examine(bytes: &Bytes, kind: MediaType) -> Result<Facts, Failure> {
-    let mut facts = Facts::new(kind, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+pub(crate) fn examine(bytes: &Bytes, kind: MediaType) -> Result<MediaFacts, Failure> {
+    let mut facts = MediaFacts::new(kind, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
     if kind == MediaType::Wav {
         facts.duration = Some(wav(bytes)?);
         return Ok(facts);

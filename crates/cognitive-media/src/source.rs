@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cognitive_contract::media::{
-    Category, Checksum, Facts, Fitted, Form, Loaded, MediaSource, MediaType, Reference, UrlFetch, Wanted,
+    AcceptedForm, Category, Checksum, Fitted, LoadedMedia, MediaFacts, MediaSource, MediaType, Reference,
+    UrlFetch, WantedMedia,
 };
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{ErrorCode, Failure};
@@ -110,11 +111,11 @@ impl Media {
         }
     }
 
-    async fn pages(&self, bytes: Bytes) -> Result<Facts, Failure> {
+    async fn pages(&self, bytes: Bytes) -> Result<MediaFacts, Failure> {
         if !pdf::has_end(&bytes) {
             return Err(cut_short(MediaType::Pdf));
         }
-        let mut facts = Facts::new(MediaType::Pdf, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        let mut facts = MediaFacts::new(MediaType::Pdf, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         match self.ask(bytes, PdfQuery::Pages).await? {
             PdfContent::Pages(pages) => facts.pages = Some(pages),
             _ => return Err(broken(MediaType::Pdf, "cannot be read")),
@@ -131,7 +132,7 @@ impl Media {
 }
 
 impl MediaSource for Media {
-    fn load<'a>(&'a self, wanted: &'a Wanted<'a>) -> PortFuture<'a, Result<Loaded, Failure>> {
+    fn load<'a>(&'a self, wanted: &'a WantedMedia<'a>) -> PortFuture<'a, Result<LoadedMedia, Failure>> {
         Box::pin(async move {
             match wanted.reference {
                 Reference::Url(url) => match &self.urls {
@@ -143,7 +144,7 @@ impl MediaSource for Media {
                     let folder = wanted.folder.map(PathBuf::from);
                     let (remote, largest) = (wanted.remote, wanted.largest);
                     let read = move || files.read(&path, folder.as_deref(), remote, largest);
-                    Ok(Loaded::new(blocking(read).await?, None))
+                    Ok(LoadedMedia::new(blocking(read).await?, None))
                 }
                 Reference::Upload(id) => {
                     let (Some(uploads), Some(owner)) = (self.uploads.clone(), wanted.owner) else {
@@ -163,7 +164,7 @@ impl MediaSource for Media {
         }))
     }
 
-    fn examine(&self, bytes: Bytes, claimed: MediaType) -> PortFuture<'_, Result<Facts, Failure>> {
+    fn examine(&self, bytes: Bytes, claimed: MediaType) -> PortFuture<'_, Result<MediaFacts, Failure>> {
         Box::pin(async move {
             sniff::check(&bytes, claimed)?;
             match claimed.category() {
@@ -179,8 +180,8 @@ impl MediaSource for Media {
     fn fit<'a>(
         &'a self,
         bytes: Bytes,
-        facts: &'a Facts,
-        form: Option<&'a Form>,
+        facts: &'a MediaFacts,
+        form: Option<&'a AcceptedForm>,
     ) -> PortFuture<'a, Result<Fitted, Failure>> {
         Box::pin(async move {
             let kind = facts.media_type;

@@ -18,7 +18,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use cognitive_contract::large_json;
-use cognitive_contract::media::{Category, Form, MediaLimits, MediaSource as _, MediaType};
+use cognitive_contract::media::{AcceptedForm, Category, MediaLimits, MediaSource as _, MediaType};
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
@@ -43,8 +43,8 @@ impl Provider for Receiver {
         "receiver"
     }
 
-    fn takes(&self, category: Category) -> Option<Form> {
-        (category == Category::Image).then(|| Form::of(&[MediaType::Png]).sized(8192))
+    fn takes(&self, category: Category) -> Option<AcceptedForm> {
+        (category == Category::Image).then(|| AcceptedForm::of(&[MediaType::Png]).sized(8192))
     }
 
     fn ask<'a>(
@@ -122,7 +122,7 @@ fn bare(text: &str) -> Duration {
 fn steps(picture: &[u8], body: &[u8], runtime: &tokio::runtime::Runtime) {
     let media = Media::new(Documents::Here);
     let bytes = Bytes::copy_from_slice(picture);
-    let form = Form::of(&[MediaType::Png]).sized(8192);
+    let form = AcceptedForm::of(&[MediaType::Png]).sized(8192);
     let facts = runtime.block_on(media.examine(bytes.clone(), MediaType::Png)).unwrap();
     let input: Value = serde_json::from_slice(body).unwrap();
     let time = |name: &str, step: &dyn Fn()| {

@@ -22,7 +22,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use cognitive_contract::Module;
 use cognitive_contract::media::{
-    Category, Checksum, Facts, Fitted, Form, Loaded, MediaLimits, MediaSource, MediaType, Wanted,
+    AcceptedForm, Category, Checksum, Fitted, LoadedMedia, MediaFacts, MediaLimits, MediaSource, MediaType,
+    WantedMedia,
 };
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
@@ -45,23 +46,23 @@ fn image() -> Vec<u8> {
 struct Plain;
 
 impl MediaSource for Plain {
-    fn load<'a>(&'a self, _: &'a Wanted<'a>) -> PortFuture<'a, Result<Loaded, Failure>> {
-        Box::pin(async { Ok(Loaded::new(Bytes::from(image()), Some("image/png".to_owned()))) })
+    fn load<'a>(&'a self, _: &'a WantedMedia<'a>) -> PortFuture<'a, Result<LoadedMedia, Failure>> {
+        Box::pin(async { Ok(LoadedMedia::new(Bytes::from(image()), Some("image/png".to_owned()))) })
     }
 
     fn verify<'a>(&'a self, _: Bytes, _: &'a Checksum<'a>) -> PortFuture<'a, Result<(), Failure>> {
         Box::pin(async { Ok(()) })
     }
 
-    fn examine(&self, bytes: Bytes, claimed: MediaType) -> PortFuture<'_, Result<Facts, Failure>> {
-        Box::pin(async move { Ok(Facts::new(claimed, bytes.len() as u64)) })
+    fn examine(&self, bytes: Bytes, claimed: MediaType) -> PortFuture<'_, Result<MediaFacts, Failure>> {
+        Box::pin(async move { Ok(MediaFacts::new(claimed, bytes.len() as u64)) })
     }
 
     fn fit<'a>(
         &'a self,
         _: Bytes,
-        _: &'a Facts,
-        _: Option<&'a Form>,
+        _: &'a MediaFacts,
+        _: Option<&'a AcceptedForm>,
     ) -> PortFuture<'a, Result<Fitted, Failure>> {
         Box::pin(async { Ok(Fitted::AsItIs) })
     }
@@ -75,8 +76,8 @@ impl Provider for Slow {
         "slow"
     }
 
-    fn takes(&self, category: Category) -> Option<Form> {
-        (category == Category::Image).then(|| Form::of(&[MediaType::Png]))
+    fn takes(&self, category: Category) -> Option<AcceptedForm> {
+        (category == Category::Image).then(|| AcceptedForm::of(&[MediaType::Png]))
     }
 
     fn ask<'a>(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use cognitive_contract::policy::Class;
+use cognitive_contract::policy::ToolClass;
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
 };
@@ -34,7 +34,7 @@ impl Tool for OrderStatus {
         });
         ToolSpec::new("order_status", "Says how far an order is. Orders look like `A-17`.", parameters)
             // A real one would ask a server. A module with `network: deny` is then never offered it.
-            .needing(&[Class::Network])
+            .needing(&[ToolClass::Network])
             .within(Duration::from_secs(3))
     }
 

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cognitive_contract::media::{Category, Form, MediaType};
+use cognitive_contract::media::{AcceptedForm, Category, MediaType};
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Destination, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
     Usage,
@@ -59,8 +59,8 @@ impl Provider for Replay {
         &["json_mode", requirements::MEDIA, FUNCTION_CALLING]
     }
 
-    fn takes(&self, category: Category) -> Option<Form> {
-        Some(Form::of(match category {
+    fn takes(&self, category: Category) -> Option<AcceptedForm> {
+        Some(AcceptedForm::of(match category {
             Category::Image => &[MediaType::Png, MediaType::Jpeg, MediaType::Webp, MediaType::Gif],
             Category::Audio => &[MediaType::Mp3, MediaType::Wav, MediaType::Ogg, MediaType::WebmAudio],
             Category::Video => &[MediaType::Mp4, MediaType::WebmVideo, MediaType::Quicktime],

@@ -5,7 +5,7 @@
 use std::time::SystemTime;
 
 use cognitive_contract::context::{
-    ContextEntry, ContextFilter, EMITTED, Origin, Owner, Place, Sanitiser, Variables, choose, emitted,
+    ContextEntry, ContextFilter, ContextScope, EMITTED, Origin, Owner, Sanitiser, Variables, choose, emitted,
 };
 use cognitive_contract::ports::ContextStore;
 use cognitive_contract::{Envelope, Module, Warning};
@@ -67,7 +67,7 @@ impl<'a> RunContext<'a> {
         };
         let now = self.now();
         let input_hash = input_sha256(input.value());
-        let from = Place { session: self.session, input_hash: Some(&input_hash) };
+        let from = ContextScope { session: self.session, input_hash: Some(&input_hash) };
         for accept in &module.manifest.context.accepts {
             if input.context().is_some_and(|given| given.contains_key(&accept.kind)) {
                 continue;

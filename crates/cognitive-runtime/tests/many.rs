@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cognitive_contract::Envelope;
 use cognitive_contract::ports::NullSink;
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_runtime::{Host, Replay, RunRequest, run};
 use cognitive_testkit::poll_now;
 use serde_json::json;
@@ -22,9 +22,9 @@ fn once(host: &Host, trace_id: &str) -> Envelope {
 // S-42: one host is safe for parallel runs, and per-run state is not shared.
 #[test]
 fn sixty_four_runs_at_once_share_one_compiled_contract() {
-    let shelf = Arc::new(Shelf::new(Library::default()));
+    let shelf = Arc::new(ModuleCache::new(Library::default()));
     let module = shelf.module("summarizer").unwrap();
-    let host = Host::new(Arc::<Shelf>::clone(&shelf), Arc::new(Replay::text(REPLY)));
+    let host = Host::new(Arc::<ModuleCache>::clone(&shelf), Arc::new(Replay::text(REPLY)));
     std::thread::scope(|scope| {
         for thread in 0..64 {
             let host = &host;
@@ -52,7 +52,7 @@ fn resident_kib() -> u64 {
 #[cfg(target_os = "linux")]
 #[test]
 fn twenty_thousand_runs_leave_nothing_behind() {
-    let host = Host::new(Arc::new(Shelf::new(Library::default())), Arc::new(Replay::text(REPLY)));
+    let host = Host::new(Arc::new(ModuleCache::new(Library::default())), Arc::new(Replay::text(REPLY)));
     for _ in 0..1_000 {
         once(&host, "warm-up");
     }

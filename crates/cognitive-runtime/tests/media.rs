@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use cognitive_contract::media::{
-    Category, Checksum, Facts, Fitted, Form, Loaded, MediaLimits, MediaSource, MediaType, Reference,
-    Reported, Wanted,
+    AcceptedForm, Category, Checksum, Fitted, LoadedMedia, MediaFacts, MediaLimits, MediaSource, MediaType,
+    Reference, Reported, WantedMedia,
 };
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
@@ -25,7 +25,7 @@ struct Shelf {
 }
 
 impl MediaSource for Shelf {
-    fn load<'a>(&'a self, wanted: &'a Wanted<'a>) -> PortFuture<'a, Result<Loaded, Failure>> {
+    fn load<'a>(&'a self, wanted: &'a WantedMedia<'a>) -> PortFuture<'a, Result<LoadedMedia, Failure>> {
         let (Reference::Url(what) | Reference::File(what) | Reference::Upload(what)) = wanted.reference;
         self.loads.lock().unwrap().push(format!("{what} {} {:?}", wanted.remote, wanted.owner));
         let fails = what.contains("gone");
@@ -34,7 +34,7 @@ impl MediaSource for Shelf {
             if fails {
                 return Err(Failure::new(ErrorCode::MediaFetchFailed, "gone"));
             }
-            Ok(Loaded::new(Bytes::from_static(b"PNG fetched"), kind))
+            Ok(LoadedMedia::new(Bytes::from_static(b"PNG fetched"), kind))
         })
     }
 
@@ -45,12 +45,12 @@ impl MediaSource for Shelf {
         })
     }
 
-    fn examine(&self, bytes: Bytes, claimed: MediaType) -> PortFuture<'_, Result<Facts, Failure>> {
+    fn examine(&self, bytes: Bytes, claimed: MediaType) -> PortFuture<'_, Result<MediaFacts, Failure>> {
         Box::pin(async move {
             if bytes.starts_with(b"GIF") && claimed == MediaType::Png {
                 return Err(Failure::new(ErrorCode::MediaTypeMismatch, "it is a gif"));
             }
-            let mut facts = Facts::new(claimed, bytes.len() as u64);
+            let mut facts = MediaFacts::new(claimed, bytes.len() as u64);
             facts.size = (claimed.category() == Category::Image).then_some((2, 3));
             Ok(facts)
         })
@@ -59,8 +59,8 @@ impl MediaSource for Shelf {
     fn fit<'a>(
         &'a self,
         bytes: Bytes,
-        facts: &'a Facts,
-        form: Option<&'a Form>,
+        facts: &'a MediaFacts,
+        form: Option<&'a AcceptedForm>,
     ) -> PortFuture<'a, Result<Fitted, Failure>> {
         Box::pin(async move {
             Ok(match form {
@@ -88,8 +88,8 @@ impl Provider for Model {
         "model"
     }
 
-    fn takes(&self, category: Category) -> Option<Form> {
-        (category == Category::Image).then(|| Form::of(&[MediaType::Png]))
+    fn takes(&self, category: Category) -> Option<AcceptedForm> {
+        (category == Category::Image).then(|| AcceptedForm::of(&[MediaType::Png]))
     }
 
     fn gives(&self, category: Category) -> bool {

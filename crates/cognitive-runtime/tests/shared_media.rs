@@ -15,7 +15,8 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use cognitive_contract::media::{
-    Category, Checksum, Facts, Fitted, Form, Loaded, MediaLimits, MediaSource, MediaType, Wanted,
+    AcceptedForm, Category, Checksum, Fitted, LoadedMedia, MediaFacts, MediaLimits, MediaSource, MediaType,
+    WantedMedia,
 };
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
@@ -58,26 +59,26 @@ async fn later<T>(value: T) -> T {
 }
 
 impl MediaSource for CountingSource {
-    fn load<'a>(&'a self, _: &'a Wanted<'a>) -> PortFuture<'a, Result<Loaded, Failure>> {
+    fn load<'a>(&'a self, _: &'a WantedMedia<'a>) -> PortFuture<'a, Result<LoadedMedia, Failure>> {
         let number = self.loads.fetch_add(1, Ordering::Relaxed);
         let bytes = Bytes::from(format!("PNG number {number}"));
-        Box::pin(later(Ok(Loaded::new(bytes, Some("image/png".to_owned())))))
+        Box::pin(later(Ok(LoadedMedia::new(bytes, Some("image/png".to_owned())))))
     }
 
     fn verify<'a>(&'a self, _: Bytes, _: &'a Checksum<'a>) -> PortFuture<'a, Result<(), Failure>> {
         Box::pin(async { Ok(()) })
     }
 
-    fn examine(&self, bytes: Bytes, claimed: MediaType) -> PortFuture<'_, Result<Facts, Failure>> {
+    fn examine(&self, bytes: Bytes, claimed: MediaType) -> PortFuture<'_, Result<MediaFacts, Failure>> {
         self.looks.fetch_add(1, Ordering::Relaxed);
-        Box::pin(later(Ok(Facts::new(claimed, bytes.len() as u64))))
+        Box::pin(later(Ok(MediaFacts::new(claimed, bytes.len() as u64))))
     }
 
     fn fit<'a>(
         &'a self,
         _: Bytes,
-        _: &'a Facts,
-        _: Option<&'a Form>,
+        _: &'a MediaFacts,
+        _: Option<&'a AcceptedForm>,
     ) -> PortFuture<'a, Result<Fitted, Failure>> {
         self.fits.fetch_add(1, Ordering::Relaxed);
         Box::pin(later(Ok(Fitted::AsItIs)))
@@ -92,8 +93,8 @@ impl Provider for Model {
         "model"
     }
 
-    fn takes(&self, category: Category) -> Option<Form> {
-        (category == Category::Image).then(|| Form::of(&[MediaType::Png]))
+    fn takes(&self, category: Category) -> Option<AcceptedForm> {
+        (category == Category::Image).then(|| AcceptedForm::of(&[MediaType::Png]))
     }
 
     fn ask<'a>(

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use board::{Board, text};
-use cognitive_contract::policy::Class;
+use cognitive_contract::policy::ToolClass;
 use cognitive_contract::ports::NullSink;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_runtime::{Clock, RunRequest, run_until, tools};
@@ -85,8 +85,8 @@ fn pol_001_002_003_006_what_is_offered_follows_from_the_manifest() {
     for (manifest, expected) in table {
         let desk = Desk::new(manifest.clone(), vec![says("done")])
             .tool("plain", &[], seven())
-            .tool("reach", &[Class::Network], seven())
-            .tool("save", &[Class::FilesystemWrite, Class::SideEffects], seven())
+            .tool("reach", &[ToolClass::Network], seven())
+            .tool("save", &[ToolClass::FilesystemWrite, ToolClass::SideEffects], seven())
             // The name alone says what it touches.
             .tool("shell", &[], seven());
         assert_eq!(desk.run()["ok"], true);
@@ -298,7 +298,7 @@ fn comp_090_a_child_is_offered_no_more_than_its_caller_allows() {
     ] {
         let mut desk = Desk::new(parent.clone(), vec![says("child"), says("parent")])
             .tool("plain", &[], seven())
-            .tool("reach", &[Class::Network], seven());
+            .tool("reach", &[ToolClass::Network], seven());
         let child = json!({ "tools": { "allowed": ["plain", "reach"] }, "policies": { "network": "allow" } });
         desk.module("child", child, "Do it.");
         desk.module("sample", parent.clone(), "Do it.\n\n@call:child\n");

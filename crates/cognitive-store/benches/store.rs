@@ -13,7 +13,7 @@ use std::thread::Thread;
 use std::time::SystemTime;
 
 use cognitive_contract::Envelope;
-use cognitive_contract::context::{ContextEntry, ContextFilter, Key, Owner, Place, Ttl};
+use cognitive_contract::context::{ContextEntry, ContextFilter, ContextScope, Key, Owner, Ttl};
 use cognitive_contract::ports::{AuditLog, AuditRecord, ContextStore};
 use cognitive_store::{Background, Filter, Retention, Store, StoreOptions};
 use cognitive_testkit::MemoryContext;
@@ -167,7 +167,7 @@ fn context(group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::Wal
         });
     });
     let session = format!("s{number}");
-    let from = Place { session: Some(&session), input_hash: None };
+    let from = ContextScope { session: Some(&session), input_hash: None };
     let filter = ContextFilter { kind: Some("session_state"), from: Some(from) };
     group.bench_function("find the state of one session of 1,000", |bencher| {
         bencher.iter(|| assert_eq!(ContextStore::list(&store, &owner, filter, now).unwrap().len(), 1));

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use cognitive_contract::Enforcement;
 use cognitive_contract::context::{
-    Caps, ContextBuilder, ContextEntry, ContextFilter, Key, Origin, Owner, Place, Sanitiser, Ttl, Variables,
-    choose, emitted, prepare,
+    Caps, ContextBuilder, ContextEntry, ContextFilter, ContextScope, Key, Origin, Owner, Sanitiser, Ttl,
+    Variables, choose, emitted, prepare,
 };
 use cognitive_contract::ports::ContextStore;
 use cognitive_library::load;
@@ -101,7 +101,7 @@ fn ctx_008_016_state_goes_round() {
     let owner = Owner::user(Some("ann"));
     let now = SystemTime::UNIX_EPOCH;
     for turn in 1..=3 {
-        let from = Place { session: Some("s"), input_hash: None };
+        let from = ContextScope { session: Some("s"), input_hash: None };
         let filter = ContextFilter { kind: Some("session_state"), from: Some(from) };
         let entries = store.list(&owner, filter, now).unwrap();
         let before =

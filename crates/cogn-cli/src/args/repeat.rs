@@ -1,7 +1,7 @@
 //! What can be typed about a repetition: `--until`, `--max-iterations` and `--feed`. Everything is compiled while the
 //! command line is read, so that a slip costs no model call and is shown at its place.
 
-use cognitive_contract::compose::{Condition, MOST_ROUNDS, Mapping, Path, Repeat, Slip};
+use cognitive_contract::compose::{Condition, MAX_ROUNDS, Mapping, Path, Repeat, Slip};
 
 /// Options of a repetition.
 #[derive(Debug, Clone, clap::Args)]
@@ -12,7 +12,7 @@ pub struct RepeatArgs {
     /// Maximum number of rounds of `--until`
     #[arg(
         long, value_name = "N", requires = "until", default_value_t = 5,
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ROUNDS))
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ROUNDS))
     )]
     max_iterations: u32,
     /// A member of the next round's input and where the envelope has it, such as `code=$.data.simplified_code`

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use cognitive_contract::context::{ContextEntry, ContextFilter, Key, Owner, Place, Ttl};
+use cognitive_contract::context::{ContextEntry, ContextFilter, ContextScope, Key, Owner, Ttl};
 use cognitive_contract::ports::ContextStore;
 use cognitive_contract::text::cut;
 use cognitive_store::{Store, timestamp};
@@ -126,7 +126,7 @@ impl Whose {
         let session = self.session.as_deref();
         ContextFilter {
             kind,
-            from: session.map(|session| Place { session: Some(session), input_hash: None }),
+            from: session.map(|session| ContextScope { session: Some(session), input_hash: None }),
         }
     }
 }

@@ -11,7 +11,7 @@ use cogn::stores::Stores;
 use cogn::wiring::HostParts;
 use cogn::{async_runtime, out_file, wiring};
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_testing::eval::{self, Evaluation, EvaluationPlan, LabelledCase};
 
 use super::eval_report;
@@ -134,7 +134,7 @@ fn run(
     let settings = Settings::resolve(&overrides, &project::config()?, &wiring::environment, &args.module)?;
     let screen = TerminalProgress::new(printer, false);
     let parts = HostParts {
-        modules: Arc::new(Shelf::new(library.clone())),
+        modules: Arc::new(ModuleCache::new(library.clone())),
         provider: wiring::provider(
             &settings,
             &wiring::environment,

@@ -7,7 +7,8 @@ use cogn::media::MediaAccess;
 use cogn::{async_runtime, media};
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::media::{
-    Facts, Fitted, Form, Loaded, MediaLimits, MediaSource, MediaType, Reference, Wanted, judge,
+    AcceptedForm, Fitted, LoadedMedia, MediaFacts, MediaLimits, MediaSource, MediaType, Reference,
+    WantedMedia, judge,
 };
 use cognitive_contract::ports::Provider;
 use cognitive_contract::text::hex;
@@ -72,7 +73,7 @@ async fn inspect(given: &str) -> Result<Value, Failure> {
     let everything =
         [InputModality::Image, InputModality::Audio, InputModality::Video, InputModality::Document];
     let is_url = given.starts_with("https://") || given.starts_with("http://");
-    let Loaded { bytes, media_type, .. } = load(&source, given, is_url, &limits).await?;
+    let LoadedMedia { bytes, media_type, .. } = load(&source, given, is_url, &limits).await?;
     let named = media_type.as_deref().and_then(MediaType::parse);
     let path = given.split(['?', '#']).next().filter(|_| is_url).unwrap_or(given);
     let claimed = named.or_else(|| MediaType::of_file_name(path, &everything)).ok_or_else(|| {
@@ -111,11 +112,11 @@ async fn load(
     given: &str,
     is_url: bool,
     limits: &MediaLimits,
-) -> Result<Loaded, Failure> {
+) -> Result<LoadedMedia, Failure> {
     let absolute = std::path::absolute(given).ok().and_then(|path| path.to_str().map(str::to_owned));
     let path = absolute.unwrap_or_else(|| given.to_owned());
     let reference = if is_url { Reference::Url(given) } else { Reference::File(&path) };
-    source.load(&Wanted::new(reference, limits.largest)).await
+    source.load(&WantedMedia::new(reference, limits.largest)).await
 }
 
 /// Every service, with its usual model. What it takes does not depend on a key.
@@ -127,8 +128,8 @@ fn providers_by_name() -> impl Iterator<Item = Arc<dyn Provider>> {
 }
 
 /// What each provider would get. Most of them take the same form, and each form is made once.
-async fn providers_get(source: &dyn MediaSource, bytes: &bytes::Bytes, facts: &Facts) -> Vec<Value> {
-    let mut made: Vec<(Option<Form>, Map<String, Value>)> = Vec::new();
+async fn providers_get(source: &dyn MediaSource, bytes: &bytes::Bytes, facts: &MediaFacts) -> Vec<Value> {
+    let mut made: Vec<(Option<AcceptedForm>, Map<String, Value>)> = Vec::new();
     let mut all = Vec::new();
     for provider in providers_by_name() {
         let form = provider.takes(facts.media_type.category());
@@ -165,9 +166,9 @@ fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
 /// What a provider that takes this form would get.
 async fn received(
     source: &dyn MediaSource,
-    form: Option<&Form>,
+    form: Option<&AcceptedForm>,
     bytes: &bytes::Bytes,
-    facts: &Facts,
+    facts: &MediaFacts,
 ) -> Map<String, Value> {
     let as_text = facts.media_type == MediaType::Pdf;
     if form.is_none() && !as_text {
@@ -241,7 +242,7 @@ mod tests {
     struct Counting(AtomicUsize);
 
     impl MediaSource for Counting {
-        fn load<'a>(&'a self, _: &'a Wanted<'a>) -> PortFuture<'a, Result<Loaded, Failure>> {
+        fn load<'a>(&'a self, _: &'a WantedMedia<'a>) -> PortFuture<'a, Result<LoadedMedia, Failure>> {
             Box::pin(async { Err(Failure::new(ErrorCode::InternalError, "not here")) })
         }
 
@@ -249,15 +250,15 @@ mod tests {
             Box::pin(async { Ok(()) })
         }
 
-        fn examine(&self, _: bytes::Bytes, _: MediaType) -> PortFuture<'_, Result<Facts, Failure>> {
+        fn examine(&self, _: bytes::Bytes, _: MediaType) -> PortFuture<'_, Result<MediaFacts, Failure>> {
             Box::pin(async { Err(Failure::new(ErrorCode::InternalError, "not here")) })
         }
 
         fn fit<'a>(
             &'a self,
             _: bytes::Bytes,
-            _: &'a Facts,
-            _: Option<&'a Form>,
+            _: &'a MediaFacts,
+            _: Option<&'a AcceptedForm>,
         ) -> PortFuture<'a, Result<Fitted, Failure>> {
             self.0.fetch_add(1, Ordering::Relaxed);
             Box::pin(async { Ok(Fitted::AsItIs) })
@@ -267,7 +268,7 @@ mod tests {
     #[tokio::test]
     async fn growth_j_each_form_is_made_once_however_many_providers_take_it() {
         let counting = Counting::default();
-        let facts = Facts::new(MediaType::Png, 9);
+        let facts = MediaFacts::new(MediaType::Png, 9);
         let all = providers_get(&counting, &bytes::Bytes::from_static(b"picture"), &facts).await;
         let mut forms = Vec::new();
         for form in providers_by_name().filter_map(|provider| provider.takes(facts.media_type.category())) {

@@ -14,7 +14,7 @@ use cogn::{async_runtime, embedded, wiring};
 use cognitive_contract::ports::{Event, EventSink, ModuleSource, NullSink, Provider};
 use cognitive_contract::trace::{PartState, Trace};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure};
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Clock, Host, Replay, RunContext, RunOptions, RunRequest, SpanParent, preview};
 use cognitive_store::DROPPING;
@@ -210,7 +210,7 @@ fn prepare(
         return Err(failure.suggest("Put one of them into a file"));
     }
     let mut request = RunRequest::new(&args.module, serde_json::Value::Null);
-    let modules = Arc::new(Shelf::new(library.clone()));
+    let modules = Arc::new(ModuleCache::new(library.clone()));
     request.input = input(args, &modules)?;
     request.options = options(args, &settings);
     let named = args.user.is_some() || args.tenant.is_some() || args.session.is_some();
@@ -244,7 +244,7 @@ fn prepare(
 }
 
 /// What was typed as input, with the media that go into it.
-fn input(args: &RunArgs, modules: &Shelf) -> Result<RunInput, Failure> {
+fn input(args: &RunArgs, modules: &ModuleCache) -> Result<RunInput, Failure> {
     if args.media.is_empty() {
         return args.input.gather();
     }

@@ -18,7 +18,7 @@ use cognitive_contract::media::UploadStore;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_http::config::AccessLog;
 use cognitive_http::{AccessRecord, ApiKey, App, ServerConfig};
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_runtime::Host;
 
 use super::fail;
@@ -223,7 +223,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
     };
     let uploads = media::uploads(&settings.media, wiring::home())?;
     let parts = HostParts {
-        modules: Arc::new(Shelf::new(library.clone()).looking_every(LOOK)),
+        modules: Arc::new(ModuleCache::new(library.clone()).looking_every(LOOK)),
         provider,
         stores,
         media: MediaAccess { uploads: uploads.clone(), document_reader: Some(project::this_program()) },

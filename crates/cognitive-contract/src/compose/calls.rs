@@ -77,7 +77,7 @@ pub struct Insert {
 
 /// A piece of a prompt, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum PromptPiece<'a> {
     /// Text as it stands there.
     Text(&'a str),
     /// A call.
@@ -124,15 +124,15 @@ pub fn directives(prompt: &str) -> Directives {
 impl Directives {
     /// The prompt that this was read from, piece by piece. Whoever puts values in their places never reads them again.
     #[must_use]
-    pub fn pieces<'a>(&'a self, prompt: &'a str) -> Vec<Piece<'a>> {
-        let calls = self.calls.iter().map(|call| (&call.span, Piece::Call(call)));
-        let inserts = self.inserts.iter().map(|insert| (&insert.span, Piece::Insert(insert)));
+    pub fn pieces<'a>(&'a self, prompt: &'a str) -> Vec<PromptPiece<'a>> {
+        let calls = self.calls.iter().map(|call| (&call.span, PromptPiece::Call(call)));
+        let inserts = self.inserts.iter().map(|insert| (&insert.span, PromptPiece::Insert(insert)));
         let mut marked: Vec<_> = calls.chain(inserts).collect();
         marked.sort_by_key(|(span, _)| span.start);
         let mut pieces = Vec::new();
         let mut at = 0;
-        let text = |from: usize, to: usize, pieces: &mut Vec<Piece<'a>>| {
-            pieces.extend(prompt.get(from..to).filter(|text| !text.is_empty()).map(Piece::Text));
+        let text = |from: usize, to: usize, pieces: &mut Vec<PromptPiece<'a>>| {
+            pieces.extend(prompt.get(from..to).filter(|text| !text.is_empty()).map(PromptPiece::Text));
         };
         for (span, piece) in marked {
             text(at, span.start, &mut pieces);

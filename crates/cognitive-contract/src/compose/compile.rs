@@ -1,4 +1,4 @@
-//! From the `composition` block of a manifest to a [`Plan`]. Everything that is wrong is told at once, each with its
+//! From the `composition` block of a manifest to a [`CompositionPlan`]. Everything that is wrong is told at once, each with its
 //! place in `module.yaml` and, within an expression, the characters. (COMP-001, COMP-034, COMP-042)
 //! Judges one module alone: whether the others exist, and circles through them, is for the graph to say.
 
@@ -14,11 +14,13 @@ use super::cursor::Slip;
 use super::expr::Condition;
 use super::mapping::Mapping;
 use super::path::Path;
-use super::plan::{Answer, DEFAULT_TIMEOUT, Part, Plan, Source, Step, Target};
-use super::routing::Rule;
+use super::plan::{
+    AnswerSource, CompositionPlan, DEFAULT_TIMEOUT, FlowSource, FlowStep, FlowTarget, PlanPart,
+};
+use super::routing::RoutingRule;
 use super::version::VersionRange;
 use crate::code::ErrorCode;
-use crate::manifest::{Aggregate, CompositionFile, Dependency, Flow, Names, Pattern, Route};
+use crate::manifest::{Aggregate, CompositionFile, Dependency, FlowEntry, OneOrMore, Pattern, Route};
 use crate::text::pointer;
 use crate::violation::Violation;
 
@@ -27,12 +29,12 @@ const RESERVED: [&str; 2] = ["input", "output"];
 
 /// A step from many sources to many targets is a connection of each with each, so a short manifest could ask for
 /// billions.
-const MOST_CONNECTIONS: usize = 100_000;
+const MAX_CONNECTIONS: usize = 100_000;
 
 /// Something about a composition, and where it stands in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Fault {
+pub struct CompositionFault {
     /// JSON pointer into the manifest.
     pub path: String,
     /// The bytes of the text there, where it is about a part of it.
@@ -43,7 +45,7 @@ pub struct Fault {
     pub message: String,
 }
 
-impl Fault {
+impl CompositionFault {
     fn new(path: impl Into<String>, rule: &'static str, message: impl Into<String>) -> Self {
         Self { path: path.into(), span: None, rule, message: message.into() }
     }
@@ -64,27 +66,29 @@ impl Fault {
 /// A plan, and what its author should know about it although it can run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Compiled {
+pub struct CompiledComposition {
     /// The plan.
-    pub plan: Plan,
+    pub plan: CompositionPlan,
     /// What is odd, but not wrong.
-    pub notes: Vec<Fault>,
+    pub notes: Vec<CompositionFault>,
 }
 
-impl Plan {
+impl CompositionPlan {
     /// Compiles a composition. `calls` are those of the module's prompt: a part that is called there and that no step
     /// leads to does not run by itself as well.
-    pub fn compile(file: &CompositionFile, calls: &[Call]) -> Result<Compiled, Vec<Fault>> {
-        let mut compiler = Compiler::default();
+    pub fn compile(
+        file: &CompositionFile,
+        calls: &[Call],
+    ) -> Result<CompiledComposition, Vec<CompositionFault>> {
+        let mut compiler = PlanCompiler::default();
         let mut parts = compiler.parts(file);
         let steps = compiler.steps(file.dataflow.as_deref().unwrap_or_default());
         let rules = compiler.rules(file.routing.as_deref().unwrap_or_default());
         let pattern = file.pattern.unwrap_or(Pattern::Sequential);
         compiler.pattern(pattern, &parts, &rules);
         let connections = steps.iter().map(|step| step.from.len().saturating_mul(step.to.len()));
-        if connections.fold(0, usize::saturating_add) > MOST_CONNECTIONS {
-            let message =
-                format!("expected at most {MOST_CONNECTIONS} connections from a source to a target");
+        if connections.fold(0, usize::saturating_add) > MAX_CONNECTIONS {
+            let message = format!("expected at most {MAX_CONNECTIONS} connections from a source to a target");
             compiler.fault("/composition/dataflow", "flow", &message);
             return Err(compiler.faults);
         }
@@ -92,7 +96,7 @@ impl Plan {
         let sorted = sorted(&parts);
         if sorted.len() < parts.len() {
             let message = "expected steps that lead forward: these modules feed each other in a circle";
-            compiler.faults.push(Fault::new("/composition/dataflow", "flow", message));
+            compiler.faults.push(CompositionFault::new("/composition/dataflow", "flow", message));
         }
         if !compiler.faults.is_empty() {
             compiler.faults.truncate(MAX_VIOLATIONS);
@@ -102,7 +106,7 @@ impl Plan {
         let answer = answer(pattern, &steps);
         let timeout = file.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
         let plan = Self { pattern, max_depth: file.max_depth, timeout, parts, steps, rules, order, answer };
-        Ok(Compiled { plan, notes: compiler.notes })
+        Ok(CompiledComposition { plan, notes: compiler.notes })
     }
 
     /// Where the manifest asks for a function of the host; without one the module is not valid. (COMP-050)
@@ -114,7 +118,7 @@ impl Plan {
 }
 
 /// The parts that run by themselves.
-fn order(pattern: Pattern, sorted: Vec<usize>, parts: &[Part], calls: &[Call]) -> Vec<usize> {
+fn order(pattern: Pattern, sorted: Vec<usize>, parts: &[PlanPart], calls: &[Call]) -> Vec<usize> {
     if pattern == Pattern::Conditional {
         return vec![0];
     }
@@ -126,40 +130,40 @@ fn order(pattern: Pattern, sorted: Vec<usize>, parts: &[Part], calls: &[Call]) -
     sorted.into_iter().filter(|place| !is_called(place)).collect()
 }
 
-fn answer(pattern: Pattern, steps: &[Step]) -> Answer {
+fn answer(pattern: Pattern, steps: &[FlowStep]) -> AnswerSource {
     match pattern {
-        _ if steps.iter().any(|step| step.to.contains(&Target::Output)) => Answer::Flow,
-        Pattern::Conditional => Answer::Chosen,
-        Pattern::Sequential | Pattern::Parallel => Answer::Prompt,
+        _ if steps.iter().any(|step| step.to.contains(&FlowTarget::Output)) => AnswerSource::Flow,
+        Pattern::Conditional => AnswerSource::Chosen,
+        Pattern::Sequential | Pattern::Parallel => AnswerSource::Prompt,
     }
 }
 
 /// Everything that keeps a composition from being compiled, as violations of its manifest.
 #[must_use]
 pub fn violations(file: &CompositionFile) -> Vec<Violation> {
-    let faults = Plan::compile(file, &[]).err().unwrap_or_default();
-    faults.into_iter().map(Fault::into_violation).collect()
+    let faults = CompositionPlan::compile(file, &[]).err().unwrap_or_default();
+    faults.into_iter().map(CompositionFault::into_violation).collect()
 }
 
 #[derive(Default)]
-struct Compiler<'a> {
+struct PlanCompiler<'a> {
     places: HashMap<&'a str, usize>,
-    faults: Vec<Fault>,
-    notes: Vec<Fault>,
+    faults: Vec<CompositionFault>,
+    notes: Vec<CompositionFault>,
 }
 
-impl<'a> Compiler<'a> {
+impl<'a> PlanCompiler<'a> {
     fn fault(&mut self, path: impl Into<String>, rule: &'static str, message: &str) {
-        self.faults.push(Fault::new(path, rule, message));
+        self.faults.push(CompositionFault::new(path, rule, message));
     }
 
-    fn parts(&mut self, file: &'a CompositionFile) -> Vec<Part> {
+    fn parts(&mut self, file: &'a CompositionFile) -> Vec<PlanPart> {
         let requires = file.requires.as_deref().unwrap_or_default();
         let part = |(place, dependency)| self.part(place, dependency, file.fallback.as_deref());
         requires.iter().enumerate().map(part).collect()
     }
 
-    fn part(&mut self, place: usize, dependency: &'a Dependency, fallback: Option<&str>) -> Part {
+    fn part(&mut self, place: usize, dependency: &'a Dependency, fallback: Option<&str>) -> PlanPart {
         let at = format!("/composition/requires/{place}");
         let name = dependency.name.as_str();
         if name.is_empty() || RESERVED.contains(&name) {
@@ -185,7 +189,7 @@ impl<'a> Compiler<'a> {
         }
         // A default for all does not stand in for itself.
         let fallback = dependency.fallback.as_deref().or(fallback).filter(|fallback| *fallback != name);
-        Part {
+        PlanPart {
             name: name.to_owned(),
             range: range.unwrap_or_default(),
             optional: dependency.optional,
@@ -196,11 +200,11 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn steps(&mut self, flows: &[Flow]) -> Vec<Step> {
+    fn steps(&mut self, flows: &[FlowEntry]) -> Vec<FlowStep> {
         flows.iter().enumerate().map(|(place, flow)| self.step(place, flow)).collect()
     }
 
-    fn step(&mut self, place: usize, flow: &Flow) -> Step {
+    fn step(&mut self, place: usize, flow: &FlowEntry) -> FlowStep {
         let at = format!("/composition/dataflow/{place}");
         let from = self.names(&flow.from, &format!("{at}/from"), Self::source);
         let to = self.names(&flow.to, &format!("{at}/to"), Self::target);
@@ -213,18 +217,18 @@ impl<'a> Compiler<'a> {
             };
             for (name, slip) in slips {
                 let text = members.get(name).map(String::as_str).unwrap_or_default();
-                self.faults.push(Fault::of_slip(pointer(&at, name), "path", text, slip));
+                self.faults.push(CompositionFault::of_slip(pointer(&at, name), "path", text, slip));
             }
             None
         });
         let condition =
             flow.condition.as_ref().and_then(|text| self.condition(text, format!("{at}/condition")));
-        if let Names::Many(names) = &flow.from
+        if let OneOrMore::Many(names) = &flow.from
             && names.len() > 1
         {
             self.note_strangers(&at, names, mapping.as_ref(), condition.as_ref());
         }
-        Step { from, to, mapping, condition, aggregate: flow.aggregate.unwrap_or(Aggregate::Merge) }
+        FlowStep { from, to, mapping, condition, aggregate: flow.aggregate.unwrap_or(Aggregate::Merge) }
     }
 
     /// Several sources are seen by name, so a path that begins with another name never leads anywhere.
@@ -241,26 +245,26 @@ impl<'a> Compiler<'a> {
         for (name, path) in mapping.iter().flat_map(|mapping| mapping.paths()) {
             if is_stranger(path) {
                 let place = pointer(&format!("{at}/mapping"), name);
-                self.notes.push(Fault::new(place, "path", message));
+                self.notes.push(CompositionFault::new(place, "path", message));
             }
         }
         for (path, span) in condition.iter().flat_map(|condition| condition.paths()) {
             if is_stranger(path) {
-                let note = Fault::new(format!("{at}/condition"), "condition", message);
-                self.notes.push(Fault { span: Some(span), ..note });
+                let note = CompositionFault::new(format!("{at}/condition"), "condition", message);
+                self.notes.push(CompositionFault { span: Some(span), ..note });
             }
         }
     }
 
     fn names<T>(
         &mut self,
-        names: &Names,
+        names: &OneOrMore,
         at: &str,
         read: fn(&mut Self, &str, String) -> Option<T>,
     ) -> Vec<T> {
         match names {
-            Names::One(name) => read(self, name, at.to_owned()).into_iter().collect(),
-            Names::Many(names) => {
+            OneOrMore::One(name) => read(self, name, at.to_owned()).into_iter().collect(),
+            OneOrMore::Many(names) => {
                 if names.is_empty() {
                     self.fault(at, "flow", "expected at least one name");
                 }
@@ -270,33 +274,33 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn source(&mut self, name: &str, at: String) -> Option<Source> {
+    fn source(&mut self, name: &str, at: String) -> Option<FlowSource> {
         if name == "input" {
-            return Some(Source::Input);
+            return Some(FlowSource::Input);
         }
         let place = self.places.get(module_of(name)).copied();
         if place.is_none() {
             self.fault(at, "flow", "expected `input`, or `<module>.output` of a module in `requires`");
         }
-        place.map(Source::Part)
+        place.map(FlowSource::Part)
     }
 
-    fn target(&mut self, name: &str, at: String) -> Option<Target> {
+    fn target(&mut self, name: &str, at: String) -> Option<FlowTarget> {
         if name == "output" {
-            return Some(Target::Output);
+            return Some(FlowTarget::Output);
         }
         let place = self.places.get(name).copied();
         if place.is_none() {
             self.fault(at, "flow", "expected `output`, or a module in `requires`");
         }
-        place.map(Target::Part)
+        place.map(FlowTarget::Part)
     }
 
-    fn rules(&mut self, routes: &[Route]) -> Vec<Rule> {
+    fn rules(&mut self, routes: &[Route]) -> Vec<RoutingRule> {
         routes.iter().enumerate().filter_map(|(place, route)| self.rule(place, route)).collect()
     }
 
-    fn rule(&mut self, place: usize, route: &Route) -> Option<Rule> {
+    fn rule(&mut self, place: usize, route: &Route) -> Option<RoutingRule> {
         let at = format!("/composition/routing/{place}");
         if route.next.as_deref().is_some_and(|next| !self.places.contains_key(next)) {
             self.fault(format!("{at}/next"), "routing", "expected a module in `requires`, or `null`");
@@ -305,29 +309,30 @@ impl<'a> Compiler<'a> {
         for (path, span) in condition.paths() {
             if path.first_member().is_some_and(|first| !self.places.contains_key(first)) {
                 let message = "this path begins with no module in `requires`, so it is always missing";
-                let note = Fault::new(format!("{at}/condition"), "condition", message);
-                self.notes.push(Fault { span: Some(span), ..note });
+                let note = CompositionFault::new(format!("{at}/condition"), "condition", message);
+                self.notes.push(CompositionFault { span: Some(span), ..note });
             }
         }
-        Some(Rule { condition, next: route.next.clone() })
+        Some(RoutingRule { condition, next: route.next.clone() })
     }
 
     fn condition(&mut self, text: &str, at: String) -> Option<Condition> {
-        let parsed = Condition::parse(text).map_err(|slip| Fault::of_slip(at, "condition", text, slip));
+        let parsed =
+            Condition::parse(text).map_err(|slip| CompositionFault::of_slip(at, "condition", text, slip));
         parsed.map_err(|fault| self.faults.push(fault)).ok()
     }
 
-    fn pattern(&mut self, pattern: Pattern, parts: &[Part], rules: &[Rule]) {
+    fn pattern(&mut self, pattern: Pattern, parts: &[PlanPart], rules: &[RoutingRule]) {
         let is_conditional = pattern == Pattern::Conditional;
         if is_conditional && parts.is_empty() {
             let message = "expected at least one module: the first one runs, then the rules are asked";
             self.fault("/composition/requires", "routing", message);
         } else if is_conditional && rules.is_empty() && self.faults.is_empty() {
             let message = "without rules, only the first module runs";
-            self.notes.push(Fault::new("/composition/pattern", "routing", message));
+            self.notes.push(CompositionFault::new("/composition/pattern", "routing", message));
         } else if !is_conditional && !rules.is_empty() {
             let message = "rules are asked only where `pattern` is `conditional`";
-            self.notes.push(Fault::new("/composition/routing", "routing", message));
+            self.notes.push(CompositionFault::new("/composition/routing", "routing", message));
         }
     }
 }
@@ -338,16 +343,16 @@ fn module_of(source: &str) -> &str {
 }
 
 /// Notes at each part which steps lead to it and what must be finished before.
-fn connect(parts: &mut [Part], steps: &[Step]) {
+fn connect(parts: &mut [PlanPart], steps: &[FlowStep]) {
     let mut after: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); parts.len()];
     for (place, step) in steps.iter().enumerate() {
         let sources = step.from.iter().filter_map(|source| match source {
-            Source::Input => None,
-            Source::Part(part) => Some(*part),
+            FlowSource::Input => None,
+            FlowSource::Part(part) => Some(*part),
         });
         let sources: Vec<usize> = sources.collect();
         for target in &step.to {
-            let Target::Part(part) = target else { continue };
+            let FlowTarget::Part(part) = target else { continue };
             if let (Some(part), Some(after)) = (parts.get_mut(*part), after.get_mut(*part)) {
                 part.fed_by.push(place);
                 after.extend(sources.iter().copied());
@@ -360,7 +365,7 @@ fn connect(parts: &mut [Part], steps: &[Step]) {
 }
 
 /// The parts, each after all that feed it, otherwise in the order of the data flow. Parts in a circle are left out.
-fn sorted(parts: &[Part]) -> Vec<usize> {
+fn sorted(parts: &[PlanPart]) -> Vec<usize> {
     let mut waiting: Vec<usize> = parts.iter().map(|part| part.after.len()).collect();
     let mut feeds: Vec<Vec<usize>> = vec![Vec::new(); parts.len()];
     for (place, part) in parts.iter().enumerate() {

@@ -4,9 +4,9 @@
 use std::sync::{Arc, OnceLock};
 
 use super::calls::{Directives, directives};
-use super::compile::Compiled;
-use super::graph::Node;
-use super::plan::Plan;
+use super::compile::CompiledComposition;
+use super::graph::ModuleNode;
+use super::plan::CompositionPlan;
 use crate::failure::Failure;
 use crate::manifest::CompositionFile;
 
@@ -15,7 +15,7 @@ use crate::manifest::CompositionFile;
 #[non_exhaustive]
 pub struct Composition {
     /// What runs when, and what flows where.
-    pub plan: Plan,
+    pub plan: CompositionPlan,
     /// The calls and values in the prompt.
     pub directives: Arc<Directives>,
 }
@@ -23,11 +23,11 @@ pub struct Composition {
 impl Composition {
     fn compile(file: Option<&CompositionFile>, directives: &Arc<Directives>) -> Result<Self, Failure> {
         let compiled = match file {
-            Some(file) => Plan::compile(file, &directives.calls),
-            None => Plan::compile(&CompositionFile::default(), &directives.calls),
+            Some(file) => CompositionPlan::compile(file, &directives.calls),
+            None => CompositionPlan::compile(&CompositionFile::default(), &directives.calls),
         };
         match compiled {
-            Ok(Compiled { plan, .. }) => Ok(Self { plan, directives: Arc::clone(directives) }),
+            Ok(CompiledComposition { plan, .. }) => Ok(Self { plan, directives: Arc::clone(directives) }),
             Err(faults) => {
                 let first = faults.first().map(|fault| format!("`{}`: {}", fault.path, fault.message));
                 let message = format!("the composition is wrong: {}", first.unwrap_or_default());
@@ -38,7 +38,7 @@ impl Composition {
 
     /// The module in a graph of modules.
     #[must_use]
-    pub fn node(&self, version: &str) -> Node {
+    pub fn node(&self, version: &str) -> ModuleNode {
         self.plan.node(version, &self.directives.calls)
     }
 }

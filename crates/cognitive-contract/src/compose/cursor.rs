@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::text::fits;
 
 /// The longest expression, in characters. A longer one is a program, and programs do not belong into a manifest.
-pub const LONGEST_EXPRESSION: usize = 1_000;
+pub const MAX_EXPRESSION_LENGTH: usize = 1_000;
 
 /// Where an expression is wrong, and what was expected there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +27,10 @@ impl Slip {
 
 /// Refuses an expression that is too long to be one.
 pub(super) fn within_limit(text: &str) -> Result<(), Slip> {
-    if fits(text, LONGEST_EXPRESSION) {
+    if fits(text, MAX_EXPRESSION_LENGTH) {
         return Ok(());
     }
-    let message = format!("expected an expression of at most {LONGEST_EXPRESSION} characters");
+    let message = format!("expected an expression of at most {MAX_EXPRESSION_LENGTH} characters");
     Err(Slip::new(0..text.len(), message))
 }
 

@@ -10,33 +10,33 @@ use serde_json::Value;
 
 use super::cursor::Slip;
 use super::parser;
-use super::path::{Path, Root};
+use super::path::{Path, PathRoot};
 use crate::json_cmp::{order, same};
 
 /// A compiled condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     source: String,
-    tree: Node,
+    tree: ExprNode,
 }
 
 /// A part of a condition, and where it stands in the text.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
-    pub(super) kind: Kind,
+pub(super) struct ExprNode {
+    pub(super) kind: ExprKind,
     pub(super) span: Range<usize>,
 }
 
 /// What a part does.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum ExprKind {
     Literal(Value),
     Path(Path),
     Exists(Path),
-    Not(Box<Node>),
-    Compare(Box<Node>, Comparison, Box<Node>),
-    All(Vec<Node>),
-    Any(Vec<Node>),
+    Not(Box<ExprNode>),
+    Compare(Box<ExprNode>, Comparison, Box<ExprNode>),
+    All(Vec<ExprNode>),
+    Any(Vec<ExprNode>),
 }
 
 /// The six comparisons.
@@ -58,7 +58,7 @@ impl Condition {
 
     /// Whether it holds. A condition that is no comparison holds if its value is `true`, and nothing else is true.
     #[must_use]
-    pub fn holds<'a>(&self, root: impl Into<Root<'a>>) -> bool {
+    pub fn holds<'a>(&self, root: impl Into<PathRoot<'a>>) -> bool {
         self.tree.holds(root.into())
     }
 
@@ -75,37 +75,39 @@ impl Condition {
         let mut open = vec![&self.tree];
         while let Some(node) = open.pop() {
             match &node.kind {
-                Kind::Path(path) | Kind::Exists(path) => found.push((path, node.span.clone())),
-                Kind::Literal(_) => {}
-                Kind::Not(inner) => open.push(inner),
-                Kind::Compare(left, _, right) => open.extend([&**right, &**left]),
-                Kind::All(parts) | Kind::Any(parts) => open.extend(parts.iter().rev()),
+                ExprKind::Path(path) | ExprKind::Exists(path) => found.push((path, node.span.clone())),
+                ExprKind::Literal(_) => {}
+                ExprKind::Not(inner) => open.push(inner),
+                ExprKind::Compare(left, _, right) => open.extend([&**right, &**left]),
+                ExprKind::All(parts) | ExprKind::Any(parts) => open.extend(parts.iter().rev()),
             }
         }
         found
     }
 
     #[cfg(test)]
-    pub(super) fn tree(&self) -> &Node {
+    pub(super) fn tree(&self) -> &ExprNode {
         &self.tree
     }
 }
 
-impl Node {
-    fn holds(&self, root: Root<'_>) -> bool {
+impl ExprNode {
+    fn holds(&self, root: PathRoot<'_>) -> bool {
         *self.value(root) == Value::Bool(true)
     }
 
     /// What is missing counts as null. As deep as the text nests, which the parser bounds.
-    fn value<'a>(&'a self, root: Root<'a>) -> Cow<'a, Value> {
+    fn value<'a>(&'a self, root: PathRoot<'a>) -> Cow<'a, Value> {
         let truth = match &self.kind {
-            Kind::Literal(value) => return Cow::Borrowed(value),
-            Kind::Path(path) => return path.find(root).unwrap_or(Cow::Owned(Value::Null)),
-            Kind::Exists(path) => path.exists(root),
-            Kind::Not(inner) => !inner.holds(root),
-            Kind::Compare(left, comparison, right) => comparison.holds(&left.value(root), &right.value(root)),
-            Kind::All(parts) => parts.iter().all(|part| part.holds(root)),
-            Kind::Any(parts) => parts.iter().any(|part| part.holds(root)),
+            ExprKind::Literal(value) => return Cow::Borrowed(value),
+            ExprKind::Path(path) => return path.find(root).unwrap_or(Cow::Owned(Value::Null)),
+            ExprKind::Exists(path) => path.exists(root),
+            ExprKind::Not(inner) => !inner.holds(root),
+            ExprKind::Compare(left, comparison, right) => {
+                comparison.holds(&left.value(root), &right.value(root))
+            }
+            ExprKind::All(parts) => parts.iter().all(|part| part.holds(root)),
+            ExprKind::Any(parts) => parts.iter().any(|part| part.holds(root)),
         };
         Cow::Owned(Value::Bool(truth))
     }
@@ -216,7 +218,7 @@ mod tests {
     fn several_sources_are_asked_by_name() {
         let check = json!({ "meta": { "confidence": 0.6 } });
         let condition = Condition::parse("$.quick-check.meta.confidence > 0.5").unwrap();
-        assert!(condition.holds(Root::Named(&[("quick-check", &check)])));
-        assert!(!condition.holds(Root::Named(&[("other", &check)])));
+        assert!(condition.holds(PathRoot::Named(&[("quick-check", &check)])));
+        assert!(!condition.holds(PathRoot::Named(&[("other", &check)])));
     }
 }

@@ -38,7 +38,7 @@ impl Need {
 
 /// What the graph has to know of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Node {
+pub struct ModuleNode {
     /// Its version.
     pub version: String,
     /// Its own `max_depth`, if it has one.
@@ -55,7 +55,7 @@ pub struct Node {
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     /// Every name that was heard of; `None` for a module that is not there, or was not looked for.
-    nodes: Vec<(String, Option<Node>)>,
+    nodes: Vec<(String, Option<ModuleNode>)>,
     places: HashMap<String, usize>,
     /// Names up to here have been handed out by `next_unknown`.
     asked: usize,
@@ -119,7 +119,7 @@ impl Graph {
     }
 
     /// Adds a module that was found. A name that is never added is not there.
-    pub fn add(&mut self, name: &str, node: Node) {
+    pub fn add(&mut self, name: &str, node: ModuleNode) {
         for need in &node.needs {
             self.place(&need.name);
             if let Some(fallback) = &need.fallback {
@@ -179,7 +179,7 @@ impl Graph {
         calls.first().copied().unwrap_or_default()
     }
 
-    fn node(&self, place: usize) -> Option<&Node> {
+    fn node(&self, place: usize) -> Option<&ModuleNode> {
         self.nodes.get(place).and_then(|(_, node)| node.as_ref())
     }
 
@@ -256,8 +256,8 @@ impl Graph {
     }
 
     /// Depth first from the root, with a stack of our own.
-    fn walk(&self) -> Result<Walk, GraphFault> {
-        let mut walk = Walk::new(self.nodes.len());
+    fn walk(&self) -> Result<GraphWalk, GraphFault> {
+        let mut walk = GraphWalk::new(self.nodes.len());
         let mut stack = vec![Visit::new(0, self.edges(0))];
         walk.enter(0);
         while let Some(visit) = stack.last_mut() {
@@ -269,16 +269,16 @@ impl Graph {
             };
             let place = visit.place;
             match walk.state(next) {
-                State::New => {
+                VisitState::New => {
                     walk.enter(next);
                     stack.push(Visit::new(next, self.edges(next)));
                 }
-                State::Open => {
+                VisitState::Open => {
                     let mut way: Vec<usize> = stack.iter().map(|visit| visit.place).collect();
                     way.push(next);
                     return Err(GraphFault::Circle(self.names(&way)));
                 }
-                State::Done => walk.deepen(place, next),
+                VisitState::Done => walk.deepen(place, next),
             }
         }
         Ok(walk)
@@ -301,25 +301,25 @@ impl Visit {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum VisitState {
     New,
     Open,
     Done,
 }
 
 /// What a walk has learnt of each place: its state, and how far the longest way below it goes and where it begins.
-struct Walk {
-    places: Vec<(State, u64, Option<usize>)>,
+struct GraphWalk {
+    places: Vec<(VisitState, u64, Option<usize>)>,
     order: Vec<usize>,
 }
 
-impl Walk {
+impl GraphWalk {
     fn new(count: usize) -> Self {
-        Self { places: vec![(State::New, 0, None); count], order: Vec::new() }
+        Self { places: vec![(VisitState::New, 0, None); count], order: Vec::new() }
     }
 
-    fn state(&self, place: usize) -> State {
-        self.places.get(place).map_or(State::Done, |(state, _, _)| *state)
+    fn state(&self, place: usize) -> VisitState {
+        self.places.get(place).map_or(VisitState::Done, |(state, _, _)| *state)
     }
 
     fn height(&self, place: usize) -> u64 {
@@ -328,13 +328,13 @@ impl Walk {
 
     fn enter(&mut self, place: usize) {
         if let Some((state, _, _)) = self.places.get_mut(place) {
-            *state = State::Open;
+            *state = VisitState::Open;
         }
     }
 
     fn leave(&mut self, place: usize, parent: Option<usize>) {
         if let Some((state, _, _)) = self.places.get_mut(place) {
-            *state = State::Done;
+            *state = VisitState::Done;
         }
         self.order.push(place);
         if let Some(parent) = parent {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::cursor::Slip;
-use super::path::{Path, Root};
+use super::path::{Path, PathRoot};
 
 /// A compiled mapping, in the order of its members.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,7 +33,7 @@ impl Mapping {
 
     /// The object that the mapping makes of a root.
     #[must_use]
-    pub fn apply<'a>(&self, root: impl Into<Root<'a>>) -> Map<String, Value> {
+    pub fn apply<'a>(&self, root: impl Into<PathRoot<'a>>) -> Map<String, Value> {
         let root = root.into();
         let found = |(name, path): &(String, Path)| Some((name.clone(), path.find(root)?.into_owned()));
         self.members.iter().filter_map(found).collect()

@@ -7,7 +7,7 @@
 //!    total and bounded: no loops, no functions, at most 1,000 characters and 64 levels.
 //! 2. [`aggregate`](fn@aggregate), [`route`], [`Repeat`] — how results become one, and what runs next.
 //! 3. [`calls`] — what a prompt asks for. [`graph`] — who calls whom, judged before anything runs.
-//! 4. [`Plan`] — a `composition` block with all of that resolved; what is wrong points into `module.yaml`. [`Composition`]
+//! 4. [`CompositionPlan`] — a `composition` block with all of that resolved; what is wrong points into `module.yaml`. [`Composition`]
 //!    is the plan together with the calls of the prompt, compiled once per loaded module.
 //!    [`outcome`] — the envelope of what the parts said.
 //!
@@ -31,17 +31,17 @@ mod routing;
 mod version;
 
 pub use aggregate::{CustomAggregate, aggregate, merge};
-pub use compile::{Compiled, Fault, violations};
+pub use compile::{CompiledComposition, CompositionFault, violations};
 pub use composition::Composition;
 pub(crate) use composition::MadeOf;
-pub use cursor::{LONGEST_EXPRESSION, Slip};
+pub use cursor::{MAX_EXPRESSION_LENGTH, Slip};
 pub use expr::Condition;
 pub use mapping::{Mapping, as_input};
-pub use parser::DEEPEST as DEEPEST_EXPRESSION;
-pub use path::{Path, Root};
-pub use plan::Plan;
-pub use repeat::{MOST_ROUNDS, Repeat, Round};
-pub use routing::{Choice, Rule, route};
+pub use parser::MAX_DEPTH as DEEPEST_EXPRESSION;
+pub use path::{Path, PathRoot};
+pub use plan::CompositionPlan;
+pub use repeat::{MAX_ROUNDS, Repeat, Round};
+pub use routing::{Choice, RoutingRule, route};
 pub use version::VersionRange;
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! From the text of a condition to its tree. Precedence: `!`, then comparison, then `&&`, then `||`. (COMP-040)
-//! Refuses what nests deeper than [`DEEPEST`] or is longer than an expression may be, so that neither parsing nor
+//! Refuses what nests deeper than [`MAX_DEPTH`] or is longer than an expression may be, so that neither parsing nor
 //! asking can exhaust the stack.
 
 use serde_json::{Number, Value};
 
 use super::cursor::{Cursor, Slip, within_limit};
-use super::expr::{Comparison, Kind, Node};
+use super::expr::{Comparison, ExprKind, ExprNode};
 use super::path::Path;
 
 /// How deep parentheses and `!` may nest.
-pub const DEEPEST: usize = 64;
+pub const MAX_DEPTH: usize = 64;
 
 const VALUE: &str = "a value: a path such as `$.meta.risk`, a number, a text between quotes, `true`, `false`, `null` or `exists($.path)`";
 
@@ -24,7 +24,7 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 ];
 
 /// Parses a whole condition.
-pub(super) fn parse(text: &str) -> Result<Node, Slip> {
+pub(super) fn parse(text: &str) -> Result<ExprNode, Slip> {
     within_limit(text)?;
     let mut parser = Parser { cursor: Cursor::new(text, 0), depth: 0 };
     let tree = parser.any()?;
@@ -42,21 +42,21 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn any(&mut self) -> Result<Node, Slip> {
-        self.chain("||", Self::all, Kind::Any)
+    fn any(&mut self) -> Result<ExprNode, Slip> {
+        self.chain("||", Self::all, ExprKind::Any)
     }
 
-    fn all(&mut self) -> Result<Node, Slip> {
-        self.chain("&&", Self::comparison, Kind::All)
+    fn all(&mut self) -> Result<ExprNode, Slip> {
+        self.chain("&&", Self::comparison, ExprKind::All)
     }
 
     /// One part, or several with `operator` between them.
     fn chain(
         &mut self,
         operator: &str,
-        part: fn(&mut Self) -> Result<Node, Slip>,
-        join: fn(Vec<Node>) -> Kind,
-    ) -> Result<Node, Slip> {
+        part: fn(&mut Self) -> Result<ExprNode, Slip>,
+        join: fn(Vec<ExprNode>) -> ExprKind,
+    ) -> Result<ExprNode, Slip> {
         let first = part(self)?;
         let start = first.span.start;
         let mut parts = vec![first];
@@ -64,13 +64,13 @@ impl Parser<'_> {
             parts.push(part(self)?);
         }
         let end = parts.last().map_or(start, |last| last.span.end);
-        match <[Node; 1]>::try_from(parts) {
+        match <[ExprNode; 1]>::try_from(parts) {
             Ok([only]) => Ok(only),
-            Err(parts) => Ok(Node { kind: join(parts), span: start..end }),
+            Err(parts) => Ok(ExprNode { kind: join(parts), span: start..end }),
         }
     }
 
-    fn comparison(&mut self) -> Result<Node, Slip> {
+    fn comparison(&mut self) -> Result<ExprNode, Slip> {
         let left = self.unary()?;
         let Some(comparison) = self.operator()? else { return Ok(left) };
         let right = self.unary()?;
@@ -80,7 +80,7 @@ impl Parser<'_> {
             return Err(Slip::new(after..self.cursor.at(), message));
         }
         let span = left.span.start..right.span.end;
-        Ok(Node { kind: Kind::Compare(Box::new(left), comparison, Box::new(right)), span })
+        Ok(ExprNode { kind: ExprKind::Compare(Box::new(left), comparison, Box::new(right)), span })
     }
 
     fn operator(&mut self) -> Result<Option<Comparison>, Slip> {
@@ -91,7 +91,7 @@ impl Parser<'_> {
         Ok(found.map(|(_, comparison)| *comparison))
     }
 
-    fn unary(&mut self) -> Result<Node, Slip> {
+    fn unary(&mut self) -> Result<ExprNode, Slip> {
         self.cursor.skip_space();
         let start = self.cursor.at();
         if !self.eat("!") {
@@ -99,32 +99,32 @@ impl Parser<'_> {
         }
         let inner = self.deeper(Self::unary)?;
         let span = start..inner.span.end;
-        Ok(Node { kind: Kind::Not(Box::new(inner)), span })
+        Ok(ExprNode { kind: ExprKind::Not(Box::new(inner)), span })
     }
 
-    fn primary(&mut self) -> Result<Node, Slip> {
+    fn primary(&mut self) -> Result<ExprNode, Slip> {
         let start = self.cursor.at();
         let kind = match self.cursor.peek() {
             Some('(') => return self.group(start),
-            Some('$') => Kind::Path(Path::read(&mut self.cursor)?),
-            Some('\'' | '"') => Kind::Literal(Value::String(self.cursor.quoted()?)),
-            Some('-' | '0'..='9') => Kind::Literal(Value::Number(self.number()?)),
+            Some('$') => ExprKind::Path(Path::read(&mut self.cursor)?),
+            Some('\'' | '"') => ExprKind::Literal(Value::String(self.cursor.quoted()?)),
+            Some('-' | '0'..='9') => ExprKind::Literal(Value::Number(self.number()?)),
             Some(letter) if letter.is_alphabetic() || letter == '_' => self.word()?,
             _ => return Err(self.cursor.expected(VALUE)),
         };
-        let node = Node { kind, span: start..self.cursor.at() };
+        let node = ExprNode { kind, span: start..self.cursor.at() };
         self.cursor.skip_space();
         Ok(node)
     }
 
-    fn group(&mut self, start: usize) -> Result<Node, Slip> {
+    fn group(&mut self, start: usize) -> Result<ExprNode, Slip> {
         self.cursor.bump();
         let inner = self.deeper(Self::any)?;
         let end = self.cursor.at();
         if !self.eat(")") {
             return Err(self.cursor.expected("a closing `)`"));
         }
-        Ok(Node { kind: inner.kind, span: start..end + 1 })
+        Ok(ExprNode { kind: inner.kind, span: start..end + 1 })
     }
 
     fn number(&mut self) -> Result<Number, Slip> {
@@ -144,19 +144,19 @@ impl Parser<'_> {
         number.map_err(|_| Slip::new(start..self.cursor.at(), "expected a number such as `1`, `-2` or `0.5`"))
     }
 
-    fn word(&mut self) -> Result<Kind, Slip> {
+    fn word(&mut self) -> Result<ExprKind, Slip> {
         let start = self.cursor.at();
         let word = self.cursor.take_while(|letter| letter.is_alphanumeric() || letter == '_');
         match word {
-            "true" => Ok(Kind::Literal(Value::Bool(true))),
-            "false" => Ok(Kind::Literal(Value::Bool(false))),
-            "null" => Ok(Kind::Literal(Value::Null)),
+            "true" => Ok(ExprKind::Literal(Value::Bool(true))),
+            "false" => Ok(ExprKind::Literal(Value::Bool(false))),
+            "null" => Ok(ExprKind::Literal(Value::Null)),
             "exists" => self.exists(),
             _ => Err(Slip::new(start..self.cursor.at(), format!("expected {VALUE}"))),
         }
     }
 
-    fn exists(&mut self) -> Result<Kind, Slip> {
+    fn exists(&mut self) -> Result<ExprKind, Slip> {
         self.cursor.skip_space();
         if !self.eat("(") {
             return Err(self.cursor.expected("`(` and a path after `exists`"));
@@ -167,12 +167,12 @@ impl Parser<'_> {
         if !self.cursor.eat(")") {
             return Err(self.cursor.expected("a closing `)` after the path"));
         }
-        Ok(Kind::Exists(path))
+        Ok(ExprKind::Exists(path))
     }
 
-    fn deeper(&mut self, part: fn(&mut Self) -> Result<Node, Slip>) -> Result<Node, Slip> {
-        if self.depth == DEEPEST {
-            return Err(self.cursor.expected(&format!("at most {DEEPEST} levels of `(` and `!`")));
+    fn deeper(&mut self, part: fn(&mut Self) -> Result<ExprNode, Slip>) -> Result<ExprNode, Slip> {
+        if self.depth == MAX_DEPTH {
+            return Err(self.cursor.expected(&format!("at most {MAX_DEPTH} levels of `(` and `!`")));
         }
         self.depth += 1;
         let node = part(self);
@@ -251,10 +251,10 @@ mod tests {
     #[test]
     fn depth_is_bounded_and_length_is_not_depth() {
         let nested = |depth: usize| format!("{}true{}", "(".repeat(depth), ")".repeat(depth));
-        assert!(parse(&nested(DEEPEST)).is_ok());
-        assert!(parse(&nested(DEEPEST + 1)).is_err());
-        assert!(parse(&format!("{}true", "!".repeat(DEEPEST))).is_ok());
-        assert!(slip(&format!("{}true", "!".repeat(DEEPEST + 1))).1.contains("64 levels"));
+        assert!(parse(&nested(MAX_DEPTH)).is_ok());
+        assert!(parse(&nested(MAX_DEPTH + 1)).is_err());
+        assert!(parse(&format!("{}true", "!".repeat(MAX_DEPTH))).is_ok());
+        assert!(slip(&format!("{}true", "!".repeat(MAX_DEPTH + 1))).1.contains("64 levels"));
         assert!(parse(&"(".repeat(1_000)).is_err());
         assert!(parse(&format!("true{}", "||true".repeat(166))).is_ok());
         assert!(slip(&format!("true{}", " && true".repeat(200))).1.contains("1000 characters"));
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn spans_cover_what_they_name() {
         let text = " ( $.a == 1 ) && !exists( $.b ) ";
-        let Node { kind: Kind::All(parts), span } = parse(text).unwrap() else { panic!("no `&&`") };
+        let ExprNode { kind: ExprKind::All(parts), span } = parse(text).unwrap() else { panic!("no `&&`") };
         assert_eq!(&text[span], "( $.a == 1 ) && !exists( $.b )");
         let shown: Vec<&str> = parts.iter().map(|part| &text[part.span.clone()]).collect();
         assert_eq!(shown, ["( $.a == 1 )", "!exists( $.b )"]);

@@ -10,11 +10,11 @@ use super::cursor::{Cursor, Slip, is_name, within_limit};
 /// A compiled path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     /// `.name` or `['name']`.
     Member(String),
     /// `.length`: how long a list or a text is; of an object, its member of this name.
@@ -27,20 +27,20 @@ enum Step {
 
 /// What `$` stands for.
 #[derive(Debug, Clone, Copy)]
-pub enum Root<'a> {
+pub enum PathRoot<'a> {
     /// One value: the input, or the envelope of one module.
     Value(&'a Value),
     /// Several values by name, as if they were the members of one object.
     Named(&'a [(&'a str, &'a Value)]),
 }
 
-impl<'a> From<&'a Value> for Root<'a> {
+impl<'a> From<&'a Value> for PathRoot<'a> {
     fn from(value: &'a Value) -> Self {
         Self::Value(value)
     }
 }
 
-impl<'a> Root<'a> {
+impl<'a> PathRoot<'a> {
     /// The root as one value.
     #[must_use]
     pub fn value(self) -> Cow<'a, Value> {
@@ -83,8 +83,8 @@ impl Path {
             if cursor.eat(".") {
                 match cursor.take_while(is_name) {
                     "" => return Err(cursor.expected("a name of letters, digits, `-` and `_`")),
-                    "length" => steps.push(Step::Length),
-                    name => steps.push(Step::Member(name.to_owned())),
+                    "length" => steps.push(PathStep::Length),
+                    name => steps.push(PathStep::Member(name.to_owned())),
                 }
             } else if cursor.eat("[") {
                 cursor.skip_space();
@@ -101,7 +101,7 @@ impl Path {
 
     /// The value that the path leads to; `None` if it is missing. With `[*]`, the list of all values that are there.
     #[must_use]
-    pub fn find<'a>(&self, root: impl Into<Root<'a>>) -> Option<Cow<'a, Value>> {
+    pub fn find<'a>(&self, root: impl Into<PathRoot<'a>>) -> Option<Cow<'a, Value>> {
         match self.places(root.into())? {
             Places::One(value) => Some(value),
             Places::Many(values) => {
@@ -112,7 +112,7 @@ impl Path {
 
     /// Whether there is a value; with `[*]`, whether there is at least one.
     #[must_use]
-    pub fn exists<'a>(&self, root: impl Into<Root<'a>>) -> bool {
+    pub fn exists<'a>(&self, root: impl Into<PathRoot<'a>>) -> bool {
         match self.places(root.into()) {
             None => false,
             Some(Places::One(_)) => true,
@@ -123,12 +123,12 @@ impl Path {
     /// The member of the root that the path goes through, if it begins with one.
     #[must_use]
     pub fn first_member(&self) -> Option<&str> {
-        self.steps.first().and_then(Step::name)
+        self.steps.first().and_then(PathStep::name)
     }
 
-    fn places<'a>(&self, root: Root<'a>) -> Option<Places<'a>> {
+    fn places<'a>(&self, root: PathRoot<'a>) -> Option<Places<'a>> {
         let (start, steps) = self.enter(root)?;
-        let first_all = steps.iter().position(|step| *step == Step::All).unwrap_or(steps.len());
+        let first_all = steps.iter().position(|step| *step == PathStep::All).unwrap_or(steps.len());
         let (before, after) = steps.split_at(first_all);
         let one = before.iter().try_fold(start, |value, step| step.follow(value))?;
         if after.is_empty() {
@@ -139,7 +139,7 @@ impl Path {
         let mut values = vec![one];
         for step in after {
             values = match step {
-                Step::All => values.into_iter().flat_map(elements).collect(),
+                PathStep::All => values.into_iter().flat_map(elements).collect(),
                 _ => values.into_iter().filter_map(|value| step.follow(value)).collect(),
             };
         }
@@ -147,9 +147,9 @@ impl Path {
     }
 
     /// The value to begin with, and the steps that remain.
-    fn enter<'a, 's>(&'s self, root: Root<'a>) -> Option<(Cow<'a, Value>, &'s [Step])> {
+    fn enter<'a, 's>(&'s self, root: PathRoot<'a>) -> Option<(Cow<'a, Value>, &'s [PathStep])> {
         match (root, self.steps.split_first()) {
-            (Root::Named(members), Some((first, rest))) => {
+            (PathRoot::Named(members), Some((first, rest))) => {
                 let (_, value) = members.iter().find(|(name, _)| first.name() == Some(*name))?;
                 Some((Cow::Borrowed(*value), rest))
             }
@@ -164,7 +164,7 @@ enum Places<'a> {
     Many(Vec<Cow<'a, Value>>),
 }
 
-impl Step {
+impl PathStep {
     fn name(&self) -> Option<&str> {
         match self {
             Self::Member(name) => Some(name),
@@ -197,18 +197,18 @@ fn elements(value: Cow<'_, Value>) -> impl Iterator<Item = Cow<'_, Value>> {
     list.into_iter().flatten().map(Cow::Borrowed)
 }
 
-fn bracket(cursor: &mut Cursor<'_>) -> Result<Step, Slip> {
+fn bracket(cursor: &mut Cursor<'_>) -> Result<PathStep, Slip> {
     match cursor.peek() {
         Some('*') => {
             cursor.bump();
-            Ok(Step::All)
+            Ok(PathStep::All)
         }
-        Some('\'' | '"') => cursor.quoted().map(Step::Member),
+        Some('\'' | '"') => cursor.quoted().map(PathStep::Member),
         Some('0'..='9') => {
             let start = cursor.at();
             let digits = cursor.take_while(|letter| letter.is_ascii_digit());
             let too_large = |_| Slip::new(start..cursor.at(), "expected an index that a list can have");
-            digits.parse().map(Step::Index).map_err(too_large)
+            digits.parse().map(PathStep::Index).map_err(too_large)
         }
         _ => Err(cursor.expected("an index, `*` or a name between quotes")),
     }
@@ -286,7 +286,7 @@ mod tests {
     fn comp_031_several_sources_are_one_object_by_name() {
         let (one, two) = (json!({ "meta": { "risk": "low" } }), json!([1, 2]));
         let members = [("a-b", &one), ("length", &two)];
-        let root = Root::Named(&members);
+        let root = PathRoot::Named(&members);
         let find = |path: &str| Path::parse(path).unwrap().find(root).map(Cow::into_owned);
         assert_eq!(find("$.a-b.meta.risk"), Some(json!("low")));
         assert_eq!(find("$.length.length"), Some(json!(2)));

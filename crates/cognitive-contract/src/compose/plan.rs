@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use super::aggregate::{CustomAggregate, aggregate, merge};
 use super::calls::Call;
 use super::expr::Condition;
-use super::graph::{Need, Node};
+use super::graph::{ModuleNode, Need};
 use super::mapping::Mapping;
-use super::path::Root;
-use super::routing::{Choice, Rule, route};
+use super::path::PathRoot;
+use super::routing::{Choice, RoutingRule, route};
 use super::version::VersionRange;
 use crate::manifest::{Aggregate, Pattern};
 
@@ -22,7 +22,7 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 /// A compiled `composition` block. Parts are named by their place in `parts`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Plan {
+pub struct CompositionPlan {
     /// How the parts run.
     pub pattern: Pattern,
     /// How deep modules may call modules, if the author says so.
@@ -30,22 +30,22 @@ pub struct Plan {
     /// How long all of it may take.
     pub timeout: Duration,
     /// The modules, in the order of `requires`.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PlanPart>,
     /// What flows, in the order of `dataflow`.
-    pub steps: Vec<Step>,
+    pub steps: Vec<FlowStep>,
     /// The rules of a conditional composition.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<RoutingRule>,
     /// The parts that run by themselves, each after all that feed it. A conditional composition has one; what a rule or
     /// a call asks for is not among them.
     pub order: Vec<usize>,
     /// Where the answer comes from.
-    pub answer: Answer,
+    pub answer: AnswerSource,
 }
 
 /// One module of a composition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Part {
+pub struct PlanPart {
     /// Its name.
     pub name: String,
     /// Which versions will do.
@@ -65,11 +65,11 @@ pub struct Part {
 /// A step of the data flow.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Step {
+pub struct FlowStep {
     /// Where it takes from, in order.
-    pub from: Vec<Source>,
+    pub from: Vec<FlowSource>,
     /// Where it leads.
-    pub to: Vec<Target>,
+    pub to: Vec<FlowTarget>,
     /// What is taken; without it, all.
     pub mapping: Option<Mapping>,
     /// When it is taken.
@@ -80,7 +80,7 @@ pub struct Step {
 
 /// Where a step takes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum FlowSource {
     /// The input of the composition.
     Input,
     /// The envelope of a part.
@@ -89,7 +89,7 @@ pub enum Source {
 
 /// Where a step leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum FlowTarget {
     /// The input of a part.
     Part(usize),
     /// The answer of the composition.
@@ -98,7 +98,7 @@ pub enum Target {
 
 /// Where the answer comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum AnswerSource {
     /// From the steps to `output`, without a further model call.
     Flow,
     /// From the part that ran last: the first one, or the one that a rule chose.
@@ -124,7 +124,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-impl Plan {
+impl CompositionPlan {
     /// The place of a part.
     #[must_use]
     pub fn part(&self, name: &str) -> Option<usize> {
@@ -150,8 +150,8 @@ impl Plan {
         match (steps.next(), steps.next()) {
             (None, _) => true,
             (Some(step), None) => {
-                let is_whole = step.from == [Source::Input] && step.mapping.is_none();
-                let holds = |condition: &Condition| condition.holds(Root::Value(progress.input));
+                let is_whole = step.from == [FlowSource::Input] && step.mapping.is_none();
+                let holds = |condition: &Condition| condition.holds(PathRoot::Value(progress.input));
                 is_whole
                     && matches!(step.aggregate, Aggregate::Merge | Aggregate::First)
                     && step.condition.as_ref().is_none_or(holds)
@@ -164,7 +164,8 @@ impl Plan {
     /// The data of the answer, where steps lead to `output`; `None` if none of them is taken.
     #[must_use]
     pub fn output(&self, progress: Progress<'_>) -> Option<Value> {
-        let to_output = |(place, step): (usize, &Step)| step.to.contains(&Target::Output).then_some(place);
+        let to_output =
+            |(place, step): (usize, &FlowStep)| step.to.contains(&FlowTarget::Output).then_some(place);
         self.flow(self.steps.iter().enumerate().filter_map(to_output), progress)
     }
 
@@ -174,15 +175,15 @@ impl Plan {
         let parts = self.parts.iter().enumerate();
         let members: Vec<(&str, &Value)> =
             parts.filter_map(|(place, part)| Some((part.name.as_str(), progress.envelope(place)?))).collect();
-        route(&self.rules, Root::Named(&members))
+        route(&self.rules, PathRoot::Named(&members))
     }
 
     /// What the graph has to know of a module that is composed like this and whose prompt has these calls.
     #[must_use]
-    pub fn node(&self, version: &str, calls: &[Call]) -> Node {
-        let declared: HashMap<&str, &Part> =
+    pub fn node(&self, version: &str, calls: &[Call]) -> ModuleNode {
+        let declared: HashMap<&str, &PlanPart> =
             self.parts.iter().map(|part| (part.name.as_str(), part)).collect();
-        let mut needs: Vec<Need> = self.parts.iter().map(Part::need).collect();
+        let mut needs: Vec<Need> = self.parts.iter().map(PlanPart::need).collect();
         for call in calls {
             let optional = call.options.optional;
             match declared.get(call.module.as_str()) {
@@ -192,7 +193,7 @@ impl Plan {
                 Some(_) => {}
             }
         }
-        let asks = self.answer == Answer::Prompt;
+        let asks = self.answer == AnswerSource::Prompt;
         let mut certain = self.certain();
         if asks {
             let of = |call: &Call| match declared.get(call.module.as_str()) {
@@ -201,7 +202,7 @@ impl Plan {
             };
             certain.extend(calls.iter().map(of));
         }
-        Node { version: version.to_owned(), max_depth: self.max_depth, needs, certain, asks }
+        ModuleNode { version: version.to_owned(), max_depth: self.max_depth, needs, certain, asks }
     }
 
     /// The parts that run whatever the others say: those that no condition stands before.
@@ -209,10 +210,10 @@ impl Plan {
         let mut runs = vec![false; self.parts.len()];
         for place in &self.order {
             let Some(part) = self.parts.get(*place) else { continue };
-            let leads = |step: &Step| {
-                let has_result = |source: &Source| match source {
-                    Source::Input => true,
-                    Source::Part(before) => runs.get(*before).copied().unwrap_or_default(),
+            let leads = |step: &FlowStep| {
+                let has_result = |source: &FlowSource| match source {
+                    FlowSource::Input => true,
+                    FlowSource::Part(before) => runs.get(*before).copied().unwrap_or_default(),
                 };
                 step.condition.is_none() && step.from.iter().any(has_result)
             };
@@ -233,15 +234,15 @@ impl Plan {
     }
 
     /// What a step carries; `None` if its condition does not hold or none of its sources has a result.
-    fn take(&self, step: &Step, progress: Progress<'_>) -> Option<Value> {
+    fn take(&self, step: &FlowStep, progress: Progress<'_>) -> Option<Value> {
         let sources: Vec<(&str, Option<&Value>)> =
             step.from.iter().map(|source| self.source(*source, progress)).collect();
         let present: Vec<(&str, &Value)> =
             sources.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
         let root = match (sources.as_slice(), present.as_slice()) {
             (_, []) => return None,
-            ([_], [(_, only)]) => Root::Value(only),
-            (_, present) => Root::Named(present),
+            ([_], [(_, only)]) => PathRoot::Value(only),
+            (_, present) => PathRoot::Named(present),
         };
         if step.condition.as_ref().is_some_and(|condition| !condition.holds(root)) {
             return None;
@@ -249,10 +250,10 @@ impl Plan {
         if let Some(mapping) = &step.mapping {
             return Some(Value::Object(mapping.apply(root)));
         }
-        let data = |(source, (_, value)): (&Source, &(&str, Option<&Value>))| match (source, value) {
+        let data = |(source, (_, value)): (&FlowSource, &(&str, Option<&Value>))| match (source, value) {
             (_, None) => Value::Null,
-            (Source::Input, Some(input)) => (*input).clone(),
-            (Source::Part(_), Some(envelope)) => envelope.get("data").cloned().unwrap_or(Value::Null),
+            (FlowSource::Input, Some(input)) => (*input).clone(),
+            (FlowSource::Part(_), Some(envelope)) => envelope.get("data").cloned().unwrap_or(Value::Null),
         };
         let values = step.from.iter().zip(&sources).map(data).collect();
         match aggregate(step.aggregate, values, progress.custom)? {
@@ -264,10 +265,10 @@ impl Plan {
         }
     }
 
-    fn source<'a>(&'a self, source: Source, progress: Progress<'a>) -> (&'a str, Option<&'a Value>) {
+    fn source<'a>(&'a self, source: FlowSource, progress: Progress<'a>) -> (&'a str, Option<&'a Value>) {
         match source {
-            Source::Input => ("input", Some(progress.input)),
-            Source::Part(place) => {
+            FlowSource::Input => ("input", Some(progress.input)),
+            FlowSource::Part(place) => {
                 let name = self.parts.get(place).map_or("", |part| part.name.as_str());
                 (name, progress.envelope(place))
             }
@@ -275,7 +276,7 @@ impl Plan {
     }
 }
 
-impl Part {
+impl PlanPart {
     fn need(&self) -> Need {
         Need {
             name: self.name.clone(),

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::expr::{Kind, Node};
+use super::expr::{ExprKind, ExprNode};
 use super::*;
 
 /// A condition as a test makes it.
@@ -171,12 +171,12 @@ fn tokens() -> impl Strategy<Value = String> {
     prop::collection::vec(token, 0..40).prop_map(|tokens| tokens.concat())
 }
 
-fn depth(node: &Node) -> usize {
+fn depth(node: &ExprNode) -> usize {
     1 + match &node.kind {
-        Kind::Literal(_) | Kind::Path(_) | Kind::Exists(_) => 0,
-        Kind::Not(inner) => depth(inner),
-        Kind::Compare(left, _, right) => depth(left).max(depth(right)),
-        Kind::All(parts) | Kind::Any(parts) => parts.iter().map(depth).max().unwrap_or(0),
+        ExprKind::Literal(_) | ExprKind::Path(_) | ExprKind::Exists(_) => 0,
+        ExprKind::Not(inner) => depth(inner),
+        ExprKind::Compare(left, _, right) => depth(left).max(depth(right)),
+        ExprKind::All(parts) | ExprKind::Any(parts) => parts.iter().map(depth).max().unwrap_or(0),
     }
 }
 
@@ -187,7 +187,7 @@ proptest! {
     #[test]
     fn a_condition_means_what_its_tree_says(made in made(), root in document()) {
         let text = made.text();
-        prop_assume!(text.chars().count() <= LONGEST_EXPRESSION);
+        prop_assume!(text.chars().count() <= MAX_EXPRESSION_LENGTH);
         let condition = Condition::parse(&text).map_err(|slip| TestCaseError::fail(format!("{text}: {slip:?}")))?;
         prop_assert_eq!(condition.holds(&root), made.value(&root) == json!(true), "{}", text);
     }

@@ -10,7 +10,7 @@ use crate::context::{EMITTED, MEMBER, declares};
 use crate::module::Module;
 
 /// The most rounds of a repetition that anybody may ask for.
-pub const MOST_ROUNDS: u32 = 100;
+pub const MAX_ROUNDS: u32 = 100;
 
 /// The type of context under which a round finds what the one before said.
 const PREVIOUS: &str = "previous_result";
@@ -35,10 +35,10 @@ pub enum Round {
 }
 
 impl Repeat {
-    /// Compiles the condition. At least one round is run and at most [`MOST_ROUNDS`].
+    /// Compiles the condition. At least one round is run and at most [`MAX_ROUNDS`].
     pub fn parse(until: &str, rounds: u32) -> Result<Self, Slip> {
         let until = Condition::parse(until)?;
-        Ok(Self { until, rounds: rounds.clamp(1, MOST_ROUNDS), feed: None })
+        Ok(Self { until, rounds: rounds.clamp(1, MAX_ROUNDS), feed: None })
     }
 
     /// The same with a word on what the next round gets: members of its input, each from a path into the envelope.
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(repeat.after(3, &unsure), Round::GiveUp);
         assert_eq!(repeat.after(3, &sure), Round::Done);
         assert_eq!(Repeat::parse("false", 0).unwrap().after(1, &unsure), Round::GiveUp);
-        assert_eq!(Repeat::parse("false", u32::MAX).unwrap().after(MOST_ROUNDS, &unsure), Round::GiveUp);
+        assert_eq!(Repeat::parse("false", u32::MAX).unwrap().after(MAX_ROUNDS, &unsure), Round::GiveUp);
         assert!(Repeat::parse("until done", 3).is_err());
     }
 

@@ -2,11 +2,11 @@
 //! Rules are asked in order and the first that holds wins. Runs nothing itself.
 
 use super::expr::Condition;
-use super::path::Root;
+use super::path::PathRoot;
 
 /// A compiled rule of `routing`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
+pub struct RoutingRule {
     /// When it holds.
     pub condition: Condition,
     /// The module that runs next; `None` ends with the result so far.
@@ -26,10 +26,10 @@ pub enum Choice<'a> {
 
 /// Asks the rules in order.
 #[must_use]
-pub fn route<'a>(rules: &'a [Rule], root: Root<'_>) -> Choice<'a> {
+pub fn route<'a>(rules: &'a [RoutingRule], root: PathRoot<'_>) -> Choice<'a> {
     match rules.iter().find(|rule| rule.condition.holds(root)) {
-        Some(Rule { next: Some(name), .. }) => Choice::Next(name),
-        Some(Rule { next: None, .. }) => Choice::Enough,
+        Some(RoutingRule { next: Some(name), .. }) => Choice::Next(name),
+        Some(RoutingRule { next: None, .. }) => Choice::Enough,
         None => Choice::NoRule,
     }
 }
@@ -40,8 +40,8 @@ mod tests {
 
     use super::*;
 
-    fn rule(condition: &str, next: Option<&str>) -> Rule {
-        Rule { condition: Condition::parse(condition).unwrap(), next: next.map(str::to_owned) }
+    fn rule(condition: &str, next: Option<&str>) -> RoutingRule {
+        RoutingRule { condition: Condition::parse(condition).unwrap(), next: next.map(str::to_owned) }
     }
 
     #[test]
@@ -58,8 +58,8 @@ mod tests {
             (0.1, Choice::NoRule),
         ] {
             let envelope = json!({ "meta": { "confidence": confidence } });
-            assert_eq!(route(&rules, Root::Named(&[("quick-check", &envelope)])), choice, "{confidence}");
+            assert_eq!(route(&rules, PathRoot::Named(&[("quick-check", &envelope)])), choice, "{confidence}");
         }
-        assert_eq!(route(&[], Root::Value(&Value::Null)), Choice::NoRule);
+        assert_eq!(route(&[], PathRoot::Value(&Value::Null)), Choice::NoRule);
     }
 }

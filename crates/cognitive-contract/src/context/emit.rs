@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::entry::{ContextEntry, Ttl};
 use super::key::{Variables, default_pattern, key};
 use super::{EMITTED, NOTICE, notice};
-use crate::manifest::Emit;
+use crate::manifest::EmitEntry;
 use crate::meta::Warning;
 use crate::module::Module;
 use crate::violation::{Side, Violation, summarise};
@@ -61,9 +61,9 @@ pub fn emitted(module: &Module, emitted: Option<&Value>, origin: &Origin<'_>) ->
         }
         emission.visible.insert(kind.clone(), value.clone());
         match entry(emit, value, origin) {
-            Fate::Stored(entry) => emission.entries.push(*entry),
-            Fate::NoKey => homeless.push(kind.as_str()),
-            Fate::Passing => {}
+            EmitFate::Stored(entry) => emission.entries.push(*entry),
+            EmitFate::NoKey => homeless.push(kind.as_str()),
+            EmitFate::Passing => {}
         }
     }
     let dropped = "emitted context that the module does not declare was dropped";
@@ -74,7 +74,7 @@ pub fn emitted(module: &Module, emitted: Option<&Value>, origin: &Origin<'_>) ->
 }
 
 /// The notice about a value that breaks its declared schema.
-fn broken(module: &Module, emit: &Emit, value: &Value) -> Option<Warning> {
+fn broken(module: &Module, emit: &EmitEntry, value: &Value) -> Option<Warning> {
     let section = emit.schema.as_deref().and_then(|place| module.contract.context(place))?;
     let found = Violation::find(section, value, Side::Output);
     if found.is_empty() {
@@ -84,7 +84,7 @@ fn broken(module: &Module, emit: &Emit, value: &Value) -> Option<Warning> {
     Some(Warning::new(NOTICE, format!("emitted context `{}` was dropped: {why}", emit.kind)))
 }
 
-enum Fate {
+enum EmitFate {
     Stored(Box<ContextEntry>),
     /// A variable of its key has no value.
     NoKey,
@@ -92,16 +92,16 @@ enum Fate {
     Passing,
 }
 
-fn entry(emit: &Emit, value: &Value, origin: &Origin<'_>) -> Fate {
+fn entry(emit: &EmitEntry, value: &Value, origin: &Origin<'_>) -> EmitFate {
     let ttl = Ttl::parse(emit.ttl).unwrap_or(Ttl::Request);
     if ttl == Ttl::Request {
-        return Fate::Passing;
+        return EmitFate::Passing;
     }
     let filled = match &emit.key_pattern {
         Some(pattern) => key(pattern, &origin.variables),
         None => key(&default_pattern(&emit.kind), &origin.variables),
     };
-    let Some(key) = filled else { return Fate::NoKey };
+    let Some(key) = filled else { return EmitFate::NoKey };
     let entry = ContextEntry::new(&emit.kind, key, value.clone(), ttl, origin.now);
-    Fate::Stored(Box::new(entry.of_module(origin.variables.module)))
+    EmitFate::Stored(Box::new(entry.of_module(origin.variables.module)))
 }

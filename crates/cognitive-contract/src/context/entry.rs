@@ -168,12 +168,12 @@ pub struct ContextFilter<'a> {
     /// Only this type.
     pub kind: Option<&'a str>,
     /// Only what can be seen from here.
-    pub from: Option<Place<'a>>,
+    pub from: Option<ContextScope<'a>>,
 }
 
 /// Where someone looks from. What is bound to a session or to an input is seen from there only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Place<'a> {
+pub struct ContextScope<'a> {
     /// The session.
     pub session: Option<&'a str>,
     /// The hash of the input.
@@ -324,8 +324,10 @@ mod tests {
 
     #[test]
     fn what_is_bound_is_seen_from_there_only() {
-        let place =
-            |session, input_hash| ContextFilter { kind: None, from: Some(Place { session, input_hash }) };
+        let place = |session, input_hash| ContextFilter {
+            kind: None,
+            from: Some(ContextScope { session, input_hash }),
+        };
         let mut entry = ContextEntry::new("a", Key::plain("k"), json!(1), HOUR, SystemTime::UNIX_EPOCH);
         assert!(place(None, None).means(&entry));
         entry.key.session = Some("s".to_owned());

@@ -9,13 +9,13 @@ use crate::manifest::ContextMode;
 
 /// The context of one module during its run.
 #[derive(Debug, Clone)]
-pub struct Flow {
+pub struct ContextFlow {
     mode: ContextMode,
     context: Map<String, Value>,
     changed: BTreeSet<String>,
 }
 
-impl Flow {
+impl ContextFlow {
     /// The context that a module was given, and how it treats its children.
     #[must_use]
     pub fn new(mode: ContextMode, context: Map<String, Value>) -> Self {
@@ -81,7 +81,7 @@ mod tests {
         for (mode, after) in
             [(ContextMode::Main, json!({ "s": 2, "t": 9 })), (ContextMode::Fork, json!({ "s": 1 }))]
         {
-            let mut parent = Flow::new(mode, map(json!({ "s": 1 })));
+            let mut parent = ContextFlow::new(mode, map(json!({ "s": 1 })));
             assert_eq!(parent.handed_down(), map(json!({ "s": 1 })));
             parent.child_done(map(json!({ "s": 2, "t": 9 })));
             assert_eq!(parent.handed_down(), map(after.clone()), "the next child");
@@ -92,8 +92,8 @@ mod tests {
     // CTX-052: parent fork, child main: the parent is unaffected, the child shares with its own children.
     #[test]
     fn ctx_052_the_caller_governs_its_children() {
-        let mut parent = Flow::new(ContextMode::Fork, map(json!({ "s": 1 })));
-        let mut child = Flow::new(ContextMode::Main, parent.handed_down());
+        let mut parent = ContextFlow::new(ContextMode::Fork, map(json!({ "s": 1 })));
+        let mut child = ContextFlow::new(ContextMode::Main, parent.handed_down());
         child.child_done(map(json!({ "s": 2 })));
         child.update(map(json!({ "own": 3 })));
         let updates = child.into_updates();
@@ -103,8 +103,8 @@ mod tests {
         assert!(parent.into_updates().is_empty());
 
         // The other way round the grandchild stays with the child, and the child's own word is shared.
-        let mut parent = Flow::new(ContextMode::Main, map(json!({ "s": 1 })));
-        let mut child = Flow::new(ContextMode::Fork, parent.handed_down());
+        let mut parent = ContextFlow::new(ContextMode::Main, map(json!({ "s": 1 })));
+        let mut child = ContextFlow::new(ContextMode::Fork, parent.handed_down());
         child.child_done(map(json!({ "s": 2 })));
         child.update(map(json!({ "own": 3 })));
         parent.child_done(child.into_updates());

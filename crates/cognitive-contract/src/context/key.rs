@@ -34,7 +34,7 @@ impl Key {
 }
 
 /// The longest key, in bytes. Ids come from callers.
-const LONGEST: usize = 1_024;
+const MAX_LENGTH: usize = 1_024;
 
 /// The pattern of a type whose author gives none.
 #[must_use]
@@ -65,7 +65,7 @@ pub fn key(pattern: &str, variables: &Variables<'_>) -> Option<Key> {
         rest = behind;
     }
     key.text.push_str(rest);
-    Some(key).filter(|key| !key.text.is_empty() && key.text.len() <= LONGEST)
+    Some(key).filter(|key| !key.text.is_empty() && key.text.len() <= MAX_LENGTH)
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
         }
         assert_eq!(filled("${user_id}:x", Some(""), None), None);
         assert_eq!(filled(&default_pattern("x"), Some("ann"), None), None);
-        assert_eq!(filled("${user_id}", Some(&"u".repeat(LONGEST + 1)), None), None);
+        assert_eq!(filled("${user_id}", Some(&"u".repeat(MAX_LENGTH + 1)), None), None);
     }
 
     #[test]

@@ -18,8 +18,8 @@ pub mod sanitise;
 
 pub use builder::{ContextBuilder, Role, Turn};
 pub use emit::{Emission, Origin, emitted};
-pub use entry::{Caps, ContextEntry, ContextFilter, Owner, Place, Ttl, choose, usable};
-pub use flow::{Flow, handed_on};
+pub use entry::{Caps, ContextEntry, ContextFilter, ContextScope, Owner, Ttl, choose, usable};
+pub use flow::{ContextFlow, handed_on};
 pub use key::{Key, Variables, key};
 pub use prepare::{
     Access, GivenInput, Prepared, declares, label, prepare, prepare_given, prepare_text, visible_to,
@@ -41,7 +41,7 @@ const NOTICE: &str = "CONTEXT";
 
 /// Names that a notice quotes, and characters of each: they come from callers and models.
 const SHOWN: usize = 5;
-const LONGEST: usize = 64;
+const MAX_LENGTH: usize = 64;
 
 /// One notice about several types; `None` if there are none.
 fn notice<'a>(what: &str, kinds: impl IntoIterator<Item = &'a str>) -> Option<Warning> {
@@ -50,7 +50,7 @@ fn notice<'a>(what: &str, kinds: impl IntoIterator<Item = &'a str>) -> Option<Wa
         return None;
     }
     let mut names: Vec<String> =
-        kinds.iter().take(SHOWN).map(|kind| format!("`{}`", cut(kind, LONGEST))).collect();
+        kinds.iter().take(SHOWN).map(|kind| format!("`{}`", cut(kind, MAX_LENGTH))).collect();
     if kinds.len() > SHOWN {
         names.push(format!("and {} more", kinds.len() - SHOWN));
     }

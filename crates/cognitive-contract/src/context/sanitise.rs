@@ -16,7 +16,7 @@ const TELLING: [&str; 4] = ["password", "token", "secret", "key"];
 pub const REDACTED: &str = "[REDACTED]";
 
 /// The longest text, in code points.
-pub const LONGEST: usize = 10_000;
+pub const MAX_LENGTH: usize = 10_000;
 
 /// Takes secrets out and cuts long texts.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +56,7 @@ impl Sanitiser {
                 Value::Object(members)
             }
             Value::Array(items) => items.iter().map(|item| self.clean_value(item)).collect(),
-            Value::String(text) if !fits(text, LONGEST) => Value::from(cut(text, LONGEST)),
+            Value::String(text) if !fits(text, MAX_LENGTH) => Value::from(cut(text, MAX_LENGTH)),
             other => other.clone(),
         }
     }

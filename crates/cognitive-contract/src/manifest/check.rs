@@ -19,13 +19,13 @@ pub fn json_schema() -> Value {
     SchemaSettings::draft07().into_generator().into_root_schema_for::<ManifestFile>().to_value()
 }
 
-struct Compiled {
+struct CompiledSchema {
     schema: Value,
     validator: Option<Validator>,
 }
 
-fn compiled() -> &'static Compiled {
-    static COMPILED: OnceLock<Compiled> = OnceLock::new();
+fn compiled() -> &'static CompiledSchema {
+    static COMPILED: OnceLock<CompiledSchema> = OnceLock::new();
     COMPILED.get_or_init(|| {
         let schema = json_schema();
         let validator = jsonschema::options()
@@ -34,7 +34,7 @@ fn compiled() -> &'static Compiled {
             .offline()
             .build(&schema)
             .ok();
-        Compiled { schema, validator }
+        CompiledSchema { schema, validator }
     })
 }
 

@@ -6,10 +6,10 @@ use super::file::{
     PolicyFile, ResponseFile,
 };
 use super::{
-    Allow, ChunkType, Compat, Constraints, Context, ContextMode, EnumStrategy, Enums, FailureContract,
-    FailureRules, GoldenTest, InputModality, Invocation, Manifest, ManifestFile, MetaRules, Modalities, Mode,
-    OutputModality, Overflow, Policies, Requirements, Response, RiskRule, SchemaAlias, SchemaStrictness,
-    Tier, ToolPolicy, Tools,
+    Allow, AllowedTools, ChunkType, Compat, Constraints, Context, ContextMode, EnumStrategy, Enums,
+    FailureContract, FailureRules, GoldenTest, InputModality, Invocation, Manifest, ManifestFile, MetaRules,
+    Modalities, Mode, OutputModality, Overflow, Policies, Requirements, Response, RiskRule, SchemaAlias,
+    SchemaStrictness, Tier, ToolPolicy,
 };
 use crate::format::Format;
 
@@ -64,7 +64,7 @@ pub(super) fn resolve(file: ManifestFile, format: Format) -> Manifest {
         schema_strictness,
         excludes: file.excludes.unwrap_or_default(),
         policies,
-        tools: Tools {
+        tools: AllowedTools {
             policy: tools.policy.unwrap_or(ToolPolicy::DenyByDefault),
             allowed: tools.allowed.unwrap_or_default(),
             denied: tools.denied.unwrap_or_default(),

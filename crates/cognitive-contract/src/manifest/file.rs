@@ -239,7 +239,7 @@ pub struct ContextBlock {
     /// What it takes.
     pub accepts: Option<Vec<Accept>>,
     /// What it gives.
-    pub emits: Option<Vec<Emit>>,
+    pub emits: Option<Vec<EmitEntry>>,
 }
 
 /// A kind of context that the module takes.
@@ -272,7 +272,7 @@ pub struct Accept {
 
 /// A kind of context that the module gives.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-pub struct Emit {
+pub struct EmitEntry {
     /// Name.
     #[serde(rename = "type")]
     pub kind: String,
@@ -306,7 +306,7 @@ pub struct CompositionFile {
     pub timeout_ms: Option<u64>,
     /// What flows from where to where.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub dataflow: Option<Vec<Flow>>,
+    pub dataflow: Option<Vec<FlowEntry>>,
     /// For `conditional`: what runs next. The first rule that holds wins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing: Option<Vec<Route>>,
@@ -337,7 +337,7 @@ pub struct Dependency {
 /// One name or several.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Names {
+pub enum OneOrMore {
     /// One.
     One(String),
     /// Several, in order.
@@ -346,11 +346,11 @@ pub enum Names {
 
 /// A step of the data flow.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
-pub struct Flow {
+pub struct FlowEntry {
     /// `input`, or `<module>.output`.
-    pub from: Names,
+    pub from: OneOrMore,
     /// A module name, or `output`.
-    pub to: Names,
+    pub to: OneOrMore,
     /// Target member → path such as `$.data.items[*].id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mapping: Option<BTreeMap<String, String>>,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use check::{json_schema, known_keys, unknown_keys, violations};
-pub use file::{Accept, CompositionFile, Dependency, Emit, Flow, ManifestFile, Names, Route};
+pub use file::{Accept, CompositionFile, Dependency, EmitEntry, FlowEntry, ManifestFile, OneOrMore, Route};
 pub use words::{
     Aggregate, Allow, ChunkType, ContextMode, EnumStrategy, FailureContract, InputModality, Mode,
     OutputModality, Pattern, RiskRule, SchemaAlias, SchemaStrictness, Tier, ToolPolicy,
@@ -36,7 +36,7 @@ pub struct Manifest {
     pub schema_strictness: SchemaStrictness,
     pub excludes: Vec<String>,
     pub policies: Policies,
-    pub tools: Tools,
+    pub tools: AllowedTools,
     pub overflow: Overflow,
     pub enums: Enums,
     pub failure: FailureRules,
@@ -74,7 +74,7 @@ pub struct Policies {
 /// Which tools the module may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `ToolsFile`")]
-pub struct Tools {
+pub struct AllowedTools {
     pub policy: ToolPolicy,
     pub allowed: Vec<String>,
     pub denied: Vec<String>,
@@ -194,7 +194,7 @@ pub struct Modalities {
 pub struct Context {
     pub mode: ContextMode,
     pub accepts: Vec<Accept>,
-    pub emits: Vec<Emit>,
+    pub emits: Vec<EmitEntry>,
 }
 
 /// Who may run the module.

@@ -21,7 +21,7 @@ pub fn check_output(modalities: &Modalities, data: &Map<String, Value>) -> Vec<V
         let gives = Category::ALL.into_iter().any(|category| category.is_given(&modalities.output));
         each_output(data, &mut |place, members| {
             if found.len() < MAX_VIOLATIONS {
-                Medium { place, members, modalities }.judge(gives, &mut found);
+                MaybeMedium { place, members, modalities }.judge(gives, &mut found);
             }
         });
     }
@@ -36,13 +36,13 @@ pub fn unfit_bytes(place: &str, member: &str, why: &str) -> Violation {
 }
 
 /// An object that may be a medium: its `type` is the word for a source.
-struct Medium<'a> {
+struct MaybeMedium<'a> {
     place: &'a str,
     members: &'a Map<String, Value>,
     modalities: &'a Modalities,
 }
 
-impl<'a> Medium<'a> {
+impl<'a> MaybeMedium<'a> {
     fn text(&self, name: &str) -> Option<&'a str> {
         self.members.get(name).and_then(Value::as_str)
     }

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// What an item is, read from its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Facts {
+pub struct MediaFacts {
     /// What the bytes are.
     pub media_type: MediaType,
     /// How many there are.
@@ -32,7 +32,7 @@ pub struct Facts {
     pub annotated: bool,
 }
 
-impl Facts {
+impl MediaFacts {
     /// The facts that every item has.
     #[must_use]
     pub fn new(media_type: MediaType, bytes: u64) -> Self {
@@ -71,7 +71,7 @@ impl Facts {
 }
 
 /// Whether an item is within the limits.
-pub fn judge(facts: &Facts, limits: &MediaLimits) -> Result<(), Failure> {
+pub fn judge(facts: &MediaFacts, limits: &MediaLimits) -> Result<(), Failure> {
     let category = facts.media_type.category();
     let most = limits.bytes_of(category);
     if facts.bytes > most {
@@ -134,25 +134,25 @@ pub fn too_large(category: Category, bytes: u64, most: u64) -> Failure {
 mod tests {
     use super::*;
 
-    fn code(facts: Facts) -> Option<&'static str> {
+    fn code(facts: MediaFacts) -> Option<&'static str> {
         judge(&facts, &MediaLimits::default()).err().map(|failure| failure.code().number())
     }
 
-    fn image(width: u32, height: u32) -> Facts {
-        Facts { size: Some((width, height)), ..Facts::new(MediaType::Png, 1_000) }
+    fn image(width: u32, height: u32) -> MediaFacts {
+        MediaFacts { size: Some((width, height)), ..MediaFacts::new(MediaType::Png, 1_000) }
     }
 
     #[test]
     fn media_004_exactly_at_the_limit_passes() {
-        assert_eq!(code(Facts::new(MediaType::Png, 20 << 20)), None);
-        assert_eq!(code(Facts::new(MediaType::Png, (20 << 20) + 1)), Some("E1011"));
-        assert_eq!(code(Facts::new(MediaType::Pdf, (20 << 20) + 1)), None);
+        assert_eq!(code(MediaFacts::new(MediaType::Png, 20 << 20)), None);
+        assert_eq!(code(MediaFacts::new(MediaType::Png, (20 << 20) + 1)), Some("E1011"));
+        assert_eq!(code(MediaFacts::new(MediaType::Pdf, (20 << 20) + 1)), None);
     }
 
     #[test]
     fn media_006_ten_minutes_of_sound_and_five_of_film() {
         let plays = |kind, seconds| {
-            code(Facts { duration: Some(Duration::from_secs(seconds)), ..Facts::new(kind, 9) })
+            code(MediaFacts { duration: Some(Duration::from_secs(seconds)), ..MediaFacts::new(kind, 9) })
         };
         assert_eq!(plays(MediaType::Wav, 600), None);
         assert_eq!(plays(MediaType::Wav, 660), Some("E1011"));
@@ -167,8 +167,9 @@ mod tests {
         assert_eq!(code(image(65_535, 65_535)), Some("E1017"));
         let strict = MediaLimits { shortest_side: 10, ..MediaLimits::default() };
         assert_eq!(judge(&image(9, 100), &strict).unwrap_err().code().number(), "E1016");
-        let film =
-            |width, height| code(Facts { size: Some((width, height)), ..Facts::new(MediaType::Mp4, 9) });
+        let film = |width, height| {
+            code(MediaFacts { size: Some((width, height)), ..MediaFacts::new(MediaType::Mp4, 9) })
+        };
         assert_eq!(film(3840, 2160), None);
         assert_eq!(film(2160, 3840), None);
         assert_eq!(film(3840, 2161), Some("E1015"));
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn s_32_a_document_has_an_end() {
-        let pages = |pages| code(Facts { pages: Some(pages), ..Facts::new(MediaType::Pdf, 9) });
+        let pages = |pages| code(MediaFacts { pages: Some(pages), ..MediaFacts::new(MediaType::Pdf, 9) });
         assert_eq!(pages(500), None);
         assert_eq!(pages(501), Some("E1011"));
     }

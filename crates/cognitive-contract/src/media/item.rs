@@ -17,7 +17,7 @@ pub struct Item<'a> {
     /// Where it stands, as a JSON pointer.
     pub place: String,
     /// Where its bytes are.
-    pub source: Source<'a>,
+    pub source: ItemSource<'a>,
     /// The type it claims to have.
     pub declared: Option<&'a str>,
     /// What its bytes must hash to.
@@ -26,7 +26,7 @@ pub struct Item<'a> {
 
 /// Where the bytes of an item are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source<'a> {
+pub enum ItemSource<'a> {
     /// At an address.
     Url(&'a str),
     /// In the item itself.
@@ -57,15 +57,15 @@ pub(super) fn companion(word: &str) -> Option<&'static str> {
 
 /// The most items that are looked for. Far more than any run may have; whoever sends a million is told so before they
 /// are all written down.
-const MOST_FOUND: usize = 1_000;
+const MAX_FOUND: usize = 1_000;
 
 /// The longest place of an item, in bytes. Its names come from the caller, and every item carries its own place.
-const LONGEST_PLACE: usize = 4_096;
+const MAX_PLACE_LENGTH: usize = 4_096;
 
 /// The media items of an input, in its order, at any depth. Context is not looked at, and a module that speaks of no
 /// modalities has no media: to it such an object is business data. The error is for an item that is half one.
 pub fn find<'a>(modalities: &Modalities, input: &'a Value) -> Result<Vec<Item<'a>>, Failure> {
-    let mut walk = Walk::default();
+    let mut walk = ItemWalk::default();
     if let Some(members) = input.as_object().filter(|_| modalities.declared) {
         for (name, value) in members.iter().filter(|(name, _)| *name != crate::context::MEMBER) {
             walk.step(&escaped(name), value)?;
@@ -77,12 +77,12 @@ pub fn find<'a>(modalities: &Modalities, input: &'a Value) -> Result<Vec<Item<'a
 /// A way through an input. There is one text for the place: a text of its own for each value would make an input with
 /// one long name and many values below it take time by the square of its length.
 #[derive(Default)]
-struct Walk<'a> {
+struct ItemWalk<'a> {
     place: String,
     found: Vec<Item<'a>>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ItemWalk<'a> {
     fn step(&mut self, token: &str, value: &'a Value) -> Result<(), Failure> {
         if !matches!(value, Value::Object(_) | Value::Array(_)) {
             return Ok(());
@@ -118,14 +118,14 @@ fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Resul
     within_reach(place, index)?;
     let Some(value) = value.as_str() else { return Err(half(place, companion, "is not a text")) };
     let source = match word {
-        "url" => Source::Url(value),
-        "base64" => Source::Base64(value),
-        "file" => Source::File(value),
-        _ => Source::Upload(value),
+        "url" => ItemSource::Url(value),
+        "base64" => ItemSource::Base64(value),
+        "file" => ItemSource::File(value),
+        _ => ItemSource::Upload(value),
     };
     let declared = text("media_type");
     // (C-43) A lax schema may let it through; the contract does not.
-    if declared.is_none() && matches!(source, Source::Base64(_)) {
+    if declared.is_none() && matches!(source, ItemSource::Base64(_)) {
         return Err(half(place, "media_type", "is missing"));
     }
     let checksum = members.get("checksum").map(|given| checksum(given, place)).transpose()?;
@@ -134,12 +134,12 @@ fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Resul
 
 /// Whether one more item at this place can be written down.
 fn within_reach(place: &str, index: usize) -> Result<(), Failure> {
-    if index >= MOST_FOUND {
-        let message = format!("more than {MOST_FOUND} media items are sent");
+    if index >= MAX_FOUND {
+        let message = format!("more than {MAX_FOUND} media items are sent");
         return Err(Failure::new(ErrorCode::MediaTooLarge, message).suggest("Send fewer items"));
     }
-    if place.len() > LONGEST_PLACE {
-        let message = format!("a media item stands below names of more than {LONGEST_PLACE} bytes");
+    if place.len() > MAX_PLACE_LENGTH {
+        let message = format!("a media item stands below names of more than {MAX_PLACE_LENGTH} bytes");
         return Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Use shorter names"));
     }
     Ok(())
@@ -211,15 +211,15 @@ mod tests {
             "shape": { "type": "circle", "url": "https://no" }, "link": { "type": "url" },
         });
         let found = find(&declared(), &input).unwrap();
-        let seen: Vec<(usize, &str, Source<'_>)> =
+        let seen: Vec<(usize, &str, ItemSource<'_>)> =
             found.iter().map(|item| (item.index, item.place.as_str(), item.source)).collect();
         assert_eq!(
             seen,
             [
-                (0, "/images/0", Source::Url("https://a/b")),
-                (1, "/images/1/note", Source::File("x.png")),
-                (2, "/one", Source::Base64("AA==")),
-                (3, "/up", Source::Upload("u1")),
+                (0, "/images/0", ItemSource::Url("https://a/b")),
+                (1, "/images/1/note", ItemSource::File("x.png")),
+                (2, "/one", ItemSource::Base64("AA==")),
+                (3, "/up", ItemSource::Upload("u1")),
             ]
         );
     }

@@ -12,12 +12,14 @@ mod shown;
 mod upload;
 
 pub use answered::{check_output, inline, unfit_bytes};
-pub use facts::{Facts, judge, too_large};
-pub use item::{Checksum, Item, Source, decoded_length, find};
+pub use facts::{MediaFacts, judge, too_large};
+pub use item::{Checksum, Item, ItemSource, decoded_length, find};
 pub use kind::{Category, MediaType};
 pub use limits::MediaLimits;
 pub use output::{Embedded, Moved, Produced, embedded, find_output, refer};
-pub use port::{Fitted, Form, Loaded, MediaPart, MediaSource, Reference, Reported, UrlFetch, Wanted};
+pub use port::{
+    AcceptedForm, Fitted, LoadedMedia, MediaPart, MediaSource, Reference, Reported, UrlFetch, WantedMedia,
+};
 pub(crate) use shown::hide_in_item;
 pub use shown::{hide_secrets, holds_secrets};
 pub use upload::{Announced, KeptUpload, NewUpload, UploadReader, UploadSink, UploadStore};

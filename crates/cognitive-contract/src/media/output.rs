@@ -21,11 +21,11 @@ pub struct Produced<'a> {
 }
 
 /// The most media of an answer that go elsewhere, and the longest place of one in bytes: a model writes both.
-const MOST_FOUND: usize = 1_000;
-const LONGEST_PLACE: usize = 4_096;
+const MAX_FOUND: usize = 1_000;
+const MAX_PLACE_LENGTH: usize = 4_096;
 
 /// The longest name of a file, without its extension and what keeps it apart from others.
-const LONGEST_NAME: usize = 120;
+const MAX_NAME_LENGTH: usize = 120;
 
 /// The media in `data`, at any depth: objects with a `type`, its companion and a `media_type`. An object without the
 /// last is for the schema to judge: it may be a plain link. What stands beyond a thousand others, or at a place that
@@ -37,8 +37,8 @@ pub fn find_output(data: &Map<String, Value>) -> Vec<Produced<'_>> {
         let text = |name: &str| members.get(name).and_then(Value::as_str);
         let complete = text("type").and_then(companion).is_some_and(|name| text(name).is_some());
         if let Some(media_type) = text("media_type").filter(|_| complete)
-            && found.len() < MOST_FOUND
-            && place.len() <= LONGEST_PLACE
+            && found.len() < MAX_FOUND
+            && place.len() <= MAX_PLACE_LENGTH
         {
             found.push(Produced { place: place.to_owned(), members, media_type });
         }
@@ -96,7 +96,7 @@ impl Embedded<'_> {
     pub fn file_name(&self) -> String {
         let place = self.place.trim_start_matches('/');
         let name = place.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
-        format!("{}.{}", cut(&name, LONGEST_NAME), self.media_type.extension())
+        format!("{}.{}", cut(&name, MAX_NAME_LENGTH), self.media_type.extension())
     }
 }
 

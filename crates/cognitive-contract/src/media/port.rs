@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::facts::Facts;
+use super::facts::MediaFacts;
 use super::item::Checksum;
 use super::kind::{Category, MediaType};
 use crate::failure::Failure;
@@ -14,35 +14,35 @@ use crate::port_future::PortFuture;
 /// Someone who gets media and looks into them. Failures carry one of the codes E1010–E1020, or E4007.
 pub trait MediaSource: Send + Sync {
     /// Gets the bytes that an item refers to, and no more of them than wanted. (E1011, E1012, E1018, E1019, E4007)
-    fn load<'a>(&'a self, wanted: &'a Wanted<'a>) -> PortFuture<'a, Result<Loaded, Failure>>;
+    fn load<'a>(&'a self, wanted: &'a WantedMedia<'a>) -> PortFuture<'a, Result<LoadedMedia, Failure>>;
 
     /// Whether the bytes of an item hash to what it says; takes time for large ones. (E1020)
     fn verify<'a>(&'a self, bytes: Bytes, checksum: &'a Checksum<'a>) -> PortFuture<'a, Result<(), Failure>>;
 
     /// Looks into the bytes of an item: are they what it claims to be, and how large is what they show? Nothing beyond
     /// the limits of a header is decoded. (E1011, E1013, E1014)
-    fn examine(&self, bytes: Bytes, claimed: MediaType) -> PortFuture<'_, Result<Facts, Failure>>;
+    fn examine(&self, bytes: Bytes, claimed: MediaType) -> PortFuture<'_, Result<MediaFacts, Failure>>;
 
     /// Brings an item into a form that a provider takes: smaller, upright, one frame, without notes about itself.
     /// Without a form, its text is asked for. (E1011, E1013)
     fn fit<'a>(
         &'a self,
         bytes: Bytes,
-        facts: &'a Facts,
-        form: Option<&'a Form>,
+        facts: &'a MediaFacts,
+        form: Option<&'a AcceptedForm>,
     ) -> PortFuture<'a, Result<Fitted, Failure>>;
 }
 
 /// Someone who gets what stands at an address, after having made sure that the address is one of the public network.
 pub trait UrlFetch: Send + Sync {
     /// Gets the bytes at an address, and no more of them than the largest item may have. (E1011, E1012)
-    fn fetch<'a>(&'a self, url: &'a str, largest: u64) -> PortFuture<'a, Result<Loaded, Failure>>;
+    fn fetch<'a>(&'a self, url: &'a str, largest: u64) -> PortFuture<'a, Result<LoadedMedia, Failure>>;
 }
 
 /// The bytes that are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Wanted<'a> {
+pub struct WantedMedia<'a> {
     /// Where they are.
     pub reference: Reference<'a>,
     /// The most that may be read.
@@ -55,7 +55,7 @@ pub struct Wanted<'a> {
     pub folder: Option<&'a Path>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> WantedMedia<'a> {
     /// Bytes for somebody on this machine.
     #[must_use]
     pub fn new(reference: Reference<'a>, largest: u64) -> Self {
@@ -77,14 +77,14 @@ pub enum Reference<'a> {
 /// Bytes, and what their source said about them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Loaded {
+pub struct LoadedMedia {
     /// All of them.
     pub bytes: Bytes,
     /// The type that the source named.
     pub media_type: Option<String>,
 }
 
-impl Loaded {
+impl LoadedMedia {
     /// Bytes with a type, if their source named one.
     #[must_use]
     pub fn new(bytes: Bytes, media_type: Option<String>) -> Self {
@@ -95,7 +95,7 @@ impl Loaded {
 /// What a provider takes of one category.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Form {
+pub struct AcceptedForm {
     /// The types, the one to convert to first.
     pub types: &'static [MediaType],
     /// The longest side of an image that makes sense to send; the service would scale it down anyway.
@@ -106,7 +106,7 @@ pub struct Form {
     pub keep_metadata: bool,
 }
 
-impl Form {
+impl AcceptedForm {
     /// Types without further limits.
     #[must_use]
     pub fn of(types: &'static [MediaType]) -> Self {

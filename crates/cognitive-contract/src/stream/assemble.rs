@@ -34,12 +34,12 @@ pub fn assemble(chunks: impl IntoIterator<Item = Value>) -> Envelope {
 pub struct Assembler<'a> {
     strictness: Strictness<'a>,
     session_id: Option<String>,
-    pieces: Vec<(u64, Piece)>,
+    pieces: Vec<(u64, StreamPiece)>,
     end: Option<End>,
 }
 
 #[derive(Debug)]
-enum Piece {
+enum StreamPiece {
     Delta { field: String, text: String },
     Snapshot(Members),
 }
@@ -119,38 +119,38 @@ impl<'a> Assembler<'a> {
 }
 
 /// The payload of a delta or snapshot with its number. A delta without `field` may be shown, but belongs nowhere.
-fn piece(kind: ChunkKind, members: &mut Members) -> Option<(u64, Piece)> {
+fn piece(kind: ChunkKind, members: &mut Members) -> Option<(u64, StreamPiece)> {
     let Value::Object(chunk) = members.get_mut("chunk")? else { return None };
     let seq = chunk.get("seq")?.as_u64()?;
     let mut take = |name: &str| chunk.get_mut(name).map(Value::take);
     let piece = match kind {
         ChunkKind::Delta => match (take("field")?, take("delta")?) {
-            (Value::String(field), Value::String(text)) => Piece::Delta { field, text },
+            (Value::String(field), Value::String(text)) => StreamPiece::Delta { field, text },
             _ => return None,
         },
-        _ => Piece::Snapshot(object(take("data")?)?),
+        _ => StreamPiece::Snapshot(object(take("data")?)?),
     };
     Some((seq, piece))
 }
 
 /// The data that the pieces add up to; `None` when there is none.
-fn replay(mut pieces: Vec<(u64, Piece)>) -> Option<Members> {
+fn replay(mut pieces: Vec<(u64, StreamPiece)>) -> Option<Members> {
     // Stable, so that of two pieces with one number the first to arrive is kept.
     pieces.sort_by_key(|(seq, _)| *seq);
     pieces.dedup_by_key(|(seq, _)| *seq);
     let mut data = Map::new();
     for (_, piece) in pieces {
         match piece {
-            Piece::Delta { field, text } => {
+            StreamPiece::Delta { field, text } => {
                 path::append(&mut data, &field, &text);
             }
-            Piece::Snapshot(snapshot) => data = snapshot,
+            StreamPiece::Snapshot(snapshot) => data = snapshot,
         }
     }
     (!data.is_empty()).then_some(data)
 }
 
-fn failed(chunk: Members, strictness: Strictness<'_>, pieces: Vec<(u64, Piece)>) -> Envelope {
+fn failed(chunk: Members, strictness: Strictness<'_>, pieces: Vec<(u64, StreamPiece)>) -> Envelope {
     let mut members = terminal::failure(cleaned_error(chunk));
     if !members.contains_key("partial_data")
         && let Some(data) = replay(pieces)
@@ -190,7 +190,7 @@ fn keep_if(chunk: &mut Members, name: &str, holds: fn(&Value) -> bool) {
 }
 
 /// The envelope if it obeys the contract, else the failure that says why not.
-fn seal(members: Members, strictness: Strictness<'_>, pieces: Vec<(u64, Piece)>) -> Envelope {
+fn seal(members: Members, strictness: Strictness<'_>, pieces: Vec<(u64, StreamPiece)>) -> Envelope {
     let mut whole = Value::Object(members);
     let found = envelope::check(&whole, strictness);
     let counted = found.iter().all(|each| !each.path.starts_with("/usage"));

@@ -12,16 +12,16 @@ use crate::code::ErrorCode;
 use crate::violation::Violation;
 
 /// The most violations of one log that are listed.
-const MOST: usize = 100;
+const MAX_COUNT: usize = 100;
 
 /// A chunk with its place in the log and what it is meant to be, if it is anything.
-struct Entry<'a> {
+struct LoggedChunk<'a> {
     index: usize,
     chunk: &'a Value,
     kind: Option<ChunkKind>,
 }
 
-impl Entry<'_> {
+impl LoggedChunk<'_> {
     fn broken(&self, below: &str, rule: &'static str, message: impl Into<String>) -> Violation {
         let path = format!("/{}{below}", self.index);
         Violation::new(path, ErrorCode::SchemaValidationFailed, rule, message)
@@ -43,8 +43,8 @@ impl Entry<'_> {
 /// An empty list means that it is legal. Paths start with the index of the chunk: `/3/chunk/seq`.
 #[must_use]
 pub fn check_log(chunks: &[Value]) -> Vec<Violation> {
-    let number = |(index, chunk)| Entry { index, chunk, kind: recognise(chunk).ok() };
-    let entries: Vec<Entry<'_>> = chunks.iter().enumerate().map(number).collect();
+    let number = |(index, chunk)| LoggedChunk { index, chunk, kind: recognise(chunk).ok() };
+    let entries: Vec<LoggedChunk<'_>> = chunks.iter().enumerate().map(number).collect();
     let mut found = Vec::new();
     for check in [check_shapes, check_opening, check_session, check_numbers, check_end] {
         // A check that stops half way has found something, so the list is never empty by mistake.
@@ -53,27 +53,27 @@ pub fn check_log(chunks: &[Value]) -> Vec<Violation> {
             break;
         }
     }
-    found.truncate(MOST);
+    found.truncate(MAX_COUNT);
     found
 }
 
 fn is_full(found: &[Violation]) -> bool {
-    found.len() >= MOST
+    found.len() >= MAX_COUNT
 }
 
-fn check_shapes(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
+fn check_shapes(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
     for entry in entries {
         if is_full(found) {
             return;
         }
         let prefix = format!("/{}", entry.index);
-        found.extend(check_chunk(entry.chunk).into_iter().take(MOST).map(|each| each.below(&prefix)));
+        found.extend(check_chunk(entry.chunk).into_iter().take(MAX_COUNT).map(|each| each.below(&prefix)));
     }
 }
 
 /// A stream opens with a meta chunk, or is one error chunk when the run failed before it began. Either names the
 /// session; for the meta chunk its shape has seen to that.
-fn check_opening(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
+fn check_opening(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
     let Some(first) = entries.first() else { return };
     match first.kind {
         // What is no chunk at all has been reported as that.
@@ -90,8 +90,8 @@ fn check_opening(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
     }
 }
 
-fn check_session(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
-    fn named<'a>(entry: &Entry<'a>) -> Option<&'a str> {
+fn check_session(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
+    fn named<'a>(entry: &LoggedChunk<'a>) -> Option<&'a str> {
         entry.chunk.get("session_id").and_then(Value::as_str)
     }
     let Some(session) = entries.first().and_then(named) else { return };
@@ -107,7 +107,7 @@ fn check_session(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
 
 /// Numbers start at 1, or where a resumed stream says that it goes on, and none comes twice. Gaps and disorder pass:
 /// a log may have been written down behind a transport that reorders.
-fn check_numbers(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
+fn check_numbers(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
     let mut seen = HashSet::new();
     for entry in entries {
         if is_full(found) {
@@ -129,14 +129,14 @@ fn check_numbers(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
     }
 }
 
-fn start_of(entries: &[Entry<'_>]) -> u64 {
+fn start_of(entries: &[LoggedChunk<'_>]) -> u64 {
     let Some(first) = entries.first() else { return 1 };
     let resumed = first.chunk.get("resumed") == Some(&Value::Bool(true));
     let from = first.chunk.get("resume_from_seq").and_then(Value::as_u64);
     from.filter(|seq| resumed && *seq >= 1).unwrap_or(1)
 }
 
-fn check_end(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
+fn check_end(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
     let end = entries.iter().position(|entry| entry.is(ChunkKind::is_terminal));
     let Some(end) = end else {
         let place = format!("/{}", entries.len());
@@ -144,7 +144,7 @@ fn check_end(entries: &[Entry<'_>], found: &mut Vec<Violation>) {
         found.push(Violation::new(place, ErrorCode::SchemaValidationFailed, "terminal", message));
         return;
     };
-    for entry in entries.iter().skip(end.saturating_add(1)).take(MOST) {
+    for entry in entries.iter().skip(end.saturating_add(1)).take(MAX_COUNT) {
         found.push(entry.broken("", "terminal", "expected nothing after the chunk that ends the stream"));
     }
 }
@@ -259,7 +259,7 @@ mod tests {
             after(opening(), delta(1)),
             after(opening(), other),
         ] {
-            assert_eq!(check_log(&log).len(), MOST);
+            assert_eq!(check_log(&log).len(), MAX_COUNT);
         }
         let mut few = after(opening(), delta(1));
         few.truncate(50);

@@ -1,11 +1,11 @@
 //! Appends text at a dotted path such as `data.analysis.description`.
-//! Paths come from strangers: a path cannot build arrays of any length, nest deeper than [`DEEPEST`], or overwrite
+//! Paths come from strangers: a path cannot build arrays of any length, nest deeper than [`MAX_DEPTH`], or overwrite
 //! what stands in its way. Such text is left out, because the final chunk has it anyway.
 
 use serde_json::{Map, Value};
 
 /// The most names a path may have. Deep enough for any schema, shallow enough for every stack.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// Appends `text` to the string that `field` names within `data`, which is created empty if it is missing.
 /// A numeric name is an index where a list stands, and points at an element of it or just behind the last.
@@ -14,7 +14,7 @@ const DEEPEST: usize = 100;
 /// name or too many, or meets a value that is not of the needed kind.
 pub(super) fn append(data: &mut Map<String, Value>, field: &str, text: &str) -> bool {
     let Some(path) = field.strip_prefix("data.") else { return false };
-    if path.split('.').count() > DEEPEST || path.split('.').any(str::is_empty) {
+    if path.split('.').count() > MAX_DEPTH || path.split('.').any(str::is_empty) {
         return false;
     }
     let mut names = path.split('.');
@@ -115,9 +115,9 @@ mod tests {
     fn stream_007_depth_is_bounded() {
         let deep = |names: usize| format!("data{}", ".a".repeat(names));
         let mut data = Map::new();
-        assert!(append(&mut data, &deep(DEEPEST), "x"));
-        assert!(append(&mut data, &deep(DEEPEST), "y"));
-        assert!(!append(&mut data, &deep(DEEPEST + 1), "x"));
+        assert!(append(&mut data, &deep(MAX_DEPTH), "x"));
+        assert!(append(&mut data, &deep(MAX_DEPTH), "y"));
+        assert!(!append(&mut data, &deep(MAX_DEPTH + 1), "x"));
         assert!(!append(&mut data, &deep(1_000_000), "x"));
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 const PREFIX: &str = "sess_";
 /// Long enough for any id we make, short enough for a header.
-const LONGEST: usize = 128;
+const MAX_LENGTH: usize = 128;
 
 /// The name of one stream. Invariant: `sess_` and then 1 to 123 of the characters `A–Z a–z 0–9 _ -`, so that it
 /// can stand in a header, an SSE `id:` line and a log without escaping.
@@ -21,7 +21,8 @@ impl SessionId {
     pub fn new(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(PREFIX)?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        (!rest.is_empty() && text.len() <= LONGEST && rest.bytes().all(plain)).then(|| Self(text.to_owned()))
+        (!rest.is_empty() && text.len() <= MAX_LENGTH && rest.bytes().all(plain))
+            .then(|| Self(text.to_owned()))
     }
 
     /// The id made of 128 random bits. They must come from a cryptographic source: whoever can guess the id of a

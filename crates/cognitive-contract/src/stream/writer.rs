@@ -17,13 +17,13 @@ use crate::risk_level::Risk;
 #[derive(Debug)]
 pub struct ChunkWriter {
     session_id: SessionId,
-    state: State,
+    state: WriterState,
     last_seq: u64,
     buffer: Buffer,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum WriterState {
     Fresh,
     Open,
     Ended,
@@ -36,7 +36,7 @@ impl ChunkWriter {
     pub fn new(session_id: SessionId, buffer_size: u64) -> Self {
         let size = usize::try_from(buffer_size).unwrap_or(usize::MAX);
         let buffer = Buffer { size, field: String::new(), text: String::new() };
-        Self { session_id, state: State::Fresh, last_seq: 0, buffer }
+        Self { session_id, state: WriterState::Fresh, last_seq: 0, buffer }
     }
 
     /// The name of the stream.
@@ -54,17 +54,17 @@ impl ChunkWriter {
     /// Whether the terminal chunk has been written.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.state == State::Ended
+        self.state == WriterState::Ended
     }
 
     /// Opens the session with what is known so far. The confidence of `meta` is not sent: nobody knows it yet.
     /// Gives nothing when the session is open already.
     #[must_use]
     pub fn open(&mut self, meta: &Meta) -> Option<Chunk> {
-        if self.state != State::Fresh {
+        if self.state != WriterState::Fresh {
             return None;
         }
-        self.state = State::Open;
+        self.state = WriterState::Open;
         Some(Chunk::opening(self.session_id.clone(), meta))
     }
 
@@ -72,7 +72,7 @@ impl ChunkWriter {
     /// `meta`, before the session is open, and after its end.
     #[must_use]
     pub fn meta(&self, meta: Map<String, Value>) -> Option<Chunk> {
-        let legal = self.state == State::Open && meta::check(&meta, RiskForm::Words).is_empty();
+        let legal = self.state == WriterState::Open && meta::check(&meta, RiskForm::Words).is_empty();
         legal.then(|| Chunk::Meta { session_id: self.session_id.clone(), meta, resume_from_seq: None })
     }
 
@@ -116,24 +116,24 @@ impl ChunkWriter {
     /// An empty chunk after a silence. Gives nothing before the first chunk and after the last.
     #[must_use]
     pub fn heartbeat(&self) -> Option<Chunk> {
-        (self.state == State::Open).then_some(Chunk::Heartbeat)
+        (self.state == WriterState::Open).then_some(Chunk::Heartbeat)
     }
 
     /// Writes out the text that waits for more.
     #[must_use]
     pub fn flush(&mut self) -> Option<Chunk> {
-        if self.state == State::Open { self.rest() } else { None }
+        if self.state == WriterState::Open { self.rest() } else { None }
     }
 
     /// Ends the stream: waiting text, then one final chunk for a success or one error chunk for a failure. A failure
     /// before the first chunk is that error chunk alone. The last of the chunks is always the terminal one.
     #[must_use]
     pub fn finish(&mut self, envelope: Envelope) -> Vec<Chunk> {
-        let failed_at_once = self.state == State::Fresh && !envelope.ok();
+        let failed_at_once = self.state == WriterState::Fresh && !envelope.ok();
         let begun = if failed_at_once { Some(Vec::new()) } else { self.begin() };
         let Some(mut chunks) = begun else { return Vec::new() };
         chunks.extend(self.rest());
-        self.state = State::Ended;
+        self.state = WriterState::Ended;
         chunks.push(Chunk::terminal(self.session_id.clone(), envelope));
         chunks
     }
@@ -141,10 +141,10 @@ impl ChunkWriter {
     /// The opening if it is still due; `None` when nothing may be written any more.
     fn begin(&mut self) -> Option<Vec<Chunk>> {
         match self.state {
-            State::Ended => None,
-            State::Open => Some(Vec::new()),
+            WriterState::Ended => None,
+            WriterState::Open => Some(Vec::new()),
             // Nothing is known of the answer, and medium is what an unknown risk counts as everywhere.
-            State::Fresh => {
+            WriterState::Fresh => {
                 Some(self.open(&Meta::new(Confidence::ZERO, Risk::Medium, "Started")).into_iter().collect())
             }
         }

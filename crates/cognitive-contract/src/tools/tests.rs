@@ -6,7 +6,7 @@ use super::*;
 use crate::format::Format;
 use crate::manifest::Manifest;
 
-struct Named(&'static str, Value, Vec<Class>);
+struct Named(&'static str, Value, Vec<ToolClass>);
 
 impl Tool for Named {
     fn spec(&self) -> ToolSpec {
@@ -85,7 +85,7 @@ fn a_tool_that_is_trusted_is_judged_as_strictly() {
 // POL-003, POL-006: what is offered is what the law allows, and a tool's own word about what it touches counts.
 #[test]
 fn pol_003_006_only_what_the_law_allows_is_offered() {
-    let reach = Named("reach", json!({ "type": "object" }), vec![Class::Network]);
+    let reach = Named("reach", json!({ "type": "object" }), vec![ToolClass::Network]);
     let tools = ToolBox::default().with(named("add")).unwrap().with(reach).unwrap();
     assert!(offered(&tools, json!({})).is_empty(), "deny is the default");
     assert_eq!(offered(&tools, json!({ "tools": { "allowed": ["add", "reach"] } })), ["add"]);

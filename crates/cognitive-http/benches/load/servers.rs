@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::response::Response;
 use axum::routing::post;
 use cognitive_http::{App, ServerConfig};
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_runtime::Host;
 use tokio::io::AsyncReadExt;
@@ -63,7 +63,7 @@ pub(crate) async fn cogn(upstream: &str) {
     std::fs::write(module.join("prompt.md"), "Find the words.").unwrap();
     std::fs::write(module.join("schema.json"), SCHEMA).unwrap();
     let modules = Arc::new(
-        Shelf::new(Library::new(folder.path(), None, &[])).looking_every(Duration::from_millis(100)),
+        ModuleCache::new(Library::new(folder.path(), None, &[])).looking_every(Duration::from_millis(100)),
     );
     let provider = ProviderConfig::new(Kind::parse("openai").unwrap())
         .with_key(Secret::new("sk-test".to_owned()))

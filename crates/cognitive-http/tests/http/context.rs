@@ -6,7 +6,7 @@ use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 use cognitive_http::ApiKey;
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_runtime::Host;
 use cognitive_testkit::MemoryContext;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ async fn server_with(keys: &[(&str, &str)], emits: &str) -> (Server, Arc<Turns>)
     let schema = json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } } });
     std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
     let turns = Arc::new(Turns::default());
-    let shelf = Shelf::new(Library::new(folder.path(), None, &[]));
+    let shelf = ModuleCache::new(Library::new(folder.path(), None, &[]));
     let mut host = Host::new(Arc::new(shelf), Arc::clone(&turns) as Arc<dyn Provider>);
     host.context = Some(Arc::new(MemoryContext::default()));
     let mut config = roomy();

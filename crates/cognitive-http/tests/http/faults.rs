@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{Failure, Module};
-use cognitive_library::Shelf;
+use cognitive_library::ModuleCache;
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
@@ -14,7 +14,7 @@ use crate::streams::{hear, say, socket};
 use crate::support::{ANSWER, Script, Server, ask, client, json_of, roomy, shelf};
 
 /// A library that panics when it is told to.
-struct Fragile(Shelf, AtomicBool);
+struct Fragile(ModuleCache, AtomicBool);
 
 impl ModuleSource for Fragile {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {

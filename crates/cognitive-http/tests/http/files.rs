@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use cognitive_contract::media::UploadStore;
 use cognitive_http::{ApiKey, ServerConfig};
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_media::{UploadLimits, Uploads};
 use cognitive_runtime::Host;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ async fn studio(pictures: &Value, limits: Option<UploadLimits>) -> Studio {
         let uploads = Uploads::open(folder.path().join("uploads"), limits, now).unwrap();
         Arc::new(uploads) as Arc<dyn UploadStore>
     });
-    let shelf = Arc::new(Shelf::new(Library::new(folder.path(), None, &[])));
+    let shelf = Arc::new(ModuleCache::new(Library::new(folder.path(), None, &[])));
     let server = Server::with_host(folder, Host::new(shelf, script), config).await;
     Studio { server, clock }
 }

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{Failure, Module};
-use cognitive_library::Shelf;
+use cognitive_library::ModuleCache;
 use serde_json::Value;
 
 use crate::support::{ANSWER, Script, Server, client, json_of, roomy, shelf};
 
 /// Modules that count what is done with them.
 struct Counted {
-    shelf: Shelf,
+    shelf: ModuleCache,
     looks: AtomicUsize,
     glances: AtomicUsize,
     loads: AtomicUsize,
@@ -113,7 +113,7 @@ struct Stuck {
 
 impl ModuleSource for Stuck {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        Shelf::default().module(name)
+        ModuleCache::default().module(name)
     }
 
     fn names(&self) -> Vec<String> {

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use cognitive_contract::media::{Category, Form, MediaLimits, MediaType, UploadStore};
+use cognitive_contract::media::{AcceptedForm, Category, MediaLimits, MediaType, UploadStore};
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 use cognitive_http::{ApiKey, ServerConfig};
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_media::{Documents, Media, UploadLimits, Uploads};
 use cognitive_runtime::Host;
 use serde_json::{Value, json};
@@ -26,8 +26,8 @@ impl Provider for Eyes {
         "eyes"
     }
 
-    fn takes(&self, category: Category) -> Option<Form> {
-        (category == Category::Image).then(|| Form::of(&[MediaType::Png]))
+    fn takes(&self, category: Category) -> Option<AcceptedForm> {
+        (category == Category::Image).then(|| AcceptedForm::of(&[MediaType::Png]))
     }
 
     fn ask<'a>(
@@ -101,7 +101,7 @@ async fn world_with(keys: &[(&str, &str)], mut config: ServerConfig) -> World {
         move || SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + ticks.load(Ordering::SeqCst));
     let uploads = Uploads::open(folder.path().join("uploads"), UploadLimits::default(), now).unwrap();
     let eyes = Arc::new(Eyes::default());
-    let shelf = Arc::new(Shelf::new(Library::new(folder.path(), None, &[])));
+    let shelf = Arc::new(ModuleCache::new(Library::new(folder.path(), None, &[])));
     let mut host = Host::new(shelf, Arc::clone(&eyes) as Arc<dyn Provider>);
     let media = Media::new(Documents::Here).with_uploads(uploads.clone());
     host.take_media(Arc::new(media), MediaLimits::default());

@@ -7,7 +7,7 @@ use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, PortFuture, Provider, ProviderError, Usage,
 };
 use cognitive_http::{App, ServerConfig};
-use cognitive_library::{Library, Shelf};
+use cognitive_library::{Library, ModuleCache};
 use cognitive_runtime::Host;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -123,7 +123,7 @@ const SCHEMA: &str = r#"{
 }"#;
 
 /// A folder with one module, `words`, of this response mode.
-pub(crate) fn shelf(mode: &str) -> (tempfile::TempDir, Shelf) {
+pub(crate) fn shelf(mode: &str) -> (tempfile::TempDir, ModuleCache) {
     let folder = tempfile::tempdir().unwrap();
     let module = folder.path().join("cognitive/modules/words");
     std::fs::create_dir_all(&module).unwrap();
@@ -131,7 +131,7 @@ pub(crate) fn shelf(mode: &str) -> (tempfile::TempDir, Shelf) {
     std::fs::write(module.join("module.yaml"), manifest).unwrap();
     std::fs::write(module.join("prompt.md"), "Find the words.").unwrap();
     std::fs::write(module.join("schema.json"), SCHEMA).unwrap();
-    let shelf = Shelf::new(Library::new(folder.path(), None, &[]));
+    let shelf = ModuleCache::new(Library::new(folder.path(), None, &[]));
     (folder, shelf)
 }
 

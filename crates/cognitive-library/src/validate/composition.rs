@@ -3,7 +3,7 @@
 //! Looks at one module alone; whether the others exist is for `cogn compose plan` to say.
 
 use cognitive_contract::Format;
-use cognitive_contract::compose::Plan;
+use cognitive_contract::compose::CompositionPlan;
 use cognitive_contract::compose::calls::directives;
 
 use super::CheckedModule;
@@ -26,7 +26,9 @@ pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
         );
     }
     let declared = subject.effective.as_ref().and_then(|manifest| manifest.composition.as_ref());
-    let Some(Ok(compiled)) = declared.map(|file| Plan::compile(file, &in_prompt.calls)) else { return };
+    let Some(Ok(compiled)) = declared.map(|file| CompositionPlan::compile(file, &in_prompt.calls)) else {
+        return;
+    };
     for note in compiled.notes {
         let at = FindingLocation::Value(note.path);
         found.push(Finding::warning(subject.manifest_file, at, "manifest/composition", note.message));

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use cognitive_contract::Format;
 use cognitive_contract::code::is_module_code;
 use cognitive_contract::manifest::{RiskRule, known_keys, unknown_keys, violations};
-use cognitive_contract::policy::{Tool, ToolLaw};
+use cognitive_contract::policy::{OfferedTool, ToolLaw};
 use cognitive_contract::text::pointer;
 use serde_json::Value;
 
@@ -165,7 +165,7 @@ fn tools(subject: &CheckedModule<'_>, found: &mut Findings) {
         let message = if denied.contains(name.as_str()) {
             format!("the tool is allowed and denied, so it is never offered: {}", quoted(name))
         } else {
-            let Some(refusal) = law.refusal(Tool { name, classes: &[] }) else { continue };
+            let Some(refusal) = law.refusal(OfferedTool { name, classes: &[] }) else { continue };
             format!("the tool is listed and never offered: {}", refusal.message())
         };
         let place = FindingLocation::Value(pointer("/tools/allowed", &index.to_string()));

@@ -2,7 +2,7 @@
 //! decoded and written anew.
 
 use bytes::Bytes;
-use cognitive_contract::media::{Fitted, Form, MediaType};
+use cognitive_contract::media::{AcceptedForm, Fitted, MediaType};
 use cognitive_contract::{ErrorCode, Failure};
 use image::metadata::Orientation;
 
@@ -27,7 +27,7 @@ const WRITABLE: [MediaType; 2] = [MediaType::Png, MediaType::Jpeg];
 const ATTEMPTS: u32 = 8;
 
 /// Brings a picture into a form. (E1011, E1013, E4011)
-pub(crate) fn fit(bytes: &Bytes, kind: MediaType, form: &Form) -> Result<Fitted, Failure> {
+pub(crate) fn fit(bytes: &Bytes, kind: MediaType, form: &AcceptedForm) -> Result<Fitted, Failure> {
     let look = match walk(bytes, kind)? {
         HeaderOrWalk::All(look) => look,
         HeaderOrWalk::OnlySize(_) => return Err(too_much(kind, "has too many pixels to be decoded")),
@@ -47,7 +47,7 @@ pub(crate) fn fit(bytes: &Bytes, kind: MediaType, form: &Form) -> Result<Fitted,
     write_anew(bytes, kind, &look, form)
 }
 
-fn is_small(look: &ImageLook, form: &Form) -> bool {
+fn is_small(look: &ImageLook, form: &AcceptedForm) -> bool {
     form.longest_side.is_none_or(|longest| look.size.0.max(look.size.1) <= longest)
 }
 
@@ -55,11 +55,16 @@ fn is_upright(look: &ImageLook) -> bool {
     look.orientation == Orientation::NoTransforms
 }
 
-fn is_light(bytes: &Bytes, form: &Form) -> bool {
+fn is_light(bytes: &Bytes, form: &AcceptedForm) -> bool {
     form.largest.is_none_or(|largest| u64::try_from(bytes.len()).is_ok_and(|length| length <= largest))
 }
 
-fn write_anew(bytes: &Bytes, kind: MediaType, look: &ImageLook, form: &Form) -> Result<Fitted, Failure> {
+fn write_anew(
+    bytes: &Bytes,
+    kind: MediaType,
+    look: &ImageLook,
+    form: &AcceptedForm,
+) -> Result<Fitted, Failure> {
     if look.needed > MAX_MEMORY {
         let what = format!("would take {} MiB of memory to be decoded", look.needed >> 20);
         return Err(too_much(kind, &what));
@@ -89,7 +94,7 @@ fn write_anew(bytes: &Bytes, kind: MediaType, look: &ImageLook, form: &Form) -> 
 }
 
 /// The type that suits: no loss for what shows through and for drawings, else a photograph.
-fn choose(picture: &Picture, look: &ImageLook, form: &Form) -> MediaType {
+fn choose(picture: &Picture, look: &ImageLook, form: &AcceptedForm) -> MediaType {
     let exact = picture.shows_through() || (look.drawn && picture.pixels() <= DRAWING);
     let [first, second] = if exact { WRITABLE } else { [MediaType::Jpeg, MediaType::Png] };
     if form.types.contains(&first) { first } else { second }

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use cognitive_contract::Failure;
-use cognitive_contract::media::{Facts, MediaLimits, MediaType};
+use cognitive_contract::media::{MediaFacts, MediaLimits, MediaType};
 use image::metadata::Orientation;
 
 use crate::fault::{cut_short, too_much};
@@ -101,9 +101,9 @@ fn walk(bytes: &[u8], kind: MediaType) -> Result<HeaderOrWalk, Failure> {
 }
 
 /// The facts about a picture. (S-32: E1011; E1013)
-pub(crate) fn examine(bytes: &[u8], kind: MediaType) -> Result<Facts, Failure> {
+pub(crate) fn examine(bytes: &[u8], kind: MediaType) -> Result<MediaFacts, Failure> {
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    let mut facts = Facts::new(kind, length);
+    let mut facts = MediaFacts::new(kind, length);
     let look = match walk(bytes, kind)? {
         HeaderOrWalk::All(look) => look,
         HeaderOrWalk::OnlySize(size) => {

@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use cognitive_contract::code::Blame;
-use cognitive_contract::media::{Announced, KeptUpload, Loaded, NewUpload, UploadSink, UploadStore};
+use cognitive_contract::media::{Announced, KeptUpload, LoadedMedia, NewUpload, UploadSink, UploadStore};
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{ErrorCode, Failure};
 
@@ -160,13 +160,13 @@ impl Uploads {
     }
 
     /// The bytes of an upload that is complete. (E1011, E1018, E1019)
-    pub(crate) fn load(&self, owner: &str, id: &str, largest: u64) -> Result<Loaded, Failure> {
+    pub(crate) fn load(&self, owner: &str, id: &str, largest: u64) -> Result<LoadedMedia, Failure> {
         let record = self.0.complete(owner, id)?;
         if record.size_bytes > largest {
             return Err(too_many_bytes(largest));
         }
         let bytes = fs::read(Paths::new(&self.0.folder, id).data).map_err(|_| gone())?;
-        Ok(Loaded::new(Bytes::from(bytes), record.media_type().map(|kind| kind.mime().to_owned())))
+        Ok(LoadedMedia::new(Bytes::from(bytes), record.media_type().map(|kind| kind.mime().to_owned())))
     }
 
     fn open_kept(&self, owner: &str, id: &str) -> Result<KeptUpload, Failure> {

@@ -1,7 +1,7 @@
 //! Documents: pages and text, also where the letters are not those of the font.
 
 use bytes::Bytes;
-use cognitive_contract::media::{Fitted, Form, MediaSource as _, MediaType};
+use cognitive_contract::media::{AcceptedForm, Fitted, MediaSource as _, MediaType};
 use cognitive_media::{Documents, Media};
 
 use crate::support::documents::{HELVETICA, document_with, of_pages, page, stream, with_text};
@@ -103,7 +103,7 @@ async fn a_locked_document_is_said_to_be_locked() {
 async fn media_015_a_provider_that_reads_documents_gets_it_as_it_is() {
     let document = with_text("native");
     let facts = examine(&document, MediaType::Pdf).await.unwrap();
-    let form = Form::of(&[MediaType::Pdf]);
+    let form = AcceptedForm::of(&[MediaType::Pdf]);
     let fitted = media().fit(Bytes::from(document.clone()), &facts, Some(&form)).await.unwrap();
     assert_eq!(fitted, Fitted::AsItIs);
     let small = form.up_to(10);

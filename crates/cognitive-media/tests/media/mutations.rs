@@ -1,7 +1,7 @@
 //! Valid files with some bytes changed: whatever they are then, there is an answer, and it is one of the known ones.
 
 use bytes::Bytes;
-use cognitive_contract::media::{Form, MediaSource as _, MediaType};
+use cognitive_contract::media::{AcceptedForm, MediaSource as _, MediaType};
 use cognitive_media::{Documents, Media};
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn answer(kind: MediaType, bytes: &[u8]) -> (&'static str, &'static str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let looked = code(examine(bytes, kind).await);
-        (looked, code(fit(bytes, kind, &Form::of(USUAL).sized(4)).await))
+        (looked, code(fit(bytes, kind, &AcceptedForm::of(USUAL).sized(4)).await))
     })
 }
 

@@ -1,6 +1,6 @@
 //! Pictures: what is seen of them without decoding, and what becomes of them.
 
-use cognitive_contract::media::{Fitted, Form, MediaType};
+use cognitive_contract::media::{AcceptedForm, Fitted, MediaType};
 use image::{DynamicImage, GenericImageView as _, ImageFormat, Rgba, RgbaImage};
 
 use crate::support::pictures::{
@@ -11,15 +11,15 @@ use crate::support::{USUAL, code, examine, fit};
 
 const LOSSY_WEBP: &[u8] = b"RIFF\x22\0\0\0WEBPVP8 \x16\0\0\0\x30\x01\0\x9d\x01\x2a\x01\0\x01\0\x0e\xc0\xfe\x25\xa4\0\x03\x70\0\0\0\0";
 
-async fn changed(bytes: &[u8], kind: MediaType, form: &Form) -> (MediaType, Vec<u8>) {
+async fn changed(bytes: &[u8], kind: MediaType, form: &AcceptedForm) -> (MediaType, Vec<u8>) {
     match fit(bytes, kind, form).await.unwrap() {
         Fitted::Changed { media_type, bytes } => (media_type, bytes.to_vec()),
         other => panic!("{kind}: {other:?}"),
     }
 }
 
-fn usual() -> Form {
-    Form::of(USUAL)
+fn usual() -> AcceptedForm {
+    AcceptedForm::of(USUAL)
 }
 
 fn near(picture: &DynamicImage, at: (u32, u32), colour: [u8; 3]) -> bool {
@@ -58,7 +58,8 @@ async fn every_kind_of_png_is_read_and_can_be_converted() {
                 let name = format!("type {colours}, {bits} bits, interlaced {interlaced}");
                 assert_eq!(examine(&file, MediaType::Png).await.unwrap().size, Some((9, 7)), "{name}");
                 assert_eq!(fit(&file, MediaType::Png, &usual()).await.unwrap(), Fitted::AsItIs, "{name}");
-                let (kind, bytes) = changed(&file, MediaType::Png, &Form::of(&[MediaType::Jpeg])).await;
+                let (kind, bytes) =
+                    changed(&file, MediaType::Png, &AcceptedForm::of(&[MediaType::Jpeg])).await;
                 assert_eq!((kind, decode(&bytes).dimensions()), (MediaType::Jpeg, (9, 7)), "{name}");
             }
         }
@@ -165,7 +166,7 @@ async fn media_014_only_the_first_frame_is_left() {
     assert!(!contains(&bytes, b"secret"));
     assert!(!examine(&bytes, MediaType::Gif).await.unwrap().animated);
     assert_eq!(decode(&bytes).get_pixel(3, 3), Rgba([255, 0, 0, 255]));
-    let (kind, bytes) = changed(&film, MediaType::Gif, &Form::of(&[MediaType::Png])).await;
+    let (kind, bytes) = changed(&film, MediaType::Gif, &AcceptedForm::of(&[MediaType::Png])).await;
     assert_eq!((kind, decode(&bytes).get_pixel(3, 3)), (MediaType::Png, Rgba([255, 0, 0, 255])));
 }
 
@@ -199,21 +200,21 @@ async fn what_is_too_heavy_is_made_lighter() {
 
 #[tokio::test]
 async fn drawings_stay_free_of_loss_and_glass_gets_a_white_ground() {
-    let both = Form::of(&[MediaType::Jpeg, MediaType::Png]).sized(20);
+    let both = AcceptedForm::of(&[MediaType::Jpeg, MediaType::Png]).sized(20);
     assert_eq!(changed(&png(40, 40), MediaType::Png, &both).await.0, MediaType::Png);
     assert_eq!(changed(&jpeg(40, 40), MediaType::Jpeg, &both).await.0, MediaType::Jpeg);
     let glass = encode(RgbaImage::from_pixel(40, 40, Rgba([0, 0, 0, 0])), ImageFormat::WebP);
     assert_eq!(changed(&glass, MediaType::Webp, &both).await.0, MediaType::Png);
-    let (_, bytes) = changed(&glass, MediaType::Webp, &Form::of(&[MediaType::Jpeg])).await;
+    let (_, bytes) = changed(&glass, MediaType::Webp, &AcceptedForm::of(&[MediaType::Jpeg])).await;
     assert!(near(&decode(&bytes), (9, 9), [255, 255, 255]));
-    assert_eq!(code(fit(&png(9, 9), MediaType::Png, &Form::of(&[MediaType::Gif])).await), "E4011");
+    assert_eq!(code(fit(&png(9, 9), MediaType::Png, &AcceptedForm::of(&[MediaType::Gif])).await), "E4011");
     assert_eq!(quarters(9, 9).dimensions(), (9, 9));
 }
 
 #[tokio::test]
 async fn a_picture_without_sense_in_its_pixels_is_e1013_when_it_is_decoded() {
     let rubbish = png_of(&[header(9, 9, 8, 2, 0), chunk(b"IDAT", b"no zlib at all")]);
-    assert_eq!(code(fit(&rubbish, MediaType::Png, &Form::of(&[MediaType::Jpeg])).await), "E1013");
+    assert_eq!(code(fit(&rubbish, MediaType::Png, &AcceptedForm::of(&[MediaType::Jpeg])).await), "E1013");
 }
 
 // Within 200 MB also where no provider says what it takes: nothing but this test would notice.

@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use cognitive_contract::Failure;
 use cognitive_contract::media::{
-    Checksum, Loaded, MediaSource as _, MediaType, NewUpload, Reference, UploadStore as _, UrlFetch, Wanted,
+    Checksum, LoadedMedia, MediaSource as _, MediaType, NewUpload, Reference, UploadStore as _, UrlFetch,
+    WantedMedia,
 };
 use cognitive_contract::ports::PortFuture;
 use cognitive_media::{Documents, Media, UploadLimits, Uploads};
@@ -16,9 +17,9 @@ use crate::support::code;
 struct Web(Mutex<Vec<(String, u64)>>);
 
 impl UrlFetch for Web {
-    fn fetch<'a>(&'a self, url: &'a str, largest: u64) -> PortFuture<'a, Result<Loaded, Failure>> {
+    fn fetch<'a>(&'a self, url: &'a str, largest: u64) -> PortFuture<'a, Result<LoadedMedia, Failure>> {
         self.0.lock().unwrap().push((url.to_owned(), largest));
-        Box::pin(async { Ok(Loaded::new(Bytes::from_static(b"web"), Some("image/png".to_owned()))) })
+        Box::pin(async { Ok(LoadedMedia::new(Bytes::from_static(b"web"), Some("image/png".to_owned()))) })
     }
 }
 
@@ -26,7 +27,7 @@ impl UrlFetch for Web {
 async fn media_007_an_address_is_fetched_by_the_one_who_guards_addresses() {
     let web = Arc::new(Web(Mutex::default()));
     let media = Media::new(Documents::Here).with_urls(Arc::<Web>::clone(&web));
-    let wanted = Wanted::new(Reference::Url("https://a/b"), 77);
+    let wanted = WantedMedia::new(Reference::Url("https://a/b"), 77);
     let loaded = media.load(&wanted).await.unwrap();
     assert_eq!((loaded.bytes.as_ref(), loaded.media_type.as_deref()), (&b"web"[..], Some("image/png")));
     assert_eq!(*web.0.lock().unwrap(), [("https://a/b".to_owned(), 77)]);
@@ -38,7 +39,7 @@ async fn sec_010_a_caller_from_outside_reads_below_the_roots_only() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.png"), b"bytes").unwrap();
     let wanted = |remote| {
-        let mut wanted = Wanted::new(Reference::File("a.png"), 100);
+        let mut wanted = WantedMedia::new(Reference::File("a.png"), 100);
         wanted.folder = Some(folder.path());
         wanted.remote = remote;
         wanted
@@ -61,7 +62,7 @@ async fn ext_media_an_upload_is_for_its_owner() {
     sink.finish().await.unwrap();
     let media = Media::new(Documents::Here).with_uploads(uploads);
     let wanted = |owner| {
-        let mut wanted = Wanted::new(Reference::Upload(&id), 100);
+        let mut wanted = WantedMedia::new(Reference::Upload(&id), 100);
         wanted.owner = owner;
         wanted
     };

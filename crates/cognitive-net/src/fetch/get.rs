@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::{Bytes, BytesMut};
 use cognitive_contract::code::ErrorCode;
 use cognitive_contract::failure::Failure;
-use cognitive_contract::media::{Loaded, UrlFetch};
+use cognitive_contract::media::{LoadedMedia, UrlFetch};
 use cognitive_contract::ports::PortFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
@@ -68,7 +68,7 @@ impl Fetcher {
         self
     }
 
-    async fn get(&self, url: &str, largest: u64) -> Result<Loaded, Stop> {
+    async fn get(&self, url: &str, largest: u64) -> Result<LoadedMedia, Stop> {
         let mut url = check(url, &self.policy)?;
         for _ in 0..=REDIRECTS {
             let response = self.send(&url).await?;
@@ -108,7 +108,7 @@ impl Fetcher {
 }
 
 impl UrlFetch for Fetcher {
-    fn fetch<'a>(&'a self, url: &'a str, largest: u64) -> PortFuture<'a, Result<Loaded, Failure>> {
+    fn fetch<'a>(&'a self, url: &'a str, largest: u64) -> PortFuture<'a, Result<LoadedMedia, Failure>> {
         Box::pin(async move {
             let in_time = timeout(self.policy.total, self.get(url, largest)).await;
             let too_late = |_| {
@@ -199,7 +199,7 @@ fn next_place(from: &Url, status: u16, location: Option<&str>) -> Result<Option<
 }
 
 /// Reads a body, and not a byte more than allowed is kept. (SEC-002)
-async fn read(mut response: Response, url: &Url, largest: u64) -> Result<Loaded, Stop> {
+async fn read(mut response: Response, url: &Url, largest: u64) -> Result<LoadedMedia, Stop> {
     let packed = response
         .headers()
         .get_all(CONTENT_ENCODING)
@@ -221,7 +221,7 @@ async fn read(mut response: Response, url: &Url, largest: u64) -> Result<Loaded,
         }
         bytes.add(piece);
     }
-    Ok(Loaded::new(bytes.all(), media_type))
+    Ok(LoadedMedia::new(bytes.all(), media_type))
 }
 
 /// The pieces of a body. One piece is kept as it came; several are copied once, to where there is room for all.

@@ -1,6 +1,6 @@
 //! The Messages API of Anthropic. Thinking is not part of an answer and is skipped; there is no seed.
 
-use cognitive_contract::media::{Category, Form, MediaPart};
+use cognitive_contract::media::{AcceptedForm, Category, MediaPart};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
 use cognitive_schema::SchemaTarget;
@@ -96,7 +96,7 @@ impl Wire for Anthropic {
         Node::Object(body)
     }
 
-    fn form(&self, category: Category) -> Option<Form> {
+    fn form(&self, category: Category) -> Option<AcceptedForm> {
         match category {
             Category::Image => Some(media::images(media::IMAGES_AND_GIF, LONGEST_SIDE, LARGEST_IMAGE)),
             Category::Document => Some(media::pdf(LARGEST_PDF)),

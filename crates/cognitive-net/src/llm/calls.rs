@@ -3,7 +3,7 @@
 //! runtime will look at, so that a turn with thousands of calls fills neither memory nor the next request.
 
 use cognitive_contract::ports::ModelCall;
-use cognitive_contract::tools::{MOST_CALLS, ToolCall, ToolReply, ToolSpec};
+use cognitive_contract::tools::{MAX_CALLS, ToolCall, ToolReply, ToolSpec};
 use serde_json::{Map, Value};
 
 use crate::llm::borrowed::Node;
@@ -84,7 +84,7 @@ impl Calls {
             return true;
         }
         let label = id.len() + name.len();
-        if self.slots.len() > MOST_CALLS || label > LONGEST_LABEL || self.kept + label > LONGEST {
+        if self.slots.len() > MAX_CALLS || label > LONGEST_LABEL || self.kept + label > LONGEST {
             self.more += 1;
             self.last = (index, id.to_owned());
             return false;
@@ -221,12 +221,12 @@ mod tests {
                 calls.piece(number, &format!("id{index}"), "name", "{");
                 calls.piece(number, "", "", "}");
             }
-            assert_eq!((calls.iter().count(), calls.not_kept()), (MOST_CALLS + 1, 99_983));
+            assert_eq!((calls.iter().count(), calls.not_kept()), (MAX_CALLS + 1, 99_983));
             assert!(calls.iter().all(|call| call.arguments == "{}" && !call.too_long));
         }
         let mut calls = Calls::default();
         let kept = (0..40).filter(|_| calls.whole("", "name", None).is_some()).count();
-        assert_eq!((kept, calls.not_kept()), (MOST_CALLS + 1, 23), "a service without numbers and ids");
+        assert_eq!((kept, calls.not_kept()), (MAX_CALLS + 1, 23), "a service without numbers and ids");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use cognitive_contract::media::{Category, Form, MediaPart, MediaType};
+use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
 use cognitive_schema::SchemaTarget;
@@ -110,12 +110,14 @@ impl Wire for Gemini {
         Node::Object(body)
     }
 
-    fn form(&self, category: Category) -> Option<Form> {
+    fn form(&self, category: Category) -> Option<AcceptedForm> {
         Some(match category {
             Category::Image => media::images(media::IMAGES, LONGEST_SIDE, LARGEST),
-            Category::Audio => Form::of(&[MediaType::Mp3, MediaType::Wav, MediaType::Ogg]).up_to(LARGEST),
+            Category::Audio => {
+                AcceptedForm::of(&[MediaType::Mp3, MediaType::Wav, MediaType::Ogg]).up_to(LARGEST)
+            }
             Category::Video => {
-                Form::of(&[MediaType::Mp4, MediaType::WebmVideo, MediaType::Quicktime]).up_to(LARGEST)
+                AcceptedForm::of(&[MediaType::Mp4, MediaType::WebmVideo, MediaType::Quicktime]).up_to(LARGEST)
             }
             Category::Document => media::pdf(LARGEST_PDF),
         })

@@ -2,7 +2,7 @@
 //! call stand before the text of its input, each after a label with its number. Decodes nothing and fetches nothing.
 
 use bytes::Bytes;
-use cognitive_contract::media::{Category, Form, MediaPart, MediaType, Reported};
+use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType, Reported};
 use cognitive_contract::ports::ModelCall;
 use serde_json::Value;
 
@@ -106,13 +106,13 @@ pub(crate) fn typed_text(text: Node<'_>) -> Node<'_> {
 }
 
 /// Images up to so many bytes each, and a side beyond which the service would scale them down itself.
-pub(crate) fn images(types: &'static [MediaType], longest_side: u32, largest: u64) -> Form {
-    Form::of(types).sized(longest_side).up_to(largest)
+pub(crate) fn images(types: &'static [MediaType], longest_side: u32, largest: u64) -> AcceptedForm {
+    AcceptedForm::of(types).sized(longest_side).up_to(largest)
 }
 
 /// PDF up to so many megabytes.
-pub(crate) fn pdf(largest: u64) -> Form {
-    Form::of(&[MediaType::Pdf]).up_to(largest * MIB)
+pub(crate) fn pdf(largest: u64) -> AcceptedForm {
+    AcceptedForm::of(&[MediaType::Pdf]).up_to(largest * MIB)
 }
 
 /// How many bytes may stand behind so much base64.

@@ -17,7 +17,7 @@ pub(crate) mod remote;
 pub(crate) mod segments;
 pub(crate) mod terms;
 
-use cognitive_contract::media::{Category, Form, Reported};
+use cognitive_contract::media::{AcceptedForm, Category, Reported};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_schema::SchemaTarget;
 use reqwest::Url;
@@ -60,7 +60,7 @@ pub(crate) trait Wire: Send + Sync {
     fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a>;
 
     /// In which form it can be sent a kind of media; `None` if it has no words for it.
-    fn form(&self, category: Category) -> Option<Form>;
+    fn form(&self, category: Category) -> Option<AcceptedForm>;
 
     /// Whether its model is taken to understand a kind of media unless its user says otherwise.
     fn sees(&self, category: Category) -> bool;

@@ -1,7 +1,7 @@
 //! Ollama's own chat API, in JSON lines. Thinking is skipped. A prompt that does not fit is an error here: left alone,
 //! Ollama would cut it and answer as if nothing had happened.
 
-use cognitive_contract::media::{Category, Form, MediaType};
+use cognitive_contract::media::{AcceptedForm, Category, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply};
 use cognitive_schema::SchemaTarget;
@@ -92,10 +92,10 @@ impl Wire for Ollama {
         Node::Object(body)
     }
 
-    fn form(&self, category: Category) -> Option<Form> {
+    fn form(&self, category: Category) -> Option<AcceptedForm> {
         // Not all of its engines read more than these.
         let types = &[MediaType::Jpeg, MediaType::Png];
-        (category == Category::Image).then(|| Form::of(types).sized(LONGEST_SIDE))
+        (category == Category::Image).then(|| AcceptedForm::of(types).sized(LONGEST_SIDE))
     }
 
     fn sees(&self, category: Category) -> bool {

@@ -1,7 +1,7 @@
 //! Chat completions: OpenAI, and every service that speaks the same. What differs between them stands in a `Dialect`.
 //! Reasoning is no part of an answer; it is only kept to be sent back where a service insists.
 
-use cognitive_contract::media::{Category, Form, MediaPart, MediaType};
+use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply};
 use cognitive_schema::SchemaTarget;
@@ -141,12 +141,12 @@ impl Wire for OpenAi {
         Node::Object(body)
     }
 
-    fn form(&self, category: Category) -> Option<Form> {
+    fn form(&self, category: Category) -> Option<AcceptedForm> {
         match category {
             Category::Image => {
                 Some(media::images(self.dialect.images, LONGEST_SIDE, self.dialect.largest_image))
             }
-            Category::Audio => Some(Form::of(&[MediaType::Wav, MediaType::Mp3])),
+            Category::Audio => Some(AcceptedForm::of(&[MediaType::Wav, MediaType::Mp3])),
             Category::Document => Some(media::pdf(LARGEST_PDF)),
             Category::Video => None,
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::address::bare_url;
-use cognitive_contract::media::{Category, Form};
+use cognitive_contract::media::{AcceptedForm, Category};
 use cognitive_contract::ports::{
     Attempt, CallSink, Destination, FailureKind, Finish, ModelCall, ModelEnd, PortFuture, Provider,
     ProviderError, Usage,
@@ -86,7 +86,7 @@ impl Provider for Remote {
         &["json_mode", FUNCTION_CALLING]
     }
 
-    fn takes(&self, category: Category) -> Option<Form> {
+    fn takes(&self, category: Category) -> Option<AcceptedForm> {
         let taken = match &self.media {
             Some(named) => named.contains(&category),
             None => self.wire.sees(category),

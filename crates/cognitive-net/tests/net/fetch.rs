@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cognitive_contract::media::{Loaded, UrlFetch};
+use cognitive_contract::media::{LoadedMedia, UrlFetch};
 use cognitive_net::fetch::{Fetcher, Lookup, Policy};
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -21,14 +21,14 @@ fn fetcher(server: &Server) -> (Fetcher, String, Arc<Names>) {
 }
 
 /// What comes of a fetch from a server with this script.
-async fn fetch_from(script: Vec<Act>, largest: u64) -> (Result<Loaded, Value>, Server) {
+async fn fetch_from(script: Vec<Act>, largest: u64) -> (Result<LoadedMedia, Value>, Server) {
     let server = Server::start(script).await;
     let (fetcher, origin, _) = fetcher(&server);
     let outcome = fetcher.fetch(&format!("{origin}/a.png"), largest).await;
     (outcome.map_err(error_of), server)
 }
 
-fn fetch(script: Vec<Act>, largest: u64) -> Result<Loaded, Value> {
+fn fetch(script: Vec<Act>, largest: u64) -> Result<LoadedMedia, Value> {
     run(async { fetch_from(script, largest).await.0 })
 }
 
@@ -36,7 +36,7 @@ fn png(body: &str) -> Reply {
     Reply::new("200 OK", "content-type: image/png", body)
 }
 
-fn reason(fetched: Result<Loaded, Value>) -> String {
+fn reason(fetched: Result<LoadedMedia, Value>) -> String {
     let error = fetched.unwrap_err();
     assert_eq!(error["code"], "E1012", "{error}");
     error["details"]["reason"].as_str().unwrap().to_owned()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cognitive_contract::context::MEMBER;
 use cognitive_contract::manifest::{Allow, Policies};
-use cognitive_contract::media::{self, Source};
+use cognitive_contract::media::{self, ItemSource};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::{Value, json};
 
@@ -35,14 +35,16 @@ impl CallerReferences {
         let Some(texts) = &self.0 else { return Ok(()) };
         for item in media::find(&module.manifest.modalities, input)? {
             let why = match item.source {
-                Source::Url(url) if policies.network == Allow::Deny && !texts.contains(url) => {
+                ItemSource::Url(url) if policies.network == Allow::Deny && !texts.contains(url) => {
                     "an address that the caller did not send is not fetched where the policy denies the network"
                 }
-                Source::File(path) if !texts.contains(path) => {
+                ItemSource::File(path) if !texts.contains(path) => {
                     "a file that the caller did not name is not read"
                 }
                 // Bytes are bytes, and an upload belongs to the caller anyway.
-                Source::Url(_) | Source::File(_) | Source::Base64(_) | Source::Upload(_) => continue,
+                ItemSource::Url(_) | ItemSource::File(_) | ItemSource::Base64(_) | ItemSource::Upload(_) => {
+                    continue;
+                }
             };
             return Err(Failure::new(ErrorCode::PermissionDenied, why)
                 .with_detail("path", json!(item.place))

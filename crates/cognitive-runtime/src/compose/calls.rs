@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use cognitive_contract::compose::calls::{Argument, Call, Directives};
-use cognitive_contract::compose::{Plan, VersionRange, as_input};
+use cognitive_contract::compose::{CompositionPlan, VersionRange, as_input};
 use cognitive_contract::trace::PartState;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
@@ -189,7 +189,7 @@ async fn heard<'a>(
 }
 
 /// What a call asks for. What `requires` says of the module holds for calls of it, too.
-fn wanted<'a>(plan: &'a Plan, call: &'a Call, any: &'a VersionRange) -> ChildSpec<'a> {
+fn wanted<'a>(plan: &'a CompositionPlan, call: &'a Call, any: &'a VersionRange) -> ChildSpec<'a> {
     let declared = plan.part(&call.module).and_then(|place| plan.parts.get(place));
     let limit = declared.and_then(|part| part.timeout);
     ChildSpec {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cognitive_contract::Module;
-use cognitive_contract::manifest::{Allow, Policies, Tier, Tools};
+use cognitive_contract::manifest::{Allow, AllowedTools, Policies, Tier};
 use serde_json::{Map, Value};
 
 use super::caller_references::CallerReferences;
@@ -21,7 +21,7 @@ pub(crate) struct Lineage {
     /// What they deny together.
     policies: Option<Policies>,
     /// Which tools each of them lets be used, innermost first.
-    tools: Vec<Tools>,
+    tools: Vec<AllowedTools>,
     /// The tier that the call asks for in place of the module's own.
     tier: Option<Tier>,
     /// The model calls that are left, the operator's limit first, then those of the modules above and of the one that
@@ -89,7 +89,7 @@ impl Lineage {
     }
 
     /// Which tools a module that runs here and those above it let be used, its own list first.
-    pub(crate) fn tools<'a>(&'a self, module: &'a Module) -> Vec<&'a Tools> {
+    pub(crate) fn tools<'a>(&'a self, module: &'a Module) -> Vec<&'a AllowedTools> {
         [&module.manifest.tools].into_iter().chain(&self.tools).collect()
     }
 

@@ -14,9 +14,9 @@ mod signals;
 
 use std::time::Instant;
 
-use cognitive_contract::compose::plan::Answer as From;
+use cognitive_contract::compose::plan::AnswerSource as From;
 use cognitive_contract::compose::{Composition, outcome};
-use cognitive_contract::context::{EMITTED, Flow, handed_on};
+use cognitive_contract::context::{ContextFlow, EMITTED, handed_on};
 use cognitive_contract::envelope::ErrorBody;
 use cognitive_contract::ports::{Event, EventSink, Stage};
 use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk};
@@ -134,7 +134,7 @@ async fn run_parts(
         signals: &signals,
         references: &references,
     };
-    let flow = Flow::new(module.manifest.context.mode, context);
+    let flow = ContextFlow::new(module.manifest.context.mode, context);
     let mut parts = PartsRun::new(run, plan, input, flow);
     let mut calls = PromptCalls::new(directives, input);
     let mut outcome = Box::pin(parts.run(parent)).await;

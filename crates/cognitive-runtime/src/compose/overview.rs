@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use cognitive_contract::compose::graph::Node;
-use cognitive_contract::compose::plan::Answer;
+use cognitive_contract::compose::graph::ModuleNode;
+use cognitive_contract::compose::plan::AnswerSource;
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{Failure, Module};
 use serde::Serialize;
@@ -63,7 +63,7 @@ pub struct OverviewEdge {
 /// Looks at a module and at all that it leads to; the error is why it could not run.
 pub fn overview(modules: &dyn ModuleSource, module: &Module) -> Result<Overview, Failure> {
     let made_of = module.composition()?;
-    let mut found: Vec<(String, Node)> = Vec::new();
+    let mut found: Vec<(String, ModuleNode)> = Vec::new();
     let sound = sound(modules, module, made_of, |name, node| {
         found.push((name.to_owned(), node.clone()));
     })?;
@@ -77,9 +77,9 @@ pub fn overview(modules: &dyn ModuleSource, module: &Module) -> Result<Overview,
         pattern: plan.map_or("none", |plan| plan.pattern.word()),
         runs: names.map(|part| part.name.clone()).collect(),
         answer: match plan.map(|plan| plan.answer) {
-            Some(Answer::Flow) => "parts",
-            Some(Answer::Chosen) => "chosen part",
-            Some(Answer::Prompt) | None => "prompt",
+            Some(AnswerSource::Flow) => "parts",
+            Some(AnswerSource::Chosen) => "chosen part",
+            Some(AnswerSource::Prompt) | None => "prompt",
         },
         timeout_ms: plan.map_or(0, |plan| u64::try_from(plan.timeout.as_millis()).unwrap_or(u64::MAX)),
         depth: sound.depth,
@@ -88,7 +88,7 @@ pub fn overview(modules: &dyn ModuleSource, module: &Module) -> Result<Overview,
     })
 }
 
-fn member(name: &str, node: &Node, versions: &HashMap<&str, &str>) -> OverviewMember {
+fn member(name: &str, node: &ModuleNode, versions: &HashMap<&str, &str>) -> OverviewMember {
     let edges = node.needs.iter().map(|need| OverviewEdge {
         name: need.name.clone(),
         version: versions

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use cognitive_contract::Warning;
 use cognitive_contract::compose::plan::Progress;
-use cognitive_contract::compose::{Choice, Plan};
-use cognitive_contract::context::Flow;
+use cognitive_contract::compose::{Choice, CompositionPlan};
+use cognitive_contract::context::ContextFlow;
 use cognitive_contract::manifest::Pattern;
 use cognitive_contract::ports::{EventSink, PortFuture};
 use cognitive_contract::trace::{PartState, Trace};
@@ -29,7 +29,7 @@ pub(crate) const MAX_AT_ONCE: usize = 4;
 
 /// What there is of a composition while it runs.
 pub(crate) struct PartsRun<'a> {
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a CompositionPlan,
     pub(crate) input: &'a Arc<Value>,
     /// The text that was sent in place of an object.
     pub(crate) text: Option<&'a str>,
@@ -38,7 +38,7 @@ pub(crate) struct PartsRun<'a> {
     pub(crate) started: BTreeSet<usize>,
     /// The part that a conditional composition ended with.
     pub(crate) last: Option<usize>,
-    pub(crate) flow: Flow,
+    pub(crate) flow: ContextFlow,
     /// Those of the whole run.
     warnings: &'a mut Vec<Warning>,
     /// That of the whole run.
@@ -49,7 +49,12 @@ pub(crate) struct PartsRun<'a> {
 }
 
 impl<'a> PartsRun<'a> {
-    pub(crate) fn new(run: &'a mut Run<'_, '_>, plan: &'a Plan, input: &'a ValidInput, flow: Flow) -> Self {
+    pub(crate) fn new(
+        run: &'a mut Run<'_, '_>,
+        plan: &'a CompositionPlan,
+        input: &'a ValidInput,
+        flow: ContextFlow,
+    ) -> Self {
         // What a rule may choose is counted from the beginning, so that progress never goes back.
         let of = plan.order.len() + usize::from(plan.pattern == Pattern::Conditional);
         Self {

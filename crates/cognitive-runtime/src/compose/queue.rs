@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cognitive_contract::compose::Plan;
+use cognitive_contract::compose::CompositionPlan;
 
 /// The parts that have not run yet.
 pub(crate) struct PartQueue {
@@ -18,7 +18,7 @@ pub(crate) struct PartQueue {
 
 impl PartQueue {
     /// A queue of parts, in this order where the data leave a choice. What is not in it counts as done.
-    pub(crate) fn new(plan: &Plan, order: &[usize]) -> Self {
+    pub(crate) fn new(plan: &CompositionPlan, order: &[usize]) -> Self {
         let turns: BTreeMap<usize, usize> =
             order.iter().enumerate().map(|(turn, place)| (*place, turn)).collect();
         let mut queue =
@@ -69,9 +69,9 @@ mod tests {
 
     use super::*;
 
-    fn plan(file: Value) -> Plan {
+    fn plan(file: Value) -> CompositionPlan {
         let file: CompositionFile = serde_json::from_value(file).unwrap();
-        Plan::compile(&file, &[]).unwrap().plan
+        CompositionPlan::compile(&file, &[]).unwrap().plan
     }
 
     // COMP-002: each after all that feed it, otherwise in order.

@@ -6,7 +6,7 @@
 //! join plans that are compiled.
 
 use cognitive_contract::compose::Composition;
-use cognitive_contract::compose::graph::{Absent, Graph, GraphFault, Node, Sound};
+use cognitive_contract::compose::graph::{Absent, Graph, GraphFault, ModuleNode, Sound};
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{ErrorCode, Failure, Module, Warning};
 use serde_json::json;
@@ -47,11 +47,11 @@ pub(crate) fn sound(
     modules: &dyn ModuleSource,
     module: &Module,
     made_of: Option<&Composition>,
-    mut tell: impl FnMut(&str, &Node),
+    mut tell: impl FnMut(&str, &ModuleNode),
 ) -> Result<Sound, Failure> {
     let root = module.manifest.name.as_str();
     let mut graph = Graph::new(root);
-    let mut add = |graph: &mut Graph, name: &str, node: Node| {
+    let mut add = |graph: &mut Graph, name: &str, node: ModuleNode| {
         tell(name, &node);
         graph.add(name, node);
     };
@@ -72,15 +72,15 @@ pub(crate) fn sound(
     Ok(sound)
 }
 
-fn node(module: &Module, made_of: Option<&Composition>) -> Node {
+fn node(module: &Module, made_of: Option<&Composition>) -> ModuleNode {
     let version = &module.manifest.version;
     let node = match made_of {
         Some(composition) => composition.node(version),
-        None => Node { version: version.clone(), asks: true, ..Node::default() },
+        None => ModuleNode { version: version.clone(), asks: true, ..ModuleNode::default() },
     };
     // A module whose answers are kept may cost nothing.
     if module.manifest.context.emits.iter().any(|emit| emit.kind == CACHE) {
-        return Node { asks: false, certain: Vec::new(), ..node };
+        return ModuleNode { asks: false, certain: Vec::new(), ..node };
     }
     node
 }

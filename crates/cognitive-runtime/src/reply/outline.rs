@@ -1,7 +1,7 @@
 //! Collects what the grammar finds in a reply: the objects that could be the answer, what broke, and what was left out. Reads
 //! their values as it goes, and keeps the value of an object only as long as it is the only one.
 
-use cognitive_contract::numbers::{MOST, Rounded};
+use cognitive_contract::numbers::{MAX_COUNT, Rounded};
 use cognitive_contract::text;
 use serde_json::{Map, Value};
 
@@ -50,7 +50,7 @@ impl ValueBuilder {
     fn note_rounded(&mut self, written: &str) {
         let Some(mut number) = Rounded::of("", written) else { return };
         let decides = number.overflows && !self.rounded.iter().any(|known| known.overflows);
-        if self.rounded.len() < MOST || decides {
+        if self.rounded.len() < MAX_COUNT || decides {
             number.path = self.tree.pointer();
             self.rounded.push(number);
         }

@@ -288,7 +288,7 @@ fn unfit(recalled: &Map<String, Value>) -> Warning {
 fn parse(mut text: String) -> Result<Value, Failure> {
     let marks = text.len() - text.trim_start_matches('\u{feff}').len();
     text.drain(..marks);
-    built::within(text.as_bytes(), built::MOST)?;
+    built::within(text.as_bytes(), built::MAX_COUNT)?;
     // A number that nothing can hold makes the parser fail, so numbers are looked at first; the order of the codes stays.
     let inexact = numbers::refusal(&text);
     let overflows = || numbers::rounded(&text).iter().any(|number| number.overflows);

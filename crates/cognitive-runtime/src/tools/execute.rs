@@ -4,9 +4,9 @@
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use cognitive_contract::policy::{Tool as Asked, ToolLaw};
+use cognitive_contract::policy::{OfferedTool as Asked, ToolLaw};
 use cognitive_contract::tools::{
-    MOST_CALLS, ToolBox, ToolCall, ToolOutcome, ToolReply, ToolSpec, ToolUse, asked,
+    MAX_CALLS, ToolBox, ToolCall, ToolOutcome, ToolReply, ToolSpec, ToolUse, asked,
 };
 use serde_json::{Value, json};
 
@@ -37,8 +37,7 @@ pub(crate) async fn execute(
 
 /// Calls that are not made because there are enough of them in this turn: so many, of which this is the first.
 pub(crate) fn not_made(call: &ToolCall, count: u64) -> (ToolReply, ToolUse) {
-    let reply =
-        error(&format!("at most {MOST_CALLS} calls of one turn are made; {count} more were not made"));
+    let reply = error(&format!("at most {MAX_CALLS} calls of one turn are made; {count} more were not made"));
     (reply, ToolUse::new(&call.name, ToolOutcome::TooMany, Duration::ZERO).standing_for(count))
 }
 

@@ -10,7 +10,7 @@ use cognitive_contract::manifest::{Policies, ToolPolicy};
 use cognitive_contract::policy::ToolLaw;
 use cognitive_contract::ports::{Event, EventSink, ProviderError, Stage};
 use cognitive_contract::tools::{
-    FUNCTION_CALLING, MOST_CALLS, ToolCall, ToolOutcome, ToolReply, ToolRound, ToolSpec, ToolUse,
+    FUNCTION_CALLING, MAX_CALLS, ToolCall, ToolOutcome, ToolReply, ToolRound, ToolSpec, ToolUse,
 };
 use cognitive_contract::{ErrorCode, Failure, Warning};
 use serde_json::json;
@@ -125,8 +125,8 @@ impl ToolLoop {
         more: u64,
         deadline: Option<Instant>,
     ) -> Vec<(ToolCall, ToolReply)> {
-        let unmade = more.saturating_add(calls.len().saturating_sub(MOST_CALLS) as u64);
-        calls.truncate(MOST_CALLS + 1);
+        let unmade = more.saturating_add(calls.len().saturating_sub(MAX_CALLS) as u64);
+        calls.truncate(MAX_CALLS + 1);
         if unmade > 0 {
             let message =
                 format!("the model asked for too many calls in one turn, and {unmade} were not made");
@@ -134,7 +134,7 @@ impl ToolLoop {
         }
         let mut told = Vec::with_capacity(calls.len());
         for (index, call) in calls.into_iter().enumerate() {
-            let (reply, used) = if index < MOST_CALLS {
+            let (reply, used) = if index < MAX_CALLS {
                 let time = remaining(deadline, Duration::MAX);
                 execute(run.host, &law(run), &call, time).await
             } else {
@@ -182,7 +182,7 @@ impl ToolLoop {
     /// A wish for tools where there are none, or none any more. Nothing is called. (POL-004, S-35)
     pub(crate) fn refusal(&mut self, run: &mut Run<'_, '_>, reply: &Reply) -> Failure {
         let mut refused = None;
-        for call in reply.end.tool_calls.iter().take(MOST_CALLS) {
+        for call in reply.end.tool_calls.iter().take(MAX_CALLS) {
             let verdict = allowed(&run.host.tools, &law(run), &call.name);
             let outcome = verdict.err().map_or(ToolOutcome::TooMany, |(outcome, _)| outcome);
             let used = ToolUse::new(&call.name, outcome, Duration::ZERO);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use cognitive_contract::policy::Class;
+use cognitive_contract::policy::ToolClass;
 use cognitive_contract::ports::{
     AuditLog, AuditRecord, CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture,
     Provider, ProviderError, Usage,
@@ -114,7 +114,7 @@ pub enum Does {
 
 struct Noted {
     name: &'static str,
-    needs: Vec<Class>,
+    needs: Vec<ToolClass>,
     does: Does,
     seen: Shared,
 }
@@ -208,7 +208,7 @@ impl Desk {
     }
 
     /// A tool of the host.
-    pub fn tool(mut self, name: &'static str, needs: &[Class], does: Does) -> Self {
+    pub fn tool(mut self, name: &'static str, needs: &[ToolClass], does: Does) -> Self {
         let tool = Noted { name, needs: needs.to_vec(), does, seen: Arc::clone(&self.seen) };
         self.tools = self.tools.with(tool).unwrap();
         self

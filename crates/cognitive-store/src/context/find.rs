@@ -1,6 +1,6 @@
 //! Entries as they come back. Every question names its owner; there is none about all owners.
 
-use cognitive_contract::context::{ContextEntry, ContextFilter, Key, Owner, Place, Ttl};
+use cognitive_contract::context::{ContextEntry, ContextFilter, ContextScope, Key, Owner, Ttl};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde_json::Value;
 
@@ -46,7 +46,7 @@ pub(super) fn all(connection: &Connection, bound: &EntryQuery<'_>) -> rusqlite::
     };
     let sql = format!("SELECT {COLUMNS} FROM context WHERE {OWN} AND {kind} AND {seen} ORDER BY +id DESC");
     let EntryQuery { owner, filter, now } = bound;
-    let Place { session, input_hash } = filter.from.unwrap_or_default();
+    let ContextScope { session, input_hash } = filter.from.unwrap_or_default();
     let values = named_params! {
         ":tenant": owner.tenant(),
         ":user": owner.name(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use cognitive_contract::context::{Caps, ContextEntry, ContextFilter, Key, Owner, Place, Ttl};
+use cognitive_contract::context::{Caps, ContextEntry, ContextFilter, ContextScope, Key, Owner, Ttl};
 use cognitive_contract::ports::ContextStore;
 use cognitive_store::{Filter, Store, StoreOptions};
 use cognitive_testkit::{MemoryContext, SeededRandom};
@@ -142,7 +142,7 @@ fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done() {
         }
         let filter = ContextFilter {
             kind: (dice.below(2) == 0).then_some(kind),
-            from: (dice.below(2) == 0).then_some(Place { session, input_hash: None }),
+            from: (dice.below(2) == 0).then_some(ContextScope { session, input_hash: None }),
         };
         let listed = ContextStore::list(&disk, owner, filter, at(now)).unwrap();
         assert_eq!(listed, memory.list(owner, filter, at(now)).unwrap(), "step {step}");

@@ -91,7 +91,7 @@ fn a_badly_written_call_is_told_with_its_place_and_stays_text() {
         assert_eq!(found.calls, [], "{prompt}");
         let [slip] = found.slips.as_slice() else { panic!("{prompt}: {:?}", found.slips) };
         assert_eq!(&prompt[slip.span.clone()], text, "{prompt}");
-        assert_eq!(found.pieces(prompt), [Piece::Text(prompt)]);
+        assert_eq!(found.pieces(prompt), [PromptPiece::Text(prompt)]);
     }
 }
 
@@ -142,9 +142,9 @@ fn comp_064_pieces_are_the_prompt_in_order() {
         .pieces(prompt)
         .iter()
         .map(|piece| match piece {
-            Piece::Text(text) => format!("text {text:?}"),
-            Piece::Call(call) => format!("call {}", call.module),
-            Piece::Insert(insert) => format!("insert {}", &prompt[insert.span.clone()]),
+            PromptPiece::Text(text) => format!("text {text:?}"),
+            PromptPiece::Call(call) => format!("call {}", call.module),
+            PromptPiece::Insert(insert) => format!("insert {}", &prompt[insert.span.clone()]),
         })
         .collect();
     let expected = [
@@ -188,9 +188,9 @@ proptest! {
     fn any_text_is_read_and_its_pieces_are_the_text(prompt in hostile()) {
         let found = directives(&prompt);
         let joined: String = found.pieces(&prompt).iter().map(|piece| match piece {
-            Piece::Text(text) => text,
-            Piece::Call(call) => &prompt[call.span.clone()],
-            Piece::Insert(insert) => &prompt[insert.span.clone()],
+            PromptPiece::Text(text) => text,
+            PromptPiece::Call(call) => &prompt[call.span.clone()],
+            PromptPiece::Insert(insert) => &prompt[insert.span.clone()],
         }).collect();
         prop_assert_eq!(joined, prompt.clone());
         for slip in &found.slips {
@@ -207,9 +207,9 @@ proptest! {
         let mut rendered = String::new();
         for piece in found.pieces(prompt) {
             match piece {
-                Piece::Text(text) => rendered.push_str(text),
-                Piece::Call(call) => prop_assert_eq!(&call.module, "first"),
-                Piece::Insert(insert) => rendered.push_str(&insert.shown(&envelope).unwrap()),
+                PromptPiece::Text(text) => rendered.push_str(text),
+                PromptPiece::Call(call) => prop_assert_eq!(&call.module, "first"),
+                PromptPiece::Insert(insert) => rendered.push_str(&insert.shown(&envelope).unwrap()),
             }
         }
         prop_assert_eq!(rendered, format!(" {value} end"));

@@ -11,12 +11,12 @@ fn file(composition: Value) -> CompositionFile {
     serde_json::from_value(composition).unwrap()
 }
 
-fn compiled(composition: Value) -> Compiled {
-    Plan::compile(&file(composition), &[]).unwrap_or_else(|faults| panic!("{faults:#?}"))
+fn compiled(composition: Value) -> CompiledComposition {
+    CompositionPlan::compile(&file(composition), &[]).unwrap_or_else(|faults| panic!("{faults:#?}"))
 }
 
 fn faults(composition: Value) -> Vec<String> {
-    let found = Plan::compile(&file(composition), &[]).unwrap_err();
+    let found = CompositionPlan::compile(&file(composition), &[]).unwrap_err();
     found
         .into_iter()
         .map(|fault| format!("{} {}", fault.path.replace("/composition", ""), fault.rule))
@@ -28,14 +28,14 @@ fn needs(names: &str) -> Value {
     names.split_whitespace().map(|name| json!({ "name": name })).collect()
 }
 
-fn order(plan: &Plan) -> String {
+fn order(plan: &CompositionPlan) -> String {
     plan.order.iter().map(|place| plan.parts[*place].name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 // COMP-001, COMP-010, COMP-034: the three compositions that the specification prints.
 #[test]
 fn comp_001_the_printed_pipeline() {
-    let Compiled { plan, notes } = compiled(json!({
+    let CompiledComposition { plan, notes } = compiled(json!({
         "pattern": "sequential",
         "requires": [
             { "name": "code-analyzer", "version": ">=2.0.0" },
@@ -53,7 +53,7 @@ fn comp_001_the_printed_pipeline() {
     }));
     assert_eq!(notes, []);
     assert_eq!(order(&plan), "code-analyzer security-scanner style-checker");
-    assert_eq!((plan.answer, plan.timeout), (Answer::Flow, Duration::from_mins(1)));
+    assert_eq!((plan.answer, plan.timeout), (AnswerSource::Flow, Duration::from_mins(1)));
     assert_eq!(plan.parts[1].after, [0]);
     assert!(plan.parts[2].optional && !plan.parts[1].optional);
     assert!(plan.parts[0].range.matches("2.1.0") && !plan.parts[0].range.matches("1.9.0"));
@@ -63,7 +63,7 @@ fn comp_001_the_printed_pipeline() {
 fn comp_003_the_printed_parallel_reviewers_wait_for_nobody() {
     let reviews = ["security-review", "performance-review", "maintainability-review"];
     let outputs: Vec<String> = reviews.iter().map(|name| format!("{name}.output")).collect();
-    let Compiled { plan, notes } = compiled(json!({
+    let CompiledComposition { plan, notes } = compiled(json!({
         "pattern": "parallel",
         "requires": needs(&reviews.join(" ")),
         "dataflow": [
@@ -78,7 +78,7 @@ fn comp_003_the_printed_parallel_reviewers_wait_for_nobody() {
 
 #[test]
 fn comp_004_the_printed_routing_runs_the_first_part_only() {
-    let Compiled { plan, notes } = compiled(json!({
+    let CompiledComposition { plan, notes } = compiled(json!({
         "pattern": "conditional",
         "requires": needs("quick-check deep-analysis exploration-mode"),
         "routing": [
@@ -88,12 +88,15 @@ fn comp_004_the_printed_routing_runs_the_first_part_only() {
         ],
     }));
     assert_eq!(notes, []);
-    assert_eq!((order(&plan).as_str(), plan.answer, plan.rules.len()), ("quick-check", Answer::Chosen, 3));
+    assert_eq!(
+        (order(&plan).as_str(), plan.answer, plan.rules.len()),
+        ("quick-check", AnswerSource::Chosen, 3)
+    );
 }
 
 #[test]
 fn comp_010_011_dependencies_with_every_member() {
-    let Compiled { plan, .. } = compiled(json!({
+    let CompiledComposition { plan, .. } = compiled(json!({
         "requires": [
             { "name": "a", "fallback": "spare", "timeout_ms": 1_500 },
             { "name": "b" },
@@ -105,7 +108,7 @@ fn comp_010_011_dependencies_with_every_member() {
     assert_eq!(fallbacks, [Some("spare"), Some("stand-in"), None]);
     assert_eq!(plan.parts[0].timeout, Some(Duration::from_millis(1_500)));
     assert_eq!((plan.timeout, plan.max_depth), (Duration::from_millis(10), Some(3)));
-    assert_eq!((order(&plan).as_str(), plan.answer), ("a b stand-in", Answer::Prompt));
+    assert_eq!((order(&plan).as_str(), plan.answer), ("a b stand-in", AnswerSource::Prompt));
 }
 
 #[test]
@@ -150,7 +153,9 @@ fn comp_042_a_fault_within_an_expression_names_the_character() {
         "requires": needs("a"),
         "dataflow": [{ "from": "input", "to": "a", "condition": "$.größe = 1" }],
     });
-    let [fault] = <[Fault; 1]>::try_from(Plan::compile(&file(composition), &[]).unwrap_err()).unwrap();
+    let [fault] =
+        <[CompositionFault; 1]>::try_from(CompositionPlan::compile(&file(composition), &[]).unwrap_err())
+            .unwrap();
     assert_eq!(fault.message, "expected `==` (at character 9)");
     assert_eq!(fault.span, Some(10..11));
 }
@@ -180,7 +185,7 @@ fn steps_in_a_circle_are_refused() {
 
 #[test]
 fn comp_002_parts_run_in_the_order_of_the_flow_whatever_the_lists_say() {
-    let Compiled { plan, .. } = compiled(json!({
+    let CompiledComposition { plan, .. } = compiled(json!({
         "requires": needs("last middle first apart"),
         "dataflow": [
             { "from": "middle", "to": "last" },
@@ -200,7 +205,7 @@ fn comp_063_what_the_prompt_calls_does_not_run_by_itself_as_well() {
         "requires": needs("scanner fed other"),
         "dataflow": [{ "from": "input", "to": "fed" }],
     });
-    let plan = Plan::compile(&file(composition), &calls).unwrap().plan;
+    let plan = CompositionPlan::compile(&file(composition), &calls).unwrap().plan;
     assert_eq!(order(&plan), "fed other");
 }
 

@@ -14,7 +14,7 @@ fn graph(root: &str, lines: &[&str]) -> Graph {
     for line in lines {
         let (name, needs) = line.split_once(':').unwrap();
         let needs = needs.split_whitespace().map(Need::of).collect();
-        graph.add(name, Node { needs, ..Node::default() });
+        graph.add(name, ModuleNode { needs, ..ModuleNode::default() });
     }
     graph
 }
@@ -40,10 +40,10 @@ fn comp_070_a_circle_is_told_with_its_way() {
 fn comp_070_a_circle_through_what_is_optional_or_stands_in_is_one() {
     let mut through = graph("a", &["b: a"]);
     let optional = Need { optional: true, ..Need::of("b") };
-    through.add("a", Node { needs: vec![optional], ..Node::default() });
+    through.add("a", ModuleNode { needs: vec![optional], ..ModuleNode::default() });
     assert_eq!(circle(&through), "a b a");
     let fallback = Need { fallback: Some("b".to_owned()), ..Need::of("gone") };
-    through.add("a", Node { needs: vec![fallback], ..Node::default() });
+    through.add("a", ModuleNode { needs: vec![fallback], ..ModuleNode::default() });
     assert_eq!(circle(&through), "a b a");
 }
 
@@ -70,14 +70,14 @@ fn comp_071_the_longest_way_counts_and_inner_limits_only_tighten() {
     let limited = |name: &str, limit: u64| {
         let mut limited = graph("a", &lines);
         let needs = limited.node(limited.places[name]).unwrap().needs.clone();
-        limited.add(name, Node { needs, max_depth: Some(limit), ..Node::default() });
+        limited.add(name, ModuleNode { needs, max_depth: Some(limit), ..ModuleNode::default() });
         limited
     };
     assert_eq!(limited("a", 6).check().unwrap().depth, 6);
     assert!(limited("c", 99).check().is_err(), "an inner limit lifts nothing");
     let mut tight = limited("a", 9);
     let needs = vec![Need::of("f")];
-    tight.add("e", Node { needs, max_depth: Some(1), ..Node::default() });
+    tight.add("e", ModuleNode { needs, max_depth: Some(1), ..ModuleNode::default() });
     let expected = GraphFault::TooDeep { way: vec!["e".into(), "f".into(), "g".into()], limit: 1 };
     assert_eq!(tight.check(), Err(expected));
 }
@@ -102,7 +102,7 @@ fn comp_011_what_is_missing_is_named_with_who_needs_it() {
 fn comp_011_012_a_fallback_or_an_option_makes_up_for_what_is_missing() {
     let with = |need: Need| {
         let mut graph = graph("a", &["spare:", "lame: ghost"]);
-        graph.add("a", Node { needs: vec![need], ..Node::default() });
+        graph.add("a", ModuleNode { needs: vec![need], ..ModuleNode::default() });
         graph.check()
     };
     let fallback = |name: &str, fallback: &str| Need { fallback: Some(fallback.into()), ..Need::of(name) };
@@ -122,8 +122,8 @@ fn comp_021_another_version_is_not_there() {
     let check = |range: &str| {
         let mut graph = Graph::new("a");
         let range = VersionRange::parse(range).unwrap();
-        graph.add("a", Node { needs: vec![Need { range, ..Need::of("b") }], ..Node::default() });
-        graph.add("b", Node { version: "1.4.0".to_owned(), ..Node::default() });
+        graph.add("a", ModuleNode { needs: vec![Need { range, ..Need::of("b") }], ..ModuleNode::default() });
+        graph.add("b", ModuleNode { version: "1.4.0".to_owned(), ..ModuleNode::default() });
         graph.check()
     };
     assert!(check("^1.0.0").is_ok());
@@ -140,7 +140,7 @@ fn names_are_handed_out_once_so_that_modules_are_loaded_once() {
             "b" => vec![Need { fallback: Some("d".into()), ..Need::of("c") }],
             _ => Vec::new(),
         };
-        graph.add(&name, Node { needs, ..Node::default() });
+        graph.add(&name, ModuleNode { needs, ..ModuleNode::default() });
         asked.push(name);
     }
     assert_eq!(asked, ["a", "b", "c", "d"]);
@@ -153,12 +153,16 @@ fn ladder(length: usize) -> Graph {
     for step in 0..length {
         let (left, right) = (format!("{step}l"), format!("{step}r"));
         let needs = vec![Need::of(left.as_str()), Need::of(right.as_str())];
-        graph.add(&step.to_string(), Node { needs, max_depth: Some(u64::MAX), ..Node::default() });
+        graph
+            .add(&step.to_string(), ModuleNode { needs, max_depth: Some(u64::MAX), ..ModuleNode::default() });
         for side in [left, right] {
-            graph.add(&side, Node { needs: vec![Need::of((step + 1).to_string())], ..Node::default() });
+            graph.add(
+                &side,
+                ModuleNode { needs: vec![Need::of((step + 1).to_string())], ..ModuleNode::default() },
+            );
         }
     }
-    graph.add(&length.to_string(), Node::default());
+    graph.add(&length.to_string(), ModuleNode::default());
     graph
 }
 
@@ -167,7 +171,7 @@ fn ten_thousand_modules_in_a_row_need_no_stack_and_no_exponential_time() {
     let on_a_small_stack = std::thread::Builder::new().stack_size(64 << 10).spawn(|| {
         let mut graph = ladder(10_000);
         assert_eq!(graph.check().unwrap().depth, 20_000);
-        graph.add("10000", Node { needs: vec![Need::of("0")], ..Node::default() });
+        graph.add("10000", ModuleNode { needs: vec![Need::of("0")], ..ModuleNode::default() });
         let fault = graph.check().unwrap_err();
         assert!(fault.message().len() < 200, "{}", fault.message());
         assert_eq!(fault.code(), ErrorCode::CircularDependency);
@@ -202,7 +206,7 @@ impl Plain {
             };
             let max_depth = (place == 0).then_some(self.limit);
             let needs = edges.iter().map(need).collect();
-            graph.add(&place.to_string(), Node { max_depth, needs, ..Node::default() });
+            graph.add(&place.to_string(), ModuleNode { max_depth, needs, ..ModuleNode::default() });
         }
         graph
     }
@@ -357,8 +361,13 @@ fn m1_certain_calls_are_counted_without_being_made() {
         let level: u32 = name.parse().unwrap();
         let twice = || vec![Need::of((level + 1).to_string()), Need::of((level + 1).to_string())];
         let certain = if level < 4 { twice() } else { Vec::new() };
-        let node =
-            Node { needs: certain.clone(), certain, asks: level != 1, max_depth: Some(9), ..Node::default() };
+        let node = ModuleNode {
+            needs: certain.clone(),
+            certain,
+            asks: level != 1,
+            max_depth: Some(9),
+            ..ModuleNode::default()
+        };
         graph.add(&name, node);
     }
     assert_eq!(graph.check().unwrap().calls, 1 + 4 + 8 + 16);
@@ -366,8 +375,13 @@ fn m1_certain_calls_are_counted_without_being_made() {
     while let Some(name) = endless.next_unknown() {
         let level: u32 = name.parse().unwrap();
         let next = if level < 99 { vec![Need::of((level + 1).to_string()); 4] } else { Vec::new() };
-        let node =
-            Node { needs: next.clone(), certain: next, asks: true, max_depth: Some(200), ..Node::default() };
+        let node = ModuleNode {
+            needs: next.clone(),
+            certain: next,
+            asks: true,
+            max_depth: Some(200),
+            ..ModuleNode::default()
+        };
         endless.add(&name, node);
     }
     assert_eq!(endless.check().unwrap().calls, u64::MAX);

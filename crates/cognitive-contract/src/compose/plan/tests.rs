@@ -6,8 +6,8 @@ use super::*;
 use crate::compose::calls::directives;
 use crate::compose::graph::Graph;
 
-fn plan(composition: Value) -> Plan {
-    Plan::compile(&serde_json::from_value(composition).unwrap(), &[]).unwrap().plan
+fn plan(composition: Value) -> CompositionPlan {
+    CompositionPlan::compile(&serde_json::from_value(composition).unwrap(), &[]).unwrap().plan
 }
 
 fn needs(names: &str) -> Value {

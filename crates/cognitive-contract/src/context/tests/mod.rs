@@ -259,7 +259,7 @@ fn prompt_011_context_is_a_labelled_block() {
 // CTX-053: a child sees what it declares and nothing else.
 #[test]
 fn ctx_053_context_is_handed_on_filtered_by_what_the_child_declares() {
-    let flow = Flow::new(ContextMode::Main, map(json!({ "a": 1, "b": 2 })));
+    let flow = ContextFlow::new(ContextMode::Main, map(json!({ "a": 1, "b": 2 })));
     assert_eq!(visible_to(&accepting(json!([{ "type": "b" }])), flow.context()), map(json!({ "b": 2 })));
     assert!(visible_to(&accepting(json!([])), flow.context()).is_empty());
 }

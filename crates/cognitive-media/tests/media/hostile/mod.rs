@@ -8,7 +8,7 @@ mod disguised;
 use std::process::Command;
 
 use bytes::Bytes;
-use cognitive_contract::media::{Category, Form, MediaLimits, MediaSource as _, MediaType, judge};
+use cognitive_contract::media::{AcceptedForm, Category, MediaLimits, MediaSource as _, MediaType, judge};
 
 use crate::support::{code, media};
 
@@ -17,7 +17,7 @@ pub struct Case {
     name: String,
     kind: MediaType,
     answer: &'static str,
-    form: Form,
+    form: AcceptedForm,
     make: Box<dyn Fn() -> Vec<u8>>,
 }
 
@@ -27,14 +27,14 @@ pub fn case(
     answer: &'static str,
     make: impl Fn() -> Vec<u8> + 'static,
 ) -> Case {
-    let form = Form::of(&[MediaType::Jpeg]).sized(512);
+    let form = AcceptedForm::of(&[MediaType::Jpeg]).sized(512);
     Case { name: name.into(), kind, answer, form, make: Box::new(make) }
 }
 
 impl Case {
     /// For a provider that does not say how large a picture may be.
     pub fn for_anybody(mut self) -> Self {
-        self.form = Form::of(&[MediaType::Jpeg]);
+        self.form = AcceptedForm::of(&[MediaType::Jpeg]);
         self
     }
 }
@@ -47,7 +47,7 @@ fn corpus() -> Vec<Case> {
 }
 
 /// Everything that is ever done with an item: looked at, judged, decoded and written anew, or read.
-async fn take(bytes: Vec<u8>, kind: MediaType, form: &Form) -> &'static str {
+async fn take(bytes: Vec<u8>, kind: MediaType, form: &AcceptedForm) -> &'static str {
     let (media, bytes) = (media(), Bytes::from(bytes));
     let facts = match media.examine(bytes.clone(), kind).await {
         Ok(facts) => facts,

@@ -6,7 +6,9 @@ pub mod timed;
 
 use bytes::Bytes;
 use cognitive_contract::Failure;
-use cognitive_contract::media::{Facts, Fitted, Form, MediaLimits, MediaSource, MediaType, judge};
+use cognitive_contract::media::{
+    AcceptedForm, Fitted, MediaFacts, MediaLimits, MediaSource, MediaType, judge,
+};
 use cognitive_media::{Documents, Media, Worker};
 
 /// The port, with documents in a process of their own.
@@ -16,14 +18,14 @@ pub fn media() -> Media {
 }
 
 /// What the runtime does with an item before it looks for a provider.
-pub async fn examine(bytes: &[u8], claimed: MediaType) -> Result<Facts, Failure> {
+pub async fn examine(bytes: &[u8], claimed: MediaType) -> Result<MediaFacts, Failure> {
     let facts = media().examine(Bytes::copy_from_slice(bytes), claimed).await?;
     judge(&facts, &MediaLimits::default())?;
     Ok(facts)
 }
 
 /// And what it does afterwards.
-pub async fn fit(bytes: &[u8], claimed: MediaType, form: &Form) -> Result<Fitted, Failure> {
+pub async fn fit(bytes: &[u8], claimed: MediaType, form: &AcceptedForm) -> Result<Fitted, Failure> {
     let facts = examine(bytes, claimed).await?;
     media().fit(Bytes::copy_from_slice(bytes), &facts, Some(form)).await
 }

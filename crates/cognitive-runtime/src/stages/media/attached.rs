@@ -75,7 +75,7 @@ pub fn describe(module: &Module, input: &mut ValidInput) -> Result<Attached, Fai
         .into_iter()
         .map(|item| {
             let kind = super::words::claim(&item, &modalities.input, false).ok().flatten();
-            (item.index, item.place, matches!(item.source, media::Source::Base64(_)), kind)
+            (item.index, item.place, matches!(item.source, media::ItemSource::Base64(_)), kind)
         })
         .collect();
     let inline = found.iter().filter(|(_, _, is_inline, _)| *is_inline);

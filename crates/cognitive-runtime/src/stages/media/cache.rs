@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use cognitive_contract::Failure;
-use cognitive_contract::media::{Facts, Form, Item, MediaType, Source};
+use cognitive_contract::media::{AcceptedForm, Item, ItemSource, MediaFacts, MediaType};
 use futures_util::lock::Mutex as AsyncMutex;
 
 use super::MediaContent;
@@ -41,9 +41,9 @@ pub(super) struct KnownMedia {
     /// The type that its source named.
     pub(super) named: Option<String>,
     /// What it was taken for, and what its bytes show.
-    pub(super) facts: Option<(MediaType, Facts)>,
+    pub(super) facts: Option<(MediaType, MediaFacts)>,
     /// The form that was asked for, and what was made of the item.
-    pub(super) fitted: Option<(Option<Form>, FittedMedia)>,
+    pub(super) fitted: Option<(Option<AcceptedForm>, FittedMedia)>,
 }
 
 /// An item as it is sent, and how it came to be so.
@@ -57,10 +57,10 @@ impl MediaCache {
     /// The item, whoever asked for it first.
     pub(super) fn entry(&self, item: &Item<'_>, folder: Option<&Path>) -> Arc<CachedMedia> {
         let key = match item.source {
-            Source::Url(url) => MediaKey::Url(url.to_owned()),
-            Source::File(path) => MediaKey::File(path.to_owned(), folder.map(Path::to_owned)),
-            Source::Upload(id) => MediaKey::Upload(id.to_owned()),
-            Source::Base64(text) => MediaKey::Inline(sha256(&[text.as_bytes()])),
+            ItemSource::Url(url) => MediaKey::Url(url.to_owned()),
+            ItemSource::File(path) => MediaKey::File(path.to_owned(), folder.map(Path::to_owned)),
+            ItemSource::Upload(id) => MediaKey::Upload(id.to_owned()),
+            ItemSource::Base64(text) => MediaKey::Inline(sha256(&[text.as_bytes()])),
         };
         let mut items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match items.iter().find(|(known, _)| *known == key) {
@@ -83,7 +83,7 @@ impl fmt::Debug for MediaCache {
 impl KnownMedia {
     /// The bytes of an item that was loaded, or that stands in the input.
     pub(super) fn bytes(&mut self, item: &Item<'_>) -> Result<Bytes, Failure> {
-        if let (None, Source::Base64(text)) = (&self.bytes, item.source) {
+        if let (None, ItemSource::Base64(text)) = (&self.bytes, item.source) {
             self.bytes = Some(decode(text)?);
         }
         Ok(self.bytes.clone().unwrap_or_default())

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use cognitive_contract::compose::plan::Answer as AnswerSource;
+use cognitive_contract::compose::plan::AnswerSource;
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::media::{
-    Category, Facts, Fitted, Form, Item, MediaLimits, MediaSource, MediaType, Reference, Source, Wanted,
-    decoded_length, judge, too_large,
+    AcceptedForm, Category, Fitted, Item, ItemSource, MediaFacts, MediaLimits, MediaSource, MediaType,
+    Reference, WantedMedia, decoded_length, judge, too_large,
 };
 use cognitive_contract::ports::Provider;
 use cognitive_contract::{ErrorCode, Failure, Module};
@@ -80,7 +80,7 @@ impl<'a> MediaIntake<'a> {
                 Ok(claim)
             });
             let claim = judged.map_err(|failure| (Some(item), failure))?;
-            if let (Source::Base64(text), Some(kind)) = (item.source, claim) {
+            if let (ItemSource::Base64(text), Some(kind)) = (item.source, claim) {
                 let length = decoded_length(text);
                 let most = self.limits.bytes_of(kind.category());
                 if length > most {
@@ -155,7 +155,7 @@ impl<'a> MediaIntake<'a> {
         self.provider.capabilities().contains(&requirements::MEDIA)
     }
 
-    fn form(&self, category: Category) -> Option<Form> {
+    fn form(&self, category: Category) -> Option<AcceptedForm> {
         let mut form = self.provider.takes(category)?;
         form.keep_metadata |= self.keep_metadata;
         Some(form)
@@ -167,7 +167,7 @@ impl<'a> MediaIntake<'a> {
         let shared = self.cache.map(|cache| cache.entry(item, self.module.folder.as_deref()));
         let entry = shared.unwrap_or_default();
         let known = &mut *entry.0.lock().await;
-        let is_inline = matches!(item.source, Source::Base64(_));
+        let is_inline = matches!(item.source, ItemSource::Base64(_));
         let kind = match claim {
             Some(kind) if is_inline => kind,
             None if is_inline => named_by_source(item, None, self.taken)?,
@@ -202,11 +202,11 @@ impl<'a> MediaIntake<'a> {
         // Bytes that are too many for this module are asked for again, so that the source refuses them in its own words.
         if !known.bytes.as_ref().is_some_and(is_small) {
             let reference = match item.source {
-                Source::Url(url) => Reference::Url(url),
-                Source::File(path) => Reference::File(path),
-                Source::Upload(id) | Source::Base64(id) => Reference::Upload(id),
+                ItemSource::Url(url) => Reference::Url(url),
+                ItemSource::File(path) => Reference::File(path),
+                ItemSource::Upload(id) | ItemSource::Base64(id) => Reference::Upload(id),
             };
-            let mut wanted = Wanted::new(reference, largest);
+            let mut wanted = WantedMedia::new(reference, largest);
             wanted.remote = self.options.remote;
             wanted.owner = self.options.uploads_of.as_deref().or(self.options.user.as_deref());
             wanted.folder = self.module.folder.as_deref();
@@ -228,7 +228,7 @@ impl<'a> MediaIntake<'a> {
         item: &Item<'_>,
         kind: MediaType,
         known: &mut KnownMedia,
-    ) -> Result<Facts, Failure> {
+    ) -> Result<MediaFacts, Failure> {
         if let Some(checksum) = &item.checksum {
             source.verify(known.bytes(item)?, checksum).await?;
         }
@@ -249,7 +249,7 @@ impl<'a> MediaIntake<'a> {
         &self,
         source: &dyn MediaSource,
         item: &Item<'_>,
-        facts: &Facts,
+        facts: &MediaFacts,
         known: &mut KnownMedia,
     ) -> Result<FittedMedia, Failure> {
         let form = self.form(facts.media_type.category());
@@ -260,14 +260,14 @@ impl<'a> MediaIntake<'a> {
         }
         let bytes = known.bytes(item)?;
         let fitted = source.fit(bytes.clone(), facts, form.as_ref()).await?;
-        if matches!(item.source, Source::Base64(_)) {
+        if matches!(item.source, ItemSource::Base64(_)) {
             known.bytes = None;
         }
         let (status, content) = match (fitted, item.source) {
-            (Fitted::AsItIs, Source::Base64(_)) if self.cache.is_none() => {
+            (Fitted::AsItIs, ItemSource::Base64(_)) if self.cache.is_none() => {
                 ("ok", MediaContent::AsGiven(facts.media_type))
             }
-            (Fitted::AsItIs, Source::Base64(text)) => {
+            (Fitted::AsItIs, ItemSource::Base64(text)) => {
                 // Room for the text is taken once that of the bytes is free.
                 drop(bytes);
                 let text = without_breaks(text.to_owned(), Some(facts.bytes));
@@ -298,7 +298,7 @@ impl<'a> MediaIntake<'a> {
 fn unseen(item: &Item<'_>, claim: Claim) -> Result<Checked, Failure> {
     let mut note = MediaNote::new(item, "not_loaded");
     note.media_type = claim.map(MediaType::mime);
-    if let Source::Base64(text) = item.source {
+    if let ItemSource::Base64(text) = item.source {
         note.bytes = u64::try_from(decode(text)?.len()).ok();
         note.status = "ok";
     }

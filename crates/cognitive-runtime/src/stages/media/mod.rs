@@ -10,7 +10,7 @@ mod produced;
 mod words;
 
 use bytes::Bytes;
-use cognitive_contract::media::{self, Facts, Item, MediaType};
+use cognitive_contract::media::{self, Item, MediaFacts, MediaType};
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{Failure, Module};
 use futures_util::{StreamExt, stream};
@@ -79,7 +79,7 @@ pub struct MediaNote {
     pub source: &'static str,
     /// What was found in its bytes.
     #[serde(skip)]
-    pub facts: Option<Facts>,
+    pub facts: Option<MediaFacts>,
 }
 
 impl MediaSet {

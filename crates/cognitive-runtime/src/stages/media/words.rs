@@ -2,7 +2,7 @@
 //! and provider take such a thing at all. (E1010, E1011, E4011)
 
 use cognitive_contract::manifest::InputModality;
-use cognitive_contract::media::{Category, Item, MediaType, Source};
+use cognitive_contract::media::{Category, Item, ItemSource, MediaType};
 use cognitive_contract::text::cut;
 use cognitive_contract::{ErrorCode, Failure};
 use serde_json::json;
@@ -19,7 +19,7 @@ pub(super) fn claim(item: &Item<'_>, taken: &[InputModality], remote: bool) -> R
         (Some(declared), _) => {
             MediaType::parse(declared).map(Some).ok_or_else(|| unknown(&format!("`{declared}`")))
         }
-        (None, Source::File(path)) => {
+        (None, ItemSource::File(path)) => {
             let known = MediaType::of_file_name(path, taken).map(Some);
             if remote {
                 Ok(known.flatten())
@@ -27,7 +27,7 @@ pub(super) fn claim(item: &Item<'_>, taken: &[InputModality], remote: bool) -> R
                 known.ok_or_else(|| unknown("the extension of the file"))
             }
         }
-        (None, Source::Url(_) | Source::Upload(_) | Source::Base64(_)) => Ok(None),
+        (None, ItemSource::Url(_) | ItemSource::Upload(_) | ItemSource::Base64(_)) => Ok(None),
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn named_by_source(
     }
     let says_nothing = named.is_none_or(|named| named.ends_with("/octet-stream"));
     let by_address = match item.source {
-        Source::Url(url) if says_nothing => {
+        ItemSource::Url(url) if says_nothing => {
             let path = url.split(['?', '#']).next().unwrap_or_default();
             MediaType::of_file_name(path, taken)
         }
@@ -109,9 +109,9 @@ pub(super) fn type_not_here(kind: MediaType, provider: &str, taken: &[MediaType]
 /// Where an item is, in the word of its `type`.
 pub(super) fn source(item: &Item<'_>) -> &'static str {
     match item.source {
-        Source::Url(_) => "url",
-        Source::Base64(_) => "base64",
-        Source::File(_) => "file",
-        Source::Upload(_) => "upload_ref",
+        ItemSource::Url(_) => "url",
+        ItemSource::Base64(_) => "base64",
+        ItemSource::File(_) => "file",
+        ItemSource::Upload(_) => "upload_ref",
     }
 }

@@ -1,7 +1,7 @@
 //! A template and what stands in the places of its placeholders: `$INPUT` and the like, calls, values of other modules.
 //! One pass; what is inserted is never read again. Without results, calls and values stay text.
 
-use cognitive_contract::compose::calls::{Directives, Piece, directives};
+use cognitive_contract::compose::calls::{Directives, PromptPiece, directives};
 use cognitive_contract::context::without_context;
 use serde_json::Value;
 
@@ -59,15 +59,15 @@ pub(super) fn render_found(
     let mut calls = 0;
     for piece in found.pieces(template) {
         let (span, value) = match piece {
-            Piece::Text(text) => {
+            PromptPiece::Text(text) => {
                 place_all(text, values, &words, &mut rendered)?;
                 continue;
             }
-            Piece::Call(call) => {
+            PromptPiece::Call(call) => {
                 calls += 1;
                 (&call.span, values.results.in_place_of(call, calls - 1))
             }
-            Piece::Insert(insert) => {
+            PromptPiece::Insert(insert) => {
                 let written = || template.get(insert.span.clone()).unwrap_or_default().to_owned();
                 let value = match values.results.value_of(insert) {
                     Shown::Text(text) => Some(text),

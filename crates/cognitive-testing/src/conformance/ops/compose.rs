@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 
 use cognitive_contract::compose::calls::{Call, directives};
-use cognitive_contract::compose::graph::{Graph, Need, Node};
-use cognitive_contract::compose::{self, Choice, Condition, Mapping, Path, Root, Rule, Slip, VersionRange};
+use cognitive_contract::compose::graph::{Graph, ModuleNode, Need};
+use cognitive_contract::compose::{
+    self, Choice, Condition, Mapping, Path, PathRoot, RoutingRule, Slip, VersionRange,
+};
 use cognitive_contract::manifest::{Aggregate, Route};
 use serde_json::{Value, json};
 
@@ -63,9 +65,12 @@ pub(super) fn route(given: Arguments<'_>) -> Outcome {
     for rule in given.list("routing")? {
         let route: Route = serde_json::from_value(rule.clone())
             .map_err(|error| broken(format!("no rule of `routing`: {error}")))?;
-        rules.push(Rule { condition: Condition::parse(&route.condition).map_err(wrong)?, next: route.next });
+        rules.push(RoutingRule {
+            condition: Condition::parse(&route.condition).map_err(wrong)?,
+            next: route.next,
+        });
     }
-    Ok(match compose::route(&rules, Root::Value(given.value("root")?)) {
+    Ok(match compose::route(&rules, PathRoot::Value(given.value("root")?)) {
         Choice::Next(name) => json!({ "matched": true, "next": name }),
         Choice::Enough => json!({ "matched": true, "next": null }),
         Choice::NoRule => json!({ "matched": false }),
@@ -79,7 +84,7 @@ pub(super) fn check_graph(given: Arguments<'_>) -> Outcome {
         let names = needs.as_array().map(|names| names.iter().map(|name| name.as_str().map(Need::of)));
         let needs = names.and_then(Iterator::collect::<Option<_>>);
         let needs = needs.ok_or_else(|| broken(format!("what `{name}` needs is no list of names")))?;
-        graph.add(name, Node { needs, ..Node::default() });
+        graph.add(name, ModuleNode { needs, ..ModuleNode::default() });
     }
     Ok(match graph.check() {
         Ok(_) => json!({ "ok": true }),

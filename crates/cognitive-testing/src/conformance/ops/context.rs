@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use cognitive_contract::context::{
-    Flow, Sanitiser, Ttl, Variables, handed_on, key, prepare, usable, without_context,
+    ContextFlow, Sanitiser, Ttl, Variables, handed_on, key, prepare, usable, without_context,
 };
 use cognitive_contract::manifest::ContextMode;
 use cognitive_contract::{Enforcement, Module};
@@ -81,7 +81,7 @@ pub(super) fn context_propagation(given: Arguments<'_>) -> Outcome {
         "fork" => ContextMode::Fork,
         other => return Err(broken(format!("unknown mode: `{other}`"))),
     };
-    let mut parent = Flow::new(mode, given.object("parent_context")?.clone());
+    let mut parent = ContextFlow::new(mode, given.object("parent_context")?.clone());
     let mut seen_by = Map::new();
     for child in given.list("children")? {
         let child = Arguments::new(child)?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use cognitive_contract::media::{Loaded, MediaLimits, MediaSource, UrlFetch};
+use cognitive_contract::media::{LoadedMedia, MediaLimits, MediaSource, UrlFetch};
 use cognitive_contract::ports::{ModuleSource, NullSink, PortFuture};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, ModuleLoadError, load};
@@ -56,7 +56,7 @@ impl Web {
 }
 
 impl UrlFetch for Web {
-    fn fetch<'a>(&'a self, url: &'a str, largest: u64) -> PortFuture<'a, Result<Loaded, Failure>> {
+    fn fetch<'a>(&'a self, url: &'a str, largest: u64) -> PortFuture<'a, Result<LoadedMedia, Failure>> {
         self.fetches.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             let failed = |reason: &str| {
@@ -70,7 +70,7 @@ impl UrlFetch for Web {
             if page.bytes.len() as u64 > largest {
                 return Err(Failure::new(ErrorCode::MediaTooLarge, "the address holds too much"));
             }
-            Ok(Loaded::new(page.bytes.clone(), page.content_type.clone()))
+            Ok(LoadedMedia::new(page.bytes.clone(), page.content_type.clone()))
         })
     }
 }

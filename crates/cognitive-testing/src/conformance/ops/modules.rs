@@ -2,7 +2,7 @@
 
 use cognitive_contract::manifest::Manifest;
 use cognitive_contract::meta::{self, RiskForm};
-use cognitive_contract::policy::{Caller, Class, Tool, invocation_refusal, tool_refusal};
+use cognitive_contract::policy::{Caller, OfferedTool, ToolClass, invocation_refusal, tool_refusal};
 use cognitive_contract::{Failure, Format};
 use cognitive_library::{Mode, formats, validate};
 use cognitive_schema::{Contract, Layout, SCHEMA_FILE, SchemaFiles};
@@ -104,12 +104,12 @@ pub(super) fn check_tool(given: Arguments<'_>) -> Outcome {
         Some(_) => tool.list("requires")?.iter().map(class).collect::<Result<Vec<_>, _>>()?,
         None => Vec::new(),
     };
-    let tool = Tool { name: tool.text("name")?, classes: &classes };
+    let tool = OfferedTool { name: tool.text("name")?, classes: &classes };
     Ok(permission(tool_refusal(&manifest(given)?, tool)))
 }
 
-fn class(word: &Value) -> Result<Class, VectorStop> {
-    word.as_str().and_then(Class::parse).ok_or_else(|| broken(format!("unknown class of tools: {word}")))
+fn class(word: &Value) -> Result<ToolClass, VectorStop> {
+    word.as_str().and_then(ToolClass::parse).ok_or_else(|| broken(format!("unknown class of tools: {word}")))
 }
 
 /// May a caller run a module?
