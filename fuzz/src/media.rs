@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use cognitive_contract::media::{Category, Form, MediaSource, MediaType};
+use cognitive_contract::media::{AcceptedForm, Category, MediaSource, MediaType};
 use cognitive_media::{Documents, Media};
 use tokio::runtime::Runtime;
 
@@ -46,7 +46,7 @@ fn look(data: &[u8], category: Category) {
         if facts.size.is_some_and(|(width, height)| width.saturating_mul(height) > 1 << 20) {
             return;
         }
-        let form = Form::of(FORM).sized(64);
+        let form = AcceptedForm::of(FORM).sized(64);
         let form = (category == Category::Image).then_some(&form);
         let _ = media.fit(bytes, &facts, form).await;
     });

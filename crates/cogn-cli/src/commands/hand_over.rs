@@ -28,7 +28,7 @@ pub(super) fn hand_over(text: &str, file: Option<&Path>, shown: bool, printer: &
     }
     match in_file {
         Some(path) => {
-            printer.warning(&format!("cannot write the answer to stdout; it is in `{}`", path.display()))
+            printer.warning(&format!("cannot write the answer to stdout; it is in `{}`", path.display()));
         }
         None if on_stdout => {}
         None => rescue("the envelope", text, printer),

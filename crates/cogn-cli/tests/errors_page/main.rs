@@ -3,7 +3,12 @@
 //!
 //! In an example, `…` stands for any text, and a member that is `"…"` for any value.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "in a test, a panic is the report"
+)]
 
 #[expect(dead_code, reason = "shared with other tests, which need more of it")]
 #[path = "../providers/stub.rs"]

@@ -77,8 +77,8 @@ impl Served {
     fn resumed(&self, recovery: &Value) -> Value {
         let body = json!({ "input": { "text": "x" }, "_recovery": recovery });
         let chunks = self.post("/api/run/words", "application/x-ndjson", &body);
-        let warnings = chunks.iter().filter_map(|chunk| chunk["meta"]["warnings"].get(0));
-        warnings.cloned().next().unwrap_or_else(|| panic!("{chunks:?}"))
+        let mut warnings = chunks.iter().filter_map(|chunk| chunk["meta"]["warnings"].get(0));
+        warnings.next().cloned().unwrap_or_else(|| panic!("{chunks:?}"))
     }
 }
 
