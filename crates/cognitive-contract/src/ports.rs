@@ -262,7 +262,7 @@ pub struct ModelEnd {
     /// The hash of the weights, where the model is a file on this machine.
     pub weights_sha256: Option<String>,
     /// The tools that it wants called before it goes on. With any, the text is no answer yet.
-    /// No more than [`MOST_CALLS`](crate::tools::MOST_CALLS) and one.
+    /// No more than [`MAX_CALLS`](crate::tools::MAX_CALLS) and one.
     pub tool_calls: Vec<ToolCall>,
     /// How many calls the turn had beside these. Nothing of them is kept.
     pub more_calls: u64,

@@ -290,7 +290,7 @@ mod tests {
         assert!((5..22).contains(&kept), "{kept}");
         for _ in 0..3 {
             let error = store.record(&record("t")).unwrap_err();
-            assert!(error.ends_with("store.db`: there is no room left"), "{error}");
+            assert!(error.ends_with("store.db`: the disk is full"), "{error}");
             assert_eq!(store.list(&Filter::default()).unwrap().len(), kept);
         }
         pragma(&store, "max_page_count", 1_000);

@@ -30,7 +30,7 @@ use self::words::Claim;
 /// How many items are fetched and looked into at the same time.
 const MAX_AT_ONCE: usize = 4;
 
-/// The media of an input, ready for the provider. Only [`collect`] makes one.
+/// The media of an input, ready for the provider. Only `collect` makes one.
 #[derive(Debug, Clone, Default)]
 pub struct MediaSet {
     items: Vec<Checked>,
