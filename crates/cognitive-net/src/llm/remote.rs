@@ -47,7 +47,7 @@ const AFTERTHOUGHT: Duration = Duration::from_secs(2);
 const FAREWELL: Duration = Duration::from_millis(100);
 /// How many frames are read before other work of the same thread has its turn. A service that sends as fast as it can would
 /// otherwise keep a thread busy for as long as its buffers are full, and two hundred of them keep everybody else waiting.
-const FRAMES_AT_ONCE: usize = 32;
+const FRAMES_AT_ONCE: usize = 8;
 /// The longest answer with images beside its text. Those of today have up to 16 megapixels.
 const LONGEST_BODY_WITH_MEDIA: usize = 64 * 1024 * 1024;
 /// There are fewer things to give in to than this.
