@@ -1,8 +1,10 @@
 //! Connections from their beginning to their end, and looks at a service that ask no model.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cognitive_contract::ports::ProviderError;
+use cognitive_contract::ports::{Attempt, CallSink, ProviderError};
 use cognitive_net::{Kind, Secret, probe, provider};
 use tokio::time::timeout;
 
@@ -50,6 +52,45 @@ fn calls_at_the_same_time_do_not_disturb_each_other() {
         for task in tasks {
             assert_eq!(task.await.unwrap(), TEXT);
         }
+    });
+}
+
+/// Counts the pieces of a call.
+struct Counting(Arc<AtomicUsize>);
+
+impl CallSink for Counting {
+    fn piece(&mut self, _: &str) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn attempt(&mut self, _: Attempt) {}
+}
+
+// A service that sends as fast as it can does not keep the thread for itself.
+#[test]
+fn others_have_their_turn_while_a_long_answer_is_read() {
+    run(async {
+        let event = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}}]}\n\n";
+        let body = event.repeat(2_000) + "data: [DONE]\n\n";
+        let server =
+            Server::start(vec![Reply::new("200 OK", "content-type: text/event-stream", &body).act()]).await;
+        let provider = at(Kind::OpenAi, &server);
+        let pieces = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&pieces);
+        let other = tokio::spawn(async move {
+            let (mut last, mut most_at_once) = (0, 0);
+            while last < 2_000 {
+                let now = seen.load(Ordering::SeqCst);
+                most_at_once = most_at_once.max(now - last);
+                last = now;
+                tokio::task::yield_now().await;
+            }
+            most_at_once
+        });
+        let asked = provider.ask(&call(None), &mut Counting(Arc::clone(&pieces))).await;
+        assert_eq!(pieces.load(Ordering::SeqCst), 2_000, "{asked:?}");
+        let most_at_once = other.await.unwrap();
+        assert!(most_at_once <= 16, "{most_at_once} pieces were read before another task had its turn");
     });
 }
 
