@@ -11,7 +11,8 @@ pub(super) fn check(module: &Module, found: &mut Findings) {
     for gap in module.provider_schema(SchemaTarget::Grammar).gaps() {
         let Some((section, below)) = section_of(module, gap) else { continue };
         let place = format!("{}{}", section.place.pointer, known_part(section, below));
-        let message = format!("the embedded model cannot keep `{}` and refuses the module", gap.keyword);
+        let how = gap.what.split_once(": ").map(|(_, how)| format!(" ({how})")).unwrap_or_default();
+        let message = format!("the embedded model cannot keep `{}`{how} and refuses the module", gap.keyword);
         let hint = "Express the rule with other keywords to use it with the embedded model too; other providers check it \
                     after the answer";
         let finding =

@@ -49,7 +49,9 @@ impl EnvelopeEmitter<'_> {
     /// Keeps where a value comes from. No rule that a value could break, so a target without the keyword has lost none.
     pub(super) fn origins(&self, node: &Map<String, Value>, said: &mut Map<String, Value>) {
         for keyword in ORIGINS {
-            if let (Some(origin), true) = (node.get(keyword), self.dialect.has(keyword)) {
+            if let Some(origin) = node.get(keyword)
+                && self.dialect.has(keyword)
+            {
                 said.insert(keyword.to_owned(), origin.clone());
             }
         }

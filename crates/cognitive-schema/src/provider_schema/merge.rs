@@ -373,7 +373,7 @@ mod tests {
     fn merged(a: Value, b: Value) -> (Value, usize) {
         let mut losses = Losses::default();
         let value = merge(a, b, "", &mut losses);
-        (value, losses.0.len())
+        (value, losses.list.len())
     }
 
     #[test]

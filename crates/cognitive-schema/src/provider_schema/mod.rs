@@ -43,6 +43,7 @@ use serde_json::Value;
 
 use crate::validate::Contract;
 use dialect::SchemaDialect;
+use normal::{MAX_DEPTH, MAX_NODES};
 
 pub use envelope::{EmittedContext, EnvelopeRules, InsightRule};
 pub use order::in_order;
@@ -189,7 +190,7 @@ pub fn provider_schema(
     let mut losses = Losses::default();
     let envelope = envelope::write(contract, rules, (dialect.recursion, dialect.rest), &mut losses);
     let schema = emit::envelope(&envelope, dialect, &mut losses);
-    ProviderSchema::new(target, schema, losses.0)
+    ProviderSchema::new(target, schema, losses.list)
 }
 
 /// The envelope contract of a module as one Draft-07 schema that needs no other file: what [`Loss::path`] points into.
@@ -202,7 +203,12 @@ pub fn envelope_schema(contract: &Contract, rules: &EnvelopeRules<'_>) -> Value 
 
 /// The list that grows on the way.
 #[derive(Debug, Default)]
-struct Losses(Vec<Loss>);
+struct Losses {
+    list: Vec<Loss>,
+    /// Whether the schema has more parts than a provider schema may have. From there on the list holds only what can
+    /// break a contract: every part beyond the bound would add lines, and the first of them says it all.
+    is_too_large: bool,
+}
 
 impl Losses {
     fn dropped(&mut self, path: &str, keyword: &str) {
@@ -214,7 +220,20 @@ impl Losses {
     }
 
     fn tightened(&mut self, path: &str, keyword: &str, how: impl Display) {
-        self.note(path, keyword, format!("tightened: {how}"), Effect::Tightened);
+        if !self.is_too_large {
+            self.note(path, keyword, format!("tightened: {how}"), Effect::Tightened);
+        }
+    }
+
+    /// Says once that the schema is too large, at the first place that is not said.
+    fn too_large(&mut self, path: &str) {
+        if !self.is_too_large {
+            self.is_too_large = true;
+            let how = format!(
+                "the schema has more than {MAX_NODES} parts or {MAX_DEPTH} levels; anything goes from here on"
+            );
+            self.weakened(path, "properties", how);
+        }
     }
 
     fn refused(&mut self, keyword: &str, why: impl Display) {
@@ -229,7 +248,7 @@ impl Losses {
             Effect::Validity if judges_nothing || is_beside => Effect::Annotation,
             effect => effect,
         };
-        self.0.push(Loss { path: path.to_owned(), keyword: keyword.to_owned(), what, effect });
+        self.list.push(Loss { path: path.to_owned(), keyword: keyword.to_owned(), what, effect });
     }
 }
 

@@ -17,7 +17,7 @@ use crate::validate::{MAX_CUSTOM_LENGTH, SCHEMA_FILE, Section};
 /// The most schemas and listed values that a plain form has. What lies beyond may be anything.
 pub(super) const MAX_NODES: usize = 10_000;
 /// The deepest nesting of a plain form.
-const MAX_DEPTH: usize = 48;
+pub(super) const MAX_DEPTH: usize = 48;
 
 /// Keywords that are kept as they are.
 const PLAIN: &str = "type description required const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf \
@@ -130,7 +130,7 @@ impl<'a> Normal<'a> {
             return Value::Bool(node.as_bool().unwrap_or(true));
         };
         if at.depth > MAX_DEPTH || !self.takes(1) {
-            self.losses.weakened(&at.path, "$ref", "the schema is too large, anything goes from here on");
+            self.losses.too_large(&at.path);
             return Value::Bool(true);
         }
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {

@@ -70,9 +70,9 @@ impl EnvelopeEmitter<'_> {
             return None;
         }
         // What is noted about the items is noted when the list is said.
-        let noted = self.losses.0.len();
+        let noted = self.losses.list.len();
         let said = self.schema(&Value::Object(items.clone()), path, level);
-        self.losses.0.truncate(noted);
+        self.losses.list.truncate(noted);
         let Some(said) = said else { return Some(Vec::new()) };
         let branches = said.get("anyOf").and_then(Value::as_array).cloned().unwrap_or_else(|| vec![said]);
         let mut values = Vec::new();
