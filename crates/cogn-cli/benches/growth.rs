@@ -21,9 +21,9 @@ use std::time::Duration;
 use material::{Written, branches, items, reply, required};
 
 /// The steepest that may be, over the last decade.
-const STEEPEST: f64 = 1.2;
+const MAX_SLOPE: f64 = 1.2;
 /// The most memory for each further byte of a broken reply, up to 10 MB.
-const MOST_PER_BYTE: f64 = 30.0;
+const MAX_PER_BYTE: f64 = 30.0;
 /// Every command is repeated, and its fastest run counts: what the system adds for fresh memory differs by a factor of
 /// ten between two runs of the same command. Short ones are repeated until so much processor time is used.
 const ENOUGH: f64 = 0.5;
@@ -74,8 +74,8 @@ fn replies(home: &Path, written: Written) -> bool {
     // What the program takes before it reads a reply is no cost of the reply.
     let (first, last) = (costs.first().unwrap(), costs.last().unwrap());
     let per_byte = (last.peak - first.peak) as f64 / (last.size - first.size) as f64;
-    let is_slim = per_byte <= MOST_PER_BYTE;
-    let note = format!("{per_byte:.1} bytes of memory for each byte (at most {MOST_PER_BYTE})");
+    let is_slim = per_byte <= MAX_PER_BYTE;
+    let note = format!("{per_byte:.1} bytes of memory for each byte (at most {MAX_PER_BYTE})");
     report(&format!("run, reply {written:?}"), &costs, &note, is_slim)
 }
 
@@ -113,9 +113,9 @@ fn report(name: &str, costs: &[Cost], note: &str, holds: bool) -> bool {
     let slope =
         |of: fn(&Cost) -> f64| (of(last) / of(decade)).ln() / (last.size as f64 / decade.size as f64).ln();
     let (time, memory) = (slope(|cost| cost.seconds), slope(|cost| cost.peak as f64));
-    let passes = holds && time <= STEEPEST && memory <= STEEPEST;
+    let passes = holds && time <= MAX_SLOPE && memory <= MAX_SLOPE;
     let word = if passes { "PASS" } else { "FAIL" };
-    println!("  {word}: slope {time:.2} of time, {memory:.2} of memory (at most {STEEPEST}) {note}\n");
+    println!("  {word}: slope {time:.2} of time, {memory:.2} of memory (at most {MAX_SLOPE}) {note}\n");
     passes
 }
 

@@ -27,7 +27,7 @@ const STEEPEST: f64 = 1.2;
 /// What is too short to be measured in hundredths of a second.
 const NOISE: f64 = 0.05;
 const BURST: usize = 3_000;
-const LONGEST_CONNECT: Duration = Duration::from_millis(200);
+const MAX_CONNECT: Duration = Duration::from_millis(200);
 
 const SCHEMA: &str = r#"{"input": {"type": "object", "properties": {"text": {"type": "string"}}},
   "data": {"type": "object", "required": ["rationale"], "properties": {"rationale": {"type": "string"}, "words": {"type": "array", "items": {"type": "string"}}}}}"#;
@@ -137,7 +137,7 @@ fn burst(base: &str, many: usize) -> bool {
         "{many} connections at once: median {:.2} ms, longest {:.1} ms (at most {})",
         median.as_secs_f64() * 1e3,
         longest.as_secs_f64() * 1e3,
-        LONGEST_CONNECT.as_millis(),
+        MAX_CONNECT.as_millis(),
     );
-    longest <= LONGEST_CONNECT
+    longest <= MAX_CONNECT
 }

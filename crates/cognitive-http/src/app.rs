@@ -13,11 +13,11 @@ use tokio::sync::{Semaphore, watch};
 use crate::catalog::Catalog;
 use crate::config::ServerConfig;
 use crate::limits::Limits;
+use crate::memory_budget::Room;
 use crate::metrics::Metrics;
 use crate::openapi::Description;
 use crate::overview::{LastLook, Renewed};
 use crate::pages::ModulesList;
-use crate::room::Room;
 use crate::sessions::Sessions;
 
 /// Long texts that are read at once. More would only take the processors from those who serve.

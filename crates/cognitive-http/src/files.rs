@@ -15,10 +15,10 @@ use cognitive_contract::media::{
 use cognitive_contract::{Envelope, ErrorCode, Failure, Warning};
 use serde_json::{Value, json};
 
-use crate::answer;
 use crate::app::Shared;
-use crate::ask::MediaOut;
-use crate::guard::Client;
+use crate::auth::Client;
+use crate::request::MediaOut;
+use crate::response;
 use crate::routes::Name;
 use crate::uploads::{store, utc};
 
@@ -26,7 +26,7 @@ use crate::uploads::{store, utc};
 const PLACE: &str = "/v1/media/files/";
 
 /// The longest name of a file in a header.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_LENGTH: usize = 100;
 
 /// A medium of an answer, out of the answer.
 struct Medium {
@@ -88,7 +88,7 @@ pub(crate) async fn serve(
     };
     match opened {
         Ok(kept) => response(kept),
-        Err(failure) => answer::failure(as_file(failure)),
+        Err(failure) => response::failure(as_file(failure)),
     }
 }
 
@@ -135,7 +135,7 @@ fn pieces(reader: Box<dyn UploadReader>) -> impl futures_util::Stream<Item = Res
 /// A name without anything that could end a header or lead to another folder.
 fn plain(name: &str) -> String {
     let safe = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
-    name.chars().take(LONGEST_NAME).map(|letter| if safe(letter) { letter } else { '_' }).collect()
+    name.chars().take(MAX_NAME_LENGTH).map(|letter| if safe(letter) { letter } else { '_' }).collect()
 }
 
 /// How the answer is described; nothing for other paths.
@@ -156,6 +156,6 @@ mod tests {
     fn a_name_is_safe_in_a_header_and_in_a_folder() {
         assert_eq!(plain("images-0.png"), "images-0.png");
         assert_eq!(plain("../a\r\nset-cookie: b\"ä.png"), ".._a__set-cookie__b__.png");
-        assert_eq!(plain(&"x".repeat(10_000)).len(), LONGEST_NAME);
+        assert_eq!(plain(&"x".repeat(10_000)).len(), MAX_NAME_LENGTH);
     }
 }

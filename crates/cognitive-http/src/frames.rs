@@ -9,12 +9,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
 use crate::intake::STEP;
-use crate::room::{MemoryClaim, Room};
+use crate::memory_budget::{MemoryClaim, Room};
 
 /// What is read at once.
 const PIECE: usize = 16 << 10;
 /// The longest payload of a control frame.
-const LONGEST_CONTROL: usize = 125;
+const MAX_CONTROL_LENGTH: usize = 125;
 
 const CONTINUATION: u8 = 0x0;
 const TEXT: u8 = 0x1;
@@ -143,7 +143,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     fn admit(&mut self, head: &FrameHead) -> Result<(), BrokenFrame> {
         match (head.kind, &self.message) {
             (CLOSE | PING | PONG, _) => {
-                let fits = head.is_final && head.length <= LONGEST_CONTROL;
+                let fits = head.is_final && head.length <= MAX_CONTROL_LENGTH;
                 return if fits { Ok(()) } else { Err(BrokenFrame::Frame) };
             }
             (CONTINUATION, Some(_)) => {}

@@ -11,9 +11,9 @@ use futures_util::StreamExt;
 use http_body::Body as _;
 use serde_json::Value;
 
-use crate::answer;
 use crate::app::{Shared, shutting_down};
-use crate::room::MemoryClaim;
+use crate::memory_budget::MemoryClaim;
+use crate::response;
 
 /// A text above this is read beside the threads that serve.
 const LONG: usize = 256 << 10;
@@ -35,23 +35,23 @@ pub(crate) async fn body_of(
 ) -> Result<Vec<u8>, Box<Response<Body>>> {
     if *shared.draining.borrow() {
         let failure = shutting_down(ErrorCode::ProviderUnavailable);
-        return Err(Box::new(answer::failure_as(StatusCode::SERVICE_UNAVAILABLE, failure)));
+        return Err(Box::new(response::failure_as(StatusCode::SERVICE_UNAVAILABLE, failure)));
     }
     if !is_json(headers) {
         let failure = Failure::new(ErrorCode::UnsupportedMediaType, "the body has to be JSON")
             .suggest("Send `Content-Type: application/json`");
-        return Err(Box::new(answer::failure(failure)));
+        return Err(Box::new(response::failure(failure)));
     }
     // What says of itself that it is too large need not be sent at all.
     if body.size_hint().lower() > limit as u64 {
-        return Err(Box::new(answer::failure(too_large("body", limit))));
+        return Err(Box::new(response::failure(too_large("body", limit))));
     }
     match tokio::time::timeout(shared.config.read_timeout, collected(body, limit, claim)).await {
-        Ok(outcome) => outcome.map_err(|failure| Box::new(answer::failure(failure))),
+        Ok(outcome) => outcome.map_err(|failure| Box::new(response::failure(failure))),
         Err(_) => {
             let failure =
                 Failure::new(ErrorCode::Timeout, "the body did not arrive in time").blaming(Blame::Runtime);
-            Err(Box::new(answer::failure_as(StatusCode::REQUEST_TIMEOUT, failure)))
+            Err(Box::new(response::failure_as(StatusCode::REQUEST_TIMEOUT, failure)))
         }
     }
 }

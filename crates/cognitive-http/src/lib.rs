@@ -8,26 +8,26 @@
 
 pub mod config;
 
-mod answer;
 mod app;
-mod ask;
+mod auth;
 mod catalog;
-mod crowd;
+mod connection;
+mod connection_limit;
 mod files;
 mod frames;
-mod guard;
 mod handshake;
+mod header_names;
 mod intake;
 mod limits;
-mod log;
+mod memory_budget;
 mod metrics;
-mod names;
 mod openapi;
 mod origin;
 mod overview;
 mod pace;
 mod pages;
-mod room;
+mod request;
+mod response;
 mod routes;
 mod run;
 mod schemas;
@@ -35,11 +35,11 @@ mod server;
 mod session;
 mod sessions;
 mod spans;
+mod stream_log;
 mod trace;
 mod transport;
 mod uploads;
 mod websocket;
-mod wire;
 
 pub use app::App;
 pub use config::{AccessRecord, ApiKey, ServerConfig};

@@ -9,17 +9,17 @@ use axum::http::{HeaderMap, Response};
 use cognitive_contract::Module;
 use serde_json::{Map, Value, json};
 
-use crate::answer;
 use crate::app::Shared;
 use crate::overview::{PerModule, Told};
+use crate::response;
 use crate::routes::OPERATIONS;
 use crate::{files, schemas, uploads};
 
 /// The whole description.
 pub(crate) async fn document(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response<Body> {
     match shared.description.get(&shared).await {
-        Ok(told) => answer::told(&headers, told),
-        Err(failure) => answer::failure(failure),
+        Ok(told) => response::told(&headers, told),
+        Err(failure) => response::failure(failure),
     }
 }
 

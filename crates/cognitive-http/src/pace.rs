@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep};
 const WINDOW: Duration = Duration::from_mins(2);
 /// What a client that is behind for longer has to take on average, in bytes per second. An answer of 5 MB then takes
 /// twenty minutes; short ones fit into the buffers of the system, and nobody is ever behind with them.
-const LEAST: u64 = 4 << 10;
+const MIN_PACE: u64 = 4 << 10;
 /// A client that was not waited for in so long has caught up.
 const CAUGHT_UP: Duration = Duration::from_secs(10);
 
@@ -70,7 +70,7 @@ impl Pace {
             self.behind = None;
         }
         let (since, taken) = *self.behind.get_or_insert((now, 0));
-        let earned = Duration::from_secs(taken / LEAST);
+        let earned = Duration::from_secs(taken / MIN_PACE);
         (now + self.patience).min(since + WINDOW.max(earned)).max(now)
     }
 }
@@ -81,8 +81,8 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::crowd::Crowd;
-    use crate::wire::Wire;
+    use crate::connection::Wire;
+    use crate::connection_limit::Crowd;
 
     /// How long a client keeps its connection that takes so many bytes every so often of an answer without end; `None` if
     /// it still has it after an hour.

@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
-use crate::answer;
 use crate::app::Shared;
 use crate::overview::{PerModule, Told};
+use crate::response;
 use crate::routes::{Name, body_limit};
 
 type Shares = State<Arc<Shared>>;
@@ -21,18 +21,18 @@ pub(crate) async fn health(State(shared): Shares) -> Response<Body> {
     match count {
         Ok(count) => {
             let body = json!({ "status": "ok", "version": version, "modules_count": count });
-            answer::json(StatusCode::OK, &body)
+            response::json(StatusCode::OK, &body)
         }
-        Err(failure) => answer::failure(failure),
+        Err(failure) => response::failure(failure),
     }
 }
 
 /// `GET /ready`: the server takes work.
 pub(crate) async fn ready(State(shared): Shares) -> Response<Body> {
     if *shared.draining.borrow() {
-        return answer::json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "draining" }));
+        return response::json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "draining" }));
     }
-    answer::json(StatusCode::OK, &json!({ "status": "ready" }))
+    response::json(StatusCode::OK, &json!({ "status": "ready" }))
 }
 
 /// `GET /metrics`.
@@ -47,14 +47,14 @@ pub(crate) async fn metrics(State(shared): Shares) -> Response<Body> {
 
 /// `GET /capabilities` (CAP-003).
 pub(crate) async fn capabilities(State(shared): Shares) -> Response<Body> {
-    answer::json(StatusCode::OK, &cognitive_runtime::declaration(&shared.host.declared()))
+    response::json(StatusCode::OK, &cognitive_runtime::declaration(&shared.host.declared()))
 }
 
 /// `GET /api/modules`: what is installed. A broken module is listed as such.
 pub(crate) async fn modules(State(shared): Shares, headers: HeaderMap) -> Response<Body> {
     match shared.modules_list.get(&shared).await {
-        Ok(told) => answer::told(&headers, told),
-        Err(failure) => answer::failure(failure),
+        Ok(told) => response::told(&headers, told),
+        Err(failure) => response::failure(failure),
     }
 }
 
@@ -90,7 +90,7 @@ impl PerModule for ModulesList {
 /// `GET /api/modules/{name}`.
 pub(crate) async fn module(State(shared): Shares, Name(name): Name) -> Response<Body> {
     match shared.module(&name).await {
-        Ok(module) => answer::json(
+        Ok(module) => response::json(
             StatusCode::OK,
             &json!({
                 "name": name,
@@ -100,7 +100,7 @@ pub(crate) async fn module(State(shared): Shares, Name(name): Name) -> Response<
                 "warnings": module.warnings,
             }),
         ),
-        Err(failure) => answer::failure(failure),
+        Err(failure) => response::failure(failure),
     }
 }
 

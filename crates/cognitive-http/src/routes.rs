@@ -17,12 +17,12 @@ use http_body::Body as _;
 use serde_json::Value;
 
 use crate::app::Shared;
-use crate::ask::{Content, Query, by_headers};
+use crate::auth::{Client, Peer, guard};
 use crate::catalog::no_module;
-use crate::guard::{Client, Peer, guard};
 use crate::intake::{self, too_large};
+use crate::request::{Content, Query, by_headers};
 use crate::run::Incoming;
-use crate::{answer, files, openapi, pages, run, uploads, websocket};
+use crate::{files, openapi, pages, response, run, uploads, websocket};
 
 /// One operation: how it is asked for, how `/openapi.json` describes it, and who answers.
 pub(crate) struct Operation {
@@ -142,7 +142,7 @@ async fn run_in_body(
     let found = shared.module(&module).await;
     let limit = limit_for(&shared, found.as_deref().ok());
     if length > limit {
-        return answer::failure(too_large("body", limit));
+        return response::failure(too_large("body", limit));
     }
     run::answer(&shared, &module, found, body, incoming).await
 }
@@ -220,7 +220,7 @@ async fn incoming<T: Send + 'static>(
     make: impl FnOnce(String) -> Result<T, Failure> + Send + 'static,
 ) -> Result<(T, Incoming), Box<Response<Body>>> {
     let (mut parts, body) = request.into_parts();
-    let refuse = |failure| Box::new(answer::failure(failure));
+    let refuse = |failure| Box::new(response::failure(failure));
     let Ok(QueryOf(query)) = QueryOf::<Query>::try_from_uri(&parts.uri) else {
         let failure = Failure::new(ErrorCode::InvalidInput, "invalid query")
             .suggest("Say `response_mode` once: `sync` or `streaming`");
@@ -246,7 +246,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
         let path = Path::<String>::from_request_parts(parts, state).await;
-        path.map(|Path(name)| Self(name)).map_err(|_| answer::failure(no_module(parts.uri.path())))
+        path.map(|Path(name)| Self(name)).map_err(|_| response::failure(no_module(parts.uri.path())))
     }
 }
 
@@ -254,14 +254,14 @@ async fn unknown_path(method: Method, uri: axum::http::Uri) -> Response<Body> {
     let path = cognitive_contract::text::cut(uri.path(), 200);
     let failure = Failure::new(ErrorCode::InvalidReference, format!("no such endpoint: `{method} {path}`"))
         .suggest("`GET /openapi.json` lists the endpoints");
-    answer::failure_as(StatusCode::NOT_FOUND, failure)
+    response::failure_as(StatusCode::NOT_FOUND, failure)
 }
 
 async fn unknown_method(method: Method, uri: axum::http::Uri) -> Response<Body> {
     let path = cognitive_contract::text::cut(uri.path(), 200);
     let failure = Failure::new(ErrorCode::InvalidReference, format!("`{path}` does not support `{method}`"))
         .suggest("`GET /openapi.json` lists the endpoints");
-    let mut response = answer::failure_as(StatusCode::METHOD_NOT_ALLOWED, failure);
+    let mut response = response::failure_as(StatusCode::METHOD_NOT_ALLOWED, failure);
     if let Ok(allowed) = HeaderValue::try_from(allowed(uri.path())) {
         response.headers_mut().insert(header::ALLOW, allowed);
     }

@@ -16,13 +16,13 @@ use cognitive_runtime::{Delivery, ModuleRef, RunOptions, RunRequest, Stream, ses
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::answer;
 use crate::app::Shared;
-use crate::ask::{self, Ask, Content, LeftOff, Options, Query};
-use crate::guard::Client;
+use crate::auth::Client;
 use crate::intake::beside;
 use crate::limits::StreamPermit;
-use crate::room::MemoryClaim;
+use crate::memory_budget::MemoryClaim;
+use crate::request::{self, Ask, Content, LeftOff, Options, Query};
+use crate::response;
 use crate::session::{Reader, Resumption, Session};
 use crate::{files, transport};
 
@@ -53,7 +53,7 @@ pub(crate) async fn answer(
     };
     match answered {
         Ok(response) => response,
-        Err(failure) => answer::failure(failure),
+        Err(failure) => response::failure(failure),
     }
 }
 
@@ -70,7 +70,7 @@ async fn try_answer(
     let module = module.or_else(|failure| rate.clone().and(Err(failure)))?;
     let properties = module.contract.input().schema().get("properties");
     let takes_input = properties.is_some_and(|properties| properties.get("input").is_some());
-    let mut ask = ask::read(&headers, &query, body, takes_input)?;
+    let mut ask = request::read(&headers, &query, body, takes_input)?;
     // They hold on to all that the connection read with them, and nobody needs that while a model answers.
     drop(headers);
     let mut warnings = Vec::new();
@@ -114,7 +114,7 @@ async fn try_answer(
             cognitive_runtime::run_until(&shared.host, request, &mut NullSink, shared.time_is_up()).await;
         files::publish(shared, client.uploader(), ask.options.media_out, &mut envelope).await;
         counted.ended(&envelope);
-        let mut response = answer::envelope(&envelope, Some(module.manifest.tier.word()));
+        let mut response = response::envelope(&envelope, Some(module.manifest.tier.word()));
         if !envelope.ok() && *shared.ending.borrow() {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         }
@@ -124,7 +124,7 @@ async fn try_answer(
     // STREAM-017: what fails before the first chunk is an ordinary answer; nothing has been sent yet.
     let failed_at_once = reader.peek().await.and_then(|first| first.envelope);
     if let Some(envelope) = failed_at_once {
-        return Ok(answer::envelope(&envelope, Some(module.manifest.tier.word())));
+        return Ok(response::envelope(&envelope, Some(module.manifest.tier.word())));
     }
     Ok(respond(shared, &module, &ask, reader, None))
 }

@@ -17,10 +17,10 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 
 use crate::app::{App, Shared};
-use crate::crowd::Crowd;
-use crate::guard::{Peer, guard};
+use crate::auth::{Peer, guard};
+use crate::connection::Wire;
+use crate::connection_limit::Crowd;
 use crate::routes;
-use crate::wire::Wire;
 
 /// How often expired streams are forgotten.
 const SWEEP: Duration = Duration::from_secs(5);

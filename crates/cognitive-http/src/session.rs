@@ -10,9 +10,9 @@ use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
 use cognitive_contract::{ErrorCode, Failure};
 use tokio::sync::watch;
 
-use crate::ask::Place;
-use crate::log::{Log, Sent};
+use crate::request::Place;
 use crate::sessions::{Burden, StreamWeight};
+use crate::stream_log::{Log, Sent};
 
 /// Clients that may read the same stream at once: one, and those of its connections that are dead but not yet noticed.
 const READERS: usize = 4;
@@ -250,7 +250,7 @@ mod tests {
     use sha2::{Digest, Sha256};
 
     use super::*;
-    use crate::log::LARGEST;
+    use crate::stream_log::MAX_SIZE;
 
     fn session() -> Arc<Session> {
         Session::new(SessionId::from_random(1), "anna", "words", true, &Arc::default())
@@ -317,7 +317,7 @@ mod tests {
         let piece = "x".repeat(1 << 20);
         for _ in 0..20 {
             writer.text("data.rationale", &piece).into_iter().for_each(|chunk| session.push(chunk));
-            assert!(session.bytes() <= LARGEST);
+            assert!(session.bytes() <= MAX_SIZE);
         }
         let (_, sent) = slow.next().await.unwrap();
         assert_eq!(sent.envelope.unwrap().error().unwrap().code(), "E2010");

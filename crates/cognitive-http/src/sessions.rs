@@ -12,7 +12,7 @@ use cognitive_contract::Failure;
 use crate::session::Session;
 
 /// The largest log that is kept after its end (S-16).
-const LARGEST: usize = 1 << 20;
+const MAX_SIZE: usize = 1 << 20;
 /// What all logs of ended streams may take together. Under load the oldest go before their time.
 const KEPT: usize = 64 << 20;
 /// What a stream takes besides its log.
@@ -150,7 +150,7 @@ impl Sessions {
         let id = session.id.as_str().to_owned();
         let log = session.bytes();
         let mut known = self.lock();
-        if log > LARGEST || keep.is_zero() {
+        if log > MAX_SIZE || keep.is_zero() {
             known.by_id.remove(&id);
             return;
         }
@@ -198,7 +198,7 @@ mod tests {
     use cognitive_contract::{ErrorCode, Failure};
 
     use super::*;
-    use crate::ask::Place;
+    use crate::request::Place;
     use crate::session::Reader;
 
     const MINUTE: Duration = Duration::from_mins(1);
@@ -242,11 +242,11 @@ mod tests {
     fn s_16_what_ended_is_kept_within_bounds() {
         let sessions = Sessions { most: 4 << 20, ..Sessions::new(1 << 30) };
         let large = session(&sessions, 1);
-        end(&sessions, &large, LARGEST);
+        end(&sessions, &large, MAX_SIZE);
         assert!(sessions.get(large.id.as_str(), "anna", "words").is_none());
         for number in 2..20 {
             let session = session(&sessions, number);
-            end(&sessions, &session, LARGEST / 2);
+            end(&sessions, &session, MAX_SIZE / 2);
             assert!(sessions.lock().bytes <= sessions.most);
             assert!(sessions.get(session.id.as_str(), "anna", "words").is_some(), "the newest is there");
         }

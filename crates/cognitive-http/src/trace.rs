@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use cognitive_runtime::ids::{span_id, unheard_of};
 use uuid::{Builder, Uuid};
 
-use crate::names;
+use crate::header_names;
 
 /// How long a `traceparent` is.
 const LENGTH: usize = 55;
@@ -28,7 +28,7 @@ pub(crate) struct Trace {
 impl Trace {
     /// The caller's trace, or a new one.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let brought = headers.get(&names::TRACEPARENT).and_then(|value| value.to_str().ok());
+        let brought = headers.get(&header_names::TRACEPARENT).and_then(|value| value.to_str().ok());
         brought.and_then(Self::brought).unwrap_or_else(|| {
             let id = Builder::from_random_bytes(unheard_of().to_be_bytes()).into_uuid();
             Self {

@@ -10,9 +10,9 @@ use futures_util::stream;
 use http_body::Frame;
 use http_body_util::StreamBody;
 
-use crate::answer::{ROUTING, routing};
-use crate::log::Sent;
+use crate::response::{ROUTING, routing};
 use crate::session::Reader;
+use crate::stream_log::Sent;
 
 /// How a client wants its chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

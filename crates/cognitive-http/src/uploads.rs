@@ -15,10 +15,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answer;
 use crate::app::Shared;
-use crate::guard::Client;
+use crate::auth::Client;
 use crate::intake::body_of;
+use crate::response;
 use crate::routes::Name;
 use crate::run::within_rate;
 
@@ -26,7 +26,7 @@ use crate::run::within_rate;
 const PLACE: &str = "/v1/media/uploads/";
 
 /// The largest announcement; it says nothing but a name, a type and a size.
-const LONGEST_ANNOUNCEMENT: usize = 16 << 10;
+const MAX_ANNOUNCEMENT_LENGTH: usize = 16 << 10;
 
 /// What a caller says about an upload before sending it.
 #[derive(Deserialize)]
@@ -45,13 +45,13 @@ pub(crate) async fn announce(
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let mut claim = shared.room.claim();
-    let body = match body_of(&shared, &parts.headers, body, LONGEST_ANNOUNCEMENT, &mut claim).await {
+    let body = match body_of(&shared, &parts.headers, body, MAX_ANNOUNCEMENT_LENGTH, &mut claim).await {
         Ok(body) => body,
         Err(refusal) => return *refusal,
     };
     match try_announce(&shared, &client, &body) {
-        Ok(announced) => answer::json(StatusCode::OK, &announced),
-        Err(failure) => answer::failure(failure),
+        Ok(announced) => response::json(StatusCode::OK, &announced),
+        Err(failure) => response::failure(failure),
     }
 }
 
@@ -108,11 +108,11 @@ pub(crate) async fn receive(
         let failure =
             Failure::new(ErrorCode::InvalidInput, "an upload is sent as a whole, without `Content-Range`")
                 .suggest("Send all bytes in one `PUT`");
-        return answer::failure(failure);
+        return response::failure(failure);
     }
     match try_receive(&shared, &client, &id, request.into_body()).await {
-        Ok(()) => answer::json(StatusCode::OK, &json!({ "upload_id": id, "status": "complete" })),
-        Err(failure) => answer::failure(failure),
+        Ok(()) => response::json(StatusCode::OK, &json!({ "upload_id": id, "status": "complete" })),
+        Err(failure) => response::failure(failure),
     }
 }
 

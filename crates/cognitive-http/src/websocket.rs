@@ -23,12 +23,12 @@ use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, watch};
 
 use crate::app::{Shared, shutting_down};
-use crate::ask::Options;
+use crate::auth::Client;
 use crate::frames::{self, BrokenFrame, FrameReader, Received, Saying};
-use crate::guard::Client;
 use crate::handshake;
 use crate::intake;
-use crate::room::MemoryClaim;
+use crate::memory_budget::MemoryClaim;
+use crate::request::Options;
 use crate::routes::{body_limit, limit_for_any};
 use crate::run;
 use crate::session::{Reader, Session};
@@ -90,7 +90,7 @@ pub(crate) async fn upgrade(
     mut request: Request,
 ) -> Response<Body> {
     if !shared.host.capabilities.carries("websocket") {
-        return crate::answer::failure(run::no_such_transport(&shared));
+        return crate::response::failure(run::no_such_transport(&shared));
     }
     let upgrade = request.extensions_mut().remove::<OnUpgrade>().ok_or(StatusCode::UPGRADE_REQUIRED);
     let accepted =
@@ -107,7 +107,7 @@ pub(crate) async fn upgrade(
         Err(status) => {
             let failure = Failure::new(ErrorCode::InvalidInput, "this endpoint speaks WebSocket only")
                 .suggest("Connect with a WebSocket client, or use `POST /api/run/{module}`");
-            crate::answer::failure_as(status, failure)
+            crate::response::failure_as(status, failure)
         }
     }
 }

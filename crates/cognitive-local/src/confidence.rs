@@ -1,7 +1,7 @@
 //! How sure the model was, measured while it wrote: a small model that is asked for a number makes one up.
 //! Says nothing where nothing was chosen.
 
-use crate::place::JsonCursor;
+use crate::json_cursor::JsonCursor;
 
 /// No measurement gives certainty, and none its opposite.
 const RANGE: (f64, f64) = (0.01, 0.99);

@@ -5,8 +5,8 @@
 use serde_json::Value;
 use toktrie::SimpleVob;
 
+use crate::json_cursor::{JsonCursor, Now};
 use crate::model::Vocabulary;
-use crate::place::{JsonCursor, Now};
 use crate::sample::mass;
 
 /// The texts of one input that values may be copied from.

@@ -6,25 +6,25 @@
 //! `sessions` and `desk` serve many requests; `provider` is what the runtime sees.
 
 mod chat;
-mod closing;
-mod compose;
 mod confidence;
 mod copying;
 mod decide;
-mod desk;
-mod guide;
+mod generate;
+mod grammar;
 mod hashed;
+mod json_cursor;
 mod model;
-mod place;
 mod provider;
 mod queue;
 mod sample;
 mod say;
 mod sessions;
 mod shape;
+mod shortest_ending;
 #[cfg(test)]
 mod toy;
 mod utf8;
+mod worker;
 
 pub use hashed::KnownHashes;
 pub use provider::{EmbeddedProvider, OpenError};

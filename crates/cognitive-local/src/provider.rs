@@ -13,10 +13,10 @@ use cognitive_contract::ports::{
 use cognitive_schema::SchemaTarget;
 use tokio::sync::mpsc;
 
-use crate::desk::LocalWorker;
 use crate::hashed::{self, KnownHashes, Nobody};
 use crate::model::LanguageModel;
 use crate::queue::{self, Job, Queue, WorkerReport};
+use crate::worker::LocalWorker;
 use cognitive_llama::{Model, WeightsError};
 
 /// What to do about weights that are missing or damaged.

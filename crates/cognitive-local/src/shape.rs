@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::place::JsonCursor;
+use crate::json_cursor::JsonCursor;
 
 /// The keyword of strings that are pieces of the input; its value names the member of the input.
 const COPY: &str = "x-copy-from";

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::llm::at;
 
 /// The longest error that is a line and not a page, in bytes.
-const LONGEST_LINE: usize = 500;
+const MAX_LINE_LENGTH: usize = 500;
 
 /// A complaint of a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Complaint {
     fn of_line(body: &[u8]) -> Self {
         let mut found = Self::default();
         let line = std::str::from_utf8(body).unwrap_or_default().trim();
-        if line.len() <= LONGEST_LINE && !line.starts_with(['<', '{', '[', '"']) {
+        if line.len() <= MAX_LINE_LENGTH && !line.starts_with(['<', '{', '[', '"']) {
             found.say(line);
             found.words = found.words.to_lowercase();
         }

@@ -13,7 +13,7 @@ use crate::fault::Reporter;
 use crate::llm::remote::{Remote, location};
 use crate::llm::segments::Segments;
 use crate::retry::retry_after;
-use crate::service::{LONGEST_BODY, Trouble};
+use crate::service::{MAX_BODY_LENGTH, Trouble};
 
 /// The time for the whole look.
 const TIME: Duration = Duration::from_secs(3);
@@ -56,7 +56,7 @@ async fn list(remote: &Remote) -> Result<Value, ProviderError> {
     }
     let mut text = Vec::new();
     loop {
-        match answer.next(LONGEST_BODY).await {
+        match answer.next(MAX_BODY_LENGTH).await {
             Ok(Some(piece)) => text.extend_from_slice(&piece),
             Ok(None) => break,
             Err(Trouble::TooLong(_)) => return Err(reporter.unreadable("far too much").error),

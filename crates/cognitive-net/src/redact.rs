@@ -15,11 +15,11 @@ use crate::secret::Secret;
 /// What stands where something was removed.
 pub(crate) const GONE: &str = "[redacted]";
 /// A service that has more to say than this is quoting something.
-const LONGEST: usize = 300;
+const MAX_LENGTH: usize = 300;
 /// Shorter "keys" are placeholders such as `x`; removing them would only garble the text.
-const SHORTEST_KEY: usize = 4;
+const MIN_KEY_LENGTH: usize = 4;
 /// A shorter part of a key, or a shorter key in another form, could be a word.
-const SHORTEST_FORM: usize = 8;
+const MIN_FORM_LENGTH: usize = 8;
 
 /// What looks like a credential even if it is not ours: services like to quote the one they were given, cut or masked.
 static SHAPES: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
@@ -70,7 +70,7 @@ impl Redactor {
             hidden.extend(base.password().and_then(Secret::new));
             hidden.extend(base.query_pairs().filter_map(|(_, value)| Secret::new(value)));
         }
-        hidden.retain(|secret| secret.reveal().len() >= SHORTEST_KEY);
+        hidden.retain(|secret| secret.reveal().len() >= MIN_KEY_LENGTH);
         Self { key: key.cloned(), hidden, forms: OnceLock::new() }
     }
 
@@ -110,12 +110,12 @@ fn pattern(hidden: &[Secret]) -> Option<Regex> {
 /// A secret as it is, without its prefix, as part of an address, in hexadecimal and in base64.
 fn forms(secret: &str) -> Vec<String> {
     let mut forms = vec![secret.to_owned()];
-    if secret.len() < SHORTEST_FORM {
+    if secret.len() < MIN_FORM_LENGTH {
         return forms;
     }
     let separators = secret.match_indices(['-', '_', ':', '.']);
     let parts = separators.filter_map(|(at, _)| secret.get(at + 1..));
-    forms.extend(parts.filter(|part| part.len() >= SHORTEST_FORM).map(str::to_owned));
+    forms.extend(parts.filter(|part| part.len() >= MIN_FORM_LENGTH).map(str::to_owned));
     forms.extend([NON_ALPHANUMERIC, RESERVED].map(|set| utf8_percent_encode(secret, set).to_string()));
     forms.push(cognitive_contract::text::hex(secret.as_bytes()));
     forms.extend((0..3).flat_map(|before| in_base64(secret.as_bytes(), before)));
@@ -135,7 +135,7 @@ fn shorten(text: &str) -> String {
     let line = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
     let line: Vec<&str> = line.filter(|word| !word.is_empty()).collect();
     let line = line.join(" ");
-    match line.char_indices().nth(LONGEST) {
+    match line.char_indices().nth(MAX_LENGTH) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line,
     }
@@ -227,7 +227,7 @@ mod tests {
     fn a_text_is_one_short_line() {
         assert_eq!(clean("a\n\n\tb\u{1b}[31mc"), "a b [31mc");
         let long = clean(&"é".repeat(1_000));
-        assert_eq!(long.chars().count(), LONGEST + 1);
+        assert_eq!(long.chars().count(), MAX_LENGTH + 1);
         assert!(long.ends_with('…'));
     }
 

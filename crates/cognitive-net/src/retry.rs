@@ -14,7 +14,7 @@ const RETRIES: u32 = 2;
 /// The longest first wait; each further one may be twice as long.
 const FIRST: Duration = Duration::from_millis(500);
 /// A service that asks for a longer wait than this is not waited for: the caller is told instead.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// Whether a failure may be gone a moment later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(crate) fn wait(again: Again, tries_before: u32, left: Duration, jitter: f64)
     let wait = match again {
         Again::Never => None,
         Again::Later => Some(FIRST.saturating_mul(1 << tries_before).mul_f64(jitter.clamp(0.0, 1.0))),
-        Again::After(asked) => Some(asked).filter(|asked| *asked <= LONGEST),
+        Again::After(asked) => Some(asked).filter(|asked| *asked <= MAX_WAIT),
     };
     wait.filter(|wait| *wait < left)
 }

@@ -216,7 +216,7 @@ async fn d_05_a_contract_with_a_gap_is_refused_before_anything_is_written() {
     let data = |member: Value| json!({ "type": "object", "required": ["m"], "properties": { "m": member } });
     let mut call = call("x");
     let lowered = |member: Value| {
-        crate::guide::tests::module(&data(member)).unwrap().provider_schema(SchemaTarget::Grammar)
+        crate::grammar::tests::module(&data(member)).unwrap().provider_schema(SchemaTarget::Grammar)
     };
     call.schema = Some(lowered(json!({ "type": "string", "pattern": "^(?!x)" })));
     let (end, heard) = ask(&embedded, &call).await;

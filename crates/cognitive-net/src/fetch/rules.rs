@@ -12,7 +12,7 @@ use reqwest::Url;
 use super::address::blocked;
 
 /// The longest URL.
-const LONGEST: usize = 8 * 1024;
+const MAX_LENGTH: usize = 8 * 1024;
 
 /// What is fetched and what is not. The default is what the specification asks for. (S-04, S-31)
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,7 +196,7 @@ impl Error for Refusal {}
 /// A URL as it will be fetched, if nothing about it forbids that. A host with a name still has to be resolved, and what
 /// comes of it to be judged. (SEC-001)
 pub(crate) fn check(url: &str, policy: &Policy) -> Result<Url, Refusal> {
-    let parsed = if url.len() > LONGEST { None } else { Url::parse(url).ok() };
+    let parsed = if url.len() > MAX_LENGTH { None } else { Url::parse(url).ok() };
     let parsed = parsed.ok_or_else(|| Refusal::of(Reason::InvalidUrl, None))?;
     check_parsed(parsed, policy)
 }
@@ -348,7 +348,7 @@ mod tests {
         let open = usual.with_http().with_ports([8080]);
         assert_eq!(reason("http://a.example:8080/x", &open), None);
         assert_eq!(reason("http://a.example/x", &open), Some(Reason::BlockedPort));
-        let endless = format!("https://a.example/{}", "x".repeat(LONGEST));
+        let endless = format!("https://a.example/{}", "x".repeat(MAX_LENGTH));
         assert_eq!(reason(&endless, &open), Some(Reason::InvalidUrl));
     }
 

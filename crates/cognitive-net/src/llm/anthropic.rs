@@ -19,14 +19,14 @@ use crate::llm::{REFUSED, Reading, Wire, count, messages, names_in, text_of};
 /// The version of the API that this file speaks.
 pub(crate) const VERSION: &str = "2023-06-01";
 /// The API insists on a limit. Every model of today can write this much, thinking included.
-const USUAL_LIMIT: u64 = 16_384;
+const DEFAULT_LIMIT: u64 = 16_384;
 
 /// Images are scaled down to this side by the service.
-const LONGEST_SIDE: u32 = 1568;
+const MAX_SIDE_LENGTH: u32 = 1568;
 /// Five megabytes per image, counted as base64: some of the places that serve the model take no more.
-const LARGEST_IMAGE: u64 = media::bytes_in(5 << 20);
+const MAX_IMAGE_SIZE: u64 = media::bytes_in(5 << 20);
 /// In megabytes: what fits into a request of 32 as base64, with room for the rest of it.
-const LARGEST_PDF: u64 = 22;
+const MAX_PDF_SIZE: u64 = 22;
 
 /// Anthropic, or a service that speaks like it.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Wire for Anthropic {
         let mut body = Vec::with_capacity(8);
         let mut set = |name: &'static str, value: Node<'a>| body.push((name, value));
         set("model", Node::from(&self.model));
-        set("max_tokens", call.max_output_tokens.unwrap_or(USUAL_LIMIT).into());
+        set("max_tokens", call.max_output_tokens.unwrap_or(DEFAULT_LIMIT).into());
         set("system", Node::Json(call.instructions.json()));
         let mut messages = messages(call);
         media::attach(&mut messages, 0, "content", call, PARTS);
@@ -98,8 +98,8 @@ impl Wire for Anthropic {
 
     fn form(&self, category: Category) -> Option<AcceptedForm> {
         match category {
-            Category::Image => Some(media::images(media::IMAGES_AND_GIF, LONGEST_SIDE, LARGEST_IMAGE)),
-            Category::Document => Some(media::pdf(LARGEST_PDF)),
+            Category::Image => Some(media::images(media::IMAGES_AND_GIF, MAX_SIDE_LENGTH, MAX_IMAGE_SIZE)),
+            Category::Document => Some(media::pdf(MAX_PDF_SIZE)),
             Category::Audio | Category::Video => None,
         }
     }

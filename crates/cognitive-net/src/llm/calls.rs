@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use crate::llm::borrowed::Node;
 
 /// The longest text that the calls of one turn may have together, in bytes. Nobody means more.
-const LONGEST: usize = 1 << 20;
+const MAX_LENGTH: usize = 1 << 20;
 /// The longest that the id and the name of a call may be together.
-const LONGEST_LABEL: usize = 1 << 10;
+const MAX_LABEL_LENGTH: usize = 1 << 10;
 
 /// Whether a model may call something in this call.
 pub(crate) fn offers(call: &ModelCall) -> bool {
@@ -53,8 +53,8 @@ impl Slot {
         if !call.too_long {
             call.arguments.push_str(arguments);
         }
-        if call.name.len() > LONGEST_LABEL {
-            call.name.truncate(call.name.floor_char_boundary(LONGEST_LABEL));
+        if call.name.len() > MAX_LABEL_LENGTH {
+            call.name.truncate(call.name.floor_char_boundary(MAX_LABEL_LENGTH));
             call.too_long = true;
         }
         if self.bytes() > room {
@@ -79,18 +79,18 @@ impl Calls {
         let slot = self.slots.iter_mut().rev().find(|slot| slot.index == index);
         if let Some(slot) = slot.filter(|slot| goes_on(&slot.call.id)) {
             let before = slot.bytes();
-            slot.take(id, name, arguments, (LONGEST + before).saturating_sub(self.kept));
+            slot.take(id, name, arguments, (MAX_LENGTH + before).saturating_sub(self.kept));
             self.kept = self.kept + slot.bytes() - before;
             return true;
         }
         let label = id.len() + name.len();
-        if self.slots.len() > MAX_CALLS || label > LONGEST_LABEL || self.kept + label > LONGEST {
+        if self.slots.len() > MAX_CALLS || label > MAX_LABEL_LENGTH || self.kept + label > MAX_LENGTH {
             self.more += 1;
             self.last = (index, id.to_owned());
             return false;
         }
         let mut slot = Slot { index, call: ToolCall::new(id, name, "") };
-        slot.take("", "", arguments, LONGEST.saturating_sub(self.kept));
+        slot.take("", "", arguments, MAX_LENGTH.saturating_sub(self.kept));
         self.kept += slot.bytes();
         self.slots.push(slot);
         true

@@ -15,33 +15,38 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
         Kind::Anthropic | Kind::Gemini | Kind::Ollama => None,
         Kind::OpenAi => Some(OPENAI),
         // JSON mode only: a schema is answered with 400, or is taken and ignored.
-        Kind::DeepSeek => Some(Dialect { ladder: NO_SCHEMA, sees: &[], ..USUAL }),
-        Kind::Qwen => Some(Dialect { ladder: NO_SCHEMA, largest_image: TEN, ..USUAL }),
-        Kind::Moonshot => Some(Dialect { ladder: NO_SCHEMA, ..USUAL }),
+        Kind::DeepSeek => Some(Dialect { ladder: NO_SCHEMA, sees: &[], ..DEFAULT_DIALECT }),
+        Kind::Qwen => Some(Dialect { ladder: NO_SCHEMA, largest_image: TEN, ..DEFAULT_DIALECT }),
+        Kind::Moonshot => Some(Dialect { ladder: NO_SCHEMA, ..DEFAULT_DIALECT }),
         // Documents no `response_format` at all, and mixes thoughts into the text unless told to keep them apart.
-        Kind::MiniMax => Some(Dialect { ladder: ONLY_PROMPT, switches: &["reasoning_split"], ..USUAL }),
-        // Refuses members that it does not know, counts tokens without being asked, and has its own word for the seed.
-        Kind::Mistral => {
-            Some(Dialect { without: &[Extra::StreamUsage], seed: "random_seed", largest_image: TEN, ..USUAL })
+        Kind::MiniMax => {
+            Some(Dialect { ladder: ONLY_PROMPT, switches: &["reasoning_split"], ..DEFAULT_DIALECT })
         }
+        // Refuses members that it does not know, counts tokens without being asked, and has its own word for the seed.
+        Kind::Mistral => Some(Dialect {
+            without: &[Extra::StreamUsage],
+            seed: "random_seed",
+            largest_image: TEN,
+            ..DEFAULT_DIALECT
+        }),
         // Knows schemas, but no JSON mode.
-        Kind::LmStudio => Some(Dialect { ladder: NO_JSON_MODE, alone: GRAMMARS, ..USUAL }),
+        Kind::LmStudio => Some(Dialect { ladder: NO_JSON_MODE, alone: GRAMMARS, ..DEFAULT_DIALECT }),
         // Its grammars, which Ollama uses too, tell a success from a failure and know lengths. OpenAI's words do neither,
         // and a small model then writes an `error` into a success.
         Kind::LlamaCpp => {
             // Blind unless it was started with a projector, which only its owner knows.
-            Some(Dialect { target: SchemaTarget::Ollama, alone: GRAMMARS, sees: &[], ..USUAL })
+            Some(Dialect { target: SchemaTarget::Ollama, alone: GRAMMARS, sees: &[], ..DEFAULT_DIALECT })
         }
         // The last of them may be any server, also one with grammars.
-        Kind::Vllm => Some(Dialect { alone: GRAMMARS, sees: EYES_AND_EARS, ..USUAL }),
-        Kind::Compatible => Some(Dialect { alone: GRAMMARS, ..USUAL }),
-        Kind::Groq => Some(Dialect { largest_image: FOUR, ..USUAL }),
-        Kind::OpenRouter => Some(Dialect { sees: ALL_BUT_VIDEO, ..USUAL }),
+        Kind::Vllm => Some(Dialect { alone: GRAMMARS, sees: EYES_AND_EARS, ..DEFAULT_DIALECT }),
+        Kind::Compatible => Some(Dialect { alone: GRAMMARS, ..DEFAULT_DIALECT }),
+        Kind::Groq => Some(Dialect { largest_image: FOUR, ..DEFAULT_DIALECT }),
+        Kind::OpenRouter => Some(Dialect { sees: ALL_BUT_VIDEO, ..DEFAULT_DIALECT }),
     }
 }
 
 /// What most of them take. The limit of tokens has its old name: all of them know it, few know the new one.
-const USUAL: Dialect = Dialect {
+const DEFAULT_DIALECT: Dialect = Dialect {
     target: SchemaTarget::OpenAi,
     ladder: EVERYTHING,
     without: &[],

@@ -8,7 +8,7 @@ use crate::redact::GONE;
 use crate::secret::Secret;
 
 /// Shorter keys are placeholders, such as the names of services, and may stand in an answer as words.
-const SHORTEST: usize = 16;
+const MIN_LENGTH: usize = 16;
 
 /// Stands between a service and whoever takes its text.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Echo<'a> {
 
 impl<'a> Echo<'a> {
     pub(crate) fn new(key: Option<&'a Secret>) -> Self {
-        let key = key.map(Secret::reveal).filter(|key| key.len() >= SHORTEST);
+        let key = key.map(Secret::reveal).filter(|key| key.len() >= MIN_LENGTH);
         Self { key, held: String::new() }
     }
 

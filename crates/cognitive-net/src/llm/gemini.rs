@@ -22,11 +22,11 @@ use crate::llm::{Reading, Wire, at, count, first_candidate, names_in, text_of, t
 const SEED: u64 = 0x7FFF_FFFF;
 
 /// Images are scaled down to this side by the service.
-const LONGEST_SIDE: u32 = 3072;
+const MAX_SIDE_LENGTH: u32 = 3072;
 /// A request may have 100 MB; this much, as base64, leaves room for the rest of it.
-const LARGEST: u64 = media::bytes_in(95_000_000);
+const MAX_SIZE: u64 = media::bytes_in(95_000_000);
 /// In megabytes, for a document that is sent within the request.
-const LARGEST_PDF: u64 = 47;
+const MAX_PDF_SIZE: u64 = 47;
 
 /// Gemini.
 #[derive(Debug)]
@@ -112,14 +112,15 @@ impl Wire for Gemini {
 
     fn form(&self, category: Category) -> Option<AcceptedForm> {
         Some(match category {
-            Category::Image => media::images(media::IMAGES, LONGEST_SIDE, LARGEST),
+            Category::Image => media::images(media::IMAGES, MAX_SIDE_LENGTH, MAX_SIZE),
             Category::Audio => {
-                AcceptedForm::of(&[MediaType::Mp3, MediaType::Wav, MediaType::Ogg]).up_to(LARGEST)
+                AcceptedForm::of(&[MediaType::Mp3, MediaType::Wav, MediaType::Ogg]).up_to(MAX_SIZE)
             }
             Category::Video => {
-                AcceptedForm::of(&[MediaType::Mp4, MediaType::WebmVideo, MediaType::Quicktime]).up_to(LARGEST)
+                AcceptedForm::of(&[MediaType::Mp4, MediaType::WebmVideo, MediaType::Quicktime])
+                    .up_to(MAX_SIZE)
             }
-            Category::Document => media::pdf(LARGEST_PDF),
+            Category::Document => media::pdf(MAX_PDF_SIZE),
         })
     }
 

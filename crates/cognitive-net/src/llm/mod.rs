@@ -160,7 +160,7 @@ impl Reading {
 
     /// Keeps a part of the turn. Text that goes on where text was is one part with it.
     pub(crate) fn keep_part(&mut self, part: Value) {
-        let has_room = self.parts.len() < MOST_PARTS;
+        let has_room = self.parts.len() < MAX_PARTS;
         let last = self.parts.last_mut().filter(|last| is_text_alone(last) && is_text_alone(&part));
         match last.and_then(|last| last.get_mut("text")) {
             Some(Value::String(so_far)) => so_far.push_str(text_of(&part, "/text").unwrap_or_default()),
@@ -218,7 +218,7 @@ fn message<'a>(role: &'static str, text: &'a str) -> Node<'a> {
 }
 
 /// The most parts of one turn that are kept to be sent back. No model needs a tenth of them.
-const MOST_PARTS: usize = 4096;
+const MAX_PARTS: usize = 4096;
 
 /// Whether a part has a text and nothing else, not even the name of its kind: parts that have one are numbered.
 fn is_text_alone(part: &Value) -> bool {

@@ -23,7 +23,7 @@ const PORT: u16 = 11_434;
 const SEED: u64 = 0x7FFF_FFFF;
 
 /// No model that it runs looks at more than a part of this.
-const LONGEST_SIDE: u32 = 2048;
+const MAX_SIDE_LENGTH: u32 = 2048;
 
 /// An Ollama server.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Wire for Ollama {
     fn form(&self, category: Category) -> Option<AcceptedForm> {
         // Not all of its engines read more than these.
         let types = &[MediaType::Jpeg, MediaType::Png];
-        (category == Category::Image).then(|| AcceptedForm::of(types).sized(LONGEST_SIDE))
+        (category == Category::Image).then(|| AcceptedForm::of(types).sized(MAX_SIDE_LENGTH))
     }
 
     fn sees(&self, category: Category) -> bool {

@@ -57,9 +57,9 @@ pub(crate) const OPENAI: Dialect = Dialect {
 };
 
 /// Images are scaled down to this side by the service.
-const LONGEST_SIDE: u32 = 2048;
+const MAX_SIDE_LENGTH: u32 = 2048;
 /// In megabytes: what 50 of base64 hold.
-const LARGEST_PDF: u64 = 35;
+const MAX_PDF_SIZE: u64 = 35;
 
 /// A service with chat completions.
 #[derive(Debug)]
@@ -144,10 +144,10 @@ impl Wire for OpenAi {
     fn form(&self, category: Category) -> Option<AcceptedForm> {
         match category {
             Category::Image => {
-                Some(media::images(self.dialect.images, LONGEST_SIDE, self.dialect.largest_image))
+                Some(media::images(self.dialect.images, MAX_SIDE_LENGTH, self.dialect.largest_image))
             }
             Category::Audio => Some(AcceptedForm::of(&[MediaType::Wav, MediaType::Mp3])),
-            Category::Document => Some(media::pdf(LARGEST_PDF)),
+            Category::Document => Some(media::pdf(MAX_PDF_SIZE)),
             Category::Video => None,
         }
     }

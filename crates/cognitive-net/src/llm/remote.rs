@@ -34,7 +34,7 @@ use crate::llm::terms::{Bind, Extra, Memory, Terms};
 use crate::llm::{Reading, Wire, thoughts_in};
 use crate::redact::Redactor;
 use crate::retry::{Again, Pause, retry_after, wait};
-use crate::service::{Answer, LONGEST_BODY, Place, Service, Trouble};
+use crate::service::{Answer, MAX_BODY_LENGTH, Place, Service, Trouble};
 
 /// A model that has not begun after so long will not. Who allows more than the usual minute for a call, say because a
 /// large model has to be loaded first, allows it for the beginning too: half of the time. (S-04)
@@ -49,7 +49,7 @@ const FAREWELL: Duration = Duration::from_millis(100);
 /// otherwise keep a thread busy for as long as its buffers are full, and two hundred of them keep everybody else waiting.
 const FRAMES_AT_ONCE: usize = 8;
 /// The longest answer with images beside its text. Those of today have up to 16 megapixels.
-const LONGEST_BODY_WITH_MEDIA: usize = 64 * 1024 * 1024;
+const MAX_BODY_WITH_MEDIA_LENGTH: usize = 64 * 1024 * 1024;
 /// There are fewer things to give in to than this.
 const CONCESSIONS: usize = 8;
 
@@ -326,7 +326,7 @@ impl Remote {
     ) -> Result<(), Fault> {
         let unreadable = |why| unreadable(why, reporter);
         let draws = reporter.call.is_some_and(|call| call.wants_media);
-        let longest = if draws { LONGEST_BODY_WITH_MEDIA } else { LONGEST_BODY };
+        let longest = if draws { MAX_BODY_WITH_MEDIA_LENGTH } else { MAX_BODY_LENGTH };
         let mut frames = self.frames(answer.headers(), longest).map_err(unreadable)?;
         let mut measure = Measure::new(longest);
         let mut read_at_once = 0;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::llm::borrowed::Node;
 
 /// Most bodies are not longer; one that is grows.
-const USUAL_LENGTH: usize = 4 * 1024;
+const DEFAULT_LENGTH: usize = 4 * 1024;
 
 /// A body in pieces, or what is left of it.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ impl Default for Segments {
 impl Segments {
     /// Writes a body. What is not media is one piece.
     pub(crate) fn of(body: &Node<'_>) -> Self {
-        let mut writer = Writer { done: VecDeque::new(), text: Vec::with_capacity(USUAL_LENGTH) };
+        let mut writer = Writer { done: VecDeque::new(), text: Vec::with_capacity(DEFAULT_LENGTH) };
         writer.write(body);
         if writer.done.is_empty() {
             return Self::One(writer.text.into());

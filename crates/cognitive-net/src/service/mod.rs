@@ -38,9 +38,9 @@ use crate::llm::segments::Segments;
 use crate::proxy;
 
 /// The longest answer. The longest that any model gives is a hundredth of this.
-pub(crate) const LONGEST_BODY: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_BODY_LENGTH: usize = 16 * 1024 * 1024;
 /// How much of an error is read; what matters stands at its beginning.
-const LONGEST_ERROR: usize = 64 * 1024;
+const MAX_ERROR_LENGTH: usize = 64 * 1024;
 /// How long the rest of an error is waited for.
 const STALLED: Duration = Duration::from_secs(2);
 /// Redirects within the same place, such as to a path with a slash at its end.
@@ -48,7 +48,7 @@ const REDIRECTS: usize = 3;
 /// How long an unused connection is kept; most services hang up sooner.
 const IDLE: Duration = Duration::from_secs(90);
 /// How many unused connections are kept.
-const MOST_IDLE: usize = 256;
+const MAX_IDLE: usize = 256;
 
 /// Why there is no answer, or no more of it.
 #[derive(Debug)]
@@ -215,7 +215,7 @@ impl Service {
     /// other side has closed takes up a socket until then.
     fn idle(&self) -> MutexGuard<'_, VecDeque<(Box<Line>, Instant)>> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let too_many = idle.len().saturating_sub(MOST_IDLE);
+        let too_many = idle.len().saturating_sub(MAX_IDLE);
         let too_old = idle.iter().take_while(|(_, since)| since.elapsed() >= IDLE).count();
         idle.drain(..too_many.max(too_old));
         idle
@@ -272,8 +272,8 @@ impl Answer<'_> {
         let mut body = Vec::new();
         while let Ok(Ok(Some(bytes))) = timeout(STALLED, self.next(usize::MAX)).await {
             body.extend_from_slice(&bytes);
-            if body.len() >= LONGEST_ERROR {
-                body.truncate(LONGEST_ERROR);
+            if body.len() >= MAX_ERROR_LENGTH {
+                body.truncate(MAX_ERROR_LENGTH);
                 break;
             }
         }

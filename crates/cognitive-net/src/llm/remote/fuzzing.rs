@@ -72,7 +72,7 @@ fn read<'b>(remote: &Remote, content_type: &'static str, pieces: impl Iterator<I
     let mut reading = Reading::default();
     let outcome = (|| -> Result<(), Fault> {
         let unreadable = |why| unreadable(why, reporter);
-        let mut frames = remote.frames(&headers, LONGEST_BODY).map_err(unreadable)?;
+        let mut frames = remote.frames(&headers, MAX_BODY_LENGTH).map_err(unreadable)?;
         for mut piece in pieces {
             while let Some(frame) = frames.next(&mut piece).map_err(unreadable)? {
                 remote.frame(&frame, &mut reading, &mut feed, reporter)?;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::crowd::Seat;
+use crate::connection_limit::Seat;
 use crate::pace::Pace;
 
 /// How long and how much a client may go on sending after its answer. If the socket were closed at once, the system would

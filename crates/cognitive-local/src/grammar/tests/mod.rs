@@ -12,8 +12,8 @@ use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::compose::{GenerateRequest, Generated, Halt, compose};
 use crate::decide::Decisions;
+use crate::generate::{GenerateRequest, Generated, Halt, compose};
 use crate::sample::Dice;
 use crate::toy::Toy;
 

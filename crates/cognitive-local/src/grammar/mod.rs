@@ -18,10 +18,10 @@ use llguidance::{ParserFactory, TokenParser};
 use serde_json::Value;
 use toktrie::InferenceCapabilities;
 
-use crate::closing::{self, Labels};
+use crate::json_cursor::JsonCursor;
 use crate::model::LanguageModel;
-use crate::place::JsonCursor;
 use crate::shape::SchemaParts;
+use crate::shortest_ending::{self, Labels};
 
 pub(crate) use refusal::KeywordRefusal;
 pub(crate) use walk::{GrammarLost, GrammarWalk, Steps};
@@ -121,6 +121,7 @@ impl Grammar {
 
 fn shortest(grammar: &Grammar) -> Option<usize> {
     let shape = SchemaParts::new(&grammar.schema);
-    let plan = closing::plan(&mut grammar.walk(), &JsonCursor::default(), shape, None, Labels::Shortest);
+    let plan =
+        shortest_ending::plan(&mut grammar.walk(), &JsonCursor::default(), shape, None, Labels::Shortest);
     plan.is_whole().then(|| grammar.weights.vocabulary().encode(&plan.bytes).len())
 }

@@ -11,8 +11,8 @@ use std::collections::HashSet;
 
 use llguidance::derivre::StateID;
 
-use crate::guide::{GrammarWalk, Steps};
-use crate::place::{JsonCursor, Now};
+use crate::grammar::{GrammarWalk, Steps};
+use crate::json_cursor::{JsonCursor, Now};
 use crate::shape::SchemaParts;
 
 /// The longest end of a document. Contracts with long `minLength` come near it, others use a few hundred.

@@ -12,9 +12,9 @@ use cognitive_schema::ProviderSchema;
 use serde_json::{Value, json};
 
 use crate::chat::{self, ChatPrompt};
-use crate::compose::{GenerateRequest, Generated, Halt, compose};
 use crate::decide::Decisions;
-use crate::guide::{Grammar, Guide};
+use crate::generate::{GenerateRequest, Generated, Halt, compose};
+use crate::grammar::{Grammar, Guide};
 use crate::model::LanguageModel;
 use crate::provider::OpenError;
 use crate::queue::{Job, Queue, WorkerReport};

@@ -14,11 +14,11 @@ use cognitive_contract::{ErrorCode, Failure};
 use futures_util::FutureExt;
 use tower_service::Service;
 
-use crate::answer;
 use crate::app::Shared;
 use crate::config::{AccessRecord, ApiKey};
-use crate::crowd::house;
-use crate::names;
+use crate::connection_limit::house;
+use crate::header_names;
+use crate::response;
 use crate::spans::Asked;
 use crate::trace::Trace;
 
@@ -157,7 +157,7 @@ impl Drop for AccessLine<'_> {
 
 fn fault() -> Response<Body> {
     let failure = Failure::new(ErrorCode::InternalError, "internal error of the server");
-    answer::failure(failure.suggest("Report it with the trace id"))
+    response::failure(failure.suggest("Report it with the trace id"))
 }
 
 /// The name of the client, or the answer that turns it away.
@@ -167,13 +167,13 @@ fn admit(shared: &Shared, request: &Request, peer: &Peer) -> Result<Arc<str>, Bo
     if !origin_allowed(headers, &shared.config.cors) {
         let failure = Failure::new(ErrorCode::PermissionDenied, "this web origin may not call the server")
             .suggest("The operator can allow it with `--cors ORIGIN`");
-        return Err(Box::new(answer::failure(failure)));
+        return Err(Box::new(response::failure(failure)));
     }
     if shared.config.keys.is_empty() {
         if !host_is_local(headers) && peer.address.is_none_or(|address| address.is_loopback()) {
             let failure = Failure::new(ErrorCode::PermissionDenied, "this host name is not allowed")
                 .suggest("Use `localhost`, or start it with a key");
-            return Err(Box::new(answer::failure(failure)));
+            return Err(Box::new(response::failure(failure)));
         }
         return Ok(Arc::clone(&peer.name));
     }
@@ -190,7 +190,7 @@ fn admit(shared: &Shared, request: &Request, peer: &Peer) -> Result<Arc<str>, Bo
     shown.and_then(|key| ApiKey::find(&shared.config.keys, key.trim())).map(Arc::from).ok_or_else(|| {
         let failure = Failure::new(ErrorCode::PermissionDenied, "a valid API key is needed")
             .suggest("Send `Authorization: Bearer KEY`");
-        let mut response = answer::failure_as(StatusCode::UNAUTHORIZED, failure);
+        let mut response = response::failure_as(StatusCode::UNAUTHORIZED, failure);
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         Box::new(response)
     })
@@ -206,12 +206,12 @@ fn well_formed(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         let failure = Failure::new(ErrorCode::InputTooLarge, "the headers are too many or too long")
             .suggest("Send fewer");
-        return Err(Box::new(answer::failure_as(status, failure)));
+        return Err(Box::new(response::failure_as(status, failure)));
     }
     if headers.get_all(header::HOST).iter().nth(1).is_some() {
         let failure = Failure::new(ErrorCode::ParseError, "the request has more than one `Host` header")
             .suggest("Send one");
-        return Err(Box::new(answer::failure(failure)));
+        return Err(Box::new(response::failure(failure)));
     }
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let plain = |coding: &HeaderValue| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
@@ -219,7 +219,7 @@ fn well_formed(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
         let failure =
             Failure::new(ErrorCode::ParseError, "the body is sent in a form that is not undone here")
                 .suggest("Send it as it is, with `Content-Length` or `Transfer-Encoding: chunked`");
-        return Err(Box::new(answer::failure_as(StatusCode::NOT_IMPLEMENTED, failure)));
+        return Err(Box::new(response::failure_as(StatusCode::NOT_IMPLEMENTED, failure)));
     }
     Ok(())
 }
@@ -290,13 +290,13 @@ fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, respon
             headers.insert(name, value);
         }
     };
-    put(names::TRACEPARENT.clone(), of_text(trace.parent()));
-    put(names::TRACE_ID.clone(), of_text(trace.id.clone()));
+    put(header_names::TRACEPARENT.clone(), of_text(trace.parent()));
+    put(header_names::TRACE_ID.clone(), of_text(trace.id.clone()));
     put(header::X_CONTENT_TYPE_OPTIONS, Some(HeaderValue::from_static("nosniff")));
     put(header::VARY, Some(HeaderValue::from_static("Origin")));
     // No page of another origin can tell by what loads that there is a server. Listed pages ask with CORS, which this
     // leaves alone.
-    put(names::RESOURCE_POLICY.clone(), Some(HeaderValue::from_static("same-origin")));
+    put(header_names::RESOURCE_POLICY.clone(), Some(HeaderValue::from_static("same-origin")));
     let listed =
         |origin: &&HeaderValue| shared.config.cors.iter().any(|each| each.as_bytes() == origin.as_bytes());
     if let Some(origin) = origin.filter(listed) {

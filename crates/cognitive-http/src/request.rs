@@ -10,7 +10,7 @@ use cognitive_runtime::host::RunInput;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::names;
+use crate::header_names;
 use crate::transport::Framing;
 
 /// The request of a client.
@@ -55,7 +55,7 @@ pub(crate) enum MediaOut {
 }
 
 /// The longest name of a conversation.
-const LONGEST_SESSION: usize = 128;
+const MAX_SESSION_LENGTH: usize = 128;
 
 impl Options {
     /// The name of the conversation, if it can be one.
@@ -63,8 +63,8 @@ impl Options {
         let Some(session) = self.session.as_ref().filter(|session| !session.is_empty()) else {
             return Ok(None);
         };
-        if session.len() > LONGEST_SESSION || session.chars().any(char::is_control) {
-            let what = format!("`session` has to be a text of at most {LONGEST_SESSION} bytes");
+        if session.len() > MAX_SESSION_LENGTH || session.chars().any(char::is_control) {
+            let what = format!("`session` has to be a text of at most {MAX_SESSION_LENGTH} bytes");
             return Err(
                 Failure::new(ErrorCode::InvalidInput, what).suggest("Give each conversation a short name")
             );
@@ -137,8 +137,11 @@ pub(crate) fn read(
     };
     let (accepted, framing) = accept(headers);
     let word = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let by_words =
-        [word(&names::RESPONSE_MODE), options.response_mode.as_deref(), query.response_mode.as_deref()];
+    let by_words = [
+        word(&header_names::RESPONSE_MODE),
+        options.response_mode.as_deref(),
+        query.response_mode.as_deref(),
+    ];
     let wanted = match by_words.into_iter().flatten().next() {
         Some("sync") => Some(WantedAnswer::Sync),
         Some("streaming") => Some(WantedAnswer::Streaming),
@@ -147,7 +150,7 @@ pub(crate) fn read(
     };
     let left_off = by_headers(headers).or(recovery);
     // As with the mode, a header counts before the body.
-    options.session = word(&names::SESSION).map(str::to_owned).or(options.session);
+    options.session = word(&header_names::SESSION).map(str::to_owned).or(options.session);
     let trailers = word(&header::TE).is_some_and(|te| te.contains("trailers"));
     Ok(Ask { input, wanted, framing, options, left_off, trailers })
 }
@@ -252,15 +255,15 @@ fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> f32 {
 /// It must not become a second run that nobody asked for.
 pub(crate) fn by_headers(headers: &HeaderMap) -> Option<LeftOff> {
     let word = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(session) = word(&names::RECOVERY_SESSION) {
-        let seq = word(&names::RECOVERY_SEQ).and_then(|seq| seq.parse().ok());
+    if let Some(session) = word(&header_names::RECOVERY_SESSION) {
+        let seq = word(&header_names::RECOVERY_SEQ).and_then(|seq| seq.parse().ok());
         return Some(LeftOff {
             session: session.to_owned(),
             place: Place::Chunks(seq.unwrap_or(u64::MAX), None),
         });
     }
     // An empty id means that there is none.
-    let last = word(&names::LAST_EVENT_ID).filter(|id| !id.is_empty())?;
+    let last = word(&header_names::LAST_EVENT_ID).filter(|id| !id.is_empty())?;
     let (session, place) = last.rsplit_once(':').unwrap_or((last, ""));
     Some(LeftOff { session: session.to_owned(), place: Place::Events(place.parse().unwrap_or(usize::MAX)) })
 }

@@ -12,11 +12,11 @@ use cognitive_contract::text::hex;
 use cognitive_contract::{Envelope, ErrorCode};
 use sha2::{Digest, Sha256};
 
-use crate::ask::Place;
+use crate::request::Place;
 use crate::sessions::StreamWeight;
 
 /// The largest log of a stream that goes on. Above it the oldest chunks go.
-pub(crate) const LARGEST: usize = 16 << 20;
+pub(crate) const MAX_SIZE: usize = 16 << 20;
 /// What a chunk costs besides its text.
 const OVERHEAD: usize = 160;
 /// Chunks stand one after the other in pages of memory: small ones at first, since most streams are short. Thousands of
@@ -131,7 +131,7 @@ impl Log {
         if self.ended {
             (self.fields, self.page) = (HashMap::new(), BytesMut::new());
         }
-        while self.bytes > LARGEST && self.sent.len() > 1 {
+        while self.bytes > MAX_SIZE && self.sent.len() > 1 {
             self.drop_oldest();
         }
         Some(self.length())

@@ -9,16 +9,16 @@ use std::cell::RefCell;
 
 use toktrie::SimpleVob;
 
-use crate::closing::{self, ClosingTarget, Labels};
 use crate::confidence::ChoiceConfidence;
 use crate::copying::{Copies, CopyTokens};
 use crate::decide::Decisions;
-use crate::guide::{Grammar, GrammarLost, GrammarWalk};
+use crate::grammar::{Grammar, GrammarLost, GrammarWalk};
+use crate::json_cursor::{JsonCursor, Now};
 use crate::model::{ModelState, Vocabulary};
-use crate::place::{JsonCursor, Now};
 use crate::sample::{Sampler, SamplingMode};
 use crate::say;
 use crate::shape::SchemaParts;
+use crate::shortest_ending::{self, ClosingTarget, Labels};
 use cognitive_llama::FeedError;
 
 /// Tokens for `meta.explain` when a document is closed: one short sentence.
@@ -179,12 +179,12 @@ impl Composer<'_> {
 
     /// Writes the measured confidence where it belongs, if the grammar takes it.
     fn write_confidence(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
-        if self.offered_confidence || !closing::is_at_confidence(here) {
+        if self.offered_confidence || !shortest_ending::is_at_confidence(here) {
             return Ok(false);
         }
         self.offered_confidence = true;
         let Some((number, source)) = self.confidence.measured() else { return Ok(false) };
-        let fits = self.walk.explore(|steps| closing::fits(steps, &number)).unwrap_or(false);
+        let fits = self.walk.explore(|steps| shortest_ending::fits(steps, &number)).unwrap_or(false);
         if fits {
             let bytes = [self.walk.pending(), number.as_bytes()].concat();
             let tokens = self.walk.write(&bytes)?;
@@ -267,7 +267,8 @@ impl Composer<'_> {
 
     /// Sees how long the shortest end is, and whether it is time for it.
     fn look_ahead(&mut self) -> Result<(), Halt> {
-        let plan = closing::plan(&mut self.walk.fork(), &self.place, self.shape, None, Labels::Shortest);
+        let plan =
+            shortest_ending::plan(&mut self.walk.fork(), &self.place, self.shape, None, Labels::Shortest);
         let left = self.order.budget.saturating_sub(self.written.tokens);
         if !plan.is_whole() {
             self.look_at = self.written.tokens + MARGIN;
@@ -283,7 +284,7 @@ impl Composer<'_> {
 
     /// Writes the end, or up to the next label; `false` if it is the model's turn.
     fn close(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
-        if self.can_ask && closing::is_explain(here) && self.words < MAX_WORDS {
+        if self.can_ask && shortest_ending::is_explain(here) && self.words < MAX_WORDS {
             self.words += 1;
             return Ok(false);
         }
@@ -294,7 +295,7 @@ impl Composer<'_> {
         let confidence = self.confidence.measured();
         let number = confidence.as_ref().map(|(number, _)| number.as_str());
         let pending = self.walk.pending().len();
-        let plan = closing::plan(&mut self.walk, &self.place, self.shape, number, labels);
+        let plan = shortest_ending::plan(&mut self.walk, &self.place, self.shape, number, labels);
         match plan.end {
             ClosingTarget::Stuck => return Err(Halt::Lost("no end was found".to_owned())),
             ClosingTarget::Label if plan.bytes.len() == pending => return Ok(false),
@@ -389,7 +390,7 @@ impl Composer<'_> {
         if whole.starts_with(self.order.vocabulary.bytes(instead_of)) {
             return Ok(false);
         }
-        let fits = self.walk.explore(|steps| closing::fits(steps, "true")).unwrap_or(false);
+        let fits = self.walk.explore(|steps| shortest_ending::fits(steps, "true")).unwrap_or(false);
         if fits {
             let tokens = self.walk.write(&whole)?;
             self.emit(&tokens);

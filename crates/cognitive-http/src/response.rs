@@ -4,15 +4,15 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use cognitive_contract::{Envelope, ErrorCode, Failure};
 
-use crate::names;
+use crate::header_names;
 use crate::overview::Told;
 
 /// The longest value of a header that a module has a say in.
-const LONGEST: usize = 128;
+const MAX_LENGTH: usize = 128;
 /// Room for all headers of an answer, those of the guard included, so that they are never moved.
 const HEADERS: usize = 13;
 /// Most envelopes are not longer; one that is grows.
-const USUAL_LENGTH: usize = 1024;
+const DEFAULT_LENGTH: usize = 1024;
 
 /// The status of an envelope. A code that a module made up itself is an answer that cannot be used, like any E3xxx.
 pub(crate) fn status(envelope: &Envelope) -> StatusCode {
@@ -50,14 +50,14 @@ pub(crate) fn routing(envelope: &Envelope, tier: Option<&'static str>) -> Header
     route(&mut headers, envelope, tier);
     // Trailers do not pass the guard, which adds it to everything else.
     if let Some(trace) = envelope.meta().extra.get("trace_id").and_then(serde_json::Value::as_str) {
-        put(&mut headers, &names::TRACE_ID, trace);
+        put(&mut headers, &header_names::TRACE_ID, trace);
     }
     headers
 }
 
 /// Codes and ids may come from modules. A header that no gateway takes would cost the whole answer.
 fn put(headers: &mut HeaderMap, name: &HeaderName, value: &str) {
-    if value.len() <= LONGEST
+    if value.len() <= MAX_LENGTH
         && value.is_ascii()
         && let Ok(value) = HeaderValue::from_str(value)
     {
@@ -68,15 +68,15 @@ fn put(headers: &mut HeaderMap, name: &HeaderName, value: &str) {
 fn route(headers: &mut HeaderMap, envelope: &Envelope, tier: Option<&'static str>) {
     let meta = envelope.meta();
     let ok = if envelope.ok() { "true" } else { "false" };
-    headers.insert(names::OK.clone(), HeaderValue::from_static(ok));
+    headers.insert(header_names::OK.clone(), HeaderValue::from_static(ok));
     let risk = meta.risk.level().word();
-    headers.insert(names::RISK.clone(), HeaderValue::from_static(risk));
+    headers.insert(header_names::RISK.clone(), HeaderValue::from_static(risk));
     if let Some(tier) = tier {
-        headers.insert(names::TIER.clone(), HeaderValue::from_static(tier));
+        headers.insert(header_names::TIER.clone(), HeaderValue::from_static(tier));
     }
-    put(headers, &names::CONFIDENCE, &meta.confidence.get().to_string());
+    put(headers, &header_names::CONFIDENCE, &meta.confidence.get().to_string());
     if let Some(error) = envelope.error() {
-        put(headers, &names::ERROR_CODE, error.code());
+        put(headers, &header_names::ERROR_CODE, error.code());
     }
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn failure_as(status: StatusCode, reason: Failure) -> Response<Body> 
 
 /// Any value as JSON. Nothing here may be kept by a cache.
 pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Response<Body> {
-    let mut text = Vec::with_capacity(USUAL_LENGTH);
+    let mut text = Vec::with_capacity(DEFAULT_LENGTH);
     // Names are texts, and a vector takes whatever is written.
     let _ = serde_json::to_writer(&mut text, value);
     json_text(status, text.into())
