@@ -229,3 +229,60 @@ fn test_005_coverage_of_a_tiny_module_is_exact() {
         })
     );
 }
+
+/// Runs the program in a folder with nothing from this machine.
+fn cogn(folder: &std::path::Path, arguments: &[&str], ci: &str) -> (Option<i32>, String) {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_cogn"))
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .envs([("HOME", folder.as_os_str()), ("COGN_OFFLINE", "1".as_ref()), ("CI", ci.as_ref())])
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(text).unwrap())
+}
+
+// What `docs/expectations.md` says about `--accept`: shown, written, and never on a build server.
+#[test]
+fn an_answer_is_accepted_after_its_difference_was_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("m/module.yaml", "name: m\nversion: 1.0.0\nresponsibility: Answer a question.\n");
+    write("m/prompt.md", "Answer.");
+    write("m/schema.json", r#"{"input": {}, "data": {"properties": {"word": {"enum": ["a", "b"]}}}}"#);
+    let meta = r#""meta":{"confidence":0.9,"risk":"low","explain":"e"}"#;
+    for name in ["known", "new"] {
+        write(&format!("m/tests/{name}.input.json"), "{}");
+        write(
+            &format!("m/tests/{name}.reply.txt"),
+            &format!(r#"{{"ok":true,{meta},"data":{{"rationale":"r","word":"a"}}}}"#),
+        );
+    }
+    let before = "{\n  \"word\": \"b\",\n  \"confidence\": { \"$min\": 0.5 }\n}\n";
+    write("m/tests/known.expected.json", before);
+    let expected = || std::fs::read_to_string(dir.path().join("m/tests/known.expected.json")).unwrap();
+
+    let (code, text) = cogn(dir.path(), &["test", "./m", "--accept"], "true");
+    assert_eq!((code, expected().as_str()), (Some(2), before), "{text}");
+    assert!(text.contains("`CI` is set"), "{text}");
+
+    let (code, text) = cogn(dir.path(), &["test", "./m", "--accept"], "false");
+    assert_eq!(code, Some(0), "{text}");
+    for line in ["-   \"word\": \"b\",", "+   \"word\": \"a\",", "    \"confidence\": { \"$min\": 0.5 }"] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert_eq!(expected(), before.replace("\"b\"", "\"a\""));
+    let (code, text) = cogn(dir.path(), &["test", "./m"], "");
+    assert_eq!((code, text.contains("2 passed, 0 failed")), (Some(0), true), "{text}");
+
+    write("m/tests/known.reply.txt", "no JSON");
+    let (code, text) = cogn(dir.path(), &["test", "./m", "--accept"], "");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("not accepted: the run fails with E"), "{text}");
+    assert!(text.contains("--accept-failures"), "{text}");
+}

@@ -29,5 +29,8 @@ pub const PATH: &str = "PATH";
 /// A mirror of the hub that models are published on, by the name that its own tools use.
 pub const HUB: &str = "HF_ENDPOINT";
 
+/// Set on build servers: there, `cogn test --accept` writes nothing.
+pub const BUILD_SERVER: &str = "CI";
+
 /// The variables that hold keys and addresses of providers are named by `cognitive_net::Kind`.
 pub const OF_PROVIDERS: &str = "<PROVIDER>_API_KEY, <PROVIDER>_BASE_URL";

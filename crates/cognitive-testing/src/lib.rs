@@ -9,5 +9,5 @@ mod expect;
 pub mod golden;
 pub mod grade;
 
-pub use expect::{CaseTally, Difference};
+pub use expect::{CaseTally, Difference, RULE_NAMES};
 pub use grade::grade;

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use cogn::embedded::EmbeddedUse;
 use cogn::settings::Settings;
-use cogn::{async_runtime, out_file, wiring};
+use cogn::{async_runtime, env_vars, out_file, wiring};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::{Library, ModuleOrigin};
-use cognitive_testing::golden::{self, GoldenOptions, GoldenReport, ModuleReport, ReplySource, TestedFolder};
+use cognitive_testing::golden::{
+    self, AcceptedAnswers, GoldenOptions, GoldenReport, ModuleReport, ReplySource, TestedFolder,
+};
 
 use super::fail;
 use super::test_report::{self, ReportLook};
@@ -34,6 +36,12 @@ pub struct TestArgs {
     /// Ask the model instead of replaying recorded replies
     #[arg(long)]
     live: bool,
+    /// Make the answers that are not as expected the new expectations, after showing the difference
+    #[arg(long, conflicts_with = "live")]
+    accept: bool,
+    /// With `--accept`: accept also a run that fails where a success was expected
+    #[arg(long, requires = "accept")]
+    accept_failures: bool,
     /// Say which parts of the contract the passing cases exercise
     #[arg(long)]
     coverage: bool,
@@ -56,6 +64,12 @@ pub struct TestArgs {
 
 /// Runs the tests; the exit code is bad if any failed, or if a module cannot be tested. One without tests is skipped (FMT-002).
 pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
+    if args.accept && in_ci(&wiring::environment) {
+        let hint = "Accept where you can look at the difference, and commit the files";
+        printer
+            .error("`--accept` writes expectations, and `CI` is set: nothing is accepted here", Some(hint));
+        return Exit::Usage;
+    }
     let (subjects, missing) = subjects(args, library);
     let source = match (args.record, args.live) {
         (true, _) => ReplySource::Record,
@@ -65,6 +79,11 @@ pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
     let options = GoldenOptions {
         source,
         coverage: args.coverage,
+        accept: args.accept.then_some(if args.accept_failures {
+            AcceptedAnswers::Failures
+        } else {
+            AcceptedAnswers::Successes
+        }),
         library: library.clone(),
         ..GoldenOptions::default()
     };
@@ -84,6 +103,11 @@ pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
             printer.out(line);
         }
     }
+    // Whoever reads sees what changes before it does.
+    if let Err(message) = golden::write_accepted(&subjects, &report) {
+        printer.error(&message, None);
+        return Exit::Bad;
+    }
     if let Some(path) = &args.junit
         && let Err(message) = write_junit(path, &report)
     {
@@ -91,6 +115,11 @@ pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
         return Exit::Bad;
     }
     if report.holds() { Exit::Good } else { Exit::Bad }
+}
+
+/// Whether this is a build server: `CI` is set, and not to `false` or `0`.
+fn in_ci(environment: &dyn Fn(&str) -> Option<String>) -> bool {
+    environment(env_vars::BUILD_SERVER).is_some_and(|value| !["false", "0"].contains(&value.trim()))
 }
 
 /// Replayed replies never wait; a model needs a provider and a runtime to wait in.
@@ -173,7 +202,14 @@ mod tests {
         assert!(typed("test summarizer").is_ok());
         assert!(typed("test a ./b -v --coverage --junit out.xml").is_ok());
         assert!(typed("test --all --json --record").is_ok());
-        for wrong in ["test", "test a --all", "test a --json --junit out.xml"] {
+        assert!(typed("test a --record --accept --accept-failures").is_ok());
+        for wrong in [
+            "test",
+            "test a --live --accept",
+            "test a --accept-failures",
+            "test a --all",
+            "test a --json --junit out.xml",
+        ] {
             assert!(typed(wrong).is_err(), "{wrong}");
         }
     }

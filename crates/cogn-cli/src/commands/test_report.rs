@@ -3,9 +3,12 @@
 
 use cognitive_contract::text::written_out as plain;
 use cognitive_testing::golden::{
-    Coverage, CoverageShare, GoldenReport, GoldenResult, GoldenStatus, ModuleReport, ModuleTrouble,
+    AcceptedExpectation, Coverage, CoverageShare, GoldenReport, GoldenResult, GoldenStatus, ModuleReport,
+    ModuleTrouble,
 };
 use cognitive_testing::{CaseTally, Difference};
+
+use similar::{ChangeTag, TextDiff};
 
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, NOTE};
 
@@ -73,6 +76,7 @@ impl Show {
     fn case(&mut self, case: &GoldenResult) {
         let (style, sign, word) = match case.status {
             GoldenStatus::Passed => (GOOD, "✓", "ok    "),
+            GoldenStatus::Accepted(_) => (DOUBT, "✎", "accept"),
             _ => (BAD, "✗", "FAILED"),
         };
         let sign = if self.look.signs { sign } else { word };
@@ -84,7 +88,14 @@ impl Show {
             GoldenStatus::Failed(differences) => self.differences(case, differences),
             GoldenStatus::Broken(why) => self.line(format!("      {}", plain(why))),
             GoldenStatus::NotRecorded => self.line("      no reply is recorded"),
+            GoldenStatus::Accepted(new) => self.change(case, new),
             GoldenStatus::Passed => {}
+        }
+        if let Some(why) = &case.not_accepted {
+            self.line(format!("      {DOUBT}not accepted{DOUBT:#}: {}", plain(why)));
+            if why.starts_with("the run fails") {
+                self.hint("`--accept-failures` accepts that too, if the failure is what you want");
+            }
         }
         if let Some(hint) = case.hint() {
             self.hint(hint);
@@ -107,6 +118,23 @@ impl Show {
             self.line(format!("      {}{rule}", plain(&each.path)));
             self.line(format!("        expected {GOOD}{}{GOOD:#}", plain(&each.expected)));
             self.line(format!("        got      {BAD}{}{BAD:#}", plain(&each.got)));
+        }
+    }
+
+    /// What an accepted expectation changes, line by line.
+    fn change(&mut self, case: &GoldenResult, new: &AcceptedExpectation) {
+        if let Some(error) = case.error() {
+            self.line(format!("      {DOUBT}the run failed{DOUBT:#} with {}", plain(&error)));
+        }
+        self.line(format!("      {NOTE}{}{NOTE:#}", plain(&new.path)));
+        for change in TextDiff::from_lines(new.before.as_str(), &new.after).iter_all_changes() {
+            let (sign, style) = match change.tag() {
+                ChangeTag::Delete => ('-', BAD),
+                ChangeTag::Insert => ('+', GOOD),
+                ChangeTag::Equal => (' ', FAINT),
+            };
+            let line = change.value().trim_end_matches(['\n', '\r']);
+            self.line(format!("      {style}{sign} {}{style:#}", plain(line)));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Runs conformance vectors against this runtime: our own files, and the official ones of the specification.
 //!
 //! A vector says which operation to perform, with what, and what the result must satisfy. The way of one case:
-//! [`load`] reads it, `expand` fills generated values in, `ops` asks the product, `matcher` compares, [`VectorReport`]
+//! [`load`] reads it, `expand` fills generated values in, `ops` asks the product, `crate::expect` compares, [`VectorReport`]
 //! counts. No rule of the contract is written down here a second time: an operation only calls the product.
 //!
 //! Never lets a case pass that was not judged: an operation that is not built yet is reported as such, and an unknown
@@ -10,12 +10,10 @@
 mod case;
 mod expand;
 mod load;
-mod matcher;
 mod media_files;
 mod official;
 mod ops;
 mod report;
-mod rule;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,7 +21,8 @@ pub use case::{Strength, Vector};
 pub use load::{VectorLoadError, load};
 pub use report::{VectorReport, VectorResult, VectorStatus};
 
-use matcher::VectorExpectation;
+use crate::expect::Difference;
+use crate::expect::expectation::{Expectation, ExpectationUse};
 use ops::VectorStop;
 
 /// Runs every case up to a level; `None` asks for all.
@@ -59,10 +58,12 @@ fn judge(case: &Vector) -> VectorStatus {
 /// What is wrong with the result. The expectation is read first, so that a broken one is never hidden behind an
 /// operation that is not built.
 fn problems(case: &Vector) -> Result<Vec<String>, VectorStop> {
-    let expectation = VectorExpectation::parse(&expand::expand(&case.expect)?)
+    let expectation = Expectation::parse(&expand::expand(&case.expect)?, ExpectationUse::Vector)
         .map_err(|why| VectorStop::Broken(format!("the expectation cannot be read: {why}")))?;
     let result = ops::perform(&case.op, &case.given)?;
-    Ok(expectation.problems(&result))
+    let differences = expectation.differences(&result).into_iter();
+    let words = |each: Difference| format!("{}: expected {}, got {}", each.path, each.expected, each.got);
+    Ok(differences.map(words).collect())
 }
 
 #[cfg(test)]

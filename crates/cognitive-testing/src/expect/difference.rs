@@ -14,7 +14,7 @@ const MAX_DIFFERENCES: usize = 50;
 pub struct Difference {
     /// The place in the envelope, such as `data.issues[0].type`.
     pub path: String,
-    /// Which kind of expectation it breaks: `equals`, `$validate`, `_contains` or `_validate.<rule>`.
+    /// Which kind of expectation it breaks: `equals`, a rule such as `$in`, `_contains` or `_validate.<rule>`.
     pub rule: String,
     /// What should be there.
     pub expected: String,
@@ -63,7 +63,13 @@ impl Differences {
         });
     }
 
-    fn push(&mut self, difference: Difference) {
+    /// Whether nothing was found.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// One more.
+    pub(crate) fn push(&mut self, difference: Difference) {
         if self.found.len() < MAX_DIFFERENCES {
             self.found.push(difference);
         }

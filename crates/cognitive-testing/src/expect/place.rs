@@ -29,13 +29,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Follows a path from the envelope or from the payload, as its first word asks. Of several places, the first.
-    pub(crate) fn find(self, path: &str) -> FoundPlace<'a> {
-        let nothing = || FoundPlace { at: path.to_owned(), value: None };
-        self.find_all(path).into_iter().next().unwrap_or_else(nothing)
-    }
-
-    /// Every place that a path leads to: one, or with `*` one for each item. Never none: a place that is not there is
+    /// Every place that a path leads to, from the envelope or from the payload, as its first word asks: one, or with `*` one
+    /// for each item. Never none: a place that is not there is
     /// found without a value.
     pub(crate) fn find_all(self, path: &str) -> Vec<FoundPlace<'a>> {
         let words = words(path);
@@ -67,6 +62,14 @@ impl<'a> View<'a> {
         let payload = self.payload();
         let nothing = FoundPlace { at: payload.at.clone(), value: None };
         walk(payload, &words(path)).into_iter().next().unwrap_or(nothing)
+    }
+}
+
+/// The first word of a path.
+pub(crate) fn first_word(path: &str) -> Option<String> {
+    match words(path).into_iter().next()? {
+        PathWord::Name(name) => Some(name),
+        PathWord::Every => None,
     }
 }
 
@@ -158,7 +161,7 @@ mod tests {
     use super::*;
 
     fn find(envelope: &Value, path: &str) -> (String, Option<Value>) {
-        let found = View { envelope }.find(path);
+        let found = View { envelope }.find_all(path).remove(0);
         (found.at, found.value.cloned())
     }
 

@@ -12,19 +12,12 @@ pub(crate) use cognitive_contract::json_cmp::same;
 
 /// How much of a value is shown.
 const MAX_SHOWN: usize = 160;
-/// How much of a value a message about a vector shows.
-const MAX_SHOWN_SPACED: usize = 100;
 /// How much is shown before the first difference of two long texts.
 const BEFORE: usize = 40;
 
 /// The start of a value, for a message.
 pub(crate) fn shown(value: &Value) -> String {
     start(&text::written_out(&value.to_string()), MAX_SHOWN)
-}
-
-/// The same with a space after every comma and colon, as messages about vectors show it.
-pub(crate) fn shown_spaced(value: &Value) -> String {
-    start(&json_text(value), MAX_SHOWN_SPACED)
 }
 
 /// The start of a text, with a mark where something is left out.
@@ -35,16 +28,6 @@ fn start(whole: &str, length: usize) -> String {
 /// Whether a value is one of these.
 pub(crate) fn is_one_of(values: &[Value], value: &Value) -> bool {
     values.iter().any(|each| same(each, value))
-}
-
-/// Whether two lists have the same items in any order, each as often.
-pub(crate) fn same_items(left: &[Value], right: &[Value]) -> bool {
-    let mut rest: Vec<&Value> = right.iter().collect();
-    left.len() == right.len()
-        && left.iter().all(|each| {
-            let place = rest.iter().position(|other| same(each, other));
-            place.map(|place| rest.swap_remove(place)).is_some()
-        })
 }
 
 /// Whether two lists have the same items. One that is there twice counts as one.
@@ -142,6 +125,6 @@ mod tests {
     #[test]
     fn texts_have_spaces_and_messages_are_short() {
         assert_eq!(json_text(&json!({ "a": [1, "é"], "b": {} })), r#"{"a": [1, "é"], "b": {}}"#);
-        assert_eq!(shown_spaced(&json!("x".repeat(500))).chars().count(), MAX_SHOWN_SPACED + 1);
+        assert_eq!(shown(&json!("x".repeat(500))).chars().count(), MAX_SHOWN + 1);
     }
 }

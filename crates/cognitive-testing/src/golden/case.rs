@@ -9,7 +9,7 @@ use cognitive_library::formats;
 use cognitive_library::json::index;
 use serde_json::Value;
 
-use super::expect::GoldenExpectation;
+use crate::expect::expectation::{Expectation, ExpectationUse};
 
 /// The folder in which tests are found by name.
 const TESTS: &str = "tests";
@@ -34,11 +34,20 @@ pub struct GoldenCase {
     fault: Option<String>,
 }
 
-/// A case as it was read.
+/// What a case expects, as it was read.
+#[derive(Debug)]
+pub(super) struct ExpectedFile {
+    /// The text of the file.
+    pub(super) text: String,
+    pub(super) value: Value,
+    pub(super) expectation: Expectation,
+}
+
+/// A case as it was read. Without an expectation it can only be accepted.
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) input: Value,
-    pub(super) expectation: GoldenExpectation,
+    pub(super) expected: Option<ExpectedFile>,
     /// Replies by module, as far as they were recorded.
     pub(super) replies: BTreeMap<String, String>,
 }
@@ -86,10 +95,11 @@ impl GoldenCase {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
-        let input = read_json(folder, &self.input)?;
-        let expected = read_json(folder, &self.expected)?;
-        let expectation = GoldenExpectation::parse(&expected)
-            .map_err(|why| format!("`{}` cannot be used: {why}", self.expected))?;
+        let (input, _) = read_json(folder, &self.input)?;
+        let expected = match folder.read(&self.expected, JSON_LIMIT) {
+            Err(ReadError::Missing) => None,
+            _ => Some(self.read_expected(folder)?),
+        };
         let parts = self.part_replies.iter().map(|(module, path)| (module.as_str(), path));
         let mut replies = BTreeMap::new();
         for (module, path) in parts.chain([(own, &self.reply)]) {
@@ -99,7 +109,14 @@ impl GoldenCase {
                 Err(error) => return Err(unreadable(path, error)),
             };
         }
-        Ok(Script { input, expectation, replies })
+        Ok(Script { input, expected, replies })
+    }
+
+    fn read_expected(&self, folder: &Folder) -> Result<ExpectedFile, String> {
+        let (value, text) = read_json(folder, &self.expected)?;
+        let expectation = Expectation::parse(&value, ExpectationUse::Golden)
+            .map_err(|why| format!("`{}` cannot be used: {why}", self.expected))?;
+        Ok(ExpectedFile { text, value, expectation })
     }
 }
 
@@ -160,6 +177,11 @@ fn tell_apart(cases: &mut [GoldenCase]) {
     }
 }
 
+/// What is said of a case that has no expectation.
+pub(super) fn no_expectation(case: &GoldenCase) -> String {
+    unreadable(&case.expected, ReadError::Missing)
+}
+
 fn unreadable(path: &str, error: ReadError) -> String {
     if let ReadError::Refused(why) = error {
         format!("`{path}` {why}")
@@ -169,7 +191,7 @@ fn unreadable(path: &str, error: ReadError) -> String {
 }
 
 /// A member that is written twice is refused: only the last of the two would be looked at.
-fn read_json(folder: &Folder, path: &str) -> Result<Value, String> {
+fn read_json(folder: &Folder, path: &str) -> Result<(Value, String), String> {
     let text = folder.read(path, JSON_LIMIT).map_err(|error| unreadable(path, error))?;
     let value = json::parse(&text).map_err(|error| {
         let line = text.get(..error.offset).unwrap_or_default().matches('\n').count() + 1;
@@ -177,7 +199,7 @@ fn read_json(folder: &Folder, path: &str) -> Result<Value, String> {
     })?;
     match index(&text).repeated.first() {
         Some(twice) => Err(format!("`{path}` says this twice: `{twice}`")),
-        None => Ok(value),
+        None => Ok((value, text)),
     }
 }
 
@@ -261,12 +283,13 @@ mod tests {
             ("tests/b.expected.json", r#"{"ok": true}"#),
             ("tests/c.reply.txt", "{}"),
         ]);
-        let errors: Vec<String> =
-            cases(&folder).iter().map(|case| case.read(&folder, "m").unwrap_err()).collect();
+        let found = cases(&folder);
+        let half = found.iter().find(|case| case.name == "a").unwrap();
+        assert!(half.read(&folder, "m").unwrap().expected.is_none(), "it can be accepted");
+        let errors: Vec<String> = found.iter().filter_map(|case| case.read(&folder, "m").err()).collect();
         assert_eq!(
             errors,
             [
-                "no such file: `tests/a.expected.json`",
                 "no such file: `tests/b.input.json`",
                 "no such file: `tests/c.input.json`",
                 "an entry of `tests` has an arrow `->` between two paths",

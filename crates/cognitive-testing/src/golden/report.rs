@@ -6,6 +6,7 @@ use std::time::Duration;
 use cognitive_contract::Failure;
 use serde_json::{Map, Value, json};
 
+use super::accepted::AcceptedExpectation;
 use super::coverage::Coverage;
 use crate::expect::{CaseTally, Difference};
 
@@ -16,6 +17,8 @@ pub enum GoldenStatus {
     Passed,
     /// It is not.
     Failed(Vec<Difference>),
+    /// It is not, and becomes what is expected from now on.
+    Accepted(AcceptedExpectation),
     /// The case itself cannot be used; the text says why.
     Broken(String),
     /// The model would have to be asked, and no reply is recorded.
@@ -29,6 +32,7 @@ impl GoldenStatus {
         match self {
             Self::Passed => "passed",
             Self::Failed(_) => "failed",
+            Self::Accepted(_) => "accepted",
             Self::Broken(_) => "broken",
             Self::NotRecorded => "not_recorded",
         }
@@ -49,17 +53,26 @@ pub struct GoldenResult {
     pub envelope: Option<Value>,
     /// Whether a reply was written beside the case.
     pub recorded: bool,
+    /// Why the answer was not accepted, where that was asked for.
+    pub not_accepted: Option<String>,
 }
 
 impl GoldenResult {
     pub(super) fn new(name: &str, status: GoldenStatus) -> Self {
-        Self { name: name.to_owned(), status, elapsed: Duration::ZERO, envelope: None, recorded: false }
+        Self {
+            name: name.to_owned(),
+            status,
+            elapsed: Duration::ZERO,
+            envelope: None,
+            recorded: false,
+            not_accepted: None,
+        }
     }
 
-    /// Whether it passed.
+    /// Whether it passed, or was accepted as it is.
     #[must_use]
     pub fn passed(&self) -> bool {
-        self.status == GoldenStatus::Passed
+        matches!(self.status, GoldenStatus::Passed | GoldenStatus::Accepted(_))
     }
 
     /// The error of a run that failed: often the reason for every difference.
@@ -73,8 +86,19 @@ impl GoldenResult {
     /// What to do about it, if that is plain.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
-        matches!(self.status, GoldenStatus::NotRecorded)
-            .then_some("`--record` asks the model and keeps its reply beside the case")
+        match &self.status {
+            GoldenStatus::NotRecorded => {
+                Some("`--record` asks the model and keeps its reply beside the case")
+            }
+            GoldenStatus::Broken(why)
+                if self.not_accepted.is_none()
+                    && why.starts_with("no such file")
+                    && why.ends_with(".expected.json`") =>
+            {
+                Some("`--accept` writes it from the answer")
+            }
+            _ => None,
+        }
     }
 
     fn to_value(&self) -> Value {
@@ -91,8 +115,12 @@ impl GoldenResult {
             GoldenStatus::Broken(why) => {
                 row.insert("message".to_owned(), json!(why));
             }
+            GoldenStatus::Accepted(new) => {
+                row.insert("accepted".to_owned(), json!({ "file": new.path, "text": new.after }));
+            }
             GoldenStatus::Passed | GoldenStatus::NotRecorded => {}
         }
+        row.extend(self.not_accepted.as_ref().map(|why| ("not_accepted".to_owned(), json!(why))));
         Value::Object(row)
     }
 }

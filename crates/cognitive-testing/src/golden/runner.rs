@@ -15,11 +15,13 @@ use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, RunOptions, RunRequest};
 use serde_json::Value;
 
-use super::case::{GoldenCase, Script, cases};
+use super::accepted::{AcceptedExpectation, propose};
+use super::case::{ExpectedFile, GoldenCase, Script, cases, no_expectation};
 use super::coverage::Coverage;
 use super::file;
 use super::report::{GoldenReport, GoldenResult, GoldenStatus, ModuleReport, ModuleTrouble};
 use super::witness::{ReplyWitness, SeenReply};
+use crate::expect::accept::AcceptedAnswers;
 
 /// A module to test.
 #[derive(Debug, Clone)]
@@ -51,6 +53,8 @@ pub struct GoldenOptions {
     pub coverage: bool,
     /// How each run is to be done, such as its time limit.
     pub run: RunOptions,
+    /// Whether answers that are not as expected become what is expected, and which.
+    pub accept: Option<AcceptedAnswers>,
     /// Where the modules are that a tested one is made of.
     pub library: Library,
 }
@@ -158,16 +162,17 @@ async fn judge(
     answers: &Answers,
     options: &GoldenOptions,
 ) -> GoldenResult {
-    let Script { input, expectation, replies } = script;
+    let Script { input, expected, replies } = script;
+    if expected.is_none() && options.accept.is_none() {
+        return GoldenResult::new(&case.name, GoldenStatus::Broken(no_expectation(case)));
+    }
     let recorded_for: Vec<String> = replies.keys().cloned().collect();
     let witness = Arc::new(match answers {
         Answers::Recorded => ReplyWitness::of_replies(replies),
         Answers::Live(provider) | Answers::Record(provider) => ReplyWitness::new(Arc::clone(provider)),
     });
     let envelope = answer(module, input, Arc::clone(&witness), options).await;
-    let differences = expectation.differences(&envelope);
-    let judged =
-        if differences.is_empty() { GoldenStatus::Passed } else { GoldenStatus::Failed(differences) };
+    let (judged, not_accepted) = verdict(case, expected.as_ref(), &envelope, options);
     let seen = witness.seen();
     let mut recorded = false;
     let status = match answers {
@@ -184,9 +189,44 @@ async fn judge(
         },
     };
     let mut result = GoldenResult::new(&case.name, status);
+    result.not_accepted = not_accepted;
     result.recorded = recorded;
     result.envelope = Some(envelope);
     result
+}
+
+/// How an envelope compares with what is expected, and why it was not accepted where that was asked for.
+fn verdict(
+    case: &GoldenCase,
+    expected: Option<&ExpectedFile>,
+    envelope: &Value,
+    options: &GoldenOptions,
+) -> (GoldenStatus, Option<String>) {
+    let differences = expected.map(|expected| expected.expectation.differences(envelope));
+    if differences.as_ref().is_some_and(Vec::is_empty) {
+        return (GoldenStatus::Passed, None);
+    }
+    let failed = differences.map_or_else(|| GoldenStatus::Broken(no_expectation(case)), GoldenStatus::Failed);
+    match options.accept.map(|which| propose(case, expected, envelope, which)) {
+        None => (failed, None),
+        Some(Ok(new)) => (GoldenStatus::Accepted(new), None),
+        Some(Err(why)) => (failed, Some(why)),
+    }
+}
+
+/// Writes what was accepted beside the cases, once it was shown. Says how many files; the error names the first that
+/// cannot be written.
+pub fn write_accepted(subjects: &[TestedFolder], report: &GoldenReport) -> Result<usize, String> {
+    let mut written = 0;
+    for (subject, module) in subjects.iter().zip(&report.modules) {
+        for case in &module.cases {
+            if let GoldenStatus::Accepted(AcceptedExpectation { path, after, .. }) = &case.status {
+                file::write_in(&subject.folder, path, after)?;
+                written += 1;
+            }
+        }
+    }
+    Ok(written)
 }
 
 /// Keeps what the model told each module; says whether it was asked at all.

@@ -186,3 +186,37 @@ fn a_run_may_move_between_threads() {
     fn is_send<T: Send>(_: T) {}
     is_send(run(&[], &GoldenOptions::default(), None));
 }
+
+fn accepting(subject: &TestedFolder, which: AcceptedAnswers) -> GoldenReport {
+    let options = GoldenOptions { accept: Some(which), ..GoldenOptions::default() };
+    run_recorded(std::slice::from_ref(subject), &options).unwrap()
+}
+
+#[test]
+fn an_accepted_answer_is_what_is_expected_from_then_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let wrong = ("tests/ask.expected.json", "{\n  \"word\": \"b\"\n}\n");
+    let reply = ("tests/ask.reply.txt", REPLY);
+    let new = [("tests/new.input.json", r#"{"q": 2}"#), ("tests/new.reply.txt", REPLY)];
+    let subject = on_disk(dir.path(), &[ASK, wrong, reply, new[0], new[1]]);
+    let before = run_recorded(std::slice::from_ref(&subject), &GoldenOptions::default()).unwrap();
+    assert_eq!(statuses(&before), [("ask", "failed"), ("new", "broken")]);
+    let report = accepting(&subject, AcceptedAnswers::Successes);
+    assert_eq!(statuses(&report), [("ask", "accepted"), ("new", "accepted")]);
+    let text = || fs::read_to_string(dir.path().join("tests/ask.expected.json")).unwrap();
+    assert_eq!(text(), wrong.1, "nothing is written before it was shown");
+    assert_eq!(write_accepted(std::slice::from_ref(&subject), &report), Ok(2));
+    assert_eq!(text(), "{\n  \"word\": \"a\"\n}\n");
+    let after = run_recorded(&[subject], &GoldenOptions::default()).unwrap();
+    assert_eq!(statuses(&after), [("ask", "passed"), ("new", "passed")]);
+}
+
+#[test]
+fn a_failing_run_is_not_accepted_unless_that_is_said() {
+    let broken = [ASK, EXPECT_A, ("tests/ask.reply.txt", "no JSON at all")];
+    let report = accepting(&subject(&broken), AcceptedAnswers::Successes);
+    let case = &report.modules[0].cases[0];
+    assert_eq!(case.status.word(), "failed");
+    assert!(case.not_accepted.as_ref().unwrap().starts_with("the run fails with E"), "{case:?}");
+    assert_eq!(statuses(&accepting(&subject(&broken), AcceptedAnswers::Failures)), [("ask", "accepted")]);
+}

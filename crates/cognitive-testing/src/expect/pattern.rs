@@ -1,21 +1,23 @@
-//! What one value has to be: exactly this, at least this, or whatever a schema says.
-//! `{"$validate": schema}` may stand for any value; `$example` and `$comment` explain and are never compared.
-//! Read as a whole before anything is compared, so that a broken expectation is found also where its value is missing.
+//! What one value has to be: exactly this, at least this, or whatever rules say.
+//!
+//! An object whose members are rules (`{"$in": ["a", "b"]}`) may stand for any value, at any depth; all of them have to hold.
+//! `$example` and `$comment` explain and are never compared. Read as a whole before anything is compared, so that a broken
+//! expectation is found also where its value is missing.
 
 use cognitive_contract::code::canonical;
 use serde_json::{Map, Value};
 
-use crate::expect::difference::Differences;
-use crate::expect::place::{item, member};
-use crate::expect::schema_check::{RULE, SchemaCheck};
-use crate::expect::value::same;
+use super::difference::Differences;
+use super::place::{item, member};
+use super::value::{same, shown};
+use super::value_rule::ValueRule;
 
 /// Members that explain an expectation and take no part in it.
-pub(super) const NOTES: [&str; 2] = ["$example", "$comment"];
+const NOTES: [&str; 2] = ["$example", "$comment"];
 
 /// Whether an object may have members that were not mentioned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OtherMembers {
+pub(crate) enum OtherMembers {
     /// It may: what is mentioned is a part of it.
     Allowed,
     /// It may not: what is mentioned is all of it.
@@ -24,22 +26,20 @@ pub(super) enum OtherMembers {
 
 /// What one value has to be.
 #[derive(Debug)]
-pub(super) enum GoldenPattern {
+pub(crate) enum Pattern {
     /// An object with these members.
-    Object(Vec<(String, GoldenPattern)>, OtherMembers),
+    Object(Vec<(String, Pattern)>, OtherMembers),
     /// A list of exactly these items.
-    List(Vec<GoldenPattern>),
-    /// This value.
+    List(Vec<Pattern>),
+    /// This value. At `error.code` all spellings of a code are one.
     Scalar(Value),
-    /// This error code, in any spelling.
-    Code(String),
-    /// Whatever the schema says.
-    Shape(Box<SchemaCheck>),
+    /// Whatever the rules say, all of them.
+    Rules(Vec<ValueRule>),
 }
 
-impl GoldenPattern {
+impl Pattern {
     /// Reads a pattern; `at` is where it stands, for the message.
-    pub(super) fn parse(expected: &Value, others: OtherMembers, at: &str) -> Result<Self, String> {
+    pub(crate) fn parse(expected: &Value, others: OtherMembers, at: &str) -> Result<Self, String> {
         match expected {
             Value::Object(members) => Self::parse_object(members, others, at),
             Value::Array(items) => {
@@ -54,45 +54,37 @@ impl GoldenPattern {
     }
 
     fn parse_object(members: &Map<String, Value>, others: OtherMembers, at: &str) -> Result<Self, String> {
-        if let Some(shape) = embedded_shape(members, at)? {
-            return Ok(shape);
-        }
-        let compared = members.iter().filter(|(name, _)| !is_note(name));
-        let parsed: Vec<_> = compared
-            .map(|(name, value)| Ok((name.clone(), Self::parse(value, others, &member(at, name))?)))
-            .collect::<Result<_, String>>()?;
-        if parsed.is_empty() && !members.is_empty() {
+        let compared: Vec<(&String, &Value)> = members.iter().filter(|(name, _)| !is_note(name)).collect();
+        if compared.is_empty() && !members.is_empty() {
             return Err(format!("`{at}`: it explains and expects nothing"));
         }
-        Ok(Self::Object(parsed, others))
+        if are_rules(members) {
+            let rules = compared.into_iter().map(|(name, value)| ValueRule::parse(name, value, others, at));
+            return rules.collect::<Result<_, _>>().map(Self::Rules);
+        }
+        let parsed = compared.into_iter().map(|(name, value)| {
+            let inner = Self::parse(value, others, &member(at, name))?;
+            Ok((name.clone(), inner))
+        });
+        parsed.collect::<Result<_, String>>().map(|parsed| Self::Object(parsed, others))
     }
 
-    /// Reads what is expected of `error`. Its members are a part of the error, and spellings of a code are one code.
-    pub(super) fn parse_error(expected: &Value, others: OtherMembers) -> Result<Self, String> {
-        let Value::Object(members) = expected else {
-            return Err(r#"`error`: expected an object such as `{"code": "E2004"}`"#.to_owned());
-        };
-        let parsed = match embedded_shape(members, "error")? {
-            Some(shape) => return Ok(shape),
-            None => members.iter().filter(|(name, _)| !is_note(name)),
-        };
-        let parse = |(name, value): (&String, &Value)| {
-            let pattern = match (name.as_str(), value) {
-                ("code", Value::String(code)) => Self::Code(code.clone()),
-                _ => Self::parse(value, others, &member("error", name))?,
-            };
-            Ok((name.clone(), pattern))
-        };
-        parsed
-            .map(parse)
-            .collect::<Result<_, String>>()
-            .map(|members| Self::Object(members, OtherMembers::Allowed))
+    /// A pattern of one rule.
+    pub(super) fn rule(rule: ValueRule) -> Self {
+        Self::Rules(vec![rule])
+    }
+
+    /// Whether a value matches.
+    pub(crate) fn matches(&self, actual: &Value) -> bool {
+        let mut found = Differences::default();
+        self.compare(Some(actual), "$", &mut found);
+        found.is_empty()
     }
 
     /// Says where a value differs; `None` is a value that is not there.
-    pub(super) fn compare(&self, actual: Option<&Value>, at: &str, found: &mut Differences) {
+    pub(crate) fn compare(&self, actual: Option<&Value>, at: &str, found: &mut Differences) {
         match (self, actual) {
-            (Self::Shape(shape), actual) => shape.compare(actual, at, found),
+            (Self::Rules(rules), actual) => rules.iter().for_each(|rule| rule.compare(actual, at, found)),
             (_, None) => found.worded(at, "equals", self.words(), "nothing"),
             (Self::Object(members, others), Some(Value::Object(actual))) => {
                 compare_members(members, *others, actual, at, found);
@@ -102,46 +94,51 @@ impl GoldenPattern {
                 found.broken(at, "equals", self.words(), Some(actual));
             }
             (Self::Scalar(expected), Some(actual)) => {
-                if !same(expected, actual) {
+                if !same_scalar(expected, actual, at) {
                     found.unequal(at, expected, actual);
-                }
-            }
-            (Self::Code(expected), Some(actual)) => {
-                if actual.as_str().map(canonical) != Some(canonical(expected)) {
-                    found.unequal(at, &Value::from(expected.as_str()), actual);
                 }
             }
         }
     }
 
-    fn words(&self) -> String {
+    /// What it asks for.
+    pub(crate) fn words(&self) -> String {
         match self {
-            Self::Object(..) => "an object".to_owned(),
+            Self::Object(members, _) if members.is_empty() => "an object".to_owned(),
+            Self::Object(members, _) => {
+                let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+                format!("an object with {}", names.join(", "))
+            }
             Self::List(items) => format!("a list of {}", items.len()),
-            Self::Scalar(value) => crate::expect::value::shown(value),
-            Self::Code(code) => Value::from(code.as_str()).to_string(),
-            Self::Shape(_) => "a value that fits the schema".to_owned(),
+            Self::Scalar(value) => shown(value),
+            Self::Rules(rules) => rules.iter().map(ValueRule::words).collect::<Vec<_>>().join(", and "),
         }
     }
 }
 
 /// Whether a member only explains.
-pub(super) fn is_note(name: &str) -> bool {
+pub(crate) fn is_note(name: &str) -> bool {
     NOTES.contains(&name)
 }
 
-/// The schema of an object that is a `$validate`; `None` if it is an ordinary object.
-fn embedded_shape(members: &Map<String, Value>, at: &str) -> Result<Option<GoldenPattern>, String> {
-    let Some(schema) = members.get(RULE) else { return Ok(None) };
-    if let Some(other) = members.keys().find(|name| *name != RULE && !is_note(name)) {
-        return Err(format!("`{at}`: beside `{RULE}` nothing else is compared, but there is: `{other}`"));
+/// Whether an object stands for rules: it has a rule among its members, or its only member is spelled like one. Other
+/// objects with `$` in their names, such as `{"$ref": "a", "$id": "b"}`, are values.
+pub(crate) fn are_rules(members: &Map<String, Value>) -> bool {
+    let mut compared = members.keys().filter(|name| !is_note(name));
+    compared.clone().any(|name| ValueRule::is_name(name))
+        || (compared.clone().count() == 1 && compared.all(|name| name.starts_with('$')))
+}
+
+/// Spellings of an error code are one code.
+fn same_scalar(expected: &Value, actual: &Value, at: &str) -> bool {
+    match (expected.as_str(), actual.as_str()) {
+        (Some(expected), Some(actual)) if at == "error.code" => canonical(actual) == canonical(expected),
+        _ => same(expected, actual),
     }
-    let shape = SchemaCheck::compile(schema, &member(at, RULE))?;
-    Ok(Some(GoldenPattern::Shape(Box::new(shape))))
 }
 
 fn compare_members(
-    members: &[(String, GoldenPattern)],
+    members: &[(String, Pattern)],
     others: OtherMembers,
     actual: &Map<String, Value>,
     at: &str,
@@ -159,7 +156,7 @@ fn compare_members(
 }
 
 /// Items are compared one by one also if there are too many or too few: the first that differs says most.
-fn compare_items(patterns: &[GoldenPattern], items: &[Value], at: &str, found: &mut Differences) {
+fn compare_items(patterns: &[Pattern], items: &[Value], at: &str, found: &mut Differences) {
     if patterns.len() != items.len() {
         found.worded(
             at,
@@ -181,7 +178,7 @@ mod tests {
 
     fn differences(expected: Value, others: OtherMembers, actual: Value) -> Vec<String> {
         let mut found = Differences::default();
-        GoldenPattern::parse(&expected, others, "v").unwrap().compare(Some(&actual), "v", &mut found);
+        Pattern::parse(&expected, others, "v").unwrap().compare(Some(&actual), "v", &mut found);
         found
             .into_vec()
             .iter()
@@ -218,23 +215,42 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_may_stand_for_any_value() {
-        let expected =
-            json!({ "a": { "$validate": { "type": "number" }, "$example": 3, "$comment": "c" }, "b": "x" });
-        assert!(differences(expected.clone(), OtherMembers::Refused, json!({ "a": 5, "b": "x" })).is_empty());
-        let wrong = differences(expected, OtherMembers::Refused, json!({ "a": "5", "b": "x" }));
-        assert_eq!(wrong.len(), 1);
-        assert!(wrong[0].starts_with("v.a: "), "{wrong:?}");
+    fn rules_may_stand_for_any_value_at_any_depth() {
+        let expected = json!({
+            "a": { "$validate": { "type": "number" }, "$max": 9, "$example": 3, "$comment": "c" },
+            "b": [{ "c": { "$in": ["x", "y"] } }],
+        });
+        let good = json!({ "a": 5, "b": [{ "c": "y" }] });
+        assert!(differences(expected.clone(), OtherMembers::Refused, good).is_empty());
+        let wrong = differences(expected, OtherMembers::Refused, json!({ "a": 12, "b": [{ "c": "z" }] }));
+        assert_eq!(wrong, ["v.a: at most 9 / 12", "v.b[0].c: one of \"x\", \"y\" / \"z\""]);
+    }
+
+    #[test]
+    fn a_closed_object_is_opened_by_part_and_an_open_one_closed_by_exact() {
+        let actual = json!({ "a": { "b": 1, "c": 2 } });
+        let part = json!({ "a": { "$part": { "b": { "$min": 1 } } } });
+        assert!(differences(part, OtherMembers::Refused, actual.clone()).is_empty());
+        let exact = json!({ "a": { "$exact": { "b": 1 } } });
+        assert_eq!(differences(exact, OtherMembers::Allowed, actual).len(), 1);
+    }
+
+    #[test]
+    fn dollar_members_that_are_no_rules_are_an_object() {
+        let expected = json!({ "a": { "$ref": "x", "$id": "y" } });
+        let good = json!({ "a": { "$id": "y", "$ref": "x" } });
+        assert!(differences(expected, OtherMembers::Refused, good).is_empty());
     }
 
     #[test]
     fn a_pattern_that_checks_nothing_or_hides_something_is_refused() {
         for (expected, words) in [
             (json!({ "a": { "$example": 1 } }), "`v.a`: it explains and expects nothing"),
-            (json!({ "$validate": {}, "b": 1 }), "but there is: `b`"),
+            (json!({ "$validate": {}, "b": 1 }), "`v`: no such rule: `b`"),
+            (json!({ "a": { "$like": 1 } }), "`v.a`: no such rule: `$like`; there are $exact, "),
             (json!([{ "$validate": { "typ": "x" } }]), "`v[0].$validate.typ`"),
         ] {
-            let error = GoldenPattern::parse(&expected, OtherMembers::Refused, "v").unwrap_err();
+            let error = Pattern::parse(&expected, OtherMembers::Refused, "v").unwrap_err();
             assert!(error.contains(words), "{error}");
         }
     }
@@ -244,17 +260,13 @@ mod tests {
         let check = |expected: Value| {
             let mut found = Differences::default();
             let actual = json!({ "code": "E1000", "message": "m", "recoverable": false });
-            GoldenPattern::parse_error(&expected, OtherMembers::Refused).unwrap().compare(
-                Some(&actual),
-                "error",
-                &mut found,
-            );
+            let pattern = Pattern::parse(&expected, OtherMembers::Allowed, "error").unwrap();
+            pattern.compare(Some(&actual), "error", &mut found);
             found.into_vec().into_iter().map(|each| each.path).collect::<Vec<_>>()
         };
         assert!(check(json!({ "code": "PARSE_ERROR" })).is_empty());
         assert!(check(json!({ "code": "E1000", "message": "m" })).is_empty());
         assert_eq!(check(json!({ "code": "E1001", "message": "x" })), ["error.code", "error.message"]);
         assert_eq!(check(json!({ "code": { "$validate": { "const": "TIMEOUT" } } })), ["error.code"]);
-        assert!(GoldenPattern::parse_error(&json!("E1000"), OtherMembers::Refused).is_err());
     }
 }

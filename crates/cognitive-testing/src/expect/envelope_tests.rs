@@ -1,8 +1,8 @@
-//! Every kind of expectation, each once as it holds and once as it does not.
+//! Every kind of expectation about an envelope, each once as it holds and once as it does not.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::*;
+use super::expectation::{Expectation, ExpectationUse};
 
 fn success() -> Value {
     json!({
@@ -28,7 +28,7 @@ fn failure() -> Value {
 
 /// The places that differ, each with the rule.
 fn wrong(expected: Value, envelope: &Value) -> Vec<String> {
-    let found = GoldenExpectation::parse(&expected).unwrap().differences(envelope);
+    let found = Expectation::parse(&expected, ExpectationUse::Golden).unwrap().differences(envelope);
     found.into_iter().map(|each| format!("{} {}", each.path, each.rule)).collect()
 }
 
@@ -268,7 +268,7 @@ fn an_expectation_that_cannot_be_read_or_cannot_fail_is_refused() {
             "`summary.$validate`: not a Draft-07 schema",
         ),
     ] {
-        let error = GoldenExpectation::parse(&expected).unwrap_err();
+        let error = Expectation::parse(&expected, ExpectationUse::Golden).unwrap_err();
         assert!(error.contains(words), "{expected}: {error}");
     }
 }

@@ -1,0 +1,76 @@
+//! Rules of `_validate` that name a field themselves: `"language": "python"` for its value, and `"score_min": 3`,
+//! `"score_max"`, `"summary_contains"`, `"summary_matches"`, `"changes[0].risk_not"` for something about it.
+//! A member that is really called `score_min` is meant by its whole name. With `[*]` a rule holds for every item, and for
+//! at least one. Refuses arguments that no value could be compared with.
+
+use serde_json::Value;
+
+use super::difference::Differences;
+use super::expectation::{ExpectedPlace, PlaceCheck};
+use super::pattern::Pattern;
+use super::place::View;
+use super::rule_arguments::expression;
+use super::value_rule::RuleTest;
+
+/// A rule about the member of a name.
+#[derive(Debug)]
+pub(super) struct FieldRule {
+    /// The name as it was written.
+    written: String,
+    /// The member of the whole name has the value that was written after it.
+    whole: PlaceCheck,
+    /// What holds for a field, where the name ends in a known word.
+    about: Option<PlaceCheck>,
+}
+
+impl FieldRule {
+    /// Reads a rule; `None` if it can be none of these.
+    pub(super) fn parse(name: &str, argument: &Value) -> Result<Option<Self>, String> {
+        let at = format!("_validate.{name}");
+        let about = test(name, argument, &at)?;
+        let plain = matches!(argument, Value::Bool(_) | Value::Number(_) | Value::String(_));
+        if name.is_empty() || (about.is_none() && !plain) {
+            return Ok(None);
+        }
+        let named = |name: &str| ExpectedPlace::Named(name.to_owned());
+        let whole = PlaceCheck {
+            place: named(name),
+            pattern: Pattern::Scalar(argument.clone()),
+            spelled: Some(at.clone()),
+        };
+        let about = about.map(|(field, test)| PlaceCheck::spelled(named(field), &at, test));
+        Ok(Some(Self { written: name.to_owned(), whole, about }))
+    }
+
+    /// Says where an answer breaks the rule.
+    pub(super) fn compare(&self, view: View<'_>, found: &mut Differences) {
+        let nothing = view.named(&self.written).iter().all(|place| place.value.is_none());
+        match &self.about {
+            Some(about) if nothing => about.compare(view, found),
+            _ => self.whole.compare(view, found),
+        }
+    }
+}
+
+fn test<'a>(name: &'a str, argument: &Value, at: &str) -> Result<Option<(&'a str, RuleTest)>, String> {
+    let number = || argument.as_f64().ok_or_else(|| format!("`{at}`: expected a number"));
+    let (field, test) = match name.rsplit_once('_') {
+        Some((field, "min")) => (field, RuleTest::Min(number()?)),
+        Some((field, "max")) => (field, RuleTest::Max(number()?)),
+        Some((field, "contains")) => (field, RuleTest::Occur(words(argument, at)?)),
+        Some((field, "matches")) => (field, RuleTest::Regex(expression(argument, at)?)),
+        Some((field, "not")) => (field, RuleTest::Not(Box::new(Pattern::Scalar(argument.clone())))),
+        _ => return Ok(None),
+    };
+    Ok((!field.is_empty()).then_some((field, test)))
+}
+
+/// One text, or several.
+fn words(argument: &Value, at: &str) -> Result<Vec<String>, String> {
+    let items = argument.as_array().map_or(std::slice::from_ref(argument), Vec::as_slice);
+    let word = |item: &Value| item.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let words: Option<Vec<String>> = items.iter().map(word).collect();
+    words
+        .filter(|words| !words.is_empty())
+        .ok_or_else(|| format!("`{at}`: expected a text, or a list of them"))
+}
