@@ -226,22 +226,24 @@ fn is_text_alone(part: &Value) -> bool {
 }
 
 /// Where services send thoughts: chat completions under two names, Anthropic, Ollama. Gemini sends none unasked.
-const THOUGHTS: [&str; 4] = [
-    "/choices/0/delta/reasoning_content",
-    "/choices/0/delta/reasoning",
-    "/delta/thinking",
-    "/message/thinking",
+const THOUGHTS: [(&str, &[&str]); 3] = [
+    ("/choices/0/delta", &["reasoning_content", "reasoning"]),
+    ("/delta", &["thinking"]),
+    ("/message", &["thinking"]),
 ];
 
 /// How many bytes of thoughts a frame carries.
 pub(crate) fn thoughts_in(frame: &Value) -> usize {
-    THOUGHTS.iter().filter_map(|place| text_of(frame, place)).map(str::len).sum()
+    let thoughts = THOUGHTS.iter().filter_map(|(place, names)| Some((at(frame, place)?, names)));
+    let texts = thoughts.flat_map(|(said, names)| names.iter().filter_map(|name| said.get(*name)?.as_str()));
+    texts.map(str::len).sum()
 }
 
 /// What stands at a path such as `/choices/0`. The names in our paths need no escapes, so unlike a JSON pointer this
 /// allocates nothing; it is asked several times for every frame.
 pub(crate) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('/').skip(1).try_fold(value, |value, name| match value {
+    // A search for one character is made for long texts; these are short.
+    path.split(|letter| letter == '/').skip(1).try_fold(value, |value, name| match value {
         Value::Array(items) => items.get(name.parse::<usize>().ok()?),
         other => other.get(name),
     })

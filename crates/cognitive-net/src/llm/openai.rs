@@ -1,6 +1,8 @@
 //! Chat completions: OpenAI, and every service that speaks the same. What differs between them stands in a `Dialect`.
 //! Reasoning is no part of an answer; it is only kept to be sent back where a service insists.
 
+use std::borrow::Cow;
+
 use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply};
@@ -185,17 +187,24 @@ impl Wire for OpenAi {
             ["delta", "message"].map(|name| choice.get(name).filter(|said| said.is_object()));
         let pieces = if reading.is_document { None } else { delta };
         if let Some(said) = pieces.or(message).or(delta) {
-            let (mut piece, mut refusal) = (String::new(), String::new());
-            let thought = read_content(said.get("content"), &mut piece, &mut refusal);
+            let mut refusal = String::new();
+            let (piece, thought) = match said.get("content") {
+                Some(Value::String(piece)) => (Cow::Borrowed(piece.as_str()), None),
+                content => {
+                    let mut piece = String::new();
+                    let thought = read_content(content, &mut piece, &mut refusal);
+                    (Cow::Owned(piece), thought)
+                }
+            };
             reading.thinks |= thought.is_some();
             reading.thought = reading.thought.saturating_add(thought.unwrap_or_default());
             text(if pieces.is_some() { &piece } else { news(&piece, &mut reading.sum) });
             reading.refusal.push_str(&refusal);
-            reading.refusal.push_str(text_of(said, "/refusal").unwrap_or_default());
+            reading.refusal.push_str(said.get("refusal").and_then(Value::as_str).unwrap_or_default());
             read_calls(said, reading);
             media::note_images(said, reading);
         }
-        let reason = text_of(choice, "/finish_reason").filter(|reason| !reason.is_empty());
+        let reason = choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty());
         reading.stopped(reason.map(finish).transpose()?);
         Ok(())
     }

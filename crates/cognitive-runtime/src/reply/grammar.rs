@@ -99,6 +99,7 @@ impl ReplyGrammar {
     }
 
     /// Whether the grammar waits for more than blanks, within a text that was so long when it was read.
+    #[inline]
     pub(super) fn waits_at(&self, length: usize) -> bool {
         matches!(self.state, GrammarState::Json) && self.at < length
     }

@@ -164,6 +164,7 @@ impl JsonReader {
     }
 
     /// Whether the end of the text ends the present token.
+    #[inline]
     fn may_end_token(&self) -> bool {
         matches!(self.token, JsonToken::Number | JsonToken::Literal | JsonToken::Slash | JsonToken::Hash)
     }
@@ -201,6 +202,7 @@ impl JsonReader {
     }
 
     /// Whether a value is awaited that makes JSON of a bare first name: `{x: …}` is how sets look in prose.
+    #[inline]
     pub(super) fn awaits_bare_value(&self) -> bool {
         !self.begun && matches!(self.awaits, Awaits::Value { .. })
     }
@@ -339,6 +341,7 @@ impl JsonReader {
         Ok(())
     }
 
+    #[inline]
     fn enter(&mut self, bracket: Bracket, open: usize) {
         self.at = open + 1;
         self.token_start = self.at;

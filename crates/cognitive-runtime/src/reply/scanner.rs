@@ -44,8 +44,11 @@ impl ReplyScanner {
     }
 
     /// Takes the next piece, and reads it later.
+    #[inline]
     pub(crate) fn keep(&mut self, piece: &str) {
-        let solid = piece.trim_end_matches(is_blank).len();
+        // Most pieces end with a letter, and no character has to be decoded to see that.
+        let ends_solid = piece.as_bytes().last().is_some_and(u8::is_ascii_graphic);
+        let solid = if ends_solid { piece.len() } else { piece.trim_end_matches(is_blank).len() };
         if solid > 0 {
             self.solid = self.text.len() + solid;
         }
@@ -84,7 +87,7 @@ struct LiveListener<'a, L> {
 
 impl<L: JsonListener> JsonListener for LiveListener<'_, L> {
     fn event(&mut self, event: JsonEvent<'_>, at: usize) {
-        if event == JsonEvent::Void {
+        if matches!(event, JsonEvent::Void) {
             *self.muted = false;
         }
         if !*self.muted {

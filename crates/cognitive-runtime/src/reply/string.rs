@@ -16,6 +16,7 @@ pub(super) enum QuoteKind {
 }
 
 /// The quote with which a text starts, and its length.
+#[inline]
 pub(super) fn quote_of(text: &str, strict: bool) -> Option<(QuoteKind, usize)> {
     let quote = match text.as_bytes().first()? {
         b'"' => return Some((QuoteKind::Double, 1)),
@@ -77,11 +78,13 @@ enum EscapeState {
 
 impl StringReader {
     /// Begins a string behind its opening quote.
+    #[inline]
     pub(super) fn start(&mut self, quote: QuoteKind, strict: bool, is_value: bool) {
         *self = Self { quote, strict, is_value, escape: EscapeState::None };
     }
 
     /// Reads on, up to the next thing that can be said; gives the bytes that were taken. Nothing changes on a fault.
+    #[inline]
     pub(super) fn next(&mut self, rest: &str) -> Result<(usize, StringPart), StringFault> {
         let Some(byte) = rest.as_bytes().first().copied() else { return Ok((0, StringPart::Nothing)) };
         if self.escape != EscapeState::None {
@@ -104,6 +107,7 @@ impl StringReader {
     }
 
     /// Bytes that mean themselves.
+    #[inline]
     fn plain(&self, rest: &str) -> usize {
         let found = match self.quote {
             QuoteKind::Double => rest.bytes().position(|byte| byte < b' ' || byte == b'\\' || byte == b'"'),

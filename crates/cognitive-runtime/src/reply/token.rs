@@ -208,6 +208,7 @@ impl JsonReader {
         end.is_some() || input.ended
     }
 
+    #[inline]
     fn end_word(&mut self, length: usize) {
         self.token = JsonToken::None;
         self.at = self.token_start + length;
