@@ -241,8 +241,11 @@ pub(crate) fn thoughts_in(frame: &Value) -> usize {
 
 /// What stands at a path such as `/choices/0`. The names in our paths need no escapes, so unlike a JSON pointer this
 /// allocates nothing; it is asked several times for every frame.
+#[expect(
+    clippy::manual_pattern_char_comparison,
+    reason = "the search for one character is made for long texts; these are short"
+)]
 pub(crate) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    // A search for one character is made for long texts; these are short.
     path.split(|letter| letter == '/').skip(1).try_fold(value, |value, name| match value {
         Value::Array(items) => items.get(name.parse::<usize>().ok()?),
         other => other.get(name),
