@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod names;
 mod page;
+#[cfg(test)]
+mod platforms;
 mod tests_index;
 #[cfg(test)]
 mod tidy;

@@ -10,6 +10,7 @@ mod allocator;
 mod args;
 pub mod commands;
 mod draw;
+mod platform;
 pub mod printer;
 mod process_limits;
 mod project;

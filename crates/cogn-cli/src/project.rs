@@ -8,6 +8,7 @@ use cogn::layers::Layers;
 use cogn::wiring;
 use cognitive_contract::Failure;
 
+use crate::platform;
 use crate::printer::Printer;
 
 /// What was typed for `--trust-project`. It is said once, before any command begins, and holds for all of them.
@@ -37,12 +38,6 @@ pub(crate) fn config() -> Result<Config, Failure> {
 }
 
 /// This very program, which reads documents in a process of its own; also after its file was moved or replaced by a newer one.
-#[cfg(target_os = "linux")]
 pub(crate) fn this_program() -> PathBuf {
-    PathBuf::from("/proc/self/exe")
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn this_program() -> PathBuf {
-    std::env::current_exe().unwrap_or_default()
+    platform::this_program()
 }

@@ -6,6 +6,8 @@ use std::io;
 use cognitive_contract::{ErrorCode, Failure};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::platform;
+
 /// How many files a runtime opens for itself, and a few for the work in it.
 const FILES: usize = 10;
 
@@ -36,17 +38,6 @@ fn nothing_left(error: &io::Error) -> Failure {
 }
 
 fn build(builder: &mut Builder) -> io::Result<Runtime> {
-    files_left()?;
+    platform::files_left(FILES)?;
     builder.enable_all().build()
-}
-
-#[cfg(unix)]
-fn files_left() -> io::Result<()> {
-    use std::os::unix::net::UnixStream;
-    (0..FILES / 2).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>().map(drop)
-}
-
-#[cfg(not(unix))]
-fn files_left() -> io::Result<()> {
-    Ok(())
 }

@@ -1,9 +1,11 @@
 //! Every environment variable that is read, by name. Nothing else in the workspace reads the environment.
 
+use crate::platform;
+
 /// Further folders with modules, separated as in `PATH`.
 pub const MODULES_PATH: &str = "COGNITIVE_MODULES_PATH";
 /// The user's home directory, for `~/.cognitive`.
-pub const HOME: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+pub const HOME: &str = platform::HOME;
 /// Who answers, unless `--provider` says so.
 pub const PROVIDER: &str = "LLM_PROVIDER";
 /// The model, unless `--model` says so.

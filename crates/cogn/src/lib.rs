@@ -42,6 +42,7 @@ pub mod layers;
 pub mod media;
 mod module_run;
 pub mod out_file;
+mod platform;
 mod runtime;
 pub mod services;
 pub mod settings;

@@ -3,13 +3,12 @@
 //! files above a limit, many files that are above a limit together, text that is not UTF-8. Never waits for a pipe.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
+use crate::platform;
 
 /// The largest manifest or prompt.
 pub const TEXT_LIMIT: u64 = 1 << 20;
@@ -280,8 +279,7 @@ pub fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
 /// Opens a regular file, given by its real path, for reading. Whoever can write to the folder can put a pipe or a
 /// link in the place of a file at any moment: a pipe is not waited for, a link is not followed, both are errors.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let file = platform::open_unfollowed(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
@@ -335,6 +333,7 @@ mod tests {
         assert_eq!(folder.read("none", TEXT_LIMIT), Err(ReadError::Missing));
     }
 
+    #[cfg(unix)]
     #[test]
     fn sec_022_a_folder_that_lies_elsewhere_is_not_listed() {
         let dir = tempfile::tempdir().unwrap();
@@ -351,6 +350,7 @@ mod tests {
         assert_eq!(folder.names_in("examples"), ["b.input.json"]);
     }
 
+    #[cfg(unix)]
     #[test]
     fn a_pipe_or_a_link_in_the_place_of_a_file_is_neither_waited_for_nor_followed() {
         let dir = tempfile::tempdir().unwrap();

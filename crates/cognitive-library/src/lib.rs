@@ -19,6 +19,7 @@ pub mod init;
 pub mod json;
 pub mod load;
 pub mod migrate;
+mod platform;
 pub mod shelf;
 pub mod validate;
 pub mod yaml;

@@ -2,7 +2,7 @@
 //! network only files below the roots that an operator chose (SEC-010). Regular files only, never those of the system's
 //! own file systems, and what was opened is looked at again: a name can change its meaning in between. (S-33)
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
@@ -10,6 +10,7 @@ use bytes::Bytes;
 use cognitive_contract::{ErrorCode, Failure};
 
 use crate::fault::{no_file, too_many_bytes};
+use crate::platform;
 
 /// Where files are windows into the machine.
 const FORBIDDEN: [&str; 3] = ["/proc", "/dev", "/sys"];
@@ -59,7 +60,7 @@ impl MediaFiles {
             return Err(no_file("not_a_file", "the path is not a regular file"));
         }
         meanwhile();
-        let file = open(&real).map_err(|error| unreadable(&error))?;
+        let file = platform::open_unfollowed(&real).map_err(|error| unreadable(&error))?;
         let found = file.metadata().map_err(|error| unreadable(&error))?;
         if !found.is_file() {
             return Err(no_file("not_a_file", "the path is not a regular file"));
@@ -125,48 +126,10 @@ fn unreadable(error: &io::Error) -> Failure {
     }
 }
 
-/// Follows no link at the end of the path, and does not wait for whoever writes to a pipe.
-#[cfg(unix)]
-fn open(path: &Path) -> io::Result<File> {
-    use rustix::fs::OFlags;
-    use std::os::unix::fs::OpenOptionsExt as _;
-
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let flags = i32::try_from(flags.bits()).unwrap_or(0);
-    OpenOptions::new().read(true).custom_flags(flags).open(path)
-}
-
-#[cfg(not(unix))]
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).open(path)
-}
-
-/// The path of what was opened, from the one who opened it.
-#[cfg(target_os = "linux")]
-fn path_of(file: &File, _: &Path) -> Result<PathBuf, Failure> {
-    use std::os::fd::AsRawFd as _;
-
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    fs::read_link(link).map_err(|error| unreadable(&error))
-}
-
-/// Elsewhere: the name must still stand for the same file and lead nowhere else.
-#[cfg(all(unix, not(target_os = "linux")))]
+/// The path of what was opened.
 fn path_of(file: &File, path: &Path) -> Result<PathBuf, Failure> {
-    use std::os::unix::fs::MetadataExt as _;
-
-    let (Ok(opened), Ok(named), Ok(real)) =
-        (file.metadata(), fs::symlink_metadata(path), fs::canonicalize(path))
-    else {
-        return Err(no_file("unreadable", "the file cannot be read"));
-    };
-    let same = (opened.dev(), opened.ino()) == (named.dev(), named.ino()) && real == path;
-    if same { Ok(real) } else { Err(no_file("changed", "the file was replaced while it was opened")) }
-}
-
-#[cfg(not(unix))]
-fn path_of(_: &File, path: &Path) -> Result<PathBuf, Failure> {
-    fs::canonicalize(path).map_err(|error| unreadable(&error))
+    let found = platform::path_of(file, path).map_err(|error| unreadable(&error))?;
+    found.ok_or_else(|| no_file("changed", "the file was replaced while it was opened"))
 }
 
 /// All bytes, also of a file that grows meanwhile, but no more than wanted.

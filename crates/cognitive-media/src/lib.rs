@@ -12,6 +12,7 @@ mod fault;
 mod files;
 mod image;
 mod pdf;
+mod platform;
 mod reader;
 mod sniff;
 mod sound;

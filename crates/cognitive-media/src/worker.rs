@@ -18,6 +18,7 @@ use tokio::process::{Child, Command};
 
 use crate::fault::{broken, own, too_much};
 use crate::pdf::{PdfContent, PdfQuery, read};
+use crate::platform;
 
 /// The memory of the process, without what is mapped from files.
 pub const MEMORY: u64 = 160 << 20;
@@ -138,7 +139,7 @@ fn exhausted() -> Failure {
 
 /// The work of the process: limits itself, reads a question and a document, answers.
 pub fn serve(input: impl Read, mut output: impl Write) -> io::Result<()> {
-    confine()?;
+    platform::confine(SECONDS, MEMORY)?;
     let mut input = io::BufReader::new(input);
     let mut line = Vec::new();
     input.by_ref().take(MAX_REQUEST_LENGTH).read_until(b'\n', &mut line)?;
@@ -151,25 +152,4 @@ pub fn serve(input: impl Read, mut output: impl Write) -> io::Result<()> {
     let found = read(&document, request.question);
     serde_json::to_writer(&mut output, &found)?;
     output.flush()
-}
-
-/// From here on the process cannot take more than it was given.
-#[cfg(unix)]
-fn confine() -> io::Result<()> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-
-    let limit = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
-    limit(Resource::Core, 0)?;
-    limit(Resource::Cpu, SECONDS)?;
-    // Elsewhere the data of a process cannot be limited in a way that counts what is mapped.
-    #[cfg(target_os = "linux")]
-    limit(Resource::Data, MEMORY)?;
-    // No file may be written, no matter what the document talks the parser into.
-    limit(Resource::Fsize, 0)?;
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn confine() -> io::Result<()> {
-    Ok(())
 }

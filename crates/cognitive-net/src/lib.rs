@@ -36,6 +36,7 @@ mod frames;
 mod kind;
 mod llm;
 mod otlp;
+mod platform;
 mod probe;
 mod proxy;
 mod redact;

@@ -46,6 +46,7 @@ mod context;
 mod error;
 mod gate;
 mod place;
+mod platform;
 mod schema;
 mod store;
 mod time;

@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::{env, thread};
 
-use crate::Lack;
+use crate::{Lack, platform};
 
 /// A test that showed nothing, or less than it could.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,10 +74,7 @@ pub fn summary(skipped: &[Skipped]) -> String {
 
 /// The process that started this one: `cargo test`, for a test binary.
 fn starter() -> u32 {
-    #[cfg(unix)]
-    return std::os::unix::process::parent_id();
-    #[cfg(not(unix))]
-    0
+    platform::parent()
 }
 
 /// `target/debug/skipped-tests/4711`, beside `target/debug/deps/…`, where the binary is.

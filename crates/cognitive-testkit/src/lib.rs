@@ -7,6 +7,7 @@
 //! at the end of the run, and with `COGN_TEST_STRICT=1` it fails.
 
 mod kept;
+mod platform;
 mod poll;
 #[cfg(feature = "ports")]
 mod ports;

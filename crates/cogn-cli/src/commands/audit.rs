@@ -3,7 +3,7 @@
 //! Names and ids come from callers, so no control character of theirs reaches the terminal.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use cognitive_store::{Figures, Filter, OwnerDrops, Row, Stats, Store, StoreError
 
 mod proof;
 
+use crate::platform;
 use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer, plain, table};
 
 /// Options of `audit`.
@@ -336,11 +337,7 @@ fn export(args: &ExportArgs, store: &Store, printer: &Printer) -> Result<Exit, S
 
 /// A file of our own: never one that is there already, since that may be the store itself.
 fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    platform::create_private_file(path)
 }
 
 /// Writes all or nothing: half an export would look like a whole one.

@@ -26,7 +26,7 @@ mod reader;
 pub mod run;
 pub mod schema;
 pub mod serve;
-mod stop;
+pub(crate) mod stop;
 mod stream;
 pub mod test;
 mod test_report;

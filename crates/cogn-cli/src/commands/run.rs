@@ -30,7 +30,7 @@ use crate::args::provider::ProviderArgs;
 use crate::args::repeat::RepeatArgs;
 use crate::printer::{Exit, FAINT, Printer};
 use crate::pull_progress::TerminalProgress;
-use crate::{process_limits, project, view};
+use crate::{platform, process_limits, project, view};
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
@@ -298,7 +298,7 @@ fn execute(
         let stop = async {
             tokio::select! {
                 () = reader::gone(printer), if hearer(args) == Hearer::Stdout => reader::unheard(),
-                signal = StopSignal::arrives() => {
+                signal = platform::stop_signal() => {
                     cancelled.set(Some(signal));
                     signal.failure()
                 }

@@ -1,7 +1,7 @@
 //! `cogn serve`: modules over HTTP, until Ctrl-C or SIGTERM. Opens to the world only with a key.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -25,7 +25,7 @@ use super::fail;
 use crate::args::provider::ProviderArgs;
 use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::pull_progress::TerminalProgress;
-use crate::{allocator, process_limits, project};
+use crate::{allocator, platform, process_limits, project};
 
 /// Lines of the access log that may wait to be written.
 const MAX_WAITING_LINES: usize = 4_096;
@@ -161,7 +161,7 @@ async fn listen(
     let listener = cognitive_http::listen(SocketAddr::new(args.host, args.port))?;
     let address = listener.local_addr()?;
     // The signals are taken over before anybody is told that the server is there.
-    let stop = stop_signal()?;
+    let stop = platform::server_stop()?;
     printer.err(format!(
         "{GOOD}listening{GOOD:#} on {NOTE}http://{address}{NOTE:#}, {FAINT}docs at /docs{FAINT:#}"
     ));
@@ -174,21 +174,6 @@ async fn listen(
         sending.stop().await;
     }
     Ok(())
-}
-
-/// Resolves on Ctrl-C and, where there is one, on SIGTERM.
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
-    #[cfg(unix)]
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    Ok(async move {
-        #[cfg(unix)]
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
-        }
-        #[cfg(not(unix))]
-        let _ = tokio::signal::ctrl_c().await;
-    })
 }
 
 fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Host, ServerConfig), Failure> {
@@ -313,7 +298,7 @@ fn keys(args: &ServeArgs, printer: &Printer) -> Result<Vec<ApiKey>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::new(ErrorCode::InvalidReference, format!("cannot read `{}`: {error}", path.display()))
     })?;
-    if others_can_read(path) {
+    if platform::others_can_read(path) {
         let path = path.display();
         printer.warning(&format!(
             "others on this machine can read the keys in `{path}`; `chmod 600 {path}` prevents it"
@@ -331,17 +316,6 @@ fn keys(args: &ServeArgs, printer: &Printer) -> Result<Vec<ApiKey>, Failure> {
         keys.push(key_named(name, key.trim())?);
     }
     Ok(keys)
-}
-
-#[cfg(unix)]
-fn others_can_read(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn others_can_read(_: &Path) -> bool {
-    false
 }
 
 fn key_named(name: &str, key: &str) -> Result<ApiKey, Failure> {

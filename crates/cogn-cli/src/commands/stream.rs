@@ -18,7 +18,7 @@ use super::run::Hearer;
 use super::stop::StopSignal;
 use super::trace::Keeper;
 use crate::printer::Printer;
-use crate::view;
+use crate::{platform, view};
 
 /// How a stream is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -115,7 +115,7 @@ fn execute(
             tokio::select! {
                 failure = overdue(clock, LIMITS, beat) => failure,
                 () = reader::gone(printer), if hearer == Hearer::Stdout => reader::unheard(),
-                signal = StopSignal::arrives() => {
+                signal = platform::stop_signal() => {
                     cancelled.set(Some(signal));
                     signal.failure()
                 }

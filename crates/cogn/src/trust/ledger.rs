@@ -1,14 +1,15 @@
 //! The files that the user trusts: for each folder the hash of its `cognitive.yaml`, in one file that only the user can
 //! read. A file that has changed since is not in here any more. Written whole or not at all.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use cognitive_library::folder::{self, ReadError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+use crate::platform;
 
 /// More than this no honest list has.
 const MAX_LEDGER_BYTES: u64 = 4 << 20;
@@ -92,13 +93,10 @@ impl Ledger {
 fn write(path: &Path, ledger: &Ledger) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        platform::create_private_folder(folder)?;
     }
-    // Nobody else can read it, from the first moment on.
-    let mut file = tempfile::Builder::new()
-        .prefix(".trusted")
-        .permissions(Permissions::from_mode(0o600))
-        .tempfile_in(folder)?;
+    // Nobody else can read it, from the first moment on: this is how `tempfile` creates every file.
+    let mut file = tempfile::Builder::new().prefix(".trusted").tempfile_in(folder)?;
     serde_json::to_writer_pretty(&mut file, ledger)?;
     file.write_all(b"\n")?;
     file.as_file().sync_all()?;
@@ -110,8 +108,11 @@ fn write(path: &Path, ledger: &Ledger) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn a_list_is_private_and_survives_being_written() {
+        use std::os::unix::fs::PermissionsExt as _;
+
         let home = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::read(home.path()).unwrap();
         ledger.add(Path::new("/b"), "2").unwrap();

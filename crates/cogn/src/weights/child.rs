@@ -9,6 +9,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::platform;
+
 /// How much is kept of what a program says. It says last what went wrong.
 const MAX_KEPT_OUTPUT: usize = 64 << 10;
 
@@ -26,8 +28,7 @@ pub(super) enum ChildEnd {
 /// Runs a program to its end or to a moment.
 pub(super) async fn run(mut command: Command, until: Instant) -> io::Result<ChildEnd> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-    #[cfg(unix)]
-    command.process_group(0);
+    platform::lead_a_group(&mut command);
     let mut child = command.spawn()?;
     let family = Family(child.id());
     let mut stderr = child.stderr.take();
@@ -61,18 +62,11 @@ struct Family(Option<u32>);
 
 impl Drop for Family {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        {
-            use rustix::process::{Pid, Signal, kill_process_group};
-            let leader = self.0.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-            if let Some(leader) = leader {
-                let _none_is_left = kill_process_group(leader, Signal::KILL);
-            }
-        }
+        platform::end_group(self.0);
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
@@ -82,7 +76,6 @@ mod tests {
         run(command, Instant::now() + limit).await.unwrap()
     }
 
-    #[cfg(unix)]
     #[tokio::test]
     async fn m7_the_end_of_what_is_said_is_kept_and_no_more() {
         let script = "i=0; while [ $i -lt 6000 ]; do echo 0123456789012345678901234567890123456789 >&2; i=$((i+1)); done; echo last >&2; exit 3";
@@ -91,7 +84,6 @@ mod tests {
         assert!(said.ends_with("\nlast\n") && said.len() <= 2 * MAX_KEPT_OUTPUT, "{}", said.len());
     }
 
-    #[cfg(unix)]
     #[tokio::test]
     async fn m7_whoever_is_late_is_ended_with_all_that_it_started() {
         let dir = tempfile::tempdir().unwrap();
@@ -104,7 +96,6 @@ mod tests {
         assert_eq!(reader.await.unwrap().unwrap(), b"");
     }
 
-    #[cfg(unix)]
     #[tokio::test]
     async fn m7_what_a_program_leaves_behind_is_ended_too() {
         let ChildEnd::ByItself(status, said) =

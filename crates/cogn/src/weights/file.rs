@@ -1,7 +1,9 @@
 //! The file of weights on disk: judged by length and hash, filled piece by piece, put in its place by one rename.
 //! Nothing under the final name is ever half there.
 
-use std::fs::{self, File, OpenOptions};
+#[cfg(feature = "net")]
+use std::fs::OpenOptions;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -11,6 +13,7 @@ use sha2::{Digest, Sha256};
 #[cfg(feature = "net")]
 use super::PullProgress;
 use super::{KnownWeights, WeightsFolder, megabytes};
+use crate::platform;
 
 /// What is at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,13 +154,7 @@ pub(super) fn take(known: &KnownWeights, from: &Path, place: &WeightsFolder) -> 
         return Ok(found);
     }
     let source = File::open(from)?;
-    let mut copy = OpenOptions::new();
-    copy.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut copy, 0o644);
-    let copy = copy.open(place.copy())?;
-    #[cfg(unix)]
-    copy.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+    let copy = platform::create_public_file(&place.copy())?;
     // What is copied is what is hashed. A file that grows in the meantime is not followed.
     let sha256 = digest(Copying { from: source.take(known.length), to: &copy })?;
     Ok(known.judge(&sha256))
@@ -191,7 +188,7 @@ pub(super) fn install(from: &Path, place: &WeightsFolder, origin: &str) -> io::R
 pub(super) fn room(folder: &Path, bytes: u64) -> Result<(), String> {
     const SPARE: u64 = 16 << 20;
     let needed = bytes.saturating_add(SPARE);
-    match free(folder) {
+    match platform::free_space(folder) {
         Some(free) if free < needed => Err(format!(
             "not enough disk space for `{}`: {} needed, {} free",
             folder.display(),
@@ -200,16 +197,4 @@ pub(super) fn room(folder: &Path, bytes: u64) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
-}
-
-#[cfg(unix)]
-fn free(folder: &Path) -> Option<u64> {
-    let disk = rustix::fs::statvfs(folder).ok()?;
-    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
-}
-
-/// Elsewhere a full disk is noticed when it is full.
-#[cfg(not(unix))]
-fn free(_: &Path) -> Option<u64> {
-    None
 }

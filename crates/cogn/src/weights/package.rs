@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::child::{self, ChildEnd};
 use super::file::{self, WeightsState};
 use super::{FailedSource, KnownWeights, PullProgress, WeightsFolder, seconds};
+use crate::platform;
 
 /// Both take the same words up to here.
 const INSTALL: [&str; 5] = ["install", "--no-deps", "--only-binary", ":all:", "--target"];
@@ -176,19 +177,9 @@ fn without_credentials(word: &str) -> &str {
 fn find(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     let mut name = OsString::from(program);
     name.push(EXE_SUFFIX);
-    std::env::split_paths(path?).map(|folder| folder.join(&name)).find(|path| runs(path))
-}
-
-#[cfg(unix)]
-fn runs(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.is_absolute()
-        && fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn runs(path: &Path) -> bool {
-    path.is_absolute() && path.is_file()
+    std::env::split_paths(path?)
+        .map(|folder| folder.join(&name))
+        .find(|path| path.is_absolute() && platform::is_program(path))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::async_runtime;
 use crate::env_vars;
+use crate::platform;
 use crate::settings::Environment;
 
 /// How often is looked whether another process is done.
@@ -105,26 +106,10 @@ async fn until_cancelled<T>(work: impl Future<Output = Result<T, PullError>>) ->
         // The signal first: nothing is started before it is listened to.
         biased;
         Ok(()) = tokio::signal::ctrl_c() => Err(PullError::Cancelled),
-        () = told_to_end() => Err(PullError::Cancelled),
+        // Whoever ends this process means the tools that it has started as well.
+        () = platform::told_to_end() => Err(PullError::Cancelled),
         result = work => result,
     }
-}
-
-/// Whoever ends this process means the tools that it has started as well.
-#[cfg(unix)]
-async fn told_to_end() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let signals = (signal(SignalKind::terminate()), signal(SignalKind::hangup()));
-    let (Ok(mut terminate), Ok(mut hang_up)) = signals else { return std::future::pending().await };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = hang_up.recv() => {}
-    }
-}
-
-#[cfg(not(unix))]
-async fn told_to_end() {
-    std::future::pending().await
 }
 
 async fn get(

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::{KnownWeights, WeightsState, check, digest};
-use crate::out_file;
+use crate::{out_file, platform};
 
 /// How many files are remembered; the oldest goes first.
 const MAX_REMEMBERED: usize = 32;
@@ -29,24 +29,9 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    #[cfg(unix)]
     pub(super) fn of(meta: &Metadata) -> Self {
-        use std::os::unix::fs::MetadataExt as _;
-        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-        Self {
-            device: meta.dev(),
-            inode: meta.ino(),
-            bytes: meta.len(),
-            modified: nanoseconds(meta.mtime(), meta.mtime_nsec()),
-            changed: nanoseconds(meta.ctime(), meta.ctime_nsec()),
-        }
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn of(meta: &Metadata) -> Self {
-        let since = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let modified = since.map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(0));
-        Self { device: 0, inode: 0, bytes: meta.len(), modified, changed: modified }
+        let (device, inode, modified, changed) = platform::file_identity(meta);
+        Self { device, inode, bytes: meta.len(), modified, changed }
     }
 
     /// Whether nothing was written in between. A new name or mode of a file is no new content.

@@ -8,6 +8,7 @@ use std::{fs, io};
 use tempfile::TempDir;
 
 use super::InitError;
+use crate::platform;
 
 pub(super) fn create(
     parent: &Path,
@@ -45,21 +46,8 @@ fn write_draft(parent: &Path, name: &str, files: &BTreeMap<String, String>) -> i
 }
 
 /// Renames a folder in one step that fails if the new name is taken.
-#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    use rustix::io::Errno;
-
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some network file systems and old kernels do not know the flag.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rename_after_a_look(from, to),
-        other => other.map_err(io::Error::from),
-    }
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
-fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    rename_after_a_look(from, to)
+    if platform::rename_to_free_name(from, to)? { Ok(()) } else { rename_after_a_look(from, to) }
 }
 
 /// The next best: between the look and the step only an empty folder could be replaced.

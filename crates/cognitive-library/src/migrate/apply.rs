@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use std::{fs, io};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
-
 use super::error::MigrateError;
 use super::held::Held;
 use super::{FileChange, MigrationPlan, tree};
 use crate::folder::{Folder, JSON_LIMIT};
+use crate::platform;
 
 /// What becomes of the old folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,12 +177,10 @@ fn unchanged(module: &Path, plan: &MigrationPlan) -> Result<(), MigrateError> {
 /// Both folders change places in one step of the file system. A kill before it leaves the old module, one after it
 /// the new module; the old one then still has the hidden name.
 fn exchange(staged: &Path, module: &Path, stamp: &str) -> io::Result<PathBuf> {
-    match renameat_with(CWD, staged, CWD, module, RenameFlags::EXCHANGE) {
-        Ok(()) => Ok(staged.to_owned()),
-        Err(error) if [Errno::NOSYS, Errno::INVAL, Errno::OPNOTSUPP, Errno::NOTSUP].contains(&error) => {
-            rename_twice(staged, module, stamp)
-        }
-        Err(error) => Err(error.into()),
+    if platform::exchange(staged, module)? {
+        Ok(staged.to_owned())
+    } else {
+        rename_twice(staged, module, stamp)
     }
 }
 

@@ -1,28 +1,23 @@
 //! The folder of a module, opened once. What is read through it is in that very folder, also where somebody puts another
 //! folder or a link under its name in the meantime.
 
-use std::fs::{self, File, Metadata};
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, open};
+use crate::platform;
 
-/// A folder that is held open.
+/// A folder that is held open, where the system can do that.
 pub(super) struct Held {
-    handle: File,
+    handle: Option<File>,
     path: PathBuf,
 }
 
 impl Held {
     /// Opens a folder. A link is none.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = File::from(open(folder, flags, Mode::empty())?);
-        let through = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
-        let same = fs::metadata(&through).is_ok_and(|meta| is_same(&handle, &meta));
-        Ok(Self { handle, path: if same { through } else { folder.to_owned() } })
+        let (handle, path) = platform::hold_folder(folder)?;
+        Ok(Self { handle, path })
     }
 
     /// A path that leads into the folder itself, where the system has such paths; else its name.
@@ -32,16 +27,14 @@ impl Held {
 
     /// Whether the folder has this name now.
     pub(super) fn is_at(&self, path: &Path) -> bool {
-        fs::symlink_metadata(path).is_ok_and(|meta| is_same(&self.handle, &meta))
+        platform::is_held_at(self.handle.as_ref(), &self.path, path)
     }
 }
 
-fn is_same(handle: &File, other: &Metadata) -> bool {
-    handle.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (other.dev(), other.ino()))
-}
-
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

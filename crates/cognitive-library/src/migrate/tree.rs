@@ -2,13 +2,13 @@
 //! anything else is refused, and so is a tree too large to be a module. Links are copied as links and never followed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 
 use super::error::MigrateError;
 use crate::folder::open_regular;
+use crate::platform;
 
 /// The most that is copied. Counted as a reader would see it: a file of holes becomes a full one in the copy.
 const MAX_BYTES: u64 = 256 << 20;
@@ -91,7 +91,9 @@ fn copy_entry(from: &Path, to: &Path, content: Option<&str>) -> Result<(), Migra
     let copied = if kind.is_dir() {
         fs::create_dir(to)
     } else if kind.is_symlink() {
-        fs::read_link(from).and_then(|target| symlink(target, to)).map(|()| own(to, &like))
+        fs::read_link(from)
+            .and_then(|target| platform::link(&target, to))
+            .map(|()| platform::take_owner_from(&like, to))
     } else if kind.is_file() {
         match content {
             Some(text) => write_file(to, text.as_bytes(), Some(&like)),
@@ -132,18 +134,13 @@ fn create(path: &Path) -> io::Result<File> {
 
 /// Gives a file the owner and permissions of another. The owner comes first: changing it resets special bits.
 fn dress(file: &File, path: &Path, like: &Metadata) -> io::Result<()> {
-    own(path, like);
+    platform::take_owner_from(like, path);
     file.set_permissions(like.permissions())
-}
-
-/// Only an administrator can give files away. For everybody else they are right already, or cannot be.
-fn own(path: &Path, like: &Metadata) {
-    let _ = lchown(path, Some(like.uid()), Some(like.gid()));
 }
 
 fn finish_folder(folder: &Path, like: &Metadata) -> io::Result<()> {
     sync(folder);
-    own(folder, like);
+    platform::take_owner_from(like, folder);
     fs::set_permissions(folder, like.permissions())
 }
 
@@ -159,7 +156,7 @@ pub(super) fn remove(tree: &Path) -> io::Result<()> {
     }
     let mut folders = vec![tree.to_owned()];
     while let Some(folder) = folders.pop() {
-        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        platform::make_writable(&folder)?;
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
@@ -170,8 +167,10 @@ pub(super) fn remove(tree: &Path) -> io::Result<()> {
     fs::remove_dir_all(tree)
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;

@@ -24,8 +24,9 @@ use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{ErrorCode, Failure};
 
 use crate::fault::{own, too_many_bytes};
+use crate::platform;
 use reader::StoredUpload;
-use record::{Paths, Record, create_folder, hashed};
+use record::{Paths, Record, hashed};
 use sink::Sink;
 
 /// How long it is remembered that an upload has expired.
@@ -112,7 +113,7 @@ impl Uploads {
         clock: impl Fn() -> SystemTime + Send + Sync + 'static,
     ) -> Result<Self, Failure> {
         let failed = |error: &std::io::Error| own("the folder for uploads cannot be used", error);
-        create_folder(&folder).map_err(|error| failed(&error))?;
+        platform::create_private_folder(&folder).map_err(|error| failed(&error))?;
         let mut known = HashMap::new();
         for entry in fs::read_dir(&folder).map_err(|error| failed(&error))?.flatten() {
             let path = entry.path();

@@ -1,7 +1,7 @@
 //! What is known of an upload, beside its bytes on disk. The owner is kept as a hash: whoever reads the folder learns
 //! nothing about callers. A record that cannot be read is none.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::checksum::hex;
+use crate::platform;
 
 /// The file of a record. Written once, before the upload has an id that anybody knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +57,7 @@ impl Record {
     }
 
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
-        let mut file = create(path)?;
+        let mut file = platform::create_private_file(path)?;
         file.write_all(&serde_json::to_vec(self)?)
     }
 
@@ -92,25 +93,4 @@ impl Paths {
     pub(super) fn is_id(text: &str) -> bool {
         text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     }
-}
-
-/// A new file that only its owner can read.
-pub(super) fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-/// The folder, closed to everybody else.
-pub(super) fn create_folder(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)?;
-    #[cfg(unix)]
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-    Ok(())
 }

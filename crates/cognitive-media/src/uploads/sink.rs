@@ -9,10 +9,11 @@ use cognitive_contract::media::UploadSink;
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{ErrorCode, Failure};
 
-use super::record::{Paths, Record, create};
+use super::record::{Paths, Record};
 use super::{UploadState, Uploads};
 use crate::checksum::{Hasher, compare};
 use crate::fault::{own, too_many_bytes};
+use crate::platform;
 
 pub(super) struct Sink {
     uploads: Uploads,
@@ -38,7 +39,8 @@ impl Sink {
         let mut sink = Self { id: id.to_owned(), paths, record, open: None, done: false, uploads };
         // What an attempt before left behind, if it could not clean up.
         let _usually_none = fs::remove_file(&sink.paths.part);
-        let file = create(&sink.paths.part).map_err(|error| own("the upload cannot be stored", &error))?;
+        let file = platform::create_private_file(&sink.paths.part)
+            .map_err(|error| own("the upload cannot be stored", &error))?;
         sink.open = Some(OpenUpload { file, hasher, length: 0 });
         Ok(sink)
     }

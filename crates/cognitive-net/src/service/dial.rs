@@ -16,13 +16,13 @@ use tower_service::Service as _;
 use super::Trouble;
 use super::line::{Carrier, Line};
 use crate::client::{CONNECT, install_tls};
+use crate::platform;
 
 /// After so much silence the system asks whether the other side is still there, and again after so long, so many times.
 const SILENCE: Duration = Duration::from_secs(30);
 const ASK_AGAIN: Duration = Duration::from_secs(15);
 const ASKED: u32 = 3;
 /// A connection on which nothing that was sent is acknowledged for so long is dead.
-#[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 /// Makes connections to one place.
@@ -45,8 +45,7 @@ impl Dialer {
         http.set_keepalive(Some(SILENCE));
         http.set_keepalive_interval(Some(ASK_AGAIN));
         http.set_keepalive_retries(Some(ASKED));
-        #[cfg(target_os = "linux")]
-        http.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+        platform::limit_unacknowledged(&mut http, UNACKNOWLEDGED);
         // Reading the root certificates of the system takes longer than all the rest, and a model on this machine needs none.
         let plain = [Some(&to), proxy.as_ref().map(Intercept::uri)]
             .into_iter()

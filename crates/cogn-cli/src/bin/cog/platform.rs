@@ -1,0 +1,25 @@
+//! How one program becomes another: on Unix in its own place, elsewhere as a child that is waited for.
+
+use std::env;
+use std::io;
+use std::process::{Command, ExitCode};
+
+/// Becomes the program: signals, terminal and exit code are its own.
+#[cfg(unix)]
+pub(crate) fn run(mut program: Command) -> io::Result<ExitCode> {
+    use std::os::unix::process::CommandExt as _;
+
+    let mut arguments = env::args_os();
+    if let Some(name) = arguments.next() {
+        program.arg0(name);
+    }
+    Err(program.args(arguments).exec())
+}
+
+/// Starts the program and ends as it ends.
+#[cfg(not(unix))]
+pub(crate) fn run(mut program: Command) -> io::Result<ExitCode> {
+    let status = program.args(env::args_os().skip(1)).status()?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}

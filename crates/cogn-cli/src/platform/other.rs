@@ -1,0 +1,52 @@
+//! The fallback for systems that are no Unix, such as Windows: Ctrl-C is the only signal, there are no limits to raise, and a
+//! reader that has gone is noticed when something is written.
+
+use std::fs::{File, OpenOptions};
+use std::future::{Future, pending};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::commands::stop::StopSignal;
+
+/// No limit is known.
+pub(crate) fn raise_file_limit() -> Option<u64> {
+    None
+}
+
+/// No signal ends a process that writes too much.
+pub(crate) fn survive_large_files() {}
+
+/// This very program.
+pub(crate) fn this_program() -> PathBuf {
+    std::env::current_exe().unwrap_or_default()
+}
+
+/// Noticed when something is written.
+pub(crate) fn stdout_hung_up() -> bool {
+    false
+}
+
+/// Not known: files have no modes.
+pub(crate) fn others_can_read(_: &Path) -> bool {
+    false
+}
+
+/// Creates a file; one that is there already is an error.
+pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// Resolves on Ctrl-C.
+pub(crate) async fn stop_signal() -> StopSignal {
+    if tokio::signal::ctrl_c().await.is_err() {
+        pending::<()>().await;
+    }
+    StopSignal::Interrupt
+}
+
+/// Resolves on Ctrl-C.
+pub(crate) fn server_stop() -> io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}
