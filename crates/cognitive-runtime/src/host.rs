@@ -212,6 +212,9 @@ pub struct RunOptions {
     pub require_streaming: bool,
     /// Notices of the surface for `meta.warnings`.
     pub warnings: Vec<Warning>,
+    /// Why the surface could not get what the run needs, such as its input or a provider. The run then ends with this, and
+    /// has its trace and its record like any other.
+    pub unprepared: Option<Failure>,
     /// The name of the key that the caller has shown, for the audit.
     pub key: Option<String>,
     /// Whose context is read and kept. A surface takes it from whom it has recognised, never from the input.
@@ -247,6 +250,7 @@ impl Default for RunOptions {
             early_stop: false,
             require_streaming: false,
             warnings: Vec::new(),
+            unprepared: None,
             key: None,
             user: None,
             uploads_of: None,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cogn::collector::Collector;
 use cogn::embedded::{EmbeddedUse, WeightsFetch};
 use cogn::media::MediaAccess;
-use cogn::settings::{ProviderChoice, Settings};
+use cogn::settings::{ProviderChoice, SettingOverrides, Settings};
 use cogn::stores::Stores;
 use cogn::wiring::HostParts;
 use cogn::{async_runtime, embedded, wiring};
@@ -131,15 +131,17 @@ fn report_lost(spans: u64, printer: &Printer) {
 }
 
 fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer: &Printer) -> Exit {
+    // Before a run there is one thing that Ctrl-C can interrupt: the fetching of weights.
+    let unprepared = prepared.as_ref().ok().and_then(|(_, request)| request.options.unprepared.as_ref());
+    let unfetched = unprepared
+        .is_some_and(|failure| failure.code() == ErrorCode::StreamInterrupted)
+        .then_some(StopSignal::Interrupt);
     let (mut envelope, cancelled, trace) = match (prepared, args.stream) {
         (prepared, Some(form)) => stream::run(prepared, form, &args.module, hearer(args), printer),
         (Ok((host, request)), None) => execute(&host, request, args, printer),
-        // Before a run there is one thing that Ctrl-C can interrupt: the fetching of weights.
-        (Err(failure), None) => {
-            let cancelled = (failure.code() == ErrorCode::StreamInterrupted).then_some(StopSignal::Interrupt);
-            (failure.into_envelope(), cancelled, None)
-        }
+        (Err(failure), None) => (failure.into_envelope(), None, None),
     };
+    let cancelled = cancelled.or(unfetched);
     // Before anything is shown: a card, a line and a file all say where the media are.
     let unwritten = args.media_out.as_deref().map(|folder| media_out::store(&mut envelope, folder));
     let unwritten = unwritten.unwrap_or_default();
@@ -203,15 +205,18 @@ fn prepare(
     if args.reply.is_some() && wanted.provider.is_none() {
         wanted.provider = Some("replay".to_owned());
     }
-    let settings = Settings::resolve(&wanted, &project::config()?, &wiring::environment, &args.module)?;
-    let reply = args.reply.as_deref().filter(|_| settings.provider == ProviderChoice::Replay);
-    if reply.is_some_and(|path| path.as_os_str() == "-") && args.input.reads_stdin() {
-        let failure = Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
-        return Err(failure.suggest("Put one of them into a file"));
-    }
+    let config = project::config()?;
+    let resolve = |wanted| Settings::resolve(wanted, &config, &wiring::environment, &args.module);
+    let (settings, unresolved) = match resolve(&wanted) {
+        Ok(settings) => (settings, None),
+        // What was typed cannot be followed; without it is still known where records go.
+        Err(failure) => match resolve(&SettingOverrides::default()) {
+            Ok(settings) => (settings, Some(failure)),
+            Err(_) => return Err(failure),
+        },
+    };
     let mut request = RunRequest::new(&args.module, serde_json::Value::Null);
     let modules = Arc::new(ModuleCache::new(library.clone()));
-    request.input = input(args, &modules)?;
     request.options = options(args, &settings);
     let named = args.user.is_some() || args.tenant.is_some() || args.session.is_some();
     let (stores, warning) = Stores::open_or_warn(&settings, named)?;
@@ -219,17 +224,15 @@ fn prepare(
         Printer.warning(&warning.message);
         request.options.warnings.push(warning);
     }
-    // A run that fails before the call is not worth a download.
-    let worthwhile = || {
-        let clock = Clock::new();
-        let memory = RunContext::new(stores.context.as_deref(), &clock, &request.options);
-        preview(&*modules.module(&args.module)?, &request.input, enforcement(args), Some(&memory)).map(drop)
+    // From here on what fails belongs to a run, which has a trace and leaves a record.
+    let equipped = match unresolved {
+        Some(failure) => Err(failure),
+        None => equip(args, &settings, &modules, &stores, &mut request),
     };
-    let fetch = WeightsFetch { progress: &TerminalProgress::new(&Printer, false), before: &worthwhile };
-    let provider: Arc<dyn Provider> = match reply {
-        Some(path) => Arc::new(Replay::text(read_text(Some(path))?)),
-        None => wiring::provider(&settings, &wiring::environment, EmbeddedUse::OneByOne, Some(fetch))?,
-    };
+    let provider = equipped.unwrap_or_else(|failure| {
+        request.options.unprepared = Some(failure);
+        Arc::new(Replay::text(String::new()))
+    });
     let parts = HostParts {
         modules: Arc::clone(&modules) as Arc<dyn ModuleSource>,
         provider,
@@ -241,6 +244,33 @@ fn prepare(
     request.options.spans = collector
         .map(|collector| Arc::new(SpanParent::new(collector.sink()).asking_for(wiring::model(&settings))));
     Ok((host, request))
+}
+
+/// Gets what a run needs from outside: its input, and somebody who answers.
+fn equip(
+    args: &RunArgs,
+    settings: &Settings,
+    modules: &ModuleCache,
+    stores: &Stores,
+    request: &mut RunRequest,
+) -> Result<Arc<dyn Provider>, Failure> {
+    let reply = args.reply.as_deref().filter(|_| settings.provider == ProviderChoice::Replay);
+    if reply.is_some_and(|path| path.as_os_str() == "-") && args.input.reads_stdin() {
+        let failure = Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
+        return Err(failure.suggest("Put one of them into a file"));
+    }
+    request.input = input(args, modules)?;
+    if let Some(path) = reply {
+        return Ok(Arc::new(Replay::text(read_text(Some(path))?)));
+    }
+    // A run that fails before the call is not worth a download.
+    let worthwhile = || {
+        let clock = Clock::new();
+        let memory = RunContext::new(stores.context.as_deref(), &clock, &request.options);
+        preview(&*modules.module(&args.module)?, &request.input, enforcement(args), Some(&memory)).map(drop)
+    };
+    let fetch = WeightsFetch { progress: &TerminalProgress::new(&Printer, false), before: &worthwhile };
+    wiring::provider(settings, &wiring::environment, EmbeddedUse::OneByOne, Some(fetch))
 }
 
 /// What was typed as input, with the media that go into it.

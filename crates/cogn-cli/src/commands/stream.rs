@@ -72,10 +72,7 @@ pub(super) fn run(
     };
     let mut stream = Stream::new(show);
     let (envelope, whole, cancelled, trace) = match prepared {
-        Err(failure) => {
-            let cancelled = (failure.code() == ErrorCode::StreamInterrupted).then_some(StopSignal::Interrupt);
-            (stream.fail(failure), false, cancelled, None)
-        }
+        Err(failure) => (stream.fail(failure), false, None, None),
         Ok((host, request)) => execute(&mut stream, &host, request, &clock, (form, hearer), printer),
     };
     match form {

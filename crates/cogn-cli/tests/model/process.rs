@@ -76,6 +76,31 @@ fn a_first_run_that_gets_no_weights_is_an_envelope_with_the_three_ways() {
     assert!(hub.asked()[0].contains("/smollm2-135m-instruct.q4_1.gguf "));
 }
 
+/// A run leaves a record under its trace, also if it ended before anybody was asked.
+fn assert_recorded(world: &World, envelope: &Value) {
+    let trace = envelope["meta"]["trace_id"].as_str().unwrap_or_else(|| panic!("no trace: {envelope}"));
+    let shown = world.run(&["audit", "show", trace, "--json"], &[]);
+    assert_eq!(shown.code, 0, "{}", shown.err);
+    let code = envelope["error"]["code"].as_str().unwrap();
+    assert!(shown.out.contains(trace) && shown.out.contains(code), "{}", shown.out);
+}
+
+#[test]
+fn a_run_whose_files_are_not_there_leaves_a_record() {
+    let world = World::new();
+    for args in [
+        &["run", "text-classifier", "no-such-input.json"][..],
+        &["run", "text-classifier", "--set", "text=x", "--reply", "no-such-reply.txt"],
+        &["run", "text-classifier", "--set", "text=x", "--media", "no-such-photo.jpg"],
+        &["run", "text-classifier", "--set", "text=x", "--provider", "openai", "--stream"],
+    ] {
+        let output = world.run(args, &[]);
+        assert_eq!(output.code, 1, "{args:?}: {}", output.err);
+        let last: Value = serde_json::from_str(output.out.lines().last().unwrap()).unwrap();
+        assert_recorded(&world, &last);
+    }
+}
+
 #[cfg(feature = "local")]
 #[test]
 fn nothing_is_fetched_where_it_is_forbidden_or_not_worth_it() {
@@ -95,7 +120,9 @@ fn nothing_is_fetched_where_it_is_forbidden_or_not_worth_it() {
     ] {
         let output = world.run(args, environment);
         assert_eq!((output.code, output.err.as_str()), (1, ""), "{args:?}");
-        assert_eq!(envelope(&output)["error"]["code"], code, "{args:?}: {}", output.out);
+        let envelope = envelope(&output);
+        assert_eq!(envelope["error"]["code"], code, "{args:?}: {}", output.out);
+        assert_recorded(&world, &envelope);
     }
     assert!(world.calls().is_empty(), "{:?}", world.calls());
     assert!(!world.cache().join("cogn").exists());
