@@ -1,9 +1,9 @@
-//! How people see that something is being fetched: a bar on a terminal, a few plain lines in a pipe.
+//! How people see that something is being fetched: a bar with bytes and per cent on a terminal, a few plain lines in a pipe.
 
 use std::sync::{Mutex, PoisonError};
 
 use cogn::embedded::WeightsFetch;
-use cogn::weights::PullProgress;
+use cogn::weights::{PullProgress, megabytes};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::printer::Printer;
@@ -11,7 +11,7 @@ use crate::printer::Printer;
 /// What is on the screen.
 pub(crate) struct TerminalProgress<'a> {
     printer: &'a Printer,
-    /// Whether a pipe gets more than the notes.
+    /// Whether a pipe is told which source is asked.
     talkative: bool,
     state: Mutex<BarState>,
 }
@@ -24,7 +24,7 @@ struct BarState {
 }
 
 impl<'a> TerminalProgress<'a> {
-    /// A bar on a terminal. In a pipe only notes, and with `talkative` also what is asked and how far it is.
+    /// A bar on a terminal. In a pipe notes and a line for each quarter, and with `talkative` also what is asked.
     pub(crate) fn new(printer: &'a Printer, talkative: bool) -> Self {
         Self { printer, talkative, state: Mutex::default() }
     }
@@ -63,8 +63,9 @@ impl PullProgress for TerminalProgress<'_> {
             }
             let quarters =
                 state.total.filter(|total| *total > 0).map_or(0, |total| bytes.saturating_mul(4) / total);
-            if self.talkative && quarters > state.quarters {
-                self.printer.err(format!("{} %", quarters * 25));
+            if let Some(total) = state.total.filter(|_| quarters > state.quarters) {
+                let (bytes, total) = (megabytes(bytes), megabytes(total));
+                self.printer.err(format!("{} %: {bytes} of {total}", quarters * 25));
             }
             state.quarters = quarters;
         });
@@ -79,9 +80,10 @@ impl PullProgress for TerminalProgress<'_> {
 
 fn bar(what: &str, total: Option<u64>) -> ProgressBar {
     let (bar, template) = match total {
-        Some(total) => {
-            (ProgressBar::new(total), "{msg} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, {eta} left")
-        }
+        Some(total) => (
+            ProgressBar::new(total),
+            "{msg} {wide_bar} {decimal_bytes} of {decimal_total_bytes} ({percent} %), {eta} left",
+        ),
         None => (ProgressBar::new_spinner(), "{spinner} {msg} {elapsed}"),
     };
     if let Ok(style) = ProgressStyle::with_template(template) {

@@ -220,6 +220,13 @@ impl FailedSource {
     fn new(source: impl Into<String>, reason: impl ToString) -> Self {
         Self { source: source.into(), reason: reason.to_string() }
     }
+
+    /// The same for somebody who watches. A reason may begin with the name of its source, which is said once.
+    fn as_note(&self) -> String {
+        let Self { source, reason } = self;
+        let rest = reason.strip_prefix(source.as_str()).map_or(reason.as_str(), str::trim_start);
+        format!("no weights from {source}: {rest}")
+    }
 }
 
 /// One line; a reason may name the source already.
@@ -273,6 +280,16 @@ mod tests {
         // As the specification of these variables says, a relative path is none.
         assert_eq!(place(&[("XDG_CACHE_HOME", "c"), ("HOME", "/h")]), expected("/h/.cache"));
         assert_eq!(place(&[]), None);
+    }
+
+    #[test]
+    fn a_source_that_failed_is_named_once() {
+        let note = |source, reason| FailedSource::new(source, reason).as_note();
+        assert_eq!(
+            note("hub.example", "hub.example cannot be reached"),
+            "no weights from hub.example: cannot be reached"
+        );
+        assert_eq!(note("pip", "no index"), "no weights from pip: no index");
     }
 
     #[test]

