@@ -20,7 +20,7 @@ use crate::app::{App, Shared};
 use crate::auth::{Peer, guard};
 use crate::connection::Wire;
 use crate::connection_limit::Crowd;
-use crate::routes;
+use crate::{platform, routes};
 
 /// How often expired streams are forgotten.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -38,9 +38,7 @@ const QUEUE: u32 = i32::MAX.cast_unsigned();
 /// Listens on an address, ready for a burst of connections.
 pub fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv6() { TcpSocket::new_v6() } else { TcpSocket::new_v4() }?;
-    // As everywhere but on Windows, where it means something else: a server may start again at once.
-    #[cfg(not(windows))]
-    socket.set_reuseaddr(true)?;
+    platform::allow_restart(&socket)?;
     // Connections have what their listener has.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;

@@ -84,6 +84,9 @@ pub struct ServeArgs {
     /// Write no access log
     #[arg(long)]
     quiet: bool,
+    /// Start nothing: ask the server that runs on this address and port whether it takes work
+    #[arg(long)]
+    check: bool,
     #[command(flatten)]
     provider: ProviderArgs,
 }
@@ -111,6 +114,9 @@ impl Transport {
 
 /// Serves until somebody stops it.
 pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
+    if args.check {
+        return check(SocketAddr::new(args.host, args.port), printer);
+    }
     process_limits::take_limits_as_errors();
     let prepared = prepare(args, library, printer).and_then(|prepared| Ok((prepared, start_log(args)?)));
     let ((host, mut config), log) = match prepared {
@@ -146,6 +152,21 @@ pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
         Err(error) => {
             let address = SocketAddr::new(args.host, args.port);
             printer.error(&format!("cannot listen on {address}: {error}"), Some("Choose another `--port`"));
+            Exit::Bad
+        }
+    }
+}
+
+/// For health checks: good if a server takes work there.
+fn check(address: SocketAddr, printer: &Printer) -> Exit {
+    match cognitive_http::ask_ready(address) {
+        Ok(()) => {
+            printer.err("ready");
+            Exit::Good
+        }
+        Err(error) => {
+            let hint = "Name the `--host` and `--port` that the server was started with";
+            printer.error(&format!("no server is ready on {address}: {error}"), Some(hint));
             Exit::Bad
         }
     }

@@ -1,0 +1,76 @@
+//! Asks a server of ours whether it takes work, for health checks of containers and service managers: where those run there
+//! is often no other program that could ask. Follows nothing, sends no key, and waits for a few seconds at most.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// The time for each step: the connection, the question, the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The first line of an answer is shorter than this.
+const MAX_STATUS_LINE: u64 = 256;
+
+/// Asks `GET /ready`. The error says why the server takes no work: nobody listens, it is stopping, or it is no server of ours.
+pub fn ask_ready(listens_on: SocketAddr) -> io::Result<()> {
+    let address = SocketAddr::new(reachable(listens_on.ip()), listens_on.port());
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut line = String::new();
+    BufReader::new(stream.take(MAX_STATUS_LINE)).read_line(&mut line)?;
+    let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split_whitespace().next());
+    match status {
+        Some("200") => Ok(()),
+        Some(status) => Err(io::Error::other(format!("it answered {status}"))),
+        None => Err(io::Error::other("it does not speak HTTP")),
+    }
+}
+
+/// A server that listens on all addresses is asked on this machine's own.
+fn reachable(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    /// What is told of a server that gives one answer.
+    fn told(answer: &'static str) -> Result<(), String> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 16];
+            stream.read_exact(&mut request).unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+            request
+        });
+        let asked = ask_ready(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port()));
+        assert_eq!(&server.join().unwrap(), b"GET /ready HTTP/");
+        asked.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn only_a_server_that_takes_work_is_ready() {
+        assert_eq!(told("HTTP/1.1 200 OK\r\n\r\n"), Ok(()));
+        assert_eq!(told("HTTP/1.1 503 Service Unavailable\r\n\r\n"), Err("it answered 503".to_owned()));
+        assert_eq!(told("SSH-2.0-x 200 y\r\n"), Err("it does not speak HTTP".to_owned()));
+        assert_eq!(told(""), Err("it does not speak HTTP".to_owned()));
+    }
+
+    #[test]
+    fn nobody_who_listens_is_not_ready() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        assert_eq!(ask_ready(free).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+    }
+}
