@@ -42,11 +42,19 @@ pub enum Lack {
     LlamaCppPython,
     /// The specification beside the checkout, in `../shared`.
     Shared,
+    /// A Python that builds wheels.
+    PythonPackager,
+    /// `node` with `npm`.
+    Node,
+    /// `nginx`.
+    Nginx,
+    /// `systemd-analyze`.
+    Systemd,
 }
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 11] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -54,6 +62,10 @@ impl Lack {
         Self::Xllamacpp,
         Self::LlamaCppPython,
         Self::Shared,
+        Self::PythonPackager,
+        Self::Node,
+        Self::Nginx,
+        Self::Systemd,
     ];
 
     /// The word for it.
@@ -67,6 +79,10 @@ impl Lack {
             Self::Xllamacpp => "xllamacpp",
             Self::LlamaCppPython => "llama-cpp-python",
             Self::Shared => "shared",
+            Self::PythonPackager => "python-packager",
+            Self::Node => "node",
+            Self::Nginx => "nginx",
+            Self::Systemd => "systemd",
         }
     }
 
@@ -83,6 +99,10 @@ impl Lack {
             Self::Xllamacpp => "`pip install xllamacpp`, then set `COGN_TEST_PYTHON`",
             Self::LlamaCppPython => "`pip install 'llama-cpp-python[server]'`, then set `COGN_TEST_PYTHON`",
             Self::Shared => "lay the specification beside the checkout, as `../shared`",
+            Self::PythonPackager => "`pip install hatchling`, then set `COGN_TEST_PYTHON`",
+            Self::Node => "install Node 18 or later with `npm`",
+            Self::Nginx => "install `nginx`",
+            Self::Systemd => "install `systemd`",
         }
     }
 

@@ -1,0 +1,89 @@
+//! What users install, put together from the program that was just built and tried in an environment of its own: the wheel,
+//! the npm packages, the unit, the configuration of nginx. `packaging/release` tries the real ones on a bare Debian. What is
+//! not installed here is skipped.
+
+#![cfg(unix)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in a test, a panic is the report"
+)]
+
+mod files;
+mod nginx;
+mod npm;
+#[expect(dead_code, reason = "shared with tests that need more of it")]
+#[path = "../providers/stub.rs"]
+mod stub;
+mod wheel;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The top of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The program without what only debuggers read, which is most of it; made once for all tests.
+fn program() -> &'static Path {
+    static MADE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, path) = MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cogn");
+        let stripped = Command::new("strip").arg("-o").arg(&path).arg(env!("CARGO_BIN_EXE_cogn")).status();
+        if !stripped.is_ok_and(|status| status.success()) {
+            fs::copy(env!("CARGO_BIN_EXE_cogn"), &path).unwrap();
+        }
+        (folder, path)
+    });
+    path
+}
+
+/// Runs a command that has to succeed.
+fn good(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A command in a home of its own, with nothing but `PATH` of this machine.
+fn at_home(program: impl AsRef<OsStr>, home: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("HOME", home).current_dir(home);
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
+/// An installed program answers like the one that was built: the version, an envelope, and the exit code of a failure.
+fn works(program: &Path, words: &[&str], home: &Path) {
+    let start = || {
+        let mut command = at_home(program, home);
+        command.args(words);
+        command
+    };
+    let version = good(start().arg("--version"));
+    assert!(version.starts_with(&format!("cogn {}\n", env!("CARGO_PKG_VERSION"))), "{version}");
+    let reply = root().join("modules/text-classifier/tests/given-labels.reply.txt");
+    let run = ["run", "text-classifier", "--set", "text=My card was charged twice", "--reply"];
+    let envelope: Value = serde_json::from_str(&good(start().args(run).arg(reply))).unwrap();
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    let failed = start().args(["run", "no-such-module", "--set", "text=x"]).output().unwrap();
+    assert_eq!(failed.status.code(), Some(1), "{}", said(&failed));
+}

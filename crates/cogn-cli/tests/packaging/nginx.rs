@@ -1,0 +1,172 @@
+//! `cogn serve` behind a real nginx with the configuration that is shipped: TLS, names, streams that are not held back, and
+//! WebSocket.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Lines};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use cognitive_testkit::{Lack, skip};
+use tempfile::TempDir;
+
+use crate::stub::{Act, SELF_SIGNED, Stub, Then, piece};
+use crate::{at_home, good, read};
+
+/// Shown to the server by clients.
+const KEY: &str = "0123456789abcdef";
+
+/// A process that is killed when it is not needed any more. What it says is kept open for as long: nginx ends without.
+struct Started(Child, Option<Lines<BufReader<ChildStderr>>>);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A model that begins an answer and falls silent, a server that asks it, and nginx in front.
+struct Site {
+    base: String,
+    _home: TempDir,
+    _service: Stub,
+    _server: Started,
+    _nginx: Started,
+}
+
+impl Started {
+    /// Starts a program that speaks on stderr; gives the first line that holds a word.
+    fn until(command: &mut Command, word: &str) -> (Self, String) {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = lines.by_ref().map(Result::unwrap).find(|line| line.contains(word));
+        (Self(child, Some(lines)), line.unwrap_or_else(|| panic!("no {word}")))
+    }
+}
+
+fn serve(home: &Path, service: &Stub, key: Option<&str>) -> (Started, String) {
+    let mut command = at_home(env!("CARGO_BIN_EXE_cogn"), home);
+    command.args([
+        "serve",
+        "--port",
+        "0",
+        "--quiet",
+        "--rate",
+        "0",
+        "--provider",
+        "openai",
+        "--model",
+        "stub",
+    ]);
+    command.args(["--base-url", &service.url()]).env("OPENAI_API_KEY", "sk-test");
+    if let Some(key) = key {
+        command.env("COGNITIVE_API_KEY", key);
+    }
+    let (server, line) = Started::until(&mut command, "listening");
+    let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().trim().to_owned();
+    (server, address)
+}
+
+/// The configuration as it is shipped, with addresses and a certificate of this test.
+fn configure(folder: &Path, upstream: &str, listen: &str) {
+    let shipped = read("packaging/nginx/cogn.conf");
+    let site = shipped
+        .replace("127.0.0.1:8000", upstream)
+        .replace("listen 443", &format!("listen {listen}"))
+        .replace("/etc/ssl/cogn/fullchain.pem", SELF_SIGNED)
+        .replace("/etc/ssl/cogn/privkey.pem", SELF_SIGNED);
+    assert!(!site.contains("/etc/ssl/cogn"), "{site}");
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("{kind}_temp_path {}/{kind};\n", folder.display()))
+        .concat();
+    let main = format!(
+        "daemon off;\nmaster_process off;\npid {0}/pid;\nerror_log stderr notice;\nevents {{}}\nhttp {{\naccess_log off;\n{temporary}{site}}}\n",
+        folder.display()
+    );
+    fs::write(folder.join("nginx.conf"), main).unwrap();
+}
+
+impl Site {
+    fn start(key: Option<&str>) -> Option<Self> {
+        if Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_err() {
+            skip(Lack::Nginx);
+            return None;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let beginning = piece(r#"{"ok": true, "data": {"rationale": "It begins, and "#, None);
+        let service = Stub::start(vec![Act::stream(beginning).then(Then::Silence)]);
+        let (server, upstream) = serve(home.path(), &service, key);
+        // Somebody else could take the port in between; nginx cannot choose one by itself.
+        let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        configure(home.path(), &upstream, &listen);
+        let configuration = home.path().join("nginx.conf");
+        let mut nginx = Command::new("nginx");
+        nginx.arg("-c").arg(configuration).arg("-p").arg(home.path());
+        let (nginx, _) = Started::until(&mut nginx, "getrlimit");
+        Some(Self {
+            base: format!("https://{listen}"),
+            _home: home,
+            _service: service,
+            _server: server,
+            _nginx: nginx,
+        })
+    }
+
+    /// A request under the name of the site. Nobody vouches for its certificate.
+    fn curl(&self, path: &str) -> Command {
+        let mut curl = Command::new("curl");
+        curl.args(["-skN", "--noproxy", "*", "-H", "host: cogn.example"]).arg(format!("{}{path}", self.base));
+        curl
+    }
+}
+
+fn no_curl() -> bool {
+    let missing = Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err();
+    if missing {
+        skip(Lack::Curl);
+    }
+    missing
+}
+
+#[test]
+fn a_chunk_passes_nginx_while_the_model_is_still_at_work() {
+    if no_curl() {
+        return;
+    }
+    let Some(site) = Site::start(Some(KEY)) else { return };
+    assert_eq!(good(&mut site.curl("/ready")), r#"{"status":"ready"}"#);
+    let mut curl = site.curl("/api/run/summarizer");
+    curl.args(["-H", "content-type: application/json", "-H", "accept: text/event-stream"]);
+    curl.args(["-H", &format!("authorization: Bearer {KEY}"), "-d", r#"{"text": "Snow fell all night."}"#]);
+    let mut stream = Started(curl.stdout(Stdio::piped()).spawn().unwrap(), None);
+    let lines = BufReader::new(stream.0.stdout.take().unwrap()).lines();
+    let delta = lines.map(Result::unwrap).find(|line| line.contains("It begins"));
+    assert!(delta.is_some_and(|line| line.starts_with("data: ")), "the model has said it, and waits");
+}
+
+#[test]
+fn a_websocket_passes_nginx() {
+    if no_curl() {
+        return;
+    }
+    let Some(site) = Site::start(Some(KEY)) else { return };
+    let mut curl = site.curl("/ws");
+    curl.args(["--http1.1", "-i", "-H", &format!("authorization: Bearer {KEY}")]);
+    curl.args(["-H", "connection: Upgrade", "-H", "upgrade: websocket", "-H", "sec-websocket-version: 13"]);
+    curl.args(["-H", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="]);
+    let mut socket = Started(curl.stdout(Stdio::piped()).spawn().unwrap(), None);
+    let mut lines = BufReader::new(socket.0.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "HTTP/1.1 101 Switching Protocols");
+}
+
+// The page says that a server without keys answers under this machine's own names only.
+#[test]
+fn a_site_without_keys_is_refused_with_a_reason() {
+    if no_curl() {
+        return;
+    }
+    let Some(site) = Site::start(None) else { return };
+    let refused = good(site.curl("/api/modules").args(["-w", "\n%{http_code}"]));
+    assert!(refused.ends_with("\n403") && refused.contains("cogn.example"), "{refused}");
+}

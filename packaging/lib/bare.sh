@@ -1,0 +1,52 @@
+# A bare Debian to try things on: what debootstrap puts there and nothing else, no compiler, no Python, no Node. Each way of
+# installing gets a copy of its own. Needs root and debootstrap. Sourced by packaging/release.
+suite=bookworm
+
+# Why there can be none here; nothing if there can.
+bare_lacks() {
+  [ "$(id -u)" = 0 ] || { echo "a bare Debian needs root"; return; }
+  command -v debootstrap >/dev/null || echo "debootstrap is not installed"
+}
+
+bare_make() {
+  debootstrap --variant=minbase "$suite" "$work/bare" "${COGN_DEBIAN_MIRROR:-http://deb.debian.org/debian}"
+  # How this machine reaches the network: names, certificates, the index of Python packages.
+  cp /etc/resolv.conf "$work/bare/etc/resolv.conf"
+  mkdir -p "$work/bare/etc/ssl/certs"
+  cp /etc/ssl/certs/ca-certificates.crt "$work/bare/etc/ssl/certs/"
+  [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$work/bare/etc/pip.conf"
+  chroot "$work/bare" useradd --create-home guest
+  local each
+  for each in python3 node cargo rustc; do
+    ! chroot "$work/bare" sh -c "command -v $each" || { echo "there is a $each"; return 1; }
+  done
+  echo "no python3, node, cargo, rustc; $(du -sm "$work/bare" | cut -f1) MB"
+}
+
+# bare_copy NAME: a machine of its own.
+bare_copy() {
+  cp -a --reflink=auto "$work/bare" "$work/$1"
+  mount -t proc proc "$work/$1/proc"
+}
+
+# bare_root NAME COMMAND...: as root, to prepare it.
+bare_root() {
+  local machine_root="$work/$1"
+  shift
+  chroot "$machine_root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+# bare_user NAME COMMAND...: as the user, at home, with nothing of this machine's environment.
+bare_user() {
+  local machine_root="$work/$1"
+  shift
+  chroot --userspec=guest:guest "$machine_root" env -i --chdir=/home/guest HOME=/home/guest LANG=C.UTF-8 \
+    PATH=/home/guest/bin:/usr/local/bin:/usr/bin:/bin SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt "$@"
+}
+
+bare_remove() {
+  local each
+  for each in "$work"/*/proc; do
+    ! mountpoint -q "$each" || umount "$each"
+  done
+}

@@ -1,0 +1,118 @@
+# Builds the artefacts: one program, and what carries it. Sourced by packaging/release, in a clean clone.
+
+# The static program if its target can be had, else one for this machine's own C library.
+build_program() {
+  echo "program"
+  musl="$machine-unknown-linux-musl"
+  if [ -n "$binary" ]; then
+    program=$binary
+    echo "  given: $binary"
+  elif has_musl; then
+    export "CC_${musl//-/_}=musl-gcc"
+    step "static build" cargo_build --target "$musl"
+    program="$work/target/$musl/release/cogn"
+  else
+    left_out "static build" "the target $musl or its compiler musl-gcc (Debian: musl-tools) cannot be had"
+    step "native build" cargo_build
+    program="$work/target/release/cogn"
+  fi
+  [ -x "$program" ] || { report_end; exit 1; }
+  cp "$program" "$work/cogn"
+  strip "$work/cogn" 2>/dev/null || true
+  program="$work/cogn"
+  if is_static "$program"; then
+    kind=musl wheel_platform="manylinux_2_17_$machine.manylinux2014_$machine.musllinux_1_1_$machine"
+  else
+    [ -z "$binary" ] || left_out "static build" "the given program is not static"
+    # The newest version of a symbol that it needs says which systems have it.
+    local glibc
+    glibc=$(objdump -T "$program" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1)
+    kind=gnu wheel_platform="manylinux_${glibc#GLIBC_}_$machine"
+    wheel_platform="${wheel_platform//./_}"
+    export COGN_NPM_LIBC=glibc
+  fi
+}
+
+has_musl() {
+  command -v musl-gcc >/dev/null || return 1
+  [ -d "$(rustc --print target-libdir --target "$musl")" ] || rustup target add "$musl" >/dev/null 2>&1
+}
+
+cargo_build() {
+  CARGO_TARGET_DIR="$work/target" cargo build --release --locked --package cogn-cli --bin cogn "$@"
+}
+
+# Whether a program needs no loader and no libraries.
+is_static() { ! readelf --program-headers "$1" | grep -q INTERP; }
+
+# An archive with the program, its short name, the licences and the unit.
+build_archive() {
+  archive="cogn-$version-$machine-linux-$kind.tar.gz"
+  step "archive" pack_archive
+}
+
+pack_archive() {
+  local folder="$work/${archive%.tar.gz}"
+  mkdir -p "$folder"
+  cp "$program" "$folder/cogn"
+  ln -sf cogn "$folder/cog"
+  cp LICENSE-* README.md packaging/systemd/cogn.service "$folder"
+  tar --sort=name --owner=0 --group=0 --mtime="@$(git log -1 --format=%ct)" -C "$work" -cf - "${folder##*/}" | gzip -9n >"$out/$archive"
+  echo "$archive"
+}
+
+build_wheel() {
+  if ! command -v python3 >/dev/null; then left_out wheel "there is no python3"; return; fi
+  step "wheel" pack_wheel
+  wheel=$(find "$out" -name "cognitive_runtime-$version-*.whl" -print -quit)
+}
+
+pack_wheel() {
+  rm -f "$out"/cognitive_runtime-*.whl
+  python3 -m venv "$work/tools"
+  "$work/tools/bin/pip" install --quiet --disable-pip-version-check hatchling
+  PYTHON="$work/tools/bin/python" packaging/python/build "$program" "$out" "$wheel_platform"
+  (cd "$out" && echo cognitive_runtime-*.whl)
+}
+
+build_npm() {
+  if ! command -v npm >/dev/null; then left_out npm "there is no npm"; return; fi
+  case $machine in x86_64) npm_platform=linux-x64 ;; aarch64) npm_platform=linux-arm64 ;; *) left_out npm "Node has no name for $machine"; return ;; esac
+  step "npm" node packaging/npm/pack.mjs "$out" "$npm_platform=$program"
+}
+
+# The image, by whichever builder is here. Its base is empty, so nothing has to be pulled.
+build_image() {
+  image="cogn-$version-image.tar"
+  if [ $kind != musl ]; then left_out image "it holds nothing but a static program"; return; fi
+  if command -v buildah >/dev/null; then
+    step "image" pack_image_buildah
+  elif docker info >/dev/null 2>&1; then
+    step "image" pack_image_docker
+  else
+    left_out image "there is neither buildah nor a running docker"
+  fi
+}
+
+# Storage of its own, without mounts of the kernel, so that it works inside other containers too.
+builder() { buildah --storage-driver vfs --root "$work/storage" --runroot "$work/storage-run" "$@"; }
+
+pack_image_buildah() {
+  packaging/image-root "$program" dist/image
+  builder bud --isolation chroot --format docker --target prebuilt --file packaging/Dockerfile --tag "cogn:$version" .
+  rm -f "$out/$image"
+  builder push "cogn:$version" "docker-archive:$out/$image:cogn:$version"
+  echo "$image"
+}
+
+pack_image_docker() {
+  packaging/image-root "$program" dist/image
+  docker build --target prebuilt --file packaging/Dockerfile --tag "cogn:$version" .
+  docker save --output "$out/$image" "cogn:$version"
+  echo "$image"
+}
+
+build_files() {
+  cp packaging/systemd/cogn.service "$out/cogn.service"
+  cp packaging/nginx/cogn.conf "$out/cogn.nginx.conf"
+}

@@ -1,0 +1,23 @@
+"""`python -m cogn`, `cog` and `cognitive-runtime`: become the program, so that signals, terminal and exit code are its own."""
+
+import os
+import subprocess
+import sys
+
+from ._binary import binary
+
+
+def main() -> None:
+    """Starts the program with the arguments of this process, and ends as it ends."""
+    try:
+        program = binary()
+    except FileNotFoundError as error:
+        raise SystemExit(f"error: {error}") from None
+    arguments = [program, *sys.argv[1:]]
+    if sys.platform == "win32":
+        raise SystemExit(subprocess.run(arguments, check=False).returncode)
+    os.execv(program, arguments)
+
+
+if __name__ == "__main__":
+    main()
