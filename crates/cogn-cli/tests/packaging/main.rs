@@ -5,7 +5,6 @@
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     reason = "in a test, a panic is the report"

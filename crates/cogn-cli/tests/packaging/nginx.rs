@@ -17,12 +17,15 @@ use crate::{at_home, good, read};
 const KEY: &str = "0123456789abcdef";
 
 /// A process that is killed when it is not needed any more. What it says is kept open for as long: nginx ends without.
-struct Started(Child, Option<Lines<BufReader<ChildStderr>>>);
+struct Started {
+    child: Child,
+    _said: Option<Lines<BufReader<ChildStderr>>>,
+}
 
 impl Drop for Started {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -41,7 +44,7 @@ impl Started {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let line = lines.by_ref().map(Result::unwrap).find(|line| line.contains(word));
-        (Self(child, Some(lines)), line.unwrap_or_else(|| panic!("no {word}")))
+        (Self { child, _said: Some(lines) }, line.unwrap_or_else(|| panic!("no {word}")))
     }
 }
 
@@ -139,8 +142,8 @@ fn a_chunk_passes_nginx_while_the_model_is_still_at_work() {
     let mut curl = site.curl("/api/run/summarizer");
     curl.args(["-H", "content-type: application/json", "-H", "accept: text/event-stream"]);
     curl.args(["-H", &format!("authorization: Bearer {KEY}"), "-d", r#"{"text": "Snow fell all night."}"#]);
-    let mut stream = Started(curl.stdout(Stdio::piped()).spawn().unwrap(), None);
-    let lines = BufReader::new(stream.0.stdout.take().unwrap()).lines();
+    let mut stream = Started { child: curl.stdout(Stdio::piped()).spawn().unwrap(), _said: None };
+    let lines = BufReader::new(stream.child.stdout.take().unwrap()).lines();
     let delta = lines.map(Result::unwrap).find(|line| line.contains("It begins"));
     assert!(delta.is_some_and(|line| line.starts_with("data: ")), "the model has said it, and waits");
 }
@@ -155,8 +158,8 @@ fn a_websocket_passes_nginx() {
     curl.args(["--http1.1", "-i", "-H", &format!("authorization: Bearer {KEY}")]);
     curl.args(["-H", "connection: Upgrade", "-H", "upgrade: websocket", "-H", "sec-websocket-version: 13"]);
     curl.args(["-H", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="]);
-    let mut socket = Started(curl.stdout(Stdio::piped()).spawn().unwrap(), None);
-    let mut lines = BufReader::new(socket.0.stdout.take().unwrap()).lines();
+    let mut socket = Started { child: curl.stdout(Stdio::piped()).spawn().unwrap(), _said: None };
+    let mut lines = BufReader::new(socket.child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "HTTP/1.1 101 Switching Protocols");
 }
 
