@@ -1,6 +1,7 @@
 # A bare Debian to try things on: what debootstrap puts there and nothing else, no compiler, no Python, no Node. Each way of
 # installing gets a copy of its own. Needs root and debootstrap. Sourced by packaging/release.
 suite=bookworm
+certificates=/usr/local/share/this-machine.pem
 
 # Why there can be none here; nothing if there can.
 bare_lacks() {
@@ -12,8 +13,8 @@ bare_make() {
   debootstrap --variant=minbase "$suite" "$work/bare" "${COGN_DEBIAN_MIRROR:-http://deb.debian.org/debian}"
   # How this machine reaches the network: names, certificates, the index of Python packages.
   cp /etc/resolv.conf "$work/bare/etc/resolv.conf"
-  mkdir -p "$work/bare/etc/ssl/certs"
-  cp /etc/ssl/certs/ca-certificates.crt "$work/bare/etc/ssl/certs/"
+  # Not where Debian has its own: installing its certificates would write over them.
+  install -D -m 644 /etc/ssl/certs/ca-certificates.crt "$work/bare$certificates"
   [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$work/bare/etc/pip.conf"
   chroot "$work/bare" useradd --create-home guest
   local each
@@ -41,7 +42,7 @@ bare_user() {
   local machine_root="$work/$1"
   shift
   chroot --userspec=guest:guest "$machine_root" env -i --chdir=/home/guest HOME=/home/guest LANG=C.UTF-8 \
-    PATH=/home/guest/bin:/usr/local/bin:/usr/bin:/bin SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt "$@"
+    PATH=/home/guest/bin:/usr/local/bin:/usr/bin:/bin SSL_CERT_FILE=$certificates PIP_CERT=$certificates "$@"
 }
 
 bare_remove() {

@@ -78,10 +78,11 @@ fn a_first_run_that_gets_no_weights_is_an_envelope_with_the_three_ways() {
 
 /// A run leaves a record under its trace, also if it ended before anybody was asked.
 fn assert_recorded(world: &World, envelope: &Value) {
-    let trace = envelope["meta"]["trace_id"].as_str().unwrap_or_else(|| panic!("no trace: {envelope}"));
+    let text = |place: &str| envelope.pointer(place).and_then(Value::as_str);
+    let trace = text("/meta/trace_id").unwrap_or_else(|| panic!("no trace: {envelope}"));
     let shown = world.run(&["audit", "show", trace, "--json"], &[]);
     assert_eq!(shown.code, 0, "{}", shown.err);
-    let code = envelope["error"]["code"].as_str().unwrap();
+    let code = text("/error/code").unwrap();
     assert!(shown.out.contains(trace) && shown.out.contains(code), "{}", shown.out);
 }
 
