@@ -167,7 +167,8 @@ pub(super) fn remove(tree: &Path) -> io::Result<()> {
     fs::remove_dir_all(tree)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
