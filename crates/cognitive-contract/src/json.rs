@@ -12,6 +12,16 @@ pub struct JsonError {
     pub offset: usize,
 }
 
+impl JsonError {
+    /// Line and column in the text, both from 1, in characters.
+    #[must_use]
+    pub fn position(&self, text: &str) -> (usize, usize) {
+        let before = text.get(..self.offset).unwrap_or(text);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        (before.matches('\n').count() + 1, line.chars().count() + 1)
+    }
+}
+
 /// How many lists and objects may stand within each other. The parser refuses more by itself.
 pub const MAX_DEPTH: usize = 127;
 
@@ -47,6 +57,7 @@ mod tests {
             (error.message.as_str(), &"{\n  \"é\": nope\n}"[error.offset..=error.offset]),
             ("expected ident", "o")
         );
+        assert_eq!(error.position("{\n  \"é\": nope\n}"), (2, 9));
     }
 
     #[test]

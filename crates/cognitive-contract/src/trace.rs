@@ -23,6 +23,9 @@ pub struct Trace {
     /// The module that it was run in place of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands_in_for: Option<String>,
+    /// Why it was not run: the condition that did not hold, or the module that gave no result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
     /// When it began, counted from the beginning of the parts of its caller.
     pub started_ms: f64,
     /// How long it took.
@@ -107,6 +110,7 @@ impl Trace {
             outcome,
             code: None,
             stands_in_for: None,
+            because: None,
             started_ms: 0.0,
             latency_ms: 0.0,
             confidence: None,
@@ -135,6 +139,13 @@ impl Trace {
             usage,
             ..Self::unfinished(module, outcome)
         }
+    }
+
+    /// The same with the reason why it was not run.
+    #[must_use]
+    pub fn because(mut self, reason: Option<String>) -> Self {
+        self.because = reason;
+        self
     }
 
     /// The same with its parts.

@@ -2,6 +2,7 @@
 //! A path that leads nowhere is missing, never an error. Calculates nothing and reaches nothing but its root.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -51,6 +52,24 @@ impl<'a> PathRoot<'a> {
                 Cow::Owned(Value::Object(members.iter().map(member).collect::<Map<_, _>>()))
             }
         }
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("$")?;
+        for step in &self.steps {
+            match step {
+                PathStep::Member(name) if name.chars().all(is_name) && name != "length" => {
+                    write!(f, ".{name}")?;
+                }
+                PathStep::Member(name) => write!(f, "['{name}']")?,
+                PathStep::Length => f.write_str(".length")?,
+                PathStep::Index(place) => write!(f, "[{place}]")?,
+                PathStep::All => f.write_str("[*]")?,
+            }
+        }
+        Ok(())
     }
 }
 

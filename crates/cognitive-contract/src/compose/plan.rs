@@ -142,6 +142,25 @@ impl CompositionPlan {
         self.flow(fed_by.iter().copied(), progress)
     }
 
+    /// Why a part gets no input: the first condition before it that does not hold, or whose result is missing.
+    #[must_use]
+    pub fn why_skipped(&self, part: usize, progress: Progress<'_>) -> Option<String> {
+        let steps = self.parts.get(part)?.fed_by.iter().filter_map(|step| self.steps.get(*step));
+        let reasons = steps.map(|step| {
+            let sources = step.from.iter().map(|source| self.source(*source, progress));
+            let (there, missing): (Vec<_>, Vec<_>) = sources.partition(|(_, value)| value.is_some());
+            match &step.condition {
+                Some(condition) if !there.is_empty() => format!("`{}` does not hold", condition.source()),
+                _ => {
+                    let names: Vec<String> = missing.iter().map(|(name, _)| format!("`{name}`")).collect();
+                    format!("no result of {}", names.join(", "))
+                }
+            }
+        });
+        let reasons: Vec<String> = reasons.collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+
     /// Whether a part gets the input of the composition as it is, so that [`input_of`](Self::input_of) would copy it.
     #[must_use]
     pub fn passes_input_on(&self, part: usize, progress: Progress<'_>) -> bool {

@@ -24,7 +24,9 @@ use serde_json::{Map, Value, json};
 
 use self::calls::PromptCalls;
 use self::child::{FailedChild, ParentRun};
-pub use self::overview::{Overview, OverviewEdge, OverviewMember, overview};
+pub use self::overview::{
+    Overview, OverviewEdge, OverviewMapping, OverviewMember, OverviewRule, OverviewStep, overview,
+};
 use self::parts::PartsRun;
 use self::resolve::check;
 pub use self::results::Results;

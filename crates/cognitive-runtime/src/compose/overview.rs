@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use cognitive_contract::compose::graph::ModuleNode;
-use cognitive_contract::compose::plan::AnswerSource;
+use cognitive_contract::compose::plan::{AnswerSource, FlowSource, FlowStep, FlowTarget};
+use cognitive_contract::compose::{CompositionPlan, Mapping, RoutingRule};
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{Failure, Module};
 use serde::Serialize;
@@ -30,8 +31,47 @@ pub struct Overview {
     pub depth: u64,
     /// How many model calls a run makes for certain, if nothing fails.
     pub calls: u64,
+    /// What flows where, in the order of `dataflow`.
+    pub steps: Vec<OverviewStep>,
+    /// What a conditional composition runs next, in the order in which it asks.
+    pub rules: Vec<OverviewRule>,
     /// Every module that is there, the module itself first.
     pub modules: Vec<OverviewMember>,
+}
+
+/// One step of the data flow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OverviewStep {
+    /// Where it takes from: `input`, or parts by name.
+    pub from: Vec<String>,
+    /// Where it leads: parts by name, or `output`.
+    pub to: Vec<String>,
+    /// When it is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// What is taken; empty for all.
+    pub mapping: Vec<OverviewMapping>,
+}
+
+/// A member that a step makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OverviewMapping {
+    /// The member.
+    pub member: String,
+    /// The path that it comes from.
+    pub path: String,
+}
+
+/// One rule of `routing`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OverviewRule {
+    /// When it holds.
+    pub condition: String,
+    /// The part that runs then; none if the result so far is the answer.
+    pub next: Option<String>,
 }
 
 /// One module.
@@ -84,8 +124,42 @@ pub fn overview(modules: &dyn ModuleSource, module: &Module) -> Result<Overview,
         timeout_ms: plan.map_or(0, |plan| u64::try_from(plan.timeout.as_millis()).unwrap_or(u64::MAX)),
         depth: sound.depth,
         calls: sound.calls,
+        steps: plan.map(steps).unwrap_or_default(),
+        rules: plan.map(rules).unwrap_or_default(),
         modules: found.iter().map(|(name, node)| member(name, node, &versions)).collect(),
     })
+}
+
+fn steps(plan: &CompositionPlan) -> Vec<OverviewStep> {
+    let name = |place: usize| plan.parts.get(place).map(|part| part.name.clone()).unwrap_or_default();
+    let source = |source: &FlowSource| match source {
+        FlowSource::Input => "input".to_owned(),
+        FlowSource::Part(place) => name(*place),
+    };
+    let target = |target: &FlowTarget| match target {
+        FlowTarget::Part(place) => name(*place),
+        FlowTarget::Output => "output".to_owned(),
+    };
+    let step = |step: &FlowStep| OverviewStep {
+        from: step.from.iter().map(source).collect(),
+        to: step.to.iter().map(target).collect(),
+        condition: step.condition.as_ref().map(|condition| condition.source().to_owned()),
+        mapping: step
+            .mapping
+            .iter()
+            .flat_map(Mapping::paths)
+            .map(|(member, path)| OverviewMapping { member: member.to_owned(), path: path.to_string() })
+            .collect(),
+    };
+    plan.steps.iter().map(step).collect()
+}
+
+fn rules(plan: &CompositionPlan) -> Vec<OverviewRule> {
+    let rule = |rule: &RoutingRule| OverviewRule {
+        condition: rule.condition.source().to_owned(),
+        next: rule.next.clone(),
+    };
+    plan.rules.iter().map(rule).collect()
 }
 
 fn member(name: &str, node: &ModuleNode, versions: &HashMap<&str, &str>) -> OverviewMember {
@@ -102,30 +176,82 @@ fn member(name: &str, node: &ModuleNode, versions: &HashMap<&str, &str>) -> Over
 }
 
 impl Overview {
-    /// The graph as Mermaid: what is needed, what is optional (dotted), and what stands in.
+    /// What flows as Mermaid: the steps with their conditions where there are some, else what needs what; and what stands in.
     #[must_use]
     pub fn mermaid(&self) -> String {
         let mut text = "graph TD\n".to_owned();
-        let mut places: HashMap<&str, usize> = HashMap::new();
-        for member in &self.modules {
-            let place = places.len();
-            places.insert(&member.name, place);
-            // Quotes would end the label.
-            let label = format!("{} {}", member.name, member.version).replace('"', "'");
-            let _ = writeln!(text, "  n{place}[\"{label}\"]");
+        let mut places: HashMap<&str, String> = HashMap::new();
+        let has_flow = !self.steps.is_empty() || !self.rules.is_empty();
+        let asks = self.answer == "prompt";
+        for (place, member) in self.modules.iter().enumerate() {
+            // A module whose parts answer is the picture itself, not a point in it.
+            if place == 0 && has_flow && !asks {
+                continue;
+            }
+            places.insert(&member.name, format!("n{place}"));
+            let _ =
+                writeln!(text, "  n{place}[\"{}\"]", label(&format!("{} {}", member.name, member.version)));
+        }
+        if has_flow {
+            self.draw_flow(&mut text, &places);
         }
         for (from, member) in self.modules.iter().enumerate() {
+            // What the module itself needs is drawn as a flow already.
+            let drawn = has_flow && from == 0;
             for edge in &member.needs {
                 let arrow = if edge.optional { "-.->" } else { "-->" };
                 let found = edge.version.as_ref().and_then(|_| places.get(edge.name.as_str()));
-                if let Some(to) = found {
-                    let _ = writeln!(text, "  n{from} {arrow} n{to}");
+                if let Some(to) = found.filter(|_| !drawn) {
+                    let _ = writeln!(text, "  n{from} {arrow} {to}");
                 }
                 if let Some(to) = edge.fallback.as_deref().and_then(|name| places.get(name)) {
-                    let _ = writeln!(text, "  n{from} -. fallback .-> n{to}");
+                    let _ = writeln!(text, "  n{from} -. fallback .-> {to}");
                 }
             }
         }
         text
     }
+
+    /// The steps and rules, with the input and the answer as points of their own.
+    fn draw_flow(&self, text: &mut String, places: &HashMap<&str, String>) {
+        let _ = writeln!(text, "  input([\"input\"])\n  output([\"answer\"])");
+        let point = |name: &str| {
+            places.get(name).cloned().or_else(|| ["input", "output"].contains(&name).then(|| name.to_owned()))
+        };
+        for step in &self.steps {
+            let arrow = match &step.condition {
+                Some(condition) => format!("-->|\"{}\"|", label(condition)),
+                None => "-->".to_owned(),
+            };
+            for (from, to) in step.from.iter().flat_map(|from| step.to.iter().map(move |to| (from, to))) {
+                if let (Some(from), Some(to)) = (point(from), point(to)) {
+                    let _ = writeln!(text, "  {from} {arrow} {to}");
+                }
+            }
+        }
+        if self.answer == "prompt" {
+            for from in self.runs.iter().filter_map(|name| point(name)) {
+                let _ = writeln!(text, "  {from} --> n0");
+            }
+            let _ = writeln!(text, "  n0 --> output");
+        }
+        let first = self.runs.first().and_then(|name| point(name)).unwrap_or_else(|| "input".to_owned());
+        for rule in &self.rules {
+            let next = rule.next.as_deref().and_then(point);
+            let _ = writeln!(
+                text,
+                "  {first} -->|\"{}\"| {}",
+                label(&rule.condition),
+                next.as_deref().unwrap_or("output")
+            );
+            if let Some(next) = next {
+                let _ = writeln!(text, "  {next} --> output");
+            }
+        }
+    }
+}
+
+/// A text within quotes: one of its own would end it.
+fn label(text: &str) -> String {
+    text.replace('"', "'").replace(['\n', '|'], " ")
 }

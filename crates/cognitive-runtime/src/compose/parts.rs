@@ -228,7 +228,9 @@ impl<'a> PartsRun<'a> {
         let plan = self.plan;
         let part = plan.parts.get(place)?;
         let Some(input) = self.input_of(parent, place) else {
-            self.tell_unfinished(&part.name, PartState::Skipped);
+            let reason = plan.why_skipped(place, self.progress(parent));
+            self.receipt.parts.push(Trace::unfinished(&part.name, PartState::Skipped).because(reason));
+            self.tell(&part.name, PartState::Skipped);
             return None;
         };
         self.started.insert(place);

@@ -298,10 +298,13 @@ fn parse(mut text: String) -> Result<Value, Failure> {
         return Err(failure);
     }
     large_json::parse(&mut text).map_or_else(|| json::parse(&text), Ok).map_err(|error| {
-        let message = format!("the input is not JSON: {} (byte {})", error.message, error.offset);
+        let (line, column) = error.position(&text);
+        let message = format!("the input is not JSON: {} (line {line}, column {column})", error.message);
         Failure::new(ErrorCode::ParseError, message)
             .blaming(Blame::Caller)
             .with_detail("source", json!("caller"))
+            .with_detail("line", json!(line))
+            .with_detail("column", json!(column))
             .suggest("Pass an object such as `--input '{\"text\": \"…\"}'`, or free text with `--args`")
     })
 }

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
@@ -10,6 +11,7 @@ use super::query::{Filter, SqlFilter, WHERE};
 use super::row::tokens;
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::time;
 
 /// Sums over records.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -19,6 +21,10 @@ pub struct Stats {
     pub total: Figures,
     /// Each module, the busiest first.
     pub modules: Vec<ModuleFigures>,
+    /// When the first of the runs ended, as of RFC 3339 in UTC.
+    pub from: Option<String>,
+    /// When the last of them ended.
+    pub to: Option<String>,
 }
 
 /// The figures of one module.
@@ -54,13 +60,18 @@ pub struct Figures {
     pub input_tokens: u64,
     /// Tokens written, as far as known.
     pub output_tokens: u64,
+    /// How many runs ended in each of 16 equal parts of the time between `from` and `to` of all of them.
+    pub activity: Vec<u64>,
 }
+
+/// The parts of the time that runs are counted in.
+const PERIODS: usize = 16;
 
 impl Store {
     /// Sums up the records that the filter means.
     pub fn stats(&self, filter: &Filter) -> Result<Stats, StoreError> {
         let sql = format!(
-            "SELECT module, ok, code, latency_ms, input_tokens, output_tokens, event FROM audit
+            "SELECT module, ok, code, latency_ms, input_tokens, output_tokens, event, ts FROM audit
              WHERE {WHERE} ORDER BY id DESC LIMIT :limit"
         );
         let bound = SqlFilter::of(filter);
@@ -80,6 +91,7 @@ struct RecordedRun {
     input_tokens: u64,
     output_tokens: u64,
     is_call: bool,
+    ended: SystemTime,
 }
 
 impl RecordedRun {
@@ -92,6 +104,7 @@ impl RecordedRun {
             input_tokens: tokens(row, 4)?.unwrap_or(0),
             output_tokens: tokens(row, 5)?.unwrap_or(0),
             is_call: row.get_ref(6)?.as_str()? == "call",
+            ended: time::read(row.get_ref(7)?.as_str()?),
         })
     }
 }
@@ -104,12 +117,42 @@ fn sum_up(runs: impl Iterator<Item = rusqlite::Result<RecordedRun>>) -> rusqlite
         total.add(&run);
         by_module.entry(run.module.clone()).or_default().add(&run);
     }
+    let (from, to) = (total.ends.iter().min().copied(), total.ends.iter().max().copied());
+    let period = Period::between(from, to);
     let mut modules: Vec<ModuleFigures> = by_module
         .into_iter()
-        .map(|(module, tally)| ModuleFigures { module, figures: tally.finish() })
+        .map(|(module, tally)| ModuleFigures { module, figures: tally.finish(&period) })
         .collect();
     modules.sort_by_key(|module| Reverse(module.figures.runs + module.figures.unfinished));
-    Ok(Stats { total: total.finish(), modules })
+    Ok(Stats { total: total.finish(&period), modules, from: from.map(time::text), to: to.map(time::text) })
+}
+
+/// The time that runs are counted in.
+struct Period {
+    begin: SystemTime,
+    length: Duration,
+}
+
+impl Period {
+    fn between(from: Option<SystemTime>, to: Option<SystemTime>) -> Self {
+        let begin = from.unwrap_or(SystemTime::UNIX_EPOCH);
+        let length = to.and_then(|end| end.duration_since(begin).ok());
+        Self { begin, length: length.unwrap_or_default().max(Duration::from_millis(1)) }
+    }
+
+    /// How many of these times are in each part.
+    fn counts(&self, ends: &[SystemTime]) -> Vec<u64> {
+        let mut counts = vec![0; PERIODS];
+        for end in ends {
+            let since = end.duration_since(self.begin).unwrap_or_default();
+            let share = since.as_millis().saturating_mul(PERIODS as u128) / self.length.as_millis().max(1);
+            let place = usize::try_from(share).unwrap_or(usize::MAX).min(PERIODS - 1);
+            if let Some(count) = counts.get_mut(place) {
+                *count += 1;
+            }
+        }
+        counts
+    }
 }
 
 /// Figures in the making.
@@ -117,6 +160,7 @@ fn sum_up(runs: impl Iterator<Item = rusqlite::Result<RecordedRun>>) -> rusqlite
 struct AuditTally {
     figures: Figures,
     latencies: Vec<f64>,
+    ends: Vec<SystemTime>,
 }
 
 impl AuditTally {
@@ -134,14 +178,16 @@ impl AuditTally {
             *figures.codes.entry(code.clone()).or_default() += 1;
         }
         self.latencies.push(run.latency_ms);
+        self.ends.push(run.ended);
     }
 
-    fn finish(mut self) -> Figures {
+    fn finish(mut self, period: &Period) -> Figures {
         self.latencies.sort_by(f64::total_cmp);
         Figures {
             success_rate: rate(self.figures.succeeded, self.figures.runs),
             latency_p50_ms: percentile(&self.latencies, 50),
             latency_p95_ms: percentile(&self.latencies, 95),
+            activity: period.counts(&self.ends),
             ..self.figures
         }
     }
@@ -161,6 +207,16 @@ fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_are_counted_in_equal_parts_of_the_time() {
+        let at = |second: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+        let period = Period::between(Some(at(0)), Some(at(32)));
+        let counts = period.counts(&[at(0), at(1), at(2), at(31), at(32)]);
+        assert_eq!((counts.len(), counts[0], counts[1], counts[15]), (16, 2, 1, 2));
+        assert_eq!(Period::between(Some(at(0)), Some(at(0))).counts(&[at(0)])[0], 1);
+        assert_eq!(Period::between(None, None).counts(&[]), vec![0; 16]);
+    }
 
     #[test]
     fn percentiles_are_by_nearest_rank() {

@@ -216,8 +216,16 @@ fn sums_are_right() {
         run(bad("5", "two", "E1001"), 400.0, Some((u64::MAX, 1))),
     ]);
     let stats = store.stats(&Filter::default()).unwrap();
+    assert_eq!(stats.total.activity.iter().sum::<u64>(), 5);
+    let mut modules = serde_json::to_value(&stats.modules).unwrap();
+    for module in modules.as_array_mut().unwrap() {
+        assert_eq!(
+            module.as_object_mut().unwrap().shift_remove("activity").unwrap().as_array().unwrap().len(),
+            16
+        );
+    }
     assert_eq!(
-        serde_json::to_value(&stats.modules).unwrap(),
+        modules,
         json!([
             { "module": "two", "runs": 4, "succeeded": 1, "success_rate": 0.25, "codes": { "E1001": 1, "E3001": 2 },
               "unfinished": 0, "latency_p50_ms": 200.0, "latency_p95_ms": 400.0,
