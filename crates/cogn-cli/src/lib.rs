@@ -10,33 +10,47 @@ mod allocator;
 mod args;
 pub mod commands;
 mod draw;
+mod figures;
 mod platform;
 pub mod printer;
 mod process_limits;
 mod project;
 mod pull_progress;
+mod text_table;
 mod view;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use args::{Cli, Command};
-use clap::Parser;
-use cogn::{config, settings, stores, wiring};
+use cogn::{config, media, settings, stores, wiring};
 use printer::{Exit, Printer};
 
 /// Parses the command line, runs the command and says how it ended: 0 good, 1 bad, 2 not understood.
 #[must_use]
 pub fn main() -> ExitCode {
     let printer = Printer;
-    let cli = match Cli::try_parse() {
+    // How this program starts itself, in a process that reads one document. Nobody types it, so nobody is told of it.
+    if std::env::args_os().skip(1).eq([media::DOCUMENT_COMMAND]) {
+        return printer.close(commands::media::read_document()).into();
+    }
+    match commands::completions::answered() {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(message) => {
+            printer.usage(&message);
+            return Exit::Usage.into();
+        }
+    }
+    let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(message) => {
             printer.usage(&message);
             return printer.close(if message.use_stderr() { Exit::Usage } else { Exit::Good }).into();
         }
     };
-    project::vouch(cli.trust_project);
+    cli.global.chatter().decide();
+    project::vouch(cli.global.trust_project, cli.global.config);
     let exit = match &cli.command {
         Command::Run(args) => commands::run::run(args, &wiring::library(), &printer),
         Command::Prompt(args) => commands::prompt::prompt(args, &wiring::library(), &printer),
@@ -56,7 +70,6 @@ pub fn main() -> ExitCode {
         Command::Audit(args) => audited(|path| commands::audit::audit(args, path, &printer), &printer),
         Command::Context(args) => database(|path| commands::context::context(args, path, &printer), &printer),
         Command::Media(args) => commands::media::media(args, &printer),
-        Command::ReadDocument => commands::media::read_document(),
         Command::Model(args) => commands::model::model(args, &wiring::environment, &printer),
         Command::Serve(args) => commands::serve::serve(args, &wiring::library(), &printer),
         Command::Capabilities(args) => commands::capabilities::capabilities(args, &printer),
@@ -64,6 +77,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::doctor(args, &wiring::library(), &printer),
         Command::Conformance(args) => commands::conformance::conformance(args, &printer),
         Command::Completions(args) => commands::completions::completions(args, &printer),
+        Command::Man(args) => commands::man::man(args, &printer),
     };
     printer.close(exit).into()
 }

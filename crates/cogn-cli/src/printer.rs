@@ -1,5 +1,6 @@
 //! The only place that writes to the terminal. Data goes to stdout, everything else to stderr.
-//! Colour is decided here once: a terminal gets it, a pipe does not, `NO_COLOR` switches it off.
+//! Colour is decided here once: a terminal gets it, a pipe does not, `NO_COLOR` switches it off, `--color` decides over all of
+//! them. So is the width: `COLUMNS`, else that of the terminal, else none, and lines in a pipe stay whole.
 //! What stdout does not take is never passed over: the first trouble is kept, and the command ends with it.
 
 use std::borrow::Cow;
@@ -8,7 +9,11 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
+use cogn::{env_vars, wiring};
 use cognitive_contract::text::acts_on_terminal as acts;
+use terminal_size::terminal_size_of;
+
+use crate::text_table::{TextTable, wrap};
 
 /// Errors and `error:`.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -65,6 +70,38 @@ pub enum StdoutLoss {
 
 /// A process has one stdout. Once something is missing in it, nothing more is written: a gap would look like a whole.
 static LOST: OnceLock<StdoutLoss> = OnceLock::new();
+
+/// How much a process says besides its results. It is decided once, before any command begins.
+static CHATTER: OnceLock<Chatter> = OnceLock::new();
+
+/// How much is said on stderr besides errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Chatter {
+    /// Errors alone: no warning, no notice, no progress.
+    Quiet,
+    /// Warnings and progress as well.
+    #[default]
+    Usual,
+    /// Also what was decided, and by whom.
+    Verbose,
+}
+
+impl Chatter {
+    /// Decides it for this process.
+    pub fn decide(self) {
+        // There is one command line, so it is never set twice.
+        let _ = CHATTER.set(self);
+    }
+
+    /// What was decided.
+    #[must_use]
+    pub fn of_this_process() -> Self {
+        CHATTER.get().copied().unwrap_or_default()
+    }
+}
+
+/// The narrowest and the widest that `COLUMNS` can make the output.
+const COLUMNS: std::ops::RangeInclusive<usize> = 20..=1_000;
 
 /// Writes lines.
 #[derive(Debug, Default)]
@@ -150,16 +187,72 @@ impl Printer {
         }
     }
 
-    /// Something worth knowing.
+    /// Something worth knowing, unless only errors are wanted.
     pub fn warning(&self, message: &str) {
-        self.err(format!("{DOUBT}warning{DOUBT:#}: {message}"));
+        self.notice(format!("{DOUBT}warning{DOUBT:#}: {message}"));
     }
 
-    /// Whether a person is likely to read stderr.
+    /// A line for people that `--quiet` leaves out.
+    pub fn notice(&self, line: impl AsRef<str>) {
+        if Chatter::of_this_process() != Chatter::Quiet {
+            self.err(line);
+        }
+    }
+
+    /// A line for people who want to know why: `--verbose` shows it.
+    pub fn detail(&self, what: &str, value: impl std::fmt::Display) {
+        if Chatter::of_this_process() == Chatter::Verbose {
+            self.err(format!("{FAINT}{what}{FAINT:#} {value}"));
+        }
+    }
+
+    /// A table as data.
+    pub(crate) fn table(&self, table: &TextTable) {
+        for line in table.lines(self.width()) {
+            self.out(line);
+        }
+    }
+
+    /// A table for people, beside the data.
+    pub(crate) fn table_err(&self, table: &TextTable) {
+        for line in table.lines(width_of(terminal_size_of(io::stderr()))) {
+            self.err(line);
+        }
+    }
+
+    /// Prose as data, broken at blanks.
+    pub(crate) fn prose(&self, text: &str) {
+        match self.width() {
+            Some(width) => wrap(text, width).into_iter().for_each(|line| self.out(line)),
+            None => self.out(text),
+        }
+    }
+
+    /// The width of stdout in columns; `None` where lines may be as long as they are.
+    #[must_use]
+    pub fn width(&self) -> Option<usize> {
+        width_of(terminal_size_of(io::stdout()))
+    }
+
+    /// Whether a person is likely to read stderr, and wants to.
     #[must_use]
     pub fn for_people(&self) -> bool {
-        io::IsTerminal::is_terminal(&io::stderr())
+        io::IsTerminal::is_terminal(&io::stderr()) && Chatter::of_this_process() != Chatter::Quiet
     }
+
+    /// Whether a person is likely to read stdout.
+    #[must_use]
+    pub fn is_read_by_people(&self) -> bool {
+        io::IsTerminal::is_terminal(&io::stdout())
+    }
+}
+
+/// What `COLUMNS` says, else what the terminal says.
+fn width_of(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> Option<usize> {
+    let said =
+        wiring::environment(env_vars::COLUMNS).and_then(|columns| columns.trim().parse::<usize>().ok());
+    said.filter(|columns| COLUMNS.contains(columns))
+        .or_else(|| terminal.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0))
 }
 
 /// Writes to stdout, unless something is missing there already.
@@ -212,7 +305,7 @@ fn harmless(line: &str) -> Cow<'_, str> {
 }
 
 /// How long the colour sequence at the start of a text is; 0 if there is none.
-fn colour_length(text: &str) -> usize {
+pub(crate) fn colour_length(text: &str) -> usize {
     let Some(body) = text.strip_prefix("\u{1b}[") else { return 0 };
     let digits = body.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
     if body.as_bytes().get(digits) == Some(&b'm') { 2 + digits + 1 } else { 0 }
@@ -228,30 +321,6 @@ fn escaped(text: &str) -> Cow<'_, str> {
         if acting(letter) { format!("\\u{:04x}", u32::from(letter)) } else { letter.to_string() }
     };
     Cow::Owned(text.chars().map(write).collect())
-}
-
-/// Columns side by side; the last one is not padded. Widths are in characters.
-#[must_use]
-pub fn table(rows: &[Vec<String>]) -> Vec<String> {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| visible(cell)).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let last = row.len().saturating_sub(1);
-        let cells = row.iter().zip(&widths).enumerate().map(|(index, (cell, width))| {
-            let pad = if index == last { 0 } else { width.saturating_sub(visible(cell)) + 2 };
-            format!("{cell}{}", " ".repeat(pad))
-        });
-        cells.collect::<String>().trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
-}
-
-/// Characters that take up room: escape sequences do not.
-fn visible(text: &str) -> usize {
-    anstream::adapter::strip_str(text).to_string().chars().count()
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! The configuration of this process: what was typed for `--trust-project`, the files, and what of them does not count.
+//! The configuration of this process: what was typed for `--trust-project` and `--config`, the files, and what of them does
+//! not count.
 
 use std::path::PathBuf;
 use std::sync::{Once, OnceLock};
 
 use cogn::config::Config;
-use cogn::layers::Layers;
+use cogn::layers::{Layers, PROJECT_FILE, USER_FILE};
 use cogn::wiring;
 use cognitive_contract::Failure;
 
@@ -14,26 +15,48 @@ use crate::printer::Printer;
 /// What was typed for `--trust-project`. It is said once, before any command begins, and holds for all of them.
 static VOUCHED: OnceLock<String> = OnceLock::new();
 
-/// Takes note of what was typed for `--trust-project`.
-pub(crate) fn vouch(typed: Option<String>) {
+/// The file that was typed for `--config`.
+static NAMED: OnceLock<PathBuf> = OnceLock::new();
+
+/// Takes note of what was typed for `--trust-project` and for `--config`. There is one command line, so neither is set twice.
+pub(crate) fn vouch(typed: Option<String>, config: Option<PathBuf>) {
     if let Some(typed) = typed {
-        // There is one command line, so it is never set twice.
         let _ = VOUCHED.set(typed);
+    }
+    if let Some(config) = config {
+        let _ = NAMED.set(config);
     }
 }
 
 /// The configuration files of the project and the user, and whether the first is trusted.
 pub(crate) fn layers() -> Result<Layers, Failure> {
-    wiring::layers(VOUCHED.get().map(String::as_str))
+    wiring::layers(VOUCHED.get().map(String::as_str), NAMED.get().map(PathBuf::as_path))
+}
+
+/// The same as far as the files can be used, with the reason for each that cannot.
+pub(crate) fn usable_layers() -> (Layers, Vec<String>) {
+    wiring::usable_layers(VOUCHED.get().map(String::as_str), NAMED.get().map(PathBuf::as_path))
+}
+
+/// The file of the project that would be read, whether it is there or not.
+pub(crate) fn file() -> PathBuf {
+    NAMED.get().cloned().unwrap_or_else(|| wiring::project_root().join(PROJECT_FILE))
 }
 
 /// What the configuration files say. What of it does not count is said on stderr, once.
 pub(crate) fn config() -> Result<Config, Failure> {
     static SAID: Once = Once::new();
     let layers = layers()?;
-    if let Some(notice) = layers.notice() {
-        SAID.call_once(|| Printer.warning(&notice));
-    }
+    SAID.call_once(|| {
+        if let Some(notice) = layers.notice() {
+            Printer.warning(&notice);
+        }
+        let user = wiring::home().map(|home| home.join(USER_FILE)).filter(|_| layers.user.is_some());
+        let project = layers.project.as_ref().map(|project| project.path.clone());
+        for file in project.into_iter().chain(user) {
+            Printer.detail("configuration", file.display());
+        }
+    });
     Ok(layers.config())
 }
 

@@ -42,15 +42,15 @@ impl<'a> TerminalProgress<'a> {
 impl PullProgress for TerminalProgress<'_> {
     fn note(&self, line: &str) {
         self.with(|state| match &state.bar {
-            Some(bar) => bar.suspend(|| self.printer.err(line)),
-            None => self.printer.err(line),
+            Some(bar) => bar.suspend(|| self.printer.notice(line)),
+            None => self.printer.notice(line),
         });
     }
 
     fn begin(&self, what: &str, total: Option<u64>) {
         let bar = self.printer.for_people().then(|| bar(what, total));
         if bar.is_none() && self.talkative {
-            self.printer.err(what);
+            self.printer.notice(what);
         }
         self.with(|state| *state = BarState { bar, total, quarters: 0 });
     }
@@ -65,7 +65,7 @@ impl PullProgress for TerminalProgress<'_> {
                 state.total.filter(|total| *total > 0).map_or(0, |total| bytes.saturating_mul(4) / total);
             if let Some(total) = state.total.filter(|_| quarters > state.quarters) {
                 let (bytes, total) = (megabytes(bytes), megabytes(total));
-                self.printer.err(format!("{} %: {bytes} of {total}", quarters * 25));
+                self.printer.notice(format!("{} %: {bytes} of {total}", quarters * 25));
             }
             state.quarters = quarters;
         });

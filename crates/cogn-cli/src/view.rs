@@ -1,66 +1,270 @@
-//! An envelope as a card for people: what came out, how sure, how risky, why.
+//! An envelope as a card for people: what came out, how sure, how risky, why. Lists of objects are tables; a failure shows what
+//! the model had written. Text of the model comes without anything that a terminal would obey.
 
 use cogn::embedded;
-use cognitive_contract::{Envelope, Outcome, Risk};
-use serde_json::Value;
+use cognitive_contract::envelope::ErrorBody;
+use cognitive_contract::text::cut;
+use cognitive_contract::{Envelope, Meta, Outcome, Risk};
+use serde_json::{Map, Value};
 
-use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, NOTE};
+use crate::figures::bar;
+use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, NOTE, plain};
+use crate::text_table::{TextTable, wrap};
+
+/// The width of a card in a pipe, and the widest of all: longer lines are hard to read.
+const MAX_CARD_WIDTH: usize = 110;
+/// The cells of a confidence bar.
+const CONFIDENCE_CELLS: usize = 10;
+/// The narrowest column that makes a table worth it; below that, objects stand one below the other.
+const MIN_TABLE_COLUMN: usize = 9;
+/// The longest text in a cell of a table.
+const MAX_CELL_LENGTH: usize = 200;
+/// Lines of a raw reply that are shown.
+const MAX_RAW_LINES: usize = 40;
+/// Objects within objects are drawn so deep, and written as JSON beyond.
+const MAX_NESTING: usize = 3;
 
 /// The card, line by line.
-pub(crate) fn card(module: &str, envelope: &Envelope) -> Vec<String> {
-    let meta = envelope.meta();
-    let risk = match meta.risk.level() {
-        Risk::None | Risk::Low => GOOD,
-        Risk::Medium => DOUBT,
-        Risk::High => BAD,
-    };
-    let word = meta.risk.level().word();
-    // No percentage: that would look like a probability of being right, which it is not. (META-002)
-    let confidence = meta.confidence.get();
-    let mut lines = vec![
-        format!("{HEAD}{module}{HEAD:#}  {risk} risk {word} {risk:#}  confidence {confidence:.2}"),
-        meta.explain().to_owned(),
-    ];
-    if embedded::answered(envelope) {
-        lines.push(format!("{FAINT}{}{FAINT:#}", embedded::HONESTY));
-    }
-    match envelope.outcome() {
-        Outcome::Success { data } => {
-            for (name, value) in data.iter().filter(|(name, _)| *name != "rationale" && *name != "extensions")
-            {
-                lines.push(format!("\n{NOTE}{name}{NOTE:#}"));
-                lines.extend(indented(value));
-            }
-            if let Some(rationale) = data.get("rationale") {
-                lines.push(format!("\n{FAINT}rationale{FAINT:#}"));
-                lines.extend(indented(rationale));
-            }
-            let insights = data.get("extensions").and_then(|extensions| extensions.get("insights"));
-            for insight in insights.and_then(Value::as_array).into_iter().flatten() {
-                let text = insight.get("text").and_then(Value::as_str).unwrap_or_default();
-                lines.push(format!("\n{DOUBT}insight{DOUBT:#} {text}"));
-            }
-        }
-        Outcome::Failure { error, .. } => {
-            lines.push(format!("\n{BAD}{}{BAD:#} {}", error.code(), error.message()));
-            if let Some(hint) = error.members().get("suggestion").and_then(Value::as_str) {
-                lines.push(format!("{NOTE}hint{NOTE:#}: {hint}"));
-            }
-        }
-    }
-    for warning in meta.extra.get("warnings").and_then(Value::as_array).into_iter().flatten() {
-        let message = warning.get("message").and_then(Value::as_str).unwrap_or_default();
-        lines.push(format!("{FAINT}note: {message}{FAINT:#}"));
-    }
-    lines
+pub(crate) fn card(module: &str, envelope: &Envelope, width: Option<usize>) -> Vec<String> {
+    drawn(module, envelope, width, true)
 }
 
-fn indented(value: &Value) -> Vec<String> {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => serde_json::to_string_pretty(other).unwrap_or_default(),
-    };
-    text.lines().map(|line| format!("  {line}")).collect()
+/// The card without the rationale, for somebody who has read it while it was written.
+pub(crate) fn after_rationale(module: &str, envelope: &Envelope, width: Option<usize>) -> Vec<String> {
+    drawn(module, envelope, width, false)
+}
+
+fn drawn(module: &str, envelope: &Envelope, width: Option<usize>, rationale: bool) -> Vec<String> {
+    let mut card = Card { width: width.unwrap_or(MAX_CARD_WIDTH).min(MAX_CARD_WIDTH), lines: Vec::new() };
+    card.head(module, envelope);
+    match envelope.outcome() {
+        Outcome::Success { data } => {
+            card.data(data);
+            if let Some(rationale) = data.get("rationale").filter(|_| rationale) {
+                card.title(&format!("{FAINT}rationale{FAINT:#}"));
+                card.text(rationale, 2);
+            }
+            card.insights(data);
+        }
+        Outcome::Failure { error, partial_data } => card.failure(error, partial_data.as_ref()),
+    }
+    card.warnings(envelope.meta());
+    card.lines
+}
+
+/// A card in the making.
+struct Card {
+    width: usize,
+    lines: Vec<String>,
+}
+
+impl Card {
+    fn prose(&mut self, text: &str) {
+        self.lines.extend(wrap(text, self.width));
+    }
+
+    /// A heading, with an empty line before it.
+    fn title(&mut self, title: &str) {
+        self.lines.push(String::new());
+        self.lines.push(title.to_owned());
+    }
+
+    fn table(&mut self, table: &TextTable) {
+        self.lines.extend(table.lines(Some(self.width)));
+    }
+
+    /// Who answered, how it ended, how sure and how risky; then what the module says of it.
+    fn head(&mut self, module: &str, envelope: &Envelope) {
+        let meta = envelope.meta();
+        let (style, word) = if envelope.ok() { (GOOD, "ok") } else { (BAD, "failed") };
+        let risk = match meta.risk.level() {
+            Risk::None | Risk::Low => GOOD,
+            Risk::Medium => DOUBT,
+            Risk::High => BAD,
+        };
+        // No percentage: that would look like a probability of being right, which it is not. (META-002)
+        let confidence = meta.confidence.get();
+        let bar = bar(confidence, CONFIDENCE_CELLS);
+        self.prose(&format!("{HEAD}{}{HEAD:#}  {style}{word}{style:#}", plain(module)));
+        let level = meta.risk.level().word();
+        self.prose(&format!("confidence {confidence:.2} {bar}  risk {risk}{level}{risk:#}"));
+        let repeated = envelope.error().is_some_and(|error| meta.explain().contains(error.message()));
+        if !repeated && !meta.explain().is_empty() {
+            self.prose(&plain(meta.explain()));
+        }
+        if embedded::answered(envelope) {
+            self.prose(&format!("{FAINT}{}{FAINT:#}", embedded::HONESTY));
+        }
+    }
+
+    /// The answer, without what comes after it.
+    fn data(&mut self, data: &Map<String, Value>) {
+        let last = ["rationale", "extensions"];
+        let mut members = data.iter().filter(|(name, _)| !last.contains(&name.as_str())).peekable();
+        if members.peek().is_some() {
+            self.lines.push(String::new());
+        }
+        self.members(members, 0);
+    }
+
+    /// What the model noticed besides.
+    fn insights(&mut self, data: &Map<String, Value>) {
+        let insights = data.get("extensions").and_then(|extensions| extensions.get("insights"));
+        for insight in insights.and_then(Value::as_array).into_iter().flatten() {
+            let text = insight.get("text").and_then(Value::as_str).unwrap_or_default();
+            self.lines.push(String::new());
+            self.prose(&format!("{DOUBT}insight{DOUBT:#} {}", plain(text)));
+        }
+    }
+
+    /// What went wrong, what to do, and what there was until then.
+    fn failure(&mut self, error: &ErrorBody, partial: Option<&Map<String, Value>>) {
+        self.lines.push(String::new());
+        self.prose(&format!("{BAD}{}{BAD:#} {}", plain(error.code()), plain(error.message())));
+        if let Some(hint) = error.members().get("suggestion").and_then(Value::as_str) {
+            self.prose(&format!("{NOTE}hint{NOTE:#}: {}", plain(hint)));
+        }
+        let Some(partial) = partial.filter(|partial| !partial.is_empty()) else { return };
+        let members: Map<String, Value> = partial
+            .iter()
+            .filter(|(name, _)| *name != "raw")
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        if !members.is_empty() {
+            self.title(&format!("{DOUBT}partial data{DOUBT:#} {FAINT}(not valid as a whole){FAINT:#}"));
+            self.members(members.iter(), 2);
+        }
+        if let Some(raw) = partial.get("raw").and_then(Value::as_str) {
+            self.title(&format!("{DOUBT}raw reply{DOUBT:#}"));
+            self.raw(raw);
+        }
+    }
+
+    fn raw(&mut self, raw: &str) {
+        let raw = plain(raw);
+        let lines: Vec<String> =
+            raw.lines().flat_map(|line| wrap(line, self.width.saturating_sub(2).max(1))).collect();
+        let shown = lines.iter().take(MAX_RAW_LINES).map(|line| format!("{FAINT}│{FAINT:#} {line}"));
+        self.lines.extend(shown);
+        if let Some(more) = lines.len().checked_sub(MAX_RAW_LINES).filter(|more| *more > 0) {
+            self.lines.push(format!("{FAINT}… {more} more lines; `--json` has all of them{FAINT:#}"));
+        }
+    }
+
+    fn warnings(&mut self, meta: &Meta) {
+        let warnings: Vec<&Value> =
+            meta.extra.get("warnings").and_then(Value::as_array).into_iter().flatten().collect();
+        if !warnings.is_empty() {
+            self.lines.push(String::new());
+        }
+        for warning in warnings {
+            let message = warning.get("message").and_then(Value::as_str).unwrap_or_default();
+            self.prose(&format!("{FAINT}note: {}{FAINT:#}", plain(message)));
+        }
+    }
+
+    /// Members of an object: short ones side by side with their names, others below a heading.
+    fn members<'a>(&mut self, members: impl Iterator<Item = (&'a String, &'a Value)>, indent: usize) {
+        let (short, long): (Vec<_>, Vec<_>) = members.partition(|(_, value)| is_short(value));
+        if !short.is_empty() {
+            let rows = short.iter().map(|(name, value)| vec![named(name), cell(value)]);
+            self.table(&TextTable::bare(2).indented(indent).with(rows));
+        }
+        for (place, (name, value)) in long.into_iter().enumerate() {
+            if place > 0 || !short.is_empty() {
+                self.lines.push(String::new());
+            }
+            let count = value.as_array().map(|items| format!(" {FAINT}({}){FAINT:#}", items.len()));
+            self.lines.push(format!("{}{}{}", " ".repeat(indent), named(name), count.unwrap_or_default()));
+            self.value(value, indent + 2);
+        }
+    }
+
+    fn value(&mut self, value: &Value, indent: usize) {
+        match value {
+            Value::Object(members) if indent / 2 < MAX_NESTING => self.members(members.iter(), indent),
+            Value::Array(items) if items.iter().all(Value::is_object) && indent / 2 < MAX_NESTING => {
+                self.objects(&items.iter().filter_map(Value::as_object).collect::<Vec<_>>(), indent);
+            }
+            Value::Array(items) if !items.iter().any(|item| item.is_array() || item.is_object()) => {
+                self.table(&TextTable::bullets(items.iter().map(cell)).indented(indent));
+            }
+            other => self.text(other, indent),
+        }
+    }
+
+    /// A list of objects as a table; where that would be too narrow, one below the other.
+    fn objects(&mut self, items: &[&Map<String, Value>], indent: usize) {
+        let mut names: Vec<&String> = Vec::new();
+        for name in items.iter().flat_map(|item| item.keys()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let room = self.width.saturating_sub(indent) / names.len().max(1);
+        if room < MIN_TABLE_COLUMN {
+            for (place, item) in items.iter().enumerate() {
+                self.lines.push(format!("{}{FAINT}{}.{FAINT:#}", " ".repeat(indent), place + 1));
+                self.members(item.iter(), indent + 2);
+            }
+            return;
+        }
+        let numbers: Vec<usize> = (0..names.len())
+            .filter(|column| {
+                let Some(name) = names.get(*column) else { return false };
+                items.iter().filter_map(|item| item.get(*name)).all(Value::is_number)
+            })
+            .collect();
+        let length = |name: &String| {
+            items.iter().filter_map(|item| item.get(name)).map(|value| cell(value).len()).sum::<usize>()
+        };
+        let prose = (0..names.len()).max_by_key(|column| names.get(*column).map_or(0, |name| length(name)));
+        let row = |item: &&Map<String, Value>| {
+            names.iter().map(|name| item.get(*name).map(cell).unwrap_or_default()).collect()
+        };
+        let mut table =
+            TextTable::bare(names.len()).right(&numbers).prose(prose.unwrap_or(0)).indented(indent);
+        table.push(names.iter().map(|name| format!("{FAINT}{}{FAINT:#}", plain(name))).collect());
+        self.table(&table.with(items.iter().map(row)));
+    }
+
+    /// A text, or anything else as JSON.
+    fn text(&mut self, value: &Value, indent: usize) {
+        let text = match value {
+            Value::String(text) => plain(text),
+            other => plain(&serde_json::to_string_pretty(other).unwrap_or_default()),
+        };
+        let room = self.width.saturating_sub(indent).max(1);
+        self.lines.extend(
+            wrap(&text, room)
+                .into_iter()
+                .map(|line| format!("{}{line}", " ".repeat(indent)).trim_end().to_owned()),
+        );
+    }
+}
+
+fn named(name: &str) -> String {
+    format!("{NOTE}{}{NOTE:#}", plain(name))
+}
+
+/// Whether a value stands beside its name.
+fn is_short(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !text.contains('\n'),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => true,
+    }
+}
+
+/// A value in one cell.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::String(text) => plain(cut(text, 4_000)),
+        Value::Array(items) if items.is_empty() => format!("{FAINT}none{FAINT:#}"),
+        Value::Null => format!("{FAINT}null{FAINT:#}"),
+        other => plain(cut(&other.to_string(), MAX_CELL_LENGTH)),
+    }
 }
 
 #[cfg(test)]
@@ -69,27 +273,78 @@ mod tests {
 
     use super::*;
 
+    fn shown(envelope: Value, width: usize) -> String {
+        let lines = card("m", &Envelope::from_value(envelope).unwrap(), Some(width));
+        anstream::adapter::strip_str(&lines.join("\n")).to_string()
+    }
+
     #[test]
     fn w10_meta_002_confidence_is_no_percentage() {
-        let envelope = Envelope::from_value(json!({
-            "ok": true, "meta": { "confidence": 0.82, "risk": "low", "explain": "e" }, "data": { "rationale": "r" },
-        }));
-        let text = card("m", &envelope.unwrap()).join("\n");
-        assert!(text.contains("confidence 0.82") && !text.contains('%'), "{text}");
+        let text = shown(
+            json!({ "ok": true, "meta": { "confidence": 0.82, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } }),
+            80,
+        );
+        assert!(text.contains("confidence 0.82 ████████░░") && !text.contains('%'), "{text}");
     }
 
     #[test]
     fn the_card_says_who_does_not_reason() {
         let card_of = |model: &str| {
-            let envelope = Envelope::from_value(json!({
-                "ok": true,
-                "meta": { "confidence": 0.9, "risk": "low", "explain": "e", "model": model },
-                "data": { "rationale": "r" },
-            }));
-            card("m", &envelope.unwrap()).join("\n")
+            let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e", "model": model });
+            shown(json!({ "ok": true, "meta": meta, "data": { "rationale": "r" } }), 200)
         };
         assert!(card_of("embedded/smollm2-135m-instruct-q4_1").contains("it does not reason"));
         assert!(!card_of("openai/gpt").contains("it does not reason"));
         assert!(!card_of("embeddedish/x").contains("it does not reason"));
+    }
+
+    #[test]
+    fn a_list_of_objects_is_a_table_and_strangers_cannot_act() {
+        let data = json!({
+            "rationale": "Because.", "label": "a\u{1b}[31mb",
+            "issues": [{ "line": 7, "text": "Too long for one line of this card" }, { "line": 12, "text": "Short" }],
+        });
+        let meta = json!({ "confidence": 0.5, "risk": "high", "explain": "Two issues" });
+        assert_eq!(
+            shown(json!({ "ok": true, "meta": meta, "data": data }), 40),
+            "m  ok
+confidence 0.50 █████░░░░░  risk high
+Two issues
+
+label  a\u{fffd}[31mb
+
+issues (2)
+  line  text
+     7  Too long for one line of this
+        card
+    12  Short
+
+rationale
+  Because."
+        );
+    }
+
+    #[test]
+    fn a_failure_shows_what_there_was_and_says_its_message_once() {
+        let envelope = json!({
+            "ok": false, "meta": { "confidence": 0, "risk": "high", "explain": "It broke" },
+            "error": { "code": "E3001", "message": "It broke", "suggestion": "Mend it" },
+            "partial_data": { "label": "half", "raw": "Sure!\nno JSON" },
+        });
+        assert_eq!(
+            shown(envelope, 60),
+            "m  failed
+confidence 0.00 ░░░░░░░░░░  risk high
+
+E3001 It broke
+hint: Mend it
+
+partial data (not valid as a whole)
+  label  half
+
+raw reply
+│ Sure!
+│ no JSON"
+        );
     }
 }

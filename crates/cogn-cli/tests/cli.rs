@@ -370,8 +370,161 @@ fn completions_are_written_for_every_shell() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let output = place.run(&["completions", shell]);
-        assert!(output.code == 0 && output.out.contains("conformance"), "{shell}");
+        assert!(output.code == 0 && output.out.contains("COGN_COMPLETE"), "{shell}");
+        for name in ["cogn", "cog"] {
+            let own = output.out.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == name);
+            assert!(own, "{shell} completes {name}");
+        }
     }
+}
+
+// A shell asks the program: commands, options, modules of this folder, providers and codes are what there is now.
+#[test]
+fn a_shell_is_offered_what_can_be_typed() {
+    let place = Place::new();
+    place.write("cognitive/modules/mine/module.yaml", "name: mine\n");
+    fs::create_dir_all(place.path("deep/er")).unwrap();
+    let offered = |words: &[&str]| -> Vec<String> {
+        let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+            .args([&["--", "cogn"], words].concat())
+            .current_dir(place.path("deep/er"))
+            .env_clear()
+            .env("HOME", place.dir.path().join("home"))
+            .env("COGN_COMPLETE", "fish")
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().filter_map(|line| line.split('\t').next().map(str::to_owned)).collect()
+    };
+    assert_eq!(offered(&["run", "mi"]), ["mine"]);
+    assert!(offered(&["test", "su"]).contains(&"summarizer".to_owned()));
+    assert_eq!(offered(&["run", "summarizer", "--provider", "anth"]), ["anthropic"]);
+    assert_eq!(offered(&["explain", "E300"]).len(), 6);
+    assert_eq!(offered(&["audit", "st"]), ["stats"]);
+    assert_eq!(offered(&["read-"]), Vec::<String>::new(), "what nobody types is not offered");
+}
+
+#[test]
+fn manual_pages_are_printed_and_written() {
+    let place = Place::new();
+    let page = place.run(&["man", "audit", "list"]);
+    assert!(page.code == 0 && page.out.contains(".TH cogn-audit-list 1"), "{}", page.out);
+    assert_eq!(place.run(&["man", "frobnicate"]).code, 2);
+    assert_eq!(place.run(&["man", "--output", "pages"]).code, 0);
+    for name in ["cogn.1", "cogn-run.1", "cogn-audit-show.1"] {
+        assert!(place.path("pages").join(name).is_file(), "{name}");
+    }
+}
+
+// A project is found from below; a file that is named stands in the place of its configuration.
+#[test]
+fn a_project_is_found_upwards_with_its_modules_and_its_file() {
+    let place = Place::new();
+    place.write("cognitive/modules/mine/module.yaml", "name: mine\nresponsibility: Mine\n");
+    place.write("cognitive.yaml", "exec_min_confidence: 2\n");
+    place.write("deep/er/other.yaml", "reask: 1\n");
+    let in_it = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        command.args(args).current_dir(place.path("deep/er")).env_clear();
+        let output =
+            command.env("HOME", place.dir.path().join("home")).env("COGN_OFFLINE", "1").output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Output { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    };
+    let listed = in_it(&["list"]).out;
+    assert!(listed.lines().nth(1).unwrap().starts_with("mine "), "one's own come first: {listed}");
+    let run = ["run", "summarizer", "--set", "text=x"];
+    assert!(in_it(&run).out.contains("exec_min_confidence"), "the file of the project counts");
+    let named = in_it(&[&run[..], &["--config", "other.yaml"]].concat()).out;
+    assert!(!named.contains("exec_min_confidence"), "{named}");
+    let missing = in_it(&["capabilities", "--config", "nothing.yaml"]);
+    assert!(missing.code == 1 && missing.err.contains("there is no file: `nothing.yaml`"), "{}", missing.err);
+}
+
+// `test` and `validate` without a name mean one's own modules.
+#[test]
+fn without_a_name_ones_own_modules_are_meant() {
+    let place = Place::new();
+    for command in ["test", "validate"] {
+        let nothing = place.run(&[command]);
+        assert_eq!((nothing.code, nothing.out.as_str()), (1, ""), "{command}");
+        assert!(
+            nothing.err.contains("no modules of your own") && nothing.err.contains("--bundled"),
+            "{}",
+            nothing.err
+        );
+    }
+    assert_eq!(place.run(&["init", "mine"]).code, 0);
+    let tested = place.run(&["test"]);
+    assert!(tested.code == 0 && tested.out.starts_with("mine\n"), "{}{}", tested.out, tested.err);
+    assert!(place.run(&["test", "--bundled"]).out.contains("\nsummarizer\n"));
+    let validated = place.run(&["validate"]).out;
+    assert!(validated.starts_with("mine ") && !validated.contains("summarizer"), "{validated}");
+}
+
+#[test]
+fn single_members_follow_the_schema_and_stand_over_a_file() {
+    let place = Place::new();
+    place
+        .write("long.txt", "A text in a file.\n")
+        .write("in.json", r#"{"text": "Old.", "max_sentences": 2}"#);
+    let input = |args: &[&str]| -> Value {
+        let shown = place.json(&[&["prompt", "summarizer", "--json"], args].concat());
+        let text = shown["input"].as_str().unwrap();
+        let object = text.get(text.find('{').unwrap()..=text.rfind('}').unwrap()).unwrap();
+        serde_json::from_str(object).unwrap()
+    };
+    assert_eq!(input(&["--set", "text=42"])["text"], "42");
+    assert_eq!(input(&["--set", "text=@long.txt"])["text"], "A text in a file.\n");
+    let both = input(&["in.json", "--set", "text=New."]);
+    assert_eq!((&both["text"], &both["max_sentences"]), (&"New.".into(), &2.into()));
+    let wrong = place.run(&["run", "summarizer", "--input", "{\n  \"text\": nope}"]);
+    assert!(wrong.out.contains("line 2, column 12"), "{}", wrong.out);
+}
+
+#[test]
+fn what_is_no_code_is_answered_with_an_error_and_a_suggestion() {
+    let place = Place::new();
+    let wrong = place.run(&["explain", "parse_eror"]);
+    assert_eq!((wrong.code, wrong.out.as_str()), (1, ""));
+    assert!(
+        wrong.err.contains("`parse_eror`") && wrong.err.contains("Did you mean `PARSE_ERROR`?"),
+        "{}",
+        wrong.err
+    );
+    assert_eq!(place.json(&["explain", "E3001", "--json"])["name"], "SCHEMA_VALIDATION_FAILED");
+    assert_eq!(place.json(&["explain", "--json"]).as_array().unwrap().len(), 47);
+    assert_eq!(place.json(&["model", "rm", "--json"])["removed"], false);
+    assert!(place.json(&["model", "path", "--json"])["path"].is_null());
+}
+
+// A broken file of configuration is what `doctor` is for.
+#[test]
+fn doctor_survives_a_broken_file_and_says_what_to_do() {
+    let place = Place::new();
+    place.write("cognitive.yaml", "reask: 1\nmodle: x\n");
+    let told = place.run(&["doctor"]);
+    assert_eq!(told.code, 1);
+    assert!(told.out.contains("line 2: unknown setting `modle`; did you mean `model`?"), "{}", told.out);
+    assert!(told.out.contains("next") && told.out.contains("cannot be used"), "{}", told.out);
+    assert!(!told.out.contains("not configured\n") && told.out.contains("`--all`"), "{}", told.out);
+    let health = place.json(&["doctor", "--json"]);
+    assert_eq!(health["problems"].as_array().unwrap().len(), 1);
+    assert!(place.run(&["doctor", "--all"]).out.contains("openrouter"));
+}
+
+#[test]
+fn colour_and_chatter_are_decided_by_flags() {
+    let place = Place::new();
+    assert!(place.run(&["list", "--color", "always"]).out.contains('\u{1b}'));
+    assert!(place.run(&["--color=always", "frobnicate"]).err.contains('\u{1b}'));
+    assert!(!place.run(&["list", "--color", "never"]).out.contains('\u{1b}'));
+    place.write("cognitive.yaml", "audit: {enabled: false}\n");
+    let run = ["run", "summarizer", "--set", "text=x"];
+    assert!(place.run(&run).err.contains("warning"));
+    assert_eq!(place.run(&[&run[..], &["-q"]].concat()).err, "");
+    let wordy = place.run(&[&run[..], &["-v"]].concat()).err;
+    assert!(wordy.contains("provider embedded") && wordy.contains("cognitive.yaml"), "{wordy}");
 }
 
 // GEN-010: a router that reads only `ok`, `meta` and `error` works for modules with unrelated data.

@@ -97,7 +97,7 @@ impl RuntimeBuilder {
     pub fn build(mut self) -> Result<Runtime> {
         let mut notices = Vec::new();
         if self.config.is_none() && self.reads_env {
-            let layers = wiring::layers(None)?;
+            let layers = wiring::layers(None, None)?;
             notices.extend(layers.notice());
             self.config = Some(layers.config());
         }

@@ -2,8 +2,9 @@
 //! files, `settings.rs` decides. Keys do not belong here: they come from the environment only.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use cognitive_library::find::nearest;
 use cognitive_library::yaml;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -174,15 +175,43 @@ impl ModuleConfig {
 }
 
 impl Config {
-    /// What a file says. The error is a reason without the name of the file.
+    /// What a file says. The error is a reason with its line, without the name of the file.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let value = yaml::parse(text.trim_start_matches('\u{feff}')).map_err(|error| error.message)?;
+        let text = text.trim_start_matches('\u{feff}');
+        let value = yaml::parse(text).map_err(|error| match error.offset {
+            Some(offset) => format!("line {}: {}", line_of(text, offset), error.message),
+            None => error.message,
+        })?;
         if value.is_null() {
             return Ok(Self::default());
+        }
+        if let Some(unknown) = unknown_setting(&value, &Self::known(&value), text) {
+            return Err(unknown);
         }
         let mut config: Self = serde_json::from_value(value).map_err(|error| error.to_string())?;
         config.base_url_of.clone_from(&config.provider);
         Ok(config)
+    }
+
+    /// The settings that there are, with an entry for each module that a file names.
+    fn known(says: &Value) -> Value {
+        let named =
+            says.get("modules").and_then(Value::as_object).into_iter().flat_map(|modules| modules.keys());
+        let modules = named.map(|name| (name.clone(), ModuleConfig::default())).collect();
+        serde_json::to_value(Self { modules, ..Self::default() }).unwrap_or_default()
+    }
+
+    /// The same with relative paths as seen from the folder of the file, wherever the process stands.
+    #[must_use]
+    pub(crate) fn with_paths_from(mut self, folder: &Path) -> Self {
+        if folder == Path::new(".") {
+            return self;
+        }
+        let from = |path: PathBuf| if path.is_relative() { folder.join(path) } else { path };
+        self.audit.path = self.audit.path.map(from);
+        self.media.uploads = self.media.uploads.map(from);
+        self.media.roots = self.media.roots.map(|roots| roots.into_iter().map(from).collect());
+        self
     }
 
     /// What this file says, and where it is silent what the other one says, member by member.
@@ -235,6 +264,38 @@ impl Config {
     }
 }
 
+/// The first setting that does not exist, with its line and what was probably meant.
+fn unknown_setting(says: &Value, known: &Value, text: &str) -> Option<String> {
+    let (Value::Object(says), Value::Object(known)) = (says, known) else { return None };
+    for (name, inner) in says.iter().filter(|(name, _)| *name != "cognitive") {
+        let Some(below) = known.get(name) else {
+            let at = text.lines().position(|line| names(line, name));
+            let place = at.map(|at| format!("line {}: ", at + 1)).unwrap_or_default();
+            let meant = nearest(name, known.keys().map(String::as_str));
+            let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            return Some(format!("{place}unknown setting `{name}`{meant}"));
+        };
+        if let Some(unknown) = unknown_setting(inner, below, text) {
+            return Some(unknown);
+        }
+    }
+    None
+}
+
+/// Whether a line of YAML has a member of this name.
+fn names(line: &str, name: &str) -> bool {
+    let before_colon = |(at, _): (usize, &str)| {
+        line.get(at + name.len()..)
+            .is_some_and(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
+    };
+    line.match_indices(name).any(before_colon)
+}
+
+/// The line of a byte, from 1.
+fn line_of(text: &str, offset: usize) -> usize {
+    text.get(..offset).unwrap_or(text).matches('\n').count() + 1
+}
+
 fn flatten(name: &str, value: &Value, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(members) if name != "cognitive" => {
@@ -268,6 +329,29 @@ mod tests {
         for text in ["modle: large\n", "base_url_of: openai\n", "untrusted_address: {}\n", "a: 1\na: 2\n"] {
             assert!(Config::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_slip_is_told_with_its_line_and_what_was_meant() {
+        for (text, told) in [
+            ("reask: 1\nmodle: large\n", "line 2: unknown setting `modle`; did you mean `model`?"),
+            ("audit:\n  payload: true\n", "line 2: unknown setting `payload`; did you mean `payloads`?"),
+            ("modules: {m: {reaks: 1}}\n", "line 1: unknown setting `reaks`; did you mean `reask`?"),
+            ("frobnicate: 1\n", "line 1: unknown setting `frobnicate`"),
+        ] {
+            assert_eq!(Config::parse(text).unwrap_err(), told);
+        }
+        let broken = Config::parse("reask: 1\nmodel: [\n").unwrap_err();
+        assert!(broken.starts_with("line "), "{broken}");
+    }
+
+    #[test]
+    fn relative_paths_are_seen_from_the_folder_of_the_file() {
+        let config = Config::parse("audit: {path: a.db}\nmedia: {roots: [in, /abs], uploads: up}\n").unwrap();
+        let seen = config.clone().with_paths_from(Path::new(".."));
+        assert_eq!(seen.audit.path, Some(PathBuf::from("../a.db")));
+        assert_eq!(seen.media.roots, Some(vec![PathBuf::from("../in"), PathBuf::from("/abs")]));
+        assert_eq!(config.clone().with_paths_from(Path::new(".")), config);
     }
 
     #[test]

@@ -26,6 +26,10 @@ pub const WEIGHTS: &str = "COGN_MODEL";
 pub const OFFLINE: &str = "COGN_OFFLINE";
 /// The user's cache, if not `~/.cache`.
 pub const CACHE: &str = "XDG_CACHE_HOME";
+/// The width of the output in columns, instead of that of the terminal.
+pub const COLUMNS: &str = "COLUMNS";
+/// Set by completion scripts: the shell that asks what can be typed next.
+pub const COMPLETE: &str = "COGN_COMPLETE";
 /// Where `uv` and `pip` are looked for.
 pub const PATH: &str = "PATH";
 /// A mirror of the hub that models are published on, by the name that its own tools use.

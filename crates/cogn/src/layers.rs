@@ -1,4 +1,5 @@
-//! The configuration files: `cognitive.yaml` in the project over `~/.cognitive/config.yaml`. Each is read once, so that what
+//! The configuration files: `cognitive.yaml` of the project, or the one that `--config` names, over
+//! `~/.cognitive/config.yaml`. Each is read once, so that what
 //! was hashed and trusted is what is used; only regular files, no more than a limit, and nothing is waited for.
 //! The user's file is the user's word. The project's is a stranger's until somebody trusts it.
 
@@ -71,27 +72,42 @@ pub struct Vouching {
     pub flag: Option<String>,
     /// The value of the variable.
     pub variable: Option<String>,
+    /// The file that `--config` names. It is read in the place of the project's, and trusted.
+    pub named: Option<PathBuf>,
 }
 
-/// The flag.
+/// The flag that trusts the project's file.
 const FLAG: &str = "--trust-project";
+/// The flag that names a file to be read in its place. Whoever types its name means that very file.
+const NAMED: &str = "--config";
 
 impl Layers {
-    /// Reads both files.
+    /// Reads both files; the error is the first reason why one of them cannot be used.
     pub fn read(project: &Path, home: Option<&Path>, vouching: &Vouching) -> Result<Self, String> {
-        let user = match home.map(|home| home.join(USER_FILE)) {
-            Some(path) => read(&path)?.map(|(config, _)| config),
-            None => None,
-        };
-        let path = project.join(PROJECT_FILE);
-        let project = match read(&path)? {
-            Some((says, sha256)) => {
-                let below = user.clone().unwrap_or_default();
-                Some(ProjectFile::new(path, says, sha256, &below, home, vouching)?)
+        let (layers, problems) = Self::read_usable(project, home, vouching);
+        problems.into_iter().next().map_or(Ok(layers), Err)
+    }
+
+    /// Reads both files as far as they can be used, and says of each why it cannot.
+    #[must_use]
+    pub fn read_usable(project: &Path, home: Option<&Path>, vouching: &Vouching) -> (Self, Vec<String>) {
+        let mut problems = Vec::new();
+        let user = home.map(|home| read(&home.join(USER_FILE))).and_then(|read| match read {
+            Ok(found) => found.map(|(config, _)| config),
+            Err(problem) => {
+                problems.push(problem);
+                None
             }
-            None => None,
+        });
+        let below = user.clone().unwrap_or_default();
+        let project = match project_file(project, &below, home, vouching) {
+            Ok(found) => found,
+            Err(problem) => {
+                problems.push(problem);
+                None
+            }
         };
-        Ok(Self { project, user })
+        (Self { project, user }, problems)
     }
 
     /// What both say together, as far as it counts.
@@ -127,21 +143,38 @@ impl Layers {
     }
 }
 
+/// The file of a project, or the one that was named in its place.
+fn project_file(
+    project: &Path,
+    below: &Config,
+    home: Option<&Path>,
+    vouching: &Vouching,
+) -> Result<Option<ProjectFile>, String> {
+    let path = vouching.named.clone().unwrap_or_else(|| project.join(PROJECT_FILE));
+    let Some((says, sha256)) = read(&path)? else {
+        let missing = || format!("there is no file: `{}`", path.display());
+        return vouching.named.as_ref().map_or(Ok(None), |_| Err(missing()));
+    };
+    ProjectFile::new(&path, (says, sha256), below, home, vouching).map(Some)
+}
+
 impl ProjectFile {
     fn new(
-        path: PathBuf,
-        says: Config,
-        sha256: String,
+        path: &Path,
+        (says, sha256): (Config, String),
         below: &Config,
         home: Option<&Path>,
         vouching: &Vouching,
     ) -> Result<Self, String> {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let folder = folder.canonicalize().map_err(|error| format!("cannot read the folder: {error}"))?;
-        let path = folder.join(PROJECT_FILE);
+        let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = beside.canonicalize().map_err(|error| format!("cannot read the folder: {error}"))?;
+        let says = says.with_paths_from(beside);
+        let path = folder.join(path.file_name().unwrap_or_default());
         let (sifted, delicate) = sift(&says, below, &path);
         let standing = if delicate.is_empty() {
             Standing::NotNeeded
+        } else if vouching.named.is_some() {
+            Standing::Vouched(NAMED)
         } else {
             standing(&folder, &sha256, home, vouching)?
         };
@@ -251,7 +284,7 @@ mod tests {
         }
 
         fn read(&self, flag: Option<&str>) -> Layers {
-            let vouching = Vouching { flag: flag.map(str::to_owned), variable: None };
+            let vouching = Vouching { flag: flag.map(str::to_owned), ..Vouching::default() };
             Layers::read(&self.0.path().join("p"), Some(&self.home()), &vouching).unwrap()
         }
 
@@ -288,9 +321,34 @@ mod tests {
         assert_eq!(disk.standing(Some(&hash.to_uppercase())), Standing::Vouched(FLAG));
         assert_eq!(disk.standing(Some(&"0".repeat(64))), Standing::Other(FLAG));
         assert_eq!(disk.standing(Some("0")), Standing::Unknown);
-        let vouching = Vouching { flag: None, variable: Some("yes please".to_owned()) };
+        let vouching = Vouching { variable: Some("yes please".to_owned()), ..Vouching::default() };
         let refused = Layers::read(&disk.0.path().join("p"), None, &vouching).unwrap_err();
         assert!(refused.contains("`COGN_TRUST_PROJECT` takes `1` or the sha256"), "{refused}");
+    }
+
+    #[test]
+    fn a_file_that_is_named_stands_in_the_place_of_the_projects_and_is_meant() {
+        let disk = Folders::new("audit: {path: /x}\n", "");
+        fs::write(disk.0.path().join("own.yaml"), "audit: {path: kept.db}\nreask: 2\n").unwrap();
+        let named = |name: &str| Vouching { named: Some(disk.0.path().join(name)), ..Vouching::default() };
+        let layers = Layers::read(&disk.0.path().join("p"), None, &named("own.yaml")).unwrap();
+        assert_eq!(layers.project.as_ref().unwrap().standing, Standing::Vouched(NAMED));
+        let config = layers.config();
+        assert_eq!((config.reask, config.audit.path), (Some(2), Some(disk.0.path().join("kept.db"))));
+        let missing = Layers::read(&disk.0.path().join("p"), None, &named("nothing.yaml")).unwrap_err();
+        assert!(missing.starts_with("there is no file: `"), "{missing}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_does_not_hide_the_other_one() {
+        let disk = Folders::new("modle: x\n", "reask: 1\n");
+        let (layers, problems) =
+            Layers::read_usable(&disk.0.path().join("p"), Some(&disk.home()), &Vouching::default());
+        assert_eq!((layers.config().reask, layers.project.is_none(), problems.len()), (Some(1), true, 1));
+        assert!(
+            problems[0].ends_with("line 1: unknown setting `modle`; did you mean `model`?"),
+            "{problems:?}"
+        );
     }
 
     #[test]

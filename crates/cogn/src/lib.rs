@@ -43,6 +43,7 @@ pub mod media;
 mod module_run;
 pub mod out_file;
 mod platform;
+pub mod project_root;
 mod runtime;
 pub mod services;
 pub mod settings;

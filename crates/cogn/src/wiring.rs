@@ -20,6 +20,7 @@ use crate::embedded::{self, EmbeddedUse, WeightsFetch};
 use crate::env_vars;
 use crate::layers::{Layers, Vouching};
 use crate::media::{self, MediaAccess};
+use crate::project_root;
 #[cfg(feature = "net")]
 use crate::services::Kind;
 use crate::settings::{Environment, ProviderChoice, Settings};
@@ -44,18 +45,37 @@ pub fn library() -> Library {
     let extra: Vec<PathBuf> = env::var_os(env_vars::MODULES_PATH)
         .map(|paths| env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty()).collect())
         .unwrap_or_default();
-    Library::new(Path::new("."), home().as_deref(), &extra)
+    Library::new(&project_root(), home().as_deref(), &extra)
+}
+
+/// The folder of the project that this process is in.
+#[must_use]
+pub fn project_root() -> PathBuf {
+    project_root::find(Path::new("."), home().as_deref())
 }
 
 /// The configuration files of the project and the user, and whether the first is trusted: by the record, by the environment,
-/// or by the caller, who names `1` or the sha256 of the file.
-pub fn layers(trust_project: Option<&str>) -> Result<Layers, Failure> {
-    let flag = trust_project.map(str::to_owned);
-    let vouching = Vouching { flag, variable: environment(env_vars::TRUST_PROJECT) };
-    Layers::read(Path::new("."), home().as_deref(), &vouching).map_err(|reason| {
+/// or by the caller, who names `1` or the sha256 of the file, or the file itself.
+pub fn layers(trust_project: Option<&str>, named: Option<&Path>) -> Result<Layers, Failure> {
+    let vouching = vouching(trust_project, named);
+    Layers::read(&project_root(), home().as_deref(), &vouching).map_err(|reason| {
         Failure::misconfigured(format!("the configuration cannot be used: {reason}"))
             .suggest("Correct the file; `cogn doctor` shows what is read")
     })
+}
+
+/// The same as far as the files can be used, with the reason for each that cannot.
+#[must_use]
+pub fn usable_layers(trust_project: Option<&str>, named: Option<&Path>) -> (Layers, Vec<String>) {
+    Layers::read_usable(&project_root(), home().as_deref(), &vouching(trust_project, named))
+}
+
+fn vouching(trust_project: Option<&str>, named: Option<&Path>) -> Vouching {
+    Vouching {
+        flag: trust_project.map(str::to_owned),
+        variable: environment(env_vars::TRUST_PROJECT),
+        named: named.map(Path::to_owned),
+    }
 }
 
 /// The provider that was decided on. A saved reply is not for here: the caller has it. Weights that are not at hand are

@@ -158,8 +158,8 @@ impl Library {
 
     fn not_found(&self, name: &str) -> Failure {
         let failure = Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"));
-        let near = self.list().into_iter().map(|found| found.name).min_by_key(|known| distance(known, name));
-        match near.filter(|known| distance(known, name) <= name.len() / 3 + 1) {
+        let known = self.list();
+        match nearest(name, known.iter().map(|found| found.name.as_str())) {
             Some(known) => failure.suggest(format!("Did you mean `{known}`? `cogn list` shows all modules")),
             None => failure
                 .suggest("See what is installed with `cogn list`, or name a folder such as `./my-module`"),
@@ -191,6 +191,13 @@ fn find_path(name: &str) -> Result<FoundModule, Failure> {
         return Err(crate::load::ModuleLoadError::NotAModule { folder: name.to_owned() }.into_failure());
     }
     Ok(FoundModule::new(&folder.name(), ModuleOrigin::Path, folder))
+}
+
+/// What was probably meant by a name that is not known: the nearest of the known ones, if it is near.
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.into_iter().map(|known| (distance(known, name), known)).min_by_key(|(far, _)| *far);
+    near.filter(|(far, _)| *far <= name.len() / 3 + 1).map(|(_, known)| known)
 }
 
 /// Edit distance, for "did you mean".

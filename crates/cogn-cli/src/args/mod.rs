@@ -1,15 +1,21 @@
 //! What can be typed. Holds names and help texts only; each command's own options stand in its file, and groups of options
 //! that several commands share in the files beside this one.
 
+pub(crate) mod candidates;
+mod help;
 pub mod input;
 pub(crate) mod media;
+pub mod modules;
 pub mod provider;
 pub mod repeat;
 
+use std::path::PathBuf;
+
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
+use crate::printer::Chatter;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -27,12 +33,98 @@ const LONG_VERSION: &str =
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Trust `cognitive.yaml` of this folder for this run, or only if it has this sha256
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+}
+
+/// What can be typed for every command, before its name or after it.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct GlobalArgs {
+    /// When to use colour: in a terminal, always, or never
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorWhen::Auto, hide_possible_values = true)]
+    color: ColorWhen,
+    /// Say more on stderr: what was decided, and by whom
+    #[arg(long, short, global = true, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Say nothing on stderr but errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// Read this file instead of `cognitive.yaml` of the project, and trust it
+    #[arg(long, global = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+    /// Trust `cognitive.yaml` of the project for this run, or only if it has this sha256
     #[arg(
         long, global = true, value_name = "SHA256", num_args = 0..=1, require_equals = true,
         default_missing_value = "1"
     )]
     pub(crate) trust_project: Option<String>,
+}
+
+/// When colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorWhen {
+    /// In a terminal, unless `NO_COLOR` is set
+    Auto,
+    /// Always, also in a pipe
+    Always,
+    /// Never
+    Never,
+}
+
+impl ColorWhen {
+    /// Decides it for this process.
+    pub(crate) fn decide(self) {
+        let choice = match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        };
+        choice.write_global();
+    }
+
+    /// What was typed, before anything else is read: a message about a mistake has the same colours.
+    fn typed(words: impl Iterator<Item = String>) -> Option<Self> {
+        let mut words = words.take_while(|word| word != "--");
+        while let Some(word) = words.next() {
+            let value = match word.strip_prefix("--color") {
+                Some("") => words.next(),
+                Some(value) => value.strip_prefix('=').map(str::to_owned),
+                None => None,
+            };
+            if let Some(when) = value.and_then(|value| Self::from_str(&value, false).ok()) {
+                return Some(when);
+            }
+        }
+        None
+    }
+}
+
+impl GlobalArgs {
+    /// How much is to be said.
+    pub(crate) fn chatter(&self) -> Chatter {
+        match (self.quiet, self.verbose) {
+            (true, _) => Chatter::Quiet,
+            (false, true) => Chatter::Verbose,
+            (false, false) => Chatter::Usual,
+        }
+    }
+}
+
+impl Cli {
+    /// Reads the command line, and decides on colours for all that is said about it.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+        ColorWhen::typed(words).unwrap_or(ColorWhen::Auto).decide();
+        let mut command = Self::described();
+        let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    }
+
+    /// Everything that can be typed, with commands in groups.
+    pub(crate) fn described() -> clap::Command {
+        help::in_groups(Self::command())
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -49,7 +141,7 @@ pub(crate) enum Command {
     List(commands::list::ListArgs),
     /// Show the input, the output and the permissions of a module
     Info(commands::info::InfoArgs),
-    /// Check module folders and point at everything that is wrong
+    /// Check your modules and point at everything that is wrong
     Validate(commands::validate::ValidateArgs),
     /// Check an envelope or a log of stream chunks
     Check(commands::check::CheckArgs),
@@ -61,7 +153,7 @@ pub(crate) enum Command {
     Explain(commands::explain::ExplainArgs),
     /// Print the JSON Schema of module.yaml or of the envelope
     Schema(commands::schema::SchemaArgs),
-    /// Run the golden tests of modules
+    /// Run the golden tests of your modules
     Test(commands::test::TestArgs),
     /// Grade a module as the published certification does, by its recorded replies
     Verify(commands::verify::VerifyArgs),
@@ -73,16 +165,13 @@ pub(crate) enum Command {
     Context(commands::context::ContextArgs),
     /// Show media as modules and providers would get them
     Media(commands::media::MediaArgs),
-    /// Read one document from stdin; this program starts itself with it
-    #[command(hide = true, name = cogn::media::DOCUMENT_COMMAND)]
-    ReadDocument,
     /// Fetch, check and remove the weights of the embedded model
     Model(commands::model::ModelArgs),
     /// Serve modules over HTTP: one envelope or one stream for every request
     Serve(commands::serve::ServeArgs),
     /// Show what this runtime can do, as JSON
     Capabilities(commands::capabilities::CapabilitiesArgs),
-    /// Show what cognitive.yaml of this folder sets, and trust it
+    /// Show what `cognitive.yaml` of the project sets, and trust it
     Trust(commands::trust::TrustArgs),
     /// Show what is configured, what is found and what can be reached
     Doctor(commands::doctor::DoctorArgs),
@@ -90,6 +179,8 @@ pub(crate) enum Command {
     Conformance(commands::conformance::ConformanceArgs),
     /// Print a completion script for a shell
     Completions(commands::completions::CompletionsArgs),
+    /// Print the manual page of a command, or write all of them
+    Man(commands::man::ManArgs),
 }
 
 #[cfg(test)]
@@ -125,6 +216,52 @@ mod tests {
         }
         words.retain(|word| !word.is_empty() && !word.starts_with('['));
         words
+    }
+
+    /// Every command and command below it, by the words that are typed.
+    fn every_command(of: &clap::Command, words: &str, found: &mut Vec<(String, clap::Command)>) {
+        for command in of.get_subcommands() {
+            let words = format!("{words} {}", command.get_name());
+            every_command(command, &words, found);
+            found.push((words, command.clone()));
+        }
+    }
+
+    // One letter, one meaning. `-a` of `migrate` is how its published documentation spells `--all`; it is not shown.
+    #[test]
+    fn a_short_option_means_the_same_everywhere() {
+        let mut root = Cli::described();
+        root.build();
+        let mut commands = Vec::new();
+        every_command(&root, "cogn", &mut commands);
+        let mut meanings: std::collections::BTreeMap<char, String> = std::collections::BTreeMap::new();
+        for (words, command) in &commands {
+            for option in command.get_arguments() {
+                let letters = option
+                    .get_short()
+                    .into_iter()
+                    .chain(option.get_visible_short_aliases().into_iter().flatten());
+                for letter in letters {
+                    let long = option.get_long().unwrap_or_default().to_owned();
+                    let known = meanings.entry(letter).or_insert_with(|| long.clone());
+                    assert_eq!(*known, long, "-{letter} of `{words}`");
+                }
+            }
+        }
+        for (letter, long) in
+            [('m', "model"), ('a', "args"), ('n', "dry-run"), ('o', "output"), ('p', "provider")]
+        {
+            assert_eq!(meanings.get(&letter).map(String::as_str), Some(long));
+        }
+    }
+
+    #[test]
+    fn colours_are_decided_before_anything_is_read() {
+        let typed = |words: &str| ColorWhen::typed(words.split(' ').map(str::to_owned));
+        assert_eq!(typed("run x --color always"), Some(ColorWhen::Always));
+        assert_eq!(typed("--color=never frobnicate"), Some(ColorWhen::Never));
+        assert_eq!(typed("run x --colour=never"), None);
+        assert_eq!(typed("run -- --color always"), None);
     }
 
     #[test]

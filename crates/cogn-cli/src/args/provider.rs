@@ -2,12 +2,15 @@
 
 use cogn::settings::SettingOverrides;
 
+use super::candidates;
+
 /// What can be typed about the provider and the run.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Model")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ProviderArgs {
     /// The provider: embedded, openai, anthropic, gemini, ollama, a compatible service, or replay
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, short, value_name = "NAME", add = candidates::providers())]
     pub provider: Option<String>,
     /// The model; for the embedded one a GGUF file, also as `embedded//path/to/file.gguf`
     #[arg(long, short, value_name = "MODEL")]

@@ -5,6 +5,7 @@ use cognitive_contract::compose::{Condition, MAX_ROUNDS, Mapping, Path, Repeat, 
 
 /// Options of a repetition.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Repetition")]
 pub struct RepeatArgs {
     /// Run again until this holds on the envelope, such as `$.meta.confidence > 0.9`
     #[arg(long, value_name = "CONDITION", value_parser = condition)]

@@ -10,13 +10,17 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use cognitive_contract::code::canonical;
-use cognitive_contract::{ErrorCode, text};
+use cognitive_contract::text;
 use cognitive_store::{Figures, Filter, OwnerDrops, Row, Stats, Store, StoreError, since};
 
 mod proof;
+mod summary;
 
+use crate::args::candidates;
+use crate::figures::{duration, local_time, sparkline};
 use crate::platform;
-use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer, plain, table};
+use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, NOTE, Printer, plain};
+use crate::text_table::TextTable;
 
 /// Options of `audit`.
 #[derive(Debug, clap::Args)]
@@ -29,7 +33,7 @@ pub struct AuditArgs {
 enum AuditCommand {
     /// List runs, the newest first
     List(AuditListArgs),
-    /// Show everything that is known about a run
+    /// Show how a run went; with `--json` everything that is known about it
     Show(ShowArgs),
     /// Write records as JSON, one per line, the oldest first
     Export(ExportArgs),
@@ -46,7 +50,7 @@ struct AuditListArgs {
     #[command(flatten)]
     which: Which,
     /// Maximum number of runs
-    #[arg(long, short = 'n', default_value_t = 20)]
+    #[arg(long, short, value_name = "N", default_value_t = 20)]
     limit: usize,
     /// Print JSON
     #[arg(long)]
@@ -70,7 +74,7 @@ struct ExportArgs {
     #[arg(long)]
     jsonl: bool,
     /// Write to this file, which must not exist yet; only you can read it
-    #[arg(long, short)]
+    #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
@@ -87,13 +91,13 @@ struct StatsArgs {
 #[derive(Debug, clap::Args)]
 struct Which {
     /// Only this module
-    #[arg(long, short)]
+    #[arg(long, value_name = "MODULE", add = candidates::modules())]
     module: Option<String>,
     /// Only failures
     #[arg(long)]
     failed: bool,
     /// Only failures with this error code
-    #[arg(long)]
+    #[arg(long, value_name = "CODE", add = candidates::codes())]
     code: Option<String>,
     /// Only runs with the API key of this name
     #[arg(long, value_name = "NAME")]
@@ -160,11 +164,9 @@ fn list(args: &AuditListArgs, store: &Store, printer: &Printer) -> Result<Exit, 
     } else if rows.is_empty() {
         printer.err(nothing(store)?);
     } else {
-        print_table(
-            ["TIME (UTC)", "TRACE", "MODULE", "RESULT", "RISK", "CONFIDENCE", "LATENCY", "MODEL", "USER"],
-            rows.iter().map(cells),
-            printer,
-        );
+        let heads = ["TIME", "TRACE", "MODULE", "RESULT", "RISK", "CONFIDENCE", "LATENCY", "MODEL", "USER"];
+        let table = TextTable::new(heads).right(&[5, 6]).prose(2).without(&[8, 4, 5, 7, 6]);
+        printer.table(&table.with(rows.iter().map(cells)));
     }
     Ok(Exit::Good)
 }
@@ -174,30 +176,18 @@ fn nothing(store: &Store) -> Result<&'static str, StoreError> {
     Ok(if any.is_empty() { "no runs recorded yet" } else { "no record matches" })
 }
 
-fn print_table<const N: usize>(heads: [&str; N], rows: impl Iterator<Item = Vec<String>>, printer: &Printer) {
-    let heads = heads.map(|head| format!("{HEAD}{head}{HEAD:#}")).to_vec();
-    for line in table(&[heads].into_iter().chain(rows).collect::<Vec<_>>()) {
-        printer.out(line);
-    }
-}
-
 fn cells(row: &Row) -> Vec<String> {
     vec![
-        time(&row.ts),
+        local_time(&row.ts),
         format!("{NOTE}{}{NOTE:#}", plain(text::cut(&row.trace_id, 8))),
         plain(text::cut(&row.module, 40)),
         result(row),
         risk(&row.risk),
         format!("{:.2}", row.confidence),
-        duration(Some(row.latency_ms)),
+        duration(row.latency_ms),
         format!("{FAINT}{}{FAINT:#}", plain(dash(text::cut(&row.model, 40)))),
         plain(dash(text::cut(&whose(row), 40))),
     ]
-}
-
-/// `2026-05-01T12:00:00.123Z` without what a list does not need.
-fn time(ts: &str) -> String {
-    plain(text::cut(ts, 19)).replace('T', " ")
 }
 
 /// Who ran it, as far as is known: `tenant/user`, and the key where it has another name.
@@ -227,14 +217,6 @@ fn risk(risk: &str) -> String {
     }
 }
 
-fn duration(milliseconds: Option<f64>) -> String {
-    match milliseconds {
-        None => "-".to_owned(),
-        Some(short) if short < 999.5 => format!("{short:.0} ms"),
-        Some(long) => format!("{:.1} s", long / 1_000.0),
-    }
-}
-
 fn dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
@@ -248,7 +230,13 @@ fn show(args: &ShowArgs, store: &Store, printer: &Printer) -> Result<Exit, Store
     if args.json {
         printer.json(&rows);
     } else {
-        printer.out(rows.iter().map(|row| details(row).join("\n")).collect::<Vec<_>>().join("\n\n"));
+        for (place, row) in rows.iter().enumerate() {
+            if place > 0 {
+                printer.out("");
+            }
+            printer.table(&summary::of(row));
+        }
+        printer.notice(format!("{FAINT}`--json` shows the whole receipt{FAINT:#}"));
     }
     Ok(Exit::Good)
 }
@@ -274,39 +262,6 @@ fn one_trace(given: &str, rows: &[Row]) -> Result<(), (String, &'static str)> {
             ))
         }
     }
-}
-
-fn details(row: &Row) -> Vec<String> {
-    let code = row.code.as_deref().and_then(ErrorCode::find);
-    let meaning = code.map(|code| format!(", {}", code.meaning())).unwrap_or_default();
-    let tokens = row
-        .usage
-        .map_or("-".to_owned(), |usage| format!("{} in, {} out", usage.input_tokens, usage.output_tokens));
-    let facts = [
-        ("trace id", plain(&row.trace_id)),
-        ("time", plain(&row.ts)),
-        ("event", plain(&row.event)),
-        ("module", plain(format!("{} {}", row.module, row.version).trim_end())),
-        ("result", format!("{}{meaning}", result(row))),
-        ("risk", risk(&row.risk)),
-        ("confidence", format!("{:.2}", row.confidence)),
-        ("latency", duration(Some(row.latency_ms))),
-        ("model", plain(dash(&row.model))),
-        ("tokens", tokens),
-        ("key", plain(dash(row.key.as_deref().unwrap_or_default()))),
-        ("user", plain(dash(row.user.as_deref().unwrap_or_default()))),
-        ("tenant", plain(dash(row.tenant.as_deref().unwrap_or_default()))),
-        ("run id", plain(dash(&row.run_id))),
-    ];
-    let mut lines = table(&facts.map(|(name, fact)| vec![format!("{HEAD}{name}{HEAD:#}"), fact]));
-    if row.payload_dropped {
-        lines.push(format!("{HEAD}payload{HEAD:#}\ndropped to make room"));
-    }
-    for (name, value) in [("receipt", Some(&row.receipt)), ("payload", row.payload.as_ref())] {
-        let pretty = value.map(|value| format!("{value:#}"));
-        lines.extend(pretty.map(|pretty| format!("{HEAD}{name}{HEAD:#}\n{}", plain(&pretty))));
-    }
-    lines
 }
 
 fn export(args: &ExportArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
@@ -375,14 +330,16 @@ fn stats(args: &StatsArgs, store: &Store, printer: &Printer) -> Result<Exit, Sto
     if stats.total.runs + stats.total.unfinished == 0 {
         printer.err(nothing(store)?);
     } else {
-        print_table(
-            ["MODULE", "RUNS", "UNFINISHED", "OK", "P50", "P95", "TOKENS IN", "OUT", "ERRORS"],
-            sums(&stats).into_iter(),
-            printer,
-        );
+        let heads =
+            ["MODULE", "RUNS", "WHEN", "UNFINISHED", "OK", "P50", "P95", "TOKENS IN", "OUT", "ERRORS"];
+        let table = TextTable::new(heads).right(&[1, 3, 4, 5, 6, 7, 8]).without(&[3, 7, 8, 2, 6]);
+        printer.table(&table.with(sums(&stats)));
+        if let (Some(from), Some(to)) = (&stats.from, &stats.to) {
+            printer.notice(format!("{FAINT}from {} to {}{FAINT:#}", local_time(from), local_time(to)));
+        }
     }
     for OwnerDrops { owner, kind, records, payloads, since, .. } in &dropped {
-        let (owner, since) = (plain(proof::owner(owner)), time(since));
+        let (owner, since) = (plain(proof::owner(owner)), local_time(since));
         printer.err(format!(
             "{DOUBT}dropped{DOUBT:#} of {owner} since {since}: {records} records of {kind}, {payloads} payloads"
         ));
@@ -404,10 +361,11 @@ fn figures(name: &str, figures: &Figures) -> Vec<String> {
     vec![
         name.to_owned(),
         figures.runs.to_string(),
+        format!("{NOTE}{}{NOTE:#}", sparkline(&figures.activity)),
         figures.unfinished.to_string(),
         figures.success_rate.map_or("-".to_owned(), |rate| format!("{:.1} %", rate * 100.0)),
-        duration(figures.latency_p50_ms),
-        duration(figures.latency_p95_ms),
+        figures.latency_p50_ms.map_or("-".to_owned(), duration),
+        figures.latency_p95_ms.map_or("-".to_owned(), duration),
         figures.input_tokens.to_string(),
         figures.output_tokens.to_string(),
         codes.join(", "),
@@ -449,7 +407,7 @@ mod tests {
         let store = store_with(&[("0123456789", "evil\u{1b}[2J\u{9b}", Some("E3001"))]);
         let rows = store.list(&Filter::default()).unwrap();
         let expected = [
-            "1970-01-01 00:00:00",
+            &local_time("1970-01-01T00:00:00Z"),
             "01234567",
             "evil\u{fffd}[2J\u{fffd}",
             "E3001",
@@ -477,9 +435,8 @@ mod tests {
         assert_eq!((meant("ab"), meant("abc"), meant("abd")), (Ok(1), Ok(2), Ok(1)));
         assert_eq!(meant("a"), Err("3 trace ids begin with `a`:\n  ab\n  abc\n  abd".to_owned()));
         assert_eq!(meant("x"), Err("no run has the trace id: `x`".to_owned()));
-        let text = bare(details(&store.list(&Filter::default()).unwrap()[3])).join("\n");
+        let text = bare(summary::of(&store.list(&Filter::default()).unwrap()[3]).lines(None)).join("\n");
         assert!(text.contains("E3001, the answer does not match the contract"), "{text}");
-        assert!(text.ends_with("receipt\n{\n  \"attempts\": 1\n}"), "{text}");
     }
 
     #[test]
@@ -487,8 +444,8 @@ mod tests {
         let store = store_with(&[("1", "m", None), ("2", "m", Some("E3001")), ("3", "n", None)]);
         let lines = sums(&store.stats(&Filter::default()).unwrap());
         let bare: Vec<_> = lines.into_iter().map(|line| bare(line).join("|")).collect();
-        assert_eq!(bare[0], "m|2|0|50.0 %|1.2 s|1.2 s|14|4|E3001 × 1");
-        assert_eq!(bare[2], "all|3|0|66.7 %|1.2 s|1.2 s|21|6|E3001 × 1");
+        assert_eq!(bare[0], "m|2|█···············|0|50.0 %|1.2 s|1.2 s|14|4|E3001 × 1");
+        assert_eq!(bare[2], "all|3|█···············|0|66.7 %|1.2 s|1.2 s|21|6|E3001 × 1");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use cogn::{media, wiring};
 use cognitive_contract::{Capabilities, Failure};
 
 use super::fail;
+use crate::args::candidates;
 use crate::printer::{Exit, Printer};
 use crate::project;
 
@@ -13,7 +14,7 @@ use crate::project;
 #[derive(Debug, clap::Args)]
 pub struct CapabilitiesArgs {
     /// The provider; as configured if absent
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, short, value_name = "NAME", add = candidates::providers())]
     provider: Option<String>,
     /// The model that would be asked
     #[arg(long, short, value_name = "MODEL")]

@@ -12,6 +12,7 @@ use cognitive_library::{Finding, Library};
 use serde_json::{Value, json};
 
 use super::fail;
+use crate::args::candidates;
 use crate::draw;
 use crate::printer::{BAD, Exit, GOOD, Printer};
 
@@ -24,7 +25,7 @@ pub struct CheckArgs {
     /// A JSON envelope, a JSON list of chunks, or NDJSON chunks; `-` or nothing reads stdin
     file: Option<PathBuf>,
     /// Also check the data against this module's contract
-    #[arg(long, short)]
+    #[arg(long, value_name = "MODULE", add = candidates::modules())]
     module: Option<String>,
     /// Print JSON
     #[arg(long)]

@@ -1,7 +1,9 @@
-//! `cogn completions SHELL`.
+//! `cogn completions SHELL`: a script that asks this program what can be typed next, for `cogn` and for `cog`. What is
+//! offered is therefore what this version and this folder have: commands, options, modules, providers and codes.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
+use clap_complete::env::{CompleteEnv, Shells};
+use cogn::env_vars;
 
 use crate::args::Cli;
 use crate::printer::{Exit, Printer};
@@ -15,8 +17,26 @@ pub struct CompletionsArgs {
 
 /// Prints the script; the user puts it where the shell looks.
 pub fn completions(args: &CompletionsArgs, printer: &Printer) -> Exit {
+    let shells = Shells::builtins();
+    let Some(shell) = shells.completer(&args.shell.to_string()) else {
+        printer.error(&format!("there are no completions for: `{}`", args.shell), None);
+        return Exit::Bad;
+    };
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "cogn", &mut script);
+    for name in ["cogn", "cog"] {
+        if let Err(error) = shell.write_registration(env_vars::COMPLETE, name, name, name, &mut script) {
+            printer.error(&format!("cannot write the script: {error}"), None);
+            return Exit::Bad;
+        }
+    }
     printer.out(String::from_utf8_lossy(&script).trim_end());
     Exit::Good
+}
+
+/// Answers a shell that asks what can be typed next; `false` if none does.
+pub(crate) fn answered() -> Result<bool, clap::Error> {
+    let here = std::env::current_dir().ok();
+    CompleteEnv::with_factory(Cli::described)
+        .var(env_vars::COMPLETE)
+        .try_complete(std::env::args_os(), here.as_deref())
 }

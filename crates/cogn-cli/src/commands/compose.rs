@@ -2,10 +2,13 @@
 //! Asks no model. A composition that could not run is told with the code that a run would have.
 
 use cognitive_library::{Library, ModuleLoadError, load};
-use cognitive_runtime::compose::{Overview, OverviewEdge, overview};
+use cognitive_runtime::compose::{Overview, OverviewEdge, OverviewStep, overview};
 
 use super::fail;
-use crate::printer::{DOUBT, Exit, FAINT, HEAD, Printer, table};
+use crate::args::candidates;
+use crate::figures::duration;
+use crate::printer::{DOUBT, Exit, FAINT, HEAD, NOTE, Printer};
+use crate::text_table::TextTable;
 
 /// Options of `compose`.
 #[derive(Debug, clap::Args)]
@@ -23,6 +26,7 @@ enum Action {
 #[derive(Debug, clap::Args)]
 struct PlanArgs {
     /// Name of an installed module, or path of a folder
+    #[arg(add = candidates::modules())]
     module: String,
     /// Print JSON
     #[arg(long)]
@@ -52,26 +56,67 @@ pub fn compose(args: &ComposeArgs, library: &Library, printer: &Printer) -> Exit
 }
 
 fn show(overview: &Overview, printer: &Printer) {
-    let runs = if overview.runs.is_empty() { "nothing".to_owned() } else { overview.runs.join(", ") };
-    let row = |name: &str, value: String| vec![format!("{FAINT}{name}{FAINT:#}"), value];
+    let version = overview.modules.first().map_or("", |member| member.version.as_str());
+    printer.out(format!("{HEAD}{}{HEAD:#} {version}", overview.module));
+    let runs =
+        if overview.runs.is_empty() { "nothing".to_owned() } else { overview.runs.join(order(overview)) };
+    let answer = match overview.answer {
+        "parts" => "put together from the parts, without a further call",
+        "chosen part" => "that of the part that runs last",
+        _ => "by its own prompt, with the results of its parts",
+    };
+    #[expect(clippy::cast_precision_loss, reason = "a limit of a few minutes")]
+    let time = duration(overview.timeout_ms as f64);
     let facts = [
-        row("pattern", overview.pattern.to_owned()),
-        row("runs first", runs),
-        row("answer from", overview.answer.to_owned()),
-        row("time", format!("{} ms", overview.timeout_ms)),
-        row("depth", overview.depth.to_string()),
-        row("model calls", format!("at least {}", overview.calls)),
+        ("pattern", overview.pattern.to_owned()),
+        ("runs", runs),
+        ("answer", answer.to_owned()),
+        ("time limit", time),
+        ("model calls", format!("at least {}, depth {}", overview.calls, overview.depth)),
     ];
-    printer.out(format!("{HEAD}{}{HEAD:#}", overview.module));
-    for line in table(&facts) {
-        printer.out(format!("  {line}"));
+    printer.table(&TextTable::facts(facts).indented(2));
+    if !overview.steps.is_empty() {
+        printer.out(format!("\n{HEAD}flow{HEAD:#}"));
+    }
+    for step in &overview.steps {
+        show_step(step, overview, printer);
+    }
+    if let Some(first) = overview.runs.first().filter(|_| !overview.rules.is_empty()) {
+        printer.out(format!("\n{HEAD}after {first}{HEAD:#}"));
+        let rules = overview.rules.iter().map(|rule| {
+            let next = rule.next.as_deref().unwrap_or("answer");
+            vec![format!("if {}", rule.condition), format!("{NOTE}──▶{NOTE:#} {next}")]
+        });
+        printer.table(&TextTable::bare(2).prose(0).indented(2).with(rules));
     }
     for member in overview.modules.iter().filter(|member| !member.needs.is_empty()) {
         printer.out(format!("\n{HEAD}{} {}{HEAD:#} needs", member.name, member.version));
-        for line in table(&member.needs.iter().map(cells).collect::<Vec<_>>()) {
-            printer.out(format!("  {line}"));
-        }
+        printer.table(&TextTable::bare(4).indented(2).with(member.needs.iter().map(cells)));
     }
+}
+
+/// What stands between parts: an arrow where one waits for the other.
+fn order(overview: &Overview) -> &'static str {
+    if overview.pattern == "parallel" { ", " } else { " ──▶ " }
+}
+
+/// An arrow from where a step takes to where it leads; below it, when it is taken and what it carries.
+fn show_step(step: &OverviewStep, overview: &Overview, printer: &Printer) {
+    let target = |name: &String| {
+        let found = overview.modules.iter().find(|member| member.name == *name);
+        found.map_or_else(|| name.clone(), |member| format!("{name} {FAINT}{}{FAINT:#}", member.version))
+    };
+    let to: Vec<String> = step.to.iter().map(target).collect();
+    let arrow = format!("{} {NOTE}──▶{NOTE:#}", step.from.join(" + "));
+    printer.table(&TextTable::bare(2).indented(2).with([vec![arrow, to.join(", ")]]));
+    let condition =
+        step.condition.iter().map(|condition| vec![format!("{DOUBT}if{DOUBT:#}"), condition.clone()]);
+    printer.table(&TextTable::bare(2).indented(6).with(condition));
+    let carried = step
+        .mapping
+        .iter()
+        .map(|each| vec![each.member.clone(), format!("{FAINT}◀─{FAINT:#} {}", each.path)]);
+    printer.table(&TextTable::bare(2).indented(6).with(carried));
 }
 
 fn cells(edge: &OverviewEdge) -> Vec<String> {

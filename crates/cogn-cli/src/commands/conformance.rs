@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use cognitive_testing::CaseTally;
 use cognitive_testing::conformance::{self, VectorReport, VectorResult};
 
-use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer, table};
+use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer};
+use crate::text_table::TextTable;
 
 /// Options of `conformance`.
 #[derive(Debug, clap::Args)]
@@ -41,9 +42,8 @@ pub fn conformance(args: &ConformanceArgs, printer: &Printer) -> Exit {
 }
 
 fn show(report: &VectorReport, level: u8, printer: &Printer) {
-    for line in table(&rows(report, level)) {
-        printer.out(line);
-    }
+    let levels: Vec<usize> = (1..=usize::from(level)).collect();
+    printer.table(&TextTable::bare(levels.len() + 1).right(&levels).with(rows(report, level)));
     for failure in report.failures() {
         printer.out("");
         show_failure(failure, printer);

@@ -11,7 +11,9 @@ use cognitive_store::{Store, timestamp};
 use serde_json::{Value, json};
 
 use crate::args::input::read_text;
-use crate::printer::{Exit, FAINT, HEAD, NOTE, Printer, table};
+use crate::figures::local_time;
+use crate::printer::{Exit, FAINT, NOTE, Printer};
+use crate::text_table::TextTable;
 
 /// Options of `context`.
 #[derive(Debug, clap::Args)]
@@ -196,11 +198,9 @@ fn list(
     } else if entries.is_empty() {
         printer.err("no context is stored");
     } else {
-        let heads = ["TYPE", "KEY", "SESSION", "MODULE", "ENDS (UTC)", "BYTES"];
-        let heads = heads.map(|head| format!("{HEAD}{head}{HEAD:#}")).to_vec();
-        for line in table(&[heads].into_iter().chain(entries.iter().map(cells)).collect::<Vec<_>>()) {
-            printer.out(line);
-        }
+        let table = TextTable::new(["TYPE", "KEY", "SESSION", "MODULE", "ENDS", "BYTES"]);
+        let table = table.right(&[5]).prose(1).without(&[3, 2]);
+        printer.table(&table.with(entries.iter().map(cells)));
     }
     Ok(Exit::Good)
 }
@@ -208,7 +208,7 @@ fn list(
 fn cells(entry: &ContextEntry) -> Vec<String> {
     let short = |text: &str| if text.is_empty() { "-".to_owned() } else { cut(text, 60).replace('\n', " ") };
     let ends = entry.ends().map(timestamp);
-    let ends = ends.map_or("never".to_owned(), |ends| cut(&ends, 19).replace('T', " "));
+    let ends = ends.map_or("never".to_owned(), |ends| local_time(&ends));
     vec![
         format!("{NOTE}{}{NOTE:#}", short(&entry.kind)),
         short(&entry.key.text),

@@ -17,6 +17,7 @@ use cognitive_testing::eval::{self, Evaluation, EvaluationPlan, LabelledCase};
 use super::eval_report;
 use super::fail;
 use super::hand_over::rescue;
+use crate::args::candidates;
 use crate::args::input::read_text;
 use crate::args::provider::ProviderArgs;
 use crate::printer::{Exit, Printer, StdoutLoss};
@@ -27,6 +28,7 @@ use crate::pull_progress::TerminalProgress;
 #[derive(Debug, clap::Args)]
 pub struct EvalArgs {
     /// Name of an installed module, or path of a folder
+    #[arg(add = candidates::modules())]
     module: String,
     /// File with one case per line: `{"id", "input", "expect"}`; `-` reads stdin
     #[arg(long, value_name = "FILE")]
@@ -35,7 +37,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "NAME")]
     half: Option<String>,
     /// Run only the first N cases
-    #[arg(long, value_name = "N")]
+    #[arg(long, short, value_name = "N")]
     limit: Option<usize>,
     /// How many cases run at the same time
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -44,8 +46,8 @@ pub struct EvalArgs {
     #[arg(long, value_name = "SHARE", value_parser = share)]
     min_accuracy: Option<f64>,
     /// Write every case with its envelope to a file, one per line
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    #[arg(long, short, alias = "out", value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -75,7 +77,7 @@ pub fn eval(args: &EvalArgs, library: &Library, printer: &Printer) -> Exit {
     if args.json {
         printer.json(&report.to_value());
     } else {
-        for line in eval_report::lines(&report) {
+        for line in eval_report::lines(&report, printer.width()) {
             printer.out(line);
         }
     }
@@ -89,14 +91,14 @@ pub fn eval(args: &EvalArgs, library: &Library, printer: &Printer) -> Exit {
 /// Writes every case with its envelope to the file that was named. Answers that no file and no reader got are kept: each
 /// of them was paid for.
 fn written(args: &EvalArgs, report: &Evaluation, printer: &Printer) -> bool {
-    let failed = args.out.as_ref().and_then(|path| {
+    let failed = args.output.as_ref().and_then(|path| {
         let error = out_file::write(path, report.case_lines().as_bytes()).err()?;
         Some(format!("cannot write `{}`: {error}", path.display()))
     });
     if let Some(message) = &failed {
         printer.error(message, None);
     }
-    let unread = args.out.is_none() && matches!(printer.lost(), Some(StdoutLoss::Broken(_)));
+    let unread = args.output.is_none() && matches!(printer.lost(), Some(StdoutLoss::Broken(_)));
     if failed.is_some() || unread {
         rescue("every case with its envelope", report.case_lines().trim_end(), printer);
     }

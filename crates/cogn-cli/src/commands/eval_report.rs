@@ -4,11 +4,13 @@
 use cognitive_contract::text::written_out as plain;
 use cognitive_testing::eval::{AccuracyShare, CaseOutcome, Evaluation, ListPosition};
 
-use crate::printer::{BAD, FAINT, GOOD, HEAD, table};
+use crate::figures::duration;
+use crate::printer::{BAD, FAINT, GOOD, HEAD};
+use crate::text_table::{TextTable, visible};
 
-/// The evaluation, line by line.
+/// The evaluation, line by line, in at most this width.
 #[must_use]
-pub fn lines(report: &Evaluation) -> Vec<String> {
+pub fn lines(report: &Evaluation, width: Option<usize>) -> Vec<String> {
     let models = if report.models.is_empty() { "nobody".to_owned() } else { report.models.join(", ") };
     let mut lines = vec![format!(
         "{HEAD}{}{HEAD:#} {} answered by {}",
@@ -16,7 +18,17 @@ pub fn lines(report: &Evaluation) -> Vec<String> {
         plain(&report.version),
         plain(&models)
     )];
-    lines.extend(table(&rows(report)).into_iter().map(|line| format!("  {line}")));
+    let (mut shares, mut facts) = (shares(report), facts(report));
+    // Both have their names in one column.
+    let rows = shares.iter_mut().chain(&mut facts);
+    let names: Vec<&mut String> = rows.filter_map(|row| row.first_mut()).collect();
+    let longest = names.iter().map(|name| visible(name)).max().unwrap_or(0);
+    for name in names {
+        name.push_str(&" ".repeat(longest - visible(name)));
+    }
+    let shares = TextTable::bare(4).right(&[1, 2]).indented(2).with(shares);
+    let facts = TextTable::bare(2).indented(2).with(facts);
+    lines.extend([shares, facts].iter().flat_map(|table| table.lines(width)));
     let wrong: Vec<&CaseOutcome> = report.cases.iter().filter(|case| !case.right).collect();
     if !wrong.is_empty() {
         lines.push(format!("{HEAD}not as expected{HEAD:#}"));
@@ -27,7 +39,8 @@ pub fn lines(report: &Evaluation) -> Vec<String> {
     lines
 }
 
-fn rows(report: &Evaluation) -> Vec<Vec<String>> {
+/// What can be counted: a share, and of how many.
+fn shares(report: &Evaluation) -> Vec<Vec<String>> {
     let row = |name: &str, share: &AccuracyShare, note: String| {
         vec![
             name.to_owned(),
@@ -53,17 +66,25 @@ fn rows(report: &Evaluation) -> Vec<Vec<String>> {
     let codes: Vec<String> =
         report.failures.iter().map(|(code, count)| format!("{} × {count}", plain(code))).collect();
     rows.push(row("valid", &report.valid, codes.join(", ")));
+    rows
+}
+
+/// What can be measured.
+fn facts(report: &Evaluation) -> Vec<Vec<String>> {
     let text = |name: &str, value: String| vec![name.to_owned(), value];
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
-    rows.push(text(
-        "confidence",
-        format!("AUC {}, calibration error {}", number(report.auc), number(report.calibration_error)),
-    ));
-    rows.push(text("latency p50", format!("{:.0} ms", report.latency_p50_ms)));
-    rows.push(text("latency p95", format!("{:.0} ms", report.latency_p95_ms)));
-    rows.push(text("tokens", format!("{} read, {} written", report.input_tokens, report.output_tokens)));
-    rows.push(text("time", format!("{:.1} s", report.elapsed_ms / 1_000.0)));
-    rows
+    vec![
+        text(
+            "confidence",
+            format!("AUC {}, calibration error {}", number(report.auc), number(report.calibration_error)),
+        ),
+        text(
+            "latency",
+            format!("p50 {}, p95 {}", duration(report.latency_p50_ms), duration(report.latency_p95_ms)),
+        ),
+        text("tokens", format!("{} read, {} written", report.input_tokens, report.output_tokens)),
+        text("time", duration(report.elapsed_ms)),
+    ]
 }
 
 fn details(case: &CaseOutcome) -> Vec<String> {
@@ -105,16 +126,15 @@ mod tests {
             CaseOutcome::new("one", vec![field("word", true)], envelope.clone()),
             CaseOutcome::new("two", vec![field("word", false)], failure),
         ];
-        let text = lines(&Evaluation::new("m", "1.0.0", 1_500.0, cases)).join("\n");
+        let text = lines(&Evaluation::new("m", "1.0.0", 1_500.0, cases), None).join("\n");
         let text = anstream::adapter::strip_str(&text).to_string();
         let expected = "m 1.0.0 answered by p/m
-  accuracy                50.0 %                      1/2
-    word                  50.0 %                      1/2
-    word, right one last  50.0 %                      1/2
-  valid                   100.0 %                     2/2  E2007 × 1
+  accuracy                 50.0 %  1/2
+    word                   50.0 %  1/2
+    word, right one last   50.0 %  1/2
+  valid                   100.0 %  2/2  E2007 × 1
   confidence              AUC -, calibration error -
-  latency p50             12 ms
-  latency p95             12 ms
+  latency                 p50 12 ms, p95 12 ms
   tokens                  0 read, 0 written
   time                    1.5 s
 not as expected

@@ -2,42 +2,122 @@
 
 use cognitive_contract::ErrorCode;
 use cognitive_contract::code::is_module_code;
+use cognitive_library::find::nearest;
+use serde_json::{Value, json};
 
-use crate::printer::{Exit, FAINT, HEAD, NOTE, Printer, table};
+use crate::args::candidates;
+use crate::printer::{Exit, FAINT, HEAD, NOTE, Printer};
+use crate::text_table::{TextTable, wrap};
 
 const PAGE: &str = include_str!("../../../../docs/errors.md");
+/// Longer lines of prose are hard to read.
+const MAX_PROSE_WIDTH: usize = 100;
 
 /// Options of `explain`.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
     /// A number such as E3001 or a name such as `PARSE_ERROR`; without it, all codes are listed
+    #[arg(add = candidates::codes())]
     code: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Prints the explanation.
 pub fn explain(args: &ExplainArgs, printer: &Printer) -> Exit {
     let Some(asked) = &args.code else {
-        list(printer);
+        list(args, printer);
         return Exit::Good;
     };
-    let asked = asked.trim().to_ascii_uppercase();
-    let section = match ErrorCode::find(&asked) {
+    let name = asked.trim().to_ascii_uppercase();
+    let code = ErrorCode::find(&name);
+    let section = match code {
         Some(code) => section(&format!("{} ", code.number())),
-        None if is_module_code(&asked) => section("Module-specific"),
+        None if is_module_code(&name) => section("Module-specific"),
         None => None,
     };
-    match section {
-        Some(text) => {
-            for line in text.lines() {
-                printer.out(styled(line));
-            }
-            Exit::Good
-        }
-        None => {
-            printer.error(&format!("unknown error code: `{asked}`"), Some("`cogn explain` lists all codes"));
-            Exit::Bad
+    let Some(text) = section else {
+        printer.error(&format!("unknown error code: `{}`", asked.trim()), Some(&meant(&name)));
+        return Exit::Bad;
+    };
+    if args.json {
+        let about = code.map_or_else(|| json!({ "code": name }), facts);
+        printer.json(&with_text(about, text));
+    } else {
+        for line in laid_out(text, printer.width()) {
+            printer.out(line);
         }
     }
+    Exit::Good
+}
+
+/// What was probably meant by something that is no code.
+fn meant(asked: &str) -> String {
+    let known: Vec<String> =
+        ErrorCode::all().flat_map(|code| [code.number().to_owned(), code.name().to_owned()]).collect();
+    let containing = || {
+        let word = Some(asked).filter(|word| word.len() > 2)?;
+        known.iter().map(String::as_str).find(|name| name.contains(word))
+    };
+    match nearest(asked, known.iter().map(String::as_str)).or_else(containing) {
+        Some(known) => format!("Did you mean `{known}`? `cogn explain` lists all codes"),
+        None => "Codes are numbers such as `E3001` or names such as `PARSE_ERROR`; `cogn explain` lists all of them".to_owned(),
+    }
+}
+
+fn facts(code: ErrorCode) -> Value {
+    json!({
+        "code": code.number(), "name": code.name(), "meaning": code.meaning(),
+        "recoverable": code.recoverable(), "aliases": code.aliases(),
+    })
+}
+
+fn with_text(mut about: Value, text: &str) -> Value {
+    if let Value::Object(members) = &mut about {
+        members.insert("text".to_owned(), json!(text));
+    }
+    about
+}
+
+/// A section of Markdown for a terminal: paragraphs in the width that there is, code as it stands.
+fn laid_out(text: &str, width: Option<usize>) -> Vec<String> {
+    let Some(width) = width.map(|width| width.min(MAX_PROSE_WIDTH)) else {
+        return text.lines().map(styled).collect();
+    };
+    let mut lines = Vec::new();
+    let mut paragraph = String::new();
+    let mut in_code = false;
+    let close = |paragraph: &mut String, lines: &mut Vec<String>| {
+        if !paragraph.is_empty() {
+            // The lines of a list stand below its text.
+            let hang = if paragraph.starts_with("- ") { 2 } else { 0 };
+            let broken = wrap(&styled(paragraph), width.saturating_sub(hang).max(1));
+            let indent = |(place, line): (usize, String)| {
+                if place == 0 { line } else { format!("{}{line}", " ".repeat(hang)) }
+            };
+            lines.extend(broken.into_iter().enumerate().map(indent));
+            paragraph.clear();
+        }
+    };
+    for line in text.lines() {
+        let is_fence = line.starts_with("```");
+        let begins = line.starts_with("**") || line.starts_with("- ") || line.starts_with('#');
+        if in_code || is_fence || begins || line.trim().is_empty() {
+            close(&mut paragraph, &mut lines);
+        }
+        in_code ^= is_fence;
+        if in_code || is_fence || line.trim().is_empty() {
+            lines.push(styled(line));
+        } else {
+            if !paragraph.is_empty() {
+                paragraph.push(' ');
+            }
+            paragraph.push_str(line.trim_end());
+        }
+    }
+    close(&mut paragraph, &mut lines);
+    lines
 }
 
 /// The section of the page whose heading starts like this.
@@ -62,13 +142,14 @@ fn styled(line: &str) -> String {
         .collect()
 }
 
-fn list(printer: &Printer) {
-    let rows: Vec<Vec<String>> = ErrorCode::all()
-        .map(|code| vec![format!("{HEAD}{code}{HEAD:#}"), code.name().to_owned(), code.meaning().to_owned()])
-        .collect();
-    for line in table(&rows) {
-        printer.out(line);
+fn list(args: &ExplainArgs, printer: &Printer) {
+    if args.json {
+        printer.json(&ErrorCode::all().map(facts).collect::<Vec<_>>());
+        return;
     }
+    let rows = ErrorCode::all()
+        .map(|code| vec![format!("{HEAD}{code}{HEAD:#}"), code.name().to_owned(), code.meaning().to_owned()]);
+    printer.table(&TextTable::bare(3).without(&[1]).with(rows));
 }
 
 #[cfg(test)]
@@ -98,6 +179,23 @@ mod tests {
             let number = format!("E{}", heading.split(' ').next().unwrap());
             assert!(ErrorCode::find(&number).is_some(), "{number}");
         }
+    }
+
+    #[test]
+    fn what_is_no_code_is_answered_with_what_may_have_been_meant() {
+        assert!(meant("E3O01").starts_with("Did you mean `E3001`?"), "{}", meant("E3O01"));
+        assert!(meant("PARSE").contains("`PARSE_ERROR`"), "{}", meant("PARSE"));
+        assert!(meant("BOGUS").starts_with("Codes are numbers"), "{}", meant("BOGUS"));
+    }
+
+    #[test]
+    fn paragraphs_fit_the_width_and_code_stays_as_it_is() {
+        let text = "## E1 X\n\nOne two three\nfour.\n\n```\nkept   as it stands\n```";
+        let lines: Vec<String> = laid_out(text, Some(12))
+            .iter()
+            .map(|line| anstream::adapter::strip_str(line).to_string())
+            .collect();
+        assert_eq!(lines, ["E1 X", "", "One two", "three four.", "", "```", "kept   as it stands", "```"]);
     }
 
     #[test]

@@ -7,12 +7,15 @@ use cognitive_schema::Section;
 use serde_json::{Value, json};
 
 use super::fail;
-use crate::printer::{Exit, FAINT, HEAD, NOTE, Printer, table};
+use crate::args::candidates;
+use crate::printer::{Exit, FAINT, HEAD, NOTE, Printer};
+use crate::text_table::TextTable;
 
 /// Options of `info`.
 #[derive(Debug, clap::Args)]
 pub struct InfoArgs {
     /// Name of an installed module, or path of a folder
+    #[arg(add = candidates::modules())]
     module: String,
     /// Print JSON: the manifest with all defaults, and the schemas
     #[arg(long)]
@@ -53,23 +56,17 @@ fn show(found: &FoundModule, module: &Module, printer: &Printer) {
     let manifest = &module.manifest;
     printer.out(format!("{HEAD}{}{HEAD:#} {}", found.name, manifest.version));
     if !manifest.responsibility.is_empty() {
-        printer.out(&manifest.responsibility);
+        printer.prose(&manifest.responsibility);
     }
     printer.out("");
-    for line in table(&facts(found, module)) {
-        printer.out(line);
-    }
+    printer.table(&TextTable::bare(2).with(facts(found, module)));
     for (title, section) in [("Input", module.contract.input()), ("Data", module.contract.data())] {
         printer.out(format!("\n{HEAD}{title}{HEAD:#}"));
-        for line in table(&fields(section, module.contract.root())) {
-            printer.out(format!("  {line}"));
-        }
+        printer.table(&TextTable::bare(3).indented(2).with(fields(section, module.contract.root())));
     }
     if !manifest.excludes.is_empty() {
         printer.out(format!("\n{HEAD}Does not do{HEAD:#}"));
-        for exclude in &manifest.excludes {
-            printer.out(format!("  - {exclude}"));
-        }
+        printer.table(&TextTable::bullets(manifest.excludes.iter().cloned()).indented(2));
     }
     for warning in &module.warnings {
         printer.warning(&warning.message);

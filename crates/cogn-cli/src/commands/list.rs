@@ -9,7 +9,8 @@ use cognitive_library::{FoundModule, Library, ModuleOrigin, formats};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::printer::{BAD, Exit, FAINT, HEAD, NOTE, Printer, table};
+use crate::printer::{BAD, Exit, FAINT, NOTE, Printer};
+use crate::text_table::TextTable;
 
 /// Options of `list`.
 #[derive(Debug, clap::Args)]
@@ -35,21 +36,16 @@ struct ListRow {
 
 /// Prints the list.
 pub fn list(args: &ListArgs, library: &Library, printer: &Printer) -> Exit {
-    let found = library.list();
+    let mut found = library.list();
+    // One's own first; within each the order of names stays.
+    found.sort_by_key(|found| found.origin == ModuleOrigin::Bundled);
     let rows = read_all(&found);
     if args.json {
         printer.json(&rows);
         return Exit::Good;
     }
-    let mut lines = vec![
-        ["NAME", "VERSION", "TIER", "FROM", "RESPONSIBILITY"]
-            .map(|head| format!("{HEAD}{head}{HEAD:#}"))
-            .to_vec(),
-    ];
-    lines.extend(rows.iter().map(cells));
-    for line in table(&lines) {
-        printer.out(line);
-    }
+    let table = TextTable::new(["NAME", "VERSION", "TIER", "FROM", "RESPONSIBILITY"]).without(&[1, 2, 3]);
+    printer.table(&table.with(rows.iter().map(cells)));
     if rows.iter().any(|row| !row.valid) {
         printer.warning("some modules are broken; `cogn validate NAME` says why");
     }

@@ -7,7 +7,9 @@ use cognitive_library::{Library, ModuleLoadError, load};
 use cognitive_schema::{Effect, Loss, ProviderSchema, SchemaTarget};
 
 use super::fail;
-use crate::printer::{DOUBT, Exit, FAINT, HEAD, NOTE, Printer, table};
+use crate::args::candidates;
+use crate::printer::{DOUBT, Exit, FAINT, HEAD, NOTE, Printer};
+use crate::text_table::TextTable;
 
 /// How many losses are shown to people; the graver ones come first.
 const MAX_LOSSES_SHOWN: usize = 100;
@@ -16,6 +18,7 @@ const MAX_LOSSES_SHOWN: usize = 100;
 #[derive(Debug, clap::Args)]
 pub struct LowerArgs {
     /// Name of an installed module, or path of a folder
+    #[arg(add = candidates::modules())]
     module: String,
     /// The provider whose dialect is used
     #[arg(long, alias = "for", value_enum, value_name = "TARGET")]
@@ -81,10 +84,8 @@ fn show_losses(lowered: &ProviderSchema, printer: &Printer) {
     }
     printer.err(format!("{HEAD}{target}{HEAD:#} {}", summary(lowered)));
     let (first, rest): (Vec<&Loss>, Vec<&Loss>) = lowered.losses.iter().partition(|loss| is_grave(loss));
-    let rows: Vec<Vec<String>> = first.into_iter().chain(rest).take(MAX_LOSSES_SHOWN).map(row).collect();
-    for line in table(&rows) {
-        printer.err(format!("  {line}"));
-    }
+    let rows = first.into_iter().chain(rest).take(MAX_LOSSES_SHOWN).map(row);
+    printer.table_err(&TextTable::bare(3).indented(2).with(rows));
     if let Some(more) = lowered.losses.len().checked_sub(MAX_LOSSES_SHOWN).filter(|more| *more > 0) {
         printer.err(format!("  {FAINT}and {more} more; `--json` lists all of them{FAINT:#}"));
     }

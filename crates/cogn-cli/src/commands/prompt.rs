@@ -9,6 +9,7 @@ use cognitive_runtime::{Clock, RunContext, RunOptions};
 use serde_json::{Value, json};
 
 use super::fail;
+use crate::args::candidates;
 use crate::args::input::InputArgs;
 use crate::printer::{Exit, FAINT, HEAD, Printer};
 use crate::project;
@@ -17,6 +18,7 @@ use crate::project;
 #[derive(Debug, clap::Args)]
 pub struct PromptArgs {
     /// Name of an installed module, or path of a folder
+    #[arg(add = candidates::modules())]
     module: String,
     #[command(flatten)]
     input: InputArgs,
@@ -41,7 +43,7 @@ pub struct PromptArgs {
 pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
     let enforcement = if args.no_validate { Enforcement::EnvelopeOnly } else { Enforcement::Full };
     let built = library.load(&args.module).and_then(|module| {
-        let given = args.input.gather()?;
+        let given = args.input.gather(Some(&module))?;
         let config = project::config()?;
         let (store, clock) = (Stores::context_of(&config), Clock::new());
         let options =

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cogn::collector::Collector;
 use cogn::embedded::{EmbeddedUse, WeightsFetch};
 use cogn::media::MediaAccess;
-use cogn::settings::{ProviderChoice, SettingOverrides, Settings};
+use cogn::settings::{EMBEDDED, ProviderChoice, SettingOverrides, Settings};
 use cogn::stores::Stores;
 use cogn::wiring::HostParts;
 use cogn::{async_runtime, embedded, wiring};
@@ -24,6 +24,7 @@ use super::stop::StopSignal;
 use super::stream::{self, StreamForm};
 use super::trace::{self, Keeper};
 use super::{media_out, reader};
+use crate::args::candidates;
 use crate::args::input::{InputArgs, read_text};
 use crate::args::media::attach;
 use crate::args::provider::ProviderArgs;
@@ -37,66 +38,93 @@ use crate::{platform, process_limits, project, view};
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
 pub struct RunArgs {
     /// Name of an installed module, or path of a folder
+    #[arg(add = candidates::modules())]
     module: String,
     #[command(flatten)]
     input: InputArgs,
     /// A file or an address for the member of the input that takes media; repeatable
-    #[arg(long, value_name = "FILE|URL", conflicts_with = "args")]
+    #[arg(long, value_name = "FILE|URL", conflicts_with = "args", help_heading = "Input")]
     media: Vec<String>,
+    /// Show a card for people; the default in a terminal
+    #[arg(long, conflicts_with_all = ["pretty", "json"], help_heading = "Answer")]
+    view: bool,
+    /// Print the envelope as one line of JSON; the default in a pipe
+    #[arg(long, conflicts_with = "pretty", help_heading = "Answer")]
+    json: bool,
+    /// Print the envelope as indented JSON
+    #[arg(long, help_heading = "Answer")]
+    pretty: bool,
+    /// Print the answer while it is written: one chunk per line, or as text for people
+    #[arg(
+        long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true,
+        default_missing_value = "ndjson", conflicts_with_all = ["pretty", "view", "json", "until"],
+        help_heading = "Answer"
+    )]
+    stream: Option<StreamForm>,
+    /// With `--stream`: fail with E4010 where the answer would come whole
+    #[arg(long, requires = "stream", help_heading = "Answer")]
+    require_streaming: bool,
+    /// Also write the envelope to a file
+    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    output: Option<PathBuf>,
     /// Write media of the answer to files in this folder instead of printing them
-    #[arg(long, value_name = "DIR", conflicts_with = "stream")]
+    #[arg(long, value_name = "DIR", conflicts_with = "stream", help_heading = "Answer")]
     media_out: Option<PathBuf>,
+    /// Show on stderr which modules ran, when, and what each of them took and cost
+    #[arg(
+        long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "tree",
+        help_heading = "Answer"
+    )]
+    trace: Option<trace::TraceForm>,
+    /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
+    #[arg(long, value_name = "URL", help_heading = "Answer")]
+    otlp: Option<String>,
+    /// Do not enforce the module's schemas; the envelope contract still holds
+    #[arg(long, help_heading = "Answer")]
+    no_validate: bool,
+    #[command(flatten)]
+    repeat: RepeatArgs,
+    /// The user whose context is read and stored; none by default
+    #[arg(long, value_name = "ID", help_heading = "Context")]
+    user: Option<String>,
+    /// The tenant of the user, where there are tenants
+    #[arg(long, value_name = "ID", help_heading = "Context")]
+    tenant: Option<String>,
+    /// The session that context is read from and stored for
+    #[arg(long, value_name = "ID", help_heading = "Context")]
+    session: Option<String>,
+    /// Ask the model even if an answer to the same input is cached
+    #[arg(long, help_heading = "Context")]
+    no_cache: bool,
     #[command(flatten)]
     provider: ProviderArgs,
     /// File with a saved reply for `--provider replay`; `-` reads stdin
     #[arg(long, value_name = "FILE")]
     reply: Option<PathBuf>,
     /// Follow the `@call`s of the prompt. This is always done; the flag is for scripts of other runtimes
-    #[arg(long, short = 's')]
+    #[arg(long, short = 's', hide = true)]
     subagent: bool,
-    /// Do not enforce the module's schemas; the envelope contract still holds
-    #[arg(long)]
-    no_validate: bool,
-    /// Indent the envelope
-    #[arg(long)]
-    pretty: bool,
-    /// Show a card for people instead of JSON
-    #[arg(long, conflicts_with = "pretty")]
-    view: bool,
-    /// Print the answer while it is written: one chunk per line, or as text for people
-    #[arg(
-        long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true,
-        default_missing_value = "ndjson", conflicts_with_all = ["pretty", "view", "until"]
-    )]
-    stream: Option<StreamForm>,
-    /// With `--stream`: fail with E4010 where the answer would come whole
-    #[arg(long, requires = "stream")]
-    require_streaming: bool,
-    #[command(flatten)]
-    repeat: RepeatArgs,
-    /// Show on stderr which modules ran, and what each of them took and cost
-    #[arg(
-        long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "tree"
-    )]
-    trace: Option<trace::TraceForm>,
-    /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
-    #[arg(long, value_name = "URL")]
-    otlp: Option<String>,
-    /// The user whose context is read and stored; none by default
-    #[arg(long, value_name = "ID")]
-    user: Option<String>,
-    /// The tenant of the user, where there are tenants
-    #[arg(long, value_name = "ID")]
-    tenant: Option<String>,
-    /// The session that context is read from and stored for
-    #[arg(long, value_name = "ID")]
-    session: Option<String>,
-    /// Ask the model even if an answer to the same input is cached
-    #[arg(long)]
-    no_cache: bool,
-    /// Also write the envelope to a file
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+}
+
+/// How an envelope is shown on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EnvelopeForm {
+    Card,
+    Line,
+    Indented,
+}
+
+impl EnvelopeForm {
+    /// What was typed; else a person gets a card and a program one line.
+    fn of(args: &RunArgs, printer: &Printer) -> Self {
+        match (args.pretty, args.json, args.view) {
+            (true, ..) => Self::Indented,
+            (_, true, _) => Self::Line,
+            (.., true) => Self::Card,
+            _ if printer.is_read_by_people() => Self::Card,
+            _ => Self::Line,
+        }
+    }
 }
 
 /// Runs and prints the envelope; the exit code says whether it is a success, 128 and the number of the signal
@@ -149,14 +177,18 @@ fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer
         printer.error(message, Some("The envelope holds it; name another folder with `--media-out`"));
     }
     let text = as_text(args, &envelope);
+    let form = EnvelopeForm::of(args, printer);
     if args.stream.is_none() {
-        show(args, &envelope, &text, printer);
+        show(args, form, (&envelope, &text), printer);
     }
     if let (Some(form), Some(trace)) = (args.trace, &trace) {
         trace::show(trace, form, printer);
     }
     // A card and a text for people are not the whole envelope.
-    let shown = !args.view && args.stream != Some(StreamForm::Text);
+    let shown = match args.stream {
+        Some(stream) => stream != StreamForm::Text,
+        None => form != EnvelopeForm::Card,
+    };
     let handed_over = hand_over(&text, args.output.as_deref(), shown, printer);
     match (cancelled, envelope.ok() && unwritten.is_empty() && handed_over) {
         (Some(signal), _) => signal.exit(),
@@ -182,9 +214,9 @@ fn as_text(args: &RunArgs, envelope: &Envelope) -> String {
     text.unwrap_or_default()
 }
 
-fn show(args: &RunArgs, envelope: &Envelope, text: &str, printer: &Printer) {
-    if args.view {
-        for line in view::card(&args.module, envelope) {
+fn show(args: &RunArgs, form: EnvelopeForm, (envelope, text): (&Envelope, &str), printer: &Printer) {
+    if form == EnvelopeForm::Card {
+        for line in view::card(&args.module, envelope, printer.width()) {
             printer.out(line);
         }
     } else {
@@ -215,6 +247,7 @@ fn prepare(
             Err(_) => return Err(failure),
         },
     };
+    explain_choices(args, library, &settings);
     let mut request = RunRequest::new(&args.module, serde_json::Value::Null);
     let modules = Arc::new(ModuleCache::new(library.clone()));
     request.options = options(args, &settings);
@@ -273,14 +306,35 @@ fn equip(
     wiring::provider(settings, &wiring::environment, EmbeddedUse::OneByOne, Some(fetch))
 }
 
+/// Says with `--verbose` where the module is, who answers and where the run is recorded.
+fn explain_choices(args: &RunArgs, library: &Library, settings: &Settings) {
+    if let Ok(found) = library.find(&args.module) {
+        Printer.detail("module", found.folder.display());
+    }
+    let provider = match &settings.provider {
+        ProviderChoice::Replay => "replay".to_owned(),
+        ProviderChoice::Service { kind, .. } => kind.name().to_owned(),
+        ProviderChoice::Embedded { .. } => EMBEDDED.to_owned(),
+    };
+    Printer.detail("provider", provider);
+    if let Some(model) = wiring::model(settings) {
+        Printer.detail("model", model);
+    }
+    if let Some(store) = &settings.store {
+        Printer.detail("recorded in", store.display());
+    }
+}
+
 /// What was typed as input, with the media that go into it.
 fn input(args: &RunArgs, modules: &ModuleCache) -> Result<RunInput, Failure> {
+    // A module that cannot be loaded is told in the order of the run.
+    let module = args.input.has_members().then(|| modules.module(&args.module).ok()).flatten();
     if args.media.is_empty() {
-        return args.input.gather();
+        return args.input.gather(module.as_deref());
     }
     // Media alone are an input too; nobody has to close stdin for that.
     let given = if args.input.is_given() {
-        args.input.gather()?
+        args.input.gather(module.as_deref())?
     } else {
         RunInput::Json(serde_json::Value::Object(serde_json::Map::new()))
     };

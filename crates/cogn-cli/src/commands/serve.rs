@@ -23,7 +23,7 @@ use cognitive_runtime::Host;
 
 use super::fail;
 use crate::args::provider::ProviderArgs;
-use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer};
+use crate::printer::{BAD, Chatter, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::pull_progress::TerminalProgress;
 use crate::{allocator, platform, process_limits, project};
 
@@ -81,9 +81,6 @@ pub struct ServeArgs {
     /// Do not record runs; by default the server does not start if it cannot record them
     #[arg(long)]
     no_audit: bool,
-    /// Write no access log
-    #[arg(long)]
-    quiet: bool,
     /// Start nothing: ask the server that runs on this address and port whether it takes work
     #[arg(long)]
     check: bool,
@@ -118,7 +115,7 @@ pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
         return check(SocketAddr::new(args.host, args.port), printer);
     }
     process_limits::take_limits_as_errors();
-    let prepared = prepare(args, library, printer).and_then(|prepared| Ok((prepared, start_log(args)?)));
+    let prepared = prepare(args, library, printer).and_then(|prepared| Ok((prepared, start_log()?)));
     let ((host, mut config), log) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => return fail(&failure, printer),
@@ -271,8 +268,9 @@ fn no_thread(error: impl std::fmt::Display) -> Failure {
 
 /// The access log, written by a thread of its own: whoever reads it slowly must not hold up those who serve. Lines that do
 /// not fit are counted, and the number is said. What is given back ends when everything is written.
-fn start_log(args: &ServeArgs) -> Result<Option<(AccessLog, Receiver<()>)>, Failure> {
-    if args.quiet {
+fn start_log() -> Result<Option<(AccessLog, Receiver<()>)>, Failure> {
+    // With `--quiet` there is no access log.
+    if Chatter::of_this_process() == Chatter::Quiet {
         return Ok(None);
     }
     let (lines, waiting) = sync_channel::<String>(MAX_WAITING_LINES);

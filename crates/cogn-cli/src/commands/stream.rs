@@ -79,8 +79,8 @@ pub(super) fn run(
         StreamForm::Ndjson if whole => printer.line(&serde_json::to_string(&envelope).unwrap_or_default()),
         StreamForm::Ndjson => {}
         StreamForm::Text => {
-            printer.out("");
-            for line in view::card(module, &envelope) {
+            printer.out("\n");
+            for line in view::after_rationale(module, &envelope, printer.width()) {
                 printer.out(line);
             }
         }

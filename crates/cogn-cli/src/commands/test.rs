@@ -1,7 +1,6 @@
 //! `cogn test`: the golden tests of modules, replayed without a model, or run against one.
 //! Judges nothing itself; the exit code is bad if anything failed.
 
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use cogn::embedded::EmbeddedUse;
@@ -15,8 +14,9 @@ use cognitive_testing::golden::{
 
 use super::fail;
 use super::test_report::{self, ReportLook};
+use crate::args::modules::ModulesArgs;
 use crate::args::provider::ProviderArgs;
-use crate::printer::{Exit, Printer};
+use crate::printer::{Chatter, Exit, Printer};
 use crate::project;
 use crate::pull_progress::TerminalProgress;
 
@@ -24,12 +24,8 @@ use crate::pull_progress::TerminalProgress;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch that people type")]
 pub struct TestArgs {
-    /// Names of installed modules, or paths of folders
-    #[arg(value_name = "MODULE", required_unless_present = "all")]
-    modules: Vec<String>,
-    /// Test every module that can be run by name
-    #[arg(long, conflicts_with = "modules")]
-    all: bool,
+    #[command(flatten)]
+    modules: ModulesArgs,
     /// Ask the model, and keep its replies beside the cases
     #[arg(long)]
     record: bool,
@@ -57,12 +53,10 @@ pub struct TestArgs {
     junit: Option<PathBuf>,
     #[command(flatten)]
     provider: ProviderArgs,
-    /// Show times, and the envelope of every case that failed
-    #[arg(long, short)]
-    verbose: bool,
 }
 
 /// Runs the tests; the exit code is bad if any failed, or if a module cannot be tested. One without tests is skipped (FMT-002).
+/// With `--verbose` times are shown, and the envelope of every case that failed.
 pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
     if args.accept && in_ci(&wiring::environment) {
         let hint = "Accept where you can look at the difference, and commit the files";
@@ -70,7 +64,10 @@ pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
             .error("`--accept` writes expectations, and `CI` is set: nothing is accepted here", Some(hint));
         return Exit::Usage;
     }
-    let (subjects, missing) = subjects(args, library);
+    let (subjects, missing) = match args.modules.names(library) {
+        Ok(names) => subjects(&names, library),
+        Err(failure) => return fail(&failure, printer),
+    };
     let source = match (args.record, args.live) {
         (true, _) => ReplySource::Record,
         (false, true) => ReplySource::Live,
@@ -98,7 +95,10 @@ pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
     if args.json {
         printer.json(&report.to_value());
     } else {
-        let look = ReportLook { verbose: args.verbose, signs: io::stdout().is_terminal() };
+        let look = ReportLook {
+            verbose: Chatter::of_this_process() == Chatter::Verbose,
+            signs: printer.is_read_by_people(),
+        };
         for line in test_report::lines(&report, look) {
             printer.out(line);
         }
@@ -161,24 +161,25 @@ fn write_junit(path: &Path, report: &GoldenReport) -> Result<(), String> {
 }
 
 /// What was asked for, and what of it could not be found.
-fn subjects(args: &TestArgs, library: &Library) -> (Vec<TestedFolder>, Vec<ModuleReport>) {
-    if args.all {
-        let found = library.list().into_iter();
-        let subjects = found.map(|found| TestedFolder { name: found.name, folder: found.folder }).collect();
-        return (subjects, Vec::new());
-    }
+fn subjects(names: &[String], library: &Library) -> (Vec<TestedFolder>, Vec<ModuleReport>) {
     let mut subjects = Vec::new();
     let mut missing = Vec::new();
-    for name in &args.modules {
+    for name in names {
         match library.find(name) {
             Ok(found) => subjects.push(TestedFolder {
-                name: if found.origin == ModuleOrigin::Path { name.clone() } else { found.name },
+                name: if found.origin == ModuleOrigin::Path { shown(name, library) } else { found.name },
                 folder: found.folder,
             }),
             Err(failure) => missing.push(ModuleReport::unusable(name, String::new(), &failure)),
         }
     }
     (subjects, missing)
+}
+
+/// A folder that the library knows is shown by its name, any other as it was typed.
+fn shown(path: &str, library: &Library) -> String {
+    let known = library.list().into_iter().find(|found| found.folder.display() == path);
+    known.map_or_else(|| path.to_owned(), |found| found.name)
 }
 
 #[cfg(test)]
@@ -200,11 +201,11 @@ mod tests {
     #[test]
     fn a_module_or_all_of_them() {
         assert!(typed("test summarizer").is_ok());
-        assert!(typed("test a ./b -v --coverage --junit out.xml").is_ok());
+        assert!(typed("test a ./b --coverage --junit out.xml").is_ok());
         assert!(typed("test --all --json --record").is_ok());
+        assert!(typed("test").is_ok(), "one's own modules");
         assert!(typed("test a --record --accept --accept-failures").is_ok());
         for wrong in [
-            "test",
             "test a --live --accept",
             "test a --accept-failures",
             "test a --all",
@@ -227,8 +228,8 @@ mod tests {
 
     #[test]
     fn a_module_that_is_not_there_is_a_failure_like_others() {
-        let args = typed("test summarizer no-such-module").unwrap();
-        let (subjects, missing) = subjects(&args, &Library::default());
+        let names = ["summarizer", "no-such-module"].map(str::to_owned);
+        let (subjects, missing) = subjects(&names, &Library::default());
         assert_eq!((subjects.len(), missing.len()), (1, 1));
         let report = GoldenReport { modules: missing };
         let text = test_report::lines(&report, ReportLook::default()).join("\n");
@@ -242,7 +243,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.xml");
         let args = typed("test summarizer").unwrap();
-        let (subjects, _) = subjects(&args, &Library::default());
+        let (subjects, _) = subjects(&["summarizer".to_owned()], &Library::default());
         let report = run(&args, &subjects, GoldenOptions::default()).unwrap();
         write_junit(&path, &report).unwrap();
         assert!(

@@ -1,15 +1,17 @@
-//! `cogn run --trace`: which modules ran, in which order, and what each of them took and cost. On stderr, so that stdout
+//! `cogn run --trace`: which modules ran, when, and what each of them took and cost; or why one did not. On stderr, so that stdout
 //! stays the envelope.
 
 use cognitive_contract::ports::{Event, EventSink};
 use cognitive_contract::trace::{PartState, Trace};
 
-use crate::printer::{BAD, DOUBT, FAINT, HEAD, Printer, table};
+use crate::figures::{duration, filled};
+use crate::printer::{BAD, DOUBT, FAINT, GOOD, Printer};
+use crate::text_table::TextTable;
 
 /// How a trace is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum TraceForm {
-    /// A tree for people
+    /// A tree for people, with a bar for the time of each module
     Tree,
     /// One line of JSON
     Json,
@@ -46,45 +48,74 @@ pub(super) fn show(trace: &Trace, form: TraceForm, printer: &Printer) {
         printer.err(serde_json::to_string(trace).unwrap_or_default());
         return;
     }
-    for line in tree(trace) {
-        printer.err(line);
-    }
+    printer.table_err(&waterfall(trace));
 }
 
-fn tree(trace: &Trace) -> Vec<String> {
-    let heads = ["MODULE", "TIME", "CONFIDENCE", "RISK", "TOKENS"];
-    let mut rows = vec![heads.map(|head| format!("{HEAD}{head}{HEAD:#}")).to_vec()];
-    add(trace, "", "", &mut rows);
-    table(&rows)
+/// The cells of the bars that show when each module ran.
+const CELLS: usize = 24;
+
+/// A row for each module: its place in the tree, its time as a number and as a bar below those of the others, its verdict.
+fn waterfall(trace: &Trace) -> TextTable {
+    let heads = ["MODULE", "TIME", "WHEN", "CONFIDENCE", "RISK", "TOKENS", ""];
+    let mut rows = Vec::new();
+    let whole = trace.latency_ms.max(f64::MIN_POSITIVE);
+    add(&mut rows, trace, &Branch { before: String::new(), below: String::new(), offset: 0.0, whole });
+    TextTable::new(heads).right(&[1, 3, 5]).without(&[4, 5, 3]).with(rows)
 }
 
-fn add(trace: &Trace, before: &str, below: &str, rows: &mut Vec<Vec<String>>) {
-    rows.push(row(trace, before));
+/// Where a module hangs in the tree, and when the parts of its caller began.
+struct Branch {
+    before: String,
+    below: String,
+    offset: f64,
+    whole: f64,
+}
+
+fn add(rows: &mut Vec<Vec<String>>, trace: &Trace, branch: &Branch) {
+    let offset = branch.offset + trace.started_ms;
+    rows.push(row(trace, branch, offset));
     let last = trace.parts.len().saturating_sub(1);
     for (place, part) in trace.parts.iter().enumerate() {
-        let (branch, further) = if place == last { ("└ ", "  ") } else { ("├ ", "│ ") };
-        add(part, &format!("{below}{branch}"), &format!("{below}{further}"), rows);
+        let (mark, further) = if place == last { ("└ ", "  ") } else { ("├ ", "│ ") };
+        let before = format!("{}{mark}", branch.below);
+        let below = format!("{}{further}", branch.below);
+        add(rows, part, &Branch { before, below, offset, whole: branch.whole });
     }
 }
 
-fn row(trace: &Trace, before: &str) -> Vec<String> {
+fn row(trace: &Trace, branch: &Branch, offset: f64) -> Vec<String> {
     let ran = !matches!(trace.outcome, PartState::Skipped | PartState::Cancelled);
-    let time = if ran { format!("{:.1} ms", trace.latency_ms) } else { "-".to_owned() };
+    let (time, bar) = if ran {
+        let style = if trace.outcome == PartState::Failed { BAD } else { GOOD };
+        let bar = placed(offset / branch.whole, trace.latency_ms / branch.whole);
+        (duration(trace.latency_ms), format!("{style}{bar}{style:#}"))
+    } else {
+        ("-".to_owned(), String::new())
+    };
     let confidence = trace.confidence.map_or("-".to_owned(), |confidence| format!("{confidence:.2}"));
     let risk = trace.risk.clone().unwrap_or_else(|| "-".to_owned());
     let tokens = trace
         .usage
         .map_or("-".to_owned(), |usage| format!("{} + {}", usage.input_tokens, usage.output_tokens));
-    vec![format!("{FAINT}{before}{FAINT:#}{}", trace.module), time, confidence, risk, tokens, remark(trace)]
+    let name = format!("{FAINT}{}{FAINT:#}{}", branch.before, trace.module);
+    vec![name, time, bar, confidence, risk, tokens, remark(trace)]
+}
+
+/// A bar that begins at a share of the whole and is a share of it long; never nothing, never beyond the end.
+fn placed(start: f64, share: f64) -> String {
+    let length = filled(share, CELLS).max(1);
+    let before = if start > 0.0 { filled(start, CELLS).min(CELLS - length) } else { 0 };
+    format!("{}{}", "·".repeat(before), "█".repeat(length))
 }
 
 /// What is out of the ordinary.
 fn remark(trace: &Trace) -> String {
     let instead = trace.stands_in_for.as_ref().map(|name| format!("in place of {name}"));
+    let because = trace.because.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let ended = match (trace.outcome, &trace.code) {
         (PartState::Failed, Some(code)) => Some(format!("{BAD}failed{BAD:#} {code}")),
         (PartState::Finished, _) => None,
-        (other, _) => Some(format!("{DOUBT}{}{DOUBT:#}", other.word())),
+        (other, _) => Some(format!("{DOUBT}{}{DOUBT:#}{because}", other.word())),
     };
     instead.into_iter().chain(ended).collect::<Vec<_>>().join(", ")
 }
@@ -98,27 +129,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_is_a_tree_with_time_verdict_and_tokens() {
+    fn a_trace_is_a_waterfall_with_time_verdict_tokens_and_why_a_part_did_not_run() {
         let envelope = json!({
             "ok": true, "meta": { "confidence": 0.5, "risk": "low", "explain": "e" }, "data": { "rationale": "r" },
         });
         let envelope = Envelope::from_value(envelope).unwrap();
         let usage = Some(Usage { input_tokens: 30, output_tokens: 4 });
-        let node = |name: &str| Trace::of(name, "1.0.0", &envelope, 12.34, usage);
-        let inner = node("inner").with_parts(vec![Trace::unfinished("leaf", PartState::Skipped)]);
-        let mut other = node("other");
+        let node = |name: &str, began: f64, took: f64| {
+            let mut node = Trace::of(name, "1.0.0", &envelope, took, usage);
+            node.started_ms = began;
+            node
+        };
+        let skipped =
+            Trace::unfinished("leaf", PartState::Skipped).because(Some("`$.x` does not hold".to_owned()));
+        let inner = node("inner", 0.0, 12_000.0).with_parts(vec![skipped]);
+        let mut other = node("other", 12_000.0, 12_000.0);
         other.stands_in_for = Some("gone".to_owned());
-        let lines = tree(&node("whole").with_parts(vec![inner, other]));
+        let lines = waterfall(&node("whole", 0.0, 24_000.0).with_parts(vec![inner, other])).lines(None);
         let bare: Vec<String> =
             lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
         assert_eq!(
             bare,
             [
-                "MODULE    TIME     CONFIDENCE  RISK  TOKENS",
-                "whole     12.3 ms  0.50        low   30 + 4",
-                "├ inner   12.3 ms  0.50        low   30 + 4",
-                "│ └ leaf  -        -           -     -       skipped",
-                "└ other   12.3 ms  0.50        low   30 + 4  in place of gone",
+                "MODULE      TIME  WHEN                      CONFIDENCE  RISK  TOKENS",
+                "whole     24.0 s  ████████████████████████        0.50  low   30 + 4",
+                "├ inner   12.0 s  ████████████                    0.50  low   30 + 4",
+                "│ └ leaf       -                                     -  -          -  skipped: `$.x` does not hold",
+                "└ other   12.0 s  ············████████████        0.50  low   30 + 4  in place of gone",
             ]
         );
     }

@@ -12,15 +12,16 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::fail;
-use crate::printer::{DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer, table};
+use crate::figures::local_time;
+use crate::printer::{DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer};
+use crate::text_table::TextTable;
 
 /// Options of `trust`.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
 pub struct TrustArgs {
-    /// The folder of the file
-    #[arg(default_value = ".")]
-    folder: PathBuf,
+    /// The folder of the file; without it, the project that this folder is in
+    folder: Option<PathBuf>,
     /// List the folders whose files are trusted
     #[arg(long, conflicts_with_all = ["folder", "yes", "remove"])]
     list: bool,
@@ -33,6 +34,12 @@ pub struct TrustArgs {
     /// Print JSON; never asks, so without `--yes` the file is only shown
     #[arg(long)]
     json: bool,
+}
+
+impl TrustArgs {
+    fn folder(&self) -> PathBuf {
+        self.folder.clone().unwrap_or_else(wiring::project_root)
+    }
 }
 
 /// What is known of a file.
@@ -67,7 +74,7 @@ pub fn trust(args: &TrustArgs, printer: &Printer) -> Exit {
 
 fn show_and_ask(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
     let home = home()?;
-    let project = read(&args.folder, &home)?;
+    let project = read(&args.folder(), &home)?;
     let before = project.standing.is_good();
     let agreed = !before && agreed(args, &project, printer)?;
     if agreed {
@@ -107,21 +114,11 @@ fn agreed(args: &TrustArgs, project: &ProjectFile, printer: &Printer) -> Result<
 
 fn show(project: &ProjectFile, printer: &Printer) {
     printer.err(format!("{HEAD}{}{HEAD:#} sets options that need your trust:\n", project.path.display()));
-    let rows: Vec<Vec<String>> = project
-        .delicate
-        .iter()
-        .map(|held| {
-            let (setting, because) = (&held.setting, held.because);
-            vec![
-                format!("  {NOTE}{setting}{NOTE:#}"),
-                text(&held.value),
-                format!("{FAINT}{because}{FAINT:#}"),
-            ]
-        })
-        .collect();
-    for line in table(&rows) {
-        printer.err(line);
-    }
+    let rows = project.delicate.iter().map(|held| {
+        let (setting, because) = (&held.setting, held.because);
+        vec![format!("{NOTE}{setting}{NOTE:#}"), text(&held.value), format!("{FAINT}{because}{FAINT:#}")]
+    });
+    printer.table_err(&TextTable::bare(3).indented(2).with(rows));
     printer.err(format!("\n{FAINT}sha256 {}{FAINT:#}", project.sha256));
 }
 
@@ -164,22 +161,20 @@ fn list(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
         printer.err("no file is trusted");
         return Ok(Exit::Good);
     }
-    let mut lines = vec![["FOLDER", "SINCE", "STATE"].map(|head| format!("{HEAD}{head}{HEAD:#}")).to_vec()];
-    lines.extend(rows.iter().map(|row| {
+    let lines = rows.iter().map(|row| {
         let style = if row.state == "trusted" { GOOD } else { DOUBT };
         let state = format!("{style}{}{style:#}", row.state);
-        vec![format!("{NOTE}{}{NOTE:#}", row.folder), row.since.to_owned(), state]
-    }));
-    for line in table(&lines) {
-        printer.out(line);
-    }
+        vec![format!("{NOTE}{}{NOTE:#}", row.folder), local_time(row.since), state]
+    });
+    printer.table(&TextTable::new(["FOLDER", "SINCE", "STATE"]).prose(0).with(lines));
     Ok(Exit::Good)
 }
 
 fn remove(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
     let home = home()?;
     // A folder that is gone can be named as the list shows it.
-    let folder = args.folder.canonicalize().unwrap_or_else(|_| args.folder.clone());
+    let folder = args.folder();
+    let folder = folder.canonicalize().unwrap_or(folder);
     let name = folder.to_string_lossy();
     let mut ledger = Ledger::read(&home).map_err(unusable)?;
     let was_there = ledger.remove(&name);

@@ -1,24 +1,22 @@
 //! `cogn validate`: everything that is wrong with module folders, each with its place and a hint.
 
 use cognitive_library::validate::{Mode, ValidationReport, validate as check};
-use cognitive_library::{Finding, Library, ModuleOrigin, Severity};
+use cognitive_library::{Finding, Library, Severity};
 use serde_json::{Value, json};
 
+use super::fail;
+use crate::args::modules::ModulesArgs;
 use crate::draw;
 use crate::printer::{BAD, DOUBT, Exit, GOOD, HEAD, Printer};
 
 /// Options of `validate`.
 #[derive(Debug, clap::Args)]
 pub struct ValidateArgs {
-    /// Names of installed modules, or paths of folders
-    #[arg(required_unless_present = "all")]
-    modules: Vec<String>,
+    #[command(flatten)]
+    modules: ModulesArgs,
     /// Require everything that v2.2 asks for
     #[arg(long, alias = "strict")]
     v22: bool,
-    /// Validate every module that can be run by name
-    #[arg(long, conflicts_with = "modules")]
-    all: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -27,10 +25,9 @@ pub struct ValidateArgs {
 /// Validates; the exit code is bad if any module is invalid.
 pub fn validate(args: &ValidateArgs, library: &Library, printer: &Printer) -> Exit {
     let mode = if args.v22 { Mode::Strict } else { Mode::Standard };
-    let names = if args.all {
-        library.list().into_iter().map(|found| name_or_path(&found)).collect()
-    } else {
-        args.modules.clone()
+    let names = match args.modules.names(library) {
+        Ok(names) => names,
+        Err(failure) => return fail(&failure, printer),
     };
     let mut reports = Vec::new();
     let mut missing = false;
@@ -52,13 +49,6 @@ pub fn validate(args: &ValidateArgs, library: &Library, printer: &Printer) -> Ex
         }
     }
     if missing || reports.iter().any(|report| !report.valid()) { Exit::Bad } else { Exit::Good }
-}
-
-fn name_or_path(found: &cognitive_library::FoundModule) -> String {
-    match found.origin {
-        ModuleOrigin::Bundled => found.name.clone(),
-        _ => found.folder.display(),
-    }
 }
 
 fn show(report: &ValidationReport, printer: &Printer) {

@@ -9,12 +9,14 @@ use cognitive_library::Library;
 use cognitive_testing::grade;
 
 use super::fail;
+use crate::args::candidates;
 use crate::printer::{BAD, DOUBT, Exit, GOOD, HEAD, NOTE, Printer};
 
 /// Options of `verify`.
 #[derive(Debug, clap::Args)]
 pub struct VerifyArgs {
     /// Name of an installed module, or path of a folder
+    #[arg(add = candidates::modules())]
     module: String,
     /// Also write the report to a file
     #[arg(long, short, value_name = "FILE")]

@@ -53,3 +53,8 @@ pub(crate) async fn told_to_end() {
 pub(crate) fn files_left(_: usize) -> io::Result<()> {
     Ok(())
 }
+
+/// Nobody can tell whose a folder is, so that none is as safe as the current one.
+pub(crate) fn is_as_safe_as(_: &Metadata, _: &Metadata) -> bool {
+    false
+}

@@ -71,3 +71,9 @@ pub(crate) async fn told_to_end() {
 pub(crate) fn files_left(count: usize) -> io::Result<()> {
     (0..count / 2).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>().map(drop)
 }
+
+/// Whether a folder belongs to the same user and file system as another one, and nobody else can put files there.
+pub(crate) fn is_as_safe_as(folder: &Metadata, other: &Metadata) -> bool {
+    const WRITABLE_BY_ALL: u32 = 0o002;
+    folder.uid() == other.uid() && folder.dev() == other.dev() && folder.mode() & WRITABLE_BY_ALL == 0
+}

@@ -1,14 +1,15 @@
-//! `cogn doctor`: what is configured and by whom, what is found, what can be reached. Never shows a key, and sends none to
-//! an address that a run would not send it to.
+//! `cogn doctor`: what is configured and by whom, what is found, what can be reached, and what to do next. Goes on where a file
+//! cannot be used, and says why. Never shows a key, and sends none to an address that a run would not send it to.
 
 mod origins;
+mod show;
 
 use std::path::PathBuf;
 
 use cogn::config::Config;
 use cogn::embedded::{self, WeightsAtHand};
-use cogn::layers::Layers;
-use cogn::settings::{EMBEDDED, ProviderChoice, Settings, store_path};
+use cogn::layers::{Layers, USER_FILE};
+use cogn::settings::{EMBEDDED, ProviderChoice, SettingOverrides, Settings, store_path};
 use cogn::weights::{BUILT_IN, SMOLLM2, WeightsFolder, hash_of};
 use cogn::{async_runtime, env_vars, wiring};
 use cognitive_contract::address::bare_url;
@@ -18,9 +19,8 @@ use cognitive_store::Store;
 use serde::Serialize;
 
 use self::origins::SettingState;
-use super::fail;
 use crate::args::provider::ProviderArgs;
-use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer, table};
+use crate::printer::{Exit, Printer};
 use crate::project;
 
 /// Options of `doctor`.
@@ -29,6 +29,9 @@ pub struct DoctorArgs {
     /// Also ask the configured providers whether they answer
     #[arg(long)]
     live: bool,
+    /// Also show the providers that are not configured, and settings that nobody has set
+    #[arg(long)]
+    all: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -50,7 +53,7 @@ struct ProviderState {
 }
 
 /// What is known of the embedded model.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct EmbeddedState {
     /// Whether this build has the engine.
     in_this_build: bool,
@@ -69,6 +72,15 @@ struct StoreState {
     path: Option<PathBuf>,
     ok: Option<bool>,
     says: String,
+}
+
+/// One file of configuration.
+#[derive(Debug, Serialize)]
+struct FileState {
+    path: PathBuf,
+    /// `read`, `not there`, or why it does not count in full.
+    says: String,
+    good: bool,
 }
 
 /// What is known of the project's file.
@@ -91,61 +103,124 @@ struct Hiding {
 #[derive(Debug, Serialize)]
 struct Health {
     version: &'static str,
+    /// Why a file or a setting cannot be used. The rest is then shown as if it were not there.
+    problems: Vec<String>,
     chosen_provider: Option<&'static str>,
+    /// The model that would be asked.
+    model: Option<String>,
+    files: Vec<FileState>,
     project_file: Option<ProjectState>,
     settings: Vec<SettingState>,
     embedded: EmbeddedState,
     providers: Vec<ProviderState>,
     modules: usize,
+    own_modules: usize,
     broken_modules: Vec<String>,
     hiding_modules: Vec<Hiding>,
     store: StoreState,
+    /// What to do next, the most important first.
+    next: Vec<String>,
 }
 
 impl Health {
     fn good(&self) -> bool {
         let reached = self.providers.iter().all(|provider| provider.says.is_none());
         let weights = self.chosen_provider != Some(EMBEDDED) || !self.embedded.damaged;
-        self.broken_modules.is_empty() && self.store.ok != Some(false) && reached && weights
+        self.problems.is_empty()
+            && self.broken_modules.is_empty()
+            && self.store.ok != Some(false)
+            && reached
+            && weights
     }
 }
 
 /// Reports; the exit code is bad if something that is configured does not work.
 pub fn doctor(args: &DoctorArgs, library: &Library, printer: &Printer) -> Exit {
-    let decided = project::layers().and_then(|layers| {
-        let config = layers.config();
-        let overrides = args.provider.overrides();
-        let settings = Settings::resolve(&overrides, &config, &wiring::environment, "")?;
-        Ok((layers, config, settings))
-    });
-    let (layers, config, settings) = match decided {
-        Ok(decided) => decided,
-        Err(failure) => return fail(&failure, printer),
-    };
-    let (modules, broken_modules) = modules(library);
-    let (chosen_provider, chosen) = match &settings.provider {
-        ProviderChoice::Service { kind, .. } => (kind.name(), Some(*kind)),
-        ProviderChoice::Replay => ("replay", None),
-        ProviderChoice::Embedded { .. } => (EMBEDDED, None),
-    };
-    let health = Health {
-        version: env!("CARGO_PKG_VERSION"),
-        chosen_provider: Some(chosen_provider),
-        project_file: project(&layers),
-        settings: origins::settings(&args.provider.overrides(), &layers, chosen, &wiring::environment),
-        embedded: embedded_state(&settings),
-        providers: Kind::all().map(|kind| provider(kind, args, &config, &settings)).collect(),
-        modules,
-        broken_modules,
-        hiding_modules: hiding(library),
-        store: store(&config),
-    };
+    let health = examine(args, library);
     if args.json {
         printer.json(&health);
     } else {
-        show(&health, printer);
+        show::show(&health, args.all, printer);
     }
     if health.good() { Exit::Good } else { Exit::Bad }
+}
+
+fn examine(args: &DoctorArgs, library: &Library) -> Health {
+    let (layers, mut problems) = project::usable_layers();
+    let config = layers.config();
+    let overrides = args.provider.overrides();
+    let settings = Settings::resolve(&overrides, &config, &wiring::environment, "").or_else(|failure| {
+        problems.push(failure.message().to_owned());
+        // Nothing of this can be wrong.
+        Settings::resolve(&SettingOverrides::default(), &Config::default(), &|_| None, "")
+    });
+    let (modules, own_modules, broken_modules) = modules(library);
+    let chosen = settings.as_ref().ok().and_then(|settings| match &settings.provider {
+        ProviderChoice::Service { kind, .. } => Some(*kind),
+        ProviderChoice::Replay | ProviderChoice::Embedded { .. } => None,
+    });
+    let settled = settings.as_ref().ok().filter(|_| problems.is_empty());
+    let mut health = Health {
+        version: env!("CARGO_PKG_VERSION"),
+        chosen_provider: settled.map(|settings| name(&settings.provider)),
+        model: settled.and_then(model),
+        files: files(&layers, &problems),
+        project_file: project(&layers),
+        settings: origins::settings(&overrides, &layers, chosen, &wiring::environment),
+        embedded: settings.as_ref().map(embedded_state).unwrap_or_default(),
+        providers: settings
+            .iter()
+            .flat_map(|settings| Kind::all().map(|kind| provider(kind, args, &config, settings)))
+            .collect(),
+        modules,
+        own_modules,
+        broken_modules,
+        hiding_modules: hiding(library),
+        store: store(&config),
+        next: Vec::new(),
+        problems,
+    };
+    health.next = show::next(&health, args.live);
+    health
+}
+
+fn name(provider: &ProviderChoice) -> &'static str {
+    match provider {
+        ProviderChoice::Service { kind, .. } => kind.name(),
+        ProviderChoice::Replay => "replay",
+        ProviderChoice::Embedded { .. } => EMBEDDED,
+    }
+}
+
+/// The model that a run would ask, as far as that is known beforehand.
+fn model(settings: &Settings) -> Option<String> {
+    match &settings.provider {
+        ProviderChoice::Service { .. } => wiring::model(settings).map(str::to_owned),
+        ProviderChoice::Embedded { file: Some(file) } => Some(file.display().to_string()),
+        ProviderChoice::Embedded { file: None } => Some(SMOLLM2.name.to_owned()),
+        ProviderChoice::Replay => None,
+    }
+}
+
+/// The files that are looked for, and what became of each.
+fn files(layers: &Layers, problems: &[String]) -> Vec<FileState> {
+    let state = |path: PathBuf, read: Option<(String, bool)>| {
+        let shown = format!("`{}`", path.display());
+        let broken = problems.iter().find(|problem| problem.contains(&shown));
+        let (says, good) = match (broken, read) {
+            (Some(_), _) => ("cannot be used, see above".to_owned(), false),
+            (None, Some(read)) => read,
+            (None, None) => ("not there".to_owned(), true),
+        };
+        FileState { path, says, good }
+    };
+    let of_project = match &layers.project {
+        Some(file) => (file.path.clone(), Some((file.standing.words(), file.standing.is_good()))),
+        None => (project::file(), None),
+    };
+    let user = wiring::home().map(|home| home.join(USER_FILE));
+    let user = user.map(|path| (path, layers.user.as_ref().map(|_| ("read".to_owned(), true))));
+    [Some(of_project), user].into_iter().flatten().map(|(path, read)| state(path, read)).collect()
 }
 
 fn project(layers: &Layers) -> Option<ProjectState> {
@@ -243,11 +318,13 @@ fn reach(kind: Kind, key: Option<Secret>, address: Option<String>, plain_http: b
     runtime.block_on(cognitive_net::probe(&config)).map(|_| ()).map_err(|error| error.to_string())
 }
 
-fn modules(library: &Library) -> (usize, Vec<String>) {
+/// How many there are, how many of them are the user's own, and which are broken.
+fn modules(library: &Library) -> (usize, usize, Vec<String>) {
     let found = library.list();
+    let own = found.iter().filter(|found| found.origin != ModuleOrigin::Bundled).count();
     let broken = found.iter().filter(|found| !validate(&found.folder, Mode::Standard).valid());
     let broken = broken.map(|found| found.name.clone()).collect();
-    (found.len(), broken)
+    (found.len(), own, broken)
 }
 
 fn store(config: &Config) -> StoreState {
@@ -259,78 +336,4 @@ fn store(config: &Config) -> StoreState {
         Some(Err(error)) => (Some(false), error.to_string()),
     };
     StoreState { path, ok, says }
-}
-
-fn show(health: &Health, printer: &Printer) {
-    let store = &health.store;
-    let path = store.path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
-    let broken = if health.broken_modules.is_empty() {
-        String::new()
-    } else {
-        format!(", {BAD}broken{BAD:#}: {}", health.broken_modules.join(", "))
-    };
-    printer.out(format!("{HEAD}cogn {}{HEAD:#}", health.version));
-    printer.out(format!("provider  {}", health.chosen_provider.unwrap_or("none is configured")));
-    let weights =
-        health.embedded.path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
-    printer.out(format!("embedded  {weights} ({})", health.embedded.says));
-    printer.out(format!("modules   {}{broken}", health.modules));
-    for module in &health.hiding_modules {
-        let hides: Vec<&str> = module.hides.iter().map(|origin| origin.word()).collect();
-        printer.out(format!(
-            "          {NOTE}{}{NOTE:#} hides the one of: {}",
-            module.name,
-            hides.join(", ")
-        ));
-    }
-    printer.out(format!("store     {path} ({})", store.says));
-    show_settings(health, printer);
-    printer.out("");
-    let heads = ["PROVIDER", "STATE", "KEY", "ADDRESS"].map(|head| format!("{HEAD}{head}{HEAD:#}"));
-    let mut rows = vec![heads.to_vec()];
-    rows.extend(health.providers.iter().map(|provider| {
-        let state = match (&provider.says, provider.configured, provider.live) {
-            (Some(says), ..) => format!("{BAD}{says}{BAD:#}"),
-            (None, _, Some(_)) => format!("{GOOD}answers{GOOD:#}"),
-            (None, true, None) => format!("{GOOD}configured{GOOD:#}"),
-            (None, false, None) => format!("{FAINT}not configured{FAINT:#}"),
-        };
-        let text = |value: Option<&str>| value.unwrap_or("-").to_owned();
-        vec![provider.name.to_owned(), state, text(provider.key), text(provider.address.as_deref())]
-    }));
-    for line in table(&rows) {
-        printer.out(line);
-    }
-}
-
-/// What somebody has set, and by whom it was set.
-fn show_settings(health: &Health, printer: &Printer) {
-    if let Some(project) = &health.project_file {
-        let style = if project.trusted { GOOD } else { DOUBT };
-        printer.out(format!("project   {} ({style}{}{style:#})", project.path.display(), project.says));
-    }
-    let told = health.settings.iter().filter(|state| state.from != "default" || state.not_trusted.is_some());
-    let rows: Vec<Vec<String>> = told
-        .map(|state| {
-            let value = match &state.value {
-                serde_json::Value::Null => "-".to_owned(),
-                serde_json::Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            let from =
-                state.variable.map_or_else(|| state.from.to_owned(), |variable| format!("`{variable}`"));
-            let held = state.not_trusted.as_ref().map_or_else(String::new, |value| {
-                format!("{DOUBT}not trusted{DOUBT:#}: {value} (see `cogn trust`)")
-            });
-            vec![format!("{NOTE}{}{NOTE:#}", state.setting), value, format!("{FAINT}{from}{FAINT:#}"), held]
-        })
-        .collect();
-    if rows.is_empty() {
-        return;
-    }
-    let heads = ["SETTING", "VALUE", "FROM", ""].map(|head| format!("{HEAD}{head}{HEAD:#}"));
-    printer.out("");
-    for line in table(&[vec![heads.to_vec()], rows].concat()) {
-        printer.out(line);
-    }
 }

@@ -1,0 +1,43 @@
+//! What a shell offers for an argument: modules by name or path, providers, error codes. Reads names of folders and nothing in
+//! them, so that a stranger's module cannot make a shell wait.
+
+use std::ffi::OsStr;
+
+use clap_complete::engine::{
+    ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
+};
+use cogn::settings::EMBEDDED;
+use cogn::wiring;
+use cognitive_contract::ErrorCode;
+use cognitive_net::Kind;
+
+/// Modules by name; folders where the word begins like a path.
+pub(crate) fn modules() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| {
+        let text = typed.to_string_lossy();
+        if text.starts_with('.') || text.contains('/') {
+            return PathCompleter::dir().complete(typed);
+        }
+        let found = wiring::library().list().into_iter().filter(|found| found.name.starts_with(&*text));
+        found
+            .map(|found| CompletionCandidate::new(found.name).help(Some(found.origin.word().into())))
+            .collect()
+    })
+}
+
+/// Providers by name.
+pub(crate) fn providers() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let names = [EMBEDDED].into_iter().chain(Kind::all().map(Kind::name)).chain(["replay"]);
+        names.map(CompletionCandidate::new).collect()
+    })
+}
+
+/// Error codes by number, with their names.
+pub(crate) fn codes() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        ErrorCode::all()
+            .map(|code| CompletionCandidate::new(code.number()).help(Some(code.name().into())))
+            .collect()
+    })
+}

@@ -1,0 +1,142 @@
+//! One record as people want to see it first: how the run went, who answered, bound by what, and what was done to the answer.
+//! The receipt itself is long; `--json` shows it.
+
+use cognitive_contract::{ErrorCode, text};
+use cognitive_store::Row;
+use serde_json::Value;
+
+use super::{dash, result, risk};
+use crate::figures::{bar, duration, local_time};
+use crate::printer::plain;
+use crate::text_table::TextTable;
+
+/// Changes that are named; of more, only the number.
+const MAX_NAMED: usize = 4;
+
+/// What is worth knowing of a record.
+pub(super) fn of(row: &Row) -> TextTable {
+    let code = row.code.as_deref().and_then(ErrorCode::find);
+    let meaning = code.map(|code| format!(", {}", code.meaning())).unwrap_or_default();
+    let tokens = row.usage.map(|usage| format!("{} in, {} out", usage.input_tokens, usage.output_tokens));
+    let mut facts = vec![
+        ("trace id", plain(&row.trace_id)),
+        ("time", format!("{} ({})", local_time(&row.ts), plain(&row.ts))),
+        ("module", plain(format!("{} {}", row.module, row.version).trim_end())),
+        ("result", format!("{}{meaning}", result(row))),
+        ("risk", risk(&row.risk)),
+        ("confidence", format!("{:.2} {}", row.confidence, bar(row.confidence, 10))),
+        ("latency", duration(row.latency_ms)),
+        ("model", plain(dash(&row.model))),
+    ];
+    facts.extend(tokens.map(|tokens| ("tokens", tokens)));
+    facts.extend(receipt(&row.receipt));
+    let whose = [("key", &row.key), ("user", &row.user), ("tenant", &row.tenant)];
+    facts.extend(whose.into_iter().filter_map(|(name, who)| Some((name, plain(who.as_ref()?)))));
+    facts.extend(payload(row).map(|payload| ("payload", payload)));
+    if row.event != "run" {
+        facts.push(("event", plain(&row.event)));
+    }
+    if row.run_id != row.trace_id && !row.run_id.is_empty() {
+        facts.push(("run id", plain(&row.run_id)));
+    }
+    TextTable::facts(facts)
+}
+
+fn payload(row: &Row) -> Option<String> {
+    match &row.payload {
+        _ if row.payload_dropped => Some("dropped to make room".to_owned()),
+        Some(_) => Some("input and envelope are kept".to_owned()),
+        None => None,
+    }
+}
+
+/// How the answer was obtained, as far as the receipt says it.
+fn receipt(receipt: &Value) -> Vec<(&'static str, String)> {
+    let list =
+        |name: &str| receipt.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let word =
+        |name: &str| receipt.get(name).and_then(Value::as_str).map(|word| plain(&word.replace('_', " ")));
+    let mut facts = Vec::new();
+    facts.extend(word("decode").map(|decode| ("bound by", decode)));
+    let attempts = list("attempts");
+    if !attempts.is_empty() {
+        facts.push(("attempts", tried(attempts)));
+    }
+    let reasked = receipt.get("reasked").and_then(Value::as_u64);
+    facts.extend(
+        reasked.map(|times| {
+            ("asked again", if times == 1 { "once".to_owned() } else { format!("{times} times") })
+        }),
+    );
+    for (name, member, what) in [
+        ("repairs", "repairs", "path"),
+        ("liberties", "liberties", "what"),
+        ("not told", "constraints_lost", "path"),
+    ] {
+        let changes = list(member);
+        if !changes.is_empty() {
+            facts.push((name, named(changes, what)));
+        }
+    }
+    for (name, member) in [("tools", "tools"), ("media", "media")] {
+        let count = list(member).len();
+        if count > 0 {
+            facts.push((name, count.to_string()));
+        }
+    }
+    if receipt.get("kept").and_then(Value::as_bool) == Some(true) {
+        facts.push(("cached", "the answer is one of an earlier run".to_owned()));
+    }
+    facts
+}
+
+/// How many tries there were, and what became of those that failed.
+fn tried(attempts: &[Value]) -> String {
+    let outcome = |attempt: &Value| attempt.get("outcome").and_then(Value::as_str).map(plain);
+    let failed: Vec<String> = attempts.iter().filter_map(outcome).filter(|outcome| outcome != "ok").collect();
+    match failed.as_slice() {
+        [] => attempts.len().to_string(),
+        failed => format!("{}, of which failed: {}", attempts.len(), text::cut(&failed.join("; "), 200)),
+    }
+}
+
+/// How many there are, and the first of them.
+fn named(changes: &[Value], what: &str) -> String {
+    let text = |change: &Value, member: &str| change.get(member).and_then(Value::as_str).map(plain);
+    let name = |change: &Value| {
+        let (rule, what) = (text(change, "rule").or_else(|| text(change, "keyword")), text(change, what));
+        [rule, what].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    };
+    let first: Vec<String> = changes.iter().take(MAX_NAMED).map(name).collect();
+    let more = changes.len().saturating_sub(MAX_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}: {}{more}", changes.len(), first.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_receipt_is_a_few_lines() {
+        let whole = json!({
+            "decode": "native_schema", "reasked": 1, "sha256": {},
+            "attempts": [{ "outcome": "overloaded" }, { "outcome": "ok" }],
+            "repairs": [{ "path": "/meta/risk", "rule": "lowercase" }], "liberties": [],
+            "constraints_lost": [{ "path": "/a", "keyword": "minLength" }],
+        });
+        assert_eq!(
+            receipt(&whole),
+            [
+                ("bound by", "native schema".to_owned()),
+                ("attempts", "2, of which failed: overloaded".to_owned()),
+                ("asked again", "once".to_owned()),
+                ("repairs", "1: lowercase /meta/risk".to_owned()),
+                ("not told", "1: minLength /a".to_owned()),
+            ]
+        );
+        assert_eq!(receipt(&json!({ "attempts": 1 })), []);
+    }
+}

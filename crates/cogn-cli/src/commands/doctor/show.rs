@@ -1,0 +1,155 @@
+//! The health of an installation as people read it: what counts first, what is not configured only if asked for, and what to do
+//! next at the end.
+
+use std::path::Path;
+
+use cogn::settings::EMBEDDED;
+use serde_json::Value;
+
+use super::origins::SettingState;
+use super::{Health, ProviderState};
+use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, NOTE, Printer};
+use crate::text_table::TextTable;
+
+/// Prints all of it; what nobody has configured only if `all` is wanted.
+pub(super) fn show(health: &Health, all: bool, printer: &Printer) {
+    printer.out(format!("{HEAD}cogn {}{HEAD:#}", health.version));
+    for problem in &health.problems {
+        printer.prose(&format!("{BAD}error{BAD:#}: {problem}"));
+    }
+    printer.out("");
+    printer.table(&TextTable::facts(facts(health)));
+    printer.out("");
+    let files = health.files.iter().map(|file| {
+        let style = if file.good { FAINT } else { DOUBT };
+        vec![path(Some(&file.path)), format!("{style}{}{style:#}", file.says)]
+    });
+    printer.table(&TextTable::new(["FILE", "STATE"]).with(files));
+    section(&settings(health, all), printer);
+    let services = providers(health, all);
+    section(&services, printer);
+    let hidden = health.providers.iter().filter(|provider| !is_told(provider, health)).count();
+    if !all && hidden > 0 {
+        if services.is_empty() {
+            printer.out("");
+        }
+        printer.out(format!("{FAINT}{hidden} services are not configured; `--all` shows them{FAINT:#}"));
+    }
+    if !health.next.is_empty() {
+        printer.out(format!("\n{HEAD}next{HEAD:#}"));
+        printer.table(&TextTable::bullets(health.next.iter().cloned()).indented(2));
+    }
+}
+
+/// A table with an empty line before it, if it has rows.
+fn section(table: &TextTable, printer: &Printer) {
+    if !table.is_empty() {
+        printer.out("");
+        printer.table(table);
+    }
+}
+
+fn path(path: Option<&Path>) -> String {
+    path.map_or_else(|| "-".to_owned(), |path| path.display().to_string())
+}
+
+fn facts(health: &Health) -> Vec<(&'static str, String)> {
+    let bundled = health.modules - health.own_modules;
+    let broken = if health.broken_modules.is_empty() {
+        String::new()
+    } else {
+        format!(", {BAD}broken{BAD:#}: {}", health.broken_modules.join(", "))
+    };
+    let modules =
+        format!("{}: {} of your own, {bundled} bundled{broken}", health.modules, health.own_modules);
+    let mut facts = vec![
+        ("provider", health.chosen_provider.unwrap_or("not decided").to_owned()),
+        ("model", health.model.clone().unwrap_or_else(|| "-".to_owned())),
+        ("embedded", format!("{} ({})", path(health.embedded.path.as_deref()), health.embedded.says)),
+        ("modules", modules),
+    ];
+    for module in &health.hiding_modules {
+        let hides: Vec<&str> = module.hides.iter().map(|origin| origin.word()).collect();
+        facts.push(("", format!("{NOTE}{}{NOTE:#} hides the one of: {}", module.name, hides.join(", "))));
+    }
+    facts.push(("audit", format!("{} ({})", path(health.store.path.as_deref()), health.store.says)));
+    facts
+}
+
+/// What somebody has set, and by whom it was set.
+fn settings(health: &Health, all: bool) -> TextTable {
+    let is_told = |state: &&SettingState| all || state.from != "default" || state.not_trusted.is_some();
+    let row = |state: &SettingState| {
+        let value = match &state.value {
+            Value::Null => "-".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let from = state.variable.map_or_else(|| state.from.to_owned(), |variable| format!("`{variable}`"));
+        let held = state.not_trusted.as_ref().map_or_else(String::new, |value| {
+            format!("{DOUBT}not trusted{DOUBT:#}: {value} (see `cogn trust`)")
+        });
+        vec![format!("{NOTE}{}{NOTE:#}", state.setting), value, format!("{FAINT}{from}{FAINT:#}"), held]
+    };
+    TextTable::new(["SETTING", "VALUE", "FROM", ""]).with(health.settings.iter().filter(is_told).map(row))
+}
+
+/// Whether a provider matters to somebody who did not ask for all of them.
+fn is_told(provider: &ProviderState, health: &Health) -> bool {
+    provider.configured || provider.says.is_some() || health.chosen_provider == Some(provider.name)
+}
+
+fn providers(health: &Health, all: bool) -> TextTable {
+    let row = |provider: &ProviderState| {
+        let state = match (&provider.says, provider.configured, provider.live) {
+            (Some(says), ..) => format!("{BAD}{says}{BAD:#}"),
+            (None, _, Some(_)) => format!("{GOOD}answers{GOOD:#}"),
+            (None, true, None) => format!("{GOOD}configured{GOOD:#}"),
+            (None, false, None) => format!("{FAINT}not configured{FAINT:#}"),
+        };
+        let text = |value: Option<&str>| value.unwrap_or("-").to_owned();
+        vec![provider.name.to_owned(), state, text(provider.key), text(provider.address.as_deref())]
+    };
+    let told = health.providers.iter().filter(|provider| all || is_told(provider, health));
+    TextTable::new(["PROVIDER", "STATE", "KEY", "ADDRESS"]).prose(1).without(&[3]).with(told.map(row))
+}
+
+/// The variable of the key that the chosen service needs and does not have.
+fn missing_key(health: &Health) -> Option<&'static str> {
+    let chosen = health.providers.iter().find(|provider| Some(provider.name) == health.chosen_provider)?;
+    chosen.key.filter(|_| !chosen.configured)
+}
+
+/// What to do next, the most important first.
+pub(super) fn next(health: &Health, live: bool) -> Vec<String> {
+    let mut next = Vec::new();
+    if !health.problems.is_empty() {
+        next.push("Correct what is said above; until then it counts for nothing, and runs fail".to_owned());
+    }
+    if health.project_file.as_ref().is_some_and(|file| !file.trusted) {
+        next.push("`cogn trust` shows what the project's file sets, and trusts it".to_owned());
+    }
+    if let Some(module) = health.broken_modules.first() {
+        next.push(format!("`cogn validate {module}` says what is wrong with it"));
+    }
+    if health.chosen_provider == Some(EMBEDDED) {
+        if health.embedded.damaged || !health.embedded.weights {
+            next.push("`cogn model pull` fetches the weights of the embedded model (98 MB)".to_owned());
+        }
+        next.push(
+            "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY` for modules that need to reason; the embedded \
+             model labels and copies"
+                .to_owned(),
+        );
+    } else if let Some(key) = missing_key(health) {
+        next.push(format!("Set `{key}`: without it the service refuses every run"));
+    } else if !live && health.providers.iter().any(|provider| provider.configured) {
+        next.push("`cogn doctor --live` asks the configured services whether they answer".to_owned());
+    }
+    next.push(if health.own_modules == 0 {
+        "`cogn init NAME` creates a module of your own".to_owned()
+    } else {
+        "`cogn test` tests your modules".to_owned()
+    });
+    next
+}

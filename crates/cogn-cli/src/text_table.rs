@@ -1,0 +1,381 @@
+//! Columns side by side, for every command that prints a table: they fit the width, numbers stand to the right, and one column
+//! is broken at blanks. In a width that is too small, columns that matter less are left out; nothing is cut in a pipe.
+//! Prints nothing, and knows nothing of what the columns mean.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::printer::{FAINT, HEAD, colour_length};
+
+/// The narrowest that a column of prose gets before another column is left out for it.
+const MIN_PROSE: usize = 24;
+/// The narrowest that any column gets.
+const MIN_COLUMN: usize = 8;
+/// What stands between two columns.
+const DEFAULT_GAP: usize = 2;
+
+/// A table in the making.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TextTable {
+    columns: Vec<TableColumn>,
+    rows: Vec<Vec<String>>,
+    indent: usize,
+    gap: usize,
+    /// The column that is broken into lines where it is too wide.
+    prose: Option<usize>,
+    /// The columns that are left out first, in this order.
+    lesser: Vec<usize>,
+    has_heads: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct TableColumn {
+    to_the_right: bool,
+}
+
+impl TextTable {
+    /// A table with a line of headings. The last column is prose.
+    pub(crate) fn new<const N: usize>(heads: [&str; N]) -> Self {
+        let head = |head: &str| if head.is_empty() { String::new() } else { format!("{HEAD}{head}{HEAD:#}") };
+        let mut table = Self::bare(N);
+        table.has_heads = true;
+        table.rows.push(heads.map(head).to_vec());
+        table
+    }
+
+    /// A table without headings.
+    pub(crate) fn bare(columns: usize) -> Self {
+        Self {
+            columns: vec![TableColumn::default(); columns],
+            prose: columns.checked_sub(1),
+            gap: DEFAULT_GAP,
+            ..Self::default()
+        }
+    }
+
+    /// Names and values: what is known of one thing.
+    pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Self {
+        let mut table = Self::bare(2);
+        for (name, value) in facts {
+            table.push(vec![format!("{FAINT}{name}{FAINT:#}"), value]);
+        }
+        table
+    }
+
+    /// A list of remarks, each behind a dash.
+    pub(crate) fn bullets(remarks: impl IntoIterator<Item = String>) -> Self {
+        let rows = remarks.into_iter().map(|remark| vec!["-".to_owned(), remark]);
+        Self { gap: 1, ..Self::bare(2) }.with(rows)
+    }
+
+    /// The same with these columns to the right, as numbers are.
+    pub(crate) fn right(mut self, columns: &[usize]) -> Self {
+        for column in columns {
+            if let Some(column) = self.columns.get_mut(*column) {
+                column.to_the_right = true;
+            }
+        }
+        self
+    }
+
+    /// The same with another column of prose.
+    pub(crate) fn prose(mut self, column: usize) -> Self {
+        self.prose = Some(column);
+        self
+    }
+
+    /// The same with columns that can be left out, the least important first.
+    pub(crate) fn without(mut self, columns: &[usize]) -> Self {
+        self.lesser = columns.to_vec();
+        self
+    }
+
+    /// The same, further to the right.
+    pub(crate) fn indented(mut self, by: usize) -> Self {
+        self.indent = by;
+        self
+    }
+
+    /// Adds a row.
+    pub(crate) fn push(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// The same with these rows.
+    pub(crate) fn with(mut self, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        self.rows.extend(rows);
+        self
+    }
+
+    /// Whether there is no row besides the headings.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.len() <= usize::from(self.has_heads)
+    }
+
+    /// The lines, in at most this many columns of the terminal where that can be.
+    pub(crate) fn lines(&self, width: Option<usize>) -> Vec<String> {
+        let layout = self.layout(width);
+        self.rows.iter().flat_map(|row| self.row_lines(row, &layout)).collect()
+    }
+
+    /// The columns that are shown, each with its width.
+    fn layout(&self, width: Option<usize>) -> Vec<(usize, usize)> {
+        let natural = |column: usize| {
+            let lines = self.rows.iter().filter_map(|row| row.get(column)).flat_map(|cell| cell.lines());
+            lines.map(visible).max().unwrap_or(0)
+        };
+        let mut shown: Vec<(usize, usize)> =
+            (0..self.columns.len()).map(|column| (column, natural(column))).collect();
+        let Some(limit) = width.map(|width| width.saturating_sub(self.indent)) else { return shown };
+        let mut lesser = self.lesser.iter();
+        loop {
+            let over = self.total(&shown).saturating_sub(limit);
+            let prose =
+                shown.iter().find(|(column, _)| Some(*column) == self.prose).map_or(0, |(_, wide)| *wide);
+            if over == 0 || prose.saturating_sub(over) >= MIN_PROSE.min(prose) {
+                break;
+            }
+            let Some(out) = lesser.next() else { break };
+            shown.retain(|(column, _)| column != out);
+        }
+        self.shrink(&mut shown, limit);
+        shown
+    }
+
+    /// Takes what is too much from the prose, and where that is not enough from the widest of the others.
+    fn shrink(&self, shown: &mut [(usize, usize)], limit: usize) {
+        let over = |shown: &[(usize, usize)]| self.total(shown).saturating_sub(limit);
+        let much = over(shown);
+        if let Some((_, wide)) = shown.iter_mut().find(|(column, _)| Some(*column) == self.prose) {
+            *wide = wide.saturating_sub(much).max(MIN_PROSE.min(*wide));
+        }
+        while over(shown) > 0 {
+            let widest = shown.iter_mut().max_by_key(|(_, wide)| *wide);
+            let Some((_, wide)) = widest.filter(|(_, wide)| *wide > MIN_COLUMN) else { break };
+            *wide -= 1;
+        }
+    }
+
+    /// The width of all columns together.
+    fn total(&self, shown: &[(usize, usize)]) -> usize {
+        let gaps = shown.len().saturating_sub(1) * self.gap;
+        shown.iter().map(|(_, wide)| wide).sum::<usize>() + gaps
+    }
+
+    fn row_lines(&self, row: &[String], layout: &[(usize, usize)]) -> Vec<String> {
+        let none = String::new();
+        let cells: Vec<Vec<String>> = layout
+            .iter()
+            .map(|(column, wide)| wrap(row.get(*column).unwrap_or(&none), (*wide).max(1)))
+            .collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        (0..height).map(|line| self.one_line(&cells, layout, line)).collect()
+    }
+
+    fn one_line(&self, cells: &[Vec<String>], layout: &[(usize, usize)], line: usize) -> String {
+        let mut text = " ".repeat(self.indent);
+        for (place, (lines, (column, wide))) in cells.iter().zip(layout).enumerate() {
+            let part = lines.get(line).map_or("", String::as_str);
+            let pad = " ".repeat(wide.saturating_sub(visible(part)));
+            let to_the_right = self.columns.get(*column).is_some_and(|column| column.to_the_right);
+            if place > 0 {
+                text.push_str(&" ".repeat(self.gap));
+            }
+            let (before, after) = if to_the_right { (pad.as_str(), "") } else { ("", pad.as_str()) };
+            text.push_str(before);
+            text.push_str(part);
+            text.push_str(after);
+        }
+        text.trim_end().to_owned()
+    }
+}
+
+/// How many columns of a terminal a text takes up; colours take none.
+pub(crate) fn visible(text: &str) -> usize {
+    anstream::adapter::strip_str(text).to_string().width()
+}
+
+/// Breaks a text into lines of at most this width, at blanks where there are some. A colour goes on after the break.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    text.split('\n').flat_map(|line| LineBreaker::new(width).broken(line)).collect()
+}
+
+/// One line of a text on its way to several.
+struct LineBreaker {
+    width: usize,
+    done: Vec<String>,
+    line: String,
+    line_width: usize,
+    blanks: usize,
+    word: String,
+    word_width: usize,
+}
+
+impl LineBreaker {
+    fn new(width: usize) -> Self {
+        Self {
+            width,
+            done: Vec::new(),
+            line: String::new(),
+            line_width: 0,
+            blanks: 0,
+            word: String::new(),
+            word_width: 0,
+        }
+    }
+
+    fn broken(mut self, text: &str) -> Vec<String> {
+        let mut rest = text;
+        while let Some(letter) = rest.chars().next() {
+            let colour = colour_length(rest);
+            let taken = if colour > 0 { colour } else { letter.len_utf8() };
+            let (piece, after) = rest.split_at(taken);
+            rest = after;
+            if colour > 0 {
+                self.word.push_str(piece);
+            } else if letter == ' ' {
+                self.end_word();
+                self.blanks += 1;
+            } else {
+                self.letter(letter);
+            }
+        }
+        self.end_word();
+        self.done.push(self.line);
+        self.done
+    }
+
+    fn letter(&mut self, letter: char) {
+        let wide = letter.width().unwrap_or(0);
+        if self.word_width > 0 && self.word_width + wide > self.width {
+            self.break_word();
+        }
+        self.word.push(letter);
+        self.word_width += wide;
+    }
+
+    /// A word that is wider than a line ends at one of its joints, if it has any.
+    fn break_word(&mut self) {
+        let joint = self.word.rfind(['/', ',', '=', '&', '-', '_']).map_or(0, |at| at + 1);
+        let kept =
+            if joint > 0 && joint < self.word.len() { self.word.split_off(joint) } else { String::new() };
+        self.word_width = visible(&self.word);
+        self.end_word();
+        self.end_line();
+        self.word_width = visible(&kept);
+        self.word = kept;
+    }
+
+    fn end_word(&mut self) {
+        if self.word_width > 0 {
+            if self.line_width > 0 && self.line_width + self.blanks + self.word_width > self.width {
+                self.end_line();
+            } else if self.line_width > 0 || self.done.is_empty() {
+                self.line.push_str(&" ".repeat(self.blanks));
+                self.line_width += self.blanks;
+            }
+            self.blanks = 0;
+        }
+        self.line.push_str(&self.word);
+        self.line_width += self.word_width;
+        self.word.clear();
+        self.word_width = 0;
+    }
+
+    fn end_line(&mut self) {
+        let colour = open_colour(&self.line);
+        if !colour.is_empty() {
+            self.line.push_str("\u{1b}[0m");
+        }
+        self.done.push(std::mem::replace(&mut self.line, colour));
+        self.line_width = 0;
+        self.blanks = 0;
+    }
+}
+
+/// The colours that are still on at the end of a text.
+fn open_colour(text: &str) -> String {
+    let mut open = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        rest = rest.get(at..).unwrap_or_default();
+        let length = colour_length(rest).max(1);
+        let (colour, after) = rest.split_at(length);
+        if colour == "\u{1b}[0m" {
+            open.clear();
+        } else {
+            open.push_str(colour);
+        }
+        rest = after;
+    }
+    open
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::printer::BAD;
+
+    fn plain(lines: &[String]) -> Vec<String> {
+        lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+    }
+
+    fn sample() -> TextTable {
+        TextTable::new(["NAME", "RUNS", "FROM", "WHAT"]).right(&[1]).without(&[2]).with([
+            vec![
+                "one".to_owned(),
+                "7".to_owned(),
+                "bundled".to_owned(),
+                "says what it is for in words".to_owned(),
+            ],
+            vec!["another".to_owned(), "1234".to_owned(), "project".to_owned(), "short".to_owned()],
+        ])
+    }
+
+    #[test]
+    fn numbers_stand_to_the_right_and_a_pipe_gets_whole_lines() {
+        assert_eq!(
+            plain(&sample().lines(None)),
+            [
+                "NAME     RUNS  FROM     WHAT",
+                "one         7  bundled  says what it is for in words",
+                "another  1234  project  short",
+            ]
+        );
+    }
+
+    #[test]
+    fn prose_is_broken_at_blanks_and_lesser_columns_make_room_for_it() {
+        assert_eq!(
+            plain(&sample().lines(Some(48))),
+            [
+                "NAME     RUNS  FROM     WHAT",
+                "one         7  bundled  says what it is for in",
+                "                        words",
+                "another  1234  project  short",
+            ]
+        );
+        let narrow = plain(&sample().lines(Some(40)));
+        assert_eq!(narrow.first().map(String::as_str), Some("NAME     RUNS  WHAT"));
+        for width in 20..90 {
+            for line in sample().lines(Some(width)) {
+                assert!(visible(&line) <= width.max(28), "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_colour_ends_with_its_line_and_goes_on_in_the_next() {
+        let lines = wrap(&format!("{BAD}one two{BAD:#} three"), 4);
+        assert_eq!(plain(&lines), ["one", "two", "thre", "e"]);
+        assert_eq!(lines.first().unwrap(), &format!("{BAD}one{BAD:#}"));
+        assert_eq!(lines.get(1).unwrap(), &format!("{BAD}two{BAD:#}"));
+    }
+
+    #[test]
+    fn wide_letters_count_twice_and_long_paths_break_at_their_joints() {
+        assert_eq!(visible("日本"), 4);
+        assert_eq!(wrap("/some/long/path.txt", 12), ["/some/long/", "path.txt"]);
+        assert_eq!(wrap("  kept", 10), ["  kept"]);
+        assert_eq!(wrap("", 10), [""]);
+    }
+}

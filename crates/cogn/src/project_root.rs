@@ -1,0 +1,118 @@
+//! Where the project is: the current folder, or the nearest one above it that has a `cognitive.yaml` or modules.
+//! Goes up only through folders of the same user and file system that others cannot write to, and never beyond the home folder:
+//! what a stranger left in `/tmp` or on a mounted disk is nobody's project.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::layers::PROJECT_FILE;
+use crate::platform;
+
+/// Folders of modules, below a project.
+const MODULE_FOLDERS: [&str; 2] = ["cognitive/modules", ".cognitive/modules"];
+
+/// The folder of the project that `start` is in; `start` itself where there is none above it. The path is relative to `start`,
+/// so that messages stay short.
+#[must_use]
+pub fn find(start: &Path, home: Option<&Path>) -> PathBuf {
+    let here = || start.to_owned();
+    let Ok(real) = start.canonicalize() else { return here() };
+    let Ok(first) = fs::metadata(&real) else { return here() };
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let mut way = here();
+    let mut below = real.as_path();
+    loop {
+        if is_project(below, home.as_deref()) {
+            return way;
+        }
+        if Some(below) == home.as_deref() {
+            return here();
+        }
+        let Some(above) = below.parent() else { return here() };
+        if !fs::metadata(above).is_ok_and(|above| platform::is_as_safe_as(&above, &first)) {
+            return here();
+        }
+        below = above;
+        way = if way == Path::new(".") { PathBuf::from("..") } else { way.join("..") };
+    }
+}
+
+/// Whether a folder has something of a project. The modules of the home folder are the user's, not those of a project.
+fn is_project(folder: &Path, home: Option<&Path>) -> bool {
+    let [visible, hidden] = MODULE_FOLDERS.map(|modules| folder.join(modules).is_dir());
+    visible || (hidden && Some(folder) != home) || folder.join(PROJECT_FILE).is_file()
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// `home/work/deep/er`, with whatever a test puts in.
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            fs::create_dir_all(dir.path().join("home/work/deep/er")).unwrap();
+            Self(dir)
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.0.path().join(path)
+        }
+
+        /// What is found from a folder, by its real path.
+        fn found(&self, start: &str) -> PathBuf {
+            let found = find(&self.at(start), Some(&self.at("home"))).canonicalize().unwrap();
+            found.strip_prefix(self.0.path().canonicalize().unwrap()).unwrap().to_owned()
+        }
+    }
+
+    #[test]
+    fn the_nearest_folder_with_a_file_or_modules_is_the_project() {
+        let tree = Tree::new();
+        assert_eq!(tree.found("home/work/deep/er"), Path::new("home/work/deep/er"), "there is none");
+        fs::write(tree.at("home/work/cognitive.yaml"), "").unwrap();
+        assert_eq!(tree.found("home/work/deep/er"), Path::new("home/work"));
+        assert_eq!(tree.found("home/work"), Path::new("home/work"));
+        fs::create_dir_all(tree.at("home/work/deep/.cognitive/modules")).unwrap();
+        assert_eq!(tree.found("home/work/deep/er"), Path::new("home/work/deep"));
+    }
+
+    #[test]
+    fn the_home_folder_is_the_last_and_its_hidden_modules_are_no_project() {
+        let tree = Tree::new();
+        fs::write(tree.at("cognitive.yaml"), "").unwrap();
+        fs::create_dir_all(tree.at("home/.cognitive/modules")).unwrap();
+        assert_eq!(
+            tree.found("home/work/deep"),
+            Path::new("home/work/deep"),
+            "beyond home nothing is looked at"
+        );
+        fs::create_dir_all(tree.at("home/cognitive/modules")).unwrap();
+        assert_eq!(tree.found("home/work/deep"), Path::new("home"));
+    }
+
+    #[test]
+    fn h1_a_folder_that_others_can_write_to_is_not_searched() {
+        let tree = Tree::new();
+        fs::write(tree.at("home/work/cognitive.yaml"), "base_url: https://thief\n").unwrap();
+        fs::set_permissions(tree.at("home/work"), fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(tree.found("home/work/deep/er"), Path::new("home/work/deep/er"));
+        assert_eq!(tree.found("home/work"), Path::new("home/work"), "who stands in it means it");
+    }
+
+    // Root alone can give a folder away; for others there is nothing to try.
+    #[test]
+    fn h1_a_folder_of_another_user_is_not_searched() {
+        let tree = Tree::new();
+        fs::write(tree.at("home/work/cognitive.yaml"), "").unwrap();
+        if std::os::unix::fs::chown(tree.at("home/work"), Some(12_345), None).is_err() {
+            return;
+        }
+        assert_eq!(tree.found("home/work/deep/er"), Path::new("home/work/deep/er"));
+    }
+}
