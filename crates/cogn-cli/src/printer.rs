@@ -192,6 +192,11 @@ impl Printer {
         self.notice(format!("{DOUBT}warning{DOUBT:#}: {message}"));
     }
 
+    /// The same of a server: whoever does not want to see every request has to know of this all the more.
+    pub fn alarm(&self, message: &str) {
+        self.err(format!("{DOUBT}warning{DOUBT:#}: {message}"));
+    }
+
     /// A line for people that `--quiet` leaves out.
     pub fn notice(&self, line: impl AsRef<str>) {
         if Chatter::of_this_process() != Chatter::Quiet {

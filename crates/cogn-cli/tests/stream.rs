@@ -100,7 +100,7 @@ fn stream_021_a_module_without_streams_gives_one_envelope_with_a_notice() {
 fn people_see_the_rationale_grow_and_then_a_card_and_nothing_acts_on_their_terminal() {
     let (code, out) = stream(&place("both"), r#"{"n": 1}"#, &["--stream=text"]);
     assert_eq!(code, 0);
-    assert!(out.starts_with("Six times\nseven \u{fffd}[2J.\n./m"), "{out:?}");
+    assert!(out.starts_with("Six times\nseven \u{fffd}[2J.\n\n./m"), "{out:?}");
     assert!(out.contains("42"), "{out}");
     assert!(!out.contains('\u{1b}'), "{out:?}");
 }

@@ -50,11 +50,13 @@ pub enum Lack {
     Nginx,
     /// `systemd-analyze`.
     Systemd,
+    /// `script`, which runs a program in a terminal.
+    Terminal,
 }
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -66,6 +68,7 @@ impl Lack {
         Self::Node,
         Self::Nginx,
         Self::Systemd,
+        Self::Terminal,
     ];
 
     /// The word for it.
@@ -83,6 +86,7 @@ impl Lack {
             Self::Node => "node",
             Self::Nginx => "nginx",
             Self::Systemd => "systemd",
+            Self::Terminal => "terminal",
         }
     }
 
@@ -103,6 +107,7 @@ impl Lack {
             Self::Node => "install Node 18 or later with `npm`",
             Self::Nginx => "install `nginx`",
             Self::Systemd => "install `systemd`",
+            Self::Terminal => "install `script`, which is part of util-linux",
         }
     }
 

@@ -214,13 +214,13 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
         Some(TerminalProgress::new(printer, false).fetch()),
     )?;
     let stores = match Stores::open(&settings, true) {
-        Ok(stores) => stores.in_background(|reason| Printer.warning(&reason))?,
+        Ok(stores) => stores.in_background(|reason| Printer.alarm(&reason))?,
         Err(reason) if settings.audit_enabled => {
             return Err(Failure::misconfigured(format!("runs cannot be recorded: {reason}"))
                 .suggest("Set `HOME` or `COGNITIVE_DB`, or start it with `--no-audit` to record nothing"));
         }
         Err(reason) => {
-            printer.warning(&format!("context is not stored: {reason}"));
+            printer.alarm(&format!("context is not stored: {reason}"));
             Stores::default()
         }
     };
@@ -244,7 +244,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<(Ho
     config.connections = process_limits::connections(wanted);
     if config.connections < FEW_CONNECTIONS {
         let most = config.connections;
-        printer.warning(&format!(
+        printer.alarm(&format!(
             "the limit of open files leaves room for {most} connections at once; `ulimit -n` raises it"
         ));
     }
@@ -319,7 +319,7 @@ fn keys(args: &ServeArgs, printer: &Printer) -> Result<Vec<ApiKey>, Failure> {
     })?;
     if platform::others_can_read(path) {
         let path = path.display();
-        printer.warning(&format!(
+        printer.alarm(&format!(
             "others on this machine can read the keys in `{path}`; `chmod 600 {path}` prevents it"
         ));
     }

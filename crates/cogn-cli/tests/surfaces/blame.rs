@@ -43,7 +43,7 @@ fn w15_a_run_that_the_user_cancels_does_not_blame_the_provider() {
 fn w15_a_faulty_configuration_is_not_the_fault_of_the_input() {
     let place = place();
     for (text, reason) in [
-        ("modle: large\n", "unknown field `modle`"),
+        ("modle: large\n", "unknown setting `modle`"),
         ("timeout_seconds: soon\n", "invalid type"),
         ("provider: [\n", "cognitive.yaml"),
         ("exec_min_confidence: 7\n", "`exec_min_confidence` has to be from 0 to 1"),
@@ -70,5 +70,5 @@ fn gen_006_the_printed_runtime_config_is_tolerated() {
     assert_eq!((output.code, output.json()["data"]["word"].as_str()), (0, Some("a")), "{}", output.out);
     place.write("cognitive.yaml", "cognitive: {spec_versions: ['2.2']}\nprovder: openai\n");
     let output = place.replay("words", &answer().to_string(), &["--set", "text=x"]);
-    assert!(output.out.contains("unknown field `provder`"), "{}", output.out);
+    assert!(output.out.contains("unknown setting `provder`"), "{}", output.out);
 }

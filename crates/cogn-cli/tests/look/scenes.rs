@@ -1,0 +1,144 @@
+//! The commands that are looked at, one line each.
+
+/// One command in the prepared folder.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    /// The name of its file.
+    pub(crate) name: String,
+    /// What is typed after `cogn`.
+    pub(crate) line: String,
+    /// What stdin holds.
+    pub(crate) stdin: &'static str,
+    /// Whether no line may be wider than the terminal. Not for JSON, scripts and single long words.
+    pub(crate) fits: bool,
+}
+
+impl Scene {
+    pub(crate) fn new(name: &str, line: &str) -> Self {
+        Self { name: name.to_owned(), line: line.to_owned(), stdin: "", fits: false }
+    }
+
+    fn fits(name: &str, line: &str) -> Self {
+        Self { fits: true, ..Self::new(name, line) }
+    }
+}
+
+/// Commands whose help is looked at.
+const COMMANDS: [&str; 27] = [
+    "run",
+    "prompt",
+    "lower",
+    "compose",
+    "media",
+    "list",
+    "info",
+    "init",
+    "validate",
+    "test",
+    "eval",
+    "verify",
+    "migrate",
+    "serve",
+    "audit",
+    "context",
+    "doctor",
+    "model",
+    "trust",
+    "capabilities",
+    "completions",
+    "man",
+    "explain",
+    "schema",
+    "check",
+    "conformance",
+    "audit list",
+];
+
+/// All of them.
+pub(crate) fn scenes() -> Vec<Scene> {
+    let helps = COMMANDS.iter().map(|command| {
+        Scene::fits(&format!("help-{}", command.replace(' ', "-")), &format!("{command} --help"))
+    });
+    helps.chain(of_modules()).chain(of_runs()).chain(of_records()).chain(of_this_machine()).collect()
+}
+
+fn of_modules() -> Vec<Scene> {
+    vec![
+        Scene::fits("help", "--help"),
+        Scene::new("wrong-command", "frobnicate"),
+        Scene::fits("list", "list"),
+        Scene::fits("info", "info code-reviewer"),
+        Scene::new("info-missing", "info code-reviever"),
+        Scene::new("init", "init invoice-reader"),
+        Scene::new("validate", "validate"),
+        Scene::new("validate-wrong", "validate ./odd --v22"),
+        Scene::new("test", "test greeter"),
+        Scene::new("test-coverage", "test greeter --coverage"),
+        Scene::new("eval-nothing", "eval greeter --cases no-such-file.jsonl"),
+        Scene::new("verify", "verify greeter"),
+        Scene::new("migrate", "migrate ./old --dry-run"),
+        Scene::fits("compose-plan", "compose plan code-review-pipeline"),
+        Scene::fits("compose-plan-conditional", "compose plan smart-processor"),
+        Scene::fits("compose-plan-parallel", "compose plan multi-reviewer"),
+        Scene::new("compose-plan-mermaid", "compose plan code-review-pipeline --mermaid"),
+        Scene::new("lower", "lower greeter --target openai"),
+        Scene::new("prompt", "prompt greeter --set name=Ann"),
+        Scene::new("schema", "schema envelope"),
+        Scene::new("conformance", "conformance vectors"),
+    ]
+}
+
+fn of_runs() -> Vec<Scene> {
+    vec![
+        Scene::new("run-json", "run greeter --set name=Ann --reply reply.txt"),
+        Scene::new("run-pretty", "run greeter --set name=Ann --reply reply.txt --pretty"),
+        Scene::fits("run-view", "run greeter --set name=Ann --reply reply.txt --view"),
+        Scene::fits("run-view-table", "run code-reviewer --set code=x --reply review.txt --view"),
+        Scene::fits("run-view-failure", "run greeter --set name=Ann --reply prose.txt --view"),
+        Scene::fits("run-view-partial", "run greeter --set name=Ann --reply partial.txt --view"),
+        Scene::new("run-stream", "run greeter --set name=Ann --reply reply.txt --stream=text"),
+        Scene::new("run-verbose", "run greeter --set name=Ann --reply reply.txt -v"),
+        Scene::new("run-broken-input", "run greeter broken.json --reply reply.txt"),
+        Scene::new("run-missing", "run greetr --set name=Ann"),
+        Scene::new("check", "check good.json"),
+        Scene::new("check-wrong", "check wrong.json"),
+        Scene::new("media", "media inspect picture.png"),
+        Scene::new("media-missing", "media inspect no-such-file.png"),
+        Scene::new("serve-open", "serve --host 0.0.0.0"),
+    ]
+}
+
+fn of_records() -> Vec<Scene> {
+    vec![
+        Scene::fits("audit-list", "audit list"),
+        Scene::fits("audit-show", "audit show 11111111"),
+        Scene::fits("audit-show-failure", "audit show 22222222"),
+        Scene::new("audit-show-unknown", "audit show 9"),
+        Scene::fits("audit-stats", "audit stats"),
+        Scene::new("audit-verify", "audit verify"),
+        Scene::new("context-list", "context list --user ann"),
+        Scene::new("context-none", "context list"),
+        Scene::fits("explain", "explain"),
+        Scene::new("explain-code", "explain E3001"),
+        Scene::new("explain-bogus", "explain bogus"),
+        Scene::new("explain-json", "explain E2002 --json"),
+    ]
+}
+
+fn of_this_machine() -> Vec<Scene> {
+    vec![
+        Scene::fits("doctor", "doctor"),
+        Scene::fits("doctor-all", "doctor --all --provider anthropic"),
+        Scene::fits("doctor-broken", "doctor --config broken.yaml"),
+        Scene::new("model-list", "model list"),
+        Scene::new("model-path", "model path"),
+        Scene::new("model-rm", "model rm"),
+        Scene::new("model-verify", "model verify"),
+        Scene::new("model-pull-offline", "model pull"),
+        Scene::new("trust", "trust shop"),
+        Scene::new("trust-list", "trust --list"),
+        Scene::new("capabilities", "capabilities"),
+        Scene::new("completions-fish", "completions fish"),
+        Scene::new("man", "man schema"),
+    ]
+}

@@ -1,0 +1,231 @@
+//! The folder that every scene plays in: a project with modules, replies and records whose times and ids are always the same.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+use cognitive_contract::Envelope;
+use cognitive_contract::ports::{AuditLog as _, AuditRecord, Usage};
+use cognitive_store::Store;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::scenes::Scene;
+
+/// What a command left behind.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// The folder. Its path has the same length everywhere, because lines are broken by it.
+pub(crate) struct Stage(TempDir);
+
+const MANIFEST: &str = "name: greeter\nversion: 1.2.0\nresponsibility: Greet somebody by name, and say how warm the greeting is.\n\
+tier: decision\nexcludes: [insulting anybody, speaking to several people at once]\n";
+const SCHEMA: &str = r#"{
+  "input": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1, "description": "Who is greeted"}}},
+  "data": {"type": "object", "required": ["rationale", "greeting", "warmth"], "properties": {
+    "rationale": {"type": "string"},
+    "greeting": {"type": "string", "minLength": 3, "description": "The greeting itself"},
+    "warmth": {"enum": ["cold", "warm"], "description": "How it sounds"}
+  }}
+}"#;
+const REPLY: &str = r#"{"ok": true, "meta": {"confidence": 0.93, "risk": "low", "explain": "A warm greeting"},
+ "data": {"rationale": "The name was given, so it is used.", "greeting": "Good morning, Ann!", "warmth": "warm"}}"#;
+const PARTIAL: &str = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low", "explain": "A greeting"},
+ "data": {"rationale": "Short.", "greeting": "Hi", "warmth": "tepid"}}"#;
+
+impl Stage {
+    /// The folder that all scenes share; none of them changes it.
+    pub(crate) fn set() -> &'static Self {
+        static SHARED: OnceLock<Stage> = OnceLock::new();
+        SHARED.get_or_init(Self::new)
+    }
+
+    /// A folder of its own.
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("cogn-look-").rand_bytes(6).tempdir_in("/tmp").unwrap();
+        let stage = Self(dir);
+        fs::create_dir_all(stage.path("home/.cognitive")).unwrap();
+        stage.modules();
+        stage.files();
+        stage.records();
+        stage
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.path("project")
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.project().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn modules(&self) {
+        let greeter = "cognitive/modules/greeter";
+        self.write(&format!("{greeter}/module.yaml"), MANIFEST);
+        self.write(&format!("{greeter}/schema.json"), SCHEMA);
+        self.write(
+            &format!("{greeter}/prompt.md"),
+            "Greet the person whose name is given. Say in `rationale` why so.\n",
+        );
+        for (case, warmth) in [("ann", "warm"), ("bob", "cold")] {
+            self.write(&format!("{greeter}/tests/{case}.input.json"), r#"{"name": "Ann"}"#);
+            self.write(
+                &format!("{greeter}/tests/{case}.expected.json"),
+                format!(r#"{{"warmth": "{warmth}"}}"#),
+            );
+            self.write(&format!("{greeter}/tests/{case}.reply.txt"), REPLY);
+        }
+        self.write(
+            "odd/module.yaml",
+            "name: odd\nversion: 1.0.0\nresponsibility: Be odd\ntier: fast\nexcludes: [x]\n",
+        );
+        self.write("odd/schema.json", r#"{"input": {}, "data": {"type": "strng"}}"#);
+        self.write("odd/prompt.md", "Answer.\n");
+        let old = "---\nname: old\nversion: 1.0.0\nresponsibility: Answer a question\nexcludes: [guessing]\n---\nAnswer.\n";
+        self.write("old/MODULE.md", old);
+        self.write("old/schema.json", r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#);
+    }
+
+    fn files(&self) {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let copied = |path: &str| fs::read(repository.join(path)).unwrap();
+        self.write("reply.txt", REPLY);
+        self.write("partial.txt", PARTIAL);
+        self.write("prose.txt", "Of course! Here is a warm greeting for Ann,\nas you wished.\n");
+        self.write("review.txt", copied("modules/code-reviewer/tests/sql-injection.reply.txt"));
+        self.write("vectors/prompt.json", copied("conformance/prompt.json"));
+        self.write("broken.json", "{\n  \"name\": Ann\n}\n");
+        self.write("broken.yaml", "reask: 1\nmodle: large\n");
+        self.write("good.json", REPLY);
+        self.write("wrong.json", REPLY.replace("0.93", "1.5").replace("\"low\"", "\"tiny\""));
+        self.write(
+            "shop/cognitive.yaml",
+            "provider: openai\nbase_url: https://shop.example/v1\naudit: {payloads: true}\n",
+        );
+        image::RgbImage::from_pixel(64, 48, image::Rgb([20, 120, 220]))
+            .save(self.project().join("picture.png"))
+            .unwrap();
+    }
+
+    /// A database with the same records in every run.
+    fn records(&self) {
+        let path = self.home().join(".cognitive/cognitive.db");
+        let store = Store::open(&path).unwrap();
+        let good = json!({ "ok": true, "meta": { "confidence": 0.93, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } });
+        let bad = json!({ "ok": false, "meta": { "confidence": 0.0, "risk": "high", "explain": "e" },
+                          "error": { "code": "E3001", "message": "m" } });
+        let receipt = json!({ "decode": "native_schema", "attempts": [{ "outcome": "overloaded" }, { "outcome": "ok" }],
+            "repairs": [{ "path": "/meta/risk", "rule": "lowercase" }], "liberties": [{ "at": 0, "rule": "fence", "what": "code fence" }] });
+        for (number, trace, module, envelope, latency) in [
+            (0, "11111111-1111-4111-8111-111111111111", "greeter", &good, 1_234.0),
+            (600, "22222222-2222-4222-8222-222222222222", "code-review-pipeline", &bad, 34_323.1),
+            (700, "33333333-3333-4333-8333-333333333333", "greeter", &good, 812.0),
+            (3_600, "44444444-4444-4444-8444-444444444444", "greeter", &good, 9.4),
+        ] {
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045 + number);
+            let envelope = Envelope::from_value(envelope.clone()).unwrap();
+            let mut record = AuditRecord::new(at, trace, module, &envelope);
+            record.latency_ms = latency;
+            "openai/gpt-5.4-mini".clone_into(&mut record.model);
+            record.usage = Some(Usage { input_tokens: 1_234, output_tokens: 56 });
+            record.receipt = receipt.clone();
+            record.user = Some("ann".to_owned());
+            store.record(&record).unwrap();
+        }
+        drop(store);
+        let entry = ["context", "set", "user_profile", r#"{"expertise_level": "expert"}"#, "--user", "ann"];
+        assert!(self.command(100).args(entry).output().unwrap().status.success());
+    }
+
+    /// The program in the project, with nothing of this machine.
+    pub(crate) fn command(&self, width: usize) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        command.current_dir(self.project()).env_clear();
+        command.env("HOME", self.home()).env("COGN_OFFLINE", "1").env("TZ", "UTC");
+        command.env("COLUMNS", width.to_string());
+        command
+    }
+
+    /// Plays a scene. Scenes that write play in other folders.
+    pub(crate) fn see(&self, scene: &Scene, width: usize, colour: bool) -> Seen {
+        static WRITTEN_TO: OnceLock<Stage> = OnceLock::new();
+        let fresh = scene.line.starts_with("init").then(Self::new);
+        let stage = match &fresh {
+            Some(fresh) => fresh,
+            // What is run is recorded, which others would see.
+            None if scene.line.starts_with("run") => WRITTEN_TO.get_or_init(Self::new),
+            None => self,
+        };
+        let mut child = stage
+            .command(width)
+            .args(scene.line.split(' '))
+            .args(["--color", if colour { "always" } else { "never" }])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let _unread = child.stdin.take().unwrap().write_all(scene.stdin.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| stage.masked(&String::from_utf8(bytes).unwrap());
+        Seen { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// The same text with what differs from run to run replaced by something as long.
+    fn masked(&self, text: &str) -> String {
+        let own = self.0.path().display().to_string();
+        let name = self.0.path().file_name().unwrap().to_string_lossy().into_owned();
+        // Also where the path is broken into lines.
+        let text = text.replace(&own, "/tmp/cogn-look-000000").replace(&name, "cogn-look-000000");
+        let text = steady(&text, "\"trace_id\":", |letter| letter.is_ascii_hexdigit() || letter == '-');
+        let text = steady(&text, "\"latency_ms\":", |letter| letter.is_ascii_digit() || letter == '.');
+        let text = steady(&text, "\"verification_hash\":", |letter| letter.is_ascii_hexdigit());
+        steady(&text, "\"timestamp\":", |letter| letter.is_ascii_digit())
+    }
+}
+
+/// Zeros in the place of what stands after a name: in a text each letter, of a number only one digit.
+fn steady(text: &str, name: &str, changes: fn(char) -> bool) -> String {
+    let mut parts = text.split(name);
+    let mut steady = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let value = part.trim_start_matches([' ', '"']);
+        let (lead, value) = part.split_at(part.len() - value.len());
+        let end = value.find(['"', ',', '}', '\n']).unwrap_or(value.len());
+        let (value, rest) = value.split_at(end);
+        let zeros = |letter: char| if changes(letter) && letter != '-' { '0' } else { letter };
+        let value: String =
+            if lead.contains('"') { value.chars().map(zeros).collect() } else { "0".to_owned() };
+        for piece in [name, lead, &value, rest] {
+            steady.push_str(piece);
+        }
+    }
+    steady
+}
+
+#[test]
+fn only_what_differs_is_masked() {
+    let text = r#"{"trace_id":"ab-9","latency_ms":12.5,"x":12.5, "timestamp": "2026-01-02"}"#;
+    let masked = steady(text, "\"trace_id\":", |letter| letter.is_ascii_hexdigit());
+    let masked = steady(&masked, "\"latency_ms\":", |letter| letter.is_ascii_digit());
+    assert_eq!(masked, r#"{"trace_id":"00-0","latency_ms":0,"x":12.5, "timestamp": "2026-01-02"}"#);
+    assert!(serde_json::from_str::<Value>(&masked).is_ok());
+}
