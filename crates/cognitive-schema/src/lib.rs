@@ -20,7 +20,8 @@ pub use provider_schema::{
     envelope_schema, in_order, provider_schema,
 };
 pub use validate::{
-    Contract, DATA_KEYWORDS, Layout, MAX_CUSTOM_LENGTH, SCHEMA_FILE, SchemaFiles, SchemaProblem, Section,
-    SectionRef, accepts, file_of_ref, names_answered_by_ids, prefix, violations_of,
+    Below, Contract, ContractPlace, DATA_KEYWORDS, JsonTypes, Layout, MAX_CUSTOM_LENGTH, SCHEMA_FILE,
+    SchemaFiles, SchemaProblem, Section, SectionRef, accepts, file_of_ref, names_answered_by_ids, prefix,
+    violations_of,
 };
 pub use violation::{MAX_VIOLATIONS, SchemaViolation};

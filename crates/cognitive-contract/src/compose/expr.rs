@@ -85,6 +85,28 @@ impl Condition {
         found
     }
 
+    /// Every comparison of a path with a fixed value for being equal or not, with the place of the value in the text.
+    #[must_use]
+    pub fn equalities(&self) -> Vec<(&Path, &Value, Range<usize>)> {
+        let mut found = Vec::new();
+        let mut open = vec![&self.tree];
+        while let Some(node) = open.pop() {
+            match &node.kind {
+                ExprKind::Compare(left, Comparison::Equal | Comparison::Unequal, right) => {
+                    for (one, other) in [(left, right), (right, left)] {
+                        if let (ExprKind::Path(path), ExprKind::Literal(value)) = (&one.kind, &other.kind) {
+                            found.push((path, value, other.span.clone()));
+                        }
+                    }
+                }
+                ExprKind::Not(inner) => open.push(inner),
+                ExprKind::All(parts) | ExprKind::Any(parts) => open.extend(parts.iter().rev()),
+                ExprKind::Compare(..) | ExprKind::Path(_) | ExprKind::Exists(_) | ExprKind::Literal(_) => {}
+            }
+        }
+        found
+    }
+
     #[cfg(test)]
     pub(super) fn tree(&self) -> &ExprNode {
         &self.tree
@@ -212,6 +234,15 @@ mod tests {
             ["exists($.a.x)", "$.b", "$.c", "$['d']"]
         );
         assert_eq!(condition.source(), text);
+    }
+
+    #[test]
+    fn comparisons_with_fixed_values_are_told_with_their_places() {
+        let text = "$.a == 'x' && !(1 != $.b || $.c > 2) || $.d == $.e";
+        let condition = Condition::parse(text).unwrap();
+        let found: Vec<_> =
+            condition.equalities().into_iter().map(|(_, value, span)| (value.clone(), &text[span])).collect();
+        assert_eq!(found, [(json!("x"), "'x'"), (json!(1), "1")]);
     }
 
     #[test]

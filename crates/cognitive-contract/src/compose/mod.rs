@@ -38,7 +38,7 @@ pub use cursor::{MAX_EXPRESSION_LENGTH, Slip};
 pub use expr::Condition;
 pub use mapping::{Mapping, as_input};
 pub use parser::MAX_DEPTH as DEEPEST_EXPRESSION;
-pub use path::{Path, PathRoot};
+pub use path::{Path, PathRoot, PathStep};
 pub use plan::CompositionPlan;
 pub use repeat::{MAX_ROUNDS, Repeat, Round};
 pub use routing::{Choice, RoutingRule, route};

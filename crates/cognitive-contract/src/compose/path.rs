@@ -14,8 +14,9 @@ pub struct Path {
     steps: Vec<PathStep>,
 }
 
+/// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum PathStep {
+pub enum PathStep {
     /// `.name` or `['name']`.
     Member(String),
     /// `.length`: how long a list or a text is; of an object, its member of this name.
@@ -139,6 +140,12 @@ impl Path {
         }
     }
 
+    /// The steps, in order.
+    #[must_use]
+    pub fn steps(&self) -> &[PathStep] {
+        &self.steps
+    }
+
     /// The member of the root that the path goes through, if it begins with one.
     #[must_use]
     pub fn first_member(&self) -> Option<&str> {
@@ -184,7 +191,9 @@ enum Places<'a> {
 }
 
 impl PathStep {
-    fn name(&self) -> Option<&str> {
+    /// The member that it leads to in an object, if it can lead to one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
         match self {
             Self::Member(name) => Some(name),
             Self::Length => Some("length"),

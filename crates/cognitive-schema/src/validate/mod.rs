@@ -16,6 +16,7 @@ mod metered;
 mod patterns;
 pub mod prefix;
 mod prepare;
+mod reach;
 mod recursion;
 mod refs;
 mod stack;
@@ -41,6 +42,7 @@ use prepare::{cleaned, prepare};
 pub use describe::violations_of;
 pub use extensible::MAX_CUSTOM_LENGTH;
 pub use ids::names_answered_by_ids;
+pub use reach::{Below, ContractPlace, JsonTypes};
 pub use refs::{DATA_KEYWORDS, file_of_ref};
 
 /// The main contract file of a module.

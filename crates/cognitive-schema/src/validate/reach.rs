@@ -1,0 +1,538 @@
+//! What a contract says about a place before there is a value: which members it describes, of which types they are, and
+//! what can never be there. Judges no value. Where a schema is silent or too involved, anything may be there: whoever
+//! reports what is missing must never be wrong.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::{SchemaFiles, SectionRef, refs};
+
+/// Schemas that are looked at for one question; more of them and the answer is "anything".
+const MAX_SCHEMAS: usize = 4_000;
+/// References that lead to references, and branches within branches.
+const MAX_NESTING: usize = 32;
+
+/// A schema that admits everything.
+static ANYTHING: Value = Value::Bool(true);
+
+/// A schema and the file that it stands in.
+type SchemaAt<'a> = (&'a str, &'a Value);
+
+/// A place in a contract: one of these schemas holds there.
+#[derive(Debug, Clone)]
+pub struct ContractPlace<'a> {
+    files: &'a SchemaFiles,
+    schemas: Vec<SchemaAt<'a>>,
+}
+
+/// What a contract says about the way to a member or an item.
+#[derive(Debug, Clone)]
+pub enum Below<'a> {
+    /// It is described.
+    Described(ContractPlace<'a>),
+    /// The contract leaves open what is there.
+    Open,
+    /// The members are described and this one is not among them, but nothing forbids it.
+    Undescribed,
+    /// No valid value has it.
+    Never,
+}
+
+/// The types that a value can have, as one bit for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JsonTypes(u8);
+
+impl JsonTypes {
+    /// Every type.
+    pub const ALL: Self = Self(0b11_1111);
+    /// Lists.
+    pub const ARRAY: Self = Self(0b00_0010);
+    /// Lists and texts: what has a length.
+    pub const COUNTED: Self = Self(0b00_0110);
+    /// Numbers, whole or not.
+    pub const NUMBER: Self = Self(0b00_1000);
+    const NONE: Self = Self(0);
+    const WORDS: [(&'static str, u8); 7] = [
+        ("object", 0b00_0001),
+        ("array", 0b00_0010),
+        ("string", 0b00_0100),
+        ("number", 0b00_1000),
+        ("integer", 0b00_1000),
+        ("boolean", 0b01_0000),
+        ("null", 0b10_0000),
+    ];
+
+    fn of_word(word: &str) -> Self {
+        Self::WORDS.iter().find(|(name, _)| *name == word).map_or(Self::NONE, |(_, bit)| Self(*bit))
+    }
+
+    /// The type of a value.
+    #[must_use]
+    pub fn of(value: &Value) -> Self {
+        Self::of_word(match value {
+            Value::Null => "null",
+            Value::Bool(_) => "boolean",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        })
+    }
+
+    /// Those that both have.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self == Self::NONE
+    }
+
+    /// The words that people read, such as `string or null`.
+    #[must_use]
+    pub fn words(self) -> String {
+        let named = Self::WORDS.iter().filter(|(name, bit)| *name != "integer" && self.0 & bit != 0);
+        named.map(|(name, _)| *name).collect::<Vec<_>>().join(" or ")
+    }
+}
+
+/// What is asked of one schema.
+#[derive(Clone, Copy)]
+enum SchemaQuestion<'q> {
+    Member(&'q str),
+    Item,
+}
+
+/// What one schema says about a member or an item.
+enum SchemaAnswer<'a> {
+    Nothing,
+    Undescribed,
+    Open,
+    Here(Vec<SchemaAt<'a>>),
+    Never,
+}
+
+impl<'a> SchemaAnswer<'a> {
+    /// Both schemas hold.
+    fn both(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Never, _) | (_, Self::Never) => Self::Never,
+            // Each says a part of it; to take either for the whole misses something and invents nothing.
+            (Self::Here(mut one), Self::Here(two)) => {
+                one.extend(two);
+                Self::Here(one)
+            }
+            (here @ Self::Here(_), _) | (_, here @ Self::Here(_)) => here,
+            (Self::Open, _) | (_, Self::Open) => Self::Open,
+            (Self::Undescribed, _) | (_, Self::Undescribed) => Self::Undescribed,
+            (Self::Nothing, Self::Nothing) => Self::Nothing,
+        }
+    }
+
+    /// One of the schemas holds.
+    fn either(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Here(mut one), Self::Here(two)) => {
+                one.extend(two);
+                Self::Here(one)
+            }
+            (Self::Here(mut here), Self::Open | Self::Nothing)
+            | (Self::Open | Self::Nothing, Self::Here(mut here)) => {
+                here.push(("", &ANYTHING));
+                Self::Here(here)
+            }
+            (here @ Self::Here(_), _) | (_, here @ Self::Here(_)) => here,
+            (Self::Open, _) | (_, Self::Open) => Self::Open,
+            (Self::Nothing, _) | (_, Self::Nothing) => Self::Nothing,
+            (Self::Undescribed, _) | (_, Self::Undescribed) => Self::Undescribed,
+            (Self::Never, Self::Never) => Self::Never,
+        }
+    }
+}
+
+impl<'a> ContractPlace<'a> {
+    /// The place that a section begins at; `None` if there is none.
+    #[must_use]
+    pub fn of_section(files: &'a SchemaFiles, section: &SectionRef) -> Option<Self> {
+        let (file, root) = files.get_key_value(&section.file)?;
+        let schema = root.pointer(&section.pointer)?;
+        Some(Self { files, schemas: vec![(file, schema)] })
+    }
+
+    /// What the contract says about a member of an object here.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Below<'a> {
+        self.below(SchemaQuestion::Member(name))
+    }
+
+    /// What the contract says about the items of a list here.
+    #[must_use]
+    pub fn items(&self) -> Below<'a> {
+        self.below(SchemaQuestion::Item)
+    }
+
+    fn below(&self, ask: SchemaQuestion<'_>) -> Below<'a> {
+        let walk = SchemaReader::new(self.files);
+        let each = self.schemas.iter().map(|at| walk.said(*at, ask, 0));
+        let said = each.reduce(SchemaAnswer::either).unwrap_or(SchemaAnswer::Nothing);
+        match said {
+            _ if walk.is_spent() => Below::Open,
+            SchemaAnswer::Nothing | SchemaAnswer::Open => Below::Open,
+            SchemaAnswer::Undescribed => Below::Undescribed,
+            SchemaAnswer::Here(schemas) => Below::Described(Self { files: self.files, schemas }),
+            SchemaAnswer::Never => Below::Never,
+        }
+    }
+
+    /// The members that are described here.
+    #[must_use]
+    pub fn names(&self) -> BTreeSet<&'a str> {
+        let walk = SchemaReader::new(self.files);
+        let mut names = BTreeSet::new();
+        self.schemas.iter().for_each(|at| walk.names(*at, &mut names, 0));
+        names
+    }
+
+    /// The members that every value here must have, and that have no default.
+    #[must_use]
+    pub fn required(&self) -> Vec<&'a str> {
+        let [at] = self.schemas.as_slice() else { return Vec::new() };
+        let walk = SchemaReader::new(self.files);
+        let mut names = Vec::new();
+        walk.required(*at, &mut names, 0);
+        let has_default = |name: &str| match self.member(name) {
+            Below::Described(place) => {
+                place.schemas.iter().any(|(_, schema)| schema.get("default").is_some())
+            }
+            _ => false,
+        };
+        names.retain(|name| !has_default(name));
+        names
+    }
+
+    /// The types that a value here can have.
+    #[must_use]
+    pub fn types(&self) -> JsonTypes {
+        let walk = SchemaReader::new(self.files);
+        let each = self.schemas.iter().map(|at| walk.types(*at, 0));
+        let types = each.reduce(JsonTypes::or).unwrap_or(JsonTypes::ALL);
+        if walk.is_spent() { JsonTypes::ALL } else { types }
+    }
+
+    /// Whether a value here can be this one.
+    #[must_use]
+    pub fn may_be(&self, value: &Value) -> bool {
+        let walk = SchemaReader::new(self.files);
+        self.schemas.iter().any(|at| walk.may_be(*at, value, 0)) || walk.is_spent()
+    }
+
+    /// The values that are listed here, as they are written.
+    #[must_use]
+    pub fn listed(&self) -> Vec<&'a Value> {
+        let lists = self.schemas.iter().filter_map(|(_, schema)| schema.get("enum")?.as_array());
+        lists.flatten().collect()
+    }
+}
+
+/// Reads schemas for one question, and counts how many.
+struct SchemaReader<'a> {
+    files: &'a SchemaFiles,
+    left: Cell<usize>,
+}
+
+impl<'a> SchemaReader<'a> {
+    fn new(files: &'a SchemaFiles) -> Self {
+        Self { files, left: Cell::new(MAX_SCHEMAS) }
+    }
+
+    fn is_spent(&self) -> bool {
+        self.left.get() == 0
+    }
+
+    /// The schema itself, behind its references; `None` where it cannot be told.
+    fn enter(&self, (mut file, mut schema): SchemaAt<'a>, depth: usize) -> Option<SchemaAt<'a>> {
+        if depth > MAX_NESTING {
+            self.left.set(0);
+        }
+        for _ in 0..MAX_NESTING {
+            let left = self.left.get().checked_sub(1)?;
+            self.left.set(left);
+            let Some(reference) = schema.get("$ref").and_then(Value::as_str) else {
+                return Some((file, schema));
+            };
+            schema = refs::target(self.files, file, reference).ok()?;
+            if let Some(other) = refs::file_of_ref(reference, file).ok()? {
+                file = self.files.get_key_value(&other)?.0;
+            }
+        }
+        None
+    }
+
+    fn said(&self, at: SchemaAt<'a>, ask: SchemaQuestion<'_>, depth: usize) -> SchemaAnswer<'a> {
+        let Some((file, schema)) = self.enter(at, depth) else { return SchemaAnswer::Open };
+        let members = match schema {
+            Value::Object(members) => members,
+            Value::Bool(false) => return SchemaAnswer::Never,
+            _ => return SchemaAnswer::Nothing,
+        };
+        let mut said = own(file, members, ask);
+        for branch in branches(members, "allOf") {
+            said = said.both(self.said((file, branch), ask, depth + 1));
+        }
+        for choice in ["anyOf", "oneOf"] {
+            let each = branches(members, choice).map(|branch| self.said((file, branch), ask, depth + 1));
+            if let Some(one) = each.reduce(SchemaAnswer::either) {
+                said = said.both(one);
+            }
+        }
+        if members.contains_key("if") {
+            let side = |word: &str| match members.get(word) {
+                Some(branch) => self.said((file, branch), ask, depth + 1),
+                None => SchemaAnswer::Nothing,
+            };
+            said = said.both(side("then").either(side("else")));
+        }
+        said
+    }
+
+    fn names(&self, at: SchemaAt<'a>, found: &mut BTreeSet<&'a str>, depth: usize) {
+        let Some((file, Value::Object(members))) = self.enter(at, depth) else { return };
+        let own = members.get("properties").and_then(Value::as_object);
+        found.extend(own.into_iter().flat_map(|own| own.keys().map(String::as_str)));
+        let all = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|word| branches(members, word));
+        for branch in all.chain(members.get("then")).chain(members.get("else")) {
+            self.names((file, branch), found, depth + 1);
+        }
+    }
+
+    fn required(&self, at: SchemaAt<'a>, found: &mut Vec<&'a str>, depth: usize) {
+        let Some((file, Value::Object(members))) = self.enter(at, depth) else { return };
+        let own = members.get("required").and_then(Value::as_array);
+        found.extend(own.into_iter().flatten().filter_map(Value::as_str));
+        branches(members, "allOf").for_each(|branch| self.required((file, branch), found, depth + 1));
+    }
+
+    fn types(&self, at: SchemaAt<'a>, depth: usize) -> JsonTypes {
+        let Some((file, schema)) = self.enter(at, depth) else { return JsonTypes::ALL };
+        let members = match schema {
+            Value::Object(members) => members,
+            Value::Bool(false) => return JsonTypes::NONE,
+            _ => return JsonTypes::ALL,
+        };
+        let mut types = own_types(members);
+        for branch in branches(members, "allOf") {
+            types = types.and(self.types((file, branch), depth + 1));
+        }
+        for choice in ["anyOf", "oneOf"] {
+            let each = branches(members, choice).map(|branch| self.types((file, branch), depth + 1));
+            types = types.and(each.reduce(JsonTypes::or).unwrap_or(JsonTypes::ALL));
+        }
+        types
+    }
+
+    fn may_be(&self, at: SchemaAt<'a>, value: &Value, depth: usize) -> bool {
+        let Some((file, schema)) = self.enter(at, depth) else { return true };
+        let Value::Object(members) = schema else { return *schema != Value::Bool(false) };
+        let listed = members.get("enum").and_then(Value::as_array);
+        let inside = |word: &str| {
+            let mut each = branches(members, word).peekable();
+            each.peek().is_none() || each.any(|branch| self.may_be((file, branch), value, depth + 1))
+        };
+        listed.is_none_or(|listed| listed.iter().any(|each| same(each, value)))
+            && members.get("const").is_none_or(|only| same(only, value))
+            && !own_types(members).and(JsonTypes::of(value)).is_empty()
+            && branches(members, "allOf").all(|branch| self.may_be((file, branch), value, depth + 1))
+            && inside("anyOf")
+            && inside("oneOf")
+    }
+}
+
+/// What the keywords of one schema say, without those that hold other schemas for the same value.
+fn own<'a>(file: &'a str, schema: &'a Map<String, Value>, ask: SchemaQuestion<'_>) -> SchemaAnswer<'a> {
+    let wanted = match ask {
+        SchemaQuestion::Member(_) => JsonTypes::of_word("object"),
+        SchemaQuestion::Item => JsonTypes::ARRAY,
+    };
+    if own_types(schema).and(wanted).is_empty() {
+        return SchemaAnswer::Never;
+    }
+    // Whole values are listed: what is in them is theirs.
+    if schema.contains_key("enum") || schema.contains_key("const") {
+        return SchemaAnswer::Open;
+    }
+    match ask {
+        SchemaQuestion::Member(name) => own_member(file, schema, name),
+        SchemaQuestion::Item => match schema.get("items") {
+            Some(items @ (Value::Object(_) | Value::Bool(_))) => SchemaAnswer::Here(vec![(file, items)]),
+            Some(_) => SchemaAnswer::Open,
+            None => SchemaAnswer::Nothing,
+        },
+    }
+}
+
+fn own_member<'a>(file: &'a str, schema: &'a Map<String, Value>, name: &str) -> SchemaAnswer<'a> {
+    let described = schema.get("properties").and_then(Value::as_object);
+    if let Some(member) = described.and_then(|described| described.get(name)) {
+        return if *member == Value::Bool(false) {
+            SchemaAnswer::Never
+        } else {
+            SchemaAnswer::Here(vec![(file, member)])
+        };
+    }
+    // A pattern can admit any name; which ones is not worked out.
+    if schema.contains_key("patternProperties") {
+        return SchemaAnswer::Open;
+    }
+    match schema.get("additionalProperties") {
+        Some(Value::Bool(false)) => SchemaAnswer::Never,
+        Some(others @ Value::Object(_)) => SchemaAnswer::Here(vec![(file, others)]),
+        Some(_) => SchemaAnswer::Open,
+        None if described.is_some_and(|described| !described.is_empty()) => SchemaAnswer::Undescribed,
+        None => SchemaAnswer::Nothing,
+    }
+}
+
+fn own_types(schema: &Map<String, Value>) -> JsonTypes {
+    let written = match schema.get("type") {
+        Some(Value::String(word)) => JsonTypes::of_word(word),
+        Some(Value::Array(words)) => {
+            let each = words.iter().filter_map(Value::as_str).map(JsonTypes::of_word);
+            each.fold(JsonTypes::NONE, JsonTypes::or)
+        }
+        _ => JsonTypes::ALL,
+    };
+    let listed = schema.get("enum").and_then(Value::as_array).map(Vec::as_slice);
+    let listed = listed.or_else(|| schema.get("const").map(std::slice::from_ref));
+    let listed = listed.map(|values| values.iter().map(JsonTypes::of).fold(JsonTypes::NONE, JsonTypes::or));
+    written.and(listed.unwrap_or(JsonTypes::ALL))
+}
+
+fn branches<'a>(schema: &'a Map<String, Value>, word: &str) -> impl Iterator<Item = &'a Value> {
+    schema.get(word).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Whether two values are the same one; `1` and `1.0` are.
+fn same(one: &Value, other: &Value) -> bool {
+    one == other
+        || one.as_f64().zip(other.as_f64()).is_some_and(|(one, other)| one.to_bits() == other.to_bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn files(schema: Value) -> SchemaFiles {
+        let types = json!({ "$defs": { "note": { "properties": { "text": { "type": "string" } } } } });
+        SchemaFiles::from([("schema.json".to_owned(), schema), ("types.json".to_owned(), types)])
+    }
+
+    /// The way through members and items (`*`), as one word.
+    fn way(schema: Value, way: &str) -> &'static str {
+        let files = files(json!({ "data": schema }));
+        let section = SectionRef::parse("#/data");
+        let mut place = ContractPlace::of_section(&files, &section).unwrap();
+        for step in way.split('.') {
+            place = match if step == "*" { place.items() } else { place.member(step) } {
+                Below::Described(next) => next,
+                Below::Open => return "open",
+                Below::Undescribed => return "undescribed",
+                Below::Never => return "never",
+            };
+        }
+        "described"
+    }
+
+    #[test]
+    fn described_open_undescribed_and_never() {
+        let closed = json!({ "type": "object", "additionalProperties": false, "properties": {
+            "a": { "type": "string" }, "list": { "type": "array", "items": { "properties": { "x": {} } } } } });
+        for (at, expected) in [
+            ("a", "described"),
+            ("b", "never"),
+            ("a.b", "never"),
+            ("list.*.x", "described"),
+            ("list.*.y", "undescribed"),
+            ("list.x", "never"),
+            ("a.*", "never"),
+        ] {
+            assert_eq!(way(closed.clone(), at), expected, "{at}");
+        }
+        assert_eq!(way(json!({}), "a"), "open");
+        assert_eq!(way(json!({ "type": "object" }), "a.b"), "open");
+        assert_eq!(way(json!(true), "a"), "open");
+        assert_eq!(way(json!(false), "a"), "never");
+        assert_eq!(way(json!({ "properties": { "a": {} } }), "b"), "undescribed");
+        assert_eq!(way(json!({ "properties": { "a": {} }, "additionalProperties": true }), "b"), "open");
+        assert_eq!(way(json!({ "properties": { "a": {} }, "patternProperties": { "^x": {} } }), "b"), "open");
+        assert_eq!(way(json!({ "additionalProperties": { "type": "string" } }), "b"), "described");
+        assert_eq!(way(json!({ "enum": ["x"] }), "b"), "never");
+        assert_eq!(way(json!({ "enum": [{ "b": 1 }] }), "b"), "open");
+    }
+
+    #[test]
+    fn references_choices_and_conditions_are_followed() {
+        let note = json!({ "$ref": "types.json#/$defs/note" });
+        assert_eq!(way(note.clone(), "text"), "described");
+        assert_eq!(way(note.clone(), "txt"), "undescribed");
+        assert_eq!(way(json!({ "$ref": "#/nowhere" }), "txt"), "open");
+        let either = json!({ "oneOf": [note, { "type": "string" }] });
+        assert_eq!((way(either.clone(), "text"), way(either, "txt")), ("described", "undescribed"));
+        // Branches that only require something leave the description to the whole.
+        let required =
+            json!({ "properties": { "a": {} }, "anyOf": [{ "required": ["a"] }, { "required": ["b"] }] });
+        assert_eq!((way(required.clone(), "a"), way(required, "b")), ("described", "undescribed"));
+        let both = json!({ "allOf": [{ "properties": { "a": {} } }, { "properties": { "b": {} } }] });
+        assert_eq!(
+            (way(both.clone(), "a"), way(both.clone(), "b"), way(both, "c")),
+            ("described", "described", "undescribed")
+        );
+        let when = json!({ "properties": { "k": {} }, "if": {}, "then": { "properties": { "t": {} } } });
+        assert_eq!((way(when.clone(), "t"), way(when, "u")), ("described", "undescribed"));
+        // A branch that says nothing may hold anything there.
+        let loose = json!({ "anyOf": [{ "properties": { "a": { "type": "string" } } }, {}] });
+        assert_eq!(way(loose, "a.b"), "open");
+    }
+
+    #[test]
+    fn endless_schemas_say_nothing() {
+        let endless = json!({ "$ref": "#/data" });
+        assert_eq!(way(endless, "a"), "open");
+        let branch = json!({ "$ref": "#/data" });
+        let many = json!({ "anyOf": [branch, branch, branch], "properties": { "a": {} } });
+        assert_eq!(way(many, "b"), "open");
+    }
+
+    #[test]
+    fn types_values_and_names() {
+        let files = files(json!({ "data": {
+            "required": ["a", "d"], "allOf": [{ "required": ["b"] }],
+            "properties": {
+                "a": { "oneOf": [{ "enum": ["x", "y"] }, { "type": "object" }] },
+                "b": { "type": ["integer", "null"] }, "d": { "default": 1 }, "l": { "type": "array" },
+            } } }));
+        let place = ContractPlace::of_section(&files, &SectionRef::parse("#/data")).unwrap();
+        assert_eq!(place.required(), ["a", "b"]);
+        assert_eq!(place.names().into_iter().collect::<Vec<_>>(), ["a", "b", "d", "l"]);
+        let member = |name| match place.member(name) {
+            Below::Described(place) => place,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(member("a").types().words(), "object or string");
+        assert_eq!(member("b").types().words(), "number or null");
+        assert!(member("a").may_be(&json!("x")) && member("a").may_be(&json!({})));
+        assert!(!member("a").may_be(&json!("z")) && !member("b").may_be(&json!("1")));
+        assert!(member("b").types().and(JsonTypes::ARRAY).is_empty());
+        assert!(member("d").types() == JsonTypes::ALL);
+    }
+}
