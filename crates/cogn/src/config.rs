@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cognitive_contract::editor_schema::for_editors;
 use cognitive_library::find::nearest;
 use cognitive_library::yaml;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What a configuration file may say. Everything is optional.
-#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Who answers.
@@ -64,7 +67,7 @@ pub struct UntrustedAddress {
 }
 
 /// How the books are kept.
-#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditConfig {
     /// Whether runs are recorded; they are unless this is false.
@@ -72,6 +75,7 @@ pub struct AuditConfig {
     /// Whether records carry input and envelope.
     pub payloads: Option<bool>,
     /// The database file.
+    #[schemars(with = "Option<String>")]
     pub path: Option<PathBuf>,
     /// Whether a model call that cannot be recorded is not made.
     pub required: Option<bool>,
@@ -80,7 +84,7 @@ pub struct AuditConfig {
 }
 
 /// How much of the audit is kept, of each tenant, or each key where there are no tenants.
-#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct KeepConfig {
     /// Records of runs and calls; of what happened in runs a quarter as many.
@@ -105,7 +109,7 @@ impl KeepConfig {
 }
 
 /// What context reaches a model.
-#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ContextConfig {
     /// Names of members that are no secrets although they look like it, such as `keywords`.
@@ -113,7 +117,7 @@ pub struct ContextConfig {
 }
 
 /// What media may be, and where they may come from.
-#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MediaConfig {
     /// Whether `http` addresses are fetched besides `https`.
@@ -121,6 +125,7 @@ pub struct MediaConfig {
     /// Origins inside the own network that are fetched from, such as `http://media.internal:9000`.
     pub trusted_origins: Option<Vec<String>>,
     /// Folders whose files callers from outside may name.
+    #[schemars(with = "Option<Vec<String>>")]
     pub roots: Option<Vec<PathBuf>>,
     /// The largest item, in units of 1,048,576 bytes.
     pub max_size_mb: Option<u32>,
@@ -129,6 +134,7 @@ pub struct MediaConfig {
     /// Whether notes about an image, such as where it was taken, reach the model.
     pub keep_metadata: Option<bool>,
     /// The folder for uploads to the server.
+    #[schemars(with = "Option<String>")]
     pub uploads: Option<PathBuf>,
 }
 
@@ -147,7 +153,7 @@ impl MediaConfig {
 }
 
 /// What differs for one module.
-#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModuleConfig {
     /// Who answers.
@@ -172,6 +178,13 @@ impl ModuleConfig {
             receipt: self.receipt.or(other.receipt),
         }
     }
+}
+
+/// The JSON Schema of a configuration file, for editors.
+#[must_use]
+pub fn editor_schema() -> Value {
+    let schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Config>().to_value();
+    for_editors(schema, &[])
 }
 
 impl Config {
@@ -352,6 +365,24 @@ mod tests {
         assert_eq!(seen.audit.path, Some(PathBuf::from("../a.db")));
         assert_eq!(seen.media.roots, Some(vec![PathBuf::from("../in"), PathBuf::from("/abs")]));
         assert_eq!(config.clone().with_paths_from(Path::new(".")), config);
+    }
+
+    #[test]
+    fn the_schema_for_editors_knows_what_the_reader_knows() {
+        let schema = editor_schema();
+        let accepts = |text: &str| cognitive_schema::accepts(&schema, &yaml::parse(text).unwrap());
+        for text in [
+            "model: large\n",
+            "audit: {keep: {days: 30}}\nmodules: {m: {reask: 1}}\n",
+            "cognitive: {spec_versions: []}\n",
+        ] {
+            assert!(Config::parse(text).is_ok() && accepts(text), "{text}");
+        }
+        for text in ["modle: large\n", "audit: {keep: {day: 30}}\n", "reask: two\n", "base_url_of: openai\n"]
+        {
+            assert!(Config::parse(text).is_err() && !accepts(text), "{text}");
+        }
+        assert!(schema["properties"]["model"]["description"].is_string());
     }
 
     #[test]

@@ -17,7 +17,7 @@
 //!    [`compose`] — modules made of modules; [`json_cmp`] — when two values are the same;
 //!    [`json`] — how texts are parsed; [`numbers`] — when reading would change a number; [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!
-//! [`address`] — addresses and paths as others may read them.
+//! [`address`] — addresses and paths as others may read them. [`editor_schema`] — schemas as editors want them.
 //! [`built`] — what a text takes once it is read. [`SharedText`] — texts that many calls send, written once.
 //!
 //! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, prints nothing.
@@ -48,6 +48,7 @@ pub mod envelope;
 pub mod envelope_schema;
 pub mod meta;
 
+pub mod editor_schema;
 pub mod format;
 pub mod manifest;
 pub mod module;

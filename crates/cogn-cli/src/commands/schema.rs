@@ -1,32 +1,42 @@
 //! `cogn schema`: the JSON Schemas that editors and gateways need, generated from the runtime's own types.
 
-use clap::ValueEnum;
-use cognitive_contract::{envelope_schema, manifest};
+use std::path::{Path, PathBuf};
 
+use crate::editor_schemas::{self, EditorSchema};
 use crate::printer::{Exit, Printer};
 
 /// Options of `schema`.
 #[derive(Debug, clap::Args)]
 pub struct SchemaArgs {
     /// Which schema to print
-    #[arg(value_enum, default_value_t = What::Module)]
-    what: What,
+    #[arg(value_enum, default_value_t = EditorSchema::Module)]
+    what: EditorSchema,
+    #[arg(
+        long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = editor_schemas::FOLDER,
+        conflicts_with = "what", help = "Write all of them into a folder instead, for editors"
+    )]
+    write: Option<PathBuf>,
 }
 
-/// What there are schemas of.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum What {
-    /// module.yaml, as an author writes it
-    Module,
-    /// The envelope that every run answers with
-    Envelope,
-}
-
-/// Prints the schema.
+/// Prints the schema, or writes all of them.
 pub fn schema(args: &SchemaArgs, printer: &Printer) -> Exit {
-    match args.what {
-        What::Module => printer.json(&manifest::json_schema()),
-        What::Envelope => printer.json(&envelope_schema::json_schema()),
+    let Some(folder) = &args.write else {
+        printer.json(&args.what.value());
+        return Exit::Good;
+    };
+    match editor_schemas::write(folder) {
+        Ok(written) => {
+            written.iter().for_each(|file| printer.out(shown(file)));
+            Exit::Good
+        }
+        Err(error) => {
+            let hint = "Choose a folder where you may write, with `--write=DIR`";
+            printer.error(&format!("cannot write schemas to `{}`: {error}", folder.display()), Some(hint));
+            Exit::Bad
+        }
     }
-    Exit::Good
+}
+
+fn shown(file: &Path) -> String {
+    file.display().to_string()
 }

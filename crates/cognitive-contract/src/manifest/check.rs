@@ -11,12 +11,33 @@ use serde_json::Value;
 use super::{CompositionFile, ManifestFile, make_whole};
 use crate::code::ErrorCode;
 use crate::compose;
+use crate::editor_schema::for_editors;
 use crate::violation::{Side, Violation};
 
 /// The JSON Schema of `module.yaml`, generated from [`ManifestFile`].
 #[must_use]
 pub fn json_schema() -> Value {
     SchemaSettings::draft07().into_generator().into_root_schema_for::<ManifestFile>().to_value()
+}
+
+/// The same for editors: it marks keys that nobody reads, and those without which a module is not complete.
+#[must_use]
+pub fn editor_schema() -> Value {
+    let mut schema = for_editors(json_schema(), &["name", "version", "responsibility"]);
+    // The old name of a section is still read.
+    let io = schema.pointer_mut("/definitions/IoFile/properties").and_then(Value::as_object_mut);
+    if let Some(io) = io
+        && let Some(data) = io.get("data").cloned()
+    {
+        io.insert("output".to_owned(), data);
+    }
+    schema
+}
+
+/// The same, made once.
+#[must_use]
+pub fn manifest_schema() -> &'static Value {
+    &compiled().schema
 }
 
 struct CompiledSchema {

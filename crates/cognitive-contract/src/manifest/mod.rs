@@ -13,7 +13,7 @@ use cognitive_schema::{Layout, SectionRef};
 use serde::Serialize;
 use serde_json::Value;
 
-pub use check::{json_schema, known_keys, unknown_keys, violations};
+pub use check::{editor_schema, json_schema, known_keys, manifest_schema, unknown_keys, violations};
 pub use file::{Accept, CompositionFile, Dependency, EmitEntry, FlowEntry, ManifestFile, OneOrMore, Route};
 pub use words::{
     Aggregate, Allow, ChunkType, ContextMode, EnumStrategy, FailureContract, InputModality, Mode,

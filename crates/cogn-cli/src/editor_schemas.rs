@@ -1,0 +1,101 @@
+//! The schemas that editors read, as files: `.cogn/schemas/` of a project. They are made of the runtime's own types, so that
+//! an editor marks what the runtime would not read; nothing has to be fetched.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use cogn::{config, out_file};
+use cognitive_contract::{envelope_schema, manifest};
+use serde_json::Value;
+
+/// The folder, seen from the project.
+pub(crate) const FOLDER: &str = ".cogn/schemas";
+
+/// What there are schemas of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum EditorSchema {
+    /// module.yaml, as an author writes it
+    Module,
+    /// The envelope that every run answers with
+    Envelope,
+    /// cognitive.yaml and config.yaml
+    Config,
+}
+
+impl EditorSchema {
+    const ALL: [Self; 3] = [Self::Module, Self::Envelope, Self::Config];
+
+    /// The name of its file.
+    fn file(self) -> &'static str {
+        match self {
+            Self::Module => "module.json",
+            Self::Envelope => "envelope.json",
+            Self::Config => "config.json",
+        }
+    }
+
+    /// The schema.
+    pub(crate) fn value(self) -> Value {
+        match self {
+            Self::Module => manifest::editor_schema(),
+            Self::Envelope => envelope_schema::json_schema(),
+            Self::Config => config::editor_schema(),
+        }
+    }
+}
+
+/// Where the schemas for modules in `parent` are put, and how a module there names that of `module.yaml`. A folder within
+/// the project shares those of the project; any other one has its own.
+pub(crate) fn place_for(parent: &Path) -> (PathBuf, String) {
+    let inside = parent.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let depth = parent.components().filter(|part| matches!(part, Component::Normal(_))).count();
+    let (project, up) = if inside { (PathBuf::new(), depth + 1) } else { (parent.to_path_buf(), 1) };
+    let file = EditorSchema::Module.file();
+    (project.join(FOLDER), format!("{}{FOLDER}/{file}", "../".repeat(up)))
+}
+
+/// Writes all of them; files that are there are replaced.
+pub(crate) fn write(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder)?;
+    let mut written = Vec::new();
+    for schema in EditorSchema::ALL {
+        let path = folder.join(schema.file());
+        let text = serde_json::to_string_pretty(&schema.value())? + "\n";
+        out_file::write(&path, text.as_bytes())?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_finds_the_schemas_of_its_project() {
+        for (parent, folder, named) in [
+            ("cognitive/modules", ".cogn/schemas", "../../../.cogn/schemas/module.json"),
+            (".", ".cogn/schemas", "../.cogn/schemas/module.json"),
+            ("./a", ".cogn/schemas", "../../.cogn/schemas/module.json"),
+            ("/home/a/modules", "/home/a/modules/.cogn/schemas", "../.cogn/schemas/module.json"),
+            ("../b", "../b/.cogn/schemas", "../.cogn/schemas/module.json"),
+        ] {
+            let (place, shown) = place_for(Path::new(parent));
+            assert_eq!((place, shown.as_str()), (PathBuf::from(folder), named), "{parent}");
+        }
+    }
+
+    #[test]
+    fn all_of_them_are_written_and_compile() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("new");
+        for _ in 0..2 {
+            assert_eq!(write(&folder).unwrap().len(), EditorSchema::ALL.len());
+        }
+        for schema in EditorSchema::ALL {
+            let text = std::fs::read_to_string(folder.join(schema.file())).unwrap();
+            let schema: Value = serde_json::from_str(&text).unwrap();
+            assert!(cognitive_schema::Section::alone(&schema).is_ok());
+        }
+    }
+}
