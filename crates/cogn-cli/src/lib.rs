@@ -10,6 +10,7 @@ mod allocator;
 mod args;
 pub mod commands;
 mod draw;
+mod editor_schemas;
 mod figures;
 mod platform;
 pub mod printer;
@@ -18,6 +19,7 @@ mod project;
 mod pull_progress;
 mod text_table;
 mod view;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

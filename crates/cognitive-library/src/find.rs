@@ -201,7 +201,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 /// Edit distance, for "did you mean".
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().take(80).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.chars().take(80).enumerate() {

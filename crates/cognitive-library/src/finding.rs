@@ -2,15 +2,13 @@
 //! Says nothing on its own; `cogn validate` draws findings, loading turns them into one failure.
 //! What a file says is shown cut and without control characters; of many findings only the first are kept.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
 
 use cognitive_contract::text::{acts_on_terminal, cut};
 use serde::Serialize;
 
-use crate::json::{self, JsonIndex};
-use crate::yaml::{self, YamlIndex};
+pub use crate::sources::{Location, Sources};
 
 /// More findings than these help nobody.
 pub const MAX_FINDINGS: usize = 200;
@@ -20,8 +18,8 @@ const QUOTE_LIMIT: usize = 80;
 const MESSAGE_LIMIT: usize = 1_000;
 /// The longest path of a file; the file systems know no longer one.
 const PATH_LIMIT: usize = 4_096;
-/// What is marked of a long value: enough to see which one it is.
-const MARK_LIMIT: usize = 200;
+/// The longest path in a summary.
+const SUMMARY_LIMIT: usize = 200;
 
 /// A literal of a file, as messages show it: between backticks, cut, and without control characters.
 #[must_use]
@@ -57,8 +55,33 @@ pub enum FindingLocation {
     File,
     /// A value, by JSON pointer; a missing value is shown at its nearest parent.
     Value(String),
+    /// The name of a member, by the JSON pointer of its value.
+    Key(Box<str>),
+    /// A part of a text value.
+    Inside(Box<ValuePart>),
     /// A byte offset, where the text could not be parsed.
     Offset(usize),
+    /// Bytes of the file.
+    Span(Range<usize>),
+}
+
+/// A part of a text value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ValuePart {
+    /// JSON pointer of the value.
+    pub pointer: String,
+    /// The value.
+    pub text: String,
+    /// The bytes of it that are meant.
+    pub range: Range<usize>,
+}
+
+impl FindingLocation {
+    /// A part of a text value.
+    #[must_use]
+    pub fn inside(pointer: &str, text: &str, range: Range<usize>) -> Self {
+        Self::Inside(Box::new(ValuePart { pointer: pointer.to_owned(), text: text.to_owned(), range }))
+    }
 }
 
 /// One finding.
@@ -108,12 +131,17 @@ impl Finding {
     /// Path, place and message on one line.
     #[must_use]
     pub fn summary(&self) -> String {
-        let file = printable(&self.file, MARK_LIMIT);
-        match &self.at {
-            FindingLocation::Value(pointer) if !pointer.is_empty() => {
-                format!("{file}: `{}`: {}", printable(pointer, MARK_LIMIT), self.message)
-            }
-            _ => format!("{file}: {}", self.message),
+        let file = printable(&self.file, SUMMARY_LIMIT);
+        let pointer = match &self.at {
+            FindingLocation::Value(pointer) => pointer.as_str(),
+            FindingLocation::Key(pointer) => pointer,
+            FindingLocation::Inside(part) => &part.pointer,
+            FindingLocation::File | FindingLocation::Offset(_) | FindingLocation::Span(_) => "",
+        };
+        if pointer.is_empty() {
+            format!("{file}: {}", self.message)
+        } else {
+            format!("{file}: `{}`: {}", printable(pointer, SUMMARY_LIMIT), self.message)
         }
     }
 }
@@ -185,191 +213,9 @@ impl Extend<Finding> for Findings {
     }
 }
 
-/// The texts that findings point into.
-#[derive(Debug, Default, Clone)]
-pub struct Sources(BTreeMap<String, Arc<SourceText>>);
-
-/// A text, and where its values stand; worked out once, when somebody asks.
-#[derive(Debug)]
-struct SourceText {
-    text: String,
-    index: OnceLock<Index>,
-    /// Where each line break stands.
-    breaks: OnceLock<Vec<usize>>,
-}
-
-#[derive(Debug)]
-enum Index {
-    Json(JsonIndex),
-    /// With the offset at which the YAML starts.
-    Yaml(usize, YamlIndex),
-}
-
-/// A place as people count it, and as a renderer wants it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Location {
-    /// From 1.
-    pub line: usize,
-    /// From 1, in characters.
-    pub column: usize,
-    /// Byte range in the text.
-    #[serde(skip)]
-    pub range: Range<usize>,
-}
-
-impl Sources {
-    /// Keeps the text of a file.
-    pub fn insert(&mut self, file: &str, text: String) {
-        self.0.insert(
-            file.to_owned(),
-            Arc::new(SourceText { text, index: OnceLock::new(), breaks: OnceLock::new() }),
-        );
-    }
-
-    /// The text of a file.
-    #[must_use]
-    pub fn get(&self, file: &str) -> Option<&str> {
-        self.0.get(file).map(|source| source.text.as_str())
-    }
-
-    /// All files with their texts, sorted by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(file, source)| (file.as_str(), source.text.as_str()))
-    }
-
-    /// Members of a JSON file that occur more than once in their object, by JSON pointer.
-    pub(crate) fn repeated(&self, file: &str) -> &[String] {
-        match self.0.get(file).map(|source| source.index(file)) {
-            Some(Index::Json(index)) => &index.repeated,
-            _ => &[],
-        }
-    }
-
-    /// Where a finding points to, if its file has a text.
-    #[must_use]
-    pub fn locate(&self, finding: &Finding) -> Option<Location> {
-        let source = self.0.get(&finding.file)?;
-        let text = source.text.as_str();
-        let range = match &finding.at {
-            FindingLocation::File => return None,
-            FindingLocation::Offset(offset) => {
-                let start = (*offset).min(text.len());
-                let width = text.get(start..)?.chars().next().map_or(0, char::len_utf8);
-                start..start + width
-            }
-            FindingLocation::Value(pointer) => source.value_range(&finding.file, pointer)?,
-        };
-        let breaks = source.breaks();
-        let line = breaks.partition_point(|at| *at < range.start);
-        let line_start = line.checked_sub(1).and_then(|last| breaks.get(last)).map_or(0, |at| at + 1);
-        let column = text.get(line_start..range.start)?.chars().count() + 1;
-        Some(Location { line: line + 1, column, range })
-    }
-}
-
-impl SourceText {
-    /// Texts can be long, made of lines alone, and asked about for every finding.
-    fn breaks(&self) -> &[usize] {
-        self.breaks.get_or_init(|| self.text.match_indices('\n').map(|(at, _)| at).collect())
-    }
-
-    fn index(&self, file: &str) -> &Index {
-        self.index.get_or_init(|| {
-            if [".yaml", ".yml", ".md"].iter().any(|ending| file.ends_with(ending)) {
-                let (front, start) = crate::formats::front_matter_text(file, &self.text);
-                Index::Yaml(start, yaml::spans(front))
-            } else {
-                Index::Json(json::index(&self.text))
-            }
-        })
-    }
-
-    fn value_range(&self, file: &str, pointer: &str) -> Option<Range<usize>> {
-        let (range, exact) = match self.index(file) {
-            Index::Json(index) => index.nearest(&self.text, pointer)?,
-            Index::Yaml(shift, index) => {
-                let (span, exact) = index.nearest(pointer)?;
-                (span.start + shift..span.end + shift, exact)
-            }
-        };
-        // A parent stands in for a missing member: its first line is enough to find the place. So is the start of
-        // a long value.
-        let shown = self.text.get(range.clone())?;
-        let start = cut(shown, MARK_LIMIT);
-        let whole = exact && start.len() == shown.len();
-        let length = start.find('\n').filter(|_| !whole).unwrap_or(start.len());
-        Some(range.start..range.start + length)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(file: &str, text: &str, place: FindingLocation) -> (usize, usize, String) {
-        let mut sources = Sources::default();
-        sources.insert(file, text.to_owned());
-        let location = sources.locate(&Finding::error(file, place, "r", "m")).unwrap();
-        (location.line, location.column, text[location.range].to_owned())
-    }
-
-    #[test]
-    fn values_missing_members_and_offsets_are_found() {
-        let yaml = "name: a\noverflow:\n  max_items: 21\n";
-        assert_eq!(
-            at("module.yaml", yaml, FindingLocation::Value("/overflow/max_items".into())),
-            (3, 14, "21".into())
-        );
-        assert_eq!(at("module.yaml", yaml, FindingLocation::Value("/overflow/enabled".into())).0, 3);
-        let json = "{\n  \"é\": 1, \"data\": {}\n}";
-        assert_eq!(
-            at("schema.json", json, FindingLocation::Value("/data/required".into())),
-            (2, 19, "{}".into())
-        );
-        assert_eq!(at("schema.json", json, FindingLocation::Offset(4)), (2, 3, "\"".into()));
-    }
-
-    #[test]
-    fn front_matter_counts_lines_of_the_whole_file() {
-        let text = "---\nname: a\nversion: 7\n---\nbody\n";
-        assert_eq!(at("MODULE.md", text, FindingLocation::Value("/version".into())), (3, 10, "7".into()));
-    }
-
-    #[test]
-    fn a_text_is_looked_through_once_for_all_of_its_findings() {
-        let mut sources = Sources::default();
-        sources.insert("schema.json", r#"{"a": 1, "b": 2, "a": 3}"#.to_owned());
-        assert_eq!(sources.repeated("schema.json"), ["/a"]);
-        let index = |sources: &Sources| std::ptr::from_ref(sources.0["schema.json"].index.get().unwrap());
-        let first = index(&sources);
-        let copy = sources.clone();
-        for place in ["/a", "/b", "/c"] {
-            copy.locate(&Finding::error("schema.json", FindingLocation::Value(place.into()), "r", "m"))
-                .unwrap();
-        }
-        assert!(std::ptr::eq(index(&sources), first) && std::ptr::eq(index(&copy), first));
-    }
-
-    #[test]
-    fn lines_are_counted_in_texts_of_lines_alone() {
-        for lines in [0, 1, 254, 255, 256, 10_000] {
-            let json = format!("[{}1]", "\n".repeat(lines));
-            assert_eq!(at("schema.json", &json, FindingLocation::Value("/0".into())).0, lines + 1);
-        }
-    }
-
-    #[test]
-    fn a_long_value_is_marked_by_its_start() {
-        let json = format!("[\"{}\"]", "é".repeat(5_000));
-        assert_eq!(
-            at("schema.json", &json, FindingLocation::Value("/0".into())).2.chars().count(),
-            MARK_LIMIT
-        );
-        assert_eq!(
-            at("schema.json", &json, FindingLocation::Value("/0/x".into())).2.chars().count(),
-            MARK_LIMIT
-        );
-    }
 
     #[test]
     fn what_a_file_says_is_shown_short_and_without_control_characters() {

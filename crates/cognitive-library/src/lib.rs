@@ -21,6 +21,7 @@ pub mod load;
 pub mod migrate;
 mod platform;
 pub mod shelf;
+mod sources;
 pub mod validate;
 pub mod yaml;
 
@@ -29,4 +30,4 @@ pub use finding::{Finding, Severity};
 pub use folder::Folder;
 pub use load::{ModuleLoadError, load};
 pub use shelf::ModuleCache;
-pub use validate::{Mode, ValidationReport, validate};
+pub use validate::{Mode, ValidationReport, validate, validate_in};

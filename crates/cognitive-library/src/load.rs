@@ -7,10 +7,11 @@ use cognitive_contract::module::Digest;
 use cognitive_contract::text::hex;
 use cognitive_contract::{Failure, Manifest, Module};
 use cognitive_schema::{Contract, SCHEMA_FILE};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::examples;
-use crate::finding::{Finding, FindingLocation};
+use crate::finding::{Finding, FindingLocation, quoted};
 use crate::folder::{Folder, safe_relative};
 use crate::formats::{self, ModuleParts};
 
@@ -72,9 +73,10 @@ pub(crate) fn assemble(parts: ModuleParts, folder_name: &str) -> Result<Module, 
     } else {
         Manifest::from_value(&parts.manifest, parts.format)
             .map_err(|found| {
-                findings.extend(
-                    found.into_iter().map(|violation| manifest_finding(parts.manifest_file, violation)),
-                );
+                findings.extend(found.into_iter().map(|violation| {
+                    let hint = value_hint(parts.manifest.pointer(&violation.path), &violation.message);
+                    Finding { hint, ..manifest_finding(parts.manifest_file, violation) }
+                }));
             })
             .ok()
     };
@@ -135,12 +137,29 @@ fn digest(parts: &ModuleParts) -> Digest {
 
 pub(crate) fn manifest_finding(file: &str, violation: cognitive_contract::Violation) -> Finding {
     let rule = if violation.rule == "enum" { "manifest/closed-list" } else { "manifest/value" };
-    Finding::error(
-        file,
-        FindingLocation::Value(violation.path.clone()),
-        rule,
-        label(&violation.path, &violation.message),
-    )
+    let message = label(&violation.path, &violation.message);
+    Finding::error(file, FindingLocation::Value(violation.path), rule, message)
+}
+
+/// What to do about a value of another type than is expected, where YAML is easily misread.
+fn value_hint(written: Option<&Value>, message: &str) -> Option<String> {
+    let text = written?.as_str()?;
+    let hint = match message {
+        "expected boolean"
+            if ["yes", "no", "on", "off", "true", "false"].contains(&text.to_lowercase().as_str()) =>
+        {
+            "Write `true` or `false`, without quotes".to_owned()
+        }
+        "expected array" if text.starts_with('-') => {
+            "Put a space behind each dash, as in `- entry`".to_owned()
+        }
+        "expected array" => format!("Write a list: {}", quoted(&format!("[{text}]"))),
+        "expected integer" | "expected number" if text.parse::<f64>().is_ok() => {
+            format!("Write the number without quotes: {}", quoted(text))
+        }
+        _ => return None,
+    };
+    Some(hint)
 }
 
 /// Names the field before the expectation, as in "`tier`: expected one of …".

@@ -2,6 +2,8 @@
 //! Refuses billions of aliases, endless nesting, duplicate keys, several documents and non-finite numbers.
 //! Its messages are one short line, however long the text is that they are about.
 
+mod remedy;
+
 use std::fmt;
 use std::ops::Range;
 
@@ -22,6 +24,8 @@ pub struct YamlError {
     pub message: String,
     /// Byte offset, if known.
     pub offset: Option<usize>,
+    /// What to do about it, if that can be told.
+    pub hint: Option<String>,
 }
 
 fn options() -> Options {
@@ -47,8 +51,22 @@ fn options() -> Options {
 pub fn parse(text: &str) -> Result<Value, YamlError> {
     serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
         let message = words(&error.without_snippet().to_string());
-        YamlError { message, offset: error.location().and_then(|at| offset(&at, text)) }
+        explained(message, error.location().and_then(|at| offset(&at, text)), text)
     })
+}
+
+/// The parser's reason in words for authors, where its mistake is a usual one.
+fn explained(message: String, offset: Option<usize>, text: &str) -> YamlError {
+    let Some(at) = offset else { return YamlError { message, offset, hint: None } };
+    let found = remedy::unclosed(text, at).or_else(|| remedy::remedy(&message, text, at));
+    match found {
+        Some(remedy) => YamlError {
+            message: remedy.message.unwrap_or(message),
+            offset: remedy.at.or(offset),
+            hint: Some(remedy.hint),
+        },
+        None => YamlError { message, offset, hint: None },
+    }
 }
 
 /// The parser's reason without its place, which is shown otherwise, and without advice about its own options.
@@ -90,10 +108,35 @@ struct YamlPosition {
 enum Inside {
     Nothing,
     List(Vec<YamlPosition>),
-    Map(Vec<(String, YamlPosition)>),
+    Map(Vec<YamlMember>),
+}
+
+#[derive(Debug)]
+struct YamlMember {
+    name: String,
+    key: Option<Range<usize>>,
+    value: YamlPosition,
 }
 
 impl YamlIndex {
+    /// Byte range of the key of the member at a JSON pointer.
+    #[must_use]
+    pub fn key(&self, pointer: &str) -> Option<Range<usize>> {
+        let mut place = self.0.as_ref()?;
+        let mut key = None;
+        for token in tokens(pointer)? {
+            (place, key) = match &place.inside {
+                Inside::Nothing => return None,
+                Inside::List(items) => (items.get(token.parse::<usize>().ok()?)?, None),
+                Inside::Map(members) => {
+                    let member = members.iter().find(|member| member.name == token)?;
+                    (&member.value, member.key.clone())
+                }
+            };
+        }
+        key
+    }
+
     /// Byte range of the value at a JSON pointer.
     #[must_use]
     pub fn get(&self, pointer: &str) -> Option<&Range<usize>> {
@@ -109,7 +152,9 @@ impl YamlIndex {
             let inside = match &place.inside {
                 Inside::Nothing => None,
                 Inside::List(items) => token.parse::<usize>().ok().and_then(|at| items.get(at)),
-                Inside::Map(members) => members.iter().find(|(name, _)| *name == token).map(|(_, one)| one),
+                Inside::Map(members) => {
+                    members.iter().find(|member| member.name == token).map(|member| &member.value)
+                }
             };
             let parent = known.map(|(span, _)| (span, false));
             let Some(inside) = inside else { return parent };
@@ -127,17 +172,25 @@ pub fn spans(text: &str) -> YamlIndex {
     YamlIndex(root.map(|root| placed(root, text)))
 }
 
+fn range(location: &Location, text: &str) -> Option<Range<usize>> {
+    let start = offset(location, text)?;
+    let length = location.span().byte_len().and_then(|length| usize::try_from(length).ok());
+    let end = start.saturating_add(length.unwrap_or(0)).min(text.len());
+    Some(start..end.max(start))
+}
+
 fn placed(node: Spanned<YamlNode>, text: &str) -> YamlPosition {
-    let span = offset(&node.referenced, text).map(|start| {
-        let length = node.referenced.span().byte_len().and_then(|length| usize::try_from(length).ok());
-        let end = start.saturating_add(length.unwrap_or(0)).min(text.len());
-        start..end.max(start)
-    });
+    let span = range(&node.referenced, text);
     let inside = match node.value {
         YamlNode::Scalar => Inside::Nothing,
         YamlNode::List(items) => Inside::List(items.into_iter().map(|item| placed(item, text)).collect()),
         YamlNode::Map(members) => {
-            Inside::Map(members.into_iter().map(|(name, member)| (name, placed(member, text))).collect())
+            let member = |(name, value): (Spanned<String>, Spanned<YamlNode>)| YamlMember {
+                key: range(&name.referenced, text).filter(|key| !key.is_empty()),
+                name: name.value,
+                value: placed(value, text),
+            };
+            Inside::Map(members.into_iter().map(member).collect())
         }
     };
     YamlPosition { span, inside }
@@ -147,7 +200,7 @@ fn placed(node: Spanned<YamlNode>, text: &str) -> YamlPosition {
 enum YamlNode {
     Scalar,
     List(Vec<Spanned<YamlNode>>),
-    Map(Vec<(String, Spanned<YamlNode>)>),
+    Map(Vec<(Spanned<String>, Spanned<YamlNode>)>),
 }
 
 impl<'de> Deserialize<'de> for YamlNode {
@@ -204,7 +257,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<YamlNode, A::Error> {
         let mut members = Vec::new();
-        while let Some(name) = map.next_key::<String>()? {
+        while let Some(name) = map.next_key::<Spanned<String>>()? {
             members.push((name, map.next_value()?));
         }
         Ok(YamlNode::Map(members))

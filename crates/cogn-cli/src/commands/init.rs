@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use cognitive_contract::manifest::{InputModality, Tier};
-use cognitive_library::init::{Feature, Template, create};
+use cognitive_library::init::{EXAMPLE_TEXT, Feature, Template, create};
 
+use crate::editor_schemas;
 use crate::printer::{Exit, GOOD, NOTE, Printer};
 
 /// Options of `init`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch that people type")]
 pub struct InitArgs {
     /// Name of the module: lower-case letters, digits, hyphens
     name: String,
@@ -28,6 +30,9 @@ pub struct InitArgs {
     /// It is made of other modules
     #[arg(long)]
     compose: bool,
+    /// Write every section, with comments and an envelope of its own; so do --media, --context and --compose
+    #[arg(long)]
+    full: bool,
     /// The folder that the module's folder is put into
     #[arg(long, value_name = "DIR", default_value = "cognitive/modules")]
     dir: PathBuf,
@@ -53,16 +58,21 @@ enum MediaName {
 
 /// Creates the module and says what to do next.
 pub fn init(args: &InitArgs, printer: &Printer) -> Exit {
-    match create(&args.dir, &template(args)) {
-        Ok(path) => {
-            said(args, &path, printer);
-            Exit::Good
-        }
+    let (place, shown_place) = editor_schemas::place_for(&args.dir);
+    let template = Template { editor_schema: Some(shown_place), ..template(args) };
+    let path = match create(&args.dir, &template) {
+        Ok(path) => path,
         Err(error) => {
             printer.error(&error.to_string(), Some(&error.hint()));
-            Exit::Bad
+            return Exit::Bad;
         }
+    };
+    // The module is there and works; an editor without schemas only knows less.
+    if let Err(error) = editor_schemas::write(&place) {
+        printer.warning(&format!("no schemas for editors in `{}`: {error}", place.display()));
     }
+    said(args, &template, &path, printer);
+    Exit::Good
 }
 
 fn template(args: &InitArgs) -> Template {
@@ -83,21 +93,29 @@ fn template(args: &InitArgs) -> Template {
         (args.compose, Feature::Compose),
     ];
     let chosen = switches.into_iter().filter(|(on, _)| *on).map(|(_, feature)| feature);
-    media.chain(chosen).fold(Template::new(args.name.as_str(), tier), Template::with)
+    let plain = Template { full: args.full, ..Template::new(args.name.as_str(), tier) };
+    media.chain(chosen).fold(plain, Template::with)
 }
 
-fn said(args: &InitArgs, path: &Path, printer: &Printer) {
+/// Only commands that work as they are printed: without a key wherever they can.
+fn said(args: &InitArgs, template: &Template, path: &Path, printer: &Printer) {
     // A module in the usual place is found by its name; elsewhere it needs its path.
     let usual = args.dir == Path::new("cognitive/modules") || args.dir == Path::new(".cognitive/modules");
     let by = if usual { args.name.clone() } else { shown(path) };
     let example = path.join("tests/example");
+    let run = if template.is_minimal() {
+        format!("cogn run {by} --set text=\"{EXAMPLE_TEXT}\"")
+    } else if args.compose {
+        format!("cogn compose plan {by}")
+    } else {
+        let example = example.display();
+        format!("cogn run {by} {example}.input.json --provider replay --reply {example}.reply.txt --pretty")
+    };
     printer.err(format!("{GOOD}created{GOOD:#} {}", path.display()));
     printer.err("next:");
-    printer.err(format!("  {NOTE}cogn validate {by} --v22{NOTE:#}"));
-    printer.err(format!(
-        "  {NOTE}cogn run {by} {0}.input.json --provider replay --reply {0}.reply.txt --pretty{NOTE:#}",
-        example.display()
-    ));
+    for command in [run, format!("cogn test {by}"), format!("cogn validate {by} --v22")] {
+        printer.err(format!("  {NOTE}{command}{NOTE:#}"));
+    }
 }
 
 /// A path that is read as a path, not as a name.

@@ -1,6 +1,6 @@
 //! `cogn schema`: the JSON Schemas that editors and gateways need, generated from the runtime's own types.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::editor_schemas::{self, EditorSchema};
 use crate::printer::{Exit, Printer};
@@ -26,7 +26,9 @@ pub fn schema(args: &SchemaArgs, printer: &Printer) -> Exit {
     };
     match editor_schemas::write(folder) {
         Ok(written) => {
-            written.iter().for_each(|file| printer.out(shown(file)));
+            for file in &written {
+                printer.out(file.display().to_string());
+            }
             Exit::Good
         }
         Err(error) => {
@@ -35,8 +37,4 @@ pub fn schema(args: &SchemaArgs, printer: &Printer) -> Exit {
             Exit::Bad
         }
     }
-}
-
-fn shown(file: &Path) -> String {
-    file.display().to_string()
 }

@@ -19,6 +19,7 @@ use crate::args::provider::ProviderArgs;
 use crate::printer::{Chatter, Exit, Printer};
 use crate::project;
 use crate::pull_progress::TerminalProgress;
+use crate::watch;
 
 /// Options of `test`.
 #[derive(Debug, clap::Args)]
@@ -53,6 +54,9 @@ pub struct TestArgs {
     junit: Option<PathBuf>,
     #[command(flatten)]
     provider: ProviderArgs,
+    /// Test again whenever a file of a module changes, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["record", "live", "accept", "json", "junit"])]
+    watch: bool,
 }
 
 /// Runs the tests; the exit code is bad if any failed, or if a module cannot be tested. One without tests is skipped (FMT-002).
@@ -64,6 +68,16 @@ pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
             .error("`--accept` writes expectations, and `CI` is set: nothing is accepted here", Some(hint));
         return Exit::Usage;
     }
+    if args.watch {
+        watch::repeat(library, &args.modules.names(library).unwrap_or_default(), printer, || {
+            let _ = once(args, library, printer);
+        });
+        return Exit::Good;
+    }
+    once(args, library, printer)
+}
+
+fn once(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
     let (subjects, missing) = match args.modules.names(library) {
         Ok(names) => subjects(&names, library),
         Err(failure) => return fail(&failure, printer),
@@ -210,6 +224,8 @@ mod tests {
             "test a --accept-failures",
             "test a --all",
             "test a --json --junit out.xml",
+            "test a --watch --live",
+            "test a --watch --accept",
         ] {
             assert!(typed(wrong).is_err(), "{wrong}");
         }

@@ -1,6 +1,6 @@
 //! `cogn validate`: everything that is wrong with module folders, each with its place and a hint.
 
-use cognitive_library::validate::{Mode, ValidationReport, validate as check};
+use cognitive_library::validate::{Mode, ValidationReport, validate_in};
 use cognitive_library::{Finding, Library, Severity};
 use serde_json::{Value, json};
 
@@ -8,6 +8,7 @@ use super::fail;
 use crate::args::modules::ModulesArgs;
 use crate::draw;
 use crate::printer::{BAD, DOUBT, Exit, GOOD, HEAD, Printer};
+use crate::watch;
 
 /// Options of `validate`.
 #[derive(Debug, clap::Args)]
@@ -20,10 +21,23 @@ pub struct ValidateArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Validate again whenever a file of a module changes, until Ctrl-C
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
 }
 
 /// Validates; the exit code is bad if any module is invalid.
 pub fn validate(args: &ValidateArgs, library: &Library, printer: &Printer) -> Exit {
+    if args.watch {
+        watch::repeat(library, &args.modules.names(library).unwrap_or_default(), printer, || {
+            let _ = once(args, library, printer);
+        });
+        return Exit::Good;
+    }
+    once(args, library, printer)
+}
+
+fn once(args: &ValidateArgs, library: &Library, printer: &Printer) -> Exit {
     let mode = if args.v22 { Mode::Strict } else { Mode::Standard };
     let names = match args.modules.names(library) {
         Ok(names) => names,
@@ -33,7 +47,7 @@ pub fn validate(args: &ValidateArgs, library: &Library, printer: &Printer) -> Ex
     let mut missing = false;
     for name in &names {
         match library.find_folder(name) {
-            Ok(folder) => reports.push(check(&folder, mode)),
+            Ok(folder) => reports.push(validate_in(library, &folder, mode)),
             Err(failure) => {
                 missing = true;
                 printer.error(failure.message(), failure.suggestion());
@@ -56,7 +70,7 @@ fn show(report: &ValidationReport, printer: &Printer) {
         Mode::Standard => "standard",
         Mode::Strict => "strict v2.2",
     };
-    let format = report.format.map_or_else(|| "no module".to_owned(), |format| format.to_string());
+    let format = report.format.map_or_else(|| "not readable".to_owned(), |format| format.to_string());
     printer.out(format!("{HEAD}{}{HEAD:#} ({format}, {mode} validation)", report.name));
     for finding in &report.findings {
         printer.out(draw::in_folder(finding, &report.sources, &report.folder));

@@ -9,6 +9,7 @@
 
 mod blame;
 mod golden;
+mod init;
 mod old;
 mod serving;
 mod support;

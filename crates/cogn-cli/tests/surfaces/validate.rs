@@ -1,6 +1,9 @@
 //! `cogn validate` on modules as they are published.
 
-use crate::support::{PROMPT, Place, SCHEMA, answer, manifest};
+use std::io::{BufRead, BufReader};
+use std::process::Command;
+
+use crate::support::{PROMPT, Place, Running, SCHEMA, answer, manifest};
 
 // VAL-002: an example that is no JSON or breaks its schema is found, with its file and line.
 #[test]
@@ -46,4 +49,65 @@ fn w11_validate_points_at_the_fault_in_an_example() {
         }
     }
     assert_eq!(place.run(&["validate", "words"]).code, 0);
+}
+
+// COMP-030, COMP-070: what no run could do is said before the first one, with what is there instead.
+#[test]
+fn comp_030_070_a_composition_is_judged_together_with_its_parts() {
+    let place = Place::new();
+    let (part, schema) =
+        (manifest("words", ""), SCHEMA.replace("\"word\"],", "\"word\"], \"additionalProperties\": false,"));
+    place.module("words", &[("module.yaml", &part), ("prompt.md", PROMPT), ("schema.json", &schema)]);
+    let whole = |requires: &str, mapping: &str, condition: &str| {
+        let composition = format!(
+            "composition:\n  requires: [{requires}]\n  dataflow:\n    - from: input\n      to: words\n      mapping: {mapping}\n    - \
+             from: words.output\n      to: output\n      condition: \"{condition}\"\n"
+        );
+        let manifest = manifest("whole", &composition);
+        place.module("whole", &[("module.yaml", &manifest), ("prompt.md", PROMPT), ("schema.json", SCHEMA)]);
+        let output = place.run(&["validate", "whole"]);
+        (output.code, output.out)
+    };
+    let (good, fits) = ("{name: words, version: ^1.0.0}", "{text: $.text}");
+    assert_eq!(whole(good, fits, "$.data.word == 'a'").0, 0);
+    for (requires, mapping, condition, words) in [
+        ("{name: words, version: ^9.0.0}", fits, "true", "`words` is there in version `1.0.0`"),
+        (good, "{txt: $.text}", "true", "`words` requires `text`, and no step gives it"),
+        (good, fits, "$.data.wrod == 'a'", "Did you mean `word`?"),
+        (good, fits, "$.data.word == 'c'", "this is never `\"c\"`"),
+    ] {
+        let (code, said) = whole(requires, mapping, condition);
+        assert!(code == 1 && said.contains(words), "{words}: {said}");
+    }
+}
+
+/// Reads lines until one begins with these words.
+fn until(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &str) -> Vec<String> {
+    let mut seen = Vec::new();
+    while !seen.last().is_some_and(|line: &String| line.starts_with(words)) {
+        seen.push(lines.next().unwrap_or_else(|| panic!("{seen:?} has no `{words}`")).unwrap());
+    }
+    seen
+}
+
+#[test]
+fn watch_validates_and_tests_again_after_each_change_until_ctrl_c() {
+    let place = Place::new();
+    assert_eq!(place.run(&["init", "words"]).code, 0);
+    for (command, good, bad) in
+        [("validate", "valid", "invalid"), ("test", "1 passed, 0 failed", "0 passed, 1 failed")]
+    {
+        let mut process = Running(place.command(&[command, "words", "--watch"]).spawn().unwrap());
+        let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
+        until(&mut lines, good);
+        let prompt = std::fs::read_to_string(place.path("cognitive/modules/words/schema.json")).unwrap();
+        place.module("words", &[("schema.json", &prompt.replace("\"question\", ", "\"question\" ,, "))]);
+        assert!(until(&mut lines, bad).iter().any(|line| line.starts_with("changed: ")), "{command}");
+        place.module("words", &[("schema.json", &prompt)]);
+        until(&mut lines, good);
+        assert!(process.0.try_wait().unwrap().is_none());
+        let sent = Command::new("kill").args(["-INT", &process.0.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        assert!(!process.0.wait().unwrap().success());
+    }
 }

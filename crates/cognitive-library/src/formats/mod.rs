@@ -14,6 +14,7 @@ use crate::examples::{self, ExampleFile};
 use crate::finding::{Finding, FindingLocation, Sources, quoted};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TEXT_LIMIT, TOTAL_LIMIT};
 use crate::json;
+use crate::yaml::YamlError;
 
 pub use v1::{front_matter, front_matter_text};
 
@@ -65,6 +66,12 @@ pub fn read_manifest(folder: &Folder) -> Option<(Format, Value)> {
     }
     let manifest = crate::yaml::parse(&folder.read("module.yaml", TEXT_LIMIT).ok()?).ok()?;
     Some((Format::of_manifest(&manifest), manifest))
+}
+
+/// What is wrong with a YAML text, at its place and with a remedy.
+fn syntax_finding(file: &str, error: YamlError) -> Finding {
+    let at = error.offset.map_or(FindingLocation::File, FindingLocation::Offset);
+    Finding { hint: error.hint, ..Finding::error(file, at, "manifest/syntax", error.message) }
 }
 
 impl ModuleParts {

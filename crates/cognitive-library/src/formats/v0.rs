@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use cognitive_contract::Format;
 use cognitive_schema::SCHEMA_FILE;
 
-use super::{ModuleParts, front_matter};
-use crate::finding::{Finding, FindingLocation};
+use super::{ModuleParts, front_matter, syntax_finding};
 use crate::folder::{Folder, TEXT_LIMIT};
 use crate::yaml;
 
@@ -18,10 +17,7 @@ pub(super) fn read(folder: &Folder) -> ModuleParts {
     if let Some(text) = parts.text(folder, MANIFEST) {
         match front_matter(&text) {
             Ok((manifest, _)) => parts.manifest = manifest,
-            Err(error) => {
-                let at = error.offset.map_or(FindingLocation::File, FindingLocation::Offset);
-                parts.findings.push(Finding::error(MANIFEST, at, "manifest/syntax", error.message));
-            }
+            Err(error) => parts.findings.push(syntax_finding(MANIFEST, error)),
         }
     }
     add_constraints(&mut parts, folder);
@@ -47,10 +43,7 @@ fn add_constraints(parts: &mut ModuleParts, folder: &Folder) {
             }
         }
         Ok(_) => {}
-        Err(error) => {
-            let at = error.offset.map_or(FindingLocation::File, FindingLocation::Offset);
-            parts.findings.push(Finding::error(CONSTRAINTS, at, "manifest/syntax", error.message));
-        }
+        Err(error) => parts.findings.push(syntax_finding(CONSTRAINTS, error)),
     }
 }
 

@@ -6,9 +6,8 @@ use serde_json::Value;
 
 use cognitive_contract::Format;
 
-use super::ModuleParts;
 use super::v2::read_schemas;
-use crate::finding::{Finding, FindingLocation};
+use super::{ModuleParts, syntax_finding};
 use crate::folder::Folder;
 use crate::yaml::{self, YamlError};
 
@@ -46,7 +45,7 @@ pub fn front_matter_text<'a>(file: &str, text: &'a str) -> (&'a str, usize) {
 pub fn front_matter(text: &str) -> Result<(Value, &str), YamlError> {
     let Some((front, start, body)) = split(text) else {
         let message = "no front matter: expected YAML between two `---` lines at the top".to_owned();
-        return Err(YamlError { message, offset: Some(0) });
+        return Err(YamlError { message, offset: Some(0), hint: None });
     };
     let manifest = yaml::parse(front)
         .map_err(|error| YamlError { offset: error.offset.map(|at| at + start), ..error })?;
@@ -61,10 +60,7 @@ pub(super) fn read(folder: &Folder) -> ModuleParts {
                 parts.manifest = manifest;
                 body.clone_into(&mut parts.prompt);
             }
-            Err(error) => {
-                let at = error.offset.map_or(FindingLocation::File, FindingLocation::Offset);
-                parts.findings.push(Finding::error(MANIFEST, at, "manifest/syntax", error.message));
-            }
+            Err(error) => parts.findings.push(syntax_finding(MANIFEST, error)),
         }
     }
     read_schemas(&mut parts, folder);

@@ -9,7 +9,7 @@ use cognitive_contract::Format;
 use cognitive_contract::text::pointer;
 use cognitive_schema::{DATA_KEYWORDS, SCHEMA_FILE, SectionRef, file_of_ref, names_answered_by_ids};
 
-use super::ModuleParts;
+use super::{ModuleParts, syntax_finding};
 use crate::finding::{Finding, FindingLocation, quoted};
 use crate::folder::{Folder, safe_relative};
 use crate::yaml;
@@ -26,10 +26,7 @@ pub(super) fn read(folder: &Folder) -> ModuleParts {
                 parts.format = Format::of_manifest(&manifest);
                 parts.manifest = manifest;
             }
-            Err(error) => {
-                let at = error.offset.map_or(FindingLocation::File, FindingLocation::Offset);
-                parts.findings.push(Finding::error(MANIFEST, at, "manifest/syntax", error.message));
-            }
+            Err(error) => parts.findings.push(syntax_finding(MANIFEST, error)),
         }
     }
     parts.prompt_text(folder, "prompt.md");

@@ -11,6 +11,11 @@ const PNG: &str = include_str!("../../templates/media/example.png.b64");
 /// A tone of a tenth of a second.
 const WAV: &str = include_str!("../../templates/media/example.wav.b64");
 
+/// A red film of two pictures of 16 by 16 pixels.
+const MP4: &str = include_str!("../../templates/media/example.mp4.b64");
+/// A page with one line of text.
+const PDF: &str = include_str!("../../templates/media/example.pdf.b64");
+
 /// What the caller sends.
 pub(super) fn input(template: &Template) -> Value {
     let text = match template.tier {
@@ -33,17 +38,15 @@ pub(super) fn input(template: &Template) -> Value {
     Value::Object(input)
 }
 
-/// An item of each kind, as small as it gets. Films and documents are too large to stand in a file for people.
+/// An item of each kind, as small as it gets, so that the example needs no other file and no network.
 fn media_item(kind: InputModality) -> Option<Value> {
     let inline = |media_type: &str, data: &str| json!({ "type": "base64", "media_type": media_type, "data": data.trim_end() });
-    let address =
-        |media_type: &str, url: &str| json!({ "type": "url", "url": url, "media_type": media_type });
     match kind {
         InputModality::Text => None,
         InputModality::Image => Some(inline("image/png", PNG)),
         InputModality::Audio => Some(inline("audio/wav", WAV)),
-        InputModality::Video => Some(address("video/mp4", "https://example.com/example.mp4")),
-        InputModality::Document => Some(address("application/pdf", "https://example.com/example.pdf")),
+        InputModality::Video => Some(inline("video/mp4", MP4)),
+        InputModality::Document => Some(inline("application/pdf", PDF)),
     }
 }
 

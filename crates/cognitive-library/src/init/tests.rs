@@ -57,7 +57,7 @@ impl Made {
 fn all_templates() -> Vec<Template> {
     let mut templates = Vec::new();
     for tier in TIERS {
-        let plain = Template::new("my-module", tier);
+        let plain = Template::new("my-module", tier).written_out();
         templates.extend(FEATURES.map(|feature| plain.clone().with(feature)));
         templates.push(FEATURES.into_iter().fold(plain.clone(), Template::with));
         templates.push(plain);
@@ -234,7 +234,7 @@ fn tier_001_007_an_exec_module_is_strict() {
 #[test]
 fn tier_006_the_written_freedom_is_that_of_the_tier() {
     for tier in TIERS {
-        let made = Made::new(Template::new("m", tier));
+        let made = Made::new(Template::new("m", tier).written_out());
         let plain = serde_json::json!({ "tier": tier });
         let by_default = Manifest::from_value(&plain, made.module.format).unwrap();
         assert_eq!(made.manifest().schema_strictness, by_default.schema_strictness);
@@ -246,7 +246,9 @@ fn tier_006_the_written_freedom_is_that_of_the_tier() {
 
 #[test]
 fn streaming_is_offered_as_it_suits_the_tier() {
-    let mode = |tier| Made::new(Template::new("m", tier).with(Feature::Streaming)).manifest().response.mode;
+    let mode = |tier| {
+        Made::new(Template::new("m", tier).written_out().with(Feature::Streaming)).manifest().response.mode
+    };
     assert_eq!(TIERS.map(mode), [Mode::Streaming, Mode::Both, Mode::Streaming]);
 }
 
@@ -258,7 +260,7 @@ fn media_are_declared_required_and_shown() {
         (InputModality::Video, "videos"),
         (InputModality::Document, "documents"),
     ] {
-        let made = Made::new(Template::new("m", Tier::Decision).with(Feature::Media(kind)));
+        let made = Made::new(Template::new("m", Tier::Decision).written_out().with(Feature::Media(kind)));
         assert!(made.manifest().modalities.declared);
         assert_eq!(made.manifest().modalities.input, [InputModality::Text, kind]);
         assert!(made.files["prompt.md"].contains("\n$MEDIA_INPUTS\n"));
@@ -275,13 +277,15 @@ fn media_are_declared_required_and_shown() {
             assert!(made.module.contract.input().accepts(&input));
         }
     }
-    let text = Made::new(Template::new("m", Tier::Exec).with(Feature::Media(InputModality::Text)));
+    let text =
+        Made::new(Template::new("m", Tier::Exec).written_out().with(Feature::Media(InputModality::Text)));
     assert!(!text.manifest().modalities.declared);
 }
 
 #[test]
 fn media_016_a_document_may_come_as_base64() {
-    let made = Made::new(Template::new("m", Tier::Exec).with(Feature::Media(InputModality::Document)));
+    let made =
+        Made::new(Template::new("m", Tier::Exec).written_out().with(Feature::Media(InputModality::Document)));
     let pdf = serde_json::json!({ "type": "base64", "media_type": "application/pdf", "data": "JVBERi0=" });
     let input = serde_json::json!({ "text": "t", "documents": [pdf] });
     assert!(made.module.contract.input().accepts(&input));
@@ -304,7 +308,7 @@ fn base64(text: &str) -> Vec<u8> {
 
 #[test]
 fn the_example_media_are_what_they_say() {
-    let with = |kind| Made::new(Template::new("m", Tier::Exec).with(Feature::Media(kind)));
+    let with = |kind| Made::new(Template::new("m", Tier::Exec).written_out().with(Feature::Media(kind)));
     let image = with(InputModality::Image).json("tests/example.input.json");
     let png = base64(image["images"][0]["data"].as_str().unwrap());
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
@@ -322,7 +326,7 @@ fn the_example_media_are_what_they_say() {
 
 #[test]
 fn ctx_011_012_020_context_is_declared_on_both_sides() {
-    let made = Made::new(Template::new("m", Tier::Decision).with(Feature::Context));
+    let made = Made::new(Template::new("m", Tier::Decision).written_out().with(Feature::Context));
     let context = &made.manifest().context;
     let accepts: Vec<&str> = context.accepts.iter().map(|each| each.kind.as_str()).collect();
     assert_eq!(accepts, ["conversation_history", "session_state"]);
@@ -343,7 +347,7 @@ fn ctx_011_012_020_context_is_declared_on_both_sides() {
 #[test]
 fn comp_001_010_the_other_module_exists_and_takes_what_flows_to_it() {
     for name in ["my-module", "summarizer"] {
-        let made = Made::new(Template::new(name, Tier::Decision).with(Feature::Compose));
+        let made = Made::new(Template::new(name, Tier::Decision).written_out().with(Feature::Compose));
         let composition = made.manifest().composition.clone().unwrap();
         assert_eq!(composition.pattern, Some(Pattern::Sequential));
         let [part] = composition.requires.unwrap().try_into().unwrap();
@@ -368,7 +372,7 @@ fn words_that_yaml_takes_for_something_else_are_names_too() {
     for name in
         ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "e1", "inf", "nan", "a--", "x0x1f"]
     {
-        assert_eq!(Made::new(Template::new(name, Tier::Exec)).manifest().name, name);
+        assert_eq!(Made::new(Template::new(name, Tier::Exec).written_out()).manifest().name, name);
     }
     let long = "a".repeat(64);
     assert_eq!(Made::new(Template::new(&*long, Tier::Exec)).manifest().name, long);
@@ -433,4 +437,45 @@ fn w10_meta_002_confidence_is_how_sure_a_module_is_of_having_met_its_contract() 
     let files = files.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
     let plan = crate::migrate::plan(&Folder::memory("old", BTreeMap::from(files))).unwrap();
     judge("a migrated module", &plan.files["prompt.md"]);
+}
+
+#[test]
+fn the_minimal_form_is_short_complete_and_strictly_valid() {
+    for tier in TIERS {
+        for streaming in [false, true] {
+            let plain = Template::new("my-module", tier);
+            let template = if streaming { plain.with(Feature::Streaming) } else { plain };
+            assert!(template.is_minimal());
+            let made = Made::new(template);
+            let lines = |file: &str| made.files[file].lines().count();
+            assert!(lines("module.yaml") <= 8 && lines("prompt.md") <= 4 && lines("schema.json") <= 29);
+            assert!(made.files["prompt.md"].contains("$ENVELOPE"));
+            made.accepts(&made.json("tests/example.reply.txt"));
+            assert_eq!(made.manifest().tier, tier);
+            assert_eq!(made.files["module.yaml"].contains("response: {mode: "), streaming);
+            let full = Made::new(made.template.clone().written_out());
+            assert_eq!(made.manifest().response.mode, full.manifest().response.mode);
+        }
+    }
+    assert!(!Template::new("m", Tier::Exec).with(Feature::Compose).is_minimal());
+    assert!(!Template::new("m", Tier::Exec).written_out().is_minimal());
+}
+
+#[test]
+fn val_010_to_015_every_form_is_valid_and_complete_without_a_warning() {
+    let library = crate::Library::default();
+    let minimal = TIERS.into_iter().map(|tier| Template::new("my-module", tier));
+    for mut template in all_templates().into_iter().chain(minimal) {
+        template.editor_schema = Some("../../../.cogn/schemas/module.json".to_owned());
+        let files = files(&template).unwrap();
+        assert!(
+            files["module.yaml"]
+                .starts_with("# yaml-language-server: $schema=../../../.cogn/schemas/module.json\n")
+        );
+        let bytes = files.into_iter().map(|(path, text)| (path, text.into_bytes())).collect();
+        let report =
+            crate::validate_in(&library, &Folder::memory(&template.name, bytes), crate::Mode::Strict);
+        let found: Vec<String> = report.findings.iter().map(crate::Finding::summary).collect();
+        assert!(found.is_empty(), "{template:?}: {found:#?}");
+    }
 }

@@ -47,6 +47,16 @@ impl JsonIndex {
         Some((node.span.clone(), true))
     }
 
+    /// Byte range of the name of the member at a JSON pointer, with its quotes.
+    #[must_use]
+    pub fn name(&self, text: &str, pointer: &str) -> Option<Range<usize>> {
+        let mut node = self.root.as_ref()?;
+        for token in tokens(pointer)? {
+            node = self.child(text, node, &token)?;
+        }
+        Some(node.name.clone()).filter(|name| !name.is_empty())
+    }
+
     fn child(&self, text: &str, parent: &JsonNode, token: &str) -> Option<&JsonNode> {
         let children = self.nodes.get(parent.children.clone())?;
         if text.as_bytes().get(parent.span.start) == Some(&b'[') {

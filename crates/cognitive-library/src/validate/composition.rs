@@ -1,6 +1,6 @@
 //! What is odd about a module that is made of modules, although it can run: calls in the prompt that are badly written
 //! and stay text, paths that never lead anywhere, rules that are never asked. (COMP-042, COMP-060)
-//! Looks at one module alone; whether the others exist is for `cogn compose plan` to say.
+//! Looks at one module alone; whether the others exist, and what they take, is for `parts` to say.
 
 use cognitive_contract::Format;
 use cognitive_contract::compose::CompositionPlan;
@@ -9,7 +9,7 @@ use cognitive_contract::compose::calls::directives;
 use super::CheckedModule;
 use crate::finding::{Finding, FindingLocation, Findings};
 
-const PROMPT_FILE: &str = "prompt.md";
+pub(super) const PROMPT_FILE: &str = "prompt.md";
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
     // Older formats have their prompt in another file, and knew no calls.

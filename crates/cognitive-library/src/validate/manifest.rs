@@ -5,13 +5,16 @@ use std::collections::HashSet;
 
 use cognitive_contract::Format;
 use cognitive_contract::code::is_module_code;
-use cognitive_contract::manifest::{RiskRule, known_keys, unknown_keys, violations};
+use cognitive_contract::manifest::{RiskRule, manifest_schema, violations};
 use cognitive_contract::policy::{OfferedTool, ToolLaw};
 use cognitive_contract::text::pointer;
+use cognitive_schema::{Below, ContractPlace, SCHEMA_FILE, SchemaFiles, SectionRef};
 use serde_json::Value;
 
 use super::CheckedModule;
+use super::near::did_you_mean;
 use crate::finding::{Finding, FindingLocation, Findings, quoted};
+use crate::json::{JsonPathStep, pointer_of};
 use crate::load::manifest_finding;
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
@@ -136,24 +139,44 @@ fn tier_and_blocks(subject: &CheckedModule<'_>, found: &mut Findings) {
     }
 }
 
+/// Keys that nobody reads, at every depth.
 fn keys(subject: &CheckedModule<'_>, found: &mut Findings) {
-    for key in unknown_keys(subject.written) {
+    let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), manifest_schema().clone())]);
+    let Some(place) = ContractPlace::of_section(&files, &SectionRef::parse("")) else { return };
+    unknown_below(subject.written, &place, &mut Vec::new(), &mut |path, key, known| {
+        let at = pointer_of(path);
+        // An old name of a section, and an author's own notes.
+        if at == "/io/output" || key.starts_with("x-") {
+            return;
+        }
         let message = format!("unknown key, kept and ignored: {}", quoted(key));
-        let finding = Finding::warning(subject.manifest_file, at(key), "manifest/unknown-key", message);
-        let near = known_keys().find(|known| key.eq_ignore_ascii_case(known) || near_miss(key, known));
-        found.push(match near {
-            Some(known) => finding.hint(format!("Did you mean `{known}`?")),
-            None => finding,
-        });
-    }
+        let at = FindingLocation::Key(at.into());
+        let finding = Finding::warning(subject.manifest_file, at, "manifest/unknown-key", message);
+        found.push(Finding { hint: did_you_mean(key, known.names()), ..finding });
+    });
 }
 
-/// One letter too many, one too few or one that differs, or a plural.
-fn near_miss(a: &str, b: &str) -> bool {
-    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    let same_start = short.bytes().zip(long.bytes()).take_while(|(x, y)| x == y).count();
-    let same_end = short.bytes().rev().zip(long.bytes().rev()).take_while(|(x, y)| x == y).count();
-    long.len() - short.len() <= 1 && short.len() > 2 && same_start + same_end + 1 >= long.len()
+fn unknown_below<'v>(
+    value: &'v Value,
+    place: &ContractPlace<'_>,
+    path: &mut Vec<JsonPathStep<'v>>,
+    tell: &mut impl FnMut(&[JsonPathStep<'v>], &str, &ContractPlace<'_>),
+) {
+    for (key, member) in value.as_object().into_iter().flatten() {
+        path.push(JsonPathStep::Member(key.into()));
+        match place.member(key) {
+            Below::Described(next) => unknown_below(member, &next, path, tell),
+            Below::Undescribed => tell(path, key, place),
+            Below::Open | Below::Never => {}
+        }
+        path.pop();
+    }
+    let Below::Described(items) = place.items() else { return };
+    for (at, item) in value.as_array().into_iter().flatten().enumerate() {
+        path.push(JsonPathStep::Item(at));
+        unknown_below(item, &items, path, tell);
+        path.pop();
+    }
 }
 
 /// Tools that are listed and can never be offered: another key denies them, and deny wins. (POL-003, POL-006)

@@ -3,20 +3,27 @@
 //! Says at most 200 things: who has to mend a module starts with the first of them.
 
 mod composition;
+mod demanded;
 mod embedded;
 mod examples;
 mod manifest;
+mod members;
+mod near;
+mod parts;
+mod placeholders;
 mod schema;
 
 pub use examples::has_examples;
 pub(crate) use manifest::labels;
 
 use examples::Examples;
+use parts::ComposedModule;
 
 use cognitive_contract::{Format, Manifest, Module};
 use cognitive_schema::{SCHEMA_FILE, SchemaFiles};
 use serde_json::Value;
 
+use crate::find::Library;
 use crate::finding::{Finding, FindingLocation, Findings, Severity, Sources};
 use crate::folder::Folder;
 use crate::formats::{self, ModuleParts};
@@ -39,7 +46,7 @@ pub struct ValidationReport {
     pub name: String,
     /// The folder as shown to people.
     pub folder: String,
-    /// Its format; `None` if it is no module.
+    /// Its format; `None` if it is no module, or its manifest cannot be read.
     pub format: Option<Format>,
     /// What was asked for.
     pub mode: Mode,
@@ -98,9 +105,19 @@ impl CheckedModule<'_> {
     }
 }
 
-/// Validates a folder.
+/// Validates a folder on its own: whether the modules that it is made of exist is not looked at.
 #[must_use]
 pub fn validate(folder: &Folder, mode: Mode) -> ValidationReport {
+    report(folder, mode, None)
+}
+
+/// Validates a folder together with the modules that it is made of.
+#[must_use]
+pub fn validate_in(library: &Library, folder: &Folder, mode: Mode) -> ValidationReport {
+    report(folder, mode, Some(library))
+}
+
+fn report(folder: &Folder, mode: Mode, library: Option<&Library>) -> ValidationReport {
     let mut report = ValidationReport {
         name: folder.name(),
         folder: folder.display(),
@@ -115,14 +132,23 @@ pub fn validate(folder: &Folder, mode: Mode) -> ValidationReport {
         report.findings.push(finding.hint("Create a module with `cogn init NAME`"));
         return report;
     };
-    report.format = Some(parts.format);
+    // Which format it is, the manifest says.
+    report.format = (!parts.manifest.is_null()).then_some(parts.format);
     report.sources = parts.sources.clone();
-    report.findings = findings(folder, mode, parts, &mut report.sources);
+    report.findings = findings(folder, mode, parts, library, &mut report.sources);
     report
 }
 
-fn findings(folder: &Folder, mode: Mode, parts: ModuleParts, sources: &mut Sources) -> Vec<Finding> {
+fn findings(
+    folder: &Folder,
+    mode: Mode,
+    parts: ModuleParts,
+    library: Option<&Library>,
+    sources: &mut Sources,
+) -> Vec<Finding> {
     let manifest_file = parts.manifest_file;
+    let is_composed = parts.manifest.get("composition").is_some() || parts.prompt.contains("@call:");
+    let composed = library.filter(|_| is_composed).map(|library| (library, parts.schemas.clone()));
     let tests = parts.manifest.get("tests").cloned();
     // Contracts can be large: they are looked at where they are, before loading takes them.
     let checked = checked(folder, mode, &parts, sources);
@@ -132,6 +158,9 @@ fn findings(folder: &Folder, mode: Mode, parts: ModuleParts, sources: &mut Sourc
         load::assemble(parts, &folder.name()).map_err(|load_findings| found.extend(load_findings)).ok();
     found.append(checked);
     if let Some(module) = &module {
+        if let Some((library, files)) = composed {
+            parts::check(ComposedModule { module, files, manifest_file, library }, &mut found);
+        }
         embedded::check(module, &mut found);
         Examples::new(folder, module, manifest_file, sources, &mut found).check(tests.as_ref());
     }
@@ -157,6 +186,11 @@ fn checked(folder: &Folder, mode: Mode, parts: &ModuleParts, sources: &Sources) 
     }
     if subject.root.is_object() {
         schema::check(&subject, sources, &mut found);
+        if subject.format >= Format::V21 {
+            members::check(&subject, &mut found);
+            placeholders::check(&subject, &mut found);
+            demanded::check(&subject, &mut found);
+        }
     }
     found
 }

@@ -7,7 +7,7 @@ use cognitive_contract::Format;
 use cognitive_contract::manifest::{SchemaAlias, SchemaStrictness};
 use cognitive_contract::meta::EXPLAIN_LIMIT;
 use cognitive_contract::module::explains_envelope;
-use cognitive_schema::{SectionRef, file_of_ref};
+use cognitive_schema::{ContractPlace, SectionRef, file_of_ref};
 use serde_json::{Map, Value};
 
 use super::CheckedModule;
@@ -65,7 +65,18 @@ fn resolved<'a>(subject: &'a CheckedModule<'_>, file: String, pointer: String) -
     }
 }
 
-fn data_names(subject: &CheckedModule<'_>) -> [&'static str; 2] {
+/// The place of a section, for whoever looks below it.
+pub(super) fn section_ref(subject: &CheckedModule<'_>, names: &[&str]) -> Option<SectionRef> {
+    let FoundSection { file, pointer, .. } = section(subject, names)?;
+    Some(SectionRef { file, pointer })
+}
+
+/// What the contract says at a section.
+pub(super) fn section_place<'a>(subject: &'a CheckedModule<'_>, names: &[&str]) -> Option<ContractPlace<'a>> {
+    ContractPlace::of_section(subject.schemas, &section_ref(subject, names)?)
+}
+
+pub(super) fn data_names(subject: &CheckedModule<'_>) -> [&'static str; 2] {
     match subject.effective.as_ref().map(|manifest| manifest.compat.schema_output_alias) {
         Some(SchemaAlias::Output) => ["output", "data"],
         _ => ["data", "output"],
@@ -200,7 +211,9 @@ fn prompt(subject: &CheckedModule<'_>, found: &mut Findings) {
     if !explains_envelope(subject.prompt) {
         let message = "the prompt does not explain the envelope";
         let finding = Finding::error("prompt.md", FindingLocation::File, "prompt/envelope", message);
-        found.push(finding.hint("Say what goes into `meta` (confidence, risk, explain) and into `data`"));
+        let hint = "Write `$ENVELOPE` where the runtime shall explain it, or say what goes into `meta` (confidence, risk, \
+                    explain) and into `data`";
+        found.push(finding.hint(hint));
     }
 }
 

@@ -14,7 +14,7 @@ use cognitive_contract::ports::Example;
 use cognitive_contract::{ErrorCode, Failure, Module, SharedText, Warning, WorkedExample};
 use serde_json::{Value, json};
 
-use self::template::render_found;
+use self::template::{ENVELOPE, render_found};
 pub use self::template::{PromptValues, Rendered, render};
 use super::input::ValidInput;
 use super::media::{self, Attached, HINT as PRODUCED, MediaSet};
@@ -169,9 +169,13 @@ fn instructions(
         }
         text
     };
-    let fixed = values.results.is_empty() && !module.prompt.contains('$');
+    let prompt = module.prompt.as_str();
+    let fixed = values.results.is_empty() && prompt.matches('$').count() == prompt.matches(ENVELOPE).count();
     if fixed && *policies == module.manifest.policies {
-        return Ok((module.instructions(|| finish(module.prompt.clone())), Rendered::default()));
+        let written = || {
+            render_found(prompt, found, values).map_or_else(|| prompt.to_owned(), |rendered| rendered.text)
+        };
+        return Ok((module.instructions(|| finish(written())), Rendered::default()));
     }
     let mut rendered = render_found(&module.prompt, found, values).ok_or_else(endless)?;
     let text = std::mem::take(&mut rendered.text);
@@ -317,6 +321,16 @@ mod tests {
             assert!(head.starts_with("Context as JSON"), "{head}");
             let told = template.contains("$INPUT");
             assert_eq!(tail, if told { "\n\nAnswer now." } else { "\n\nInput as JSON.\n{\"k\":\"v\"}" });
+        }
+    }
+
+    // PROMPT-007, PROMPT-008: the section is there once, whether the author places it or not.
+    #[test]
+    fn prompt_007_the_form_of_the_answer_is_told_once() {
+        for template in ["Do it.", "Do it.\n\n$ENVELOPE\n", "First $ENVELOPE, then $INPUT."] {
+            let prompt = built(&with_example(template, json!({}))).unwrap();
+            assert_eq!(prompt.instructions.matches("## Response format").count(), 1, "{template}");
+            assert!(!prompt.instructions.contains(ENVELOPE));
         }
     }
 

@@ -121,7 +121,7 @@ enum SchemaAnswer<'a> {
     Never,
 }
 
-impl<'a> SchemaAnswer<'a> {
+impl SchemaAnswer<'_> {
     /// Both schemas hold.
     fn both(self, other: Self) -> Self {
         match (self, other) {

@@ -5,7 +5,7 @@ use cognitive_contract::compose::calls::{Directives, PromptPiece, directives};
 use cognitive_contract::context::without_context;
 use serde_json::Value;
 
-use super::MAX_PROMPT_BYTES;
+use super::{ANSWER, MAX_PROMPT_BYTES};
 use crate::compose::{Results, Shown};
 
 /// What placeholders stand for.
@@ -35,6 +35,9 @@ pub struct Rendered {
     /// Values of other modules that the template asks for and that are not there.
     pub missing: Vec<String>,
 }
+
+/// Stands for the form of the answer, in the runtime's own words.
+pub(super) const ENVELOPE: &str = "$ENVELOPE";
 
 /// Room behind a template, for the limits and the form of the answer.
 const EXTRA_CAPACITY: usize = 1024;
@@ -100,7 +103,7 @@ fn place_all(text: &str, values: &PromptValues<'_>, words: &[&str], rendered: &m
         rest = match placeholder(tail, values, words) {
             Some((length, value)) => {
                 let placed = tail.get(..length).unwrap_or_default();
-                rendered.used_input |= !matches!(placed, "$SCHEMA" | "$MEDIA_INPUTS");
+                rendered.used_input |= !matches!(placed, "$SCHEMA" | "$MEDIA_INPUTS" | ENVELOPE);
                 rendered.used_media |= placed == "$MEDIA_INPUTS";
                 rendered.text.push_str(&value);
                 if rendered.text.len() > MAX_PROMPT_BYTES {
@@ -127,8 +130,9 @@ fn placeholder(text: &str, values: &PromptValues<'_>, words: &[&str]) -> Option<
         let length = "$ARGUMENTS[".len() + digits + 1;
         return Some((length, words.get(index).copied().unwrap_or_default().to_owned()));
     }
-    let named: [(&str, &dyn Fn() -> String); 4] = [
+    let named: [(&str, &dyn Fn() -> String); 5] = [
         ("$MEDIA_INPUTS", &|| values.media.to_owned()),
+        (ENVELOPE, &|| ANSWER.trim().to_owned()),
         ("$ARGUMENTS", &|| values.arguments.unwrap_or_default().to_owned()),
         ("$SCHEMA", &|| pretty(values.schema)),
         ("$INPUT", &|| pretty(&without_context(values.input))),
@@ -172,6 +176,16 @@ mod tests {
         assert_eq!(text("[$ARGUMENTS[5]] costs $5", Some("x")), "[] costs $5");
         assert_eq!(text("In: $INPUT", None), "In: {\n  \"k\": \"v\"\n}");
         assert_eq!(text("$SCHEMA$MEDIA_INPUTS.", None), "{\n  \"type\": \"object\"\n}.");
+    }
+
+    #[test]
+    fn prompt_007_an_author_may_place_the_form_of_the_answer() {
+        let placed = text("Do it.\n\n$ENVELOPE\n", None);
+        assert!(
+            placed.starts_with("Do it.\n\n## Response format\n") && placed.contains("\"ok\": false"),
+            "{placed}"
+        );
+        assert_eq!(text("$ENVELOPES", None), "$ENVELOPES");
     }
 
     #[test]

@@ -1,0 +1,52 @@
+//! The shortest module that is complete: a manifest of seven lines, a prompt of four, a contract of two members, and a
+//! golden test. What the runtime knows better, such as the form of the envelope, is left to it.
+
+use std::collections::BTreeMap;
+
+use cognitive_contract::manifest::Tier;
+use cognitive_schema::SCHEMA_FILE;
+use serde_json::{Value, json};
+
+use super::fill::fill;
+use super::pretty::pretty;
+use super::{Feature, Template, name};
+
+/// What the example sends, and what `cogn init` suggests to try.
+pub const EXAMPLE_TEXT: &str = "Where is my parcel?";
+
+pub(super) fn files(template: &Template) -> BTreeMap<String, String> {
+    let files = [
+        ("module.yaml", manifest(template)),
+        ("prompt.md", include_str!("../../templates/minimal/prompt.md").to_owned()),
+        (SCHEMA_FILE, include_str!("../../templates/minimal/schema.json").to_owned()),
+        ("tests/example.input.json", pretty(&json!({ "text": EXAMPLE_TEXT }))),
+        ("tests/example.expected.json", pretty(&json!({ "ok": true, "category": "question" }))),
+        ("tests/example.reply.txt", pretty(&reply())),
+    ];
+    files.into_iter().map(|(path, text)| (path.to_owned(), text)).collect()
+}
+
+fn manifest(template: &Template) -> String {
+    let tier = match template.tier {
+        Tier::Exec => "exec",
+        Tier::Decision => "decision",
+        Tier::Exploration => "exploration",
+    };
+    // As in the full form: decision modules serve people and programs, the others were asked to stream.
+    let response = match template.tier {
+        _ if !template.has(Feature::Streaming) => "",
+        Tier::Decision => "\nresponse: {mode: both}",
+        Tier::Exec | Tier::Exploration => "\nresponse: {mode: streaming}",
+    };
+    let name = name::yaml(&template.name);
+    let parts = [("yaml-name", name.as_str()), ("tier", tier), ("response", response)];
+    fill(include_str!("../../templates/minimal/module.yaml"), &parts)
+}
+
+fn reply() -> Value {
+    json!({
+        "ok": true,
+        "meta": { "confidence": 0.95, "risk": "none", "explain": "A question about a parcel." },
+        "data": { "rationale": "The writer wants to know where something is.", "category": "question" },
+    })
+}

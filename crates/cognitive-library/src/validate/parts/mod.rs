@@ -1,0 +1,180 @@
+//! Whether the modules that a composition is made of are there, in a version that fits, and whether what flows between
+//! them can flow: paths against the contracts of the parts, mapped members against what a part takes.
+//! Asks no model and runs nothing. What a contract leaves open is never reported.
+
+mod flow;
+mod follow;
+mod needs;
+mod prompt;
+mod view;
+
+use cognitive_contract::Module;
+use cognitive_contract::compose::graph::{Graph, GraphFault, ModuleNode};
+use cognitive_contract::compose::{Composition, VersionRange};
+use cognitive_contract::manifest::CompositionFile;
+use cognitive_schema::SchemaFiles;
+
+use self::flow::FlowCheck;
+use self::view::ContractView;
+use super::composition::PROMPT_FILE;
+use crate::find::Library;
+use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
+use crate::formats;
+use crate::load;
+
+/// The module that is made of others.
+pub(super) struct ComposedModule<'a> {
+    pub(super) module: &'a Module,
+    pub(super) files: SchemaFiles,
+    pub(super) manifest_file: &'static str,
+    pub(super) library: &'a Library,
+}
+
+/// A module that another one needs, as it was found.
+struct FoundPart {
+    version: String,
+    view: ContractView,
+}
+
+/// What is said of a part that cannot be used.
+struct UnusablePart {
+    message: String,
+    hint: Option<String>,
+}
+
+pub(super) fn check(mut composed: ComposedModule<'_>, found: &mut Findings) {
+    let module = composed.module;
+    let Ok(Some(made_of)) = module.composition() else { return };
+    let file = module.manifest.composition.clone().unwrap_or_default();
+    let views = requires(&composed, &file, made_of, found);
+    calls(&composed, made_of, found);
+    whole(&composed, made_of, found);
+    let own = ContractView::new(std::mem::take(&mut composed.files), module);
+    let manifest_file = composed.manifest_file;
+    FlowCheck { plan: &made_of.plan, file: &file, own: &own, parts: &views, manifest_file, found }.check();
+    prompt::check(made_of, &views, found);
+}
+
+/// Looks each part up; what is not there is told with what is.
+fn requires(
+    composed: &ComposedModule<'_>,
+    file: &CompositionFile,
+    made_of: &Composition,
+    found: &mut Findings,
+) -> Vec<Option<ContractView>> {
+    let mut parts = Vec::new();
+    for (place, part) in made_of.plan.parts.iter().enumerate() {
+        // A module that is made of itself is a circle, and told as one.
+        if part.name == composed.module.manifest.name {
+            parts.push(None);
+            continue;
+        }
+        let at = format!("/composition/requires/{place}");
+        let stands_in = |name: &String| look_up(name, composed.library).is_ok();
+        let can_do_without = part.optional || part.fallback.as_ref().is_some_and(stands_in);
+        let severity = if can_do_without { Severity::Warning } else { Severity::Error };
+        let written =
+            file.requires.as_deref().and_then(|list| list.get(place)).and_then(|one| one.version.clone());
+        let outcome = match look_up(&part.name, composed.library) {
+            Err(trouble) => Err((format!("{at}/name"), "composition/part", trouble)),
+            Ok(there) if !part.range.matches(&there.version) => {
+                let range = written.unwrap_or_default();
+                let trouble = other_version(&part.name, &there.version, &range);
+                Err((format!("{at}/version"), "composition/version", trouble))
+            }
+            Ok(there) => Ok(there),
+        };
+        parts.push(match outcome {
+            Ok(there) => Some(there.view),
+            Err((at, rule, UnusablePart { message, hint })) => {
+                let at = FindingLocation::Value(at);
+                let finding = Finding::error(composed.manifest_file, at, rule, message);
+                found.push(Finding { severity, hint, ..finding });
+                None
+            }
+        });
+    }
+    parts
+}
+
+fn other_version(name: &str, version: &str, range: &str) -> UnusablePart {
+    let message = format!(
+        "{} is there in version {}, which {} does not take",
+        quoted(name),
+        quoted(version),
+        quoted(range)
+    );
+    let fits = VersionRange::parse(&format!("^{version}")).is_some_and(|range| range.matches(version));
+    UnusablePart {
+        message,
+        hint: fits.then(|| format!("Write `version: \"^{version}\"`, or install another version")),
+    }
+}
+
+/// Finds a module and reads its contract.
+fn look_up(name: &str, library: &Library) -> Result<FoundPart, UnusablePart> {
+    let folder = library.find(name).map_err(|failure| UnusablePart {
+        message: format!("the module is not installed: {}", quoted(name)),
+        hint: failure.suggestion().map(str::to_owned),
+    })?;
+    let broken = |reason: String| UnusablePart {
+        message: format!("{} cannot be loaded: {reason}", quoted(name)),
+        hint: Some(format!("Run `cogn validate {name}` to see every finding with its place")),
+    };
+    let parts = formats::read(&folder.folder).ok_or_else(|| broken("it is no module".to_owned()))?;
+    let files = parts.schemas.clone();
+    let module = load::assemble(parts, name)
+        .map_err(|findings| broken(findings.first().map(Finding::summary).unwrap_or_default()))?;
+    Ok(FoundPart { version: module.manifest.version.clone(), view: ContractView::new(files, &module) })
+}
+
+/// Modules that the prompt calls and `requires` does not list.
+fn calls(composed: &ComposedModule<'_>, made_of: &Composition, found: &mut Findings) {
+    for call in &made_of.directives.calls {
+        if made_of.plan.part(&call.module).is_some() {
+            continue;
+        }
+        let Err(UnusablePart { message, hint }) = look_up(&call.module, composed.library) else { continue };
+        let severity = if call.options.optional { Severity::Warning } else { Severity::Error };
+        let at = FindingLocation::Span(call.span.clone());
+        let finding = Finding::error(PROMPT_FILE, at, "composition/part", message);
+        found.push(Finding { severity, hint, ..finding });
+    }
+}
+
+/// Circles, depth, and what is missing further down.
+fn whole(composed: &ComposedModule<'_>, made_of: &Composition, found: &mut Findings) {
+    let ComposedModule { module, manifest_file, library, .. } = composed;
+    let root = module.manifest.name.as_str();
+    let mut graph = Graph::new(root);
+    while let Some(name) = graph.next_unknown() {
+        if name == root {
+            graph.add(root, made_of.node(&module.manifest.version));
+        } else if let Ok(part) = library.load(&name)
+            && let Ok(below) = part.composition()
+        {
+            let version = &part.manifest.version;
+            let alone = || ModuleNode { version: version.clone(), asks: true, ..ModuleNode::default() };
+            graph.add(&name, below.map_or_else(alone, |below| below.node(version)));
+        }
+    }
+    let Err(fault) = graph.check() else { return };
+    let (rule, through) = match &fault {
+        GraphFault::Circle(way) => ("composition/circle", way.get(1).cloned()),
+        GraphFault::TooDeep { way, .. } => ("composition/depth", way.get(1).cloned()),
+        // What the module itself needs has been told one by one.
+        GraphFault::Missing(absent) if absent.iter().any(|absent| absent.needed_by != root) => {
+            let deep = absent.iter().find(|absent| absent.needed_by != root);
+            ("composition/part", deep.map(|absent| absent.needed_by.clone()))
+        }
+        _ => return,
+    };
+    let place = through.and_then(|name| made_of.plan.part(&name));
+    let at = place.map_or_else(
+        || "/composition/requires".to_owned(),
+        |place| format!("/composition/requires/{place}/name"),
+    );
+    let failure = fault.into_failure();
+    let finding = Finding::error(manifest_file, FindingLocation::Value(at), rule, failure.message());
+    found.push(Finding { hint: failure.suggestion().map(str::to_owned), ..finding });
+}

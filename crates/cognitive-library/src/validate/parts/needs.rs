@@ -1,0 +1,175 @@
+//! What flows to a part against what it takes, and what flows to the answer against the module's own data: members that
+//! nobody takes, members that are required and not given, and types that never fit.
+
+use cognitive_contract::compose::plan::{FlowSource, FlowStep, FlowTarget};
+use cognitive_contract::manifest::{Aggregate, Pattern};
+use cognitive_schema::{Below, ContractPlace};
+
+use super::flow::FlowCheck;
+use super::follow::PathEnd;
+use super::view::ContractView;
+use crate::finding::{Finding, FindingLocation, Severity, quoted};
+use crate::validate::near::{did_you_mean, listed};
+
+/// Free text fits every module.
+const FREE_TEXT: &str = "query";
+/// Every answer of a composition has one, put together from those of its parts.
+const RATIONALE: &str = "rationale";
+
+/// Who gets something, and how sure it is that a member is missing there.
+struct Receiver<'a> {
+    /// As messages name it.
+    shown: String,
+    place: ContractPlace<'a>,
+    rule: &'static str,
+}
+
+/// How well a required member is provided for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Supply {
+    Never,
+    NotDescribed,
+    Given,
+}
+
+impl<'a> FlowCheck<'a, '_> {
+    /// One member of a mapping, whose path ends at `end`.
+    pub(super) fn mapped(&mut self, step: &FlowStep, name: &str, end: Option<PathEnd<'a>>, at: &str) {
+        for target in &step.to {
+            let Some(receiver) = self.receiver(*target) else { continue };
+            if name == FREE_TEXT || name.starts_with(['_', '$']) {
+                continue;
+            }
+            let (severity, message) = match (receiver.place.member(name), &end) {
+                (Below::Described(place), Some(end)) if end.types.and(place.types()).is_empty() => {
+                    let (is, wanted) = (end.types.words(), place.types().words());
+                    let message =
+                        format!("{} of {} is {wanted}, and this is {is}", quoted(name), receiver.shown);
+                    (Severity::Error, message)
+                }
+                (Below::Described(_) | Below::Open, _) => continue,
+                (Below::Never, _) => {
+                    let known = listed(&receiver.place.names());
+                    (Severity::Error, format!("{} takes no {}, only {known}", receiver.shown, quoted(name)))
+                }
+                (Below::Undescribed, _) => {
+                    let known = listed(&receiver.place.names());
+                    let message =
+                        format!("{} does not describe {}, only {known}", receiver.shown, quoted(name));
+                    (Severity::Warning, message)
+                }
+            };
+            let at = FindingLocation::Key(at.into());
+            let finding = Finding::error(self.manifest_file, at, receiver.rule, message);
+            let hint = did_you_mean(name, receiver.place.names());
+            self.found.push(Finding { severity, hint, ..finding });
+        }
+    }
+
+    /// What parts and the answer require, against all that is given to them.
+    pub(super) fn needs(&mut self) {
+        for (place, part) in self.plan.parts.iter().enumerate() {
+            let runs = self.plan.order.contains(&place) || self.plan.pattern == Pattern::Conditional;
+            if runs || !part.fed_by.is_empty() {
+                self.supplied(FlowTarget::Part(place), &part.fed_by);
+            }
+        }
+        let leads_out =
+            |(place, step): (usize, &FlowStep)| step.to.contains(&FlowTarget::Output).then_some(place);
+        let to_output: Vec<usize> = self.plan.steps.iter().enumerate().filter_map(leads_out).collect();
+        if !to_output.is_empty() {
+            self.supplied(FlowTarget::Output, &to_output);
+        }
+    }
+
+    fn supplied(&mut self, target: FlowTarget, steps: &[usize]) {
+        let Some(receiver) = self.receiver(target) else { return };
+        let given: Vec<&FlowStep> = steps.iter().filter_map(|step| self.plan.steps.get(*step)).collect();
+        let has_text = |step: &&FlowStep| {
+            step.mapping.as_ref().is_some_and(|mapping| mapping.paths().any(|(name, _)| name == FREE_TEXT))
+        };
+        if given.iter().any(has_text) {
+            return;
+        }
+        for name in receiver.place.required() {
+            if target == FlowTarget::Output && name == RATIONALE {
+                continue;
+            }
+            let by_steps = given.iter().map(|step| self.supply(step, name)).max();
+            let supply = by_steps.unwrap_or_else(|| supply_of(self.own.input(), name));
+            let severity = match supply {
+                Supply::Given => continue,
+                Supply::NotDescribed => Severity::Warning,
+                Supply::Never => Severity::Error,
+            };
+            let by = if given.is_empty() { "the input does not describe it" } else { "no step gives it" };
+            let message = format!("{} requires {}, and {by}", receiver.shown, quoted(name));
+            let at = self.supply_place(target, steps);
+            let finding = Finding::error(self.manifest_file, at, receiver.rule, message);
+            let hint = format!("Add {} to `mapping`", quoted(&format!("{name}: $.…")));
+            self.found.push(Finding { severity, hint: Some(hint), ..finding });
+        }
+    }
+
+    /// Where it is said what a target gets.
+    fn supply_place(&self, target: FlowTarget, steps: &[usize]) -> FindingLocation {
+        match (steps.first(), target) {
+            (Some(step), _) if self.plan.steps.get(*step).is_some_and(|step| step.mapping.is_some()) => {
+                FindingLocation::Key(format!("/composition/dataflow/{step}/mapping").into())
+            }
+            (Some(step), _) => FindingLocation::Value(format!("/composition/dataflow/{step}/to")),
+            (None, FlowTarget::Part(place)) => {
+                FindingLocation::Value(format!("/composition/requires/{place}/name"))
+            }
+            (None, FlowTarget::Output) => FindingLocation::Value("/composition".to_owned()),
+        }
+    }
+
+    /// Whether a step carries a member.
+    fn supply(&self, step: &FlowStep, name: &str) -> Supply {
+        if let Some(mapping) = &step.mapping {
+            return if mapping.paths().any(|(member, _)| member == name) {
+                Supply::Given
+            } else {
+                Supply::Never
+            };
+        }
+        let source = |source: &FlowSource| match source {
+            FlowSource::Input => supply_of(self.own.input(), name),
+            FlowSource::Part(place) => {
+                let view = self.parts.get(*place).and_then(Option::as_ref);
+                view.map_or(Supply::Given, |view| supply_of(view.data(), name))
+            }
+        };
+        match step.aggregate {
+            Aggregate::Merge | Aggregate::First => {
+                step.from.iter().map(source).max().unwrap_or(Supply::Given)
+            }
+            Aggregate::Array if name == "results" => Supply::Given,
+            Aggregate::Array => Supply::Never,
+            Aggregate::Custom => Supply::Given,
+        }
+    }
+
+    fn receiver(&self, target: FlowTarget) -> Option<Receiver<'a>> {
+        match target {
+            FlowTarget::Part(place) => {
+                let name = self.plan.parts.get(place)?.name.as_str();
+                let view: &ContractView = self.parts.get(place)?.as_ref()?;
+                Some(Receiver { shown: quoted(name), place: view.input()?, rule: "composition/input" })
+            }
+            FlowTarget::Output => {
+                let shown = "`data` of this module".to_owned();
+                Some(Receiver { shown, place: self.own.data()?, rule: "composition/output" })
+            }
+        }
+    }
+}
+
+fn supply_of(place: Option<ContractPlace<'_>>, name: &str) -> Supply {
+    match place.map(|place| place.member(name)) {
+        None | Some(Below::Described(_) | Below::Open) => Supply::Given,
+        Some(Below::Undescribed) => Supply::NotDescribed,
+        Some(Below::Never) => Supply::Never,
+    }
+}

@@ -1,0 +1,55 @@
+//! Values of parts that the prompt asks for with `{{part.path}}`: parts that are not there by that name, and paths that the
+//! contract of the part does not know. Braces that look like nothing of ours stay text, and nothing is said about them.
+
+use std::collections::BTreeSet;
+
+use cognitive_contract::compose::calls::Insert;
+use cognitive_contract::compose::plan::AnswerSource;
+use cognitive_contract::compose::{Composition, PathStep};
+
+use super::flow::said_astray;
+use super::follow::follow;
+use super::view::ContractView;
+use crate::finding::{Finding, FindingLocation, Findings, Severity};
+use crate::validate::composition::PROMPT_FILE;
+use crate::validate::near::{did_you_mean, nearest};
+
+const RULE: &str = "prompt/insert";
+
+pub(super) fn check(made_of: &Composition, parts: &[Option<ContractView>], found: &mut Findings) {
+    // A prompt that is never sent may say what it likes.
+    if made_of.plan.answer != AnswerSource::Prompt {
+        return;
+    }
+    let called = made_of.directives.calls.iter().map(|call| call.module.as_str());
+    let names: BTreeSet<&str> =
+        made_of.plan.parts.iter().map(|part| part.name.as_str()).chain(called).collect();
+    for insert in &made_of.directives.inserts {
+        if !names.contains(insert.module.as_str()) {
+            stranger(insert, &names, found);
+            continue;
+        }
+        let view = made_of.plan.part(&insert.module).and_then(|place| parts.get(place)?.as_ref());
+        let Some(envelope) = view.and_then(ContractView::envelope) else { continue };
+        let Err(astray) = follow(insert.path.steps(), &envelope) else { continue };
+        let name = |step: &PathStep| step.name().unwrap_or("[…]").to_owned();
+        let steps: Vec<String> = insert.path.steps().iter().map(name).collect();
+        let wrong = steps.get(astray.step).cloned().unwrap_or_default();
+        let before = steps.get(..astray.step).unwrap_or_default().join(".");
+        let before =
+            if before.is_empty() { insert.module.clone() } else { format!("{}.{before}", insert.module) };
+        // A value that is missing leaves a gap in the prompt and a warning in the answer; the run goes on.
+        let (_, message) = said_astray(&wrong, &before, &astray);
+        let at = FindingLocation::Span(insert.span.clone());
+        let finding = Finding::warning(PROMPT_FILE, at, RULE, message);
+        found.push(Finding { hint: did_you_mean(&wrong, astray.known.iter().copied()), ..finding });
+    }
+}
+
+/// A name that is nearly that of a part is a slip; any other one is text in braces.
+fn stranger(insert: &Insert, names: &BTreeSet<&str>, found: &mut Findings) {
+    let Some(near) = nearest(&insert.module, names.iter().copied()) else { return };
+    let message = "no part has this name, so the braces stay in the prompt as they are";
+    let finding = Finding::error(PROMPT_FILE, FindingLocation::Span(insert.span.clone()), RULE, message);
+    found.push(Finding { severity: Severity::Warning, ..finding }.hint(format!("Did you mean `{near}`?")));
+}

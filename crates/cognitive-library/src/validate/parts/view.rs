@@ -1,0 +1,62 @@
+//! The contract of a module as those see it who run it: what it takes, and the envelope that it answers with.
+//! Made of the module's own files; compiles nothing and judges no value.
+
+use cognitive_contract::{Module, envelope_schema};
+use cognitive_schema::{ContractPlace, SchemaFiles, SectionRef};
+use serde_json::{Map, Value, json};
+
+/// The file that is added to those of the module. No file of a module can have this name.
+const ENVELOPE: &str = ":envelope";
+
+/// What a module takes and gives.
+pub(super) struct ContractView {
+    files: SchemaFiles,
+    input: SectionRef,
+    data: SectionRef,
+}
+
+impl ContractView {
+    /// The view of a module that was loaded from these files.
+    pub(super) fn new(mut files: SchemaFiles, module: &Module) -> Self {
+        let contract = &module.contract;
+        let reference = |place: &SectionRef| json!({ "$ref": format!("{}#{}", place.file, place.pointer) });
+        let general = envelope_schema::json_schema();
+        let meta = general.pointer("/definitions/meta").cloned().unwrap_or(Value::Bool(true));
+        let own_meta = contract.meta().map(|meta| reference(&meta.place));
+        let metas: Vec<Value> = [meta].into_iter().chain(own_meta).collect();
+        // Every success has a rationale, and may have insights, whatever its own schema says.
+        let mut common = json!({
+            "type": "object", "additionalProperties": false, "properties": { "rationale": { "type": "string" } },
+        });
+        if let Some(members) = common.pointer_mut("/properties").filter(|_| module.manifest.overflow.enabled)
+            && let Value::Object(members) = members
+        {
+            members.insert("extensions".to_owned(), Value::Bool(true));
+        }
+        let mut properties = Map::new();
+        properties.insert("ok".to_owned(), json!({ "type": "boolean" }));
+        properties.insert("meta".to_owned(), json!({ "anyOf": metas }));
+        properties.insert("data".to_owned(), json!({ "anyOf": [reference(&contract.data().place), common] }));
+        properties.insert("_emitted_context".to_owned(), json!({ "type": "object" }));
+        properties.insert("usage".to_owned(), json!({ "type": "object" }));
+        let envelope = json!({ "type": "object", "additionalProperties": false, "properties": properties });
+        files.insert(ENVELOPE.to_owned(), envelope);
+        Self { files, input: contract.input().place.clone(), data: contract.data().place.clone() }
+    }
+
+    /// What it takes.
+    pub(super) fn input(&self) -> Option<ContractPlace<'_>> {
+        ContractPlace::of_section(&self.files, &self.input)
+    }
+
+    /// What a success carries.
+    pub(super) fn data(&self) -> Option<ContractPlace<'_>> {
+        ContractPlace::of_section(&self.files, &self.data)
+    }
+
+    /// The whole answer of a run that succeeded: no other is passed on.
+    pub(super) fn envelope(&self) -> Option<ContractPlace<'_>> {
+        let root = SectionRef { file: ENVELOPE.to_owned(), pointer: String::new() };
+        ContractPlace::of_section(&self.files, &root)
+    }
+}
