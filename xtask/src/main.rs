@@ -2,6 +2,11 @@
 //! `cargo xtask generate` writes the pages anew; `cargo test` fails while one is stale or a rule is broken.
 
 #[cfg(test)]
+mod book;
+mod cli_page;
+mod config_page;
+mod module_keys;
+#[cfg(test)]
 mod names;
 mod page;
 #[cfg(test)]
@@ -39,12 +44,27 @@ fn main() -> ExitCode {
     }
 }
 
+/// Makes a page from the top of the repository.
+type RenderPage = fn(&Path) -> Result<String, String>;
+
+/// The pages that are made of the types, besides that of the requirements.
+const PAGES: [(&str, RenderPage); 3] = [
+    (cli_page::PATH, cli_page::render),
+    (config_page::PATH, config_page::render),
+    (module_keys::PATH, module_keys::render),
+];
+
 /// Writes the pages and returns what is wrong with the list of requirements.
 fn generate() -> Result<Vec<String>, String> {
-    let page = page::render(&root())?;
-    fs::write(root().join(page::PATH), page)
-        .map_err(|error| format!("cannot write {}: {error}", page::PATH))?;
+    for (path, render) in PAGES {
+        write(path, &render(&root())?)?;
+    }
+    write(page::PATH, &page::render(&root())?)?;
     page::gaps(&root())
+}
+
+fn write(path: &str, text: &str) -> Result<(), String> {
+    fs::write(root().join(path), text).map_err(|error| format!("cannot write {path}: {error}"))
 }
 
 #[expect(clippy::print_stderr, reason = "a developer's tool without a printer of its own")]

@@ -25,8 +25,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use args::{Cli, Command};
+use clap::CommandFactory as _;
 use cogn::{config, media, settings, stores, wiring};
 use printer::{Exit, Printer};
+
+/// Everything that can be typed, for pages and scripts that are made of it.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    command
+}
 
 /// Parses the command line, runs the command and says how it ended: 0 good, 1 bad, 2 not understood.
 #[must_use]

@@ -16,11 +16,11 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Who answers.
+    /// Who answers: `openai`, `anthropic`, `gemini`, `ollama`, `embedded` or another provider of the list below.
     pub provider: Option<String>,
-    /// The model.
+    /// The model, by the name that its provider uses.
     pub model: Option<String>,
-    /// The address of the service.
+    /// The address of the service, if it is not the usual one.
     pub base_url: Option<String>,
     /// Timeout of each model call, in seconds.
     pub timeout_seconds: Option<u64>,
@@ -36,7 +36,7 @@ pub struct Config {
     pub receipt: Option<bool>,
     /// Below this an exec answer fails.
     pub exec_min_confidence: Option<f64>,
-    /// The books.
+    /// What is recorded of runs, and for how long.
     pub audit: AuditConfig,
     /// What context reaches a model.
     pub context: ContextConfig,
@@ -89,11 +89,11 @@ pub struct AuditConfig {
 pub struct KeepConfig {
     /// Records of runs and calls; of what happened in runs a quarter as many.
     pub records: Option<u64>,
-    /// Mebibytes of them.
+    /// Mebibytes of records.
     pub mb: Option<u64>,
     /// Mebibytes of payloads.
     pub payload_mb: Option<u64>,
-    /// Days; for ever without.
+    /// Days of records; for ever unless set.
     pub days: Option<u64>,
 }
 

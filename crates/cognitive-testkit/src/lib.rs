@@ -52,11 +52,13 @@ pub enum Lack {
     Systemd,
     /// `script`, which runs a program in a terminal.
     Terminal,
+    /// `mdbook`.
+    MdBook,
 }
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -69,6 +71,7 @@ impl Lack {
         Self::Nginx,
         Self::Systemd,
         Self::Terminal,
+        Self::MdBook,
     ];
 
     /// The word for it.
@@ -87,6 +90,7 @@ impl Lack {
             Self::Nginx => "nginx",
             Self::Systemd => "systemd",
             Self::Terminal => "terminal",
+            Self::MdBook => "mdbook",
         }
     }
 
@@ -108,6 +112,7 @@ impl Lack {
             Self::Nginx => "install `nginx`",
             Self::Systemd => "install `systemd`",
             Self::Terminal => "install `script`, which is part of util-linux",
+            Self::MdBook => "`cargo install mdbook`",
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::difference::Differences;
 use super::expectation::{Expectation, ExpectationUse, is_whole, others};
-use super::pattern::{OtherMembers, Pattern, are_rules, is_note};
+use super::pattern::{ExpectedValue, OtherMembers, are_rules, is_note};
 use super::place::{FoundPlace, View, item, member};
 
 /// Whether an answer that fails may become what is expected.
@@ -113,7 +113,7 @@ fn renew(
     match (written, value) {
         (Value::Object(members), _) if are_rules(members) => {
             let mut found = Differences::default();
-            Pattern::parse(written, others, at)?.compare(Some(value), at, &mut found);
+            ExpectedValue::parse(written, others, at)?.compare(Some(value), at, &mut found);
             match found.into_vec().into_iter().next() {
                 None => Ok(Some(written.clone())),
                 Some(broken) => Err(by_hand(&broken.path, &broken.rule)),

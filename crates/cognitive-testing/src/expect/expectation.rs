@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::difference::{Difference, Differences};
 use super::field_rule::FieldRule;
 use super::named_rules;
-use super::pattern::{OtherMembers, Pattern, is_note};
+use super::pattern::{ExpectedValue, OtherMembers, is_note};
 use super::place::{FoundPlace, View, first_word, is_envelope_member, member};
 use super::schema_check::{RULE, SchemaCheck};
 use super::value::shown;
@@ -56,7 +56,7 @@ pub(super) enum MemberCheck {
 #[derive(Debug)]
 pub(super) struct PlaceCheck {
     pub(super) place: ExpectedPlace,
-    pub(super) pattern: Pattern,
+    pub(super) pattern: ExpectedValue,
     /// What a difference is called, where the pattern was spelled in another way.
     pub(super) spelled: Option<String>,
 }
@@ -131,9 +131,12 @@ impl ExpectedMember {
     /// The text that is expected, where it is nothing but a text.
     pub(crate) fn plain_text(&self) -> Option<&Value> {
         match self.checks.as_slice() {
-            [MemberCheck::Place(PlaceCheck { pattern: Pattern::Scalar(text @ Value::String(_)), .. })] => {
-                Some(text)
-            }
+            [
+                MemberCheck::Place(PlaceCheck {
+                    pattern: ExpectedValue::Scalar(text @ Value::String(_)),
+                    ..
+                }),
+            ] => Some(text),
             _ => None,
         }
     }
@@ -143,7 +146,7 @@ impl PlaceCheck {
     /// A rule in its older spelling.
     pub(super) fn spelled(place: ExpectedPlace, spelled: &str, test: RuleTest) -> Self {
         let rule = ValueRule { name: spelled.to_owned(), test };
-        Self { place, pattern: Pattern::rule(rule), spelled: Some(spelled.to_owned()) }
+        Self { place, pattern: ExpectedValue::rule(rule), spelled: Some(spelled.to_owned()) }
     }
 
     pub(super) fn compare(&self, view: View<'_>, found: &mut Differences) {
@@ -194,12 +197,12 @@ fn envelope_member(
         _ if name.starts_with(['_', '$']) => return Err(no_such_member(name)),
         _ => {}
     }
-    let pattern = Pattern::parse(value, others(name, whole), name)?;
-    let rules = matches!(pattern, Pattern::Rules(_));
-    if name == "ok" && !rules && !matches!(pattern, Pattern::Scalar(Value::Bool(_))) {
+    let pattern = ExpectedValue::parse(value, others(name, whole), name)?;
+    let rules = matches!(pattern, ExpectedValue::Rules(_));
+    if name == "ok" && !rules && !matches!(pattern, ExpectedValue::Scalar(Value::Bool(_))) {
         return Err("`ok`: expected `true` or `false`".to_owned());
     }
-    if name == "error" && !rules && !matches!(pattern, Pattern::Object(..)) {
+    if name == "error" && !rules && !matches!(pattern, ExpectedValue::Object(..)) {
         return Err(r#"`error`: expected an object such as `{"code": "E2004"}`"#.to_owned());
     }
     let place = match name {
@@ -242,7 +245,7 @@ fn parse_shapes(argument: &Value) -> Result<Vec<MemberCheck>, String> {
         let check = SchemaCheck::compile(schema, &member(RULE, path))?;
         let rule = ValueRule { name: RULE.to_owned(), test: RuleTest::Validate(Box::new(check)) };
         let place = ExpectedPlace::Path(path.clone());
-        Ok(MemberCheck::Place(PlaceCheck { place, pattern: Pattern::rule(rule), spelled: None }))
+        Ok(MemberCheck::Place(PlaceCheck { place, pattern: ExpectedValue::rule(rule), spelled: None }))
     };
     shapes.iter().map(parse).collect()
 }
@@ -253,16 +256,16 @@ fn vector_member(name: &str, value: &Value) -> Result<MemberCheck, String> {
     let (place, pattern) = match name {
         "not_contains" => {
             let rule = ValueRule::parse("$json_lacks", value, OtherMembers::Allowed, &at)?;
-            ("context", Pattern::rule(rule))
+            ("context", ExpectedValue::rule(rule))
         }
         "none_match" => {
             let items = value.as_array().filter(|items| !items.is_empty());
             let items = items.ok_or_else(|| format!("`{at}`: expected a list of patterns"))?;
-            let patterns = items.iter().map(|item| Pattern::parse(item, OtherMembers::Allowed, &at));
+            let patterns = items.iter().map(|item| ExpectedValue::parse(item, OtherMembers::Allowed, &at));
             let test = RuleTest::NoneOf(patterns.collect::<Result<_, _>>()?);
-            ("chunks", Pattern::rule(ValueRule { name: "none_match".to_owned(), test }))
+            ("chunks", ExpectedValue::rule(ValueRule { name: "none_match".to_owned(), test }))
         }
-        _ => (name, Pattern::parse(value, OtherMembers::Allowed, &at)?),
+        _ => (name, ExpectedValue::parse(value, OtherMembers::Allowed, &at)?),
     };
     let place = ExpectedPlace::Result(place.to_owned());
     Ok(MemberCheck::Place(PlaceCheck { place, pattern, spelled: None }))

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::difference::Differences;
 use super::expectation::{ExpectedPlace, PlaceCheck};
-use super::pattern::Pattern;
+use super::pattern::ExpectedValue;
 use super::place::View;
 use super::rule_arguments::expression;
 use super::value_rule::RuleTest;
@@ -35,7 +35,7 @@ impl FieldRule {
         let named = |name: &str| ExpectedPlace::Named(name.to_owned());
         let whole = PlaceCheck {
             place: named(name),
-            pattern: Pattern::Scalar(argument.clone()),
+            pattern: ExpectedValue::Scalar(argument.clone()),
             spelled: Some(at.clone()),
         };
         let about = about.map(|(field, test)| PlaceCheck::spelled(named(field), &at, test));
@@ -59,7 +59,7 @@ fn test<'a>(name: &'a str, argument: &Value, at: &str) -> Result<Option<(&'a str
         Some((field, "max")) => (field, RuleTest::Max(number()?)),
         Some((field, "contains")) => (field, RuleTest::Occur(words(argument, at)?)),
         Some((field, "matches")) => (field, RuleTest::Regex(expression(argument, at)?)),
-        Some((field, "not")) => (field, RuleTest::Not(Box::new(Pattern::Scalar(argument.clone())))),
+        Some((field, "not")) => (field, RuleTest::Not(Box::new(ExpectedValue::Scalar(argument.clone())))),
         _ => return Ok(None),
     };
     Ok((!field.is_empty()).then_some((field, test)))

@@ -2,7 +2,7 @@
 //! one reader and one matcher. `docs/expectations.md` describes it.
 //!
 //! [`Expectation`](expectation::Expectation) is a whole expectation: places and what is expected there.
-//! [`Pattern`](pattern::Pattern) is what one value has to be, [`ValueRule`](value_rule::ValueRule) a rule such as `$in`.
+//! [`ExpectedValue`](pattern::ExpectedValue) is what one value has to be, [`ValueRule`](value_rule::ValueRule) a rule such as `$in`.
 //! `named_rules` and `field_rule` read the older spellings `_validate` and `_contains` into the same rules.
 //!
 //! Refuses what it does not know and what expects nothing: a check that cannot fail is a defect.

@@ -26,18 +26,18 @@ pub(crate) enum OtherMembers {
 
 /// What one value has to be.
 #[derive(Debug)]
-pub(crate) enum Pattern {
+pub(crate) enum ExpectedValue {
     /// An object with these members.
-    Object(Vec<(String, Pattern)>, OtherMembers),
+    Object(Vec<(String, ExpectedValue)>, OtherMembers),
     /// A list of exactly these items.
-    List(Vec<Pattern>),
+    List(Vec<ExpectedValue>),
     /// This value. At `error.code` all spellings of a code are one.
     Scalar(Value),
     /// Whatever the rules say, all of them.
     Rules(Vec<ValueRule>),
 }
 
-impl Pattern {
+impl ExpectedValue {
     /// Reads a pattern; `at` is where it stands, for the message.
     pub(crate) fn parse(expected: &Value, others: OtherMembers, at: &str) -> Result<Self, String> {
         match expected {
@@ -138,7 +138,7 @@ fn same_scalar(expected: &Value, actual: &Value, at: &str) -> bool {
 }
 
 fn compare_members(
-    members: &[(String, Pattern)],
+    members: &[(String, ExpectedValue)],
     others: OtherMembers,
     actual: &Map<String, Value>,
     at: &str,
@@ -156,7 +156,7 @@ fn compare_members(
 }
 
 /// Items are compared one by one also if there are too many or too few: the first that differs says most.
-fn compare_items(patterns: &[Pattern], items: &[Value], at: &str, found: &mut Differences) {
+fn compare_items(patterns: &[ExpectedValue], items: &[Value], at: &str, found: &mut Differences) {
     if patterns.len() != items.len() {
         found.worded(
             at,
@@ -178,7 +178,7 @@ mod tests {
 
     fn differences(expected: Value, others: OtherMembers, actual: Value) -> Vec<String> {
         let mut found = Differences::default();
-        Pattern::parse(&expected, others, "v").unwrap().compare(Some(&actual), "v", &mut found);
+        ExpectedValue::parse(&expected, others, "v").unwrap().compare(Some(&actual), "v", &mut found);
         found
             .into_vec()
             .iter()
@@ -250,7 +250,7 @@ mod tests {
             (json!({ "a": { "$like": 1 } }), "`v.a`: no such rule: `$like`; there are $exact, "),
             (json!([{ "$validate": { "typ": "x" } }]), "`v[0].$validate.typ`"),
         ] {
-            let error = Pattern::parse(&expected, OtherMembers::Refused, "v").unwrap_err();
+            let error = ExpectedValue::parse(&expected, OtherMembers::Refused, "v").unwrap_err();
             assert!(error.contains(words), "{error}");
         }
     }
@@ -260,7 +260,7 @@ mod tests {
         let check = |expected: Value| {
             let mut found = Differences::default();
             let actual = json!({ "code": "E1000", "message": "m", "recoverable": false });
-            let pattern = Pattern::parse(&expected, OtherMembers::Allowed, "error").unwrap();
+            let pattern = ExpectedValue::parse(&expected, OtherMembers::Allowed, "error").unwrap();
             pattern.compare(Some(&actual), "error", &mut found);
             found.into_vec().into_iter().map(|each| each.path).collect::<Vec<_>>()
         };

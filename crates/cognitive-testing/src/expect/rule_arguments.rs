@@ -4,7 +4,7 @@
 use regex::Regex;
 use serde_json::Value;
 
-use super::pattern::{OtherMembers, Pattern};
+use super::pattern::{ExpectedValue, OtherMembers};
 use super::place::member;
 use super::schema_check::SchemaCheck;
 use super::value_rule::{JsonType, RULE_NAMES, RuleTest, ValueRule, folded};
@@ -24,7 +24,7 @@ impl ValueRule {
     ) -> Result<Self, String> {
         let at = member(parent, name);
         let wrong = |expected: &str| format!("`{at}`: expected {expected}");
-        let inner = |others| Pattern::parse(argument, others, &at).map(Box::new);
+        let inner = |others| ExpectedValue::parse(argument, others, &at).map(Box::new);
         let number = || argument.as_f64().ok_or_else(|| wrong("a number"));
         let length = || {
             let length = argument.as_u64().and_then(|length| usize::try_from(length).ok());

@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::difference::Differences;
-use super::pattern::Pattern;
+use super::pattern::ExpectedValue;
 use super::place::item;
 use super::schema_check::SchemaCheck;
 use super::value::{is_one_of, json_text, same, same_set, shown, texts_in};
@@ -57,9 +57,9 @@ pub(crate) enum RuleTest {
     /// Equal all the way down.
     Exact(Value),
     /// An object with at least these members.
-    Part(Box<Pattern>),
+    Part(Box<ExpectedValue>),
     In(Vec<Value>),
-    Not(Box<Pattern>),
+    Not(Box<ExpectedValue>),
     Present,
     Absent,
     AbsentOrNull,
@@ -80,10 +80,10 @@ pub(crate) enum RuleTest {
     Set(Vec<Value>),
     SubsetOf(Vec<Value>),
     SupersetOf(Vec<Value>),
-    Some(Box<Pattern>),
-    Every(Box<Pattern>),
+    Some(Box<ExpectedValue>),
+    Every(Box<ExpectedValue>),
     /// No item matches any of these.
-    NoneOf(Vec<Pattern>),
+    NoneOf(Vec<ExpectedValue>),
     JsonContains(Vec<String>),
     JsonLacks(Vec<String>),
     Code(Vec<String>),
@@ -179,7 +179,7 @@ impl ValueRule {
             RuleTest::Some(pattern) => format!("a list with {}", pattern.words()),
             RuleTest::Every(pattern) => format!("a list, every item of it {}", pattern.words()),
             RuleTest::NoneOf(patterns) => {
-                let words = patterns.iter().map(Pattern::words).collect::<Vec<_>>();
+                let words = patterns.iter().map(ExpectedValue::words).collect::<Vec<_>>();
                 format!("a list without {}", words.join(" or "))
             }
             RuleTest::JsonContains(words) => format!("JSON with {}", words.join(", ")),

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::difference::Differences;
 use super::expectation::{Expectation, ExpectationUse};
-use super::pattern::{OtherMembers, Pattern};
+use super::pattern::{ExpectedValue, OtherMembers};
 use super::value_rule::RULE_NAMES;
 
-fn rule(name: &str, argument: &Value) -> Result<Pattern, String> {
-    Pattern::parse(&json!({ name: argument }), OtherMembers::Allowed, "v")
+fn rule(name: &str, argument: &Value) -> Result<ExpectedValue, String> {
+    ExpectedValue::parse(&json!({ name: argument }), OtherMembers::Allowed, "v")
 }
 
 /// What holds, and what does not: name, argument, good value, bad value.

@@ -1,0 +1,89 @@
+//! The documents, tried as a reader would: every console block of README.md and docs/ is run, in order and in an empty folder
+//! per page, and compared with what it shows; and the way to a first own module is as short as promised.
+//!
+//! What a block may say beside `console` is described in CONTRIBUTING.md. Commands that ask a hosted model get the recorded
+//! replies of the bundled modules from a stand-in on this machine.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in a test, a panic is the report"
+)]
+
+mod blocks;
+mod outcome;
+mod session;
+mod stand_in;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use blocks::{Block, blocks};
+use session::Session;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// README.md, the page of the vectors and every page in docs/.
+fn pages() -> Vec<PathBuf> {
+    let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut pages: Vec<PathBuf> =
+        docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+    pages.sort();
+    pages.extend([root().join("README.md"), root().join("conformance/README.md")]);
+    pages
+}
+
+fn read(page: &Path) -> Vec<Block> {
+    blocks(&fs::read_to_string(page).unwrap())
+}
+
+#[test]
+fn every_console_block_prints_what_it_shows() {
+    let only = std::env::var("COGN_TEST_PAGE").unwrap_or_default();
+    let pages = pages().into_iter().filter(|page| page.ends_with(&only) || only.is_empty());
+    let mut wrong = Vec::new();
+    let mut run = 0;
+    for page in pages {
+        let name = page.strip_prefix(root()).unwrap().display().to_string();
+        let mut session = Session::new(&root());
+        for block in read(&page) {
+            match session.follow(&block) {
+                Ok(commands) => run += commands,
+                Err(why) => wrong.push(format!("{name}:{}: {why}", block.line)),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(run > 50 || !only.is_empty(), "only {run} commands were run");
+}
+
+// What people copy is run, not a likeness of it: commands of this program stand in console blocks.
+#[test]
+fn commands_stand_in_blocks_that_are_run() {
+    for page in pages() {
+        for block in read(&page).iter().filter(|block| block.language == "sh") {
+            let ours = block.lines.iter().find(|line| line.starts_with("cogn ") || line.starts_with("$ "));
+            assert!(
+                ours.is_none(),
+                "{}:{}: {ours:?} belongs into a console block",
+                page.display(),
+                block.line
+            );
+        }
+    }
+}
+
+// From an empty folder to a first own module with a passing golden test: at most 6 commands and 20 typed lines.
+#[test]
+fn a_first_own_module_takes_six_commands_and_twenty_lines() {
+    let page = root().join("docs/first-module.md");
+    let consoles = read(&page).into_iter().filter(|block| block.language == "console" && block.is_run());
+    let commands: Vec<_> = consoles.flat_map(|block| block.commands()).collect();
+    let typed: usize = commands.iter().map(|command| command.typed.len()).sum();
+    assert!(commands.len() <= 6 && typed <= 20, "{} commands, {typed} lines", commands.len());
+    let last = commands.last().unwrap();
+    assert!(last.shown.iter().any(|line| line.contains("passed, 0 failed")), "{last:?}");
+}
