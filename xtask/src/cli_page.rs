@@ -20,6 +20,9 @@ stdout has gone.
 /// The page as it should be.
 pub(crate) fn render(_: &Path) -> Result<String, String> {
     let program = cogn_cli::command_line();
+    if let Some(silent) = shown(&program).find(|command| about(command).is_empty()) {
+        return Err(format!("`cogn {}` does not say what it does", silent.get_name()));
+    }
     let mut page = HEAD.to_owned();
     let _ = write!(page, "\n## Commands\n\n| Command | What it does |\n|---|---|\n");
     for command in shown(&program) {

@@ -4,6 +4,8 @@
 //! What a block may say beside `console` is described in CONTRIBUTING.md. Commands that ask a hosted model get the recorded
 //! replies of the bundled modules from a stand-in on this machine.
 
+// The pages are written for a shell that Windows does not have.
+#![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -12,7 +12,7 @@ pub(crate) fn is_as_shown(shown: &[String], printed: &[&str]) -> bool {
         }
         [line, rest @ ..] => match printed {
             [first, others @ ..] => line_matches(line, first) && is_as_shown(rest, others),
-            [] => shown.iter().all(|line| line.is_empty()),
+            [] => shown.iter().all(String::is_empty),
         },
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use cognitive_testkit::{Lack, skip, weights};
@@ -104,7 +104,7 @@ impl Session {
         shell.arg("-c").arg(format!("exec 2>&1\n{script}")).current_dir(self.folder.path()).env_clear();
         shell.env("HOME", self.home.path()).env("PATH", path).env("LANG", "C.UTF-8");
         if embedded {
-            shell.env("COGN_MODEL", weights().unwrap_or_else(PathBuf::new));
+            shell.env("COGN_MODEL", weights().unwrap_or_default());
         } else {
             shell.env("OPENAI_API_KEY", "stand-in").env("OPENAI_BASE_URL", self.model.url());
             shell.env("COGN_OFFLINE", "1");
