@@ -64,7 +64,13 @@ impl TextTable {
     /// A list of remarks, each behind a dash.
     pub(crate) fn bullets(remarks: impl IntoIterator<Item = String>) -> Self {
         let rows = remarks.into_iter().map(|remark| vec!["-".to_owned(), remark]);
-        Self { gap: 1, ..Self::bare(2) }.with(rows)
+        Self::bare(2).narrow().with(rows)
+    }
+
+    /// The same with one blank between columns.
+    pub(crate) fn narrow(mut self) -> Self {
+        self.gap = 1;
+        self
     }
 
     /// The same with these columns to the right, as numbers are.

@@ -107,8 +107,8 @@ fn show_step(step: &OverviewStep, overview: &Overview, printer: &Printer) {
         found.map_or_else(|| name.clone(), |member| format!("{name} {FAINT}{}{FAINT:#}", member.version))
     };
     let to: Vec<String> = step.to.iter().map(target).collect();
-    let arrow = format!("{} {NOTE}──▶{NOTE:#}", step.from.join(" + "));
-    printer.table(&TextTable::bare(2).indented(2).with([vec![arrow, to.join(", ")]]));
+    let row = vec![step.from.join(" + "), format!("{NOTE}──▶{NOTE:#}"), to.join(", ")];
+    printer.table(&TextTable::bare(3).narrow().indented(2).with([row]));
     let condition =
         step.condition.iter().map(|condition| vec![format!("{DOUBT}if{DOUBT:#}"), condition.clone()]);
     printer.table(&TextTable::bare(2).indented(6).with(condition));
