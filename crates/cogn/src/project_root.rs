@@ -43,20 +43,20 @@ fn is_project(folder: &Path, home: Option<&Path>) -> bool {
     visible || (hidden && Some(folder) != home) || folder.join(PROJECT_FILE).is_file()
 }
 
-#[cfg(unix)]
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 
-    /// `home/work/deep/er`, with whatever a test puts in.
+    /// `home/desk/deep/er`, with whatever a test puts in.
     struct Tree(tempfile::TempDir);
 
     impl Tree {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
-            fs::create_dir_all(dir.path().join("home/work/deep/er")).unwrap();
+            fs::create_dir_all(dir.path().join("home/desk/deep/er")).unwrap();
             Self(dir)
         }
 
@@ -74,12 +74,12 @@ mod tests {
     #[test]
     fn the_nearest_folder_with_a_file_or_modules_is_the_project() {
         let tree = Tree::new();
-        assert_eq!(tree.found("home/work/deep/er"), Path::new("home/work/deep/er"), "there is none");
-        fs::write(tree.at("home/work/cognitive.yaml"), "").unwrap();
-        assert_eq!(tree.found("home/work/deep/er"), Path::new("home/work"));
-        assert_eq!(tree.found("home/work"), Path::new("home/work"));
-        fs::create_dir_all(tree.at("home/work/deep/.cognitive/modules")).unwrap();
-        assert_eq!(tree.found("home/work/deep/er"), Path::new("home/work/deep"));
+        assert_eq!(tree.found("home/desk/deep/er"), Path::new("home/desk/deep/er"), "there is none");
+        fs::write(tree.at("home/desk/cognitive.yaml"), "").unwrap();
+        assert_eq!(tree.found("home/desk/deep/er"), Path::new("home/desk"));
+        assert_eq!(tree.found("home/desk"), Path::new("home/desk"));
+        fs::create_dir_all(tree.at("home/desk/deep/.cognitive/modules")).unwrap();
+        assert_eq!(tree.found("home/desk/deep/er"), Path::new("home/desk/deep"));
     }
 
     #[test]
@@ -88,31 +88,31 @@ mod tests {
         fs::write(tree.at("cognitive.yaml"), "").unwrap();
         fs::create_dir_all(tree.at("home/.cognitive/modules")).unwrap();
         assert_eq!(
-            tree.found("home/work/deep"),
-            Path::new("home/work/deep"),
+            tree.found("home/desk/deep"),
+            Path::new("home/desk/deep"),
             "beyond home nothing is looked at"
         );
         fs::create_dir_all(tree.at("home/cognitive/modules")).unwrap();
-        assert_eq!(tree.found("home/work/deep"), Path::new("home"));
+        assert_eq!(tree.found("home/desk/deep"), Path::new("home"));
     }
 
     #[test]
     fn h1_a_folder_that_others_can_write_to_is_not_searched() {
         let tree = Tree::new();
-        fs::write(tree.at("home/work/cognitive.yaml"), "base_url: https://thief\n").unwrap();
-        fs::set_permissions(tree.at("home/work"), fs::Permissions::from_mode(0o777)).unwrap();
-        assert_eq!(tree.found("home/work/deep/er"), Path::new("home/work/deep/er"));
-        assert_eq!(tree.found("home/work"), Path::new("home/work"), "who stands in it means it");
+        fs::write(tree.at("home/desk/cognitive.yaml"), "base_url: https://thief\n").unwrap();
+        fs::set_permissions(tree.at("home/desk"), fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(tree.found("home/desk/deep/er"), Path::new("home/desk/deep/er"));
+        assert_eq!(tree.found("home/desk"), Path::new("home/desk"), "who stands in it means it");
     }
 
     // Root alone can give a folder away; for others there is nothing to try.
     #[test]
     fn h1_a_folder_of_another_user_is_not_searched() {
         let tree = Tree::new();
-        fs::write(tree.at("home/work/cognitive.yaml"), "").unwrap();
-        if std::os::unix::fs::chown(tree.at("home/work"), Some(12_345), None).is_err() {
+        fs::write(tree.at("home/desk/cognitive.yaml"), "").unwrap();
+        if std::os::unix::fs::chown(tree.at("home/desk"), Some(12_345), None).is_err() {
             return;
         }
-        assert_eq!(tree.found("home/work/deep/er"), Path::new("home/work/deep/er"));
+        assert_eq!(tree.found("home/desk/deep/er"), Path::new("home/desk/deep/er"));
     }
 }
