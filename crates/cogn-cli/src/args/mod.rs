@@ -201,13 +201,13 @@ mod tests {
         quoted.chain(typed).map(words).collect()
     }
 
-    /// Words as a shell splits them, up to a comment, a pipe or an ellipsis.
+    /// Words as a shell splits them, up to a comment, a pipe, the background or an ellipsis.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut quote = None;
         for letter in line.chars() {
             match (letter, quote) {
-                ('#' | '|' | '>' | '…', None) => break,
+                ('#' | '|' | '>' | '&' | '…', None) => break,
                 ('\'' | '"', None) => quote = Some(letter),
                 (letter, Some(open)) if letter == open => quote = None,
                 (' ', None) => words.push(String::new()),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use cognitive_contract::manifest::{InputModality, Tier};
 use cognitive_library::init::{EXAMPLE_TEXT, Feature, Template, create};
+use serde_json::json;
 
 use crate::editor_schemas;
 use crate::printer::{Exit, GOOD, NOTE, Printer};
@@ -36,6 +37,9 @@ pub struct InitArgs {
     /// The folder that the module's folder is put into
     #[arg(long, value_name = "DIR", default_value = "cognitive/modules")]
     dir: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -71,7 +75,16 @@ pub fn init(args: &InitArgs, printer: &Printer) -> Exit {
     if let Err(error) = editor_schemas::write(&place) {
         printer.warning(&format!("no schemas for editors in `{}`: {error}", place.display()));
     }
-    said(args, &template, &path, printer);
+    let next = next(args, &template, &path);
+    if args.json {
+        printer.json(&json!({ "name": args.name, "path": path, "next": next }));
+        return Exit::Good;
+    }
+    printer.err(format!("{GOOD}created{GOOD:#} {}", path.display()));
+    printer.err("next:");
+    for command in next {
+        printer.err(format!("  {NOTE}{command}{NOTE:#}"));
+    }
     Exit::Good
 }
 
@@ -97,8 +110,8 @@ fn template(args: &InitArgs) -> Template {
     media.chain(chosen).fold(plain, Template::with)
 }
 
-/// Only commands that work as they are printed: without a key wherever they can.
-fn said(args: &InitArgs, template: &Template, path: &Path, printer: &Printer) {
+/// What to do next. Only commands that work as they are printed: without a key wherever they can.
+fn next(args: &InitArgs, template: &Template, path: &Path) -> [String; 3] {
     // A module in the usual place is found by its name; elsewhere it needs its path.
     let usual = args.dir == Path::new("cognitive/modules") || args.dir == Path::new(".cognitive/modules");
     let by = if usual { args.name.clone() } else { shown(path) };
@@ -111,11 +124,7 @@ fn said(args: &InitArgs, template: &Template, path: &Path, printer: &Printer) {
         let example = example.display();
         format!("cogn run {by} {example}.input.json --provider replay --reply {example}.reply.txt --pretty")
     };
-    printer.err(format!("{GOOD}created{GOOD:#} {}", path.display()));
-    printer.err("next:");
-    for command in [run, format!("cogn test {by}"), format!("cogn validate {by} --v22")] {
-        printer.err(format!("  {NOTE}{command}{NOTE:#}"));
-    }
+    [run, format!("cogn test {by}"), format!("cogn validate {by} --v22")]
 }
 
 /// A path that is read as a path, not as a name.

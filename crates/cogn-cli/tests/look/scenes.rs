@@ -70,6 +70,7 @@ fn of_modules() -> Vec<Scene> {
         Scene::fits("info", "info code-reviewer"),
         Scene::new("info-missing", "info code-reviever"),
         Scene::new("init", "init invoice-reader"),
+        Scene::new("init-json", "init invoice-reader --json"),
         Scene::new("validate", "validate"),
         Scene::new("validate-wrong", "validate ./odd --v22"),
         Scene::new("test", "test greeter"),
