@@ -10,6 +10,20 @@ bare_lacks() {
 }
 
 bare_make() {
+  if [ -n "$bare" ] && [ -e "$bare/home/guest" ]; then
+    cp -a --reflink=auto "$bare" "$work/bare"
+  else
+    bare_bootstrap
+    [ -z "$bare" ] || cp -a --reflink=auto "$work/bare" "$bare"
+  fi
+  local each
+  for each in python3 node cargo rustc; do
+    ! chroot "$work/bare" sh -c "command -v $each" || { echo "there is a $each"; return 1; }
+  done
+  echo "no python3, node, cargo, rustc; $(du -sm "$work/bare" | cut -f1) MB"
+}
+
+bare_bootstrap() {
   debootstrap --variant=minbase "$suite" "$work/bare" "${COGN_DEBIAN_MIRROR:-http://deb.debian.org/debian}"
   # How this machine reaches the network: names, certificates, the index of Python packages.
   cp /etc/resolv.conf "$work/bare/etc/resolv.conf"
@@ -17,11 +31,6 @@ bare_make() {
   install -D -m 644 /etc/ssl/certs/ca-certificates.crt "$work/bare$certificates"
   [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$work/bare/etc/pip.conf"
   chroot "$work/bare" useradd --create-home guest
-  local each
-  for each in python3 node cargo rustc; do
-    ! chroot "$work/bare" sh -c "command -v $each" || { echo "there is a $each"; return 1; }
-  done
-  echo "no python3, node, cargo, rustc; $(du -sm "$work/bare" | cut -f1) MB"
 }
 
 # bare_copy NAME: a machine of its own.
