@@ -64,8 +64,8 @@ impl PullProgress for TerminalProgress<'_> {
             let quarters =
                 state.total.filter(|total| *total > 0).map_or(0, |total| bytes.saturating_mul(4) / total);
             if let Some(total) = state.total.filter(|_| quarters > state.quarters) {
-                let (bytes, total) = (megabytes(bytes), megabytes(total));
-                self.printer.notice(format!("{} %: {bytes} of {total}", quarters * 25));
+                let percent = bytes.saturating_mul(100) / total;
+                self.printer.notice(format!("{percent} %: {} of {}", megabytes(bytes), megabytes(total)));
             }
             state.quarters = quarters;
         });

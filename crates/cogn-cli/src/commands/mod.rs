@@ -27,7 +27,7 @@ mod reader;
 pub mod run;
 pub mod schema;
 pub mod serve;
-pub(crate) mod stop;
+mod stop;
 mod stream;
 pub mod test;
 mod test_report;

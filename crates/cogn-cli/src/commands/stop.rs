@@ -2,18 +2,8 @@
 
 use cognitive_contract::Failure;
 
+pub(super) use crate::platform::StopSignal;
 use crate::printer::Exit;
-
-/// What asked a run to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StopSignal {
-    /// Ctrl-C.
-    Interrupt,
-    /// Whoever looks after processes wants it gone.
-    Terminate,
-    /// The terminal was closed.
-    Hangup,
-}
 
 impl StopSignal {
     /// Why the run ends.

@@ -10,3 +10,15 @@ mod unix;
 pub(crate) use other::*;
 #[cfg(unix)]
 pub(crate) use unix::*;
+
+/// What asked a run to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(unix), expect(dead_code, reason = "elsewhere Ctrl-C is the only signal"))]
+pub(crate) enum StopSignal {
+    /// Ctrl-C.
+    Interrupt,
+    /// Whoever looks after processes wants it gone.
+    Terminate,
+    /// The terminal was closed.
+    Hangup,
+}

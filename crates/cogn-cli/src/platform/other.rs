@@ -6,7 +6,7 @@ use std::future::{Future, pending};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::commands::stop::StopSignal;
+use super::StopSignal;
 
 /// No limit is known.
 pub(crate) fn raise_file_limit() -> Option<u64> {

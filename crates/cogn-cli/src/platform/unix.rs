@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::commands::stop::StopSignal;
+use super::StopSignal;
 
 /// The files that this process may have open, after the limit was raised as far as it may; `None` is no limit.
 pub(crate) fn raise_file_limit() -> Option<u64> {
