@@ -20,10 +20,14 @@ pub(crate) enum EditorSchema {
     Envelope,
     /// cognitive.yaml and config.yaml
     Config,
+    /// tests/CASE.expected.json
+    Expected,
+    /// One line of labelled cases
+    Eval,
 }
 
 impl EditorSchema {
-    const ALL: [Self; 3] = [Self::Module, Self::Envelope, Self::Config];
+    const ALL: [Self; 5] = [Self::Module, Self::Envelope, Self::Config, Self::Expected, Self::Eval];
 
     /// The name of its file.
     fn file(self) -> &'static str {
@@ -31,6 +35,8 @@ impl EditorSchema {
             Self::Module => "module.json",
             Self::Envelope => "envelope.json",
             Self::Config => "config.json",
+            Self::Expected => "expected.json",
+            Self::Eval => "eval.json",
         }
     }
 
@@ -40,6 +46,8 @@ impl EditorSchema {
             Self::Module => manifest::editor_schema(),
             Self::Envelope => envelope_schema::json_schema(),
             Self::Config => config::editor_schema(),
+            Self::Expected => cognitive_testing::expectation_schema(),
+            Self::Eval => cognitive_testing::labelled_case_schema(),
         }
     }
 }

@@ -362,7 +362,12 @@ fn schemas_are_printed_and_say_what_confidence_is() {
     let confidence = &envelope["definitions"]["meta"]["properties"]["confidence"]["description"];
     assert!(confidence.as_str().unwrap().contains("Not a probability"));
     let manifest = place.json(&["schema", "module"]);
-    assert_eq!(manifest["properties"]["tests"]["type"][0], "array");
+    assert_eq!(manifest["properties"]["tests"]["type"], "array");
+    for what in ["config", "expected", "eval"] {
+        assert_eq!(place.json(&["schema", what])["type"], "object");
+    }
+    let written = place.run(&["schema", "--write=schemas"]);
+    assert_eq!((written.code, written.out.lines().count()), (0, 5), "{}", written.err);
 }
 
 #[test]

@@ -9,5 +9,5 @@ mod expect;
 pub mod golden;
 pub mod grade;
 
-pub use expect::{CaseTally, Difference, RULE_NAMES};
+pub use expect::{CaseTally, Difference, RULE_NAMES, expectation_schema, labelled_case_schema};
 pub use grade::grade;

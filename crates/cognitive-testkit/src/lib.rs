@@ -54,11 +54,13 @@ pub enum Lack {
     Terminal,
     /// `mdbook`.
     MdBook,
+    /// `yaml-language-server`, by which editors know YAML.
+    YamlServer,
 }
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -72,6 +74,7 @@ impl Lack {
         Self::Systemd,
         Self::Terminal,
         Self::MdBook,
+        Self::YamlServer,
     ];
 
     /// The word for it.
@@ -91,6 +94,7 @@ impl Lack {
             Self::Systemd => "systemd",
             Self::Terminal => "terminal",
             Self::MdBook => "mdbook",
+            Self::YamlServer => "yaml-language-server",
         }
     }
 
@@ -113,6 +117,9 @@ impl Lack {
             Self::Systemd => "install `systemd`",
             Self::Terminal => "install `script`, which is part of util-linux",
             Self::MdBook => "`cargo install mdbook`",
+            Self::YamlServer => {
+                "`npm install yaml-language-server`, then set `COGN_TEST_YAML_SERVER` to the program"
+            }
         }
     }
 

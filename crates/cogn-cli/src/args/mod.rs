@@ -151,7 +151,7 @@ pub(crate) enum Command {
     Migrate(commands::migrate::MigrateArgs),
     /// Explain an error code
     Explain(commands::explain::ExplainArgs),
-    /// Print the JSON Schema of module.yaml, of the envelope or of the configuration, or write all for editors
+    /// Print the JSON Schema of module.yaml, of the envelope and of other files, or write all for editors
     Schema(commands::schema::SchemaArgs),
     /// Run the golden tests of your modules
     Test(commands::test::TestArgs),

@@ -8,6 +8,7 @@
 )]
 
 mod blame;
+mod editors;
 mod golden;
 mod init;
 mod old;

@@ -9,6 +9,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod difference;
+mod editor_schemas;
 pub(crate) mod expectation;
 mod field_rule;
 mod named_rules;
@@ -26,5 +27,6 @@ mod envelope_tests;
 mod value_rule_tests;
 
 pub use difference::Difference;
+pub use editor_schemas::{expectation_schema, labelled_case_schema};
 pub use tally::CaseTally;
 pub use value_rule::RULE_NAMES;
