@@ -41,6 +41,8 @@ struct FailureParts {
     /// Where it differs from the code's default.
     recoverable: Option<bool>,
     suggestion: Option<String>,
+    /// The same for somebody who calls from elsewhere and cannot type a command here.
+    remote_suggestion: Option<String>,
     details: Map<String, Value>,
     partial_data: Option<Map<String, Value>>,
 }
@@ -57,6 +59,7 @@ impl Failure {
             risk: code.risk(),
             recoverable: None,
             suggestion: None,
+            remote_suggestion: None,
             details: Map::new(),
             partial_data: None,
         }))
@@ -117,6 +120,24 @@ impl Failure {
     /// What the reader can do, concrete enough to paste.
     pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
         self.0.suggestion = Some(suggestion.into());
+        self.0.remote_suggestion = None;
+        self
+    }
+
+    /// What a caller of a server can do instead, where the suggestion names a command or a flag of this program.
+    pub fn suggest_remotely(mut self, suggestion: impl Into<String>) -> Self {
+        self.0.remote_suggestion = Some(suggestion.into());
+        self
+    }
+
+    /// The failure for somebody who calls from elsewhere: commands and flags are for whoever runs the server.
+    pub fn for_remote_caller(mut self) -> Self {
+        let names_command = |hint: &String| hint.contains("`cogn ") || hint.contains("`--");
+        if let Some(own) = self.0.remote_suggestion.take() {
+            self.0.suggestion = Some(own);
+        } else if self.0.suggestion.as_ref().is_some_and(names_command) {
+            self.0.suggestion = Some("Ask whoever runs this server".to_owned());
+        }
         self
     }
 
@@ -250,6 +271,20 @@ mod tests {
         assert_eq!(value["meta"]["explain"], "Input validation failed: no `code`");
         assert_eq!(value["error"]["recoverable"], true);
         assert_eq!(value["error"]["suggestion"], "add it");
+    }
+
+    #[test]
+    fn a_caller_from_elsewhere_is_told_no_command() {
+        let hint = |failure: Failure| failure.for_remote_caller().suggestion().map(str::to_owned);
+        let failure = || Failure::new(ErrorCode::InvalidInput, "m");
+        assert_eq!(hint(failure()), None);
+        assert_eq!(hint(failure().suggest("Send less")).as_deref(), Some("Send less"));
+        let own = failure().suggest("Run `cogn list`").suggest_remotely("`GET /api/modules`");
+        assert_eq!(own.suggestion(), Some("Run `cogn list`"), "here it is a command");
+        assert_eq!(hint(own).as_deref(), Some("`GET /api/modules`"));
+        for command in ["Run `cogn doctor`", "Use `--model`"] {
+            assert_eq!(hint(failure().suggest(command)).as_deref(), Some("Ask whoever runs this server"));
+        }
     }
 
     #[test]

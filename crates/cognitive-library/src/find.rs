@@ -160,9 +160,12 @@ impl Library {
         let failure = Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"));
         let known = self.list();
         match nearest(name, known.iter().map(|found| found.name.as_str())) {
-            Some(known) => failure.suggest(format!("Did you mean `{known}`? `cogn list` shows all modules")),
+            Some(known) => failure
+                .suggest(format!("Did you mean `{known}`? `cogn list` shows all modules"))
+                .suggest_remotely(format!("Did you mean `{known}`? `GET /api/modules` lists all modules")),
             None => failure
-                .suggest("See what is installed with `cogn list`, or name a folder such as `./my-module`"),
+                .suggest("See what is installed with `cogn list`, or name a folder such as `./my-module`")
+                .suggest_remotely("`GET /api/modules` lists all modules"),
         }
     }
 }

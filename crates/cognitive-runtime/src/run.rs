@@ -148,6 +148,7 @@ pub(crate) async fn run_below(
     };
     let envelope = match outcome {
         Ok(Ok(Ok(envelope))) => envelope,
+        Ok(Ok(Err(failure))) if request.options.remote => failure.for_remote_caller().into_envelope(),
         Ok(Ok(Err(failure))) => failure.into_envelope(),
         Err(reason) => reason.with_partial(listeners.partial()).into_envelope(),
         Ok(Err(Panicked)) => {

@@ -390,9 +390,9 @@ impl GraphFault {
     pub fn into_failure(self) -> Failure {
         let failure = Failure::new(self.code(), self.message());
         match self {
-            Self::Missing(_) => {
-                failure.suggest("Run `cogn list` to see which modules there are, and in which version")
-            }
+            Self::Missing(_) => failure
+                .suggest("Run `cogn list` to see which modules there are, and in which version")
+                .suggest_remotely("Ask whoever runs this server to add the module"),
             Self::Circle(_) => failure,
             Self::TooDeep { .. } => {
                 failure.suggest("Raise `composition.max_depth` of the module that you run")

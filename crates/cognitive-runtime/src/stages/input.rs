@@ -306,5 +306,6 @@ fn parse(mut text: String) -> Result<Value, Failure> {
             .with_detail("line", json!(line))
             .with_detail("column", json!(column))
             .suggest("Pass an object such as `--input '{\"text\": \"…\"}'`, or free text with `--args`")
+            .suggest_remotely("Send a JSON object such as `{\"text\": \"…\"}`")
     })
 }

@@ -213,6 +213,7 @@ fn nothing_to_answer() -> Failure {
     Failure::new(ErrorCode::ParseError, "the model asked for tools under names or ids that are too long")
         .with_detail("reason", json!("tool_calls"))
         .suggest("Run it again, or choose another model with `--model`")
+        .suggest_remotely("Run it again")
 }
 
 /// What is left of the time; a time that no clock can show has no end.

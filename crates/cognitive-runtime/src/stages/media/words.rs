@@ -93,6 +93,7 @@ pub(super) fn not_here(category: Category, who: &str, available: &[&str]) -> Fai
         .with_detail("category", json!(category.word()))
         .with_detail("available", json!(available))
         .suggest(format!("{hint}; `cogn media inspect FILE` shows what each provider takes"))
+        .suggest_remotely("Send text instead; `GET /capabilities` says which media are taken here")
 }
 
 /// A type that the provider does not take although it takes others of its kind: the lack is here, not with the caller.
