@@ -33,11 +33,22 @@ impl Framing {
     }
 }
 
+/// How fast an `EventSource` may come back. It goes with the first event: as an event of its own it would have no data, and
+/// clients that read JSON from every event would stumble over it.
+const RETRY: &[u8] = b"retry: 3000\n";
+
 /// What a body sends next.
 enum Next {
     Begin(Bytes),
+    FirstChunk,
     Chunks,
     Trailers(HeaderMap),
+}
+
+/// What a stream has to say: a chunk, with the trailers if it is the last, or that it is still there.
+enum FramedPiece {
+    Chunk(Bytes, Option<HeaderMap>),
+    Heartbeat(Bytes),
 }
 
 /// The answer that carries a stream. `opening`, an event id and a chunk, goes before
@@ -54,9 +65,16 @@ pub(crate) fn response(
         stream::unfold((reader, beginning(framing, opening)), move |(mut reader, next)| async move {
             let (frame, next) = match next {
                 Next::Begin(bytes) => (Frame::data(bytes), Next::Chunks),
-                Next::Chunks => {
-                    let (bytes, last) = chunk(framing, &mut reader, heartbeat, tier).await?;
-                    (Frame::data(bytes), last.filter(|_| trailers).map_or(Next::Chunks, Next::Trailers))
+                Next::FirstChunk | Next::Chunks => {
+                    let is_first = matches!(next, Next::FirstChunk);
+                    match chunk(framing, &mut reader, heartbeat, tier).await? {
+                        FramedPiece::Heartbeat(bytes) => (Frame::data(bytes), next),
+                        FramedPiece::Chunk(bytes, last) => {
+                            let bytes = if is_first { begun(framing, bytes) } else { bytes };
+                            let then = last.filter(|_| trailers).map_or(Next::Chunks, Next::Trailers);
+                            (Frame::data(bytes), then)
+                        }
+                    }
                 }
                 Next::Trailers(map) => (Frame::trailers(map), Next::Chunks),
             };
@@ -79,17 +97,19 @@ pub(crate) fn response(
     response
 }
 
-/// What goes before the chunks: how fast an `EventSource` may come back, and the word for a client that did.
+/// What goes before the chunks: the word for a client that came back.
 fn beginning(framing: Framing, opening: Option<(String, Bytes)>) -> Next {
-    let opening = opening.map(|(id, json)| framed(framing, "meta", &id, &json));
-    match (framing, opening) {
-        (Framing::Lines, None) => Next::Chunks,
-        (Framing::Lines, Some(opening)) => Next::Begin(opening),
-        (Framing::Events, opening) => {
-            let mut bytes = b"retry: 3000\n\n".to_vec();
-            bytes.extend(opening.unwrap_or_default());
-            Next::Begin(bytes.into())
-        }
+    match opening {
+        Some((id, json)) => Next::Begin(begun(framing, framed(framing, "meta", &id, &json))),
+        None => Next::FirstChunk,
+    }
+}
+
+/// The first frame of a stream.
+fn begun(framing: Framing, frame: Bytes) -> Bytes {
+    match framing {
+        Framing::Lines => frame,
+        Framing::Events => [RETRY, &frame].concat().into(),
     }
 }
 
@@ -99,14 +119,16 @@ async fn chunk(
     reader: &mut Reader,
     heartbeat: Duration,
     tier: &'static str,
-) -> Option<(Bytes, Option<HeaderMap>)> {
+) -> Option<FramedPiece> {
     let Ok(next) = tokio::time::timeout(heartbeat, reader.next()).await else {
-        return Some((Bytes::from_static(if framing == Framing::Events { b":\n\n" } else { b"{}\n" }), None));
+        let nothing: &[u8] = if framing == Framing::Events { b":\n\n" } else { b"{}\n" };
+        return Some(FramedPiece::Heartbeat(Bytes::from_static(nothing)));
     };
     let (place, Sent { kind, json, envelope, .. }) = next?;
     let trailers = envelope.map(|envelope| routing(&envelope, Some(tier)));
     let id = format!("{}:{place}", reader.session().id);
-    Some((framed(framing, kind.event_name().unwrap_or("chunk"), &id, &json), trailers))
+    let frame = framed(framing, kind.event_name().unwrap_or("chunk"), &id, &json);
+    Some(FramedPiece::Chunk(frame, trailers))
 }
 
 /// JSON never holds a raw line break, so one `data:` line is enough (S-16).

@@ -24,7 +24,7 @@ def events():
     with httpx.Client(trust_env=False) as client:
         headers = {"accept": "text/event-stream"}
         with connect_sse(client, "POST", f"{BASE}/api/run/words", json=INPUT, headers=headers) as source:
-            return [event.json() for event in source.iter_sse() if event.data]
+            return [event.json() for event in source.iter_sse()]
 
 
 def lines():
