@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use cognitive_schema::{
-    Contract, EmittedContext, EnvelopeRules, InsightRule, MAX_VIOLATIONS, ProviderSchema, SchemaTarget,
-    Section, envelope_schema, in_order, provider_schema,
+    Contract, EmittedContext, EnvelopeRules, InsightRule, MAX_VIOLATIONS, PlainSections, ProviderSchema,
+    SchemaTarget, Section, envelope_schema, in_order, plain_sections, provider_schema,
 };
 use serde_json::{Map, Value};
 
@@ -136,6 +136,12 @@ impl Module {
         envelope_schema(&self.contract, &self.envelope_rules())
     }
 
+    /// What a caller of this module sends and gets, for descriptions such as `OpenAPI`.
+    #[must_use]
+    pub fn plain_sections(&self) -> PlainSections {
+        plain_sections(&self.contract, &self.envelope_rules())
+    }
+
     /// What holds for the envelope of this module besides its schemas.
     #[must_use]
     pub fn envelope_rules(&self) -> EnvelopeRules<'_> {
@@ -190,6 +196,7 @@ impl Module {
         let name = &self.manifest.name;
         Failure::of_violations(ErrorCode::InvalidInput, found)
             .suggest(format!("Run `cogn info {name}` to see what the module takes"))
+            .suggest_remotely(format!("`GET /api/modules/{name}` shows what the module takes"))
     }
 
     /// Adds a worked example; the error is what the contract has against its answer.

@@ -138,14 +138,12 @@ fn plain(name: &str) -> String {
     name.chars().take(MAX_NAME_LENGTH).map(|letter| if safe(letter) { letter } else { '_' }).collect()
 }
 
-/// How the answer is described; nothing for other paths.
-pub(crate) fn described(path: &str) -> Option<Value> {
-    if path.strip_prefix(PLACE) != Some("{id}") {
-        return None;
-    }
+/// What the answer may hold, for its description.
+pub(crate) fn content() -> Value {
     let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
-    let produced = MediaType::all().map(|kind| (kind.mime().to_owned(), bytes.clone())).collect();
-    Some(Value::Object(produced))
+    // Generators that know no pictures know this one.
+    let kinds = std::iter::once("application/octet-stream").chain(MediaType::all().map(MediaType::mime));
+    Value::Object(kinds.map(|kind| (kind.to_owned(), bytes.clone())).collect())
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ pub mod config;
 mod app;
 mod auth;
 mod catalog;
+mod client_form;
+mod components;
 mod connection;
 mod connection_limit;
 mod files;

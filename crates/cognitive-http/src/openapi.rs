@@ -1,5 +1,5 @@
-//! `GET /openapi.json`: the table of routes and, for each installed module, an operation with its own schemas.
-//! Written from what the server really has; a module that is broken is left out.
+//! `GET /openapi.json`: the table of routes and, for each module that is offered, an operation with its own schemas. Written
+//! from what the server really has, in the form that generators of clients read; a module that is broken is left out.
 
 use std::sync::Arc;
 
@@ -10,10 +10,12 @@ use cognitive_contract::Module;
 use serde_json::{Map, Value, json};
 
 use crate::app::Shared;
+use crate::client_form::{ClientForm, Direction, component_prefix, pascal};
+use crate::components::{self, named};
 use crate::overview::{PerModule, Told};
 use crate::response;
-use crate::routes::OPERATIONS;
-use crate::{files, schemas, uploads};
+use crate::routes::{Described, OPERATIONS, Operation};
+use crate::{files, schemas};
 
 /// The whole description.
 pub(crate) async fn document(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response<Body> {
@@ -32,16 +34,12 @@ impl PerModule for Description {
 
     fn piece(shared: &Shared, name: &str) -> Self::Piece {
         let module = shared.host.modules.glance(name).ok()?;
-        let key = format!("module-{name}");
-        let path = json!({ "post": of_module(name, &key, &module) });
-        let mut root = module.contract.root().clone();
-        anchor(&mut root, &format!("{key}/x-module"));
-        let mut envelope = module.envelope_schema();
-        anchor(&mut envelope, &format!("{key}-envelope"));
-        let schema = json!({ "x-module": root, "type": "object" });
-        let member = |name: String, value: &Value| format!("{}:{value}", Value::from(name));
-        let schemas = [member(key.clone(), &schema), member(format!("{key}-envelope"), &envelope)];
-        Some((member(format!("/api/run/{name}"), &path).into(), schemas.join(",").into()))
+        let prefix = component_prefix(name);
+        let path = json!({ "post": run_of(&prefix, &module) });
+        let member = |name: &str, value: &Value| format!("{}:{value}", Value::from(name));
+        let schemas = schemas_of(&prefix, &module);
+        let schemas: Vec<String> = schemas.iter().map(|(name, schema)| member(name, schema)).collect();
+        Some((member(&format!("/api/run/{name}"), &path).into(), schemas.join(",").into()))
     }
 
     fn together(shared: &Shared, pieces: &[&Self::Piece]) -> Told {
@@ -59,15 +57,24 @@ impl PerModule for Description {
     }
 }
 
+/// What the operations are about.
+const TAGS: [(&str, &str); 5] = [
+    ("modules", "Run a module: its own input in, its own data out"),
+    ("runs", "Run any module by name, also as a stream"),
+    ("catalog", "What is offered here"),
+    ("media", "Media sent ahead of a run, and media of answers"),
+    ("server", "Whether the server is well"),
+];
+
 /// The description without modules, in three parts: theirs stand between the first and the second, and between that and
 /// the third.
 fn frame(shared: &Shared) -> (String, String, String) {
     let mut paths = Map::new();
     for operation in &OPERATIONS {
-        let Some(summary) = operation.summary else { continue };
+        let Some(described) = &operation.described else { continue };
         let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
         if let Some(entry) = entry.as_object_mut() {
-            entry.insert(operation.method.to_owned(), general(operation.path, summary));
+            entry.insert(operation.method.to_owned(), general(operation, described));
         }
     }
     let about = json!({
@@ -75,18 +82,18 @@ fn frame(shared: &Shared) -> (String, String, String) {
         "version": env!("CARGO_PKG_VERSION"),
         "description": "Every run answers with one envelope, or with a stream that ends with one.",
     });
-    let schemas = json!({ "Failure": schemas::failure(), "Chunk": schemas::chunk() });
+    let tags: Value =
+        TAGS.iter().map(|(name, description)| json!({ "name": name, "description": description })).collect();
     let security = if shared.config.keys.is_empty() { json!([]) } else { json!([{ "key": [] }]) };
     let without_end = |object: Value| {
         let text = object.to_string();
         text.strip_suffix('}').map(str::to_owned).unwrap_or(text)
     };
     let first = format!(
-        "{{\"openapi\":\"3.1.0\",\"info\":{about},\"jsonSchemaDialect\":{},\"paths\":{}",
-        json!("http://json-schema.org/draft-07/schema#"),
+        "{{\"openapi\":\"3.1.0\",\"info\":{about},\"tags\":{tags},\"paths\":{}",
         without_end(Value::Object(paths)),
     );
-    let middle = format!("}},\"components\":{{\"schemas\":{}", without_end(schemas));
+    let middle = format!("}},\"components\":{{\"schemas\":{}", without_end(Value::Object(components::all())));
     let last = format!(
         "}},\"headers\":{},\"parameters\":{},\"securitySchemes\":{}}},\"security\":{security}}}",
         schemas::headers(),
@@ -96,116 +103,137 @@ fn frame(shared: &Shared) -> (String, String, String) {
     (first, middle, last)
 }
 
-/// An operation of the fixed table.
-fn general(path: &str, summary: &str) -> Value {
-    let mut operation = json!({
-        "summary": summary,
-        "responses": {
-            "200": { "description": "The answer" },
-            "default": schemas::failure_response(),
-        },
-    });
-    // Whether the server lives is no secret.
-    if matches!(path, "/health" | "/ready")
-        && let Some(members) = operation.as_object_mut()
-    {
-        members.insert("security".to_owned(), json!([]));
-    }
-    let Some(members) = operation.as_object_mut() else { return operation };
-    if path.contains("{module}") {
-        let parameter =
-            json!({ "name": "module", "in": "path", "required": true, "schema": { "type": "string" } });
-        members.insert("parameters".to_owned(), json!([parameter]));
-    }
-    if path.contains("{id}") {
-        let parameter =
-            json!({ "name": "id", "in": "path", "required": true, "schema": { "type": "string" } });
-        members.insert("parameters".to_owned(), json!([parameter]));
-    }
-    if let Some(content) = files::described(path) {
-        let bytes = json!({ "description": "The bytes", "content": content });
-        let responses = json!({ "200": bytes, "default": schemas::failure_response() });
-        members.insert("responses".to_owned(), responses);
-    }
-    if let Some(body) = uploads::described(path) {
-        members.insert("requestBody".to_owned(), body);
-    }
-    if path.contains("run") || path.contains("execute") {
-        let body = match path {
-            "/run" => json!({
-                "type": "object",
-                "required": ["module"],
-                "properties": {
-                    "module": { "type": "string" },
-                    "input": { "type": "object" },
-                    "args": { "type": "string" },
-                },
-            }),
-            _ => json!({ "type": "object" }),
-        };
-        members.insert(
-            "requestBody".to_owned(),
-            json!({ "required": true, "content": { "application/json": { "schema": body } } }),
-        );
-    }
-    operation
+/// A body or an answer of JSON that has a named schema.
+fn of_json(name: &str) -> Value {
+    json!({ "application/json": { "schema": named(name) } })
 }
 
-/// The run of one module, with its own schemas.
-fn of_module(name: &str, key: &str, module: &Module) -> Value {
-    let mut input = module.contract.input().schema().clone();
-    anchor(&mut input, &format!("{key}/x-module"));
-    let envelope = json!({ "$ref": format!("#/components/schemas/{key}-envelope") });
+/// What a run of any module answers: an envelope, or a stream of chunks.
+fn envelope_or_stream() -> Value {
+    let stream = |kind: &str| {
+        let description = format!("{kind}; each is a `Chunk`");
+        json!({ "schema": { "type": "string", "description": description }, "x-itemSchema": named("Chunk") })
+    };
     json!({
-        "operationId": format!("run-{name}"),
+        "application/json": { "schema": named("Success") },
+        "text/event-stream": stream("Server-sent events"),
+        "application/x-ndjson": stream("Lines of JSON"),
+    })
+}
+
+/// What the answer of an operation of the fixed table holds, and with which status it comes.
+fn answer_of(path: &str) -> (&'static str, Option<Value>) {
+    let content = match path {
+        "/ws" => return ("101", None),
+        "/run" | "/api/run/{module}" | "/v1/modules/{module}/execute" => envelope_or_stream(),
+        "/api/modules" => of_json("ModuleList"),
+        "/api/modules/{module}" => of_json("ModuleDetail"),
+        "/v1/media/upload-url" => of_json("UploadPlace"),
+        "/v1/media/uploads/{id}" => of_json("UploadDone"),
+        "/v1/media/files/{id}" => files::content(),
+        "/capabilities" => of_json("RuntimeCapabilities"),
+        "/health" => of_json("Health"),
+        "/ready" => of_json("Readiness"),
+        "/metrics" => json!({ "text/plain": { "schema": { "type": "string" } } }),
+        _ => json!({ "application/json": { "schema": { "type": "object" } } }),
+    };
+    ("200", Some(content))
+}
+
+fn body_of(path: &str) -> Option<Value> {
+    let content = match path {
+        "/run" => of_json("NamedRun"),
+        "/api/run/{module}" | "/v1/modules/{module}/execute" => of_json("AnyInput"),
+        "/v1/media/upload-url" => of_json("UploadRequest"),
+        "/v1/media/uploads/{id}" => {
+            json!({ "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } })
+        }
+        _ => return None,
+    };
+    Some(json!({ "required": true, "content": content }))
+}
+
+/// An operation of the fixed table.
+fn general(operation: &Operation, Described { id, tag, summary }: &Described) -> Value {
+    let path = operation.path;
+    let (status, content) = answer_of(path);
+    let is_run = path.contains("run") || path.contains("execute");
+    let mut answer = json!({ "description": if status == "101" { "The connection is a WebSocket" } else { "The answer" } });
+    if let (Some(answer), Some(content)) = (answer.as_object_mut(), content) {
+        if is_run {
+            answer.insert("headers".to_owned(), schemas::headers_of_a_run());
+        }
+        answer.insert("content".to_owned(), content);
+    }
+    let mut responses = json!({ status: answer, "default": schemas::failure_response() });
+    if let (Some(responses), "/ready") = (responses.as_object_mut(), path) {
+        responses
+            .insert("503".to_owned(), json!({ "description": "It stops", "content": of_json("Readiness") }));
+    }
+    let in_path = ["module", "id"].into_iter().filter(|name| path.contains(&format!("{{{name}}}")));
+    let mut parameters: Vec<Value> = in_path
+        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
+        .collect();
+    if is_run {
+        parameters.extend(schemas::of_a_run());
+    }
+    let mut described = json!({ "operationId": id, "tags": [tag], "summary": summary });
+    if let Some(members) = described.as_object_mut() {
+        if !parameters.is_empty() {
+            members.insert("parameters".to_owned(), Value::Array(parameters));
+        }
+        if let Some(body) = body_of(path) {
+            members.insert("requestBody".to_owned(), body);
+        }
+        members.insert("responses".to_owned(), responses);
+        // Whether the server lives is no secret.
+        if matches!(path, "/health" | "/ready") {
+            members.insert("security".to_owned(), json!([]));
+        }
+    }
+    described
+}
+
+/// The run of one module. A stream of it is asked for at `/api/run/{module}`: beside a second kind of answer, generators
+/// could not say what this one holds.
+fn run_of(prefix: &str, module: &Module) -> Value {
+    json!({
+        "operationId": format!("run{prefix}"),
+        "tags": ["modules"],
         "summary": module.manifest.responsibility,
-        "parameters": schemas::of_a_run(),
-        "requestBody": { "required": true, "content": { "application/json": { "schema": input } } },
+        "parameters": schemas::of_a_module(),
+        "requestBody": { "required": true, "content": of_json(&format!("{prefix}Input")) },
         "responses": {
             "200": {
-                "description": "The envelope of a success, or a stream of chunks",
+                "description": "The envelope of a success",
                 "headers": schemas::headers_of_a_run(),
-                "content": {
-                    "application/json": { "schema": envelope },
-                    "text/event-stream": { "x-itemSchema": schemas::reference("schemas", "Chunk") },
-                    "application/x-ndjson": { "x-itemSchema": schemas::reference("schemas", "Chunk") },
-                },
+                "content": of_json(&format!("{prefix}Ok")),
             },
             "default": schemas::failure_response(),
         },
     })
 }
 
-/// Points the references of a module's schema at the place where the whole of it stands in this document.
-fn anchor(schema: &mut Value, place: &str) {
-    match schema {
-        Value::Object(members) => {
-            for (name, value) in members.iter_mut() {
-                match value {
-                    Value::String(target) if name == "$ref" => {
-                        let pointer = target.strip_prefix("schema.json").unwrap_or(target);
-                        if let Some(pointer) = pointer.strip_prefix('#') {
-                            *target = format!("#/components/schemas/{place}{pointer}");
-                        }
-                    }
-                    other => anchor(other, place),
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| anchor(item, place)),
-        _ => {}
+/// The schemas of one module: what it takes, its data, and the envelope around them.
+fn schemas_of(prefix: &str, module: &Module) -> Vec<(String, Value)> {
+    let plain = module.plain_sections();
+    let sent = ClientForm { prefix, direction: Direction::Sent };
+    let received = ClientForm { prefix, direction: Direction::Received };
+    let own_meta = components::own_meta(&received.of(&plain.meta));
+    let name = |what: &str| format!("{prefix}{what}");
+    let meta = if own_meta.is_some() { named(&name("Meta")) } else { named("Meta") };
+    let mut members = json!({ "ok": { "const": true }, "meta": meta, "data": named(&name("Data")) });
+    if let (Some(members), Some(emitted)) = (members.as_object_mut(), &plain.emitted_context) {
+        members.insert("_emitted_context".to_owned(), received.of(emitted));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn references_point_into_the_document() {
-        let mut schema = json!({ "a": { "$ref": "#/$defs/x" }, "b": [{ "$ref": "schema.json#/data" }] });
-        anchor(&mut schema, "module-m/x-module");
-        assert_eq!(schema["a"]["$ref"], "#/components/schemas/module-m/x-module/$defs/x");
-        assert_eq!(schema["b"][0]["$ref"], "#/components/schemas/module-m/x-module/data");
-    }
+    let envelope = json!({ "type": "object", "required": ["ok", "meta", "data"], "properties": members });
+    let mut all = vec![
+        (name("Input"), sent.of(&plain.input)),
+        (name("Data"), received.of(&plain.data)),
+        (name("Ok"), envelope),
+    ];
+    all.extend(own_meta.map(|meta| (name("Meta"), meta)));
+    // A type that contains itself may be in what is sent and in what comes back; what nobody judges is left out of it.
+    all.extend(plain.defs.iter().map(|(own, schema)| (name(&pascal(own)), received.of(schema))));
+    all
 }

@@ -1,4 +1,5 @@
-//! What can be read about the server and its modules. Shows no folder and no secret.
+//! What can be read about the server and its modules. Shows no folder and no secret. Links within pages are relative, so that
+//! they hold behind a proxy that serves them below a path of its own.
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
 use crate::app::Shared;
+use crate::metrics::ServerGauges;
 use crate::overview::{PerModule, Told};
 use crate::response;
 use crate::routes::{Name, body_limit};
@@ -37,9 +39,13 @@ pub(crate) async fn ready(State(shared): Shares) -> Response<Body> {
 
 /// `GET /metrics`.
 pub(crate) async fn metrics(State(shared): Shares) -> Response<Body> {
-    let lost = shared.config.spans.as_ref().map(|spans| spans.lost());
-    let dropped = shared.host.audit.as_ref().map(|audit| audit.drop_counts());
-    let mut response = Response::new(Body::from(shared.metrics.text(shared.sessions.open(), lost, dropped)));
+    let now = ServerGauges {
+        runs_in_flight: shared.runs_in_flight(),
+        open_streams: shared.sessions.open(),
+        lost_spans: shared.config.spans.as_ref().map(|spans| spans.lost()),
+        dropped: shared.host.audit.as_ref().map(|audit| audit.drop_counts()),
+    };
+    let mut response = Response::new(Body::from(shared.metrics.text(&now)));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
@@ -50,7 +56,7 @@ pub(crate) async fn capabilities(State(shared): Shares) -> Response<Body> {
     response::json(StatusCode::OK, &cognitive_runtime::declaration(&shared.host.declared()))
 }
 
-/// `GET /api/modules`: what is installed. A broken module is listed as such.
+/// `GET /api/modules`: what is offered. A broken module is listed as such.
 pub(crate) async fn modules(State(shared): Shares, headers: HeaderMap) -> Response<Body> {
     match shared.modules_list.get(&shared).await {
         Ok(told) => response::told(&headers, told),
@@ -102,6 +108,33 @@ pub(crate) async fn module(State(shared): Shares, Name(name): Name) -> Response<
         ),
         Err(failure) => response::failure(failure),
     }
+}
+
+/// `GET /`: the page for people in a browser, for everybody else where to go on.
+pub(crate) async fn index(headers: HeaderMap) -> Response<Body> {
+    let mut response = if wants_page(&headers) {
+        docs().await
+    } else {
+        let places = json!({
+            "name": "cogn",
+            "version": env!("CARGO_PKG_VERSION"),
+            "docs": "docs",
+            "openapi": "openapi.json",
+            "modules": "api/modules",
+            "health": "health",
+        });
+        response::json(StatusCode::OK, &places)
+    };
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+/// Browsers name pages; programs name JSON or nothing.
+fn wants_page(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.any(|value| {
+        value.split(',').any(|each| each.split(';').next().is_some_and(|kind| kind.trim() == "text/html"))
+    })
 }
 
 /// `GET /docs`: the description for people, without a line of somebody else's code.

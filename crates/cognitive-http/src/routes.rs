@@ -30,17 +30,30 @@ pub(crate) struct Operation {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
     /// The pages for people have none: they are no part of the description.
-    pub(crate) summary: Option<&'static str>,
+    pub(crate) described: Option<Described>,
     handler: fn() -> MethodRouter<Arc<Shared>>,
+}
+
+/// What `/openapi.json` says of an operation besides its types. Those that run one module have ids that begin with `run`, so
+/// none does here.
+pub(crate) struct Described {
+    pub(crate) id: &'static str,
+    pub(crate) tag: &'static str,
+    pub(crate) summary: &'static str,
+}
+
+/// An operation that is described: its id, what it is about, and what it does.
+const fn told(id: &'static str, tag: &'static str, summary: &'static str) -> Described {
+    Described { id, tag, summary }
 }
 
 /// Writes the table. The word for a method is axum's function for it and its name in `OpenAPI`.
 macro_rules! operations {
-    ($($method:ident $path:literal $summary:expr => $handler:path;)*) => {
+    ($($method:ident $path:literal $described:expr => $handler:path;)*) => {
         [$(Operation {
             method: stringify!($method),
             path: $path,
-            summary: $summary,
+            described: $described,
             handler: || $method($handler),
         }),*]
     };
@@ -48,21 +61,22 @@ macro_rules! operations {
 
 /// Everything that can be asked. The router, the methods that a 405 allows, the names of spans and `/openapi.json` come
 /// from here.
-pub(crate) static OPERATIONS: [Operation; 16] = operations! {
-    post "/api/run/{module}" Some("Run a module") => run_named;
-    post "/v1/modules/{module}/execute" Some("Run a module") => run_named;
-    post "/run" Some("Run the module that the body names") => run_in_body;
-    get "/api/modules" Some("The installed modules") => pages::modules;
-    get "/api/modules/{module}" Some("Input, output and permissions of a module") => pages::module;
-    post "/v1/media/upload-url" Some("Announce an upload") => uploads::announce;
-    put "/v1/media/uploads/{id}" Some("Send the bytes of an upload") => uploads::receive;
-    get "/v1/media/files/{id}" Some("The bytes of a media item of an answer") => files::serve;
-    get "/capabilities" Some("What this runtime can do") => pages::capabilities;
-    get "/health" Some("Whether the server is alive") => pages::health;
-    get "/ready" Some("Whether the server is ready for work") => pages::ready;
-    get "/metrics" Some("Counters in the text format of Prometheus") => pages::metrics;
-    get "/openapi.json" Some("This description") => openapi::document;
-    get "/ws" Some("Several runs over one WebSocket") => websocket::upgrade;
+pub(crate) static OPERATIONS: [Operation; 17] = operations! {
+    post "/api/run/{module}" Some(told("startRun", "runs", "Run a module")) => run_named;
+    post "/v1/modules/{module}/execute" Some(told("executeModule", "runs", "Run a module")) => run_named;
+    post "/run" Some(told("startNamedRun", "runs", "Run the module that the body names")) => run_in_body;
+    get "/api/modules" Some(told("listModules", "catalog", "The modules that are offered")) => pages::modules;
+    get "/api/modules/{module}" Some(told("getModule", "catalog", "Input, output and permissions of a module")) => pages::module;
+    post "/v1/media/upload-url" Some(told("announceUpload", "media", "Announce an upload")) => uploads::announce;
+    put "/v1/media/uploads/{id}" Some(told("sendUpload", "media", "Send the bytes of an upload")) => uploads::receive;
+    get "/v1/media/files/{id}" Some(told("getFile", "media", "The bytes of a media item of an answer")) => files::serve;
+    get "/capabilities" Some(told("getCapabilities", "catalog", "What this runtime can do")) => pages::capabilities;
+    get "/health" Some(told("getHealth", "server", "Whether the server is alive")) => pages::health;
+    get "/ready" Some(told("getReadiness", "server", "Whether the server is ready for work")) => pages::ready;
+    get "/metrics" Some(told("getMetrics", "server", "Counters in the text format of Prometheus")) => pages::metrics;
+    get "/openapi.json" Some(told("getDescription", "server", "This description")) => openapi::document;
+    get "/ws" Some(told("openSocket", "runs", "Several runs over one WebSocket")) => websocket::upgrade;
+    get "/" None => pages::index;
     get "/docs" None => pages::docs;
     get "/docs.js" None => pages::docs_script;
 };
@@ -325,7 +339,8 @@ mod tests {
         assert_eq!(route("/api/run/a"), Some("/api/run/{module}"));
         assert_eq!(route("/v1/modules/a/execute"), Some("/v1/modules/{module}/execute"));
         assert_eq!(route("/ws"), Some("/ws"));
-        for none in ["/", "", "/api/run", "/api/run/", "/api/run/a/b", "/v1/modules/a", "/secret"] {
+        assert_eq!(route("/"), Some("/"));
+        for none in ["", "/api/run", "/api/run/", "/api/run/a/b", "/v1/modules/a", "/secret"] {
             assert_eq!(route(none), None, "{none}");
         }
     }

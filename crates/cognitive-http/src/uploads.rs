@@ -152,37 +152,6 @@ pub(crate) fn utc(moment: SystemTime) -> String {
     Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_string()
 }
 
-/// How the two operations are described.
-pub(crate) fn described(path: &str) -> Option<Value> {
-    let announcement = json!({
-        "type": "object",
-        "required": ["filename", "media_type", "size_bytes"],
-        "properties": {
-            "filename": { "type": "string" },
-            "media_type": { "enum": MediaType::all().map(MediaType::mime).collect::<Vec<_>>() },
-            "size_bytes": { "type": "integer", "minimum": 1 },
-            "checksum": {
-                "type": "object",
-                "required": ["algorithm", "value"],
-                "properties": {
-                    "algorithm": { "enum": ["sha256", "md5", "crc32"] },
-                    "value": { "type": "string", "pattern": "^[0-9a-fA-F]+$" },
-                },
-            },
-        },
-    });
-    match path {
-        "/v1/media/upload-url" => {
-            Some(json!({ "required": true, "content": { "application/json": { "schema": announcement } } }))
-        }
-        "/v1/media/uploads/{id}" => {
-            let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
-            Some(json!({ "required": true, "content": { "application/octet-stream": bytes } }))
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

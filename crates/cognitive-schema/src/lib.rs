@@ -16,8 +16,8 @@ mod validate;
 mod violation;
 
 pub use provider_schema::{
-    Effect, EmittedContext, EnvelopeRules, InsightRule, Loss, ProviderSchema, SchemaTarget, drop_stand_ins,
-    envelope_schema, in_order, provider_schema,
+    Effect, EmittedContext, EnvelopeRules, InsightRule, Loss, PlainSections, ProviderSchema, SchemaTarget,
+    drop_stand_ins, envelope_schema, in_order, plain_sections, provider_schema,
 };
 pub use validate::{
     Below, Contract, ContractPlace, DATA_KEYWORDS, JsonTypes, Layout, MAX_CUSTOM_LENGTH, SCHEMA_FILE,

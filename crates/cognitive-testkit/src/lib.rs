@@ -36,6 +36,10 @@ pub enum Lack {
     Browser,
     /// A Python with the clients and the fuzzer that speak to the server.
     PythonClients,
+    /// A Python with the generator of clients and a type checker.
+    PythonGenerator,
+    /// Node and a folder with the generator of types, the client that uses them, and the type checker.
+    TypescriptGenerator,
     /// A Python with the prebuilt server of chat completions.
     Xllamacpp,
     /// A Python with the server that has to be built from source.
@@ -60,11 +64,13 @@ pub enum Lack {
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
         Self::PythonClients,
+        Self::PythonGenerator,
+        Self::TypescriptGenerator,
         Self::Xllamacpp,
         Self::LlamaCppPython,
         Self::Shared,
@@ -85,6 +91,8 @@ impl Lack {
             Self::Curl => "curl",
             Self::Browser => "browser",
             Self::PythonClients => "python-clients",
+            Self::PythonGenerator => "openapi-python-client",
+            Self::TypescriptGenerator => "openapi-typescript",
             Self::Xllamacpp => "xllamacpp",
             Self::LlamaCppPython => "llama-cpp-python",
             Self::Shared => "shared",
@@ -107,6 +115,10 @@ impl Lack {
             Self::Browser => "install `chromium`",
             Self::PythonClients => {
                 "`pip install httpx httpx-sse websockets schemathesis`, then set `COGN_TEST_PYTHON`"
+            }
+            Self::PythonGenerator => "`pip install openapi-python-client mypy`, then set `COGN_TEST_PYTHON`",
+            Self::TypescriptGenerator => {
+                "`npm install` what `crates/cogn-cli/tests/clients/package.json` names, then set `COGN_TEST_NODE` to its folder"
             }
             Self::Xllamacpp => "`pip install xllamacpp`, then set `COGN_TEST_PYTHON`",
             Self::LlamaCppPython => "`pip install 'llama-cpp-python[server]'`, then set `COGN_TEST_PYTHON`",

@@ -92,8 +92,15 @@ async fn api_003_what_can_be_read_about_the_server() {
     assert_eq!(get("/api/modules/absent").await.status(), 404);
     ask(&server, "application/json").send().await.unwrap();
     let metrics = get("/metrics").await.text().await.unwrap();
-    assert!(metrics.contains("cogn_runs_total{module=\"words\",outcome=\"ok\"} 1"), "{metrics}");
-    assert!(metrics.contains("cogn_tokens_total{module=\"words\",kind=\"output_tokens\"} 5"), "{metrics}");
+    assert!(
+        metrics.contains("cogn_runs_total{module=\"words\",model=\"script/stub\",outcome=\"ok\"} 1"),
+        "{metrics}"
+    );
+    assert!(
+        metrics
+            .contains("cogn_tokens_total{module=\"words\",model=\"script/stub\",kind=\"output_tokens\"} 5"),
+        "{metrics}"
+    );
     let docs = get("/docs").await;
     assert!(docs.headers()["content-security-policy"].to_str().unwrap().contains("default-src 'none'"));
 }
@@ -114,21 +121,69 @@ async fn each_module_is_an_operation_with_its_own_schemas() {
     let document = json_of(client().get(server.url("/openapi.json")).send().await.unwrap()).await;
     assert_eq!(document["openapi"], "3.1.0");
     let operation = &document["paths"]["/api/run/words"]["post"];
-    let body = &operation["requestBody"]["content"]["application/json"]["schema"];
-    assert_eq!(body["required"], json!(["text"]));
-    let target =
-        operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].as_str().unwrap();
-    let envelope = document.pointer(target.trim_start_matches('#')).unwrap();
-    assert!(envelope.to_string().contains("words"), "{envelope}");
-    let stream = &operation["responses"]["200"]["content"]["text/event-stream"]["x-itemSchema"]["$ref"];
+    assert_eq!((&operation["operationId"], &operation["tags"]), (&json!("runWords"), &json!(["modules"])));
+    let schemas = &document["components"]["schemas"];
+    let json = |part: &Value| part["content"]["application/json"]["schema"]["$ref"].clone();
+    assert_eq!(json(&operation["requestBody"]), "#/components/schemas/WordsInput");
+    assert_eq!(schemas["WordsInput"]["required"], json!(["text"]));
+    assert_eq!(json(&operation["responses"]["200"]), "#/components/schemas/WordsOk");
+    assert_eq!(schemas["WordsOk"]["required"], json!(["ok", "meta", "data"]));
+    assert_eq!(schemas["WordsOk"]["properties"]["data"]["$ref"], "#/components/schemas/WordsData");
+    assert_eq!(schemas["WordsData"]["properties"]["words"]["items"]["required"], json!(["text"]));
+    assert_eq!(json(&operation["responses"]["default"]), "#/components/schemas/Failure");
+    assert_eq!(schemas["Meta"]["properties"]["risk"]["enum"], json!(["none", "low", "medium", "high"]));
+    assert_eq!(
+        operation["responses"]["200"]["content"].as_object().unwrap().len(),
+        1,
+        "one type for clients"
+    );
+    let general = &document["paths"]["/api/run/{module}"]["post"];
+    let stream = &general["responses"]["200"]["content"]["text/event-stream"]["x-itemSchema"]["$ref"];
     assert_eq!(stream, "#/components/schemas/Chunk");
     assert_eq!(
         operation["responses"]["default"]["headers"]["Retry-After"]["$ref"],
         "#/components/headers/Retry-After"
     );
-    assert!(operation["parameters"].to_string().contains("Last-Event-ID"));
+    assert!(general["parameters"].to_string().contains("Last-Event-ID"));
     assert_eq!(document["paths"]["/health"]["get"]["security"], json!([]), "no key is needed there");
     every_reference_leads_somewhere(&document, &document);
+    every_operation_has_a_name_and_typed_answers(&document);
+    no_schema_is_a_boolean(schemas);
+}
+
+fn every_operation_has_a_name_and_typed_answers(document: &Value) {
+    let tags: Vec<&Value> = document["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
+    let mut ids = std::collections::HashSet::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for operation in methods.as_object().unwrap().values() {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(ids.insert(id), "{id} twice");
+            assert!(tags.contains(&&operation["tags"][0]), "{path}");
+            for (status, answer) in operation["responses"].as_object().unwrap() {
+                let typed = |content: &Value| content["schema"].is_object();
+                let content = answer["content"].as_object();
+                let is_typed =
+                    content.is_some_and(|content| !content.is_empty() && content.values().all(typed));
+                assert!(is_typed || status == "101", "{path} {status}");
+            }
+        }
+    }
+}
+
+/// Generators of clients refuse `true` and `false` where a schema is expected.
+fn no_schema_is_a_boolean(part: &Value) {
+    if let Some(properties) = part.get("properties").and_then(Value::as_object) {
+        assert!(properties.values().all(Value::is_object), "{part}");
+    }
+    for keyword in ["anyOf", "oneOf", "allOf"] {
+        assert!(part[keyword].as_array().is_none_or(|all| all.iter().all(Value::is_object)), "{part}");
+    }
+    assert!(part.get("items").is_none_or(Value::is_object), "{part}");
+    match part {
+        Value::Object(members) => members.values().for_each(no_schema_is_a_boolean),
+        Value::Array(items) => items.iter().for_each(no_schema_is_a_boolean),
+        _ => {}
+    }
 }
 
 fn every_reference_leads_somewhere(document: &Value, part: &Value) {

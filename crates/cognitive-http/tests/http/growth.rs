@@ -69,7 +69,7 @@ async fn growth_c_only_what_changed_is_described_anew() {
     assert_eq!(list["modules"].as_array().unwrap().len() as u64, count);
     let description = told(&server, "/openapi.json").await;
     assert!(description["paths"]["/api/run/words"]["post"].is_object());
-    assert!(description["components"]["schemas"]["module-words-envelope"].is_object());
+    assert!(description["components"]["schemas"]["WordsOk"].is_object());
     assert_eq!(description["components"]["securitySchemes"]["key"]["scheme"], "bearer");
     let read = counted.glances.load(Ordering::SeqCst) as u64;
     assert_eq!(read, 2 * count);

@@ -3,7 +3,7 @@
 use cognitive_contract::media::UploadStore;
 use cognitive_http::ApiKey;
 
-use crate::support::{ANSWER, Script, Server, ask, client, head, roomy};
+use crate::support::{ANSWER, Script, Server, ask, client, head, json_of, roomy};
 
 async fn server() -> Server {
     Server::start(&Script::free(&ANSWER), "both", roomy()).await
@@ -78,14 +78,33 @@ async fn s11_the_page_for_people_opens_without_a_key_and_asks_for_it() {
     let mut config = roomy();
     config.keys = vec![ApiKey::new("anna", "a-key-of-some-length").unwrap()];
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
-    for path in ["/docs", "/docs.js"] {
-        let page = client().get(server.url(path)).send().await.unwrap();
+    for path in ["/", "/docs", "/docs.js"] {
+        let page = client().get(server.url(path)).header("accept", "text/html,*/*").send().await.unwrap();
         assert_eq!(page.status(), 200);
         let page = page.text().await.unwrap();
         assert!(!page.contains("words") && !page.contains("anna"), "{page}");
         assert_eq!(client().post(server.url(path)).send().await.unwrap().status(), 401);
     }
     assert_eq!(client().get(server.url("/openapi.json")).send().await.unwrap().status(), 401);
+}
+
+// A browser at the first address sees a page whose links hold below any path; a program sees where to go on.
+#[tokio::test]
+async fn the_first_page_is_for_people_and_for_programs() {
+    let server = server().await;
+    let page = client().get(server.url("/")).header("accept", "text/html, */*;q=0.8").send().await.unwrap();
+    assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
+    assert!(page.headers().get_all("vary").iter().any(|each| each == "Accept"));
+    let page = page.text().await.unwrap();
+    assert!(page.contains("src=\"docs.js\"") && !page.contains("=\"/"), "{page}");
+    let script = client().get(server.url("/docs.js")).send().await.unwrap().text().await.unwrap();
+    assert!(script.contains("ask(\"openapi.json\")"), "{script}");
+    let places = json_of(client().get(server.url("/")).send().await.unwrap()).await;
+    assert_eq!(places["openapi"], "openapi.json");
+    for place in ["docs", "openapi", "modules", "health"] {
+        let path = format!("/{}", places[place].as_str().unwrap());
+        assert_eq!(client().get(server.url(&path)).send().await.unwrap().status(), 200, "{path}");
+    }
 }
 
 // Everybody on this machine is one client, whichever of its own addresses they come from.

@@ -95,7 +95,7 @@ pub(super) fn write(
     envelope
 }
 
-fn data<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Normal<'a>) -> Value {
+pub(super) fn data<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Normal<'a>) -> Value {
     let path = "/properties/data";
     let section = normal.section(contract.data(), path);
     // The oldest formats may have an object there, but only an author who wants one gets it.
@@ -159,7 +159,7 @@ fn limit_insights(members: &mut Map<String, Value>, insight: InsightRule, path: 
     }
 }
 
-fn meta<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Normal<'a>) -> Value {
+pub(super) fn meta<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Normal<'a>) -> Value {
     let path = "/properties/meta";
     let section = contract.meta().map_or(Value::Bool(true), |section| normal.section(section, path));
     let risk = section.pointer("/properties/risk");
@@ -206,7 +206,7 @@ fn error<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Nor
 
 /// Context for later runs, by type. Without a schema of its own it is shaped like the context of that type which the
 /// input takes: what a module hands over is what it will be handed.
-fn emitted_context<'a>(
+pub(super) fn emitted_context<'a>(
     contract: &'a Contract,
     rules: &EnvelopeRules<'_>,
     normal: &mut Normal<'a>,

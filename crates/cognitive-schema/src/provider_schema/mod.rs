@@ -31,6 +31,7 @@ mod normal;
 mod object;
 mod order;
 mod pattern;
+mod sections;
 mod stand_in;
 mod union;
 mod unique;
@@ -47,6 +48,7 @@ use normal::{MAX_DEPTH, MAX_NODES};
 
 pub use envelope::{EmittedContext, EnvelopeRules, InsightRule};
 pub use order::in_order;
+pub use sections::{PlainSections, plain_sections};
 pub use stand_in::drop_stand_ins;
 
 /// Who a provider schema is written for.

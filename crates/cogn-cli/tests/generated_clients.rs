@@ -1,0 +1,177 @@
+//! Typed clients that the usual generators make of `/openapi.json`, for all bundled modules: they are generated without a
+//! warning, pass their type checkers, and run modules on a real `cogn serve`. What is not installed here is skipped.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use cognitive_testkit::{Lack, skip};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+#[expect(dead_code, reason = "shared with tests that need more of it")]
+#[path = "providers/stub.rs"]
+mod stub;
+
+use stub::{Act, Stub, streamed};
+
+/// What a model answers to `text-classifier`, to `code-reviewer`, and then to whatever comes.
+fn answers() -> Vec<Act> {
+    let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
+    let label = json!({ "rationale": "It is about rain.", "sentiment": "neutral", "label": "weather" });
+    let issue = |kind: Value| json!({ "type": kind, "risk": "low", "description": "d" });
+    let custom = json!({ "custom": "licence", "reason": "None of the others is about rights" });
+    let issues = json!([issue(json!("readability")), issue(custom)]);
+    let review =
+        json!({ "rationale": "r", "verdict": "comment", "issues": issues, "summary": "Two small things." });
+    let answer = |data: &Value| json!({ "ok": true, "meta": meta, "data": data });
+    [label.clone(), review, label].iter().map(|data| Act::stream(streamed(&answer(data)))).collect()
+}
+
+/// What every client has to have seen.
+fn check(seen: &Value) {
+    assert_eq!((&seen["label"], &seen["sentiment"]), (&json!("weather"), &json!("neutral")), "{seen}");
+    assert_eq!(
+        (&seen["risk"], &seen["kinds"]),
+        (&json!("low"), &json!(["readability", "licence"])),
+        "{seen}"
+    );
+    assert_eq!(seen["code"], "E3001", "{seen}");
+    assert_eq!(seen["modules"], json!(names()), "{seen}");
+}
+
+fn names() -> Vec<String> {
+    cognitive_library::Library::default().list().into_iter().map(|found| found.name).collect()
+}
+
+/// A server with the bundled modules. It is killed when this value is dropped.
+struct Server {
+    child: Child,
+    base: String,
+    _home: TempDir,
+    _service: Stub,
+}
+
+impl Server {
+    fn start() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let service = Stub::start(answers());
+        let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+            .args(["serve", "--port", "0", "--quiet", "--provider", "openai", "--model", "stub"])
+            .args(["--base-url", &service.url()])
+            .current_dir(home.path())
+            .env_clear()
+            .env("HOME", home.path())
+            .env("OPENAI_API_KEY", "sk-test")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+        let base = said.split_whitespace().find(|word| word.starts_with("http://"));
+        let base = base.unwrap_or_else(|| panic!("{said}")).trim_end_matches(',').to_owned();
+        Self { child, base, _home: home, _service: service }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a program prints, which has to succeed.
+fn output(program: impl AsRef<OsStr>, folder: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(&program);
+    command.args(arguments).current_dir(folder).env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
+    let output = command.output().unwrap();
+    let (said, printed) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    let program = program.as_ref().display();
+    assert!(output.status.success(), "{program} {arguments:?}\n{printed}\n{said}");
+    printed.into_owned()
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name)
+}
+
+/// The folder of a Python that has the generator and the type checker.
+fn python() -> Option<PathBuf> {
+    let pythons = std::env::var_os("COGN_TEST_PYTHON").unwrap_or_default();
+    let folders = std::env::split_paths(&pythons).filter_map(|python| Some(python.parent()?.to_owned()));
+    let has_all =
+        |folder: &PathBuf| ["openapi-python-client", "mypy"].iter().all(|each| folder.join(each).exists());
+    folders.filter(has_all).find(|folder| folder.join("python").exists())
+}
+
+#[test]
+fn a_generated_python_client_runs_modules_with_types() {
+    let Some(python) = python() else { return skip(Lack::PythonGenerator) };
+    let server = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::write(at.join("generator.yaml"), "post_hooks: []\n").unwrap();
+    let url = format!("{}/openapi.json", server.base);
+    let generate = ["generate", "--url", &url, "--meta", "none", "--output-path", "cogn_client"];
+    let strictly = ["--fail-on-warning", "--config", "generator.yaml"];
+    output(python.join("openapi-python-client"), at, &[&generate[..], &strictly].concat());
+    for name in names() {
+        let operation = at.join(format!("cogn_client/api/modules/run_{}.py", name.replace('-', "_")));
+        assert!(operation.exists(), "{}", operation.display());
+    }
+    fs::copy(fixture("typed.py"), at.join("typed.py")).unwrap();
+    // The generator's own templates are not written for the strictest rules; what uses them is.
+    output(python.join("mypy"), at, &["cogn_client"]);
+    output(python.join("mypy"), at, &["--strict", "--follow-imports=silent", "typed.py"]);
+    let seen = output(python.join("python"), at, &["typed.py", &server.base]);
+    check(&serde_json::from_str(&seen).unwrap());
+}
+
+#[test]
+fn a_generated_typescript_client_runs_modules_with_types() {
+    let tools = std::env::var_os("COGN_TEST_NODE").map(|folder| PathBuf::from(folder).join("node_modules"));
+    let Some(tools) = tools.filter(|tools| tools.join("openapi-fetch").is_dir()) else {
+        return skip(Lack::TypescriptGenerator);
+    };
+    let server = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let program = |path: &str| tools.join(path).display().to_string();
+    let url = format!("{}/openapi.json", server.base);
+    output("node", at, &[&program("openapi-typescript/bin/cli.js"), &url, "-o", "api.d.ts"]);
+    let types = fs::read_to_string(at.join("api.d.ts")).unwrap();
+    for name in names() {
+        assert!(types.contains(&format!("\"/api/run/{name}\": {{")), "{name}");
+    }
+    fs::copy(fixture("typed.ts"), at.join("typed.ts")).unwrap();
+    fs::write(at.join("package.json"), r#"{ "type": "module" }"#).unwrap();
+    let options = json!({
+        "module": "nodenext", "target": "es2022", "lib": ["es2022", "dom"], "strict": true,
+        "noUncheckedIndexedAccess": true, "skipLibCheck": false, "types": [],
+    });
+    let config = json!({ "compilerOptions": options, "files": ["typed.ts", "api.d.ts"] });
+    fs::write(at.join("tsconfig.json"), config.to_string()).unwrap();
+    // Where Node looks for packages; a folder of its own needs no rights to make links.
+    copy(&tools.join("openapi-fetch"), &at.join("node_modules/openapi-fetch"));
+    copy(&tools.join("openapi-typescript-helpers"), &at.join("node_modules/openapi-typescript-helpers"));
+    output("node", at, &[&program("typescript/bin/tsc"), "-p", "tsconfig.json"]);
+    let seen = output("node", at, &["typed.js", &server.base]);
+    check(&serde_json::from_str(&seen).unwrap());
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to.join(entry.file_name()));
+        } else {
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}

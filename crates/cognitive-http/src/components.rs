@@ -1,0 +1,271 @@
+//! The named schemas of `/openapi.json` that belong to no module: envelopes, chunks, and what the other operations take and
+//! give. `meta` and `error` come from the contract, so that they are said once. Describes; decides nothing.
+
+use cognitive_contract::envelope_schema;
+use cognitive_contract::media::MediaType;
+use serde_json::{Map, Value, json};
+
+use crate::client_form::{CUSTOM_VALUE, ClientForm, Direction};
+use crate::schemas::reference;
+
+/// A reference to a named schema.
+pub(crate) fn named(name: &str) -> Value {
+    reference("schemas", name)
+}
+
+/// An object with these members, of which the first names are required.
+fn object(description: &str, required: &[&str], properties: Value) -> Value {
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if let Some(members) = schema.as_object_mut() {
+        if !required.is_empty() {
+            members.insert("required".to_owned(), json!(required));
+        }
+        if !description.is_empty() {
+            members.insert("description".to_owned(), json!(description));
+        }
+    }
+    schema
+}
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn count() -> Value {
+    json!({ "type": "integer", "minimum": 0 })
+}
+
+fn list(items: Value) -> Value {
+    json!({ "type": "array", "items": items })
+}
+
+/// All of them, by name.
+pub(crate) fn all() -> Map<String, Value> {
+    let groups = [envelopes(), chunks(), pages(), media(), requests()];
+    groups.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema)).collect()
+}
+
+type Named = Vec<(&'static str, Value)>;
+
+fn envelopes() -> Named {
+    let tokens = json!({ "input_tokens": count(), "output_tokens": count(), "total_tokens": count() });
+    let short = json!({ "type": "string", "minLength": 1, "maxLength": 32 });
+    let partial = json!({ "type": ["object", "null"], "description": "What exists of the result" });
+    let any = json!({ "type": "object" });
+    vec![
+        (
+            CUSTOM_VALUE,
+            object(
+                "A value that a list of values does not have",
+                &["custom", "reason"],
+                json!({ "custom": short, "reason": text() }),
+            ),
+        ),
+        ("Usage", object("Tokens of all calls of a run", &[], tokens)),
+        (
+            "RunWarning",
+            object(
+                "A notice that does not change the outcome",
+                &["code", "message"],
+                json!({ "code": text(), "message": text() }),
+            ),
+        ),
+        ("Meta", meta()),
+        ("RunError", run_error()),
+        (
+            "Success",
+            object(
+                "The envelope of a success",
+                &["ok", "meta", "data"],
+                json!({ "ok": { "const": true }, "meta": named("Meta"), "data": any }),
+            ),
+        ),
+        (
+            "Failure",
+            object(
+                "The envelope of a failure",
+                &["ok", "meta", "error"],
+                json!({
+                    "ok": { "const": false },
+                    "meta": named("Meta"),
+                    "error": named("RunError"),
+                    "partial_data": partial,
+                }),
+            ),
+        ),
+    ]
+}
+
+/// A definition of the published envelope, with these members said in more detail.
+fn of_contract(definition: &str, details: Value) -> Value {
+    let published = envelope_schema::json_schema();
+    let written =
+        published.get("definitions").and_then(|all| all.get(definition)).cloned().unwrap_or_default();
+    let mut schema = ClientForm { prefix: "", direction: Direction::Received }.of(&written);
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    if let (Some(properties), Value::Object(details)) = (properties, details) {
+        properties.extend(details);
+    }
+    schema
+}
+
+fn meta() -> Value {
+    of_contract("meta", json!({ "usage": named("Usage"), "warnings": list(named("RunWarning")) }))
+}
+
+/// `meta` of a module that says more in it than all modules do, or says its risk in words of its own; `None` for others.
+pub(crate) fn own_meta(of_module: &Value) -> Option<Value> {
+    let mut schema = meta();
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut)?;
+    let own = of_module.get("properties").and_then(Value::as_object)?;
+    let is_usual = |name: &str, value: &Value| match name {
+        "confidence" | "explain" => true,
+        "risk" => value.get("enum").is_some(),
+        _ => false,
+    };
+    let own: Vec<_> = own.iter().filter(|(name, value)| !is_usual(name, value)).collect();
+    if own.is_empty() {
+        return None;
+    }
+    properties.extend(own.into_iter().map(|(name, value)| (name.clone(), value.clone())));
+    Some(schema)
+}
+
+fn run_error() -> Value {
+    of_contract("error", json!({ "recovery": named("Recovery") }))
+}
+
+fn chunks() -> Named {
+    let seq = json!({ "type": "integer", "minimum": 1 });
+    let yes = json!({ "const": true });
+    let any = json!({ "type": "object" });
+    let hash = json!({ "type": "string", "pattern": "^[0-9a-f]{6}$" });
+    let mut opening_meta = meta();
+    if let Some(confidence) = opening_meta.pointer_mut("/properties/confidence") {
+        // Null until the model has said it (STREAM-026).
+        *confidence = json!({ "type": ["number", "null"], "minimum": 0, "maximum": 1 });
+    }
+    let opening = json!({
+        "ok": yes, "streaming": yes, "session_id": text(), "resumed": { "type": "boolean" }, "resume_from_seq": seq,
+        "meta": named("OpeningMeta"),
+    });
+    let delta = json!({
+        "type": { "const": "delta" }, "seq": seq, "field": text(), "delta": text(), "checkpoint": named("Checkpoint"),
+    });
+    let snapshot = json!({ "type": { "const": "snapshot" }, "seq": seq, "data": any });
+    let numbered = json!({ "anyOf": [named("DeltaText"), named("DataSnapshot")] });
+    let percent = json!({ "type": "number", "minimum": 0, "maximum": 100 });
+    let percent = object("", &["percent"], json!({ "percent": percent }));
+    let last = json!({ "final": yes, "meta": named("Meta"), "data": any });
+    let failed = json!({
+        "ok": { "const": false }, "streaming": yes, "session_id": text(), "meta": named("Meta"),
+        "error": named("RunError"), "partial_data": any,
+    });
+    let recovery = json!({
+        "last_seq": count(), "last_checkpoint": named("Checkpoint"), "retry_after_ms": count(), "max_retries": count(),
+    });
+    let kinds = ["OpeningChunk", "TextChunk", "ProgressChunk", "FinalChunk", "FailedChunk", "Heartbeat"];
+    let (begun, ended) = (["ok", "streaming", "session_id", "meta"], ["final", "meta", "data"]);
+    let broken = ["ok", "streaming", "session_id", "meta", "error"];
+    vec![
+        ("Checkpoint", object("", &["offset", "hash"], json!({ "offset": count(), "hash": hash }))),
+        ("Recovery", object("How to go on", &["last_seq", "retry_after_ms", "max_retries"], recovery)),
+        ("OpeningMeta", opening_meta),
+        ("DeltaText", object("The growth of one field", &["type", "seq", "field", "delta"], delta)),
+        ("DataSnapshot", object("All data so far", &["type", "seq", "data"], snapshot)),
+        ("OpeningChunk", object("A stream begins, or goes on", &begun, opening)),
+        ("TextChunk", object("More of the answer", &["chunk"], json!({ "chunk": numbered }))),
+        ("ProgressChunk", object("How far it is", &["progress"], json!({ "progress": percent }))),
+        ("FinalChunk", object("The whole answer, checked", &ended, last)),
+        ("FailedChunk", object("The end of a stream that failed", &broken, failed)),
+        ("Heartbeat", json!({ "type": "object", "maxProperties": 0, "description": "Nothing yet" })),
+        ("Chunk", json!({ "description": "One piece of a stream", "anyOf": kinds.map(named) })),
+    ]
+}
+
+fn pages() -> Named {
+    let summary = json!({
+        "name": text(), "valid": { "type": "boolean" }, "version": text(), "tier": text(), "responsibility": text(),
+        "response_mode": text(),
+    });
+    let any = json!({ "type": "object" });
+    let detail = json!({
+        "name": text(), "format": text(), "manifest": any, "schema": any, "warnings": list(named("RunWarning")),
+    });
+    let health = json!({ "status": { "const": "ok" }, "version": text(), "modules_count": count() });
+    let status = json!({ "type": "string", "enum": ["ready", "draining"] });
+    let capabilities = json!({
+        "runtime": text(), "version": text(), "spec_versions": list(text()), "conformance_level": count(),
+        "capabilities": any,
+    });
+    let declared = ["runtime", "version", "spec_versions", "conformance_level", "capabilities"];
+    vec![
+        ("ModuleSummary", object("A module in short", &["name", "valid"], summary)),
+        (
+            "ModuleList",
+            object("What is offered", &["modules"], json!({ "modules": list(named("ModuleSummary")) })),
+        ),
+        (
+            "ModuleDetail",
+            object(
+                "Manifest and schema of a module",
+                &["name", "format", "manifest", "schema", "warnings"],
+                detail,
+            ),
+        ),
+        ("RuntimeCapabilities", object("What the runtime can do", &declared, capabilities)),
+        ("Health", object("The process lives", &["status", "version", "modules_count"], health)),
+        ("Readiness", object("Whether work is taken", &["status"], json!({ "status": status }))),
+    ]
+}
+
+fn media() -> Named {
+    let sums = json!({ "type": "string", "enum": ["sha256", "md5", "crc32"] });
+    let digits = json!({ "type": "string", "pattern": "^[0-9a-fA-F]+$" });
+    let kinds: Vec<&str> = MediaType::all().map(MediaType::mime).collect();
+    let announcement = json!({
+        "filename": text(),
+        "media_type": { "type": "string", "enum": kinds },
+        "size_bytes": { "type": "integer", "minimum": 1 },
+        "checksum": named("UploadChecksum"),
+    });
+    let place = json!({
+        "upload_id": text(), "upload_url": text(), "method": { "const": "PUT" }, "expires_at": text(),
+        "headers": { "type": "object", "additionalProperties": text() }, "max_size_bytes": count(),
+    });
+    let required = ["upload_id", "upload_url", "method", "headers", "expires_at", "max_size_bytes"];
+    let done = json!({ "upload_id": text(), "status": { "const": "complete" } });
+    vec![
+        (
+            "UploadChecksum",
+            object("", &["algorithm", "value"], json!({ "algorithm": sums, "value": digits })),
+        ),
+        (
+            "UploadRequest",
+            object("What will be sent", &["filename", "media_type", "size_bytes"], announcement),
+        ),
+        ("UploadPlace", object("Where to send it", &required, place)),
+        ("UploadDone", object("All bytes have arrived", &["upload_id", "status"], done)),
+    ]
+}
+
+fn requests() -> Named {
+    let word = |words: &[&str]| json!({ "type": "string", "enum": words });
+    let flag = json!({ "type": "boolean" });
+    let options = json!({
+        "response_mode": word(&["sync", "streaming"]), "chunk_type": word(&["delta", "snapshot"]), "receipt": flag,
+        "seed": count(), "max_output_tokens": { "type": "integer", "minimum": 1 }, "session": text(),
+        "no_cache": flag, "media_out": word(&["base64", "url"]),
+    });
+    let any = json!({ "type": "object" });
+    let by_name = json!({
+        "module": text(), "input": any, "_options": named("RequestOptions"),
+        "args": { "type": "string", "description": "Free text in place of an input; no schema judges it" },
+    });
+    let wrapped = "The input of the module, or `{input, _options}`";
+    vec![
+        ("RequestOptions", object("How a run is to be answered", &[], options)),
+        ("NamedRun", object("A run of the module that it names", &["module"], by_name)),
+        ("AnyInput", json!({ "type": "object", "description": wrapped })),
+    ]
+}

@@ -1,0 +1,96 @@
+//! The sections of a contract in plain form, for whoever describes a module to other programs, such as in `OpenAPI`.
+//! Says what a caller sends and what it gets, no more: what plain keywords cannot say is left out, and the contract alone
+//! judges. Writes no envelope around them.
+
+use serde_json::{Map, Value};
+
+use super::Losses;
+use super::dialect::{Recursion, Rest};
+use super::envelope::{self, EnvelopeRules};
+use super::normal::{CustomBranch, Normal};
+use crate::validate::Contract;
+
+/// What a caller of a module sends and gets. No reference leads anywhere but to `defs`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlainSections {
+    /// What it sends.
+    pub input: Value,
+    /// The payload of a success.
+    pub data: Value,
+    /// What a model says in `meta`; the runtime adds more.
+    pub meta: Value,
+    /// Context for later runs, if the module hands any on.
+    pub emitted_context: Option<Value>,
+    /// The types that contain themselves, by name; `#/$defs/NAME` leads here.
+    pub defs: Map<String, Value>,
+}
+
+/// The sections of a contract, each without `$ref` (but to types that contain themselves), `allOf` and rules beside a choice.
+#[must_use]
+pub fn plain_sections(contract: &Contract, rules: &EnvelopeRules<'_>) -> PlainSections {
+    let mut losses = Losses::default();
+    let form = (Recursion::Defs, Rest::LeftOut);
+    let mut normal = Normal::new(contract.root(), rules.unknown_tag, form, &mut losses);
+    let input = normal.section(contract.input(), "/properties/input");
+    normal.custom = if rules.strict_enums { CustomBranch::Removed } else { CustomBranch::Kept };
+    let data = envelope::data(contract, rules, &mut normal);
+    let emitted_context = envelope::emitted_context(contract, rules, &mut normal);
+    let meta = envelope::meta(contract, rules, &mut normal);
+    let defs = normal.defs();
+    PlainSections { input, data, meta, emitted_context, defs }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::InsightRule;
+    use crate::validate::{Layout, SCHEMA_FILE, SchemaFiles};
+
+    #[test]
+    fn sections_need_no_other_place_than_the_defs() {
+        let schema = json!({
+            "input": { "type": "object", "required": ["tree"], "properties": {
+                "tree": { "$ref": "#/$defs/tree" },
+                "item": { "description": "One", "allOf": [{ "$ref": "#/$defs/item" }] },
+            } },
+            "data": { "type": "object", "properties": { "rationale": { "type": "string" } } },
+            "$defs": {
+                "tree": { "type": "object", "properties": {
+                    "below": { "type": "array", "items": { "$ref": "#/$defs/tree" } } } },
+                "item": { "type": "object", "required": ["kind"], "oneOf": [
+                    { "required": ["url"], "properties": { "kind": { "const": "url" }, "url": { "type": "string" } } },
+                    { "required": ["text"], "properties": { "kind": { "const": "text" }, "text": { "type": "string" } } },
+                ] },
+            },
+        });
+        let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
+        let contract = Contract::compile(&files, &Layout::default()).unwrap();
+        let rules = EnvelopeRules {
+            partial_allowed: false,
+            strict_enums: false,
+            unknown_tag: "custom",
+            rationale_object: false,
+            error_schema_enforced: true,
+            insights: InsightRule { most: 5, mapping_required: true },
+            emits: Vec::new(),
+            risk_words: &["none", "low", "medium", "high"],
+            explain_limit: 280,
+            not_asked: vec!["trace_id"],
+        };
+        let sections = plain_sections(&contract, &rules);
+        let below = sections.input.pointer("/properties/tree/properties/below/items");
+        assert_eq!(below, Some(&json!({ "$ref": "#/$defs/tree" })));
+        assert!(sections.defs.contains_key("tree"));
+        // What stands beside a choice is in each of its branches.
+        let branches = sections.input.pointer("/properties/item/oneOf").unwrap();
+        for branch in branches.as_array().unwrap() {
+            assert_eq!(branch["type"], "object", "{branch}");
+            assert!(branch["required"].as_array().unwrap().contains(&json!("kind")), "{branch}");
+        }
+        assert_eq!(sections.data["required"], json!(["rationale"]));
+        assert_eq!(sections.meta["properties"]["risk"]["enum"], json!(["none", "low", "medium", "high"]));
+        assert_eq!(sections.emitted_context, None);
+    }
+}
