@@ -91,7 +91,7 @@ impl App {
     pub(crate) async fn drain(&self) {
         self.0.draining.send_replace(true);
         let gone = async {
-            while self.0.sessions.open() + self.0.busy.load(Ordering::SeqCst) > 0 {
+            while self.0.runs_in_flight() > 0 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -113,6 +113,11 @@ impl Shared {
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         self.busy.fetch_add(1, Ordering::SeqCst);
         Busy(Arc::clone(self))
+    }
+
+    /// Runs that are going on, streams included.
+    pub(crate) fn runs_in_flight(&self) -> usize {
+        self.sessions.open() + self.busy.load(Ordering::SeqCst)
     }
 
     /// Resolves when the time is up that a server gives its runs before it stops.

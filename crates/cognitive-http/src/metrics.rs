@@ -1,8 +1,9 @@
-//! Counters for Prometheus. Labels come from a fixed set or from installed modules, never from what a caller made up.
+//! Counters for Prometheus. Labels come from a fixed set, from installed modules, or from a bounded number of models, never
+//! from what a caller made up.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{Display, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cognitive_contract::ports::{DropCounts, Usage};
@@ -10,6 +11,12 @@ use cognitive_contract::{Envelope, ErrorCode};
 
 /// Upper bounds of the buckets of a run's time, in seconds.
 const BUCKETS: [f64; 11] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+/// Models that are counted by name; a service may answer under as many names as it likes.
+const MAX_MODELS: usize = 32;
+/// The longest name of a model.
+const MAX_MODEL_LENGTH: usize = 100;
+/// Models beyond those.
+const OTHER_MODELS: &str = "other";
 
 /// Everything that is counted.
 #[derive(Debug, Default)]
@@ -18,14 +25,15 @@ pub(crate) struct Metrics(Mutex<Counters>);
 #[derive(Debug, Default)]
 struct Counters {
     answers: BTreeMap<u16, u64>,
+    models: BTreeSet<Arc<str>>,
     modules: BTreeMap<String, Runs>,
 }
 
-/// The runs of one module.
+/// The runs of one module, by the model that answered (none where no model was asked).
 #[derive(Debug, Default)]
 struct Runs {
-    by_outcome: BTreeMap<&'static str, u64>,
-    tokens: BTreeMap<&'static str, u64>,
+    by_outcome: BTreeMap<(Arc<str>, &'static str), u64>,
+    tokens: BTreeMap<(Arc<str>, &'static str), u64>,
     seconds: Histogram,
 }
 
@@ -34,6 +42,17 @@ struct Histogram {
     buckets: [u64; BUCKETS.len()],
     count: u64,
     sum: f64,
+}
+
+/// What is true of the server at the moment.
+#[derive(Debug, Default)]
+pub(crate) struct ServerGauges {
+    pub(crate) runs_in_flight: usize,
+    pub(crate) open_streams: usize,
+    /// Spans that were lost; `None` where none are drawn.
+    pub(crate) lost_spans: Option<u64>,
+    /// What the audit dropped; `None` where there is none.
+    pub(crate) dropped: Option<DropCounts>,
 }
 
 impl Metrics {
@@ -49,77 +68,125 @@ impl Metrics {
             Some(error) => ErrorCode::find(error.code()).map_or("module_code", ErrorCode::number),
         };
         let mut counters = self.lock();
+        let model = envelope.meta().extra.get("model").and_then(serde_json::Value::as_str);
+        let model = counters.model(model.unwrap_or_default());
         // All but the first run of a module find its name here.
         if !counters.modules.contains_key(module) {
             counters.modules.insert(module.to_owned(), Runs::default());
         }
         let Some(runs) = counters.modules.get_mut(module) else { return };
-        *runs.by_outcome.entry(outcome).or_default() += 1;
+        *runs.by_outcome.entry((Arc::clone(&model), outcome)).or_default() += 1;
         runs.seconds.add(took.as_secs_f64());
         if let Some(Usage { input_tokens, output_tokens }) = envelope.meta().usage() {
             // A service may count whatever it likes; a counter that went back would look like a new start.
             for (kind, tokens) in [("input_tokens", input_tokens), ("output_tokens", output_tokens)] {
-                let sum = runs.tokens.entry(kind).or_default();
+                let sum = runs.tokens.entry((Arc::clone(&model), kind)).or_default();
                 *sum = sum.saturating_add(tokens);
             }
         }
     }
 
     /// Everything in the text format of Prometheus.
-    pub(crate) fn text(
-        &self,
-        open_streams: usize,
-        lost_spans: Option<u64>,
-        dropped: Option<DropCounts>,
-    ) -> String {
+    pub(crate) fn text(&self, now: &ServerGauges) -> String {
         let counters = self.lock();
-        let mut text = String::new();
-        let mut line = |parts: std::fmt::Arguments<'_>| {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{parts}");
-        };
-        line(format_args!("# TYPE cogn_http_answers_total counter"));
+        let mut page = MetricsPage::default();
+        page.family("cogn_http_answers_total", "counter", "HTTP answers by status");
         for (status, count) in &counters.answers {
-            line(format_args!("cogn_http_answers_total{{status=\"{status}\"}} {count}"));
+            page.line(format_args!("{{status=\"{status}\"}}"), count);
         }
-        line(format_args!("# TYPE cogn_streams_open gauge\ncogn_streams_open {open_streams}"));
-        if let Some(lost) = lost_spans {
-            line(format_args!("# TYPE cogn_spans_lost_total counter\ncogn_spans_lost_total {lost}"));
+        page.family("cogn_runs_in_flight", "gauge", "Runs that are going on, streams included");
+        page.line("", now.runs_in_flight);
+        page.family("cogn_streams_open", "gauge", "Streams that are going on");
+        page.line("", now.open_streams);
+        if let Some(lost) = now.lost_spans {
+            page.family("cogn_spans_lost_total", "counter", "Spans that did not reach the collector");
+            page.line("", lost);
         }
-        if let Some(DropCounts { records, payloads, .. }) = dropped {
-            line(format_args!("# TYPE cogn_audit_dropped_total counter"));
-            line(format_args!("cogn_audit_dropped_total{{kind=\"records\"}} {records}"));
-            line(format_args!("cogn_audit_dropped_total{{kind=\"payloads\"}} {payloads}"));
+        if let Some(DropCounts { records, payloads, .. }) = now.dropped {
+            page.family(
+                "cogn_audit_dropped_total",
+                "counter",
+                "What was dropped from the audit to make room",
+            );
+            page.line("{kind=\"records\"}", records);
+            page.line("{kind=\"payloads\"}", payloads);
         }
-        let modules = &counters.modules;
-        line(format_args!("# TYPE cogn_runs_total counter"));
-        for (module, runs) in modules {
-            for (outcome, count) in &runs.by_outcome {
-                line(format_args!("cogn_runs_total{{module=\"{module}\",outcome=\"{outcome}\"}} {count}"));
+        page.family("cogn_runs_total", "counter", "Runs by module, model and outcome: ok or an error code");
+        for (module, runs) in &counters.modules {
+            for ((model, outcome), count) in &runs.by_outcome {
+                let labels = format_args!("{{module=\"{module}\",model=\"{model}\",outcome=\"{outcome}\"}}");
+                page.line(labels, count);
             }
         }
-        line(format_args!("# TYPE cogn_tokens_total counter"));
-        for (module, runs) in modules {
-            for (kind, count) in &runs.tokens {
-                line(format_args!("cogn_tokens_total{{module=\"{module}\",kind=\"{kind}\"}} {count}"));
+        page.family(
+            "cogn_tokens_total",
+            "counter",
+            "Tokens by module, model and kind, as the services count them",
+        );
+        for (module, runs) in &counters.modules {
+            for ((model, kind), count) in &runs.tokens {
+                let labels = format_args!("{{module=\"{module}\",model=\"{model}\",kind=\"{kind}\"}}");
+                page.line(labels, count);
             }
         }
-        line(format_args!("# TYPE cogn_run_seconds histogram"));
-        for (module, Runs { seconds: histogram, .. }) in modules {
-            for (bound, count) in BUCKETS.iter().zip(histogram.buckets) {
-                line(format_args!("cogn_run_seconds_bucket{{module=\"{module}\",le=\"{bound}\"}} {count}"));
-            }
-            let Histogram { count, sum, .. } = histogram;
-            line(format_args!("cogn_run_seconds_bucket{{module=\"{module}\",le=\"+Inf\"}} {count}"));
-            line(format_args!("cogn_run_seconds_sum{{module=\"{module}\"}} {sum}"));
-            line(format_args!("cogn_run_seconds_count{{module=\"{module}\"}} {count}"));
+        page.family("cogn_run_seconds", "histogram", "How long runs took, by module");
+        for (module, runs) in &counters.modules {
+            page.histogram(module, &runs.seconds);
         }
-        text
+        page.text
     }
 
     fn lock(&self) -> MutexGuard<'_, Counters> {
         // A panic while the lock was held leaves at worst a count that is one off.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counters {
+    /// The name under which a model is counted, ready to stand in a label.
+    fn model(&mut self, name: &str) -> Arc<str> {
+        let name = cognitive_contract::text::cut(name, MAX_MODEL_LENGTH);
+        let plain = |letter: char| letter.is_ascii_graphic() && !matches!(letter, '"' | '\\');
+        let name: String = name.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
+        if let Some(known) = self.models.get(name.as_str()) {
+            return Arc::clone(known);
+        }
+        if self.models.len() >= MAX_MODELS {
+            return OTHER_MODELS.into();
+        }
+        let name: Arc<str> = name.into();
+        self.models.insert(Arc::clone(&name));
+        name
+    }
+}
+
+/// A page in the text format of Prometheus while it is written.
+#[derive(Default)]
+struct MetricsPage {
+    text: String,
+    name: &'static str,
+}
+
+impl MetricsPage {
+    /// Begins a family of samples.
+    fn family(&mut self, name: &'static str, kind: &str, help: &str) {
+        self.name = name;
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// A sample of the family.
+    fn line(&mut self, labels: impl Display, value: impl Display) {
+        let _ = writeln!(self.text, "{}{labels} {value}", self.name);
+    }
+
+    fn histogram(&mut self, module: &str, Histogram { buckets, count, sum }: &Histogram) {
+        for (bound, count) in BUCKETS.iter().zip(buckets) {
+            self.line(format_args!("_bucket{{module=\"{module}\",le=\"{bound}\"}}"), count);
+        }
+        self.line(format_args!("_bucket{{module=\"{module}\",le=\"+Inf\"}}"), count);
+        self.line(format_args!("_sum{{module=\"{module}\"}}"), sum);
+        self.line(format_args!("_count{{module=\"{module}\"}}"), count);
     }
 }
 
@@ -146,9 +213,9 @@ mod tests {
         envelope.meta_mut().set_usage(Usage { input_tokens: u64::MAX, output_tokens: 7 });
         metrics.ran("m", &envelope, Duration::ZERO);
         metrics.ran("m", &envelope, Duration::ZERO);
-        let text = metrics.text(0, None, None);
+        let text = metrics.text(&ServerGauges::default());
         for (kind, count) in [("input_tokens", u64::MAX), ("output_tokens", 14)] {
-            let line = format!("cogn_tokens_total{{module=\"m\",kind=\"{kind}\"}} {count}");
+            let line = format!("cogn_tokens_total{{module=\"m\",model=\"\",kind=\"{kind}\"}} {count}");
             assert!(text.lines().any(|each| each == line), "{line}\n{text}");
         }
     }
@@ -160,18 +227,45 @@ mod tests {
         metrics.ran("m", &envelope, Duration::from_millis(30));
         metrics.ran("m", &envelope, Duration::from_secs(3));
         metrics.answered(504);
-        let text = metrics.text(2, Some(3), Some(DropCounts::default()));
+        let text = metrics.text(&ServerGauges {
+            runs_in_flight: 5,
+            open_streams: 2,
+            lost_spans: Some(3),
+            dropped: Some(DropCounts::default()),
+        });
         for line in [
             "cogn_http_answers_total{status=\"504\"} 1",
+            "# HELP cogn_streams_open Streams that are going on",
+            "# TYPE cogn_streams_open gauge",
             "cogn_streams_open 2",
+            "cogn_runs_in_flight 5",
             "cogn_spans_lost_total 3",
             "cogn_audit_dropped_total{kind=\"records\"} 0",
-            "cogn_runs_total{module=\"m\",outcome=\"E2002\"} 2",
+            "cogn_runs_total{module=\"m\",model=\"\",outcome=\"E2002\"} 2",
             "cogn_run_seconds_bucket{module=\"m\",le=\"0.1\"} 1",
             "cogn_run_seconds_bucket{module=\"m\",le=\"+Inf\"} 2",
             "cogn_run_seconds_count{module=\"m\"} 2",
         ] {
             assert!(text.lines().any(|each| each == line), "{line}\n{text}");
         }
+    }
+
+    // A service that answers under ever new names must not fill the memory, nor break out of a label.
+    #[test]
+    fn models_are_labels_of_bounded_number_and_plain_letters() {
+        let metrics = Metrics::default();
+        let mut envelope = Failure::new(ErrorCode::Timeout, "m").into_envelope();
+        for number in 0..2 * MAX_MODELS {
+            let name = if number == 0 { "a\"b\\c\nd".to_owned() } else { format!("service/model-{number}") };
+            envelope.meta_mut().extra.insert("model".to_owned(), name.into());
+            metrics.ran("m", &envelope, Duration::ZERO);
+        }
+        let text = metrics.text(&ServerGauges::default());
+        let runs: Vec<&str> = text.lines().filter(|line| line.starts_with("cogn_runs_total")).collect();
+        assert_eq!(runs.len(), MAX_MODELS + 1, "{text}");
+        assert!(runs.iter().any(|line| line.contains("model=\"a_b_c_d\"")), "{text}");
+        let others =
+            format!("cogn_runs_total{{module=\"m\",model=\"other\",outcome=\"E2002\"}} {MAX_MODELS}");
+        assert!(runs.contains(&others.as_str()), "{text}");
     }
 }
