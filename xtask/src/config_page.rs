@@ -9,8 +9,9 @@ use cognitive_net::Kind;
 
 /// Where the page is.
 pub(crate) const PATH: &str = "docs/configuration.md";
-/// Where the types of the configuration are.
+/// Where the types of the configuration are, and those of the server.
 const TYPES: &str = "crates/cogn/src/config.rs";
+const TYPES_OF_SERVER: &str = "crates/cogn/src/serve_config.rs";
 /// Where the variables are.
 const VARIABLES: &str = "crates/cogn/src/env_vars.rs";
 
@@ -37,7 +38,7 @@ Both files have the same keys, and a key that does not exist is an error.
 /// The page as it should be.
 pub(crate) fn render(root: &Path) -> Result<String, String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
-    let types = read(TYPES)?;
+    let types = read(TYPES)? + &read(TYPES_OF_SERVER)?;
     let mut page = HEAD.to_owned();
     page.push_str("\n## Keys of cognitive.yaml\n\n| Key | Value | Meaning |\n|---|---|---|\n");
     keys(&types, "Config", "", &mut page)?;
@@ -94,6 +95,10 @@ fn key(types: &str, name: &str, kind: &str, comment: &str, page: &mut String) ->
         inner.to_owned()
     };
     let kind = inner(kind);
+    if kind == "BTreeMap<String, String>" {
+        let _ = writeln!(page, "| `{name}.NAME` | text | {comment} |");
+        return Ok(());
+    }
     if let Some(of) = kind.strip_prefix("BTreeMap<String, ").and_then(|rest| rest.strip_suffix('>')) {
         let _ = writeln!(page, "| `{name}.NAME` | object | {comment} |");
         return keys(types, of, &format!("{name}.NAME."), page);

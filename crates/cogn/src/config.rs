@@ -12,6 +12,8 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::serve_config::ServeConfig;
+
 /// What a configuration file may say. Everything is optional.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -42,6 +44,8 @@ pub struct Config {
     pub context: ContextConfig,
     /// What media may be, and where they may come from.
     pub media: MediaConfig,
+    /// How modules are served over HTTP.
+    pub serve: ServeConfig,
     /// What differs for single modules.
     pub modules: BTreeMap<String, ModuleConfig>,
     /// `cognitive: {spec_versions: […]}`, as v2.2 prints the configuration of a runtime. Read past: which versions are
@@ -224,6 +228,7 @@ impl Config {
         self.audit.path = self.audit.path.map(from);
         self.media.uploads = self.media.uploads.map(from);
         self.media.roots = self.media.roots.map(|roots| roots.into_iter().map(from).collect());
+        self.serve.keys_file = self.serve.keys_file.map(from);
         self
     }
 
@@ -261,6 +266,7 @@ impl Config {
             },
             context: ContextConfig { not_secret: self.context.not_secret.or(other.context.not_secret) },
             media: self.media.over(other.media),
+            serve: self.serve.over(other.serve),
             modules,
             cognitive: self.cognitive.or(other.cognitive),
         }

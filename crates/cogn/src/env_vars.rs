@@ -15,6 +15,19 @@ pub const DATABASE: &str = "COGNITIVE_DB";
 /// The key that opens `cogn serve`.
 pub const SERVER_KEY: &str = "COGNITIVE_API_KEY";
 
+/// The address that `cogn serve` listens on, unless `--host` says so.
+pub const SERVE_HOST: &str = "COGN_SERVE_HOST";
+/// Its port, unless `--port` says so.
+pub const SERVE_PORT: &str = "COGN_SERVE_PORT";
+/// The file with its keys, unless `--keys` says so.
+pub const SERVE_KEYS: &str = "COGN_SERVE_KEYS";
+/// Web origins that may call it, separated by commas, unless `--cors` says so.
+pub const SERVE_CORS: &str = "COGN_SERVE_CORS";
+/// The modules that it offers, separated by commas, unless `--modules` says so.
+pub const SERVE_MODULES: &str = "COGN_SERVE_MODULES";
+/// Runs per minute and client, unless `--rate` says so.
+pub const SERVE_RATE: &str = "COGN_SERVE_RATE";
+
 /// Trusts the project's `cognitive.yaml`: `1`, or the sha256 that the file must have.
 pub const TRUST_PROJECT: &str = "COGN_TRUST_PROJECT";
 /// Lets a key go over `http://` to another machine, unless it is `0` or `false`.

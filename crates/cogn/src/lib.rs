@@ -45,6 +45,7 @@ pub mod out_file;
 mod platform;
 pub mod project_root;
 mod runtime;
+pub mod serve_config;
 pub mod services;
 pub mod settings;
 pub mod stores;

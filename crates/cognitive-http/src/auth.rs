@@ -29,6 +29,8 @@ pub(crate) struct Client {
     pub(crate) name: Arc<str>,
     /// Whether the server has keys, and tells its clients apart by them.
     is_keyed: bool,
+    /// Whether its runs per minute are limited.
+    pub(crate) is_limited: bool,
     pub(crate) trace: Arc<Trace>,
 }
 
@@ -104,7 +106,9 @@ pub(crate) async fn guard(
         Ok(name) => {
             line.client = Arc::clone(&name);
             let is_keyed = !shared.config.keys.is_empty();
-            let client = Arc::new(Client { name: Arc::clone(&name), is_keyed, trace: Arc::clone(&trace) });
+            let is_limited = is_limited(&shared, &peer, request.headers());
+            let trace = Arc::clone(&trace);
+            let client = Arc::new(Client { name: Arc::clone(&name), is_keyed, is_limited, trace });
             let answered = async {
                 if method == Method::OPTIONS && origin.is_some() {
                     return preflight();
@@ -182,7 +186,7 @@ fn admit(shared: &Shared, request: &Request, peer: &Peer) -> Result<Arc<str>, Bo
     // A browser asks without a key whether a page may send one; only `preflight` answers that.
     let preflight = request.method() == Method::OPTIONS && headers.contains_key(header::ORIGIN);
     let page = matches!(*request.method(), Method::GET | Method::HEAD)
-        && matches!(request.uri().path(), "/docs" | "/docs.js");
+        && matches!(request.uri().path(), "/" | "/docs" | "/docs.js");
     if matches!(request.uri().path(), "/health" | "/ready") || page || preflight {
         return Ok(Arc::clone(&peer.name));
     }
@@ -194,6 +198,18 @@ fn admit(shared: &Shared, request: &Request, peer: &Peer) -> Result<Arc<str>, Bo
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         Box::new(response)
     })
+}
+
+/// Headers by which proxies say for whom they ask.
+const FORWARDED: [&str; 6] =
+    ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
+
+/// Whether the runs of whoever sent this are limited. Where the operator has set no limit, whoever uses this machine without
+/// a key and without a proxy is the operator; what a proxy hands on may come from anybody.
+fn is_limited(shared: &Shared, peer: &Peer, headers: &HeaderMap) -> bool {
+    let is_own = shared.config.keys.is_empty() && peer.address.is_some_and(|address| address.is_loopback());
+    let is_forwarded = || FORWARDED.iter().any(|name| headers.contains_key(*name));
+    shared.config.limit_local_callers || !is_own || is_forwarded()
 }
 
 /// All headers together, in bytes. The HTTP library has the same limit, but looks only at what it has not read yet.
@@ -284,6 +300,7 @@ const EXPOSED: &str = "cogn-ok, cogn-confidence, cogn-risk, cogn-tier, cogn-erro
 /// The headers that every answer has.
 fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, response: &mut Response<Body>) {
     let headers = response.headers_mut();
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
     let of_text = |text: String| HeaderValue::from_maybe_shared(Bytes::from(text)).ok();
     let mut put = |name: HeaderName, value: Option<HeaderValue>| {
         if let Some(value) = value {
@@ -293,7 +310,6 @@ fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, respon
     put(header_names::TRACEPARENT.clone(), of_text(trace.parent()));
     put(header_names::TRACE_ID.clone(), of_text(trace.id.clone()));
     put(header::X_CONTENT_TYPE_OPTIONS, Some(HeaderValue::from_static("nosniff")));
-    put(header::VARY, Some(HeaderValue::from_static("Origin")));
     // No page of another origin can tell by what loads that there is a server. Listed pages ask with CORS, which this
     // leaves alone.
     put(header_names::RESOURCE_POLICY.clone(), Some(HeaderValue::from_static("same-origin")));

@@ -59,10 +59,15 @@ pub(crate) async fn beside<T: Send + 'static>(
 }
 
 impl Shared {
+    /// Whether callers may know of a module. One that is not offered is answered as one that is not there.
+    pub(crate) fn offers(&self, name: &str) -> bool {
+        self.config.offers.as_ref().is_none_or(|offers| offers(name))
+    }
+
     /// A module by its name. A path, which the command line takes as well, is none: a caller from outside has no
     /// business with other folders.
     pub(crate) async fn module(self: &Arc<Self>, name: &str) -> Result<Arc<Module>, Failure> {
-        if !is_name(name) {
+        if !is_name(name) || !self.offers(name) {
             return Err(no_module(name));
         }
         if self.catalog.with_seen(|seen| seen.contains(name)) {
@@ -94,5 +99,5 @@ fn is_name(name: &str) -> bool {
 pub(crate) fn no_module(name: &str) -> Failure {
     let name = cognitive_contract::text::cut(name, 128);
     Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"))
-        .suggest("`GET /api/modules` lists what is installed")
+        .suggest("`GET /api/modules` lists what is offered")
 }

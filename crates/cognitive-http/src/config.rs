@@ -59,6 +59,12 @@ pub struct AccessRecord {
 /// Receives one record per answer.
 pub type AccessLog = Arc<dyn Fn(&AccessRecord) + Send + Sync>;
 
+/// Runs per minute and client, unless the operator says otherwise.
+pub const DEFAULT_RUNS_PER_MINUTE: u32 = 60;
+
+/// Says of a module by name whether it is offered.
+pub type ModuleFilter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// How the server behaves.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -69,6 +75,10 @@ pub struct ServerConfig {
     pub cors: Vec<String>,
     /// Runs per minute and client (S-29); 0 is no limit.
     pub runs_per_minute: u32,
+    /// Whether that also holds for callers on this machine that show no key and come through no proxy.
+    pub limit_local_callers: bool,
+    /// Which modules are offered; all of them without. Parts of compositions need not be offered themselves.
+    pub offers: Option<ModuleFilter>,
     /// Streams at once per client (STREAM-023); 0 is no limit.
     pub streams_per_client: usize,
     /// Connections at once.
@@ -116,7 +126,9 @@ impl Default for ServerConfig {
         Self {
             keys: Vec::new(),
             cors: Vec::new(),
-            runs_per_minute: 60,
+            runs_per_minute: DEFAULT_RUNS_PER_MINUTE,
+            limit_local_callers: true,
+            offers: None,
             streams_per_client: 4,
             connections: 10_000,
             connections_per_address: 0,

@@ -58,7 +58,8 @@ impl Shared {
         }
         let (took, marks) = beside(self, &self.catalog.lists, |shared| {
             let started = Instant::now();
-            let all = shared.host.modules.marks();
+            let mut all = shared.host.modules.marks();
+            all.retain(|(name, _)| shared.offers(name));
             (started.elapsed(), Marks { version: shared.overview.version(&all), all })
         })
         .await?;

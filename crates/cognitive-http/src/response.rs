@@ -108,7 +108,7 @@ fn retry_after(error: &cognitive_contract::envelope::ErrorBody) -> Option<u64> {
 
 /// A failure as the whole answer.
 pub(crate) fn failure(failure: Failure) -> Response<Body> {
-    envelope(&failure.into_envelope(), None)
+    envelope(&failure.for_remote_caller().into_envelope(), None)
 }
 
 /// A failure whose status is not the usual one of its code.

@@ -81,7 +81,7 @@ async fn try_answer(
         }
         match resume(shared, client, name, &left_off)? {
             Some((reader, opening)) => {
-                if rate.is_ok() {
+                if rate.is_ok() && client.is_limited {
                     shared.limits.give_back(&client.name);
                 }
                 return Ok(respond(shared, &module, &ask, reader, Some(opening)));
@@ -201,6 +201,9 @@ pub(crate) fn forbidden_fallback(asked: &Options, streaming: bool) -> Result<(),
 
 /// Whether the client may run once more this minute (S-29).
 pub(crate) fn within_rate(shared: &Shared, client: &Client) -> Result<(), Failure> {
+    if !client.is_limited {
+        return Ok(());
+    }
     shared.limits.run(&client.name, Instant::now()).map_err(out_of_rate)
 }
 

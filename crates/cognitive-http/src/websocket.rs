@@ -243,6 +243,7 @@ impl Socket {
             return complaint(BrokenFrame::TooBig);
         }
         if length > LONG
+            && self.client.is_limited
             && let Some(wait) = self.shared.limits.has_run_out(&self.client.name, Instant::now())
         {
             self.refuse(None, run::out_of_rate(wait)).await;
@@ -330,7 +331,7 @@ impl Socket {
     /// One error chunk, as a stream of its own.
     async fn refuse(&self, id: Option<&Value>, failure: Failure) {
         let mut writer = ChunkWriter::new(cognitive_runtime::session_id(), 0);
-        for chunk in writer.finish(failure.into_envelope()) {
+        for chunk in writer.finish(failure.for_remote_caller().into_envelope()) {
             let json = serde_json::to_vec(&chunk).unwrap_or_default();
             self.send(Saying::Text(labelled(id, &json))).await;
         }

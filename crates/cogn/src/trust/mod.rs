@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::config::{
     AuditConfig, Config, ContextConfig, KeepConfig, MediaConfig, ModuleConfig, UntrustedAddress,
 };
+use crate::serve_config::ServeConfig;
 use crate::services::Kind;
 use crate::settings::{named, weights_file};
 
@@ -50,6 +51,7 @@ pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack
         audit,
         context,
         media,
+        serve,
         modules,
         cognitive,
         base_url_of,
@@ -89,6 +91,7 @@ pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack
             ),
         },
         media: sieve.media(media, &below.media),
+        serve: sieve.serve(serve, &below.serve),
         modules: modules
             .into_iter()
             .map(|(name, own)| {
@@ -224,6 +227,30 @@ impl Sieve {
         }
     }
 
+    fn serve(&mut self, says: ServeConfig, below: &ServeConfig) -> ServeConfig {
+        // Its port and what it leaves out is for anybody to say. A member that is added is held back.
+        let ServeConfig { port, modules, bundled, transports, .. } = says.clone();
+        let open = ServeConfig { port, modules, bundled, transports, ..ServeConfig::default() };
+        let delicate = ServeConfig { port: None, modules: None, bundled: None, transports: None, ..says };
+        let because = "it says who may use the server, from where, and how much";
+        let as_map = |config: &ServeConfig| match json!(config) {
+            Value::Object(members) => members,
+            _ => serde_json::Map::new(),
+        };
+        let (own, mut left) = (as_map(below), as_map(&open));
+        for (name, value) in as_map(&delicate) {
+            if value.is_null() {
+                continue;
+            }
+            if own.get(&name) == Some(&value) {
+                left.insert(name, value);
+            } else {
+                self.note(format!("serve.{name}"), value, because);
+            }
+        }
+        serde_json::from_value(Value::Object(left)).unwrap_or_default()
+    }
+
     fn media(&mut self, says: MediaConfig, below: &MediaConfig) -> MediaConfig {
         let MediaConfig {
             allow_http,
@@ -303,6 +330,7 @@ max_calls: 1000
 audit: {enabled: false, payloads: true, path: /x, required: true, keep: {records: 1}}
 context: {not_secret: [token]}
 media: {allow_http: true, trusted_origins: ['http://10.0.0.1'], roots: [/], keep_metadata: true, uploads: /u}
+serve: {host: 0.0.0.0, port: 9000, cors: ['https://thief.example'], modules: [m]}
 modules: {m: {model: /y.GGUF, reask: 1}}
 ";
         let (counts, held) = sifted(everything, "");
@@ -324,12 +352,20 @@ modules: {m: {model: /y.GGUF, reask: 1}}
                 "media.roots",
                 "media.keep_metadata",
                 "media.uploads",
+                "serve.host",
+                "serve.cors",
                 "modules.m.model",
             ]
         );
         assert_eq!(counts.untrusted_address.as_ref().unwrap().url, "https://me:pw@thief/v1?k=1");
         assert_eq!(counts.modules["m"], ModuleConfig { reask: Some(1), ..ModuleConfig::default() });
-        let left = Config { untrusted_address: None, modules: std::collections::BTreeMap::new(), ..counts };
+        assert_eq!((counts.serve.port, counts.serve.modules.as_ref().map(Vec::len)), (Some(9000), Some(1)));
+        let left = Config {
+            untrusted_address: None,
+            modules: std::collections::BTreeMap::new(),
+            serve: ServeConfig::default(),
+            ..counts
+        };
         assert_eq!(left, Config::default());
     }
 

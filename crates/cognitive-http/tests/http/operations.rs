@@ -1,7 +1,7 @@
 //! Who may ask, how much, and from where.
 
 use cognitive_http::ApiKey;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::support::{ANSWER, Script, Server, ask, client, json_of, roomy};
@@ -71,6 +71,72 @@ async fn s_29_too_many_runs_are_told_when_to_come_back() {
             assert!((1..=30).contains(&wait), "{wait}");
             assert_eq!(json_of(response).await["error"]["code"], "E4002");
         }
+    }
+}
+
+// Whoever sits at this machine is not held up by a limit that nobody set; what a proxy hands on is.
+#[tokio::test]
+async fn s_29_callers_on_this_machine_are_limited_only_behind_a_proxy() {
+    let mut config = roomy();
+    config.runs_per_minute = 1;
+    config.limit_local_callers = false;
+    let server = Server::start(&Script::free(&ANSWER), "both", config.clone()).await;
+    let runs = async |server: &Server, header: Option<(&str, &str)>| {
+        let mut request = ask(server, "application/json").bearer_auth("a-key-of-some-length");
+        if let Some((name, value)) = header {
+            request = request.header(name, value);
+        }
+        request.send().await.unwrap().status().as_u16()
+    };
+    for _ in 0..3 {
+        assert_eq!(runs(&server, None).await, 200);
+    }
+    assert_eq!(runs(&server, Some(("x-forwarded-for", "203.0.113.7"))).await, 200);
+    for header in [("x-forwarded-for", "203.0.113.8"), ("forwarded", "for=192.0.2.1"), ("via", "1.1 p")] {
+        assert_eq!(runs(&server, Some(header)).await, 429, "{header:?}");
+    }
+    assert_eq!(runs(&server, None).await, 200);
+    config.keys = vec![ApiKey::new("anna", "a-key-of-some-length").unwrap()];
+    let server = Server::start(&Script::free(&ANSWER), "both", config).await;
+    assert_eq!(
+        (runs(&server, None).await, runs(&server, None).await),
+        (200, 429),
+        "with keys there is a limit"
+    );
+}
+
+// A module that is not offered is not there: not to run, not in the list, not in the description.
+#[tokio::test]
+async fn only_what_is_offered_can_be_seen_and_run() {
+    let mut config = roomy();
+    config.offers = Some(std::sync::Arc::new(|name: &str| name == "summarizer"));
+    let server = Server::start(&Script::free(&ANSWER), "both", config).await;
+    let refused = ask(&server, "application/json").send().await.unwrap();
+    assert_eq!(refused.status(), 404);
+    let absent = client().post(server.url("/api/run/absent")).header("content-type", "application/json");
+    let absent = absent.body("{}").send().await.unwrap();
+    let same = |error: Value| error["error"]["suggestion"].clone();
+    assert_eq!(same(json_of(refused).await), same(json_of(absent).await));
+    let told = async |path: &str| json_of(client().get(server.url(path)).send().await.unwrap()).await;
+    assert_eq!(told("/api/modules").await["modules"].as_array().unwrap().len(), 1);
+    assert_eq!(told("/health").await["modules_count"], 1);
+    let paths = told("/openapi.json").await["paths"].clone();
+    assert!(paths["/api/run/summarizer"].is_object() && paths["/api/run/words"].is_null());
+}
+
+// What helps a caller over HTTP is a request, not a command of a program that it does not have.
+#[tokio::test]
+async fn suggestions_over_http_speak_http() {
+    let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
+    for (path, body, expected) in [
+        ("/api/run/words", "{}", "`GET /api/modules/words`"),
+        ("/api/run/words", "{", "Send a JSON object"),
+        ("/api/run/word", "{}", "`GET /api/modules`"),
+    ] {
+        let request = client().post(server.url(path)).header("content-type", "application/json");
+        let error = json_of(request.body(body).send().await.unwrap()).await["error"].clone();
+        let hint = error["suggestion"].as_str().unwrap();
+        assert!(hint.contains(expected) && !hint.contains("`cogn ") && !hint.contains("`--"), "{error}");
     }
 }
 

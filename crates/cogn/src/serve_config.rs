@@ -1,0 +1,140 @@
+//! What is decided about `cogn serve` besides who answers: flag over environment over configuration file. All three say it in
+//! the same words, so that what one can set the others can set, too. Holds no key: of keys it knows the names of the
+//! variables and the file that hold them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use cognitive_contract::{ErrorCode, Failure};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::env_vars;
+use crate::settings::Environment;
+
+/// What may be said about the server. Everything is optional.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServeConfig {
+    /// The address to listen on; any but a loopback address needs a key.
+    #[schemars(with = "Option<String>")]
+    pub host: Option<IpAddr>,
+    /// The port; 0 picks a free one.
+    pub port: Option<u16>,
+    /// Keys that open the server: the name of each, and the environment variable that holds it.
+    pub keys: Option<BTreeMap<String, String>>,
+    /// A file with keys, one `NAME KEY` per line.
+    #[schemars(with = "Option<String>")]
+    pub keys_file: Option<PathBuf>,
+    /// Web origins that may call from a browser.
+    pub cors: Option<Vec<String>>,
+    /// The modules that are offered; all of them if this is left out.
+    pub modules: Option<Vec<String>>,
+    /// Whether the bundled modules are offered besides one's own; they are unless this is false.
+    pub bundled: Option<bool>,
+    /// Runs per minute and client; 0 is no limit.
+    pub rate: Option<u32>,
+    /// Streams at once per client; 0 is no limit.
+    pub streams: Option<usize>,
+    /// Connections at once per address; 0 is no limit.
+    pub per_address: Option<usize>,
+    /// Maximum size of a request body, in units of 1,048,576 bytes.
+    pub max_body_mb: Option<usize>,
+    /// Seconds that a model call goes on without its client.
+    pub grace_seconds: Option<u64>,
+    /// Seconds that open streams may take when the server stops.
+    pub drain_seconds: Option<u64>,
+    /// Ways in which streams may go out: `sse`, `ndjson`, `websocket`; all of them if this is left out.
+    pub transports: Option<Vec<String>>,
+    /// The collector that traces are sent to.
+    pub otlp: Option<String>,
+    /// Whether an access log is written; it is unless this is false.
+    pub access_log: Option<bool>,
+}
+
+impl ServeConfig {
+    /// What all three say together: what was typed, the environment, the configuration.
+    pub fn decide(typed: Self, config: &Self, environment: Environment<'_>) -> Result<Self, Failure> {
+        Ok(typed.over(Self::of_environment(environment)?).over(config.clone()))
+    }
+
+    /// What the environment says.
+    fn of_environment(environment: Environment<'_>) -> Result<Self, Failure> {
+        let list = |variable: &str| {
+            let text = environment(variable)?;
+            Some(text.split(',').map(|each| each.trim().to_owned()).filter(|each| !each.is_empty()).collect())
+        };
+        Ok(Self {
+            host: read(environment, env_vars::SERVE_HOST, "an IP address")?,
+            port: read(environment, env_vars::SERVE_PORT, "a port")?,
+            rate: read(environment, env_vars::SERVE_RATE, "a number of runs per minute")?,
+            keys_file: environment(env_vars::SERVE_KEYS).map(PathBuf::from),
+            cors: list(env_vars::SERVE_CORS),
+            modules: list(env_vars::SERVE_MODULES),
+            ..Self::default()
+        })
+    }
+
+    /// What this one says, and where it is silent what the other one says.
+    #[must_use]
+    pub fn over(self, other: Self) -> Self {
+        Self {
+            host: self.host.or(other.host),
+            port: self.port.or(other.port),
+            keys: self.keys.or(other.keys),
+            keys_file: self.keys_file.or(other.keys_file),
+            cors: self.cors.or(other.cors),
+            modules: self.modules.or(other.modules),
+            bundled: self.bundled.or(other.bundled),
+            rate: self.rate.or(other.rate),
+            streams: self.streams.or(other.streams),
+            per_address: self.per_address.or(other.per_address),
+            max_body_mb: self.max_body_mb.or(other.max_body_mb),
+            grace_seconds: self.grace_seconds.or(other.grace_seconds),
+            drain_seconds: self.drain_seconds.or(other.drain_seconds),
+            transports: self.transports.or(other.transports),
+            otlp: self.otlp.or(other.otlp),
+            access_log: self.access_log.or(other.access_log),
+        }
+    }
+}
+
+fn read<T: FromStr>(environment: Environment<'_>, variable: &str, what: &str) -> Result<Option<T>, Failure> {
+    let Some(text) = environment(variable) else { return Ok(None) };
+    text.trim().parse().map(Some).map_err(|_| {
+        let text = cognitive_contract::text::cut(&text, 80);
+        Failure::new(ErrorCode::InvalidInput, format!("`{variable}` is not {what}: `{text}`"))
+            .suggest(format!("Correct `{variable}`, or leave it out"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn precedence_is_flag_environment_configuration() {
+        let environment = |name: &str| match name {
+            env_vars::SERVE_PORT => Some("9001".to_owned()),
+            env_vars::SERVE_MODULES => Some("a, b,".to_owned()),
+            _ => None,
+        };
+        let config =
+            ServeConfig { port: Some(9002), rate: Some(7), streams: Some(1), ..ServeConfig::default() };
+        let typed = ServeConfig { rate: Some(9), ..ServeConfig::default() };
+        let decided = ServeConfig::decide(typed, &config, &environment).unwrap();
+        assert_eq!((decided.port, decided.rate, decided.streams), (Some(9001), Some(9), Some(1)));
+        assert_eq!(decided.modules, Some(vec!["a".to_owned(), "b".to_owned()]));
+    }
+
+    #[test]
+    fn a_variable_that_cannot_be_read_is_named() {
+        let environment = |name: &str| (name == env_vars::SERVE_HOST).then(|| "localhost".to_owned());
+        let refused = ServeConfig::decide(ServeConfig::default(), &ServeConfig::default(), &environment);
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.message(), "`COGN_SERVE_HOST` is not an IP address: `localhost`");
+        assert!(refused.suggestion().is_some());
+    }
+}
