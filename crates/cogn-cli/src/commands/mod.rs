@@ -29,7 +29,7 @@ pub mod schema;
 pub mod serve;
 mod serve_args;
 mod server_keys;
-pub(crate) mod stop;
+mod stop;
 mod stream;
 pub mod test;
 mod test_report;
