@@ -64,7 +64,9 @@ impl fmt::Display for Path {
                 PathStep::Member(name) if name.chars().all(is_name) && name != "length" => {
                     write!(f, ".{name}")?;
                 }
-                PathStep::Member(name) => write!(f, "['{name}']")?,
+                PathStep::Member(name) => {
+                    write!(f, "['{}']", name.replace('\\', "\\\\").replace('\'', "\\'"))?;
+                }
                 PathStep::Length => f.write_str(".length")?,
                 PathStep::Index(place) => write!(f, "[{place}]")?,
                 PathStep::All => f.write_str("[*]")?,
@@ -278,6 +280,8 @@ mod tests {
             ("$", root.clone()),
         ] {
             assert_eq!(found(path, &root), Some(value), "{path}");
+            let read = Path::parse(path).unwrap();
+            assert_eq!(Path::parse(&read.to_string()), Ok(read), "{path}");
         }
     }
 

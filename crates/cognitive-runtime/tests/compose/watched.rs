@@ -128,4 +128,9 @@ fn a_trace_also_names_what_was_skipped_replaced_and_cancelled() {
         "never skipped null null\ngone failed E2003 null\nother finished null gone\nbad failed E2004 null\nslow cancelled null null"
     );
     assert!(parts.iter().any(|part| part.starts_with("slow cancelled")), "{parts:?}");
+    assert_eq!(trace["parts"][0]["because"], "`$.go == true` does not hold");
+    let overview = serde_json::to_value(world.overview("main").unwrap()).unwrap();
+    assert_eq!(overview["steps"][0]["condition"], "$.go == true");
+    let drawn = world.overview("main").unwrap().mermaid();
+    assert!(drawn.contains("input -->|\"$.go == true\"| n") && drawn.contains("--> output"), "{drawn}");
 }
