@@ -66,6 +66,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(args, &wiring::library(), &printer),
         Command::Prompt(args) => commands::prompt::prompt(args, &wiring::library(), &printer),
         Command::Compose(args) => commands::compose::compose(args, &wiring::library(), &printer),
+        Command::Types(args) => commands::types::types(args, &wiring::library(), &printer),
         Command::Lower(args) => commands::lower::lower(args, &wiring::library(), &printer),
         Command::List(args) => commands::list::list(args, &wiring::library(), &printer),
         Command::Info(args) => commands::info::info(args, &wiring::library(), &printer),

@@ -153,6 +153,8 @@ pub(crate) enum Command {
     Explain(commands::explain::ExplainArgs),
     /// Print the JSON Schema of module.yaml, of the envelope and of other files, or write all for editors
     Schema(commands::schema::SchemaArgs),
+    /// Write the types of modules for programs in Python, TypeScript or Rust
+    Types(commands::types::TypesArgs),
     /// Run the golden tests of your modules
     Test(commands::test::TestArgs),
     /// Grade a module as the published certification does, by its recorded replies

@@ -35,6 +35,7 @@ pub mod test;
 mod test_report;
 pub mod trace;
 pub mod trust;
+pub mod types;
 pub mod validate;
 pub mod verify;
 

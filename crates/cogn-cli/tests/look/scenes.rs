@@ -24,10 +24,11 @@ impl Scene {
 }
 
 /// Commands whose help is looked at.
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 28] = [
     "run",
     "prompt",
     "lower",
+    "types",
     "compose",
     "media",
     "list",
@@ -83,6 +84,7 @@ fn of_modules() -> Vec<Scene> {
         Scene::fits("compose-plan-parallel", "compose plan multi-reviewer"),
         Scene::new("compose-plan-mermaid", "compose plan code-review-pipeline --mermaid"),
         Scene::new("lower", "lower greeter --target openai"),
+        Scene::new("types", "types greeter --lang typescript"),
         Scene::new("prompt", "prompt greeter --set name=Ann"),
         Scene::new("schema", "schema envelope"),
         Scene::new("conformance", "conformance vectors"),
