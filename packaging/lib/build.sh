@@ -95,7 +95,8 @@ build_image() {
 }
 
 # Storage of its own, without mounts of the kernel, so that it works inside other containers too.
-builder() { buildah --storage-driver vfs --root "$work/storage" --runroot "$work/storage-run" "$@"; }
+storage=(--storage-driver vfs --root "$work/storage" --runroot "$work/storage-run")
+builder() { buildah "${storage[@]}" "$@"; }
 
 pack_image_buildah() {
   packaging/image-root "$program" dist/image

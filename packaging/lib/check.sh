@@ -133,12 +133,13 @@ try_container() {
   local seconds
   seconds=$(since "$began")
   grep -q '"ok": *true' "$work/image.json"
-  builder run --isolation chroot --env COGNITIVE_API_KEY=0123456789abcdef "$container" -- \
+  # A group of its own: whoever ends the builder alone leaves the server in the container behind.
+  setsid buildah "${storage[@]}" run --isolation chroot --env COGNITIVE_API_KEY=0123456789abcdef "$container" -- \
     /usr/local/bin/cogn serve --host 0.0.0.0 --port $port >"$work/image-serve.log" 2>&1 &
   server=$!
   wait_for "$work/image-serve.log" listening || { cat "$work/image-serve.log"; return 1; }
   in_container serve --check --port $port || code=$?
-  kill "$server"
+  kill -- "-$server"
   wait "$server" || true
   [ $code = 0 ]
   echo "loaded in $install_time s, first envelope after $seconds s, healthy; weights: from this machine's cache"
