@@ -96,7 +96,7 @@ fn h4_s_18_a_client_that_hangs_up_leaves_a_record_a_count_and_a_line() {
         stream.read_to_string(&mut text).unwrap();
         text
     };
-    assert!(metrics.contains("cogn_runs_total{module=\"talk\",outcome=\"E2010\"} 1"), "{metrics}");
+    assert!(metrics.contains("cogn_runs_total{module=\"talk\",model=\"\",outcome=\"E2010\"} 1"), "{metrics}");
     let said = server.stop();
     assert!(said.contains("\"status\":499"), "{said}");
     let records = home.records();
