@@ -164,6 +164,49 @@ fn a_generated_typescript_client_runs_modules_with_types() {
     check(&serde_json::from_str(&seen).unwrap());
 }
 
+/// What `cogn types` writes of all bundled modules.
+fn write_types(language: &str, file: &Path) {
+    let args = ["types", "--bundled", "--lang", language, "--output"];
+    output(
+        env!("CARGO_BIN_EXE_cogn"),
+        file.parent().unwrap(),
+        &[&args[..], &[file.to_str().unwrap()]].concat(),
+    );
+}
+
+#[test]
+fn the_types_of_all_modules_pass_the_checker_of_python() {
+    let Some(python) = python() else { return skip(Lack::PythonGenerator) };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_types("python", &at.join("modules.py"));
+    let using = "from modules import TextClassifierEnvelope\n\ndef label(answer: TextClassifierEnvelope) -> str:\n    \
+                 return answer[\"data\"][\"label\"] if answer[\"ok\"] else answer[\"error\"][\"code\"]\n";
+    fs::write(at.join("using.py"), using).unwrap();
+    output(python.join("mypy"), at, &["--strict", "modules.py", "using.py"]);
+}
+
+#[test]
+fn the_types_of_all_modules_pass_the_checker_of_typescript() {
+    let tools = std::env::var_os("COGN_TEST_NODE").map(|folder| PathBuf::from(folder).join("node_modules"));
+    let Some(compiler) = tools.map(|tools| tools.join("typescript/bin/tsc")).filter(|tsc| tsc.is_file())
+    else {
+        return skip(Lack::TypescriptGenerator);
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_types("typescript", &at.join("modules.ts"));
+    let using = "import type { AdaptiveExplainerData, Modules, TextClassifierEnvelope } from \"./modules\";\n\
+                 export const label = (answer: TextClassifierEnvelope): string =>\n  \
+                 answer.ok ? answer.data.label : answer.error.code;\n\
+                 export const level = (data: AdaptiveExplainerData): string =>\n  \
+                 typeof data.level === \"object\" ? data.level.custom : data.level ?? \"none\";\n\
+                 export const input: Modules[\"text-classifier\"][\"input\"] = { text: \"x\" };\n";
+    fs::write(at.join("using.ts"), using).unwrap();
+    let compiler = compiler.display().to_string();
+    output("node", at, &[&compiler, "--strict", "--noEmit", "using.ts", "modules.ts"]);
+}
+
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
