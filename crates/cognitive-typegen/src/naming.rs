@@ -22,7 +22,7 @@ impl TypeNames {
 /// A name for a type: words begin with capitals, and nothing else than letters and digits is left.
 pub(crate) fn pascal_case(text: &str) -> String {
     let mut name = String::new();
-    for word in text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()) {
+    for word in text.split(|letter: char| !is_in_name(letter)).filter(|word| !word.is_empty()) {
         let mut letters = word.chars();
         name.extend(letters.next().into_iter().flat_map(char::to_uppercase));
         name.extend(letters);
@@ -39,7 +39,7 @@ pub(crate) fn snake_case(text: &str) -> String {
         {
             name.push('_');
         }
-        if letter.is_alphanumeric() {
+        if is_in_name(letter) {
             name.extend(letter.to_lowercase());
         } else if !name.is_empty() && !name.ends_with('_') {
             name.push('_');
@@ -49,6 +49,11 @@ pub(crate) fn snake_case(text: &str) -> String {
     if name.starts_with(|letter: char| letter.is_numeric()) { format!("n{name}") } else { name.to_owned() }
 }
 
+/// Whether all three languages take a letter within a name. Digits of other scripts and fractions are none to them.
+fn is_in_name(letter: char) -> bool {
+    letter.is_alphabetic() || letter.is_ascii_digit()
+}
+
 /// Whether a name can be written as it is in all three languages, keywords aside.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let mut letters = name.chars();
@@ -56,9 +61,12 @@ pub(crate) fn is_identifier(name: &str) -> bool {
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// A description on one line per paragraph, safe within a comment of the three languages.
+/// A description on one line per paragraph, safe within a comment of the three languages: a module may be a stranger's, and
+/// no text of it may end the comment that it is in. To Python a lone carriage return is the end of a line.
 pub(crate) fn comment_lines(description: &str) -> Vec<String> {
-    let safe = description.replace("*/", "* /").replace("\"\"\"", "'''").replace('\\', "\\\\");
+    let visible = |letter: char| if letter.is_control() && letter != '\n' { ' ' } else { letter };
+    let safe: String = description.chars().map(visible).collect();
+    let safe = safe.replace("*/", "* /").replace("\"\"\"", "'''").replace('\\', "\\\\");
     safe.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
@@ -85,6 +93,13 @@ mod tests {
         assert_eq!(snake_case("confidenceScore"), "confidence_score");
         assert_eq!(snake_case("a-b c"), "a_b_c");
         assert_eq!(snake_case("???"), "");
+    }
+
+    #[test]
+    fn no_text_of_a_module_ends_the_comment_that_it_is_in() {
+        let hostile = "a\rimport os\u{85}b */ c \"\"\" d \\";
+        assert_eq!(comment_lines(hostile), [r"a import os b * / c ''' d \\"]);
+        assert_eq!(comment_lines("one\n\n two "), ["one", "two"]);
     }
 
     #[test]

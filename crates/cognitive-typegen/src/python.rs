@@ -41,7 +41,7 @@ pub(crate) fn print(set: &TypeSet, style: PythonStyle) -> String {
     }
     file.push_str(&outcome("Failure", "A run that did not meet its contract.", style, false, None));
     for ModuleTypes { module, version, prefix, types } in &set.modules {
-        let _ = write!(file, "\n\n# {module} {version}\n");
+        let _ = write!(file, "\n\n# {}\n", comment_lines(&format!("{module} {version}")).join(" "));
         // An alias is evaluated when it is read, so what it names comes first.
         let (objects, aliases): (Vec<_>, Vec<_>) =
             types.iter().partition(|each| matches!(each, TypeDefinition::Object(_)));
@@ -115,8 +115,7 @@ fn typed_dict(object: &ObjectType) -> String {
 fn quoted(value: &str) -> String {
     match value.strip_prefix("NotRequired[").and_then(|inner| inner.strip_suffix(']')) {
         Some(inner) => format!("NotRequired[{}]", quoted(inner)),
-        None if value.contains('"') => format!("'{value}'"),
-        None => format!("\"{value}\""),
+        None => literal(&Value::from(value)),
     }
 }
 

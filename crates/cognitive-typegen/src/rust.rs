@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::model::{ObjectType, TypeDefinition, TypeExpr};
-use crate::naming::{is_identifier, pascal_case, prefixed_lines, snake_case};
+use crate::naming::{comment_lines, is_identifier, pascal_case, prefixed_lines, snake_case};
 use crate::{HEADING, ModuleTypes, TypeSet};
 
 const KEYWORDS: &str = "as async await break const continue crate dyn else enum extern false fn for gen if impl in let \
@@ -29,7 +29,7 @@ pub(crate) fn print(set: &TypeSet) -> String {
     }
     writer.text.push_str(ENVELOPE);
     for ModuleTypes { module, version, prefix, types } in &set.modules {
-        let _ = write!(writer.text, "\n// {module} {version}\n");
+        let _ = write!(writer.text, "\n// {}\n", comment_lines(&format!("{module} {version}")).join(" "));
         for definition in types {
             writer.define(definition);
         }

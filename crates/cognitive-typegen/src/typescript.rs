@@ -17,7 +17,7 @@ pub(crate) fn print(set: &TypeSet) -> String {
     }
     file.push_str(ENVELOPE);
     for ModuleTypes { module, version, prefix, types } in &set.modules {
-        let _ = write!(file, "\n// {module} {version}\n");
+        let _ = write!(file, "\n// {}\n", comment_lines(&format!("{module} {version}")).join(" "));
         for definition in types {
             file.push_str(&define(definition));
         }

@@ -36,6 +36,7 @@ fn module() -> Arc<Module> {
                 "text": { "type": "string", "description": "Ends a comment: */ and \"\"\"" },
                 "first-name": { "type": "string" },
                 "class": { "type": ["string", "null"] },
+                "mood": { "enum": ["it's", "\"fine\""] },
                 "limits": { "type": "object", "additionalProperties": { "type": "number" } },
             },
         },

@@ -131,6 +131,14 @@ pub enum Envelope<Data> {
 // all-shapes 1.2.0
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum AllShapesInputMoodKnown {
+    #[serde(rename = "it's")]
+    ItS,
+    #[serde(rename = "\"fine\"")]
+    Fine,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AllShapesInput {
     /// Ends a comment: * / and '''
     pub text: String,
@@ -138,6 +146,8 @@ pub struct AllShapesInput {
     pub first_name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mood: Option<AllShapesInputMoodKnown>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<BTreeMap<String, f64>>,
 }

@@ -75,6 +75,7 @@ export interface AllShapesInput {
   text: string;
   "first-name": string;
   class?: string | null;
+  mood?: "it's" | "\"fine\"";
   limits?: Record<string, number>;
 }
 

@@ -75,6 +75,7 @@ AllShapesInput = TypedDict(
         "text": "str",
         "first-name": "str",
         "class": NotRequired["Union[str, None]"],
+        "mood": NotRequired["Literal[\"it's\", \"\\\"fine\\\"\"]"],
         "limits": NotRequired["dict[str, float]"],
     },
 )

@@ -90,6 +90,7 @@ class AllShapesInput(BaseModel):
     text: str
     first_name: str = Field(alias="first-name")
     class_: Union[str, None] = Field(default=None, alias="class")
+    mood: Union[Literal["it's", "\"fine\""], None] = None
     limits: Union[dict[str, float], None] = None
 
 
