@@ -40,7 +40,7 @@ from_debian() {
   package=$(APT_CONFIG="$work/apt.conf" apt-cache madison rust-src | awk -v wanted="$version+" 'index($3, wanted) == 1 { print $3; exit }')
   [ -n "$package" ] || return 1
   (cd "$work" && APT_CONFIG="$work/apt.conf" timeout 600 apt-get download -qq "rust-src=$package" >&2) || return 1
-  dpkg-deb --fsys-tarfile "$work"/rust-src_*.deb | tar -x -C "$work" --strip-components=3 --wildcards './usr/src/*/library/*' || return 1
+  dpkg-deb --fsys-tarfile "$work"/rust-src_*.deb | tar -x -C "$work" --strip-components=3 --wildcards --no-wildcards-match-slash './usr/src/*/library' || return 1
   has_library "$work"/rustc-* || return 1
   # Of two at once the first one wins; both have the same.
   mv -T "$work"/rustc-* "$cache" 2>/dev/null || has_library "$cache"
