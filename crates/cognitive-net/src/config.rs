@@ -11,7 +11,6 @@ use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::kind::Kind;
-use crate::llm::Wire;
 use crate::llm::anthropic::{self, Anthropic};
 use crate::llm::compatible::dialect;
 use crate::llm::gemini::Gemini;
@@ -19,6 +18,7 @@ use crate::llm::ollama::{self, Ollama};
 use crate::llm::openai::{Dialect, OpenAi};
 use crate::llm::remote::Remote;
 use crate::llm::terms::Memory;
+use crate::llm::{Endpoint, Wire};
 use crate::redact::Redactor;
 use crate::retry::{Pause, RealPause};
 use crate::secret::Secret;
@@ -152,12 +152,13 @@ pub(crate) fn remote(config: &ProviderConfig) -> Result<Remote, ProviderError> {
     }
     let wire = wire(config, &base)?;
     let service = Service::new(&base, proxies(config.proxies, &base))?;
-    let mut posted = wire.headers().clone();
+    let endpoint = wire.endpoint();
+    let mut posted = endpoint.headers.clone();
     posted.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(Remote {
         name: config.kind.name(),
-        calls: service.place(wire.address(), &posted)?,
-        list: service.place(wire.list(), wire.headers())?,
+        calls: service.place(&endpoint.calls, &posted)?,
+        list: service.place(&endpoint.list, &endpoint.headers)?,
         service,
         memory: Memory::new(wire.ladder(), wire.target(), wire.without()).alone(wire.without_beside_tools()),
         wire,
@@ -202,29 +203,26 @@ fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderEr
     Ok(match (config.kind, dialect(config.kind)) {
         (Kind::Anthropic, _) => {
             let base = without_end(base, "/v1");
-            let mut models = join(&base, "/v1/models");
-            models.query_pairs_mut().append_pair("limit", "1000");
-            Box::new(Anthropic { model, messages: join(&base, "/v1/messages"), models, headers })
+            let mut list = join(&base, "/v1/models");
+            list.query_pairs_mut().append_pair("limit", "1000");
+            let calls = join(&base, "/v1/messages");
+            Box::new(Anthropic { endpoint: Endpoint { model, calls, list, headers } })
         }
         (Kind::Gemini, _) => {
             let base = without_end(base, "/v1beta");
             let model = model.strip_prefix("models/").unwrap_or(&model).to_owned();
-            let mut generate = join(&base, &format!("/v1beta/models/{model}:streamGenerateContent"));
-            generate.query_pairs_mut().append_pair("alt", "sse");
-            let mut models = join(&base, "/v1beta/models");
-            models.query_pairs_mut().append_pair("pageSize", "1000");
-            Box::new(Gemini { model, generate, models, headers })
+            let mut calls = join(&base, &format!("/v1beta/models/{model}:streamGenerateContent"));
+            calls.query_pairs_mut().append_pair("alt", "sse");
+            let mut list = join(&base, "/v1beta/models");
+            list.query_pairs_mut().append_pair("pageSize", "1000");
+            Box::new(Gemini { endpoint: Endpoint { model, calls, list, headers } })
         }
         (_, Some(dialect)) => Box::new(chat_completions(dialect, model, base, headers)),
         // What has no dialect and is none of the above.
         (_, None) => {
             let base = without_end(base, "/api");
-            Box::new(Ollama {
-                model,
-                chat: join(&base, "/api/chat"),
-                tags: join(&base, "/api/tags"),
-                headers,
-            })
+            let (calls, list) = (join(&base, "/api/chat"), join(&base, "/api/tags"));
+            Box::new(Ollama { endpoint: Endpoint { model, calls, list, headers } })
         }
     })
 }
@@ -232,8 +230,8 @@ fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderEr
 fn chat_completions(dialect: Dialect, model: String, base: &Url, headers: HeaderMap) -> OpenAi {
     // Some people paste the whole address.
     let base = without_end(base, "/chat/completions");
-    let (chat, models) = (join(&base, "/chat/completions"), join(&base, "/models"));
-    OpenAi { dialect, model, chat, models, headers }
+    let (calls, list) = (join(&base, "/chat/completions"), join(&base, "/models"));
+    OpenAi { dialect, endpoint: Endpoint { model, calls, list, headers } }
 }
 
 fn model(config: &ProviderConfig) -> Result<String, ProviderError> {
@@ -336,14 +334,16 @@ mod tests {
             (Kind::Ollama, Some("http://gpu:1/api"), "http://gpu:1/api/chat"),
         ] {
             let remote = built(kind, base, "m").unwrap();
-            assert_eq!(remote.wire.address().as_str(), expected);
+            assert_eq!(remote.wire.endpoint().calls.as_str(), expected);
         }
     }
 
     #[test]
     fn a_model_of_google_may_be_named_either_way() {
         let remote = built(Kind::Gemini, None, "models/gemini x").unwrap();
-        assert!(remote.wire.address().path().ends_with("/v1beta/models/gemini%20x:streamGenerateContent"));
+        assert!(
+            remote.wire.endpoint().calls.path().ends_with("/v1beta/models/gemini%20x:streamGenerateContent")
+        );
     }
 
     #[test]
@@ -432,7 +432,7 @@ mod tests {
                 .with_key(Secret::new("k3y-of-ours"))
                 .with_base_url("https://me:pa55word@h/v1?key=qu3ry");
             let remote = remote(&config).unwrap();
-            let shown = format!("{config:?} {:?}", remote.wire.headers());
+            let shown = format!("{config:?} {:?}", remote.wire.endpoint().headers);
             for secret in ["k3y-of-ours", "pa55word", "qu3ry"] {
                 assert!(!shown.contains(secret), "{shown}");
             }

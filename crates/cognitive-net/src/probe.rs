@@ -38,7 +38,7 @@ pub async fn probe(config: &ProviderConfig) -> Result<Probe, ProviderError> {
     let started = Instant::now();
     let list = timeout(TIME, list(&remote)).await.unwrap_or(Err(ProviderError::Timeout))?;
     let models = remote.wire.names(&list);
-    let model = remote.wire.model().to_owned();
+    let model = remote.wire.endpoint().model.clone();
     Ok(Probe { model_is_listed: models.contains(&model), model, models, latency: started.elapsed() })
 }
 

@@ -4,17 +4,14 @@ use cognitive_contract::media::{AcceptedForm, Category, MediaPart};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
 use cognitive_schema::SchemaTarget;
-use reqwest::Url;
-use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use crate::complaint::Complaint;
-use crate::frames::Shape;
 use crate::llm::borrowed::Node;
 use crate::llm::calls::declaration;
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{REFUSED, Reading, Wire, count, messages, names_in, text_of};
+use crate::llm::{Endpoint, REFUSED, Reading, Wire, count, messages, names_in, text_of};
 
 /// The version of the API that this file speaks.
 pub(crate) const VERSION: &str = "2023-06-01";
@@ -31,10 +28,7 @@ const MAX_PDF_SIZE: u64 = 22;
 /// Anthropic, or a service that speaks like it.
 #[derive(Debug)]
 pub(crate) struct Anthropic {
-    pub(crate) model: String,
-    pub(crate) messages: Url,
-    pub(crate) models: Url,
-    pub(crate) headers: HeaderMap,
+    pub(crate) endpoint: Endpoint,
 }
 
 impl Wire for Anthropic {
@@ -50,26 +44,14 @@ impl Wire for Anthropic {
         &[Extra::Seed, Extra::StreamUsage, Extra::OldTokenName, Extra::TokenLimit]
     }
 
-    fn model(&self) -> &str {
-        &self.model
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::Events
-    }
-
-    fn address(&self) -> &Url {
-        &self.messages
-    }
-
-    fn headers(&self) -> &HeaderMap {
-        &self.headers
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a> {
         let mut body = Vec::with_capacity(8);
         let mut set = |name: &'static str, value: Node<'a>| body.push((name, value));
-        set("model", Node::from(&self.model));
+        set("model", Node::from(&self.endpoint.model));
         set("max_tokens", call.max_output_tokens.unwrap_or(DEFAULT_LIMIT).into());
         set("system", Node::Json(call.instructions.json()));
         let mut messages = messages(call);
@@ -157,10 +139,6 @@ impl Wire for Anthropic {
         };
         let blocks: Vec<Value> = reading.parts.iter().enumerate().filter_map(block).collect();
         json!({ "role": "assistant", "content": blocks })
-    }
-
-    fn list(&self) -> &Url {
-        &self.models
     }
 
     fn names(&self, list: &Value) -> Vec<String> {

@@ -6,17 +6,14 @@ use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
 use cognitive_schema::SchemaTarget;
-use reqwest::Url;
-use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
-use crate::frames::Shape;
 use crate::llm::borrowed::Node;
 use crate::llm::calls::{declaration, offers};
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Reading, Wire, at, count, first_candidate, names_in, text_of, turns};
+use crate::llm::{Endpoint, Reading, Wire, at, count, first_candidate, names_in, text_of, turns};
 
 /// Seeds are 32-bit numbers here.
 const SEED: u64 = 0x7FFF_FFFF;
@@ -31,10 +28,7 @@ const MAX_PDF_SIZE: u64 = 47;
 /// Gemini.
 #[derive(Debug)]
 pub(crate) struct Gemini {
-    pub(crate) model: String,
-    pub(crate) generate: Url,
-    pub(crate) models: Url,
-    pub(crate) headers: HeaderMap,
+    pub(crate) endpoint: Endpoint,
 }
 
 impl Gemini {
@@ -54,7 +48,7 @@ impl Gemini {
             set("responseMimeType", "application/json".into());
         }
         // Only a model that makes images may be asked for them.
-        if call.wants_media && media::draws(&self.model) {
+        if call.wants_media && media::draws(&self.endpoint.model) {
             set("responseModalities", json!(["TEXT", "IMAGE"]).into());
         }
         if let Some(schema) = schema {
@@ -77,20 +71,8 @@ impl Wire for Gemini {
         &[Extra::StreamUsage, Extra::OldTokenName, Extra::TokenLimit]
     }
 
-    fn model(&self) -> &str {
-        &self.model
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::Events
-    }
-
-    fn address(&self) -> &Url {
-        &self.generate
-    }
-
-    fn headers(&self) -> &HeaderMap {
-        &self.headers
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a> {
@@ -125,7 +107,7 @@ impl Wire for Gemini {
     }
 
     fn makes(&self, category: Category) -> bool {
-        category == Category::Image && media::draws(&self.model)
+        category == Category::Image && media::draws(&self.endpoint.model)
     }
 
     fn sees(&self, _: Category) -> bool {
@@ -189,10 +171,6 @@ impl Wire for Gemini {
 
     fn turn(&self, reading: &Reading, _: &str) -> Value {
         json!({ "role": "model", "parts": reading.parts })
-    }
-
-    fn list(&self) -> &Url {
-        &self.models
     }
 
     fn names(&self, list: &Value) -> Vec<String> {

@@ -33,6 +33,19 @@ use crate::llm::terms::{Bind, Extra, Terms};
 /// What is said of a model that does not say why it refuses.
 pub(crate) const REFUSED: &str = "the model refused to answer";
 
+/// Which model is asked, and where; the same for every service.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    /// The model that is asked.
+    pub(crate) model: String,
+    /// Where calls go.
+    pub(crate) calls: Url,
+    /// Where it lists its models.
+    pub(crate) list: Url,
+    /// What goes with every request; the key is marked as not to be shown.
+    pub(crate) headers: HeaderMap,
+}
+
 /// One service's way of being asked.
 pub(crate) trait Wire: Send + Sync {
     /// What an answer can be bound to.
@@ -44,17 +57,13 @@ pub(crate) trait Wire: Send + Sync {
     /// What it is never sent: it is known not to take it, or has no such thing.
     fn without(&self) -> &'static [Extra];
 
-    /// The model that is asked.
-    fn model(&self) -> &str;
+    /// Which model is asked, and where.
+    fn endpoint(&self) -> &Endpoint;
 
     /// How it sends answers.
-    fn shape(&self) -> Shape;
-
-    /// Where calls go.
-    fn address(&self) -> &Url;
-
-    /// What goes with every request; the key is marked as not to be shown.
-    fn headers(&self) -> &HeaderMap;
+    fn shape(&self) -> Shape {
+        Shape::Events
+    }
 
     /// The request for a call. The schema is there, as JSON text, exactly if the terms bind to one.
     fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a>;
@@ -83,10 +92,7 @@ pub(crate) trait Wire: Send + Sync {
     /// The model's turn, to be sent back as it was when the tools that it asks for were called. `said` is its text.
     fn turn(&self, reading: &Reading, said: &str) -> Value;
 
-    /// Where it lists its models.
-    fn list(&self) -> &Url;
-
-    /// The names in such a list.
+    /// The names in its list of models.
     fn names(&self, list: &Value) -> Vec<String>;
 }
 

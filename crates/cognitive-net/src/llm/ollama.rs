@@ -5,8 +5,6 @@ use cognitive_contract::media::{AcceptedForm, Category, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply};
 use cognitive_schema::SchemaTarget;
-use reqwest::Url;
-use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
@@ -15,7 +13,7 @@ use crate::llm::borrowed::Node;
 use crate::llm::calls::{functions, object, offers, rounds};
 use crate::llm::media;
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Reading, Wire, at, count, messages_with_instructions, names_in, text_of};
+use crate::llm::{Endpoint, Reading, Wire, at, count, messages_with_instructions, names_in, text_of};
 
 /// The port that Ollama listens on unless told otherwise.
 const PORT: u16 = 11_434;
@@ -28,10 +26,7 @@ const MAX_SIDE_LENGTH: u32 = 2048;
 /// An Ollama server.
 #[derive(Debug)]
 pub(crate) struct Ollama {
-    pub(crate) model: String,
-    pub(crate) chat: Url,
-    pub(crate) tags: Url,
-    pub(crate) headers: HeaderMap,
+    pub(crate) endpoint: Endpoint,
 }
 
 impl Wire for Ollama {
@@ -52,20 +47,12 @@ impl Wire for Ollama {
         &[Bind::Schema, Bind::Json]
     }
 
-    fn model(&self) -> &str {
-        &self.model
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     fn shape(&self) -> Shape {
         Shape::Lines
-    }
-
-    fn address(&self) -> &Url {
-        &self.chat
-    }
-
-    fn headers(&self) -> &HeaderMap {
-        &self.headers
     }
 
     fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a> {
@@ -73,7 +60,7 @@ impl Wire for Ollama {
         attach(&mut messages, call);
         messages.extend(rounds(call, reply));
         let mut body = vec![
-            ("model", Node::from(&self.model)),
+            ("model", Node::from(&self.endpoint.model)),
             ("messages", Node::List(messages)),
             ("stream", true.into()),
             // Neither the prompt nor what was written may silently fall out of the window.
@@ -138,10 +125,6 @@ impl Wire for Ollama {
         let call = |call: &ToolCall| json!({ "function": { "name": call.name, "arguments": object(call) } });
         let calls: Vec<Value> = reading.calls.iter().map(call).collect();
         json!({ "role": "assistant", "content": said, "tool_calls": calls })
-    }
-
-    fn list(&self) -> &Url {
-        &self.tags
     }
 
     /// A name without a tag means the tag `latest`, so both are known.

@@ -7,17 +7,16 @@ use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::tools::{ToolCall, ToolReply};
 use cognitive_schema::SchemaTarget;
-use reqwest::Url;
-use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
-use crate::frames::Shape;
 use crate::llm::borrowed::Node;
 use crate::llm::calls::{functions, offers, rounds};
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Reading, Wire, at, count, first_candidate, messages_with_instructions, names_in, text_of};
+use crate::llm::{
+    Endpoint, Reading, Wire, at, count, first_candidate, messages_with_instructions, names_in, text_of,
+};
 
 /// Where one service differs from the others.
 #[derive(Debug, Clone, Copy)]
@@ -67,10 +66,7 @@ const MAX_PDF_SIZE: u64 = 35;
 #[derive(Debug)]
 pub(crate) struct OpenAi {
     pub(crate) dialect: Dialect,
-    pub(crate) model: String,
-    pub(crate) chat: Url,
-    pub(crate) models: Url,
-    pub(crate) headers: HeaderMap,
+    pub(crate) endpoint: Endpoint,
 }
 
 impl Wire for OpenAi {
@@ -90,26 +86,14 @@ impl Wire for OpenAi {
         self.dialect.alone
     }
 
-    fn model(&self) -> &str {
-        &self.model
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::Events
-    }
-
-    fn address(&self) -> &Url {
-        &self.chat
-    }
-
-    fn headers(&self) -> &HeaderMap {
-        &self.headers
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a> {
         let mut body = Vec::with_capacity(12);
         let mut set = |name: &'static str, value: Node<'a>| body.push((name, value));
-        set("model", Node::from(&self.model));
+        set("model", Node::from(&self.endpoint.model));
         let mut messages = messages_with_instructions(call);
         media::attach(&mut messages, 1, "content", call, PARTS);
         messages.extend(rounds(call, reply));
@@ -131,7 +115,7 @@ impl Wire for OpenAi {
         for switch in self.dialect.switches {
             set(switch, true.into());
         }
-        if call.wants_media && media::draws(&self.model) {
+        if call.wants_media && media::draws(&self.endpoint.model) {
             set("modalities", json!(["image", "text"]).into());
         }
         if offers(call) && terms.keeps(Extra::Tools) {
@@ -155,12 +139,12 @@ impl Wire for OpenAi {
     }
 
     fn makes(&self, category: Category) -> bool {
-        category == Category::Image && media::draws(&self.model)
+        category == Category::Image && media::draws(&self.endpoint.model)
     }
 
     fn sees(&self, category: Category) -> bool {
         // Models that listen have a name of their own.
-        let listens = category == Category::Audio && self.model.contains("audio");
+        let listens = category == Category::Audio && self.endpoint.model.contains("audio");
         listens || self.dialect.sees.contains(&category)
     }
 
@@ -220,10 +204,6 @@ impl Wire for OpenAi {
             turn.insert("reasoning_content".to_owned(), json!(thoughts));
         }
         turn
-    }
-
-    fn list(&self) -> &Url {
-        &self.models
     }
 
     fn names(&self, list: &Value) -> Vec<String> {
@@ -339,9 +319,10 @@ mod tests {
 
     /// What is made of one frame: the text, the model, and all else that is known then.
     fn read(frame: &str) -> (String, Reading) {
-        let url = || Url::parse("http://localhost").unwrap();
-        let (chat, models, headers) = (url(), url(), HeaderMap::new());
-        let wire = OpenAi { dialect: OPENAI, model: String::new(), chat, models, headers };
+        let url = || reqwest::Url::parse("http://localhost").unwrap();
+        let (calls, list, headers) = (url(), url(), reqwest::header::HeaderMap::new());
+        let endpoint = Endpoint { model: String::new(), calls, list, headers };
+        let wire = OpenAi { dialect: OPENAI, endpoint };
         let (mut reading, mut said) = (Reading::default(), String::new());
         let value = serde_json::from_str(frame).unwrap();
         wire.read(&value, &mut reading, &mut |text| said.push_str(text)).unwrap();

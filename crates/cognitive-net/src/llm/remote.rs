@@ -75,7 +75,7 @@ impl Provider for Remote {
     }
 
     fn identity(&self) -> String {
-        format!("{} {}", bare_url(self.wire.address().as_str()), self.wire.model())
+        format!("{} {}", bare_url(self.wire.endpoint().calls.as_str()), self.wire.endpoint().model)
     }
 
     fn target(&self) -> Option<SchemaTarget> {
@@ -99,9 +99,9 @@ impl Provider for Remote {
     }
 
     fn destination(&self) -> Option<Destination> {
-        let shown = bare_url(self.wire.address().as_str());
+        let shown = bare_url(self.wire.endpoint().calls.as_str());
         Some(Destination {
-            model: Some(self.wire.model().to_owned()),
+            model: Some(self.wire.endpoint().model.clone()),
             address: Some(self.redactor.clean(&shown)),
         })
     }
@@ -427,7 +427,7 @@ impl Remote {
     }
 
     fn end(&self, reading: &Reading, bind: Bind) -> ModelEnd {
-        let model = reading.model.as_deref().unwrap_or_else(|| self.wire.model());
+        let model = reading.model.as_deref().unwrap_or(&self.wire.endpoint().model);
         let mut end = ModelEnd::complete(model, bind.decode());
         end.finish = match reading.finish() {
             // Guards have words of their own, and whoever stands before the service may have put more into them.
