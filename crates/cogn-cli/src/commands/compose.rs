@@ -1,7 +1,7 @@
 //! `cogn compose plan MODULE`: what a module is made of, in which versions, and what would run.
 //! Asks no model. A composition that could not run is told with the code that a run would have.
 
-use cognitive_library::{Library, ModuleLoadError, load};
+use cognitive_library::Library;
 use cognitive_runtime::compose::{Overview, OverviewEdge, OverviewStep, overview};
 
 use super::fail;
@@ -39,9 +39,7 @@ struct PlanArgs {
 /// Prints the plan.
 pub fn compose(args: &ComposeArgs, library: &Library, printer: &Printer) -> Exit {
     let Action::Plan(args) = &args.action;
-    let found = library.find(&args.module);
-    let module = found.and_then(|found| load(&found.folder).map_err(ModuleLoadError::into_failure));
-    let overview = match module.and_then(|module| overview(library, &module)) {
+    let overview = match library.load(&args.module).and_then(|module| overview(library, &module)) {
         Ok(overview) => overview,
         Err(failure) => return fail(&failure, printer),
     };

@@ -3,7 +3,7 @@
 //! contract that it cannot keep; that is said first.
 
 use clap::ValueEnum;
-use cognitive_library::{Library, ModuleLoadError, load};
+use cognitive_library::Library;
 use cognitive_schema::{Effect, Loss, ProviderSchema, SchemaTarget};
 
 use super::fail;
@@ -58,11 +58,7 @@ impl From<DialectArg> for SchemaTarget {
 
 /// Prints the schema on stdout, ready to be sent, and the losses on stderr.
 pub fn lower(args: &LowerArgs, library: &Library, printer: &Printer) -> Exit {
-    let found = match library.find(&args.module) {
-        Ok(found) => found,
-        Err(failure) => return fail(&failure, printer),
-    };
-    let module = match load(&found.folder).map_err(ModuleLoadError::into_failure) {
+    let module = match library.load(&args.module) {
         Ok(module) => module,
         Err(failure) => return fail(&failure, printer),
     };
