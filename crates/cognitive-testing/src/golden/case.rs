@@ -92,14 +92,24 @@ impl GoldenCase {
     /// Reads the files; `own` is the name of the module. The error says what is wrong with the first that cannot be
     /// used.
     pub(super) fn read(&self, folder: &Folder, own: &str) -> Result<Script, String> {
-        if let Some(fault) = &self.fault {
-            return Err(fault.clone());
-        }
-        let (input, _) = read_json(folder, &self.input)?;
+        let (input, replies) = self.recorded(folder, own)?;
         let expected = match folder.read(&self.expected, JSON_LIMIT) {
             Err(ReadError::Missing) => None,
             _ => Some(self.read_expected(folder)?),
         };
+        Ok(Script { input, expected, replies })
+    }
+
+    /// The input and the replies by module, as far as they were recorded; nothing of what is expected.
+    pub(super) fn recorded(
+        &self,
+        folder: &Folder,
+        own: &str,
+    ) -> Result<(Value, BTreeMap<String, String>), String> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let (input, _) = read_json(folder, &self.input)?;
         let parts = self.part_replies.iter().map(|(module, path)| (module.as_str(), path));
         let mut replies = BTreeMap::new();
         for (module, path) in parts.chain([(own, &self.reply)]) {
@@ -109,7 +119,7 @@ impl GoldenCase {
                 Err(error) => return Err(unreadable(path, error)),
             };
         }
-        Ok(Script { input, expected, replies })
+        Ok((input, replies))
     }
 
     fn read_expected(&self, folder: &Folder) -> Result<ExpectedFile, String> {
