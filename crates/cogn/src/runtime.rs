@@ -65,6 +65,15 @@ impl Runtime {
         Ok(ModuleRun::new(module, surroundings))
     }
 
+    /// The same for a caller that wants to hear of a missing or broken module as of everything else: from the envelope.
+    pub fn module_or_envelope(&self, name: &str) -> ModuleRun {
+        let surroundings = self.surroundings(name).unwrap_or_else(|failure| {
+            let settings = self.general.settings.clone();
+            Arc::new(Surroundings { settings, host: Err(failure), warnings: Vec::new() })
+        });
+        ModuleRun::new(ModuleRef::from(name), surroundings)
+    }
+
     /// The host of modules without settings of their own, for what this type does not offer: the router of a server takes
     /// one. The error is why there is none, which every run would answer with.
     pub fn host(&self) -> Result<Arc<Host>> {

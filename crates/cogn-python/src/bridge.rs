@@ -1,0 +1,164 @@
+//! The way from a run to an event loop of asyncio. Threads of the runtime put results into a queue and wake the loop through a
+//! socket, so that they never wait for the GIL; the loop takes all results at once. Loops that watch no sockets are woken by
+//! `call_soon_threadsafe`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use cogn::{Chunk, Envelope};
+use pyo3::prelude::*;
+
+use crate::{failing, to_python};
+
+/// What a run has to say to the program.
+pub enum Outcome {
+    /// The answer.
+    Envelope(Box<Envelope>),
+    /// A piece of it, or the end of the stream.
+    Chunk(Option<Box<Chunk>>),
+}
+
+impl Outcome {
+    /// As a Python object; `None` for the end of a stream.
+    pub fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        match self {
+            Self::Envelope(envelope) => failing::envelope(py, *envelope),
+            Self::Chunk(Some(chunk)) => to_python::object(py, &chunk),
+            Self::Chunk(None) => Ok(py.None().into_bound(py)),
+        }
+    }
+}
+
+/// The bridge to one event loop.
+#[pyclass(frozen, module = "cogn._native")]
+pub struct Bridge {
+    event_loop: Py<PyAny>,
+    queue: Mutex<Vec<(Py<PyAny>, Outcome)>>,
+    waker: Waker,
+    /// Whether the loop watches the socket.
+    is_watched: AtomicBool,
+}
+
+#[pymethods]
+impl Bridge {
+    /// A bridge to a loop, which has to run in this thread. Where the loop watches sockets, it is told which one.
+    #[new]
+    fn new(event_loop: Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            event_loop: event_loop.unbind(),
+            queue: Mutex::default(),
+            waker: Waker::new()?,
+            is_watched: AtomicBool::new(true),
+        })
+    }
+
+    /// The number of the socket that the loop has to watch; `None` where there are none.
+    #[getter]
+    fn watched(&self) -> Option<i32> {
+        self.waker.watched()
+    }
+
+    /// Takes note that this loop watches no sockets.
+    fn watch_nothing(&self) {
+        self.is_watched.store(false, Ordering::Release);
+    }
+
+    /// Hands over what has come. Called by the loop.
+    fn deliver(&self, py: Python<'_>) -> PyResult<()> {
+        self.waker.rest();
+        let due = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
+        for (future, outcome) in due {
+            let future = future.bind(py);
+            // It is done already if the program has cancelled it.
+            if future.call_method0(pyo3::intern!(py, "done"))?.is_truthy()? {
+                continue;
+            }
+            let (method, result) = match outcome.object(py) {
+                Ok(object) => (pyo3::intern!(py, "set_result"), object),
+                Err(error) => {
+                    (pyo3::intern!(py, "set_exception"), error.into_value(py).into_bound(py).into_any())
+                }
+            };
+            future.call_method1(method, (result,))?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts a result into the queue of a bridge and wakes its loop.
+pub fn send(bridge: &Py<Bridge>, future: Py<PyAny>, outcome: Outcome) {
+    let shared = bridge.get();
+    let first = {
+        let mut queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push((future, outcome));
+        queue.len() == 1
+    };
+    if first && !(shared.is_watched.load(Ordering::Acquire) && shared.waker.wake()) {
+        // A loop that is closed takes nothing any more, and nobody waits for it.
+        Python::try_attach(|py| {
+            let deliver = bridge.getattr(py, "deliver").ok()?;
+            shared.event_loop.call_method1(py, "call_soon_threadsafe", (deliver,)).ok()
+        });
+    }
+}
+
+#[cfg(unix)]
+mod sockets {
+    use std::io::{Read as _, Write as _};
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::net::UnixStream;
+
+    /// Wakes a loop by a byte.
+    pub(super) struct Waker {
+        near: UnixStream,
+        far: UnixStream,
+    }
+
+    impl Waker {
+        pub(super) fn new() -> std::io::Result<Self> {
+            let (near, far) = UnixStream::pair()?;
+            near.set_nonblocking(true)?;
+            far.set_nonblocking(true)?;
+            Ok(Self { near, far })
+        }
+
+        pub(super) fn watched(&self) -> Option<i32> {
+            Some(self.far.as_raw_fd())
+        }
+
+        pub(super) fn wake(&self) -> bool {
+            // A full socket wakes the loop as well.
+            let _ = (&self.near).write(&[1]);
+            true
+        }
+
+        pub(super) fn rest(&self) {
+            let _ = (&self.far).read(&mut [0; 64]);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod sockets {
+    /// There is no socket that every loop watches.
+    pub(super) struct Waker;
+
+    impl Waker {
+        #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+        pub(super) fn new() -> std::io::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(super) fn watched(&self) -> Option<i32> {
+            None
+        }
+
+        pub(super) fn wake(&self) -> bool {
+            false
+        }
+
+        pub(super) fn rest(&self) {}
+    }
+}
+
+use sockets::Waker;

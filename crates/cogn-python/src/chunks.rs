@@ -1,0 +1,144 @@
+//! A run in pieces, as Python pulls it: by a loop that waits, or by a future of asyncio. The run goes on only while somebody
+//! asks for the next piece; dropping or closing it cancels the run.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cogn::{Chunk, Stream, StreamExt as _};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::bridge::{self, Bridge, Outcome};
+use crate::caller::{self, Scope};
+use crate::engine::{self, Engine};
+use crate::run::RunHandle;
+use crate::to_python;
+
+type Source = Pin<Box<dyn Stream<Item = Chunk> + Send>>;
+
+/// The pieces of one run.
+#[pyclass(frozen, module = "cogn._native")]
+pub struct Chunks {
+    engine: Arc<Engine>,
+    generation: u64,
+    scope: Scope,
+    /// Empty while somebody waits for the next piece, and at the end.
+    source: Arc<Mutex<SourceState>>,
+}
+
+enum SourceState {
+    Ready(Source),
+    Busy,
+    Over,
+}
+
+impl Chunks {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        scope: Scope,
+        source: impl Stream<Item = Chunk> + Send + 'static,
+    ) -> Self {
+        let source = Arc::new(Mutex::new(SourceState::Ready(Box::pin(source))));
+        Self { engine, generation: engine::generation(), scope, source }
+    }
+
+    /// The source, for the one who asks next.
+    fn take(&self) -> PyResult<Option<Source>> {
+        if self.generation != engine::generation() {
+            return Err(PyRuntimeError::new_err(
+                "a stream cannot go on in the child of a fork: start it anew",
+            ));
+        }
+        let mut state = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, SourceState::Busy) {
+            SourceState::Ready(source) => Ok(Some(source)),
+            SourceState::Busy => {
+                Err(PyRuntimeError::new_err("somebody else waits for the next chunk already"))
+            }
+            SourceState::Over => {
+                *state = SourceState::Over;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Puts the source back, unless the stream is over or was closed in the meantime.
+fn put_back(state: &Mutex<SourceState>, source: Option<Source>) {
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    if matches!(*state, SourceState::Busy) {
+        *state = source.map_or(SourceState::Over, SourceState::Ready);
+    }
+}
+
+async fn pull(mut source: Source) -> (Option<Chunk>, Option<Source>) {
+    let chunk = source.next().await;
+    let left = chunk.is_some().then_some(source);
+    (chunk, left)
+}
+
+#[pymethods]
+impl Chunks {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(source) = self.take()? else { return Ok(None) };
+        let pulled = self.engine.wait(py, caller::within(self.scope.clone(), pull(source)));
+        let (chunk, left) = pulled.inspect_err(|_| put_back(&self.source, None))?;
+        py.detach(|| put_back(&self.source, left));
+        chunk.map(|chunk| to_python::object(py, &chunk)).transpose()
+    }
+
+    /// Resolves a future with the next chunk, or with `None` at the end.
+    fn pull(&self, bridge: Py<Bridge>, future: Py<PyAny>) -> PyResult<RunHandle> {
+        let source = self.take()?;
+        let (state, scope) = (Arc::clone(&self.source), self.scope.clone());
+        let task = self.engine.handle().spawn(async move {
+            let chunk = match source {
+                Some(source) => {
+                    let (chunk, left) = caller::within(scope, pull(source)).await;
+                    put_back(&state, left);
+                    chunk
+                }
+                None => {
+                    put_back(&state, None);
+                    None
+                }
+            };
+            bridge::send(&bridge, future, Outcome::Chunk(chunk.map(Box::new)));
+        });
+        Ok(RunHandle::new(task.abort_handle()))
+    }
+
+    /// Cancels the run.
+    fn close(&self, py: Python<'_>) {
+        if self.generation != engine::generation() {
+            return;
+        }
+        let old = std::mem::replace(
+            &mut *self.source.lock().unwrap_or_else(PoisonError::into_inner),
+            SourceState::Over,
+        );
+        // What is dropped may have to call Python.
+        py.detach(|| {
+            let _context = self.engine.handle().enter();
+            drop(old);
+        });
+    }
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        if self.generation != engine::generation() {
+            // What was begun before a fork belongs to the parent.
+            let state = &mut *self.source.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::replace(state, SourceState::Over));
+            return;
+        }
+        let _context = self.engine.handle().enter();
+        let state = &mut *self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = SourceState::Over;
+    }
+}

@@ -1,0 +1,137 @@
+//! The options of one run, as they are written in Python. An option that does not exist, or of a wrong type, is refused before
+//! anything runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cogn::ModuleRun;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::caller::{Caller, Replies, Scope};
+use crate::from_python::{self, type_name};
+
+/// What is asked of one run besides its input.
+#[derive(Default)]
+pub struct Options {
+    timeout: Option<Duration>,
+    reask: Option<u32>,
+    seed: Option<u64>,
+    max_output_tokens: Option<u64>,
+    receipt: bool,
+    user: Option<String>,
+    session: Option<String>,
+    without_schemas: bool,
+    text: Option<String>,
+    replies: Option<Replies>,
+    caller: Option<Arc<Caller>>,
+}
+
+/// The names, for people who miss one.
+const NAMES: &str =
+    "`timeout`, `reask`, `seed`, `max_output_tokens`, `receipt`, `user`, `session`, `schemas` and `text`";
+
+impl Options {
+    /// Reads them.
+    pub fn read(given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut options = Self::default();
+        let Some(given) = given else { return Ok(options) };
+        for (name, value) in given.iter() {
+            let name = name.cast::<PyString>()?;
+            let name = name.to_cow()?;
+            if value.is_none() {
+                continue;
+            }
+            options.set(&name, &value)?;
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        match name {
+            "timeout" => self.timeout = Some(seconds(value)?),
+            "reask" => self.reask = Some(number(name, value)?),
+            "seed" => self.seed = Some(number(name, value)?),
+            "max_output_tokens" => self.max_output_tokens = Some(number(name, value)?),
+            "receipt" => self.receipt = word(name, value)?,
+            "user" => self.user = Some(word(name, value)?),
+            "session" => self.session = Some(word(name, value)?),
+            "schemas" => self.without_schemas = !word::<bool>(name, value)?,
+            "text" => self.text = Some(word(name, value)?),
+            "replies" => self.replies = Some(Arc::new(word::<BTreeMap<String, String>>(name, value)?)),
+            "caller" => self.caller = Some(Arc::new(Caller::read(value)?)),
+            _ => return Err(PyTypeError::new_err(format!("there is no option `{name}`; there are {NAMES}"))),
+        }
+        Ok(())
+    }
+
+    /// Where the run was asked for, for what it calls in Python, and the replies that were recorded for it.
+    pub fn scope(&mut self) -> Scope {
+        (self.caller.take(), self.replies.take())
+    }
+
+    /// Puts them and the input into a run.
+    pub fn apply(self, mut run: ModuleRun, input: Option<&Bound<'_, PyAny>>) -> PyResult<ModuleRun> {
+        let input = input.filter(|input| !input.is_none());
+        run = match (input, self.text) {
+            (Some(_), Some(_)) => {
+                return Err(PyValueError::new_err("a run has either an input or a `text`, not both"));
+            }
+            (Some(input), None) => run.input(from_python::value("input", input)?),
+            (None, Some(text)) => run.text(text),
+            (None, None) => run,
+        };
+        if let Some(timeout) = self.timeout {
+            run = run.timeout(timeout);
+        }
+        if let Some(times) = self.reask {
+            run = run.reask(times);
+        }
+        if let Some(seed) = self.seed {
+            run = run.seed(seed);
+        }
+        if let Some(tokens) = self.max_output_tokens {
+            run = run.max_output_tokens(tokens);
+        }
+        if self.receipt {
+            run = run.receipt();
+        }
+        if self.without_schemas {
+            run = run.without_schemas();
+        }
+        if let Some(user) = self.user {
+            run = run.user(user);
+        }
+        if let Some(session) = self.session {
+            run = run.session(session);
+        }
+        Ok(run)
+    }
+}
+
+/// A value of a type; `TypeError` if it is of another one.
+fn word<'py, T: FromPyObjectOwned<'py>>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<T> {
+    value.extract().map_err(|_| {
+        PyTypeError::new_err(format!("the option `{name}` cannot be of the type `{}`", type_name(value)))
+    })
+}
+
+/// A whole number; `ValueError` if it does not fit.
+fn number<'py, T: FromPyObjectOwned<'py>>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<T> {
+    if !value.is_instance_of::<pyo3::types::PyInt>() {
+        return word(name, value);
+    }
+    value
+        .extract()
+        .map_err(|_| PyValueError::new_err(format!("the option `{name}` is out of range: {value}")))
+}
+
+fn seconds(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let seconds: f64 = word("timeout", value)?;
+    let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
+    time.ok_or_else(|| {
+        PyValueError::new_err(format!("the option `timeout` is no time in seconds: {seconds}"))
+    })
+}

@@ -1,0 +1,127 @@
+//! A function of the program as a provider: whatever can write text can answer. An exception in it is a failure of the provider
+//! in the envelope, and never more than that.
+
+use std::time::{Duration, Instant};
+
+use cogn::{CallSink, DecodeMode, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError};
+use cognitive_contract::ports::{Attempt, Usage};
+use cognitive_schema::SchemaTarget;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::call::Call;
+use crate::function::{self, Answer, Said, Started, text_attribute};
+
+/// A function that answers.
+pub struct FunctionProvider {
+    function: Py<PyAny>,
+    name: String,
+    model: String,
+    identity: String,
+    target: Option<SchemaTarget>,
+}
+
+impl FunctionProvider {
+    /// Takes a function. Its attributes `name`, `model` and `dialect` say who it is and in which words it takes a schema.
+    pub fn new(function: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let own_name = text_attribute(function, "__qualname__").unwrap_or_else(|| "callable".to_owned());
+        let home = text_attribute(function, "__module__").unwrap_or_default();
+        let name = text_attribute(function, "name").unwrap_or_else(|| "python".to_owned());
+        let model = text_attribute(function, "model").unwrap_or_else(|| own_name.replace('/', "."));
+        let target = text_attribute(function, "dialect").map(|dialect| target(&dialect)).transpose()?;
+        let identity = format!("{home}.{own_name} {model}");
+        Ok(Self { function: function.clone().unbind(), name, model, identity, target })
+    }
+
+    fn start(&self, call: &ModelCall) -> Result<Started, ProviderError> {
+        let call = call.clone();
+        function::start(&self.function, |py| Ok(Py::new(py, Call(call))?.into_any())).map_err(ProviderError::Unavailable)
+    }
+
+    fn end(&self, answer: Answer, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
+        match answer.value {
+            Some(Value::String(text)) => sink.piece(&text),
+            Some(value @ Value::Object(_)) => sink.piece(&value.to_string()),
+            None => {}
+            Some(_) => {
+                let why = "it returned neither a text nor a dictionary";
+                return Err(ProviderError::Unavailable(why.to_owned()));
+            }
+        }
+        let mut end = ModelEnd::complete(answer.model.as_deref().unwrap_or(&self.model), DecodeMode::Prompt);
+        end.usage = answer.usage.map(|(input_tokens, output_tokens)| Usage { input_tokens, output_tokens });
+        end.finish = match answer.finish.as_deref() {
+            Some("cut_off") => Finish::CutOff,
+            Some("refused") => Finish::Refused(String::new()),
+            _ => Finish::Complete,
+        };
+        Ok(end)
+    }
+}
+
+fn target(dialect: &str) -> PyResult<SchemaTarget> {
+    SchemaTarget::ALL.into_iter().find(|target| target.word() == dialect).ok_or_else(|| {
+        let words: Vec<&str> = SchemaTarget::ALL.iter().map(|target| target.word()).collect();
+        PyValueError::new_err(format!("`dialect` is one of {}, not: {dialect}", words.join(", ")))
+    })
+}
+
+fn raised(kind: &str, message: String) -> ProviderError {
+    match kind {
+        "timeout" => ProviderError::Timeout,
+        "rate_limit" => ProviderError::RateLimited { retry_after: None },
+        _ => ProviderError::Unavailable(message),
+    }
+}
+
+impl Provider for FunctionProvider {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn target(&self) -> Option<SchemaTarget> {
+        self.target
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        Box::pin(async move {
+            let began = Instant::now();
+            let mut started = self.start(call)?;
+            let outcome = loop {
+                let left = call.timeout.saturating_sub(began.elapsed());
+                match next(&mut started, left).await {
+                    Ok(Said::Piece(text)) => sink.piece(&text),
+                    Ok(Said::Done(answer)) => {
+                        started.ended();
+                        break self.end(answer, sink);
+                    }
+                    Ok(Said::Raised { kind, message }) => {
+                        started.ended();
+                        break Err(raised(&kind, message));
+                    }
+                    Err(error) => break Err(error),
+                }
+            };
+            let word = outcome.as_ref().err().map_or_else(|| "ok".to_owned(), ToString::to_string);
+            sink.attempt(Attempt::new(DecodeMode::Prompt, word, began.elapsed()));
+            outcome
+        })
+    }
+}
+
+async fn next(started: &mut Started, left: Duration) -> Result<Said, ProviderError> {
+    match tokio::time::timeout(left, started.said.recv()).await {
+        Ok(Some(said)) => Ok(said),
+        Ok(None) => Err(ProviderError::Interrupted("the function ended without an answer".to_owned())),
+        Err(_) => Err(ProviderError::Timeout),
+    }
+}

@@ -1,0 +1,137 @@
+//! The runtime as Python holds it. Every method answers with an envelope; only misuse in Python is an exception. In the child
+//! of a fork it is made anew from its recipe, since threads and connections stayed with the parent.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cogn::{ModuleRun, Runtime};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::bridge::{self, Bridge, Outcome};
+use crate::caller;
+use crate::chunks::Chunks;
+use crate::engine::{self, engine};
+use crate::failing;
+use crate::modules;
+use crate::options::Options;
+use crate::recipe::Recipe;
+use crate::run::RunHandle;
+
+/// Runs modules.
+#[pyclass(frozen, name = "Runtime", module = "cogn._native")]
+pub struct NativeRuntime {
+    recipe: Recipe,
+    /// The runtime, and after how many forks it was made. Only locked by a thread that holds the GIL and keeps it.
+    made: Mutex<(u64, Arc<Runtime>)>,
+}
+
+impl NativeRuntime {
+    fn made(&self) -> std::sync::MutexGuard<'_, (u64, Arc<Runtime>)> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn runtime(&self, py: Python<'_>) -> PyResult<Arc<Runtime>> {
+        let now = engine::generation();
+        {
+            let made = self.made();
+            if made.0 == now {
+                return Ok(Arc::clone(&made.1));
+            }
+        }
+        let new = Arc::new(self.recipe.make(py)?);
+        let old = std::mem::replace(&mut *self.made(), (now, Arc::clone(&new)));
+        // Its threads are gone and its files are shared with the parent: nothing of it may be touched.
+        std::mem::forget(old);
+        Ok(new)
+    }
+
+    /// A run that has not begun, and what belongs to it.
+    fn prepare(
+        &self,
+        py: Python<'_>,
+        module: &str,
+        input: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(ModuleRun, caller::Scope)> {
+        let mut options = Options::read(options)?;
+        let scope = options.scope();
+        let run = self.runtime(py)?.module_or_envelope(module);
+        Ok((options.apply(run, input)?, scope))
+    }
+}
+
+#[pymethods]
+impl NativeRuntime {
+    /// Makes a runtime of its parts.
+    #[new]
+    fn new(py: Python<'_>, parts: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let recipe = Recipe::read(parts)?;
+        let made = Mutex::new((engine::generation(), Arc::new(recipe.make(py)?)));
+        Ok(Self { recipe, made })
+    }
+
+    /// Runs a module and waits for its envelope, with the GIL released.
+    #[pyo3(signature = (module, input = None, options = None))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        module: &str,
+        input: Option<&Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (run, scope) = self.prepare(py, module, input, options)?;
+        let envelope = engine(py)?.wait(py, caller::within(scope, run.run()))?;
+        failing::envelope(py, envelope)
+    }
+
+    /// Runs a module in the background and resolves a future of asyncio with its envelope.
+    #[pyo3(signature = (bridge, future, module, input = None, options = None))]
+    fn start(
+        &self,
+        py: Python<'_>,
+        bridge: Py<Bridge>,
+        future: Py<PyAny>,
+        module: &str,
+        input: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<RunHandle> {
+        let (run, scope) = self.prepare(py, module, input, options)?;
+        let task = engine(py)?.handle().spawn(async move {
+            let envelope = caller::within(scope, run.run()).await;
+            bridge::send(&bridge, future, Outcome::Envelope(Box::new(envelope)));
+        });
+        Ok(RunHandle::new(task.abort_handle()))
+    }
+
+    /// Runs a module in pieces.
+    #[pyo3(signature = (module, input = None, options = None))]
+    fn stream(
+        &self,
+        py: Python<'_>,
+        module: &str,
+        input: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Chunks> {
+        let (run, scope) = self.prepare(py, module, input, options)?;
+        Ok(Chunks::new(engine(py)?, scope, run.stream()))
+    }
+
+    /// The names of all modules that can be found.
+    fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let host = self.runtime(py)?.host().map_err(|failure| failing::exception(py, failure))?;
+        Ok(py.detach(|| host.modules.names()))
+    }
+
+    /// What is known of a module: its manifest and its schemas.
+    fn module<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
+        let host = self.runtime(py)?.host().map_err(|failure| failing::exception(py, failure))?;
+        let module = py.detach(|| host.modules.module(name));
+        modules::described(py, &*module.map_err(|failure| failing::exception(py, failure))?)
+    }
+
+    /// What people should know of the configuration.
+    #[getter]
+    fn notices(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.runtime(py)?.notices().to_vec())
+    }
+}

@@ -1,0 +1,460 @@
+//! Values of the runtime as Python objects, made in one pass: whatever serde can write becomes dictionaries, lists, texts and
+//! numbers, with no JSON in between.
+
+use std::fmt;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString};
+use serde::ser::{self, Impossible, Serialize};
+
+/// Why a value could not be made.
+#[derive(Debug)]
+pub struct Unmade(PyErr);
+
+impl fmt::Display for Unmade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Unmade {}
+
+impl ser::Error for Unmade {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self(pyo3::exceptions::PyRuntimeError::new_err(message.to_string()))
+    }
+}
+
+impl From<PyErr> for Unmade {
+    fn from(error: PyErr) -> Self {
+        Self(error)
+    }
+}
+
+type Made<'py> = Result<Bound<'py, PyAny>, Unmade>;
+
+/// A value as a Python object.
+pub fn object<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    value.serialize(Maker { py, target: None }).map_err(|Unmade(error)| error)
+}
+
+/// Puts the members of an object into a dictionary that is there already.
+pub fn fill(target: &Bound<'_, PyDict>, value: &impl Serialize) -> PyResult<()> {
+    let maker = Maker { py: target.py(), target: Some(target.clone()) };
+    value.serialize(maker).map(drop).map_err(|Unmade(error)| error)
+}
+
+/// Makes one object.
+struct Maker<'py> {
+    py: Python<'py>,
+    /// The dictionary that an object goes into; a new one without.
+    target: Option<Bound<'py, PyDict>>,
+}
+
+impl<'py> Maker<'py> {
+    fn plain(py: Python<'py>) -> Self {
+        Self { py, target: None }
+    }
+
+    fn dict(self) -> DictMaker<'py> {
+        let dict = self.target.unwrap_or_else(|| PyDict::new(self.py));
+        DictMaker { dict, key: None, wrapper: None }
+    }
+
+    fn list(self, wrapper: Option<&'static str>, length: Option<usize>) -> ListMaker<'py> {
+        ListMaker { py: self.py, items: Vec::with_capacity(length.unwrap_or_default()), wrapper }
+    }
+}
+
+fn wrapped<'py>(py: Python<'py>, name: &str, value: Bound<'py, PyAny>) -> Made<'py> {
+    let dict = PyDict::new(py);
+    dict.set_item(PyString::intern(py, name), value)?;
+    Ok(dict.into_any())
+}
+
+impl<'py> ser::Serializer for Maker<'py> {
+    type Ok = Bound<'py, PyAny>;
+    type Error = Unmade;
+    type SerializeSeq = ListMaker<'py>;
+    type SerializeTuple = ListMaker<'py>;
+    type SerializeTupleStruct = ListMaker<'py>;
+    type SerializeTupleVariant = ListMaker<'py>;
+    type SerializeMap = DictMaker<'py>;
+    type SerializeStruct = DictMaker<'py>;
+    type SerializeStructVariant = DictMaker<'py>;
+
+    fn serialize_bool(self, value: bool) -> Made<'py> {
+        Ok(PyBool::new(self.py, value).to_owned().into_any())
+    }
+
+    fn serialize_i8(self, value: i8) -> Made<'py> {
+        self.serialize_i64(value.into())
+    }
+
+    fn serialize_i16(self, value: i16) -> Made<'py> {
+        self.serialize_i64(value.into())
+    }
+
+    fn serialize_i32(self, value: i32) -> Made<'py> {
+        self.serialize_i64(value.into())
+    }
+
+    fn serialize_i64(self, value: i64) -> Made<'py> {
+        value.into_pyobject(self.py).map(Bound::into_any).map_err(|never| match never {})
+    }
+
+    fn serialize_u8(self, value: u8) -> Made<'py> {
+        self.serialize_u64(value.into())
+    }
+
+    fn serialize_u16(self, value: u16) -> Made<'py> {
+        self.serialize_u64(value.into())
+    }
+
+    fn serialize_u32(self, value: u32) -> Made<'py> {
+        self.serialize_u64(value.into())
+    }
+
+    fn serialize_u64(self, value: u64) -> Made<'py> {
+        value.into_pyobject(self.py).map(Bound::into_any).map_err(|never| match never {})
+    }
+
+    fn serialize_f32(self, value: f32) -> Made<'py> {
+        self.serialize_f64(value.into())
+    }
+
+    fn serialize_f64(self, value: f64) -> Made<'py> {
+        Ok(PyFloat::new(self.py, value).into_any())
+    }
+
+    fn serialize_char(self, value: char) -> Made<'py> {
+        self.serialize_str(value.encode_utf8(&mut [0; 4]))
+    }
+
+    fn serialize_str(self, value: &str) -> Made<'py> {
+        Ok(PyString::new(self.py, value).into_any())
+    }
+
+    fn serialize_bytes(self, value: &[u8]) -> Made<'py> {
+        Ok(pyo3::types::PyBytes::new(self.py, value).into_any())
+    }
+
+    fn serialize_none(self) -> Made<'py> {
+        self.serialize_unit()
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Made<'py> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Made<'py> {
+        Ok(self.py.None().into_bound(self.py))
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Made<'py> {
+        self.serialize_unit()
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Made<'py> {
+        self.serialize_str(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Made<'py> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Made<'py> {
+        wrapped(self.py, variant, value.serialize(Self::plain(self.py))?)
+    }
+
+    fn serialize_seq(self, length: Option<usize>) -> Result<ListMaker<'py>, Unmade> {
+        Ok(self.list(None, length))
+    }
+
+    fn serialize_tuple(self, length: usize) -> Result<ListMaker<'py>, Unmade> {
+        Ok(self.list(None, Some(length)))
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<ListMaker<'py>, Unmade> {
+        Ok(self.list(None, Some(length)))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        length: usize,
+    ) -> Result<ListMaker<'py>, Unmade> {
+        Ok(self.list(Some(variant), Some(length)))
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<DictMaker<'py>, Unmade> {
+        Ok(self.dict())
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<DictMaker<'py>, Unmade> {
+        Ok(self.dict())
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<DictMaker<'py>, Unmade> {
+        Ok(DictMaker { wrapper: Some(variant), ..self.dict() })
+    }
+}
+
+/// Collects the items of a list.
+struct ListMaker<'py> {
+    py: Python<'py>,
+    items: Vec<Bound<'py, PyAny>>,
+    wrapper: Option<&'static str>,
+}
+
+impl<'py> ListMaker<'py> {
+    fn add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unmade> {
+        self.items.push(value.serialize(Maker::plain(self.py))?);
+        Ok(())
+    }
+
+    fn done(self) -> Made<'py> {
+        let list = PyList::new(self.py, self.items)?.into_any();
+        match self.wrapper {
+            Some(name) => wrapped(self.py, name, list),
+            None => Ok(list),
+        }
+    }
+}
+
+/// The four traits of lists differ in nothing but their names.
+macro_rules! lists {
+    ($($kind:ident $add:ident),*) => {$(
+        impl<'py> ser::$kind for ListMaker<'py> {
+            type Ok = Bound<'py, PyAny>;
+            type Error = Unmade;
+
+            fn $add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unmade> {
+                self.add(value)
+            }
+
+            fn end(self) -> Made<'py> {
+                self.done()
+            }
+        }
+    )*};
+}
+
+lists!(
+    SerializeSeq serialize_element,
+    SerializeTuple serialize_element,
+    SerializeTupleStruct serialize_field,
+    SerializeTupleVariant serialize_field
+);
+
+/// Collects the members of a dictionary.
+struct DictMaker<'py> {
+    dict: Bound<'py, PyDict>,
+    key: Option<Bound<'py, PyString>>,
+    wrapper: Option<&'static str>,
+}
+
+impl<'py> DictMaker<'py> {
+    fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Unmade> {
+        let py = self.dict.py();
+        let value = value.serialize(Maker::plain(py))?;
+        // Names come back in every envelope, and whoever reads it asks for them by the same words.
+        Ok(self.dict.set_item(PyString::intern(py, name), value)?)
+    }
+
+    fn done(self) -> Made<'py> {
+        match self.wrapper {
+            Some(name) => wrapped(self.dict.py(), name, self.dict.clone().into_any()),
+            None => Ok(self.dict.into_any()),
+        }
+    }
+}
+
+impl<'py> ser::SerializeMap for DictMaker<'py> {
+    type Ok = Bound<'py, PyAny>;
+    type Error = Unmade;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Unmade> {
+        self.key = Some(key.serialize(KeyMaker(self.dict.py()))?);
+        Ok(())
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unmade> {
+        let value = value.serialize(Maker::plain(self.dict.py()))?;
+        match self.key.take() {
+            Some(key) => Ok(self.dict.set_item(key, value)?),
+            None => Err(ser::Error::custom("a value without a key")),
+        }
+    }
+
+    fn end(self) -> Made<'py> {
+        self.done()
+    }
+}
+
+/// So do those of dictionaries with known members.
+macro_rules! dicts {
+    ($($kind:ident),*) => {$(
+        impl<'py> ser::$kind for DictMaker<'py> {
+            type Ok = Bound<'py, PyAny>;
+            type Error = Unmade;
+
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Unmade> {
+                self.member(name, value)
+            }
+
+            fn end(self) -> Made<'py> {
+                self.done()
+            }
+        }
+    )*};
+}
+
+dicts!(SerializeStruct, SerializeStructVariant);
+
+/// Makes a key. Everything that the runtime writes has texts for keys.
+struct KeyMaker<'py>(Python<'py>);
+
+impl KeyMaker<'_> {
+    fn refuse<T>() -> Result<T, Unmade> {
+        Err(ser::Error::custom("a key that is no text"))
+    }
+}
+
+/// Refuses everything that is no text.
+macro_rules! no_keys {
+    ($($method:ident($kind:ty)),*) => {$(
+        fn $method(self, _: $kind) -> Result<Self::Ok, Unmade> {
+            Self::refuse()
+        }
+    )*};
+}
+
+impl<'py> ser::Serializer for KeyMaker<'py> {
+    type Ok = Bound<'py, PyString>;
+    type Error = Unmade;
+    type SerializeSeq = Impossible<Self::Ok, Unmade>;
+    type SerializeTuple = Impossible<Self::Ok, Unmade>;
+    type SerializeTupleStruct = Impossible<Self::Ok, Unmade>;
+    type SerializeTupleVariant = Impossible<Self::Ok, Unmade>;
+    type SerializeMap = Impossible<Self::Ok, Unmade>;
+    type SerializeStruct = Impossible<Self::Ok, Unmade>;
+    type SerializeStructVariant = Impossible<Self::Ok, Unmade>;
+
+    fn serialize_str(self, value: &str) -> Result<Self::Ok, Unmade> {
+        Ok(PyString::intern(self.0, value))
+    }
+
+    fn serialize_char(self, value: char) -> Result<Self::Ok, Unmade> {
+        self.serialize_str(value.encode_utf8(&mut [0; 4]))
+    }
+
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+    ) -> Result<Self::Ok, Unmade> {
+        self.serialize_str(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<Self::Ok, Unmade> {
+        value.serialize(self)
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Self::Ok, Unmade> {
+        value.serialize(self)
+    }
+
+    no_keys!(
+        serialize_bool(bool),
+        serialize_i8(i8),
+        serialize_i16(i16),
+        serialize_i32(i32),
+        serialize_i64(i64),
+        serialize_u8(u8),
+        serialize_u16(u16),
+        serialize_u32(u32),
+        serialize_u64(u64),
+        serialize_f32(f32),
+        serialize_f64(f64),
+        serialize_bytes(&[u8]),
+        serialize_unit_struct(&'static str)
+    );
+
+    fn serialize_none(self) -> Result<Self::Ok, Unmade> {
+        Self::refuse()
+    }
+
+    fn serialize_unit(self) -> Result<Self::Ok, Unmade> {
+        Self::refuse()
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: &T,
+    ) -> Result<Self::Ok, Unmade> {
+        Self::refuse()
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Unmade> {
+        Self::refuse()
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Unmade> {
+        Self::refuse()
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Unmade> {
+        Self::refuse()
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeTupleVariant, Unmade> {
+        Self::refuse()
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Unmade> {
+        Self::refuse()
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, Unmade> {
+        Self::refuse()
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeStructVariant, Unmade> {
+        Self::refuse()
+    }
+}

@@ -1,0 +1,79 @@
+//! A function of the program as a tool that models may call. An exception in it is read by the model.
+
+use std::time::Duration;
+
+use cogn::PortFuture;
+use cognitive_contract::policy::ToolClass;
+use cognitive_contract::tools::{Tool, ToolError, ToolSpec};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::Value;
+
+use crate::from_python;
+use crate::function::{self, Said, member};
+use crate::to_python;
+
+/// A function with what a model and the policies are told of it.
+pub struct FunctionTool {
+    function: Py<PyAny>,
+    spec: ToolSpec,
+}
+
+impl FunctionTool {
+    /// Reads a description that `cogn.tool` made.
+    pub fn read(described: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let needed = |name: &str| {
+            member(described, name)?
+                .ok_or_else(|| PyValueError::new_err(format!("a tool has to have `{name}`")))
+        };
+        let name: String = needed("name")?.extract()?;
+        let description: String = needed("description")?.extract()?;
+        let parameters = from_python::value("parameters", &needed("parameters")?)?;
+        let mut spec = ToolSpec::new(&name, &description, parameters);
+        if let Some(seconds) = member(described, "timeout")? {
+            let seconds: f64 = seconds.extract()?;
+            let timeout = Duration::try_from_secs_f64(seconds);
+            let bad = |_| PyValueError::new_err(format!("the timeout of `{name}` is no time: {seconds}"));
+            spec = spec.within(timeout.map_err(bad)?);
+        }
+        let needs: Vec<String> =
+            member(described, "needs")?.map_or_else(|| Ok(Vec::new()), |needs| needs.extract())?;
+        let classes: PyResult<Vec<ToolClass>> = needs
+            .iter()
+            .map(|word| {
+                let unknown = || PyValueError::new_err(format!("a tool cannot need this: `{word}`"));
+                ToolClass::parse(word).ok_or_else(unknown)
+            })
+            .collect();
+        Ok(Self { function: needed("function")?.unbind(), spec: spec.needing(&classes?) })
+    }
+}
+
+impl Tool for FunctionTool {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn call<'a>(&'a self, arguments: &'a Value) -> PortFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let started = function::start(&self.function, |py| to_python::object(py, arguments).map(Bound::unbind));
+            let mut started = started.map_err(ToolError::new)?;
+            let mut pieces = String::new();
+            loop {
+                match started.said.recv().await {
+                    Some(Said::Piece(text)) => pieces.push_str(&text),
+                    Some(Said::Done(answer)) => {
+                        started.ended();
+                        return Ok(answer.value.unwrap_or(Value::String(pieces)));
+                    }
+                    Some(Said::Raised { message, .. }) => {
+                        started.ended();
+                        return Err(ToolError::new(message));
+                    }
+                    None => return Err(ToolError::new("the function ended without a result")),
+                }
+            }
+        })
+    }
+}

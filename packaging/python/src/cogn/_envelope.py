@@ -1,0 +1,96 @@
+"""What a run answers with: `Envelope`, a dictionary, and `Failure`, the exception that a failed one becomes if it is unwrapped."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Optional
+
+from . import _native
+
+
+class Envelope(Dict[str, Any]):
+    """The one answer of a run: `{ok, meta, data}`, or `{ok: False, meta, error, partial_data?}`."""
+
+    __slots__ = ("_written",)
+
+    _written: _native.Written
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run succeeded."""
+        return bool(self.get("ok"))
+
+    @property
+    def meta(self) -> Dict[str, Any]:
+        """`confidence`, `risk`, `explain` and what else programs route on."""
+        meta: Dict[str, Any] = self.get("meta", {})
+        return meta
+
+    @property
+    def data(self) -> Optional[Dict[str, Any]]:
+        """The answer of a success, else `None`."""
+        return self.get("data")
+
+    @property
+    def error(self) -> Optional[Dict[str, Any]]:
+        """The error of a failure, else `None`."""
+        return self.get("error")
+
+    @property
+    def partial_data(self) -> Optional[Dict[str, Any]]:
+        """What there is of the answer of a failure, else `None`."""
+        return self.get("partial_data")
+
+    def json(self) -> str:
+        """The text that the runtime wrote, byte for byte, whatever was changed in the dictionary since."""
+        written = getattr(self, "_written", None)
+        if written is None:
+            return json.dumps(self, ensure_ascii=False, separators=(",", ":"))
+        if isinstance(written, str):
+            return written
+        return written.json()
+
+    def unwrap(self) -> Dict[str, Any]:
+        """The data of a success. Raises `Failure` for everything else."""
+        data = self.data
+        if not self.ok or data is None:
+            raise Failure(self)
+        return data
+
+    def __reduce__(self) -> Any:
+        return _restored, (dict(self), self.json())
+
+    def __copy__(self) -> "Envelope":
+        return _restored(dict(self), self.json())
+
+    def copy(self) -> "Envelope":
+        """A shallow copy, which is an envelope as well."""
+        return self.__copy__()
+
+    def __repr__(self) -> str:
+        return f"Envelope({dict.__repr__(self)})"
+
+
+def _restored(members: Dict[str, Any], text: str) -> Envelope:
+    envelope = Envelope(members)
+    envelope._written = text  # type: ignore[assignment]
+    return envelope
+
+
+class Failure(Exception):
+    """A run that did not work out, as an exception. `str()` is the code, what happened, and the hint."""
+
+    def __init__(self, envelope: Envelope) -> None:
+        self.envelope = envelope
+        error = envelope.error or {}
+        self.code: str = str(error.get("code", ""))
+        self.message: str = str(error.get("message", ""))
+        self.suggestion: Optional[str] = error.get("suggestion")
+        self.recoverable: bool = bool(error.get("recoverable", False))
+        self.details: Dict[str, Any] = error.get("details") or {}
+        self.partial_data: Optional[Dict[str, Any]] = envelope.partial_data
+        hint = f" (hint: {self.suggestion})" if self.suggestion else ""
+        super().__init__(f"{self.code}: {self.message}{hint}")
+
+    def __reduce__(self) -> Any:
+        return Failure, (self.envelope,)

@@ -1,0 +1,237 @@
+"""`Runtime`: runs modules, in one call, in pieces, and both for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import os
+from typing import Any, AsyncIterator, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+
+from . import _async, _native
+from ._binary import binary
+from ._envelope import Envelope
+
+Chunk = Dict[str, Any]
+Provider = Callable[[Any], Any]
+Folder = Union[str, "os.PathLike[str]"]
+
+# Set by `cogn.replay`: takes the place of a runtime while it is there.
+_replay: "contextvars.ContextVar[Any]" = contextvars.ContextVar("cogn_replay", default=None)
+
+
+class Chunks(Iterator[Chunk]):
+    """A run in pieces. `close`, or leaving it behind, cancels the run."""
+
+    def __init__(self, native: "_native.Chunks") -> None:
+        self._native = native
+
+    def __iter__(self) -> "Chunks":
+        return self
+
+    def __next__(self) -> Chunk:
+        return self._native.__next__()
+
+    def close(self) -> None:
+        """Cancels the run, unless it is over."""
+        self._native.close()
+
+    def __enter__(self) -> "Chunks":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncChunks(AsyncIterator[Chunk]):
+    """A run in pieces, for asyncio. `aclose`, or leaving it behind, cancels the run."""
+
+    def __init__(self, native: "_native.Chunks") -> None:
+        self._native = native
+
+    def __aiter__(self) -> "AsyncChunks":
+        return self
+
+    async def __anext__(self) -> Chunk:
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        handle = self._native.pull(_async.bridge(loop), future)
+        try:
+            chunk: Optional[Chunk] = await future
+        except BaseException:
+            handle.cancel()
+            self._native.close()
+            raise
+        if chunk is None:
+            raise StopAsyncIteration
+        return chunk
+
+    async def aclose(self) -> None:
+        """Cancels the run, unless it is over."""
+        self._native.close()
+
+    async def __aenter__(self) -> "AsyncChunks":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._native.close()
+
+
+class Runtime:
+    """Runs modules. Safe to share between threads and tasks.
+
+    What is not given is decided as the command line decides it, from the environment and the configuration files; with
+    `env=False` neither is read.
+    """
+
+    def __init__(
+        self,
+        *,
+        provider: Union[str, Provider, None] = None,
+        model: Optional[str] = None,
+        modules: Union[Folder, Sequence[Folder], Callable[[str], Optional[Folder]], None] = None,
+        config: Union[Folder, Mapping[str, Any], None] = None,
+        env: bool = True,
+        tools: Optional[Sequence[Any]] = None,
+        **parts: Any,
+    ) -> None:
+        described = [_described(tool) for tool in tools or ()]
+        self._calls_program = callable(provider) or bool(described)
+        self._parts: Dict[str, Any] = {
+            **parts,
+            "provider": provider,
+            "model": model,
+            "modules": _folders(modules),
+            "config": _configuration(config),
+            "env": env,
+            "tools": described,
+            "document_reader": _program(),
+        }
+        self._native = _native.Runtime(self._parts)
+        self._replaying: Optional[_native.Runtime] = None
+
+    def run(self, module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Envelope:
+        """Runs a module and waits for its envelope. Ctrl-C cancels the run."""
+        replay = _replay.get()
+        if replay is not None:
+            envelope: Envelope = replay.run(self, module, input, options)
+            return envelope
+        if self._calls_program:
+            options["caller"] = (None, contextvars.copy_context())
+        return self._native.run(module, input, options)
+
+    async def arun(self, module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Envelope:
+        """The same for asyncio. Cancelling the task cancels the run."""
+        replay = _replay.get()
+        if replay is not None:
+            envelope: Envelope = await replay.arun(self, module, input, options)
+            return envelope
+        loop = asyncio.get_running_loop()
+        if self._calls_program:
+            options["caller"] = (loop, contextvars.copy_context())
+        future = loop.create_future()
+        handle = self._native.start(_async.bridge(loop), future, module, input, options)
+        try:
+            answer: Envelope = await future
+            return answer
+        except BaseException:
+            handle.cancel()
+            raise
+
+    def stream(self, module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Chunks:
+        """Runs a module and gives its answer in pieces. The run goes on only while pieces are asked for."""
+        replay = _replay.get()
+        if replay is not None:
+            chunks: Chunks = replay.stream(self, module, input, options)
+            return chunks
+        if self._calls_program:
+            options["caller"] = (None, contextvars.copy_context())
+        return Chunks(self._native.stream(module, input, options))
+
+    def astream(self, module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> AsyncChunks:
+        """The same for asyncio: `async for chunk in runtime.astream(…)`."""
+        replay = _replay.get()
+        if replay is not None:
+            chunks: AsyncChunks = replay.astream(self, module, input, options)
+            return chunks
+        if self._calls_program:
+            options["caller"] = (asyncio.get_running_loop(), contextvars.copy_context())
+        return AsyncChunks(self._native.stream(module, input, options))
+
+    def _recorded(self) -> "_native.Runtime":
+        """The same runtime with recorded replies in the place of a model: each run brings its own as `replies`."""
+        if self._replaying is None:
+            self._replaying = _native.Runtime({**self._parts, "provider": "recorded", "model": None})
+        return self._replaying
+
+    def names(self) -> List[str]:
+        """The names of all modules that can be found."""
+        return self._native.names()
+
+    @property
+    def notices(self) -> List[str]:
+        """What people should know of the configuration, such as files that are not trusted."""
+        return self._native.notices
+
+
+def _folders(modules: Any) -> Any:
+    if modules is None or callable(modules):
+        return modules
+    if isinstance(modules, (str, os.PathLike)):
+        return os.fspath(modules)
+    return [os.fspath(folder) for folder in modules]
+
+
+def _configuration(config: Any) -> Optional[str]:
+    """The text of a configuration. JSON is YAML as well."""
+    if config is None:
+        return None
+    if isinstance(config, Mapping):
+        return json.dumps(dict(config))
+    with open(config, encoding="utf-8") as file:
+        return file.read()
+
+
+def _program() -> Optional[str]:
+    """The program, which reads documents in a process of its own. Without it documents are refused."""
+    try:
+        return binary()
+    except FileNotFoundError:
+        return None
+
+
+def _described(tool: Any) -> Any:
+    from ._tools import described
+
+    return described(tool)
+
+
+_default: Optional[Runtime] = None
+
+
+def default() -> Runtime:
+    """The runtime of functions that were given none, made at first use."""
+    global _default
+    if _default is None:
+        _default = Runtime()
+    return _default
+
+
+def run(module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Envelope:
+    """`Runtime.run` of the default runtime."""
+    return default().run(module, input, **options)
+
+
+async def arun(module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Envelope:
+    """`Runtime.arun` of the default runtime."""
+    return await default().arun(module, input, **options)
+
+
+def stream(module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Chunks:
+    """`Runtime.stream` of the default runtime."""
+    return default().stream(module, input, **options)
+
+
+def astream(module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> AsyncChunks:
+    """`Runtime.astream` of the default runtime."""
+    return default().astream(module, input, **options)

@@ -1,0 +1,1 @@
+"""The API of the specification, as it is printed there: `from cognitive import CognitiveRuntime`."""
