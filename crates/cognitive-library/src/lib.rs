@@ -30,4 +30,4 @@ pub use finding::{Finding, Severity};
 pub use folder::Folder;
 pub use load::{ModuleLoadError, load};
 pub use shelf::ModuleCache;
-pub use validate::{Mode, ValidationReport, validate, validate_in};
+pub use validate::{Mode, Surroundings, ValidationReport, validate, validate_in, validate_with};

@@ -21,7 +21,7 @@ pub use provider_schema::{
 };
 pub use validate::{
     Below, Contract, ContractPlace, DATA_KEYWORDS, JsonTypes, Layout, MAX_CUSTOM_LENGTH, SCHEMA_FILE,
-    SchemaFiles, SchemaProblem, Section, SectionRef, accepts, file_of_ref, names_answered_by_ids, prefix,
-    violations_of,
+    SchemaFiles, SchemaProblem, Section, SectionRef, accepts, custom_branches, file_of_ref,
+    names_answered_by_ids, prefix, violations_of,
 };
 pub use violation::{MAX_VIOLATIONS, SchemaViolation};

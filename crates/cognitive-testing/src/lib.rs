@@ -9,5 +9,7 @@ mod expect;
 pub mod golden;
 pub mod grade;
 
-pub use expect::{CaseTally, Difference, RULE_NAMES, expectation_schema, labelled_case_schema};
+pub use expect::{
+    CaseTally, Difference, GoldenExpectations, RULE_NAMES, expectation_schema, labelled_case_schema,
+};
 pub use grade::grade;

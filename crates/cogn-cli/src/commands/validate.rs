@@ -1,7 +1,8 @@
 //! `cogn validate`: everything that is wrong with module folders, each with its place and a hint.
 
-use cognitive_library::validate::{Mode, ValidationReport, validate_in};
-use cognitive_library::{Finding, Library, Severity};
+use cognitive_library::validate::{Mode, ValidationReport};
+use cognitive_library::{Finding, Folder, Library, Severity, Surroundings, validate_with};
+use cognitive_testing::GoldenExpectations;
 use serde_json::{Value, json};
 
 use super::fail;
@@ -47,7 +48,7 @@ fn once(args: &ValidateArgs, library: &Library, printer: &Printer) -> Exit {
     let mut missing = false;
     for name in &names {
         match library.find_folder(name) {
-            Ok(folder) => reports.push(validate_in(library, &folder, mode)),
+            Ok(folder) => reports.push(report(library, &folder, mode)),
             Err(failure) => {
                 missing = true;
                 printer.error(failure.message(), failure.suggestion());
@@ -63,6 +64,11 @@ fn once(args: &ValidateArgs, library: &Library, printer: &Printer) -> Exit {
         }
     }
     if missing || reports.iter().any(|report| !report.valid()) { Exit::Bad } else { Exit::Good }
+}
+
+fn report(library: &Library, folder: &Folder, mode: Mode) -> ValidationReport {
+    let around = Surroundings { library: Some(library), expectations: Some(&GoldenExpectations) };
+    validate_with(around, folder, mode)
 }
 
 fn show(report: &ValidationReport, printer: &Printer) {

@@ -11,6 +11,8 @@ use cognitive_contract::violation::Side;
 use cognitive_contract::{Enforcement, ErrorCode, Module, Violation, wrap_v21};
 use serde_json::Value;
 
+use super::expected::{self, ExpectationReader};
+use super::parts::ContractView;
 use crate::finding::{Finding, FindingLocation, Findings, Sources, quoted};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TOTAL_LIMIT, safe_relative};
 use crate::json;
@@ -39,8 +41,12 @@ impl<'a> Examples<'a> {
         Self { folder, module, manifest_file, sources, found, budget: Budget::new(JSON_LIMIT, TOTAL_LIMIT) }
     }
 
-    /// `declared` is what the manifest says about tests, as written.
-    pub(super) fn check(mut self, declared: Option<&Value>) {
+    /// `declared` is what the manifest says about tests, as written; `language` who reads what they expect, and of what.
+    pub(super) fn check(
+        mut self,
+        declared: Option<&Value>,
+        language: Option<(&dyn ExpectationReader, ContractView)>,
+    ) {
         self.declared(declared);
         let in_tests = self.folder.names_in("tests");
         let in_examples = self.folder.names_in("examples");
@@ -49,14 +55,22 @@ impl<'a> Examples<'a> {
         let expected = tests.iter().map(|test| test.expected.clone());
         let found_by_name = |kind: ExampleKind| of_kind("tests", &in_tests, kind);
         for file in self.files(expected.chain(found_by_name(ExampleKind::Expected))) {
-            self.file(&file, |value| example_in(module, value));
+            self.file(&file, |value| {
+                let mut found = example_in(module, &file, value);
+                if let Some((reader, view)) = &language {
+                    found.extend(expected::findings(*reader, view, &file, value));
+                }
+                found
+            });
         }
         let inputs = tests.iter().map(|test| test.input.clone()).chain(found_by_name(ExampleKind::Input));
         for file in self.files(inputs.chain(of_kind("examples", &in_examples, ExampleKind::Input))) {
-            self.file(&file, |value| misfits("tests/input", "the input schema", input(module, value)));
+            self.file(&file, |value| misfits(&file, "tests/input", "the input schema", input(module, value)));
         }
         for file in self.files(of_kind("examples", &in_examples, ExampleKind::Output).into_iter()) {
-            self.file(&file, |value| misfits("tests/output", "the output schema", output(module, value)));
+            self.file(&file, |value| {
+                misfits(&file, "tests/output", "the output schema", output(module, value))
+            });
         }
         for file in self.files(of_kind("examples", &in_examples, ExampleKind::Other).into_iter()) {
             self.file(&file, |_| Vec::new());
@@ -120,17 +134,10 @@ impl<'a> Examples<'a> {
     }
 
     /// Reads a file and judges it. Its text is only kept if there is something to show in it.
-    fn file(&mut self, file: &str, judge: impl Fn(&Value) -> Vec<Misfit>) {
+    fn file(&mut self, file: &str, judge: impl Fn(&Value) -> Vec<Finding>) {
         let Some(text) = self.read(file) else { return };
         let found = match json::parse_file(&text) {
-            Ok(value) => {
-                let misfits = judge(&value).into_iter();
-                misfits
-                    .map(|misfit| {
-                        Finding::error(file, FindingLocation::Value(misfit.path), misfit.rule, misfit.message)
-                    })
-                    .collect()
-            }
+            Ok(value) => judge(&value),
             Err(error) => {
                 vec![Finding::error(
                     file,
@@ -168,6 +175,12 @@ impl<'a> Examples<'a> {
             }
         }
     }
+}
+
+/// Whether a module has golden tests, declared or found by their names.
+pub(super) fn has_tests(folder: &Folder, manifest: &Value) -> bool {
+    let declared = manifest.get("tests").and_then(Value::as_array).is_some_and(|tests| !tests.is_empty());
+    declared || folder.names_in("tests").iter().any(|name| kind_of_test(name) == Some(ExampleKind::Expected))
 }
 
 /// Whether a module shows at least one input and one output as examples, in any of the published forms.
@@ -220,18 +233,10 @@ fn kind_of_example(name: &str) -> Option<ExampleKind> {
     })
 }
 
-/// Something in an example that does not fit.
-struct Misfit {
-    path: String,
-    rule: &'static str,
-    message: String,
-}
-
-fn misfits(rule: &'static str, what: &str, violations: Vec<Violation>) -> Vec<Misfit> {
-    let misfit = |violation: Violation| Misfit {
-        path: violation.path,
-        rule,
-        message: format!("does not fit {what}: {}", violation.message),
+fn misfits(file: &str, rule: &'static str, what: &str, violations: Vec<Violation>) -> Vec<Finding> {
+    let misfit = |violation: Violation| {
+        let message = format!("does not fit {what}: {}", violation.message);
+        Finding::error(file, FindingLocation::Value(violation.path), rule, message)
     };
     violations.into_iter().map(misfit).collect()
 }
@@ -264,9 +269,9 @@ fn output(module: &Module, value: &Value) -> Vec<Violation> {
 }
 
 /// A whole answer that a golden test shows as an example. Anything but an envelope may be a part of one.
-fn example_in(module: &Module, expected: &Value) -> Vec<Misfit> {
+fn example_in(module: &Module, file: &str, expected: &Value) -> Vec<Finding> {
     let example = expected.get("$example").filter(|example| example.get("ok").is_some_and(Value::is_boolean));
     let found = example.map(|example| output(module, example)).unwrap_or_default();
     let found = found.into_iter().map(|violation| violation.below("/$example")).collect();
-    misfits("tests/example", "the output schema", found)
+    misfits(file, "tests/example", "the output schema", found)
 }

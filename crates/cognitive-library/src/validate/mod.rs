@@ -5,7 +5,9 @@
 mod composition;
 mod demanded;
 mod embedded;
+mod enums;
 mod examples;
+mod expected;
 mod manifest;
 mod members;
 mod near;
@@ -14,10 +16,11 @@ mod placeholders;
 mod schema;
 
 pub use examples::has_examples;
+pub use expected::{ExpectationFault, ExpectationReader, NamedPlace, ReadExpectation};
 pub(crate) use manifest::labels;
 
 use examples::Examples;
-use parts::ComposedModule;
+use parts::{ComposedModule, ContractView};
 
 use cognitive_contract::{Format, Manifest, Module};
 use cognitive_schema::{SCHEMA_FILE, SchemaFiles};
@@ -105,19 +108,30 @@ impl CheckedModule<'_> {
     }
 }
 
-/// Validates a folder on its own: whether the modules that it is made of exist is not looked at.
+/// What a folder is validated together with. Each may be left out; then less is looked at.
+#[derive(Clone, Copy, Default)]
+pub struct Surroundings<'a> {
+    /// Where the modules are that it is made of.
+    pub library: Option<&'a Library>,
+    /// Who reads what its golden tests expect.
+    pub expectations: Option<&'a dyn ExpectationReader>,
+}
+
+/// Validates a folder on its own: neither the modules that it is made of nor the language of its tests are known.
 #[must_use]
 pub fn validate(folder: &Folder, mode: Mode) -> ValidationReport {
-    report(folder, mode, None)
+    validate_with(Surroundings::default(), folder, mode)
 }
 
 /// Validates a folder together with the modules that it is made of.
 #[must_use]
 pub fn validate_in(library: &Library, folder: &Folder, mode: Mode) -> ValidationReport {
-    report(folder, mode, Some(library))
+    validate_with(Surroundings { library: Some(library), expectations: None }, folder, mode)
 }
 
-fn report(folder: &Folder, mode: Mode, library: Option<&Library>) -> ValidationReport {
+/// Validates a folder with what is around it.
+#[must_use]
+pub fn validate_with(around: Surroundings<'_>, folder: &Folder, mode: Mode) -> ValidationReport {
     let mut report = ValidationReport {
         name: folder.name(),
         folder: folder.display(),
@@ -135,7 +149,7 @@ fn report(folder: &Folder, mode: Mode, library: Option<&Library>) -> ValidationR
     // Which format it is, the manifest says.
     report.format = (!parts.manifest.is_null()).then_some(parts.format);
     report.sources = parts.sources.clone();
-    report.findings = findings(folder, mode, parts, library, &mut report.sources);
+    report.findings = findings(folder, mode, parts, around, &mut report.sources);
     report
 }
 
@@ -143,12 +157,14 @@ fn findings(
     folder: &Folder,
     mode: Mode,
     parts: ModuleParts,
-    library: Option<&Library>,
+    around: Surroundings<'_>,
     sources: &mut Sources,
 ) -> Vec<Finding> {
     let manifest_file = parts.manifest_file;
     let is_composed = parts.manifest.get("composition").is_some() || parts.prompt.contains("@call:");
-    let composed = library.filter(|_| is_composed).map(|library| (library, parts.schemas.clone()));
+    let composed = around.library.filter(|_| is_composed).map(|library| (library, parts.schemas.clone()));
+    let reader = around.expectations.filter(|_| examples::has_tests(folder, &parts.manifest));
+    let expected = reader.map(|reader| (reader, parts.schemas.clone()));
     let tests = parts.manifest.get("tests").cloned();
     // Contracts can be large: they are looked at where they are, before loading takes them.
     let checked = checked(folder, mode, &parts, sources);
@@ -162,7 +178,8 @@ fn findings(
             parts::check(ComposedModule { module, files, manifest_file, library }, &mut found);
         }
         embedded::check(module, &mut found);
-        Examples::new(folder, module, manifest_file, sources, &mut found).check(tests.as_ref());
+        let expected = expected.map(|(reader, files)| (reader, ContractView::new(files, module)));
+        Examples::new(folder, module, manifest_file, sources, &mut found).check(tests.as_ref(), expected);
     }
     found.finish(manifest_file)
 }
@@ -190,6 +207,7 @@ fn checked(folder: &Folder, mode: Mode, parts: &ModuleParts, sources: &Sources) 
             members::check(&subject, &mut found);
             placeholders::check(&subject, &mut found);
             demanded::check(&subject, &mut found);
+            enums::check(&subject, &mut found);
         }
     }
     found

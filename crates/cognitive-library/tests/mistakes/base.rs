@@ -1,5 +1,5 @@
 //! The good modules that the table makes mistakes in: `ticket` stands alone, `desk` and `guess` are made of it and of
-//! `answer`.
+//! `answer`, and `caller` calls it.
 
 use std::collections::BTreeMap;
 
@@ -221,4 +221,22 @@ const GUESS_SCHEMA: &str = r#"{
     "properties": { "explain": { "type": "string", "maxLength": 280 } }
   }
 }
+"#;
+
+/// A module without parts whose prompt calls another one.
+pub(crate) fn caller() -> Files {
+    files(&[
+        ("module.yaml", CALLER),
+        ("prompt.md", "First @call:ticket($.text), then answer with an envelope.\n"),
+        ("schema.json", DESK_SCHEMA),
+    ])
+}
+
+const CALLER: &str = r#"name: caller
+version: "1.0.0"
+responsibility: Ask another module, and answer.
+tier: decision
+excludes: [promising anything]
+overflow: {enabled: false}
+enums: {strategy: strict}
 "#;

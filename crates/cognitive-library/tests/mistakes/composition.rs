@@ -236,6 +236,9 @@ pub(crate) const RULES: &[Mistake] = &[
     },
 ];
 
+const PROMPT: &str = "prompt.md";
+const SCHEMA: &str = "schema.json";
+
 /// Without a step to `output` the prompt is sent, with what the parts said.
 const MANIFEST: &str = "module.yaml";
 
@@ -291,5 +294,69 @@ pub(crate) const CALLS: &[Mistake] = &[
             ("prompt.md", "", "First @call:tickets($INPUT)[optional], then answer with an envelope.\n"),
         ],
         finds: &["warning composition/part prompt.md:1:7 ~ not installed: `tickets`"],
+    },
+];
+
+/// Calls of modules that are there, in the prompt of a module whose input has `text` and `size`.
+pub(crate) const ARGUMENTS: &[Mistake] = &[
+    Mistake {
+        what: "a call with an input that the module does not take",
+        edits: &[(PROMPT, "$.text", "$INPUT")],
+        finds: &[
+            "error prompt/call-input prompt.md:1:7 ~ `ticket` takes no `text`, only `language`, `ticket`",
+            "warning prompt/call-input prompt.md:1:7 ~ `ticket` requires `ticket`, and the input does not describe it",
+            "warning prompt/call-input prompt.md:1:7 ~ `ticket` takes no `size`",
+        ],
+    },
+    Mistake {
+        what: "a call with a member of another type",
+        edits: &[
+            (PROMPT, "$.text", "$INPUT"),
+            (
+                SCHEMA,
+                "\"text\": { \"type\": \"string\" }, \"size\": { \"type\": \"integer\" }",
+                "\"ticket\": { \"type\": \"integer\" }",
+            ),
+            (SCHEMA, "[\"text\"]", "[\"ticket\"]"),
+        ],
+        finds: &[
+            "error prompt/call-input prompt.md:1:7 ~ `ticket` of `ticket` is string, and that of the input is number",
+        ],
+    },
+    Mistake {
+        what: "a call with a path into the input that is not described",
+        edits: &[(PROMPT, "$.text", "$.txt")],
+        finds: &["warning prompt/call-input prompt.md:1:7 ~ nothing describes `txt` ~ Did you mean `text`?"],
+    },
+    Mistake {
+        what: "a call with a path that the answer before it never has",
+        edits: &[(PROMPT, ", then", ", @call:answer($.data.taem), then")],
+        finds: &[
+            "error prompt/call-input prompt.md:1:29 ~ `taem` is never there: `$.data` has only ~ Did you mean `team`?",
+        ],
+    },
+    Mistake {
+        what: "a call with a number for a module that takes an object",
+        edits: &[(PROMPT, "$.text", "$.size")],
+        finds: &[
+            "error prompt/call-input prompt.md:1:7 ~ `$.size` is number and goes to `ticket` as `value`, which takes only",
+        ],
+    },
+    Mistake {
+        what: "a call with an answer that lacks what the module requires",
+        edits: &[(PROMPT, ", then", ", @call:answer($.data), then")],
+        finds: &[
+            "error prompt/call-input prompt.md:1:29 ~ `answer` requires `ticket`, and `$.data` does not describe it",
+        ],
+    },
+    Mistake {
+        what: "an optional call with a value that does not fit",
+        edits: &[(PROMPT, "($.text)", "($.size)[optional]")],
+        finds: &["warning prompt/call-input prompt.md:1:7 ~ `$.size` is number"],
+    },
+    Mistake {
+        what: "a value of a called module that its data never has",
+        edits: &[(PROMPT, ", then", ": {{ticket.data.taem}}, then")],
+        finds: &["warning prompt/insert prompt.md:1:29 ~ `taem` is never there ~ Did you mean `team`?"],
     },
 ];

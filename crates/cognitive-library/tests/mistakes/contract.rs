@@ -135,6 +135,27 @@ pub(crate) const SCHEMA: &[Mistake] = &[
         )],
         finds: &["warning schema/repeated schema.json:9:19 ~ written twice"],
     },
+    Mistake {
+        what: "a form for new values in a strict module",
+        edits: &[(
+            FILE,
+            "{ \"type\": \"string\", \"enum\": [\"billing\", \"technical\", \"sales\"] }",
+            "{ \"oneOf\": [{ \"enum\": [\"billing\"] }, { \"type\": \"object\", \"required\": [\"custom\", \"reason\"], \"properties\": { \"custom\": { \"type\": \"string\" }, \"reason\": { \"type\": \"string\" } } }] }",
+        )],
+        finds: &[
+            "warning schema/custom-value schema.json:17:52 ~ always refused: `enums.strategy` is `strict` ~ `enums: {strategy: extensible}`",
+        ],
+    },
+    Mistake {
+        what: "an `exec` module whose lists may grow",
+        edits: &[
+            ("module.yaml", "tier: decision", "tier: exec"),
+            ("module.yaml", "strategy: strict", "strategy: extensible"),
+        ],
+        finds: &[
+            "warning manifest/enums module.yaml:7:19 ~ may answer with a value that no list has ~ `enums: {strategy: strict}`",
+        ],
+    },
 ];
 
 const PROMPT_FILE: &str = "prompt.md";

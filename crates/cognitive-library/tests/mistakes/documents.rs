@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cognitive_library::yaml;
-use cognitive_library::{Folder, Library, Mode, validate_in};
+use cognitive_library::{Folder, Library, Mode, validate_with};
 
-use crate::{Project, told};
+use crate::{Project, around, told};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -72,7 +72,7 @@ fn every_module_of_the_documents_is_clean() {
                 continue;
             }
             let bytes = files.into_iter().map(|(path, text)| (path, text.into_bytes())).collect();
-            let report = validate_in(&library, &Folder::memory(&name, bytes), Mode::Standard);
+            let report = validate_with(around(&library), &Folder::memory(&name, bytes), Mode::Standard);
             let found: Vec<_> = report.findings.iter().map(|each| told(each, &report)).collect();
             assert!(found.is_empty(), "{page}, {name}: {found:#?}");
             names.push(name);
@@ -117,7 +117,7 @@ fn every_module_among_the_examples_of_the_crates_is_clean() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         open.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()));
         if folder.join("module.yaml").exists() {
-            let report = validate_in(&library, &Folder::Disk(folder.clone()), Mode::Standard);
+            let report = validate_with(around(&library), &Folder::Disk(folder.clone()), Mode::Standard);
             let found: Vec<_> = report.findings.iter().map(|each| told(each, &report)).collect();
             assert!(found.is_empty(), "{}: {found:#?}", folder.display());
         }

@@ -8,11 +8,15 @@ mod base;
 mod composition;
 mod contract;
 mod documents;
+mod expected;
 mod manifest;
 
 use std::collections::BTreeMap;
 
-use cognitive_library::{Finding, Folder, Library, Mode, Severity, ValidationReport, validate_in};
+use cognitive_library::{
+    Finding, Folder, Library, Mode, Severity, Surroundings, ValidationReport, validate_with,
+};
+use cognitive_testing::GoldenExpectations;
 
 /// One way to get it wrong.
 pub(crate) struct Mistake {
@@ -47,8 +51,13 @@ impl Project {
 
     pub(crate) fn validate(&self, name: &str, files: &BTreeMap<String, String>) -> ValidationReport {
         let bytes = files.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())).collect();
-        validate_in(&self.library, &Folder::memory(name, bytes), Mode::Strict)
+        validate_with(around(&self.library), &Folder::memory(name, bytes), Mode::Strict)
     }
+}
+
+/// As `cogn validate` does it.
+pub(crate) fn around(library: &Library) -> Surroundings<'_> {
+    Surroundings { library: Some(library), expectations: Some(&GoldenExpectations) }
 }
 
 /// Severity, rule and place, and the words.
@@ -111,6 +120,7 @@ fn the_good_modules_have_no_finding() {
         ("answer", base::answer()),
         ("desk", base::desk()),
         ("guess", base::guess()),
+        ("caller", base::caller()),
     ] {
         let report = project.validate(name, &files);
         let found: Vec<_> = report.findings.iter().map(|each| told(each, &report)).collect();
@@ -129,6 +139,7 @@ fn val_002_mistakes_in_schema_prompt_and_tests() {
     check("ticket", &base::ticket(), contract::SCHEMA);
     check("ticket", &base::ticket(), contract::PROMPT);
     check("ticket", &base::ticket(), contract::TESTS);
+    check("ticket", &base::ticket(), expected::EXPECTED);
 }
 
 #[test]
@@ -136,6 +147,7 @@ fn comp_042_mistakes_in_compositions() {
     check("desk", &base::desk(), composition::FLOW);
     check("guess", &base::guess(), composition::RULES);
     check("desk", &base::desk(), composition::CALLS);
+    check("caller", &base::caller(), composition::ARGUMENTS);
 }
 
 #[test]
@@ -149,6 +161,8 @@ fn there_are_at_least_sixty_mistakes_and_each_has_a_name_of_its_own() {
         composition::FLOW,
         composition::RULES,
         composition::CALLS,
+        composition::ARGUMENTS,
+        expected::EXPECTED,
     ];
     let names: Vec<&str> = tables.into_iter().flatten().map(|mistake| mistake.what).collect();
     let distinct: std::collections::BTreeSet<&str> = names.iter().copied().collect();
@@ -162,7 +176,7 @@ fn every_bundled_module_is_clean_together_with_its_parts() {
     let library = Library::default();
     for found in library.list() {
         for mode in [Mode::Standard, Mode::Strict] {
-            let report = validate_in(&library, &found.folder, mode);
+            let report = validate_with(around(&library), &found.folder, mode);
             let found: Vec<_> = report.findings.iter().map(|each| told(each, &report)).collect();
             assert!(found.is_empty(), "{}: {found:#?}", report.name);
         }

@@ -1,10 +1,10 @@
 //! The extensible-enum pattern: `oneOf [string enum, {custom, reason}]`.
 //! Brings the custom branch to its lawful bounds, or takes it away for strict modules. Changes nothing else, and copies
-//! nothing that a branch refers to.
+//! nothing that a branch refers to. Says to whoever asks where the custom branches of a document are.
 
 use serde_json::{Map, Value, json};
 
-use super::walk::MemberNames;
+use super::walk::{self, MemberNames, PointerStep};
 
 /// The most code points that a custom enum value may have.
 pub const MAX_CUSTOM_LENGTH: usize = 32;
@@ -21,13 +21,45 @@ pub(super) enum CustomBranchUse {
 /// Applies `custom` to every occurrence of the pattern in a document, and says whether there was one.
 /// Branches may be references; they are followed in the document as it was `written`.
 pub(super) fn rewrite(root: &mut Value, written: &Value, tag: &str, custom: CustomBranchUse) -> bool {
-    Rewriter { written, tag, custom }.below(root, MemberNames::Keywords)
+    Rewriter { pattern: CustomPattern { written, tag }, custom }.below(root, MemberNames::Keywords)
 }
 
+/// Pointers to the custom branches of a document; `tag` names the member that holds a custom value.
+#[must_use]
+pub fn custom_branches(root: &Value, tag: &str) -> Vec<String> {
+    let pattern = CustomPattern { written: root, tag };
+    let mut found = Vec::new();
+    walk::visit(root, &mut |schema, steps| {
+        for keyword in KEYWORDS {
+            let branches =
+                schema.get(keyword).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            if !pattern.is_in(branches) {
+                continue;
+            }
+            for (index, _) in
+                branches.iter().enumerate().filter(|(_, branch)| pattern.is_custom_branch(branch))
+            {
+                let below = [PointerStep::Name(keyword), PointerStep::Index(index)];
+                found.push(walk::pointer(steps.iter().copied().chain(below)));
+            }
+        }
+    });
+    found
+}
+
+/// The keywords that the pattern may be written with.
+const KEYWORDS: [&str; 2] = ["oneOf", "anyOf"];
+
 struct Rewriter<'a> {
+    pattern: CustomPattern<'a>,
+    custom: CustomBranchUse,
+}
+
+/// How the pattern is recognised.
+struct CustomPattern<'a> {
+    /// The document that references are followed in.
     written: &'a Value,
     tag: &'a str,
-    custom: CustomBranchUse,
 }
 
 impl Rewriter<'_> {
@@ -54,9 +86,9 @@ impl Rewriter<'_> {
 
     fn schema(&self, schema: &mut Map<String, Value>) -> bool {
         let mut found = false;
-        for keyword in ["oneOf", "anyOf"] {
+        for keyword in KEYWORDS {
             if let Some(Value::Array(branches)) = schema.get_mut(keyword)
-                && self.is_pattern(branches)
+                && self.pattern.is_in(branches)
             {
                 found = true;
                 self.apply(branches);
@@ -67,21 +99,24 @@ impl Rewriter<'_> {
 
     fn apply(&self, branches: &mut Vec<Value>) {
         match self.custom {
-            CustomBranchUse::Removed => branches.retain(|branch| !self.is_custom_branch(branch)),
+            CustomBranchUse::Removed => branches.retain(|branch| !self.pattern.is_custom_branch(branch)),
             CustomBranchUse::Bounded => {
-                for branch in branches.iter_mut().filter(|branch| self.is_custom_branch(branch)) {
-                    match self.target(branch) {
+                let CustomPattern { tag, .. } = self.pattern;
+                for branch in branches.iter_mut().filter(|branch| self.pattern.is_custom_branch(branch)) {
+                    match self.pattern.target(branch) {
                         Some(target) => {
-                            *branch = json!({ "allOf": [branch.take(), bounds(target, self.tag)] });
+                            *branch = json!({ "allOf": [branch.take(), bounds(target, tag)] });
                         }
-                        None => bound(branch, self.tag),
+                        None => bound(branch, tag),
                     }
                 }
             }
         }
     }
+}
 
-    fn is_pattern(&self, branches: &[Value]) -> bool {
+impl CustomPattern<'_> {
+    fn is_in(&self, branches: &[Value]) -> bool {
         let is_list = |branch: &Value| self.followed(branch).get("enum").is_some_and(Value::is_array);
         branches.iter().any(is_list) && branches.iter().any(|branch| self.is_custom_branch(branch))
     }

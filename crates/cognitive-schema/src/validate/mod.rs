@@ -40,7 +40,7 @@ use prefix::PrefixRules;
 use prepare::{cleaned, prepare};
 
 pub use describe::violations_of;
-pub use extensible::MAX_CUSTOM_LENGTH;
+pub use extensible::{MAX_CUSTOM_LENGTH, custom_branches};
 pub use ids::names_answered_by_ids;
 pub use reach::{Below, ContractPlace, JsonTypes};
 pub use refs::{DATA_KEYWORDS, file_of_ref};

@@ -47,8 +47,12 @@ pub struct JsonTypes(u8);
 impl JsonTypes {
     /// Every type.
     pub const ALL: Self = Self(0b11_1111);
+    /// Objects.
+    pub const OBJECT: Self = Self(0b00_0001);
     /// Lists.
     pub const ARRAY: Self = Self(0b00_0010);
+    /// Texts.
+    pub const STRING: Self = Self(0b00_0100);
     /// Lists and texts: what has a length.
     pub const COUNTED: Self = Self(0b00_0110);
     /// Numbers, whole or not.

@@ -86,7 +86,7 @@ impl Expectation {
         };
         let whole = is_whole(members);
         let mut parsed = Vec::new();
-        for (name, value) in members.iter().filter(|(name, _)| !is_note(name) && *name != "$schema") {
+        for (name, value) in judged_members(members) {
             let checks = match used {
                 ExpectationUse::Vector => vec![vector_member(name, value)?],
                 ExpectationUse::Golden | ExpectationUse::Labelled => {
@@ -176,6 +176,11 @@ impl ExpectedPlace {
     }
 }
 
+/// The members that say something of an answer.
+pub(super) fn judged_members(members: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    members.iter().filter(|(name, _)| !is_note(name) && *name != "$schema")
+}
+
 /// Whether an expectation is a whole envelope: then everything that is given has to be there, and more may be.
 pub(crate) fn is_whole(members: &Map<String, Value>) -> bool {
     members.contains_key("ok")
@@ -183,7 +188,7 @@ pub(crate) fn is_whole(members: &Map<String, Value>) -> bool {
 }
 
 /// A member of an expectation about an envelope.
-fn envelope_member(
+pub(super) fn envelope_member(
     name: &str,
     value: &Value,
     used: ExpectationUse,

@@ -42,6 +42,20 @@ impl FieldRule {
         Ok(Some(Self { written: name.to_owned(), whole, about }))
     }
 
+    /// The name as it was written.
+    pub(super) fn written(&self) -> &str {
+        &self.written
+    }
+
+    /// The names that it may be about, the likelier one first.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let checks = self.about.iter().chain([&self.whole]);
+        checks.filter_map(|check| match &check.place {
+            ExpectedPlace::Named(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
     /// Says where an answer breaks the rule.
     pub(super) fn compare(&self, view: View<'_>, found: &mut Differences) {
         let nothing = view.named(&self.written).iter().all(|place| place.value.is_none());

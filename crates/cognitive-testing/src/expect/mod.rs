@@ -12,6 +12,7 @@ pub(crate) mod difference;
 mod editor_schemas;
 pub(crate) mod expectation;
 mod field_rule;
+mod named_places;
 mod named_rules;
 pub(crate) mod pattern;
 pub(crate) mod place;
@@ -28,5 +29,6 @@ mod value_rule_tests;
 
 pub use difference::Difference;
 pub use editor_schemas::{expectation_schema, labelled_case_schema};
+pub use named_places::GoldenExpectations;
 pub use tally::CaseTally;
 pub use value_rule::RULE_NAMES;

@@ -5,6 +5,9 @@
 use cognitive_contract::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
 use serde_json::Value;
 
+/// What a module says of its answer, in `meta`.
+pub(super) const META_NAMES: [&str; 3] = ["confidence", "risk", "explain"];
+
 /// An envelope to look things up in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
@@ -51,7 +54,7 @@ impl<'a> View<'a> {
         if own.is_some() {
             return vec![FoundPlace { at: member(&payload.at, name), value: own }];
         }
-        if ["confidence", "risk", "explain"].contains(&name) {
+        if META_NAMES.contains(&name) {
             return self.find_all(&format!("meta.{name}"));
         }
         self.find_all(name)
@@ -100,14 +103,14 @@ pub(crate) fn item(parent: &str, index: usize) -> String {
 }
 
 /// A step of a path.
-enum PathWord {
+pub(super) enum PathWord {
     Name(String),
     /// `*`: every item of a list, every member of an object.
     Every,
 }
 
 /// The steps of a path. Names with dots, brackets or stars in them can be reached by a JSON pointer.
-fn words(path: &str) -> Vec<PathWord> {
+pub(super) fn words(path: &str) -> Vec<PathWord> {
     if let Some(pointer) = path.strip_prefix('/') {
         let names = pointer.split('/').map(|word| word.replace("~1", "/").replace("~0", "~"));
         return names.map(PathWord::Name).collect();

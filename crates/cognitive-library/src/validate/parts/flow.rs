@@ -184,7 +184,7 @@ fn astray_message(written: WrittenPath<'_>, astray: &Astray<'_>) -> (Severity, S
 }
 
 /// What is said about a name that is not there, and how bad it is.
-pub(super) fn said_astray(wrong: &str, before: &str, astray: &Astray<'_>) -> (Severity, String) {
+pub(in crate::validate) fn said_astray(wrong: &str, before: &str, astray: &Astray<'_>) -> (Severity, String) {
     let (wrong, before, known) = (quoted(wrong), quoted(before), listed(&astray.known));
     match (astray.never, astray.known.is_empty()) {
         (true, true) => (

@@ -8,25 +8,25 @@ use cognitive_contract::compose::PathStep;
 use cognitive_schema::{Below, ContractPlace, JsonTypes};
 
 /// The end of a path that the contracts describe.
-pub(super) struct PathEnd<'a> {
+pub(in crate::validate) struct PathEnd<'a> {
     /// What is described there; `None` for what is calculated.
-    pub(super) place: Option<ContractPlace<'a>>,
+    pub(in crate::validate) place: Option<ContractPlace<'a>>,
     /// The types that the value can have.
-    pub(super) types: JsonTypes,
+    pub(in crate::validate) types: JsonTypes,
 }
 
 /// A path that leads to something that is not described.
-pub(super) struct Astray<'a> {
+pub(in crate::validate) struct Astray<'a> {
     /// The step that goes wrong.
-    pub(super) step: usize,
+    pub(in crate::validate) step: usize,
     /// Whether no valid value has it, or it is only not described.
-    pub(super) never: bool,
+    pub(in crate::validate) never: bool,
     /// What is described in its place.
-    pub(super) known: BTreeSet<&'a str>,
+    pub(in crate::validate) known: BTreeSet<&'a str>,
 }
 
 /// Follows a path. `None` if a contract leaves open what is there.
-pub(super) fn follow<'a>(
+pub(in crate::validate) fn follow<'a>(
     steps: &[PathStep],
     start: &ContractPlace<'a>,
 ) -> Result<Option<PathEnd<'a>>, Astray<'a>> {

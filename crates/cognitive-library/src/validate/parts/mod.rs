@@ -2,11 +2,14 @@
 //! them can flow: paths against the contracts of the parts, mapped members against what a part takes.
 //! Asks no model and runs nothing. What a contract leaves open is never reported.
 
+mod called;
 mod flow;
 mod follow;
 mod needs;
 mod prompt;
 mod view;
+
+use std::collections::BTreeMap;
 
 use cognitive_contract::Module;
 use cognitive_contract::compose::graph::{Graph, GraphFault, ModuleNode};
@@ -14,8 +17,11 @@ use cognitive_contract::compose::{Composition, VersionRange};
 use cognitive_contract::manifest::CompositionFile;
 use cognitive_schema::SchemaFiles;
 
+use self::called::CalledModules;
 use self::flow::FlowCheck;
-use self::view::ContractView;
+pub(super) use self::flow::said_astray;
+pub(super) use self::follow::{Astray, PathEnd, follow};
+pub(super) use self::view::ContractView;
 use super::composition::PROMPT_FILE;
 use crate::find::Library;
 use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
@@ -47,12 +53,18 @@ pub(super) fn check(mut composed: ComposedModule<'_>, found: &mut Findings) {
     let Ok(Some(made_of)) = module.composition() else { return };
     let file = module.manifest.composition.clone().unwrap_or_default();
     let views = requires(&composed, &file, made_of, found);
-    calls(&composed, made_of, found);
+    let elsewhere = calls(&composed, made_of, found);
     whole(&composed, made_of, found);
     let own = ContractView::new(std::mem::take(&mut composed.files), module);
     let manifest_file = composed.manifest_file;
     FlowCheck { plan: &made_of.plan, file: &file, own: &own, parts: &views, manifest_file, found }.check();
-    prompt::check(made_of, &views, found);
+    let view = |name: &str| match made_of.plan.part(name) {
+        Some(place) => views.get(place).and_then(Option::as_ref),
+        None => elsewhere.get(name),
+    };
+    let called = made_of.directives.calls.iter().map(|call| view(&call.module)).collect();
+    CalledModules { made_of, own: &own, views: called }.check(found);
+    prompt::check(made_of, &view, found);
 }
 
 /// Looks each part up; what is not there is told with what is.
@@ -128,18 +140,31 @@ fn look_up(name: &str, library: &Library) -> Result<FoundPart, UnusablePart> {
     Ok(FoundPart { version: module.manifest.version.clone(), view: ContractView::new(files, &module) })
 }
 
-/// Modules that the prompt calls and `requires` does not list.
-fn calls(composed: &ComposedModule<'_>, made_of: &Composition, found: &mut Findings) {
+/// Modules that the prompt calls and `requires` does not list: those that are not there are told, of the others the contract is
+/// handed back.
+fn calls(
+    composed: &ComposedModule<'_>,
+    made_of: &Composition,
+    found: &mut Findings,
+) -> BTreeMap<String, ContractView> {
+    let mut views = BTreeMap::new();
     for call in &made_of.directives.calls {
-        if made_of.plan.part(&call.module).is_some() {
+        if made_of.plan.part(&call.module).is_some() || views.contains_key(&call.module) {
             continue;
         }
-        let Err(UnusablePart { message, hint }) = look_up(&call.module, composed.library) else { continue };
+        let UnusablePart { message, hint } = match look_up(&call.module, composed.library) {
+            Ok(there) => {
+                views.insert(call.module.clone(), there.view);
+                continue;
+            }
+            Err(unusable) => unusable,
+        };
         let severity = if call.options.optional { Severity::Warning } else { Severity::Error };
         let at = FindingLocation::Span(call.span.clone());
         let finding = Finding::error(PROMPT_FILE, at, "composition/part", message);
         found.push(Finding { severity, hint, ..finding });
     }
+    views
 }
 
 /// Circles, depth, and what is missing further down.

@@ -12,7 +12,7 @@ use crate::finding::{Finding, FindingLocation, Severity, quoted};
 use crate::validate::near::{did_you_mean, listed};
 
 /// Free text fits every module.
-const FREE_TEXT: &str = "query";
+pub(super) const FREE_TEXT: &str = "query";
 /// Every answer of a composition has one, put together from those of its parts.
 const RATIONALE: &str = "rationale";
 
@@ -26,7 +26,7 @@ struct Receiver<'a> {
 
 /// How well a required member is provided for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Supply {
+pub(super) enum Supply {
     Never,
     NotDescribed,
     Given,
@@ -166,7 +166,7 @@ impl<'a> FlowCheck<'a, '_> {
     }
 }
 
-fn supply_of(place: Option<ContractPlace<'_>>, name: &str) -> Supply {
+pub(super) fn supply_of(place: Option<ContractPlace<'_>>, name: &str) -> Supply {
     match place.map(|place| place.member(name)) {
         None | Some(Below::Described(_) | Below::Open) => Supply::Given,
         Some(Below::Undescribed) => Supply::NotDescribed,

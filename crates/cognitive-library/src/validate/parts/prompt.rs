@@ -16,7 +16,12 @@ use crate::validate::near::{did_you_mean, nearest};
 
 const RULE: &str = "prompt/insert";
 
-pub(super) fn check(made_of: &Composition, parts: &[Option<ContractView>], found: &mut Findings) {
+/// `view` has the contract of a part or of a called module, by name.
+pub(super) fn check<'a>(
+    made_of: &Composition,
+    view: &dyn Fn(&str) -> Option<&'a ContractView>,
+    found: &mut Findings,
+) {
     // A prompt that is never sent may say what it likes.
     if made_of.plan.answer != AnswerSource::Prompt {
         return;
@@ -29,8 +34,7 @@ pub(super) fn check(made_of: &Composition, parts: &[Option<ContractView>], found
             stranger(insert, &names, found);
             continue;
         }
-        let view = made_of.plan.part(&insert.module).and_then(|place| parts.get(place)?.as_ref());
-        let Some(envelope) = view.and_then(ContractView::envelope) else { continue };
+        let Some(envelope) = view(&insert.module).and_then(ContractView::envelope) else { continue };
         let Err(astray) = follow(insert.path.steps(), &envelope) else { continue };
         let name = |step: &PathStep| step.name().unwrap_or("[…]").to_owned();
         let steps: Vec<String> = insert.path.steps().iter().map(name).collect();

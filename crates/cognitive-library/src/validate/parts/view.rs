@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 const ENVELOPE: &str = ":envelope";
 
 /// What a module takes and gives.
-pub(super) struct ContractView {
+pub(in crate::validate) struct ContractView {
     files: SchemaFiles,
     input: SectionRef,
     data: SectionRef,
@@ -17,7 +17,7 @@ pub(super) struct ContractView {
 
 impl ContractView {
     /// The view of a module that was loaded from these files.
-    pub(super) fn new(mut files: SchemaFiles, module: &Module) -> Self {
+    pub(in crate::validate) fn new(mut files: SchemaFiles, module: &Module) -> Self {
         let contract = &module.contract;
         let reference = |place: &SectionRef| json!({ "$ref": format!("{}#{}", place.file, place.pointer) });
         let general = envelope_schema::json_schema();
@@ -45,17 +45,17 @@ impl ContractView {
     }
 
     /// What it takes.
-    pub(super) fn input(&self) -> Option<ContractPlace<'_>> {
+    pub(in crate::validate) fn input(&self) -> Option<ContractPlace<'_>> {
         ContractPlace::of_section(&self.files, &self.input)
     }
 
     /// What a success carries.
-    pub(super) fn data(&self) -> Option<ContractPlace<'_>> {
+    pub(in crate::validate) fn data(&self) -> Option<ContractPlace<'_>> {
         ContractPlace::of_section(&self.files, &self.data)
     }
 
     /// The whole answer of a run that succeeded: no other is passed on.
-    pub(super) fn envelope(&self) -> Option<ContractPlace<'_>> {
+    pub(in crate::validate) fn envelope(&self) -> Option<ContractPlace<'_>> {
         let root = SectionRef { file: ENVELOPE.to_owned(), pointer: String::new() };
         ContractPlace::of_section(&self.files, &root)
     }

@@ -1,0 +1,180 @@
+//! What `@call` in a prompt hands to a module against what that module takes: a member that it requires and does not get, one that
+//! it never takes, a type that never fits, a path that leads nowhere. (COMP-060, COMP-066)
+//! Text fits every module, so a call with text, or with a value that may be one, is never reported.
+
+use cognitive_contract::compose::calls::{Argument, Call};
+use cognitive_contract::compose::plan::AnswerSource;
+use cognitive_contract::compose::{Composition, Path, PathStep};
+use cognitive_schema::{Below, ContractPlace, JsonTypes};
+
+use super::flow::said_astray;
+use super::follow::{Astray, PathEnd, follow};
+use super::needs::{FREE_TEXT, Supply, supply_of};
+use super::view::ContractView;
+use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
+use crate::validate::composition::PROMPT_FILE;
+use crate::validate::near::{did_you_mean, listed};
+
+const RULE: &str = "prompt/call-input";
+/// What is neither text nor object goes to a module under this name.
+const PLAIN_VALUE: &str = "value";
+
+/// The calls of a prompt and the contracts of those they go to; `None` for a module that cannot be read.
+pub(super) struct CalledModules<'a> {
+    pub(super) made_of: &'a Composition,
+    pub(super) own: &'a ContractView,
+    pub(super) views: Vec<Option<&'a ContractView>>,
+}
+
+impl<'a> CalledModules<'a> {
+    pub(super) fn check(&self, found: &mut Findings) {
+        // A prompt that is never sent calls nobody.
+        if self.made_of.plan.answer != AnswerSource::Prompt {
+            return;
+        }
+        for (place, call) in self.made_of.directives.calls.iter().enumerate() {
+            let Some(input) = self.view(place).and_then(ContractView::input) else { continue };
+            let mut check = CallCheck { call, input, found };
+            match &call.argument {
+                Argument::Arguments | Argument::Text(_) => {}
+                Argument::Input => {
+                    if let Some(own) = self.own.input() {
+                        check.object(&own, "the input");
+                    }
+                }
+                Argument::Path(path) => match self.end_of(path, place) {
+                    Ok(Some(end)) => check.value(&end, &shown(path)),
+                    Ok(None) => {}
+                    Err(astray) => check.astray(path, &astray),
+                },
+            }
+        }
+    }
+
+    fn view(&self, place: usize) -> Option<&'a ContractView> {
+        self.views.get(place).copied().flatten()
+    }
+
+    /// Where a path leads: into the answer of the call before, else into the input. `None` where that is open.
+    fn end_of(&self, path: &Path, place: usize) -> Result<Option<PathEnd<'a>>, Astray<'a>> {
+        let in_input = self.own.input().map_or(Ok(None), |input| follow(path.steps(), &input));
+        let Some(before) = place.checked_sub(1) else { return in_input };
+        let Some(envelope) = self.view(before).and_then(ContractView::envelope) else { return Ok(None) };
+        match (follow(path.steps(), &envelope), in_input) {
+            (Err(astray), Err(_)) => Err(astray),
+            (Ok(Some(end)), Err(_)) | (Err(_), Ok(Some(end))) => Ok(Some(end)),
+            // Either may be the one.
+            _ => Ok(None),
+        }
+    }
+}
+
+/// One call.
+struct CallCheck<'a, 'f> {
+    call: &'a Call,
+    /// What the called module takes.
+    input: ContractPlace<'a>,
+    found: &'f mut Findings,
+}
+
+impl CallCheck<'_, '_> {
+    fn tell(&mut self, severity: Severity, message: String, hint: Option<String>) {
+        let at = FindingLocation::Span(self.call.span.clone());
+        let finding = Finding::error(PROMPT_FILE, at, RULE, message);
+        // The caller can do without an optional call.
+        let severity = if self.call.options.optional { Severity::Warning } else { severity };
+        self.found.push(Finding { severity, hint, ..finding });
+    }
+
+    /// An object goes to the module as it is.
+    fn object(&mut self, given: &ContractPlace<'_>, from: &str) {
+        let (called, names) = (quoted(&self.call.module), given.names());
+        if names.contains(FREE_TEXT) {
+            return;
+        }
+        for name in self.input.required() {
+            let severity = match supply_of(Some(given.clone()), name) {
+                Supply::Given => continue,
+                Supply::NotDescribed => Severity::Warning,
+                Supply::Never => Severity::Error,
+            };
+            let message = format!("{called} requires {}, and {from} does not describe it", quoted(name));
+            self.tell(severity, message, did_you_mean(name, names.iter().copied()));
+        }
+        let always = given.required();
+        for name in names {
+            match (self.input.member(name), given.member(name)) {
+                (Below::Never, _) => {
+                    let severity = if always.contains(&name) { Severity::Error } else { Severity::Warning };
+                    let known = self.input.names();
+                    let message = format!("{called} takes no {}, only {}", quoted(name), listed(&known));
+                    let hint = did_you_mean(name, known.iter().copied());
+                    self.tell(severity, message, hint);
+                }
+                (Below::Described(takes), Below::Described(gives))
+                    if takes.types().and(gives.types()).is_empty() =>
+                {
+                    let (wanted, is) = (takes.types().words(), gives.types().words());
+                    let message =
+                        format!("{} of {called} is {wanted}, and that of {from} is {is}", quoted(name));
+                    self.tell(Severity::Error, message, None);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What a path leads to: an object as it is, text as text, anything else as `{"value": …}`.
+    fn value(&mut self, end: &PathEnd<'_>, from: &str) {
+        let types = end.types;
+        if !types.and(JsonTypes::STRING).is_empty() {
+            return;
+        }
+        match &end.place {
+            Some(place) if types == JsonTypes::OBJECT => self.object(place, from),
+            _ if types.and(JsonTypes::OBJECT).is_empty() => self.plain(from, types),
+            _ => {}
+        }
+    }
+
+    fn plain(&mut self, from: &str, types: JsonTypes) {
+        let called = quoted(&self.call.module);
+        let is = types.words();
+        let others = self.input.required().into_iter().find(|name| *name != PLAIN_VALUE);
+        let (severity, message) = match (self.input.member(PLAIN_VALUE), others) {
+            (Below::Never, _) => {
+                let known = listed(&self.input.names());
+                let message =
+                    format!("{from} is {is} and goes to {called} as `value`, which takes only {known}");
+                (Severity::Error, message)
+            }
+            (_, Some(other)) => {
+                let message = format!(
+                    "{from} is {is} and goes to {called} as `value`, which requires {}",
+                    quoted(other)
+                );
+                (Severity::Error, message)
+            }
+            _ => return,
+        };
+        let hint = "Hand over an object or a text, or let the prompt place the value with `{{module.path}}`";
+        self.tell(severity, message, Some(hint.to_owned()));
+    }
+
+    fn astray(&mut self, path: &Path, astray: &Astray<'_>) {
+        let steps = path.steps();
+        let before = steps.get(..astray.step).unwrap_or_default();
+        let wrong = steps.get(astray.step).and_then(PathStep::name).unwrap_or("[…]");
+        let before = before.iter().fold("$".to_owned(), |text, step| match step.name() {
+            Some(name) => format!("{text}.{name}"),
+            None => format!("{text}[…]"),
+        });
+        let (severity, message) = said_astray(wrong, &before, astray);
+        let hint = did_you_mean(wrong, astray.known.iter().copied());
+        self.tell(severity, message, hint);
+    }
+}
+
+fn shown(path: &Path) -> String {
+    quoted(&path.to_string())
+}

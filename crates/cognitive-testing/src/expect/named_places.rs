@@ -1,0 +1,191 @@
+//! Expectations of golden tests, read for whoever validates a module: what is wrong with them, and the places that they name.
+//! Judges nothing: where a place leads in a contract is not known here. Names no place that is expected to be absent, and none of
+//! an expectation that a failure may satisfy: what a failure keeps of an answer is bound by no contract.
+
+use cognitive_contract::compose::PathStep;
+use cognitive_contract::text::pointer;
+use cognitive_library::validate::{ExpectationFault, ExpectationReader, NamedPlace, ReadExpectation};
+use serde_json::{Map, Value};
+
+use super::expectation::{
+    ExpectationUse, ExpectedPlace, MemberCheck, PlaceCheck, envelope_member, is_whole, judged_members,
+};
+use super::pattern::ExpectedValue;
+use super::place::{META_NAMES, PathWord, first_word, is_envelope_member, words};
+use super::value_rule::RuleTest;
+
+/// The language of `docs/expectations.md`, for `cogn validate`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GoldenExpectations;
+
+impl ExpectationReader for GoldenExpectations {
+    fn read(&self, expected: &Value) -> ReadExpectation {
+        let mut read = ReadExpectation::default();
+        let Value::Object(members) = expected else {
+            read.faults.push(fault("", "an expectation is an object"));
+            return read;
+        };
+        let (whole, succeeds) = (is_whole(members), succeeds(members));
+        let mut count = 0;
+        for (name, value) in judged_members(members) {
+            count += 1;
+            match envelope_member(name, value, ExpectationUse::Golden, whole) {
+                Err(message) => read.faults.push(fault(&pointer("", name), &message)),
+                Ok(checks) if succeeds => {
+                    for check in &checks {
+                        named_by(check, name, value, &mut read.places);
+                    }
+                }
+                Ok(_) => {}
+            }
+        }
+        if count == 0 {
+            read.faults.push(fault("", "it expects nothing"));
+        }
+        read
+    }
+}
+
+fn fault(pointer: &str, message: &str) -> ExpectationFault {
+    ExpectationFault { pointer: pointer.to_owned(), message: message.to_owned() }
+}
+
+/// Whether nothing but a success satisfies it.
+fn succeeds(members: &Map<String, Value>) -> bool {
+    let of_failure =
+        |name: &String| first_word(name).is_some_and(|word| word == "error" || word == "partial_data");
+    members.get("ok").is_none_or(|ok| *ok == Value::Bool(true)) && !members.keys().any(of_failure)
+}
+
+/// The places of one check; `name` and `value` are the member that it was read from.
+fn named_by(check: &MemberCheck, name: &str, value: &Value, places: &mut Vec<NamedPlace>) {
+    let at = pointer("", name);
+    match check {
+        MemberCheck::Place(check) => {
+            let Some(ways) = ways(&check.place) else { return };
+            let (at, is_key) = written_at(check, at, value);
+            below(&check.pattern, NamedPlace { pointer: at, is_key, ways, text: None }, places);
+        }
+        MemberCheck::Field(rule) => {
+            let ways = rule.names().flat_map(named).collect();
+            let at = pointer(&at, rule.written());
+            places.push(NamedPlace { pointer: at, is_key: true, ways, text: None });
+        }
+        MemberCheck::Somewhere { name, .. } => {
+            places.push(NamedPlace {
+                pointer: pointer(&at, name),
+                is_key: true,
+                ways: named(name),
+                text: None,
+            });
+        }
+    }
+}
+
+/// Where the name of a place was written: in the member itself, or within `_validate` or `$validate`.
+fn written_at(check: &PlaceCheck, member: String, value: &Value) -> (String, bool) {
+    let Some(rule) = check.spelled.as_ref().and_then(|spelled| spelled.strip_prefix("_validate.")) else {
+        return match &check.place {
+            ExpectedPlace::Path(path) if member == "/$validate" => (pointer(&member, path), true),
+            _ => (member, true),
+        };
+    };
+    let at = pointer(&member, rule);
+    let listed = value.get(rule).and_then(Value::as_array).into_iter().flatten();
+    let place = match &check.place {
+        ExpectedPlace::Named(name) => {
+            listed.enumerate().find(|(_, item)| *item == name).map(|(place, _)| place)
+        }
+        _ => None,
+    };
+    place.map_or((at.clone(), true), |place| (pointer(&at, &place.to_string()), false))
+}
+
+/// The place and what is below it, outermost first.
+fn below(pattern: &ExpectedValue, place: NamedPlace, places: &mut Vec<NamedPlace>) {
+    let step = |step: PathStep| -> Vec<Vec<PathStep>> {
+        place.ways.iter().map(|way| way.iter().cloned().chain([step.clone()]).collect()).collect()
+    };
+    // Items have no names of their own.
+    let is_key = !matches!(pattern, ExpectedValue::List(_));
+    let (mut inner, mut text) = (Vec::new(), None);
+    match pattern {
+        ExpectedValue::Scalar(value) => text = value.as_str().map(str::to_owned),
+        ExpectedValue::Object(members, _) => {
+            for (name, pattern) in members {
+                let at = pointer(&place.pointer, name);
+                inner.push((pattern, at, step(PathStep::Member(name.clone()))));
+            }
+        }
+        ExpectedValue::List(items) => {
+            for (index, pattern) in items.iter().enumerate() {
+                inner.push((pattern, pointer(&place.pointer, &index.to_string()), step(PathStep::All)));
+            }
+        }
+        ExpectedValue::Rules(rules) => {
+            if rules.iter().any(|rule| matches!(rule.test, RuleTest::Absent | RuleTest::AbsentOrNull)) {
+                return;
+            }
+            for rule in rules {
+                let at = pointer(&place.pointer, &rule.name);
+                match &rule.test {
+                    RuleTest::Part(pattern) => inner.push((&**pattern, at, place.ways.clone())),
+                    RuleTest::Some(pattern) | RuleTest::Every(pattern) => {
+                        inner.push((&**pattern, at, step(PathStep::All)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    places.push(NamedPlace { text, ..place });
+    for (pattern, pointer, ways) in inner {
+        below(pattern, NamedPlace { pointer, is_key, ways, text: None }, places);
+    }
+}
+
+/// The ways that a place can mean, from the envelope; `None` for the payload as a whole.
+fn ways(place: &ExpectedPlace) -> Option<Vec<Vec<PathStep>>> {
+    Some(match place {
+        ExpectedPlace::Path(path) => by_path(path),
+        ExpectedPlace::Named(name) => named(name),
+        ExpectedPlace::InPayload(path) => steps(&words(path), true),
+        ExpectedPlace::Member(name) | ExpectedPlace::Result(name) => {
+            vec![vec![PathStep::Member(name.clone())]]
+        }
+        ExpectedPlace::Payload => return None,
+    })
+}
+
+/// What [`View::named`](super::place::View::named) may look at.
+fn named(name: &str) -> Vec<Vec<PathStep>> {
+    let own = vec![PathStep::Member("data".to_owned()), PathStep::Member(name.to_owned())];
+    let mut ways = if META_NAMES.contains(&name) { by_path(&format!("meta.{name}")) } else { by_path(name) };
+    if !ways.contains(&own) {
+        ways.push(own);
+    }
+    ways
+}
+
+/// A path from the envelope or from the payload, as its first word asks.
+fn by_path(path: &str) -> Vec<Vec<PathStep>> {
+    let in_payload = !first_word(path).is_some_and(|word| is_envelope_member(&word));
+    steps(&words(path), in_payload)
+}
+
+/// A number may be the place of an item or the name of a member.
+fn steps(words: &[PathWord], in_payload: bool) -> Vec<Vec<PathStep>> {
+    let read = |numbers: bool| -> Vec<PathStep> {
+        let step = |word: &PathWord| match word {
+            PathWord::Every => PathStep::All,
+            PathWord::Name(name) => match name.parse() {
+                Ok(index) if numbers => PathStep::Index(index),
+                _ => PathStep::Member(name.clone()),
+            },
+        };
+        let data = in_payload.then(|| PathStep::Member("data".to_owned()));
+        data.into_iter().chain(words.iter().map(step)).collect()
+    };
+    let (items, members) = (read(true), read(false));
+    if items == members { vec![items] } else { vec![items, members] }
+}
