@@ -1,0 +1,118 @@
+//! The contract for programs that are not written in Rust, as one function from text to text. It is the same code that the
+//! runtime judges by: nothing here decides anything about envelopes, streams or inputs.
+//!
+//! A question has three parts, each on a line of its own: what is asked, the module in the form of `GET /api/modules/{name}`
+//! (or nothing), and a JSON text, which may go on for more lines. The answer is `{"result": …}`, or `{"error": "…"}` if the
+//! question itself cannot be understood.
+//!
+//! | Asked | JSON text | Result |
+//! |---|---|---|
+//! | `envelope` | an envelope | the list of violations, by the law of the module if there is one |
+//! | `stream` | the list of all chunks | the list of violations |
+//! | `assemble` | a list of chunks | the envelope that they add up to |
+//! | `input` | an input | `null`, or the envelope that the runtime would refuse it with |
+//! | `data` | the data of an answer | the list of violations |
+//! | `module` | – | `null` once the module is understood |
+//!
+//! ```
+//! let answer = cognitive_wasm::answer("envelope\n\n{\"ok\": 1}");
+//! assert!(answer.starts_with(r#"{"result":[{"path":"/ok","#), "{answer}");
+//! ```
+//!
+//! `exports` is how a host calls it from WebAssembly; it is compiled for that target alone. Does no I/O, keeps no state but
+//! the last few modules, and never panics on anything that is sent.
+
+#[cfg(target_arch = "wasm32")]
+mod exports;
+
+mod described;
+
+use std::rc::Rc;
+
+use cognitive_contract::context::{Sanitiser, prepare};
+use cognitive_contract::stream::{Assembler, check_log};
+use cognitive_contract::violation::Side;
+use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Violation, envelope, json, numbers};
+use serde_json::{Value, json};
+
+/// Answers one question. The answer is always one JSON object.
+#[must_use]
+pub fn answer(question: &str) -> String {
+    let answer = match answered(question) {
+        Ok(result) => json!({ "result": result }),
+        Err(error) => json!({ "error": error }),
+    };
+    answer.to_string()
+}
+
+fn answered(question: &str) -> Result<Value, String> {
+    let (asked, rest) = question.split_once('\n').unwrap_or((question, ""));
+    let (module, text) = rest.split_once('\n').unwrap_or((rest, ""));
+    let module = if module.is_empty() { None } else { Some(described::module(module)?) };
+    match (asked, module) {
+        ("envelope", module) => Ok(violations(&envelope_violations(module.as_deref(), &parsed(text)?))),
+        ("stream", _) => Ok(violations(&check_log(&chunks(text)?))),
+        ("assemble", module) => assembled(module.as_deref(), chunks(text)?),
+        ("input", Some(module)) => Ok(refusal(&module, text)),
+        ("data", Some(module)) => {
+            let found = Violation::find(module.contract.data(), &parsed(text)?, Side::Output);
+            Ok(violations(&found))
+        }
+        ("module", Some(_)) => Ok(Value::Null),
+        ("input" | "data" | "module", None) => Err(format!("this needs a module: `{asked}`")),
+        _ => Err(format!("there is no such question: `{}`", cognitive_contract::text::cut(asked, 40))),
+    }
+}
+
+fn envelope_violations(module: Option<&Module>, value: &Value) -> Vec<Violation> {
+    let Some(module) = module else { return envelope::check(value, envelope::Strictness::default()) };
+    let mut found = module.envelope_violations(value, Enforcement::Full);
+    if found.is_empty() {
+        found = module.rule_violations(value);
+    }
+    found
+}
+
+fn assembled(module: Option<&Module>, chunks: Vec<Value>) -> Result<Value, String> {
+    let mut assembler = match module {
+        Some(module) => Assembler::with_strictness(module.strictness()),
+        None => Assembler::new(),
+    };
+    for chunk in chunks {
+        assembler.push(chunk);
+    }
+    serde_json::to_value(assembler.finish()).map_err(|error| error.to_string())
+}
+
+/// What the runtime would answer to an input that it does not take; `null` if it would take it.
+fn refusal(module: &Rc<Module>, text: &str) -> Value {
+    let judged = match (numbers::refusal(text), json::parse(text)) {
+        (Some(inexact), _) => Err(inexact),
+        (None, Ok(input)) => prepare(module, input, &Sanitiser::default(), Enforcement::Full).map(drop),
+        (None, Err(error)) => {
+            Err(Failure::new(ErrorCode::ParseError, format!("the input is not JSON: {}", error.message)))
+        }
+    };
+    match judged {
+        Ok(()) => Value::Null,
+        Err(failure) => serde_json::to_value(failure.for_remote_caller().into_envelope()).unwrap_or_default(),
+    }
+}
+
+fn chunks(text: &str) -> Result<Vec<Value>, String> {
+    match parsed(text)? {
+        Value::Array(chunks) => Ok(chunks),
+        _ => Err("chunks have to be a list".to_owned()),
+    }
+}
+
+fn parsed(text: &str) -> Result<Value, String> {
+    json::parse(text).map_err(|error| format!("the text is not JSON: {}", error.message))
+}
+
+fn violations(found: &[Violation]) -> Value {
+    serde_json::to_value(found).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;
