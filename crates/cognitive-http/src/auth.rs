@@ -285,7 +285,10 @@ fn preflight() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, PUT, OPTIONS"));
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, POST, PUT, DELETE, OPTIONS"),
+    );
     let allowed = "authorization, content-type, last-event-id, traceparent, x-cognitive-response-mode, \
                    x-cognitive-session, x-cognitive-recovery-session, x-cognitive-recovery-seq";
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(allowed));
@@ -295,7 +298,7 @@ fn preflight() -> Response<Body> {
 
 /// What a page may read of an answer, besides its body.
 const EXPOSED: &str = "cogn-ok, cogn-confidence, cogn-risk, cogn-tier, cogn-error-code, cogn-trace-id, retry-after, \
-                       traceparent, x-cognitive-warning";
+                       traceparent, x-cognitive-recovery-session, x-cognitive-warning";
 
 /// The headers that every answer has.
 fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, response: &mut Response<Body>) {

@@ -233,6 +233,7 @@ fn media() -> Named {
         "upload_id": text(), "upload_url": text(), "method": { "const": "PUT" }, "expires_at": text(),
         "headers": { "type": "object", "additionalProperties": text() }, "max_size_bytes": count(),
     });
+    let ended = json!({ "session_id": text(), "status": { "const": "cancelled" } });
     let required = ["upload_id", "upload_url", "method", "headers", "expires_at", "max_size_bytes"];
     let done = json!({ "upload_id": text(), "status": { "const": "complete" } });
     vec![
@@ -245,6 +246,7 @@ fn media() -> Named {
             object("What will be sent", &["filename", "media_type", "size_bytes"], announcement),
         ),
         ("UploadPlace", object("Where to send it", &required, place)),
+        ("StreamEnd", object("The run is told to end", &["session_id", "status"], ended)),
         ("UploadDone", object("All bytes have arrived", &["upload_id", "status"], done)),
     ]
 }
@@ -255,7 +257,8 @@ fn requests() -> Named {
     let options = json!({
         "response_mode": word(&["sync", "streaming"]), "chunk_type": word(&["delta", "snapshot"]), "receipt": flag,
         "seed": count(), "max_output_tokens": { "type": "integer", "minimum": 1 }, "session": text(),
-        "no_cache": flag, "media_out": word(&["base64", "url"]),
+        "no_cache": flag, "media_out": word(&["base64", "url"]), "require_streaming": flag,
+        "resume_only": { "type": "boolean", "description": "Refuse to begin a new run where a stream cannot be taken up" },
     });
     let any = json!({ "type": "object" });
     let by_name = json!({

@@ -129,6 +129,7 @@ fn answer_of(path: &str) -> (&'static str, Option<Value>) {
         "/api/modules" => of_json("ModuleList"),
         "/api/modules/{module}" => of_json("ModuleDetail"),
         "/v1/media/upload-url" => of_json("UploadPlace"),
+        "/v1/streams/{id}" => of_json("StreamEnd"),
         "/v1/media/uploads/{id}" => of_json("UploadDone"),
         "/v1/media/files/{id}" => files::content(),
         "/capabilities" => of_json("RuntimeCapabilities"),

@@ -36,6 +36,8 @@ pub(crate) struct Options {
     pub(crate) max_output_tokens: Option<u64>,
     /// A sync answer instead of a stream would be of no use (CAP-013).
     pub(crate) require_streaming: bool,
+    /// A new run instead of the rest of a stream would be of no use: nobody wants to pay for it twice.
+    pub(crate) resume_only: bool,
     /// The conversation that stored context belongs to, of this client alone.
     pub(crate) session: Option<String>,
     /// Ask the model even if an answer to the same input is cached.

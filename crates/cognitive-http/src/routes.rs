@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::{Extension, FromRequestParts, Path, Query as QueryOf, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
-use axum::routing::{MethodRouter, get, post, put};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_runtime::host::RunInput;
@@ -61,10 +61,11 @@ macro_rules! operations {
 
 /// Everything that can be asked. The router, the methods that a 405 allows, the names of spans and `/openapi.json` come
 /// from here.
-pub(crate) static OPERATIONS: [Operation; 17] = operations! {
+pub(crate) static OPERATIONS: [Operation; 18] = operations! {
     post "/api/run/{module}" Some(told("startRun", "runs", "Run a module")) => run_named;
     post "/v1/modules/{module}/execute" Some(told("executeModule", "runs", "Run a module")) => run_named;
     post "/run" Some(told("startNamedRun", "runs", "Run the module that the body names")) => run_in_body;
+    delete "/v1/streams/{id}" Some(told("endStream", "runs", "End a run whose stream nobody wants any more")) => end_stream;
     get "/api/modules" Some(told("listModules", "catalog", "The modules that are offered")) => pages::modules;
     get "/api/modules/{module}" Some(told("getModule", "catalog", "Input, output and permissions of a module")) => pages::module;
     post "/v1/media/upload-url" Some(told("announceUpload", "media", "Announce an upload")) => uploads::announce;
@@ -135,6 +136,20 @@ async fn run_named(
     match incoming(&shared, client, request, limit, |text| Ok(Content::of(text))).await {
         Ok((body, incoming)) => run::answer(&shared, &module, found, body, incoming).await,
         Err(refusal) => *refusal,
+    }
+}
+
+/// `DELETE /v1/streams/{id}`.
+async fn end_stream(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(id): Name,
+) -> Response<Body> {
+    match run::cancel(&shared, &client, &id) {
+        Ok(()) => {
+            response::json(StatusCode::OK, &serde_json::json!({ "session_id": id, "status": "cancelled" }))
+        }
+        Err(failure) => response::failure(failure),
     }
 }
 
@@ -320,6 +335,7 @@ mod tests {
             ("/run", "POST"),
             ("/api/run/a", "POST"),
             ("/v1/modules/a/execute", "POST"),
+            ("/v1/streams/sess_1", "DELETE"),
             ("/v1/media/upload-url", "POST"),
             ("/v1/media/uploads/1", "PUT"),
             ("/v1/media/files/1", "GET, HEAD"),

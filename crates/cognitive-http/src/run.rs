@@ -86,6 +86,7 @@ async fn try_answer(
                 }
                 return Ok(respond(shared, &module, &ask, reader, Some(opening)));
             }
+            None if ask.options.resume_only => return Err(no_such_stream()),
             None => warnings.push(Warning::new(
                 ErrorCode::SessionExpired.number(),
                 "the stream is unknown or has expired; this is a new one",
@@ -361,6 +362,20 @@ async fn stop(shared: &Shared, session: &Session) -> Failure {
             reason.unwrap_or_else(|| Failure::cancelled("the run was cancelled"))
         }
     }
+}
+
+/// There is nothing to go on with or to end: it never was, is forgotten, or is somebody else's.
+fn no_such_stream() -> Failure {
+    Failure::new(ErrorCode::SessionExpired, "the stream is unknown or has expired")
+        .suggest("Send the request again without recovery data")
+}
+
+/// `DELETE /v1/streams/{id}`: ends a run whose client wants no more of it. A client of a stream of events has no other way to
+/// say so: a connection that is gone may come back.
+pub(crate) fn cancel(shared: &Shared, client: &Client, id: &str) -> Result<(), Failure> {
+    let session = shared.sessions.of(id, &client.name).ok_or_else(no_such_stream)?;
+    session.cancel(Failure::cancelled("the run was cancelled by the client").suggest("Run it again"));
+    Ok(())
 }
 
 type Resumed = (Reader, (String, Bytes));

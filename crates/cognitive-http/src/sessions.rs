@@ -135,8 +135,12 @@ impl Sessions {
 
     /// A session of this client with this module. Those of others do not exist for it.
     pub(crate) fn get(&self, id: &str, owner: &str, module: &str) -> Option<Arc<Session>> {
-        let known = self.lock();
-        known.by_id.get(id).filter(|session| session.owner == owner && session.module == module).cloned()
+        self.of(id, owner).filter(|session| session.module == module)
+    }
+
+    /// The same with whatever module.
+    pub(crate) fn of(&self, id: &str, owner: &str) -> Option<Arc<Session>> {
+        self.lock().by_id.get(id).filter(|session| session.owner == owner).cloned()
     }
 
     /// How many streams are going on.

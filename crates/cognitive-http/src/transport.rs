@@ -10,6 +10,7 @@ use futures_util::stream;
 use http_body::Frame;
 use http_body_util::StreamBody;
 
+use crate::header_names;
 use crate::response::{ROUTING, routing};
 use crate::session::Reader;
 use crate::stream_log::Sent;
@@ -61,6 +62,7 @@ pub(crate) fn response(
     tier: &'static str,
     trailers: bool,
 ) -> Response<Body> {
+    let session = HeaderValue::from_str(reader.session().id.as_str()).ok();
     let frames =
         stream::unfold((reader, beginning(framing, opening)), move |(mut reader, next)| async move {
             let (frame, next) = match next {
@@ -89,6 +91,10 @@ pub(crate) fn response(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    // So that also who loses the connection before the first chunk can come back.
+    if let Some(session) = session {
+        headers.insert(header_names::RECOVERY_SESSION.clone(), session);
+    }
     // The rest of what middleware routes on is not known before the last chunk.
     headers.insert("cogn-tier", HeaderValue::from_static(tier));
     if trailers {

@@ -116,6 +116,51 @@ async fn ext_rec_the_other_rows_of_the_table() {
     assert_eq!(json_of(refused).await["error"], example);
 }
 
+// EXT-REC: who wants the rest of a stream and nothing else gets no second call of a model.
+#[tokio::test]
+async fn ext_rec_a_client_may_refuse_a_new_run_in_place_of_its_stream() {
+    let script = Script::free(&ANSWER);
+    let server = Server::start(&script, "both", roomy()).await;
+    let first = events(&ask(&server, "text/event-stream").send().await.unwrap().text().await.unwrap());
+    let body = json!({ "_options": { "resume_only": true } }).to_string();
+    // Who saw nothing but the headers knows the name of the stream, and gets all of it.
+    let headers = ask(&server, "text/event-stream").send().await.unwrap().headers().clone();
+    let named = headers["x-cognitive-recovery-session"].to_str().unwrap().to_owned();
+    let resume = async |last: &str| {
+        let request = client().post(server.url("/api/run/words")).header("content-type", "application/json");
+        let request = request.header("accept", "text/event-stream").header("last-event-id", last);
+        request.body(body.clone()).send().await.unwrap()
+    };
+    let rest = events(&resume(&first[1].id).await.text().await.unwrap());
+    assert_eq!(rest[1..], first[2..], "the input is not needed again");
+    let all = events(&resume(&format!("{named}:0")).await.text().await.unwrap());
+    assert_eq!((all.len(), &all[0].data["session_id"]), (first.len(), &json!(named)));
+    let refused = resume("sess_0:1").await;
+    assert_eq!(refused.status(), 410);
+    assert_eq!(json_of(refused).await["error"]["code"], "E4013");
+    assert_eq!(script.calls(), 2);
+}
+
+// S-18: a stream whose client says so ends at once, also where a connection that is gone would be waited for.
+#[tokio::test]
+async fn s_18_a_client_can_end_the_run_of_its_stream() {
+    let script = Script::with_leave(&ANSWER, 1);
+    let server = Server::start(&script, "both", roomy()).await;
+    let mut response = ask(&server, "text/event-stream").send().await.unwrap();
+    let seen = events(&read_events(&mut response, 1).await);
+    script.until_open(1).await;
+    let session = seen[0].data["session_id"].as_str().unwrap();
+    let end = |id: &str| client().delete(server.url(&format!("/v1/streams/{id}"))).send();
+    assert_eq!(end("sess_0").await.unwrap().status(), 410);
+    let ended = json_of(end(session).await.unwrap()).await;
+    assert_eq!(ended, json!({ "session_id": session, "status": "cancelled" }));
+    script.until_open(0).await;
+    let rest = response.text().await.unwrap();
+    let last = events(&rest).pop().unwrap();
+    assert_eq!(last.data["error"]["code"], "E2010");
+    assert_eq!(last.data["error"]["details"]["kind"], "cancelled");
+}
+
 // STREAM-022, SEC-005: a stream has a longest time, and its call ends with it.
 #[tokio::test]
 async fn stream_022_a_stream_that_is_too_long_is_ended() {
