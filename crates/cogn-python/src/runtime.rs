@@ -30,7 +30,7 @@ impl NativeRuntime {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn runtime(&self, py: Python<'_>) -> PyResult<Arc<Runtime>> {
+    pub(crate) fn runtime(&self, py: Python<'_>) -> PyResult<Arc<Runtime>> {
         let now = engine::generation();
         {
             let made = self.made();

@@ -16,8 +16,8 @@ Chunk = Dict[str, Any]
 Provider = Callable[[Any], Any]
 Folder = Union[str, "os.PathLike[str]"]
 
-# Set by `cogn.replay`: takes the place of a runtime while it is there.
-_replay: "contextvars.ContextVar[Any]" = contextvars.ContextVar("cogn_replay", default=None)
+# Filled by `cogn.replay`: the last takes the place of a runtime while it is there.
+_replaying: List[Any] = []
 
 
 class Chunks(Iterator[Chunk]):
@@ -108,13 +108,11 @@ class Runtime:
             "document_reader": _program(),
         }
         self._native = _native.Runtime(self._parts)
-        self._replaying: Optional[_native.Runtime] = None
 
     def run(self, module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Envelope:
         """Runs a module and waits for its envelope. Ctrl-C cancels the run."""
-        replay = _replay.get()
-        if replay is not None:
-            envelope: Envelope = replay.run(self, module, input, options)
+        if _replaying:
+            envelope: Envelope = _replaying[-1].run(self, module, input, options)
             return envelope
         if self._calls_program:
             options["caller"] = (None, contextvars.copy_context())
@@ -122,9 +120,8 @@ class Runtime:
 
     async def arun(self, module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Envelope:
         """The same for asyncio. Cancelling the task cancels the run."""
-        replay = _replay.get()
-        if replay is not None:
-            envelope: Envelope = await replay.arun(self, module, input, options)
+        if _replaying:
+            envelope: Envelope = await _replaying[-1].arun(self, module, input, options)
             return envelope
         loop = asyncio.get_running_loop()
         if self._calls_program:
@@ -140,9 +137,8 @@ class Runtime:
 
     def stream(self, module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Chunks:
         """Runs a module and gives its answer in pieces. The run goes on only while pieces are asked for."""
-        replay = _replay.get()
-        if replay is not None:
-            chunks: Chunks = replay.stream(self, module, input, options)
+        if _replaying:
+            chunks: Chunks = _replaying[-1].stream(self, module, input, options)
             return chunks
         if self._calls_program:
             options["caller"] = (None, contextvars.copy_context())
@@ -150,19 +146,12 @@ class Runtime:
 
     def astream(self, module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> AsyncChunks:
         """The same for asyncio: `async for chunk in runtime.astream(…)`."""
-        replay = _replay.get()
-        if replay is not None:
-            chunks: AsyncChunks = replay.astream(self, module, input, options)
+        if _replaying:
+            chunks: AsyncChunks = _replaying[-1].astream(self, module, input, options)
             return chunks
         if self._calls_program:
             options["caller"] = (asyncio.get_running_loop(), contextvars.copy_context())
         return AsyncChunks(self._native.stream(module, input, options))
-
-    def _recorded(self) -> "_native.Runtime":
-        """The same runtime with recorded replies in the place of a model: each run brings its own as `replies`."""
-        if self._replaying is None:
-            self._replaying = _native.Runtime({**self._parts, "provider": "recorded", "model": None})
-        return self._replaying
 
     def names(self) -> List[str]:
         """The names of all modules that can be found."""
