@@ -11,8 +11,12 @@ build_program() {
     export "CC_${musl//-/_}=musl-gcc"
     step "static build" cargo_build --target "$musl"
     program="$work/target/$musl/release/cogn"
+  elif parts=$(static_parts 2>"$work/static-parts.log"); then
+    echo "  the library of $musl is built as well: $parts"
+    step "static build" cargo_build_all
+    program="$work/target/$musl/release/cogn"
   else
-    left_out "static build" "the target $musl or its compiler musl-gcc (Debian: musl-tools) cannot be had"
+    left_out "static build" "neither the target $musl nor what it is made of can be had; its compiler musl-gcc is in Debian's musl-tools"
     step "native build" cargo_build
     program="$work/target/release/cogn"
   fi
@@ -36,6 +40,32 @@ build_program() {
 has_musl() {
   command -v musl-gcc >/dev/null || return 1
   [ -d "$(rustc --print target-libdir --target "$musl")" ] || rustup target add "$musl" >/dev/null 2>&1
+}
+
+# What the target is made of, where rustup does not bring it: the sources of the library, and LLVM's unwinder, which Debian has. The
+# unwinder was built for another C library and asks it for one function that musl does not have.
+static_parts() {
+  local package folder="$work/unwinder"
+  command -v musl-gcc >/dev/null && command -v apt-get >/dev/null && packaging/lib/rust-src.sh >"$work/rust-src" || return 1
+  mkdir -p "$folder"
+  package=$(apt-cache search --names-only '^libunwind-[0-9]+-dev$' | cut -d' ' -f1 | sort -V | tail -1)
+  (cd "$folder" && apt-get download -qq "$package" >&2 && dpkg-deb -x "$package"_*.deb .) || return 1
+  cp -L "$(find "$folder/usr/lib" -name libunwind.a -print -quit)" "$folder/libunwind.a" || return 1
+  printf '%s\n' '#include <stdarg.h>' '#include <stdio.h>' \
+    'int __fprintf_chk(FILE *file, int flag, const char *format, ...) {' \
+    '  va_list values; va_start(values, format); int count = vfprintf(file, format, values); va_end(values); return count; }' \
+    >"$folder/checked.c"
+  musl-gcc -O2 -c "$folder/checked.c" -o "$folder/checked.o" && ar q "$folder/libunwind.a" "$folder/checked.o" || return 1
+  echo "$(cat "$work/rust-src"), $package"
+}
+
+# musl-gcc links static programs that are not relocated; those that are would ask for its loader.
+cargo_build_all() {
+  local name=${musl//-/_}
+  export RUSTC_BOOTSTRAP=1 __CARGO_TESTS_ONLY_SRC_ROOT="$(cat "$work/rust-src")/library" "CC_$name=musl-gcc"
+  export "CARGO_TARGET_${name^^}_LINKER=musl-gcc"
+  export "CARGO_TARGET_${name^^}_RUSTFLAGS=-Clink-self-contained=no -Crelocation-model=static -Lnative=$work/unwinder"
+  cargo_build -Zbuild-std=std,panic_unwind --target "$musl"
 }
 
 cargo_build() {

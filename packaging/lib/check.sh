@@ -37,6 +37,8 @@ installed() {
 
 check_all() {
   echo "checks, on a bare Debian $suite"
+  # For the machines that reach no source of their own.
+  [ -e "$weights" ] || step "weights" "$program" model pull
   local lacks
   lacks=$(bare_lacks)
   if [ -n "$lacks" ]; then
