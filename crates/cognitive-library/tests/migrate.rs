@@ -336,7 +336,9 @@ mod migrate {
         let root = v21(&parent);
         // An administrator may write anywhere, so the child is somebody else, with a copy of this program to run.
         let program = dir.path().join("program");
-        fs::copy(env::current_exe().unwrap(), &program).unwrap();
+        // Copied by another process: what this one writes may still be open in a child of another test, and then it cannot run.
+        let copied = Command::new("cp").arg(env::current_exe().unwrap()).arg(&program).status().unwrap();
+        assert!(copied.success());
         for (path, mode) in [(dir.path(), 0o755), (&parent, 0o555), (&program, 0o755)] {
             fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         }
