@@ -84,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::Media(args) => commands::media::media(args, &printer),
         Command::Model(args) => commands::model::model(args, &wiring::environment, &printer),
         Command::Serve(args) => commands::serve::serve(args, &wiring::library(), &printer),
+        Command::Mcp(args) => commands::mcp::mcp(args, &wiring::library(), &printer),
         Command::Capabilities(args) => commands::capabilities::capabilities(args, &printer),
         Command::Trust(args) => commands::trust::trust(args, &printer),
         Command::Doctor(args) => commands::doctor::doctor(args, &wiring::library(), &printer),

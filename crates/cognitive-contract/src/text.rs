@@ -18,6 +18,13 @@ pub fn hex(bytes: &[u8]) -> String {
     text
 }
 
+/// Whether a text can be the name of a module. A path is none: whoever calls from outside has no business with other folders.
+#[must_use]
+pub fn is_plain_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    !text.is_empty() && text.len() <= 128 && text.bytes().all(plain)
+}
+
 /// Whether a text is a moment as of RFC 3339, such as `2027-01-15T09:00:00Z`: a day that exists, a time and an offset.
 #[must_use]
 pub fn is_moment(text: &str) -> bool {

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cognitive_contract::text::is_plain_name;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use tokio::sync::Semaphore;
 
@@ -67,7 +68,7 @@ impl Shared {
     /// A module by its name. A path, which the command line takes as well, is none: a caller from outside has no
     /// business with other folders.
     pub(crate) async fn module(self: &Arc<Self>, name: &str) -> Result<Arc<Module>, Failure> {
-        if !is_name(name) || !self.offers(name) {
+        if !is_plain_name(name) || !self.offers(name) {
             return Err(no_module(name));
         }
         if self.catalog.with_seen(|seen| seen.contains(name)) {
@@ -87,12 +88,6 @@ impl Shared {
         });
         Ok(found)
     }
-}
-
-/// Whether a module can be called so.
-fn is_name(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    !name.is_empty() && name.len() <= 128 && name.bytes().all(plain)
 }
 
 /// There is no module by this name, which is repeated only in part.

@@ -16,7 +16,7 @@ const MAX_HELP_WIDTH: usize = 100;
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Run", &["run", "prompt", "lower", "compose", "media"]),
     ("Modules", &["list", "info", "init", "validate", "test", "eval", "verify", "types", "migrate"]),
-    ("Server and records", &["serve", "audit", "context"]),
+    ("Server and records", &["serve", "mcp", "audit", "context"]),
     ("This machine", &["doctor", "model", "trust", "capabilities", "completions", "man"]),
     ("Reference", &["explain", "schema", "check", "conformance"]),
 ];

@@ -171,6 +171,8 @@ pub(crate) enum Command {
     Model(commands::model::ModelArgs),
     /// Serve modules over HTTP: one envelope or one stream for every request
     Serve(commands::serve::ServeArgs),
+    /// Offer modules as tools to agents, over the Model Context Protocol
+    Mcp(commands::mcp::McpArgs),
     /// Show what this runtime can do, as JSON
     Capabilities(commands::capabilities::CapabilitiesArgs),
     /// Show what `cognitive.yaml` of the project sets, and trust it

@@ -18,6 +18,8 @@ pub mod init;
 pub mod list;
 pub mod lower;
 pub mod man;
+pub mod mcp;
+mod mcp_install;
 pub mod media;
 mod media_out;
 pub mod migrate;

@@ -33,6 +33,7 @@ mod order;
 mod pattern;
 mod sections;
 mod stand_in;
+mod tool;
 mod union;
 mod unique;
 mod values;
@@ -50,6 +51,7 @@ pub use envelope::{EmittedContext, EnvelopeRules, InsightRule};
 pub use order::in_order;
 pub use sections::{PlainSections, plain_sections};
 pub use stand_in::drop_stand_ins;
+pub use tool::{ToolSchemas, envelope_outline, tool_schemas};
 
 /// Who a provider schema is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

@@ -1,0 +1,163 @@
+//! `cogn mcp`: modules as tools of agents, over the standard streams. Writes nothing but the protocol to stdout; what people
+//! should know goes to stderr. A model that cannot be had does not keep it from starting: every run says so then.
+
+use std::sync::Arc;
+
+use cogn::embedded::EmbeddedUse;
+use cogn::media::MediaAccess;
+use cogn::settings::Settings;
+use cogn::stores::Stores;
+use cogn::wiring::HostParts;
+use cogn::{async_runtime, wiring};
+use cognitive_contract::Failure;
+use cognitive_contract::ports::Provider;
+use cognitive_library::{Library, ModuleCache};
+use cognitive_mcp::{Admission, Extensions, McpDoor, McpServer, ToolSurface};
+use cognitive_runtime::stages::prompt::estimated_tokens;
+use cognitive_runtime::{Host, Replay, RunOptions};
+use serde_json::{Value, json};
+
+use super::mcp_install::{InstallArgs, install};
+use super::{fail, validate};
+use crate::args::provider::ProviderArgs;
+use crate::printer::{Exit, FAINT, Printer};
+use crate::project;
+use crate::text_table::TextTable;
+
+/// Options of `mcp`.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct McpArgs {
+    #[command(subcommand)]
+    action: Option<McpAction>,
+    /// Which tools clients see: `all` modules, `search` (four tools that find and run modules), or names of modules with
+    /// commas between; by default all modules while there are at most 12
+    #[arg(long, value_name = "WHICH")]
+    tools: Option<String>,
+    /// Print what the list of tools costs a client with every request, in tokens, and serve nothing
+    #[arg(long)]
+    cost: bool,
+    /// Print JSON
+    #[arg(long, requires = "cost")]
+    json: bool,
+    /// Keep no record of runs
+    #[arg(long)]
+    no_audit: bool,
+    #[command(flatten)]
+    provider: ProviderArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum McpAction {
+    /// Write this server into the configuration of a client, after showing the difference
+    Install(InstallArgs),
+}
+
+/// Serves the client that started this process, until it closes the streams.
+pub fn mcp(args: &McpArgs, library: &Library, printer: &Printer) -> Exit {
+    if let Some(McpAction::Install(args)) = &args.action {
+        return install(args, printer);
+    }
+    let surface = args.tools.as_deref().map_or_else(ToolSurface::default, ToolSurface::from);
+    if let ToolSurface::Named(names) = &surface
+        && let Some(failure) = names.iter().find_map(|name| library.find(name).err())
+    {
+        return fail(&failure, printer);
+    }
+    let door = match AgentDoor::open(args, library) {
+        Ok(door) => door,
+        Err(failure) => return fail(&failure, printer),
+    };
+    let server = McpServer::new(Arc::new(door), surface);
+    if args.cost {
+        return cost(&server, args.json, printer);
+    }
+    let runtime = match async_runtime::on_all_cores() {
+        Ok(runtime) => runtime,
+        Err(failure) => return fail(&failure, printer),
+    };
+    let served = runtime.block_on(cognitive_mcp::serve_stdio(server));
+    // What still reads from the streams must not keep the process from ending.
+    runtime.shutdown_background();
+    match served {
+        Ok(()) => Exit::Good,
+        Err(reason) => {
+            let hint = "A client starts this command and speaks the Model Context Protocol to it; `cogn mcp install` sets one up";
+            printer.error(&format!("no client was served: {reason}"), Some(hint));
+            Exit::Bad
+        }
+    }
+}
+
+/// What `tools/list` costs.
+fn cost(server: &McpServer, as_json: bool, printer: &Printer) -> Exit {
+    let listed = server.tools_as_json();
+    let tools = listed.get("tools").and_then(Value::as_array).cloned().unwrap_or_default();
+    let costs: Vec<(String, u64)> = tools
+        .iter()
+        .map(|tool| {
+            let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+            (name.to_owned(), estimated_tokens(&tool.to_string()))
+        })
+        .collect();
+    let total: u64 = costs.iter().map(|(_, tokens)| tokens).sum();
+    if as_json {
+        let each: Vec<Value> =
+            costs.iter().map(|(name, tokens)| json!({ "name": name, "tokens": tokens })).collect();
+        printer.json(&json!({ "tools": each, "total": total }));
+        return Exit::Good;
+    }
+    let rows = costs.iter().map(|(name, tokens)| vec![name.clone(), tokens.to_string()]);
+    printer.table(&TextTable::new(["tool", "tokens"]).right(&[1]).with(rows));
+    printer.out(format!("{FAINT}about {total} tokens with every request of a client{FAINT:#}"));
+    Exit::Good
+}
+
+/// What the user of this machine lends to the agents that they start.
+struct AgentDoor {
+    host: Host,
+    library: Library,
+    options: RunOptions,
+}
+
+impl AgentDoor {
+    fn open(args: &McpArgs, library: &Library) -> Result<Self, Failure> {
+        let file = project::config()?;
+        let mut settings = Settings::resolve(&args.provider.overrides(), &file, &wiring::environment, "")?;
+        if args.no_audit {
+            (settings.audit_enabled, settings.store) = (false, None);
+        }
+        let mut options = settings.run_options();
+        let (stores, warning) = Stores::open_or_warn(&settings, false)?;
+        options.warnings.extend(warning);
+        // Nothing is fetched here: a client gives up long before a model has arrived.
+        let provider = wiring::provider(&settings, &wiring::environment, EmbeddedUse::Server, None);
+        let provider: Arc<dyn Provider> = provider.unwrap_or_else(|failure| {
+            let hint = failure.suggestion().map(|hint| format!(". {hint}")).unwrap_or_default();
+            Printer.warning(&format!("runs will fail: {}{hint}", failure.message()));
+            options.unprepared = Some(failure);
+            Arc::new(Replay::text(String::new()))
+        });
+        let parts = HostParts {
+            modules: Arc::new(ModuleCache::new(library.clone())),
+            provider,
+            stores,
+            media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
+        };
+        Ok(Self { host: wiring::host(&settings, parts)?, library: library.clone(), options })
+    }
+}
+
+impl McpDoor for AgentDoor {
+    fn host(&self) -> &Host {
+        &self.host
+    }
+
+    fn admit(&self, _: &Extensions) -> Result<Admission, Failure> {
+        Ok(Admission::of(self.options.clone()))
+    }
+
+    fn findings(&self, name: &str) -> Result<Value, Failure> {
+        validate::findings(&self.library, name)
+    }
+}

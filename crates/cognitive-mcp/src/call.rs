@@ -1,0 +1,247 @@
+//! `tools/call`: from the name of a tool and its arguments to one result. Every run ends in an envelope, which is both the
+//! structured content and the text of the result; a failure is an error of the tool, so that the model of the client reads
+//! what happened. Only a tool that does not exist is an error of the protocol.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cognitive_contract::policy::Caller;
+use cognitive_contract::{Envelope, ErrorCode, Failure};
+use cognitive_runtime::host::RunInput;
+use cognitive_runtime::{ModuleRef, RunRequest};
+use futures_util::future::{Either, select};
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, JsonObject,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
+use serde_json::{Map, Value, json};
+use tokio::sync::{oneshot, watch};
+
+use crate::door::{Admission, McpDoor};
+use crate::progress::{self, StageSink};
+use crate::search_tools;
+use crate::surface::Offer;
+
+/// A run that takes longer becomes a task, for clients that know tasks.
+pub(crate) const TASK_AFTER: Duration = Duration::from_secs(10);
+/// How long a task may take, and how long its answer is kept after that.
+const TASK_TTL: Duration = Duration::from_mins(30);
+/// More tasks than this are not started at once; the call then waits for its run.
+const MAX_TASKS: usize = 64;
+
+/// What calls share.
+#[derive(Clone)]
+pub(crate) struct Calls {
+    pub(crate) door: Arc<dyn McpDoor>,
+    pub(crate) tasks: TaskManager,
+    pub(crate) task_after: Duration,
+}
+
+impl Calls {
+    /// Answers a call.
+    pub(crate) async fn answer(
+        &self,
+        offer: &Offer,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        if !offer.tools.iter().any(|tool| tool.name == request.name) {
+            let name = cognitive_contract::text::cut(&request.name, 128);
+            return Err(ErrorData::invalid_params(format!("unknown tool: `{name}`"), None));
+        }
+        match &*request.name {
+            search_tools::LIST => {
+                let door = Arc::clone(&self.door);
+                Ok(beside(move || Ok(search_tools::list(&*door, &arguments))).await.into())
+            }
+            search_tools::INFO => {
+                let door = Arc::clone(&self.door);
+                Ok(beside(move || search_tools::info(&*door, module_named(&arguments)?)).await.into())
+            }
+            search_tools::VALIDATE => {
+                let door = Arc::clone(&self.door);
+                let work = move || {
+                    let name = module_named(&arguments)?;
+                    search_tools::offered(&*door, name).map(drop).or_else(known_though_broken)?;
+                    door.findings(name)
+                };
+                Ok(beside(work).await.into())
+            }
+            search_tools::RUN => match run_arguments(arguments) {
+                Ok((module, input)) => Ok(self.run(module, input, context).await),
+                Err(failure) => Ok(result(&failure.into_envelope()).into()),
+            },
+            module => {
+                Ok(self.run(module.to_owned(), RunInput::Json(Value::Object(arguments)), context).await)
+            }
+        }
+    }
+
+    /// Runs a module. A client that knows tasks gets one if the run takes long.
+    async fn run(
+        &self,
+        module: String,
+        input: RunInput,
+        context: RequestContext<RoleServer>,
+    ) -> CallToolResponse {
+        let admission = match self.door.admit(&context.extensions) {
+            Ok(admission) => admission,
+            Err(failure) => return result(&failure.into_envelope()).into(),
+        };
+        let (sink, stage) = StageSink::new();
+        let knows_tasks = context.client_capabilities().is_some_and(|known| known.supports_tasks());
+        let (cancel, cancelled) = watch::channel(false);
+        let run = one_run(Arc::clone(&self.door), module, input, admission, sink, cancelled);
+        let gone = {
+            let (ct, cancel) = (context.ct.clone(), cancel.clone());
+            async move {
+                ct.cancelled().await;
+                cancel.send_replace(true);
+                std::future::pending::<()>().await;
+            }
+        };
+        let report = progress::report(context.peer.clone(), context.meta.get_progress_token(), stage);
+        let heard = async {
+            tokio::select! { () = gone => {}, never = report => match never {} }
+        };
+        if !knows_tasks || self.tasks.running_task_count() >= MAX_TASKS {
+            let (run, heard) = (Box::pin(run), Box::pin(heard));
+            return match select(run, heard).await {
+                Either::Left((envelope, _)) => result(&envelope).into(),
+                Either::Right(((), run)) => result(&run.await).into(),
+            };
+        }
+        // The run goes on by itself; whoever waits for it may become a task.
+        let (answered, mut answer) = oneshot::channel();
+        tokio::spawn(async move {
+            let _ = answered.send(run.await);
+        });
+        tokio::select! {
+            envelope = &mut answer => return result(&or_aborted(envelope)).into(),
+            () = heard => {}
+            () = tokio::time::sleep(self.task_after) => {}
+        }
+        let ttl = u64::try_from(TASK_TTL.as_millis()).unwrap_or(u64::MAX);
+        let options = TaskOptions::new().with_ttl_ms(ttl).with_status_message("the module is running");
+        let task = self.tasks.spawn(options, |task| {
+            Box::pin(async move {
+                tokio::select! {
+                    envelope = &mut answer => return Ok(result(&or_aborted(envelope))),
+                    () = task.cancelled() => {}
+                }
+                cancel.send_replace(true);
+                // The run writes its record before the task counts as cancelled.
+                let _ = answer.await;
+                Err(TaskExit::Cancelled)
+            })
+        });
+        CreateTaskResult::new(task).into()
+    }
+}
+
+/// One run from its admission to its envelope.
+async fn one_run(
+    door: Arc<dyn McpDoor>,
+    name: String,
+    input: RunInput,
+    admission: Admission,
+    mut sink: StageSink,
+    mut cancelled: watch::Receiver<bool>,
+) -> Envelope {
+    let started = Instant::now();
+    let Admission { mut options, stop, held } = admission;
+    options.caller = Caller::Agent;
+    options.remote = true;
+    let found = {
+        let (door, name) = (Arc::clone(&door), name.clone());
+        tokio::task::spawn_blocking(move || search_tools::offered(&*door, &name)).await
+    };
+    let module = match found {
+        Ok(Ok(module)) => ModuleRef::loaded(&name, module),
+        // The run ends with it, and has its trace and its record like any other.
+        Ok(Err(failure)) => {
+            options.unprepared = Some(failure);
+            ModuleRef::from(&name)
+        }
+        Err(_) => ModuleRef::from(&name),
+    };
+    let cancel = async move {
+        if cancelled.wait_for(|is| *is).await.is_err() {
+            return std::future::pending().await;
+        }
+        Failure::cancelled("the client cancelled the call").suggest("Call the tool again")
+    };
+    let stop = async {
+        tokio::select! { failure = cancel => failure, failure = stop => failure }
+    };
+    let request = RunRequest { module, input, options };
+    let envelope = cognitive_runtime::run_until(door.host(), request, &mut sink, stop).await;
+    door.ended(&name, &envelope, started.elapsed());
+    drop(held);
+    envelope
+}
+
+/// The envelope of a run that went on by itself.
+fn or_aborted(envelope: Result<Envelope, oneshot::error::RecvError>) -> Envelope {
+    envelope.unwrap_or_else(|_| {
+        Failure::new(ErrorCode::InternalError, "internal error of the server: the run was aborted")
+            .into_envelope()
+    })
+}
+
+/// The result of a call: the envelope, twice. Clients show one or the other, so both say the same.
+pub(crate) fn result(envelope: &Envelope) -> CallToolResult {
+    let text = serde_json::to_string(envelope).unwrap_or_default();
+    let content = vec![ContentBlock::text(text)];
+    let mut result =
+        if envelope.ok() { CallToolResult::success(content) } else { CallToolResult::error(content) };
+    result.structured_content = serde_json::to_value(envelope).ok();
+    result
+}
+
+/// Does something that looks at folders beside the threads that serve, and makes a result of what it finds.
+async fn beside(work: impl FnOnce() -> Result<Value, Failure> + Send + 'static) -> CallToolResult {
+    let outcome = tokio::task::spawn_blocking(work).await;
+    let broken = |_| Err(Failure::new(ErrorCode::InternalError, "the modules cannot be read"));
+    match outcome.unwrap_or_else(broken) {
+        Ok(found) => {
+            let mut result = CallToolResult::success(vec![ContentBlock::text(found.to_string())]);
+            result.structured_content = Some(found);
+            result
+        }
+        Err(failure) => result(&failure.into_envelope()),
+    }
+}
+
+fn module_named(arguments: &JsonObject) -> Result<&str, Failure> {
+    arguments.get("module").and_then(Value::as_str).ok_or_else(|| {
+        Failure::new(ErrorCode::InvalidInput, "`module` has to name a module")
+            .suggest("`cognitive_list` lists what is offered")
+    })
+}
+
+/// A module that cannot be loaded can be validated all the same; one that is not there cannot.
+fn known_though_broken(failure: Failure) -> Result<(), Failure> {
+    if failure.code() == ErrorCode::ModuleNotFound { Err(failure) } else { Ok(()) }
+}
+
+/// The module and the input of `cognitive_run`.
+fn run_arguments(mut arguments: Map<String, Value>) -> Result<(String, RunInput), Failure> {
+    let module = module_named(&arguments)?.to_owned();
+    let input = match (arguments.shift_remove("input"), arguments.shift_remove("args")) {
+        (None, Some(Value::String(text))) => RunInput::Text(text),
+        (Some(input), None) => RunInput::Json(input),
+        (None, None) => RunInput::Json(json!({})),
+        (_, Some(_)) => {
+            return Err(Failure::new(
+                ErrorCode::InvalidInput,
+                "`args` has to be a text, and not beside `input`",
+            )
+            .suggest("Send `input` with what `cognitive_info` describes"));
+        }
+    };
+    Ok((module, input))
+}

@@ -1,0 +1,113 @@
+//! The four tools for servers with many modules (API-007): find a module, look into it, run it, validate it. What they
+//! answer is short, because a model reads it.
+
+use std::sync::Arc;
+
+use cognitive_contract::manifest::Tier;
+use cognitive_contract::policy::{self, Caller};
+use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_schema::tool_schemas;
+use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use crate::door::McpDoor;
+use crate::module_tool::{description, object};
+
+pub(crate) const LIST: &str = "cognitive_list";
+pub(crate) const INFO: &str = "cognitive_info";
+pub(crate) const RUN: &str = "cognitive_run";
+pub(crate) const VALIDATE: &str = "cognitive_validate";
+
+/// How many modules a list names unless the client asks for more.
+const DEFAULT_LISTED: usize = 20;
+/// How many a client may ask for.
+const MAX_LISTED: u64 = 200;
+
+/// The tools, in the order in which a client uses them.
+pub(crate) fn tools() -> Vec<Tool> {
+    let named = json!({ "type": "string", "description": "Name of the module" });
+    let of_module = || json!({ "type": "object", "required": ["module"], "properties": { "module": named } });
+    vec![
+        reading(
+            LIST,
+            "Find modules: AI tasks with a contract. Gives name and responsibility of those that fit.",
+            json!({ "type": "object", "properties": {
+                "query": { "type": "string", "description": "Words to look for; all modules without it" },
+                "limit": { "type": "integer", "minimum": 1, "maximum": MAX_LISTED },
+            } }),
+        ),
+        reading(INFO, "What a module takes and gives, as JSON Schemas, and what it is not for.", of_module()),
+        Tool::new(
+            RUN,
+            "Run a module. Answers with an envelope: read `meta` (confidence, risk, explain) first, then `data`.",
+            object(json!({ "type": "object", "required": ["module"], "properties": {
+                "module": named,
+                "input": { "type": "object", "description": "What `cognitive_info` says under `input`" },
+                "args": { "type": "string", "description": "Free text instead of `input`" },
+            } })),
+        )
+        .with_raw_output_schema(object(cognitive_schema::envelope_outline())),
+        reading(VALIDATE, "Check the files of a module and list what is wrong with them.", of_module()),
+    ]
+}
+
+fn reading(name: &'static str, what: &'static str, input: Value) -> Tool {
+    let annotations = ToolAnnotations::new().read_only(true).open_world(false);
+    Tool::new(name, what, object(input)).with_annotations(annotations)
+}
+
+/// Answers `cognitive_list`. Words of the query may stand in the name or in the responsibility; names that hold them come
+/// first.
+pub(crate) fn list(door: &dyn McpDoor, arguments: &Map<String, Value>) -> Value {
+    let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default().to_lowercase();
+    let limit = arguments
+        .get("limit")
+        .and_then(Value::as_u64)
+        .map_or(DEFAULT_LISTED, |most| usize::try_from(most.clamp(1, MAX_LISTED)).unwrap_or(DEFAULT_LISTED));
+    let modules = &door.host().modules;
+    let mut found: Vec<(bool, Value)> = Vec::new();
+    for name in modules.names().into_iter().filter(|name| door.offers(name)) {
+        let Ok(module) = modules.glance(&name) else { continue };
+        if policy::invocation_refusal(&module.manifest, Caller::Agent).is_some() {
+            continue;
+        }
+        let text = format!("{name} {}", module.manifest.responsibility).to_lowercase();
+        if query.split_whitespace().all(|word| text.contains(word)) {
+            let in_name = query.split_whitespace().all(|word| name.to_lowercase().contains(word));
+            found.push((in_name, line(&name, &module)));
+        }
+    }
+    let total = found.len();
+    found.sort_by_key(|(in_name, _)| !in_name);
+    let shown: Vec<Value> = found.into_iter().take(limit).map(|(_, line)| line).collect();
+    json!({ "modules": shown, "total": total })
+}
+
+fn line(name: &str, module: &Module) -> Value {
+    json!({ "name": name, "tier": module.manifest.tier, "responsibility": module.manifest.responsibility })
+}
+
+/// Answers `cognitive_info`.
+pub(crate) fn info(door: &dyn McpDoor, name: &str) -> Result<Value, Failure> {
+    let module = offered(door, name)?;
+    let schemas = tool_schemas(&module.contract, &module.envelope_rules());
+    Ok(json!({
+        "name": name,
+        "version": module.manifest.version,
+        "tier": Tier::word(module.manifest.tier),
+        "responsibility": description(&module),
+        "policies": module.manifest.policies,
+        "input": schemas.input,
+        "output": schemas.output,
+    }))
+}
+
+/// A module that the client may know of. A path is none: a client has no business with other folders.
+pub(crate) fn offered(door: &dyn McpDoor, name: &str) -> Result<Arc<Module>, Failure> {
+    if !cognitive_contract::text::is_plain_name(name) || !door.offers(name) {
+        let name = cognitive_contract::text::cut(name, 128);
+        return Err(Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"))
+            .suggest("`cognitive_list` lists what is offered"));
+    }
+    door.host().modules.module(name)
+}

@@ -1,0 +1,114 @@
+//! Which tools a client sees. A list of tools is read by the model with every request, so a server with many modules shows
+//! four tools that find and run them instead of one tool for each. Lists only; `call` runs them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cognitive_contract::policy::{self, Caller};
+use cognitive_runtime::Host;
+use rmcp::model::Tool;
+
+use crate::door::McpDoor;
+use crate::{module_tool, search_tools};
+
+/// Up to so many modules each is a tool of its own, unless the user says otherwise.
+pub const DEFAULT_MAX_MODULE_TOOLS: usize = 12;
+/// The longest name of a tool that clients take.
+const MAX_NAME_LENGTH: usize = 64;
+
+/// Which tools are offered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolSurface {
+    /// One tool for each module while there are at most so many, else the four that search.
+    UpTo(usize),
+    /// One tool for each module.
+    All,
+    /// The four tools that list, describe, run and validate modules.
+    Search,
+    /// One tool for each of these modules.
+    Named(Vec<String>),
+}
+
+impl Default for ToolSurface {
+    fn default() -> Self {
+        Self::UpTo(DEFAULT_MAX_MODULE_TOOLS)
+    }
+}
+
+impl From<&str> for ToolSurface {
+    /// `all`, `search`, or names of modules with commas between.
+    fn from(text: &str) -> Self {
+        let names = || text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
+        match text {
+            "all" => Self::All,
+            "search" => Self::Search,
+            _ => Self::Named(names().collect()),
+        }
+    }
+}
+
+/// What is offered at one moment.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    /// Marks of the modules that this was made of; another list of marks means another offer.
+    marks: Vec<(String, Option<u64>)>,
+    /// The tools, always in the same order.
+    pub(crate) tools: Vec<Tool>,
+    /// The names of the modules that are tools of their own.
+    pub(crate) modules: Vec<String>,
+}
+
+/// Makes the offer, and makes it anew only when a module has changed.
+#[derive(Debug, Default)]
+pub(crate) struct Offers {
+    surface: ToolSurface,
+    last: Mutex<Option<Arc<Offer>>>,
+}
+
+impl Offers {
+    pub(crate) fn new(surface: ToolSurface) -> Self {
+        Self { surface, last: Mutex::default() }
+    }
+
+    /// The tools as the modules are now. Looks at folders, so it belongs beside the threads that serve.
+    pub(crate) fn now(&self, door: &dyn McpDoor) -> Arc<Offer> {
+        let mut marks = door.host().modules.marks();
+        marks.retain(|(name, _)| door.offers(name));
+        let known = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Without marks nobody can tell whether a module has changed.
+        if let Some(known) =
+            known.filter(|known| known.marks == marks && marks.iter().all(|(_, mark)| mark.is_some()))
+        {
+            return known;
+        }
+        let offer = Arc::new(self.offer(door.host(), marks));
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&offer));
+        offer
+    }
+
+    fn offer(&self, host: &Host, marks: Vec<(String, Option<u64>)>) -> Offer {
+        let names = || marks.iter().map(|(name, _)| name.as_str());
+        let wanted: Vec<&str> = match &self.surface {
+            ToolSurface::Search => Vec::new(),
+            ToolSurface::UpTo(most) if marks.len() > *most => Vec::new(),
+            ToolSurface::UpTo(_) | ToolSurface::All => names().collect(),
+            ToolSurface::Named(named) => {
+                names().filter(|name| named.iter().any(|each| each == name)).collect()
+            }
+        };
+        let mut tools = Vec::new();
+        let mut modules = Vec::new();
+        for name in wanted {
+            // A broken module is no tool; `cogn validate` says why.
+            let Ok(module) = host.modules.glance(name) else { continue };
+            let is_invocable = policy::invocation_refusal(&module.manifest, Caller::Agent).is_none();
+            if is_invocable && name.len() <= MAX_NAME_LENGTH {
+                tools.push(module_tool::tool(name, &module));
+                modules.push(name.to_owned());
+            }
+        }
+        if matches!(self.surface, ToolSurface::Search | ToolSurface::UpTo(_)) && tools.is_empty() {
+            tools = search_tools::tools();
+        }
+        Offer { marks, tools, modules }
+    }
+}
