@@ -17,7 +17,8 @@ mod violation;
 
 pub use provider_schema::{
     Effect, EmittedContext, EnvelopeRules, InsightRule, Loss, PlainSections, ProviderSchema, SchemaTarget,
-    drop_stand_ins, envelope_schema, in_order, plain_sections, provider_schema,
+    ToolSchemas, drop_stand_ins, envelope_outline, envelope_schema, in_order, plain_sections,
+    provider_schema, tool_schemas,
 };
 pub use validate::{
     Below, Contract, ContractPlace, DATA_KEYWORDS, JsonTypes, Layout, MAX_CUSTOM_LENGTH, SCHEMA_FILE,

@@ -1,5 +1,6 @@
 //! `cogn validate`: everything that is wrong with module folders, each with its place and a hint.
 
+use cognitive_contract::Failure;
 use cognitive_library::validate::{Mode, ValidationReport};
 use cognitive_library::{Finding, Folder, Library, Severity, Surroundings, validate_with};
 use cognitive_testing::GoldenExpectations;
@@ -64,6 +65,11 @@ fn once(args: &ValidateArgs, library: &Library, printer: &Printer) -> Exit {
         }
     }
     if missing || reports.iter().any(|report| !report.valid()) { Exit::Bad } else { Exit::Good }
+}
+
+/// What is right and wrong with a module, as `--json` says it.
+pub(super) fn findings(library: &Library, name: &str) -> Result<Value, Failure> {
+    Ok(as_json(&report(library, &library.find_folder(name)?, Mode::Standard)))
 }
 
 fn report(library: &Library, folder: &Folder, mode: Mode) -> ValidationReport {
