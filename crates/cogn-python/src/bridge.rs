@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use cogn::{Chunk, Envelope};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 use crate::{failing, to_python};
 
@@ -14,6 +15,8 @@ use crate::{failing, to_python};
 pub enum Outcome {
     /// The answer.
     Envelope(Box<Envelope>),
+    /// The answers of many runs.
+    Envelopes(Vec<Envelope>),
     /// A piece of it, or the end of the stream.
     Chunk(Option<Box<Chunk>>),
 }
@@ -23,6 +26,13 @@ impl Outcome {
     pub fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
             Self::Envelope(envelope) => failing::envelope(py, *envelope),
+            Self::Envelopes(envelopes) => {
+                let list = PyList::empty(py);
+                for envelope in envelopes {
+                    list.append(failing::envelope(py, envelope)?)?;
+                }
+                Ok(list.into_any())
+            }
             Self::Chunk(Some(chunk)) => to_python::object(py, &chunk),
             Self::Chunk(None) => Ok(py.None().into_bound(py)),
         }

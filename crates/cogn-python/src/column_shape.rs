@@ -5,16 +5,33 @@ use std::sync::Arc;
 
 use cognitive_contract::Module;
 use cognitive_typegen::{ModuleTypes, ObjectType, TypeDefinition, TypeExpr, TypeSet};
+use pyo3::prelude::*;
 use serde_json::{Value, json};
+
+use crate::runtime::NativeRuntime;
+use crate::{failing, to_python};
 
 /// The deepest struct; what is deeper is JSON text.
 const MAX_STRUCT_DEPTH: usize = 16;
 /// The most members of all structs together; a module with more gets one text.
 const MAX_MEMBERS: usize = 1_000;
 
+/// The shape of a module's column, see [`shape`].
+#[pyfunction]
+pub fn column_shape<'py>(
+    py: Python<'py>,
+    runtime: &NativeRuntime,
+    module: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let host = runtime.runtime(py)?.host();
+    let loaded = host.and_then(|host| py.detach(|| host.modules.module(module)));
+    let loaded = loaded.map_err(|failure| failing::exception(py, failure))?;
+    to_python::object(py, &shape(&loaded))
+}
+
 /// `{"data": SHAPE, "input": [[name, SHAPE, required], …]}`. A shape is `"text"`, `"integer"`, `"number"`, `"boolean"`, `"word"`
 /// (a listed value, or the text of a custom one), `"json"`, `{"list": SHAPE}` or `{"struct": [[name, SHAPE], …]}`.
-pub fn shape(module: &Arc<Module>) -> Value {
+fn shape(module: &Arc<Module>) -> Value {
     let set = TypeSet::new(std::slice::from_ref(module));
     let Some(types) = set.modules.first() else { return json!({ "data": "json", "input": [] }) };
     let mut reader = ShapeReader { types, members: 0 };

@@ -4,14 +4,17 @@
 //! Threads: Python's threads wait with the GIL released; functions of the program run on threads and event loops of Python; the
 //! threads of the runtime attach to the interpreter only to start such a function or to cancel it.
 
+mod batch;
 mod bridge;
 mod call;
 mod caller;
 mod chunks;
+mod column_shape;
 mod engine;
 mod failing;
 mod from_python;
 mod function;
+mod golden;
 mod modules;
 mod options;
 mod provider;
@@ -28,17 +31,25 @@ use pyo3::prelude::*;
 #[pymodule(name = "_native")]
 mod native {
     #[pymodule_export]
+    use crate::batch::{RunGate, failed_row};
+    #[pymodule_export]
     use crate::bridge::Bridge;
     #[pymodule_export]
     use crate::call::Call;
     #[pymodule_export]
     use crate::chunks::Chunks;
     #[pymodule_export]
+    use crate::column_shape::column_shape;
+    #[pymodule_export]
     use crate::engine::{after_fork, close};
     #[pymodule_export]
     use crate::failing::Written;
     #[pymodule_export]
     use crate::function::Reply;
+    #[pymodule_export]
+    use crate::golden::{RecordingsHandle, golden_cases, golden_run};
+    #[pymodule_export]
+    use crate::modules::{GrowingData, assembled, unfit};
     #[pymodule_export]
     use crate::run::RunHandle;
     #[pymodule_export]

@@ -1,23 +1,83 @@
-//! What Python is told of a module.
+//! What Python is told of a module, and what its typed form needs: data that grows, the envelope of a stream, and the failure of
+//! an answer that does not fit a class.
 
-use cogn::Module;
+use std::sync::{Mutex, PoisonError};
+
+use cogn::{ErrorCode, Failure, Module};
+use cognitive_contract::stream::{DataSoFar, assemble};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::Value;
 
-use crate::to_python;
+use crate::{failing, from_python, to_python};
 
-/// A module as a dictionary: what its author wrote, and what goes in and out.
+/// A module as a dictionary: what its author wrote with every default decided, and what goes in and out, in plain form.
 pub fn described<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, PyDict>> {
     let described = PyDict::new(py);
-    let manifest = &module.manifest;
-    described.set_item("name", &manifest.name)?;
-    described.set_item("version", manifest.version.to_string())?;
-    described.set_item("responsibility", &manifest.responsibility)?;
-    described.set_item("tier", to_python::object(py, &manifest.tier)?)?;
-    described.set_item("manifest", to_python::object(py, manifest)?)?;
-    described.set_item("input", to_python::object(py, module.contract.input().schema())?)?;
-    described.set_item("data", to_python::object(py, module.contract.data().schema())?)?;
-    described.set_item("schema", to_python::object(py, module.contract.root())?)?;
-    described.set_item("folder", module.folder.as_ref().map(|folder| folder.display().to_string()))?;
+    let plain = module.plain_sections();
+    described.set_item("manifest", to_python::object(py, &module.manifest)?)?;
+    described.set_item("input", to_python::object(py, &plain.input)?)?;
+    described.set_item("data", to_python::object(py, &plain.data)?)?;
+    described.set_item("$defs", to_python::object(py, &plain.defs)?)?;
+    described.set_item("prompt", &module.prompt)?;
+    described.set_item("folder", module.folder.as_deref())?;
     Ok(described)
+}
+
+/// The data of a stream as far as it has come.
+#[pyclass(frozen, name = "DataSoFar", module = "cogn._native")]
+#[derive(Default)]
+pub struct GrowingData(Mutex<DataSoFar>);
+
+#[pymethods]
+impl GrowingData {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the member `chunk` of a chunk; says whether there is more data now.
+    fn take(&self, chunk: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Value::Object(mut chunk) = from_python::value("chunk", chunk)? else { return Ok(false) };
+        let mut so_far = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match (chunk.get("field"), chunk.get("delta")) {
+            (Some(Value::String(field)), Some(Value::String(text))) => Ok(so_far.append(field, text)),
+            _ => match chunk.remove("data") {
+                Some(Value::Object(data)) => {
+                    so_far.replace(data);
+                    Ok(true)
+                }
+                _ => Ok(false),
+            },
+        }
+    }
+
+    /// The data.
+    fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python::object(py, self.0.lock().unwrap_or_else(PoisonError::into_inner).data())
+    }
+}
+
+/// The envelope that the chunks of a stream add up to.
+#[pyfunction]
+pub fn assembled<'py>(py: Python<'py>, chunks: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let Value::Array(chunks) = from_python::value("chunks", chunks)? else {
+        return Err(pyo3::exceptions::PyTypeError::new_err("`chunks` is a list"));
+    };
+    failing::envelope(py, assemble(chunks))
+}
+
+/// The failure of an answer that keeps the module's contract and does not fit the class that it is read as; it holds the answer
+/// as partial data.
+#[pyfunction]
+pub fn unfit<'py>(py: Python<'py>, data: &Bound<'py, PyAny>, reason: &str) -> PyResult<Bound<'py, PyAny>> {
+    let data = match from_python::value("data", data)? {
+        Value::Object(data) => Some(data),
+        _ => None,
+    };
+    let message = format!("the data does not fit the type that it is read as: {reason}");
+    let failure = Failure::new(ErrorCode::SchemaValidationFailed, message)
+        .with_partial(data)
+        .suggest("Bring the type in line with `data` in the module's `schema.json`");
+    failing::envelope(py, failure.into_envelope())
 }

@@ -47,12 +47,14 @@ mod check;
 mod shape;
 
 mod assemble;
+mod data_so_far;
 mod path;
 mod terminal;
 
 pub use assemble::{Assembler, assemble};
 pub use check::check_log;
 pub use chunk::{Chunk, ChunkKind};
+pub use data_so_far::DataSoFar;
 pub use session::{Checkpoint, Recovery, SessionId};
 pub use shape::{check_chunk, recognise};
 pub use writer::ChunkWriter;
