@@ -1,0 +1,204 @@
+"""`cogn.udf("module")`: a module as a function of columns, for pandas, Polars, Daft, Ray Data and everything that speaks Arrow.
+
+Every row gets an envelope, in the order of the rows; what fails is a value like others, and no row stops a job. No engine is
+imported before one of its columns is seen, and none is needed for plain lists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _engines, _native, _runtime
+from ._arrow import EnvelopeColumn
+from ._awaited import awaited
+from ._envelope import Failure
+from ._replay import recorded, replies_for
+from ._rows import input_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ._envelope import Envelope
+    from ._runtime import Runtime
+
+__all__ = ["Udf", "udf"]
+
+# What one process has for the functions of one `udf`: sent to another process, they find theirs there by the same name.
+_workers: dict[str, _Worker] = {}
+_lock = threading.Lock()
+
+
+def udf(
+    module: str,
+    *,
+    runtime: Runtime | Mapping[str, Any] | Callable[[], Runtime] | None = None,
+    field: str | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    prepare: Callable[..., Any] | None = None,
+    concurrency: int = 32,
+    data: str = "typed",
+    **options: Any,
+) -> Udf:
+    """A module as a function of columns.
+
+    `runtime`: a runtime for engines in this process, or what to make one of in each process: the arguments of `cogn.Runtime` as a
+    dictionary, or a function. The runtime of `cogn.run` without it. `field`: the member of the input that a column of plain values
+    stands for; needed only where the module asks for several. `fixed`: members that are the same in all rows. `prepare`: makes the
+    input of a row; an exception in it is the failure of that row. `concurrency`: how many runs go on at once in a process.
+    `data`: `"typed"` by the module's schema, or `"json"` for text. Other options are those of `cogn.run`, such as `timeout`.
+    """
+    if data not in ("typed", "json"):
+        raise ValueError(f"`data` is `typed` or `json`, not: {data}")
+    if "text" in options:
+        raise TypeError("`text` is no option of a column: every row has an input of its own")
+    spec = {"module": module, "runtime": runtime, "field": field, "fixed": dict(fixed or {}), "prepare": prepare}
+    spec |= {"concurrency": concurrency, "data": data, "options": options, "token": uuid.uuid4().hex}
+    made = Udf(spec)
+    _native.Gate(concurrency)  # says at once what is wrong with it
+    return made
+
+
+class _Worker:
+    """What the rows of a column share in one process."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        given = spec["runtime"]
+        if given is None:
+            self.runtime = _runtime.default()
+        elif isinstance(given, Mapping):
+            self.runtime = _runtime.Runtime(**given)
+        else:
+            self.runtime = given() if callable(given) else given
+        self.gate = _native.Gate(spec["concurrency"])
+        shape = _shape(self.runtime, spec["module"])
+        self.field: str | None = spec["field"] or _only_field(shape["input"], spec["fixed"])
+        self.data_shape = shape["data"] if spec["data"] == "typed" else "json"
+
+
+def _shape(runtime: Runtime, module: str) -> dict[str, Any]:
+    try:
+        return _native.column_shape(runtime._native, module)
+    except Failure:
+        # Who only plans a query has often no key: a runtime that asks nobody knows the same modules.
+        return _native.column_shape(recorded(runtime), module)
+
+
+def _only_field(members: list[Any], fixed: Mapping[str, Any]) -> str | None:
+    """The member that a plain value can only mean: the one that has to be there, or the only one that there is."""
+    names = [name for name, _, _ in members if name not in fixed]
+    required = [name for name, _, is_required in members if is_required and name not in fixed]
+    for candidates in (required, names):
+        if len(candidates) == 1:
+            return str(candidates[0])
+    return None
+
+
+class Udf:
+    """A function of columns; see `udf`. Can be sent to other processes, unless it was given a runtime of this one."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self._spec = spec
+        self._column: EnvelopeColumn | None = None
+        self.__name__ = self.__qualname__ = f"udf_{spec['module']}"
+
+    def __reduce__(self) -> Any:
+        runtime = self._spec["runtime"]
+        if not (runtime is None or isinstance(runtime, Mapping) or callable(runtime)):
+            raise TypeError("a runtime of this process cannot be used in another one: give `runtime` as a dictionary or a function")
+        return (Udf, (self._spec,))
+
+    def __repr__(self) -> str:
+        return f"cogn.udf({self._spec['module']!r})"
+
+    def __call__(self, *columns: Any, **named: Any) -> Any:
+        """Envelopes for a column, of the kind that its engine has; `named` columns are members of the input.
+
+        A list gives a list of envelopes, a function makes this a decorator: it is `prepare` then.
+        """
+        if len(columns) == 1 and not named and inspect.isroutine(columns[0]):
+            return Udf(self._spec | {"prepare": columns[0], "token": uuid.uuid4().hex})
+        if len(columns) > 1 or bool(columns) == bool(named):
+            raise TypeError("a udf takes one column of inputs, or named columns: `f(column)` or `f(text=column, …)`")
+        return _engines.apply(self, columns[0] if columns else None, named)
+
+    @property
+    def type(self) -> pa.StructType:
+        """The Arrow type of the column."""
+        return self._envelopes().type
+
+    def run(self, inputs: Iterable[Any]) -> list[Envelope]:
+        """An envelope for each input, in their order. Releases the GIL; Ctrl-C cancels all of them."""
+        worker = self._worker()
+        native, rows, faults = self._rows(worker, inputs, None)
+        return _with_faults(worker.gate.run_many(native, self._spec["module"], rows), faults)
+
+    async def arun(self, inputs: Iterable[Any]) -> list[Envelope]:
+        """The same for programs with asyncio. Cancelling the task cancels all runs."""
+        worker = self._worker()
+        native, rows, faults = self._rows(worker, inputs, asyncio.get_running_loop())
+        module = self._spec["module"]
+        envelopes: list[Envelope] = await awaited(lambda bridge, future: worker.gate.start_many(bridge, future, native, module, rows))
+        return _with_faults(envelopes, faults)
+
+    def array(self, values: Iterable[Any]) -> pa.StructArray:
+        """The envelopes for values of a column, as an Arrow array."""
+        return self._envelopes().array(self.run(values))
+
+    def batches(self, *columns: str, into: str = "env", **named: str) -> Callable[[pa.Table], pa.Table]:
+        """A function from Arrow tables to the same tables with one more column `into`: for `map_batches` of Ray Data
+        (`batch_format="pyarrow"`) and whatever else hands over Arrow. Columns are given by their names."""
+        return _engines.TableMapper(self, columns, named, into)
+
+    def _worker(self) -> _Worker:
+        token = self._spec["token"]
+        with _lock:
+            worker = _workers.get(token)
+            if worker is None:
+                worker = _workers[token] = _Worker(self._spec)
+            return worker
+
+    def _envelopes(self) -> EnvelopeColumn:
+        if self._column is None:
+            self._column = EnvelopeColumn(self._worker().data_shape)
+        return self._column
+
+    def _rows(
+        self, worker: _Worker, values: Iterable[Any], loop: asyncio.AbstractEventLoop | None
+    ) -> tuple[_native.Runtime, list[tuple[Any, dict[str, Any]]], dict[int, Envelope]]:
+        """Who runs them, the runs to make, and the envelopes of rows that are none because `prepare` raised."""
+        prepare, fixed, module = self._spec["prepare"], self._spec["fixed"], self._spec["module"]
+        native, options = worker.runtime._native, dict(self._spec["options"])
+        if worker.runtime._calls_program:
+            options["caller"] = (loop, contextvars.copy_context())
+        faults: dict[int, Envelope] = {}
+        rows: list[tuple[Any, dict[str, Any]]] = []
+        for index, value in enumerate(values):
+            try:
+                given = input_of(prepare(value) if prepare else value, worker.field)
+            except Exception as error:
+                faults[index] = _native.failed_row(f"`prepare` raised {type(error).__name__}: {error}")
+                continue
+            rows.append(({**fixed, **given} if fixed and isinstance(given, dict) else given, options))
+        if _runtime._replaying:
+            native = recorded(worker.runtime)
+            rows = [(given, {**options, "replies": _replies(module, given)}) for given, options in rows]
+        return native, rows, faults
+
+
+def _replies(module: str, given: Any) -> dict[str, str]:
+    try:
+        return replies_for(module, given)
+    except TypeError:  # no JSON, which the run of the row will say
+        return {}
+
+
+def _with_faults(envelopes: list[Envelope], faults: dict[int, Envelope]) -> list[Envelope]:
+    for index in sorted(faults):
+        envelopes.insert(index, faults[index])
+    return envelopes

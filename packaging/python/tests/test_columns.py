@@ -1,0 +1,266 @@
+"""Columns: an envelope for every row, in order, whatever is in the row. Engines that are not installed are passed over."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import decimal
+import json
+import pickle
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cogn
+from cogn._arrow import EnvelopeColumn
+from cogn._rows import input_of, plain
+
+from stub_service import StubService
+
+# What a column may hold: (value, whether the run succeeds, the code otherwise).
+ROWS: list[tuple[Any, bool, str | None]] = [
+    ("The train was on time.", True, None),
+    (None, False, "E1001"),
+    ("NONSENSE", False, "E1000"),
+    (7, False, "E1001"),
+    (b"bytes", False, "E1001"),
+    ("REFUSED", False, "E4001"),
+    ({"text": "A dictionary."}, True, None),
+    ({"other": "A dictionary."}, False, "E1001"),
+    (object(), False, "E1001"),
+    ("The seats are clean.", True, None),
+]
+
+
+@pytest.fixture
+def classify(stub: StubService, monkeypatch: pytest.MonkeyPatch) -> cogn.Udf:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_BASE_URL", stub.base)
+    return cogn.udf("text-classifier", runtime={"provider": "openai", "model": "stub"}, concurrency=8)
+
+
+def outcome(envelopes: Any) -> list[tuple[bool, Any]]:
+    return [(each["ok"], (each["error"] or {}).get("code") if "error" in each else None) for each in envelopes]
+
+
+EXPECTED = [(ok, code) for _, ok, code in ROWS]
+
+
+def test_every_row_has_an_envelope_in_its_place(classify: cogn.Udf) -> None:
+    envelopes = classify([value for value, _, _ in ROWS])
+    assert [isinstance(each, cogn.Envelope) for each in envelopes] == [True] * len(ROWS)
+    assert outcome(envelopes) == EXPECTED
+    assert outcome(asyncio.run(classify.arun(value for value, _, _ in ROWS))) == EXPECTED
+
+
+def test_a_provider_that_raises_is_the_failure_of_its_row() -> None:
+    def provider(call: Any) -> str:
+        if "broken" in call.input:
+            raise RuntimeError("no luck")
+        return '{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"r","sentiment":"neutral","label":"l"}}'
+
+    classify = cogn.udf("text-classifier", runtime=cogn.Runtime(provider=provider, env=False), concurrency=4)
+    envelopes = classify(["fine", "broken", "fine"])
+    assert [each.ok for each in envelopes] == [True, False, True]
+    assert "no luck" in envelopes[1].error["message"]
+
+
+def test_concurrency_is_bounded_and_the_order_is_kept(stub_with_delay: StubService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_BASE_URL", stub_with_delay.base)
+    classify = cogn.udf("text-classifier", runtime={"provider": "openai", "model": "stub"}, concurrency=5)
+    texts = [f"row {index}" if index % 3 else None for index in range(40)]
+    assert [each.ok for each in classify(texts)] == [bool(index % 3) for index in range(40)]
+    counts = stub_with_delay.stats()
+    assert counts["requests"] == 26
+    # The question for these counts is a connection as well.
+    assert counts["most_open"] <= 6
+
+
+def test_what_is_wrong_for_all_rows_is_an_exception(classify: cogn.Udf) -> None:
+    with pytest.raises(ValueError, match="concurrency"):
+        cogn.udf("text-classifier", concurrency=0)
+    with pytest.raises(ValueError, match="data"):
+        cogn.udf("text-classifier", data="parquet")
+    with pytest.raises(TypeError, match="there is no option `tiemout`"):
+        cogn.udf("text-classifier", tiemout=3)(["a"])
+    with pytest.raises(cogn.Failure, match="E4006"):
+        cogn.udf("no-such-module")(["a"])
+    for wrong in ("a text", {"text": "one input"}, 7):
+        with pytest.raises(TypeError, match="cogn.run"):
+            classify(wrong)
+    with pytest.raises(TypeError, match="one column"):
+        classify(["a"], ["b"])
+
+
+def test_named_columns_fixed_members_and_prepare(classify: cogn.Udf, stub: StubService) -> None:
+    runtime = {"provider": "openai", "model": "stub"}
+    assert [each.ok for each in classify(text=["a", "b"], labels=[["x", "y"], None])] == [True, True]
+    fixed = cogn.udf("text-classifier", runtime=runtime, fixed={"labels": ["travel", "x"]})
+    assert [each.ok for each in fixed(["a", {"text": "b", "labels": 7}])] == [True, False]
+
+    @cogn.udf("text-classifier", runtime=runtime)
+    def shout(row: Any) -> Any:
+        return {"text": row["a"].upper()}
+
+    first, second = shout([{"a": "x"}, {"b": "x"}])
+    assert first.ok and not second.ok
+    assert second.error["message"] == "`prepare` raised KeyError: 'a'"
+
+
+def test_a_udf_goes_to_other_processes_unless_it_has_a_runtime_of_this_one(classify: cogn.Udf) -> None:
+    there = pickle.loads(pickle.dumps(classify))
+    assert there(["a"])[0].ok
+    assert pickle.loads(pickle.dumps(classify.batches("text"))).into == "env"
+    own = cogn.udf("text-classifier", runtime=cogn.Runtime(env=False, provider=lambda call: "{}"))
+    with pytest.raises(TypeError, match="as a dictionary or a function"):
+        pickle.dumps(own)
+
+
+def test_values_of_columns_become_json() -> None:
+    day = datetime.datetime(2026, 1, 2, 3, 4, 5)
+    assert plain(day) == "2026-01-02T03:04:05"
+    assert plain(day.date()) == "2026-01-02"
+    assert plain(decimal.Decimal("1.50")) == 1.5 and plain(decimal.Decimal("3")) == 3
+    assert plain(uuid.UUID(int=1)).endswith("0001")
+    assert plain(float("nan")) is None
+    assert plain({"a": None, "b": [1, None], "c": {"d": float("nan")}}) == {"b": [1, None], "c": {}}
+    assert input_of("x", "text") == {"text": "x"} and input_of(None, "text") == {}
+    assert input_of({"text": "x"}, "text") == {"text": "x"}
+    numpy = pytest.importorskip("numpy")
+    assert plain(numpy.array([1, 2])) == [1, 2] and plain(numpy.int64(3)) == 3 and plain(numpy.float64("nan")) is None
+
+
+def test_the_type_of_data_is_that_of_the_schema(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    module = tmp_path / "typed"
+    module.mkdir()
+    (module / "module.yaml").write_text("name: typed\nversion: 1.0.0\nresponsibility: Show types\ntier: exploration\n")
+    (module / "prompt.md").write_text("Answer.")
+    item = {"type": "object", "properties": {"n": {"type": "integer"}, "of": {"type": "object"}}}
+    data = {
+        "type": "object",
+        "required": ["rationale"],
+        "properties": {
+            "rationale": {"type": "string"},
+            "kind": {"enum": ["a", "b"]},
+            "count": {"type": ["integer", "null"]},
+            "share": {"type": "number"},
+            "sure": {"type": "boolean"},
+            "items": {"type": "array", "items": item},
+            "either": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+            "names": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "node": {"$ref": "#/definitions/node"},
+        },
+    }
+    node = {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"$ref": "#/definitions/node"}}}
+    schema = {"input": {"type": "object"}, "data": data, "definitions": {"node": node}}
+    (module / "schema.json").write_text(json.dumps(schema))
+    typed = cogn.udf("typed", runtime={"modules": str(tmp_path), "env": False, "provider": "ollama"})
+    fields = {field.name: (str(field.type), field.metadata) for field in typed.type.field("data").type}
+    as_json = ("string", {b"cogn": b"json"})
+    assert fields == {
+        "rationale": ("string", None),
+        "kind": ("string", None),
+        "count": ("int64", None),
+        "share": ("double", None),
+        "sure": ("bool", None),
+        "items": ("list<item: struct<n: int64, of: string>>", None),
+        "either": as_json,
+        "names": as_json,
+        "node": (NODE, None),
+    }
+    assert str(cogn.udf("typed", runtime={"modules": str(tmp_path), "env": False, "provider": "ollama"}, data="json").type.field("data").type) == "string"
+
+
+# A type that contains itself is JSON text where it begins anew.
+NODE = "struct<v: int64, next: struct<v: int64, next: string>>"
+
+
+def test_a_value_that_does_not_fit_its_type_is_null_and_kept_in_json() -> None:
+    pytest.importorskip("pyarrow")
+    column = EnvelopeColumn({"struct": [["n", "integer"], ["w", "word"], ["l", {"list": "text"}], ["j", "json"]]})
+    good = cogn.Envelope({"ok": True, "meta": {"confidence": 1, "risk": "low", "explain": "e"}, "data": {"n": 3.0, "w": {"custom": "c", "reason": "r"}, "l": ["x"], "j": {"é": 1}}})
+    bad = cogn.Envelope({"ok": True, "meta": {"usage": {"input_tokens": 5}}, "data": {"n": 2**70, "w": 7, "l": "x", "j": None, "more": True}})
+    rows = column.array([good, bad]).to_pylist()
+    assert rows[0]["data"] == {"n": 3, "w": "c", "l": ["x"], "j": '{"é":1}'}
+    assert rows[1]["data"] == {"n": None, "w": None, "l": None, "j": None}
+    assert json.loads(rows[1]["json"])["data"]["more"] is True
+    assert rows[1]["usage"]["input_tokens"] == 5 and rows[0]["usage"] is None
+
+
+# Rows that every engine can hold in one column of texts.
+TEXTS = ["The train was on time.", None, "NONSENSE", "REFUSED", "The seats are clean."]
+TEXTS_EXPECTED = [(True, None), (False, "E1001"), (False, "E1000"), (False, "E4001"), (True, None)]
+
+
+def test_arrow(classify: cogn.Udf) -> None:
+    pa = pytest.importorskip("pyarrow")
+    for column in (pa.array(TEXTS), pa.chunked_array([TEXTS[:2], TEXTS[2:]]), pa.table({"text": TEXTS})):
+        array = classify(column)
+        assert array.type == classify.type
+        assert outcome(array.to_pylist()) == TEXTS_EXPECTED
+    table = classify.batches("text", into="answer")(pa.table({"text": TEXTS, "id": [1, 2, 3, 4, 5]}))
+    assert table.column_names == ["text", "id", "answer"]
+    assert outcome(classify.batches(text="text")(table).column("env").to_pylist()) == TEXTS_EXPECTED
+    assert table.column("answer").to_pylist()[0]["data"]["label"] == "travel"
+
+
+def test_pandas(classify: cogn.Udf) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"text": TEXTS}, index=[10, 20, 30, 40, 50])
+    frame["env"] = classify(frame["text"])
+    assert outcome(frame["env"]) == TEXTS_EXPECTED
+    assert list(frame[~frame["env"].struct.field("ok")].index) == [20, 30, 40]
+    assert outcome(classify(frame[["text"]])) == outcome(classify(text=frame["text"])) == TEXTS_EXPECTED
+    mixed = pd.Series([value for value, _, _ in ROWS], dtype=object)
+    assert outcome(classify(mixed)) == EXPECTED
+
+
+def test_polars(classify: cogn.Udf) -> None:
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    frame = pl.DataFrame({"text": TEXTS, "id": range(5)})
+    for answered in (
+        frame.with_columns(env=classify(pl.col("text"))),
+        frame.lazy().with_columns(env=classify(text=pl.col("text"))).collect(),
+        frame.lazy().with_columns(env=classify(pl.struct("text"))).collect(engine="streaming"),
+        frame.with_columns(classify(frame["text"])),
+        frame.with_columns(classify(frame.select("text"))),
+    ):
+        assert outcome(answered["env"].to_list()) == TEXTS_EXPECTED
+        dead = answered.filter(~pl.col("env").struct.field("ok"))
+        assert dead["id"].to_list() == [1, 2, 3]
+
+
+def test_daft(classify: cogn.Udf) -> None:
+    pytest.importorskip("daft")
+    import daft
+
+    frame = daft.from_pydict({"text": TEXTS, "id": list(range(5))})
+    for expression in (classify(daft.col("text")), classify(text=daft.col("text"))):
+        answered = frame.with_column("env", expression).collect()
+        assert outcome(row["env"] for row in answered.to_pylist()) == TEXTS_EXPECTED
+        assert answered.where(~daft.col("env")["ok"]).to_pydict()["id"] == [1, 2, 3]
+
+
+def test_columns_of_two_engines_are_refused(classify: cogn.Udf) -> None:
+    pl, pd = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    with pytest.raises(TypeError, match="several engines: pandas, polars"):
+        classify(text=pl.col("text"), labels=pd.Series([1]))
+
+
+def test_replay_reaches_the_threads_of_engines() -> None:
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    modules = Path(__file__).resolve().parents[3] / "modules" / "text-classifier"
+    if not modules.exists():
+        pytest.skip("the bundled modules are in the checkout")
+    known = json.loads((modules / "tests" / "free-topic.input.json").read_text())["text"]
+    with cogn.replay(modules / "tests"):
+        classify = cogn.udf("text-classifier", runtime={"env": False})
+        frame = pl.LazyFrame({"text": [known, "never recorded"]}).with_columns(env=classify(pl.col("text")))
+        assert outcome(frame.collect(engine="streaming")["env"].to_list()) == [(True, None), (False, "E4001")]
