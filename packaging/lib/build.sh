@@ -25,14 +25,10 @@ build_program() {
   strip "$work/cogn" 2>/dev/null || true
   program="$work/cogn"
   if is_static "$program"; then
-    kind=musl wheel_platform="manylinux_2_17_$machine.manylinux2014_$machine.musllinux_1_1_$machine"
+    kind=musl
   else
     [ -z "$binary" ] || left_out "static build" "the given program is not static"
-    # The newest version of a symbol that it needs says which systems have it.
-    local glibc
-    glibc=$(objdump -T "$program" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1)
-    kind=gnu wheel_platform="manylinux_${glibc#GLIBC_}_$machine"
-    wheel_platform="${wheel_platform//./_}"
+    kind=gnu
     export COGN_NPM_LIBC=glibc
   fi
 }
@@ -91,17 +87,31 @@ pack_archive() {
   echo "$archive"
 }
 
+# The wheel: the library that Python loads, which is never static, and the program.
 build_wheel() {
   if ! command -v python3 >/dev/null; then left_out wheel "there is no python3"; return; fi
+  if [ -n "$library" ]; then
+    echo "  given: $library"
+  else
+    step "Python library" cargo_build_library
+    library="$work/target/release/libcogn_python.so"
+  fi
+  if [ ! -e "$library" ]; then left_out wheel "there is no library"; return; fi
   step "wheel" pack_wheel
   wheel=$(find "$out" -name "cognitive_runtime-$version-*.whl" -print -quit)
 }
 
+cargo_build_library() {
+  CARGO_TARGET_DIR="$work/target" cargo build --release --locked --package cogn-python --lib
+}
+
 pack_wheel() {
+  local glibc
+  # The newest version of a symbol that library or program need says which systems have it.
+  glibc=$(objdump -T "$library" "$program" 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1)
+  glibc=${glibc#GLIBC_}
   rm -f "$out"/cognitive_runtime-*.whl
-  python3 -m venv "$work/tools"
-  "$work/tools/bin/pip" install --quiet --disable-pip-version-check hatchling
-  PYTHON="$work/tools/bin/python" packaging/python/build "$program" "$out" "$wheel_platform"
+  packaging/python/build "$program" "$library" "$out" "manylinux_${glibc//./_}_$machine"
   (cd "$out" && echo cognitive_runtime-*.whl)
 }
 

@@ -43,6 +43,9 @@ impl FunctionProvider {
         match answer.value {
             Some(Value::String(text)) => sink.piece(&text),
             Some(value @ Value::Object(_)) => sink.piece(&value.to_string()),
+            Some(Value::Array(pieces)) if pieces.iter().all(Value::is_string) => {
+                pieces.iter().filter_map(Value::as_str).for_each(|piece| sink.piece(piece));
+            }
             None => {}
             Some(_) => {
                 let why = "it returned neither a text nor a dictionary";

@@ -1,26 +1,29 @@
 """Finds the program that came with this distribution. Looks at no `PATH`: another `cogn` there may be of another version."""
 
-import pathlib
+from __future__ import annotations
+
+import os
 import sys
-import sysconfig
+from collections.abc import Iterator
 
 _NAME = "cogn.exe" if sys.platform == "win32" else "cogn"
 
 
-def _folders():
+def _folders() -> Iterator[str]:
     # Where `pip` put it: in the scripts of this environment, or in those of `pip install --user`.
+    import sysconfig
+
     yield sysconfig.get_path("scripts")
-    if sys.version_info >= (3, 10):
-        yield sysconfig.get_path("scripts", scheme=sysconfig.get_preferred_scheme("user"))
+    yield sysconfig.get_path("scripts", scheme=sysconfig.get_preferred_scheme("user"))
     # With `pip install --target DIR` it lies in `DIR/bin`.
-    yield str(pathlib.Path(__file__).resolve().parents[1] / "bin")
+    yield os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "bin")
 
 
 def binary() -> str:
     """The path of the program. Raises `FileNotFoundError` if the installation has lost it."""
     folders = [folder for folder in _folders() if folder]
     for folder in folders:
-        path = pathlib.Path(folder) / _NAME
-        if path.is_file():
-            return str(path)
+        path = os.path.join(folder, _NAME)
+        if os.path.isfile(path):
+            return path
     raise FileNotFoundError(f"{_NAME} is in none of: {', '.join(folders)}; reinstall cognitive-runtime")

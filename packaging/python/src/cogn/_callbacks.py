@@ -9,8 +9,8 @@ import inspect
 import os
 import queue
 import threading
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
-from typing import Any, Callable, Optional
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from typing import Any
 
 from . import _native
 from ._reply import Reply
@@ -53,7 +53,7 @@ class _Threads:
                     self._idle += 1
             job = self._next()
 
-    def _next(self) -> Optional[_Job]:
+    def _next(self) -> _Job | None:
         while True:
             try:
                 return self._jobs.get(timeout=_IDLE_SECONDS)
@@ -79,7 +79,7 @@ class _Loop:
 
 
 _threads = _Threads()
-_loop: Optional[_Loop] = None
+_loop: _Loop | None = None
 _lock = threading.Lock()
 
 
@@ -105,8 +105,8 @@ def start(
     function: Callable[[Any], Any],
     argument: Any,
     reply: "_native.Reply",
-    loop: Optional[asyncio.AbstractEventLoop],
-    context: Optional[contextvars.Context],
+    loop: asyncio.AbstractEventLoop | None,
+    context: contextvars.Context | None,
 ) -> Callable[[], None]:
     """Starts a function, and gives back what cancels it. Called by the runtime, on a thread of its own: never blocks."""
     call = _FunctionCall(function, argument, reply, loop, context or contextvars.copy_context())
@@ -132,7 +132,7 @@ class _FunctionCall:
         function: Callable[[Any], Any],
         argument: Any,
         reply: "_native.Reply",
-        loop: Optional[asyncio.AbstractEventLoop],
+        loop: asyncio.AbstractEventLoop | None,
         context: contextvars.Context,
     ) -> None:
         self._function = function
@@ -141,7 +141,7 @@ class _FunctionCall:
         self._loop = loop
         # A context can be entered once at a time, and a run may call several functions.
         self._context = context.copy()
-        self._task: Optional[asyncio.Task[None]] = None
+        self._task: asyncio.Task[None] | None = None
         self._cancelled = False
 
     def run(self) -> None:
@@ -234,7 +234,7 @@ class _FunctionCall:
 
 
 def _is_whole(result: Any) -> bool:
-    if result is None or isinstance(result, (str, bytes, Mapping, Reply, bool, int, float)):
+    if result is None or isinstance(result, (str, bytes, Mapping, Reply, list, tuple)):
         return True
     return not isinstance(result, Iterable)
 

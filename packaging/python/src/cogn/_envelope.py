@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Dict, Optional
+from typing import Any
 
 from . import _native
 
 
-class Envelope(Dict[str, Any]):
+class Envelope(dict[str, Any]):
     """The one answer of a run: `{ok, meta, data}`, or `{ok: False, meta, error, partial_data?}`."""
 
     __slots__ = ("_written",)
 
-    _written: _native.Written
+    _written: _native.Written | str
 
     @property
     def ok(self) -> bool:
@@ -21,36 +20,38 @@ class Envelope(Dict[str, Any]):
         return bool(self.get("ok"))
 
     @property
-    def meta(self) -> Dict[str, Any]:
+    def meta(self) -> dict[str, Any]:
         """`confidence`, `risk`, `explain` and what else programs route on."""
-        meta: Dict[str, Any] = self.get("meta", {})
+        meta: dict[str, Any] = self.get("meta", {})
         return meta
 
     @property
-    def data(self) -> Optional[Dict[str, Any]]:
+    def data(self) -> dict[str, Any] | None:
         """The answer of a success, else `None`."""
         return self.get("data")
 
     @property
-    def error(self) -> Optional[Dict[str, Any]]:
+    def error(self) -> dict[str, Any] | None:
         """The error of a failure, else `None`."""
         return self.get("error")
 
     @property
-    def partial_data(self) -> Optional[Dict[str, Any]]:
+    def partial_data(self) -> dict[str, Any] | None:
         """What there is of the answer of a failure, else `None`."""
         return self.get("partial_data")
 
     def json(self) -> str:
         """The text that the runtime wrote, byte for byte, whatever was changed in the dictionary since."""
-        written = getattr(self, "_written", None)
+        written: _native.Written | str | None = getattr(self, "_written", None)
         if written is None:
+            import json
+
             return json.dumps(self, ensure_ascii=False, separators=(",", ":"))
         if isinstance(written, str):
             return written
         return written.json()
 
-    def unwrap(self) -> Dict[str, Any]:
+    def unwrap(self) -> dict[str, Any]:
         """The data of a success. Raises `Failure` for everything else."""
         data = self.data
         if not self.ok or data is None:
@@ -71,9 +72,9 @@ class Envelope(Dict[str, Any]):
         return f"Envelope({dict.__repr__(self)})"
 
 
-def _restored(members: Dict[str, Any], text: str) -> Envelope:
+def _restored(members: dict[str, Any], text: str) -> Envelope:
     envelope = Envelope(members)
-    envelope._written = text  # type: ignore[assignment]
+    envelope._written = text
     return envelope
 
 
@@ -85,10 +86,10 @@ class Failure(Exception):
         error = envelope.error or {}
         self.code: str = str(error.get("code", ""))
         self.message: str = str(error.get("message", ""))
-        self.suggestion: Optional[str] = error.get("suggestion")
+        self.suggestion: str | None = error.get("suggestion")
         self.recoverable: bool = bool(error.get("recoverable", False))
-        self.details: Dict[str, Any] = error.get("details") or {}
-        self.partial_data: Optional[Dict[str, Any]] = envelope.partial_data
+        self.details: dict[str, Any] = error.get("details") or {}
+        self.partial_data: dict[str, Any] | None = envelope.partial_data
         hint = f" (hint: {self.suggestion})" if self.suggestion else ""
         super().__init__(f"{self.code}: {self.message}{hint}")
 

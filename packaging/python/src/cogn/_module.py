@@ -101,8 +101,8 @@ class Module(Generic[In, Out]):
         if self._partial is None:
             from pydantic import create_model
 
-            names = {name: (Any, None) for name in self._output.model_fields}
-            self._partial = create_model(f"Partial{self._output.__name__}", __base__=None, **names)
+            names: dict[str, Any] = {name: (Any, None) for name in self._output.model_fields}
+            self._partial = create_model(f"Partial{self._output.__name__}", **names)
         return cast(Out, self._partial.model_construct(**_by_field(self._output, data)))
 
 

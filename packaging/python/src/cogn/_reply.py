@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Mapping, Optional, Tuple, Union
+from collections.abc import Mapping
+from typing import Any
 
 
-@dataclass(frozen=True)
 class Reply:
     """The whole answer of a provider, with what is known of it.
 
     `usage` is tokens read and tokens written; `finish` is `complete`, `cut_off` (a limit ended the text) or `refused`.
     """
 
-    text: Union[str, Mapping[str, Any]]
-    model: Optional[str] = None
-    usage: Optional[Tuple[int, int]] = None
-    finish: Optional[str] = None
+    __slots__ = ("finish", "model", "text", "usage")
+
+    def __init__(
+        self,
+        text: str | Mapping[str, Any],
+        *,
+        model: str | None = None,
+        usage: tuple[int, int] | None = None,
+        finish: str | None = None,
+    ) -> None:
+        if finish not in (None, "complete", "cut_off", "refused"):
+            raise ValueError(f"`finish` is `complete`, `cut_off` or `refused`, not: {finish}")
+        self.text = text
+        self.model = model
+        self.usage = usage
+        self.finish = finish

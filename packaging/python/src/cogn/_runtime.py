@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
-import json
 import os
-from typing import Any, AsyncIterator, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any, Union
 
-from . import _async, _native
+from . import _native
 from ._binary import binary
 from ._envelope import Envelope
 
-Chunk = Dict[str, Any]
+Chunk = dict[str, Any]
 Provider = Callable[[Any], Any]
 Folder = Union[str, "os.PathLike[str]"]
 
 # Filled by `cogn.replay`: the last takes the place of a runtime while it is there.
-_replaying: List[Any] = []
+_replaying: list[Any] = []
 
 
 class Chunks(Iterator[Chunk]):
@@ -53,11 +52,15 @@ class AsyncChunks(AsyncIterator[Chunk]):
         return self
 
     async def __anext__(self) -> Chunk:
+        import asyncio
+
+        from . import _async
+
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         handle = self._native.pull(_async.bridge(loop), future)
         try:
-            chunk: Optional[Chunk] = await future
+            chunk: Chunk | None = await future
         except BaseException:
             handle.cancel()
             self._native.close()
@@ -87,17 +90,17 @@ class Runtime:
     def __init__(
         self,
         *,
-        provider: Union[str, Provider, None] = None,
-        model: Optional[str] = None,
-        modules: Union[Folder, Sequence[Folder], Callable[[str], Optional[Folder]], None] = None,
-        config: Union[Folder, Mapping[str, Any], None] = None,
+        provider: str | Provider | None = None,
+        model: str | None = None,
+        modules: Folder | Sequence[Folder] | Callable[[str], Folder | None] | None = None,
+        config: Folder | Mapping[str, Any] | None = None,
         env: bool = True,
-        tools: Optional[Sequence[Any]] = None,
+        tools: Sequence[Any] | None = None,
         **parts: Any,
     ) -> None:
         described = [_described(tool) for tool in tools or ()]
         self._calls_program = callable(provider) or bool(described)
-        self._parts: Dict[str, Any] = {
+        self._parts: dict[str, Any] = {
             **parts,
             "provider": provider,
             "model": model,
@@ -109,7 +112,7 @@ class Runtime:
         }
         self._native = _native.Runtime(self._parts)
 
-    def run(self, module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Envelope:
+    def run(self, module: str, input: Mapping[str, Any] | None = None, **options: Any) -> Envelope:
         """Runs a module and waits for its envelope. Ctrl-C cancels the run."""
         if _replaying:
             envelope: Envelope = _replaying[-1].run(self, module, input, options)
@@ -118,11 +121,15 @@ class Runtime:
             options["caller"] = (None, contextvars.copy_context())
         return self._native.run(module, input, options)
 
-    async def arun(self, module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Envelope:
+    async def arun(self, module: str, input: Mapping[str, Any] | None = None, **options: Any) -> Envelope:
         """The same for asyncio. Cancelling the task cancels the run."""
         if _replaying:
             envelope: Envelope = await _replaying[-1].arun(self, module, input, options)
             return envelope
+        import asyncio
+
+        from . import _async
+
         loop = asyncio.get_running_loop()
         if self._calls_program:
             options["caller"] = (loop, contextvars.copy_context())
@@ -135,7 +142,7 @@ class Runtime:
             handle.cancel()
             raise
 
-    def stream(self, module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Chunks:
+    def stream(self, module: str, input: Mapping[str, Any] | None = None, **options: Any) -> Chunks:
         """Runs a module and gives its answer in pieces. The run goes on only while pieces are asked for."""
         if _replaying:
             chunks: Chunks = _replaying[-1].stream(self, module, input, options)
@@ -144,21 +151,23 @@ class Runtime:
             options["caller"] = (None, contextvars.copy_context())
         return Chunks(self._native.stream(module, input, options))
 
-    def astream(self, module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> AsyncChunks:
+    def astream(self, module: str, input: Mapping[str, Any] | None = None, **options: Any) -> AsyncChunks:
         """The same for asyncio: `async for chunk in runtime.astream(…)`."""
         if _replaying:
             chunks: AsyncChunks = _replaying[-1].astream(self, module, input, options)
             return chunks
         if self._calls_program:
+            import asyncio
+
             options["caller"] = (asyncio.get_running_loop(), contextvars.copy_context())
         return AsyncChunks(self._native.stream(module, input, options))
 
-    def names(self) -> List[str]:
+    def names(self) -> list[str]:
         """The names of all modules that can be found."""
         return self._native.names()
 
     @property
-    def notices(self) -> List[str]:
+    def notices(self) -> list[str]:
         """What people should know of the configuration, such as files that are not trusted."""
         return self._native.notices
 
@@ -171,17 +180,19 @@ def _folders(modules: Any) -> Any:
     return [os.fspath(folder) for folder in modules]
 
 
-def _configuration(config: Any) -> Optional[str]:
+def _configuration(config: Any) -> str | None:
     """The text of a configuration. JSON is YAML as well."""
     if config is None:
         return None
     if isinstance(config, Mapping):
+        import json
+
         return json.dumps(dict(config))
     with open(config, encoding="utf-8") as file:
         return file.read()
 
 
-def _program() -> Optional[str]:
+def _program() -> str | None:
     """The program, which reads documents in a process of its own. Without it documents are refused."""
     try:
         return binary()
@@ -195,7 +206,7 @@ def _described(tool: Any) -> Any:
     return described(tool)
 
 
-_default: Optional[Runtime] = None
+_default: Runtime | None = None
 
 
 def default() -> Runtime:
@@ -206,21 +217,21 @@ def default() -> Runtime:
     return _default
 
 
-def run(module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Envelope:
+def run(module: str, input: Mapping[str, Any] | None = None, **options: Any) -> Envelope:
     """`Runtime.run` of the default runtime."""
     return default().run(module, input, **options)
 
 
-async def arun(module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Envelope:
+async def arun(module: str, input: Mapping[str, Any] | None = None, **options: Any) -> Envelope:
     """`Runtime.arun` of the default runtime."""
     return await default().arun(module, input, **options)
 
 
-def stream(module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> Chunks:
+def stream(module: str, input: Mapping[str, Any] | None = None, **options: Any) -> Chunks:
     """`Runtime.stream` of the default runtime."""
     return default().stream(module, input, **options)
 
 
-def astream(module: str, input: Optional[Mapping[str, Any]] = None, **options: Any) -> AsyncChunks:
+def astream(module: str, input: Mapping[str, Any] | None = None, **options: Any) -> AsyncChunks:
     """`Runtime.astream` of the default runtime."""
     return default().astream(module, input, **options)

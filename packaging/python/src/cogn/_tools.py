@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import typing
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-_TYPES: Dict[Any, Dict[str, Any]] = {
+_TYPES: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
     int: {"type": "integer"},
     float: {"type": "number"},
@@ -24,11 +25,11 @@ class Tool:
         self,
         function: Callable[..., Any],
         *,
-        name: Optional[str] = None,
-        description: Optional[str] = None,
-        parameters: Optional[Mapping[str, Any]] = None,
+        name: str | None = None,
+        description: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
         needs: Sequence[str] = (),
-        timeout: Optional[float] = None,
+        timeout: float | None = None,
     ) -> None:
         self.function = function
         self.name = name or getattr(function, "__name__", "tool")
@@ -42,13 +43,13 @@ class Tool:
 
 
 def tool(
-    function: Optional[Callable[..., Any]] = None,
+    function: Callable[..., Any] | None = None,
     *,
-    name: Optional[str] = None,
-    description: Optional[str] = None,
-    parameters: Optional[Mapping[str, Any]] = None,
+    name: str | None = None,
+    description: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
     needs: Sequence[str] = (),
-    timeout: Optional[float] = None,
+    timeout: float | None = None,
 ) -> Any:
     """Makes a tool of a function; also as a decorator.
 
@@ -63,23 +64,19 @@ def tool(
     return make(function) if function is not None else make
 
 
-def described(given: Union[Tool, Callable[..., Any]]) -> Dict[str, Any]:
+def described(given: Tool | Callable[..., Any]) -> dict[str, Any]:
     """What the runtime is told of a tool."""
     made = given if isinstance(given, Tool) else Tool(given)
     function = made.function
 
-    if inspect.iscoroutinefunction(function):
+    async def acall(arguments: dict[str, Any]) -> Any:
+        return await function(**arguments)
 
-        async def call(arguments: Dict[str, Any]) -> Any:
-            return _boxed(await function(**arguments))
-
-    else:
-
-        def call(arguments: Dict[str, Any]) -> Any:  # type: ignore[misc]
-            return _boxed(function(**arguments))
+    def call(arguments: dict[str, Any]) -> Any:
+        return function(**arguments)
 
     return {
-        "function": call,
+        "function": acall if inspect.iscoroutinefunction(function) else call,
         "name": made.name,
         "description": made.description,
         "parameters": made.parameters,
@@ -88,31 +85,23 @@ def described(given: Union[Tool, Callable[..., Any]]) -> Dict[str, Any]:
     }
 
 
-class _Result(Dict[str, Any]):
-    """A result that is handed over as it is, also where it could be taken for pieces."""
-
-
-def _boxed(result: Any) -> Any:
-    return list(result) if isinstance(result, (tuple, set)) else result
-
-
-def _schema(function: Callable[..., Any]) -> Dict[str, Any]:
+def _schema(function: Callable[..., Any]) -> dict[str, Any]:
     hints = typing.get_type_hints(function)
-    properties: Dict[str, Any] = {}
-    required: List[str] = []
+    properties: dict[str, Any] = {}
+    required: list[str] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ValueError(f"a tool takes its arguments by name: `{name}` of `{function.__name__}`")
         properties[name] = _type(hints.get(name, Any))
         if parameter.default is parameter.empty:
             required.append(name)
-    schema: Dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     if required:
         schema["required"] = required
     return schema
 
 
-def _type(hint: Any) -> Dict[str, Any]:
+def _type(hint: Any) -> dict[str, Any]:
     if hint in _TYPES:
         return dict(_TYPES[hint])
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
