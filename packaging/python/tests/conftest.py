@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +11,23 @@ import pytest
 
 from stub_service import StubService
 
-# Engines that would report home do not.
+# Data engines that would report home do not.
 os.environ.update(DO_NOT_TRACK="1", DAFT_ANALYTICS_ENABLED="0", RAY_USAGE_STATS_ENABLED="0")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*engines): passed over where a data engine is not installed, unless it has to be")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        missing = [name for name in marker.args if name and importlib.util.find_spec(name) is None]
+        # Ray starts eight processes for one row; its place is the benchmark, and a machine that has it.
+        has_to = missing != ["ray"] and os.environ.get("COGN_TEST_STRICT") == "1"
+        if missing and has_to and "data-engines" not in os.environ.get("COGN_TEST_MAY_LACK", "").split(","):
+            pytest.fail(f"not installed: {', '.join(missing)}", pytrace=False)
+        if missing:
+            pytest.skip(f"not installed: {', '.join(missing)}")
 
 
 @pytest.fixture(scope="session")

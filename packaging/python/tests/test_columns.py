@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import cogn
+from cogn import columns
 from cogn._arrow import EnvelopeColumn
 from cogn._rows import input_of, plain
 
@@ -129,12 +130,17 @@ def test_values_of_columns_become_json() -> None:
     assert plain({"a": None, "b": [1, None], "c": {"d": float("nan")}}) == {"b": [1, None], "c": {}}
     assert input_of("x", "text") == {"text": "x"} and input_of(None, "text") == {}
     assert input_of({"text": "x"}, "text") == {"text": "x"}
-    numpy = pytest.importorskip("numpy")
+
+
+@pytest.mark.needs("numpy")
+def test_values_of_numpy_become_json() -> None:
+    import numpy
+
     assert plain(numpy.array([1, 2])) == [1, 2] and plain(numpy.int64(3)) == 3 and plain(numpy.float64("nan")) is None
 
 
+@pytest.mark.needs("pyarrow")
 def test_the_type_of_data_is_that_of_the_schema(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
     module = tmp_path / "typed"
     module.mkdir()
     (module / "module.yaml").write_text("name: typed\nversion: 1.0.0\nresponsibility: Show types\ntier: exploration\n")
@@ -179,8 +185,8 @@ def test_the_type_of_data_is_that_of_the_schema(tmp_path: Path) -> None:
 NODE = "struct<v: int64, next: struct<v: int64, next: string>>"
 
 
+@pytest.mark.needs("pyarrow")
 def test_a_value_that_does_not_fit_its_type_is_null_and_kept_in_json() -> None:
-    pytest.importorskip("pyarrow")
     column = EnvelopeColumn({"struct": [["n", "integer"], ["w", "word"], ["l", {"list": "text"}], ["j", "json"]]})
     good = cogn.Envelope({"ok": True, "meta": {"confidence": 1, "risk": "low", "explain": "e"}, "data": {"n": 3.0, "w": {"custom": "c", "reason": "r"}, "l": ["x"], "j": {"é": 1}}})
     bad = cogn.Envelope({"ok": True, "meta": {"usage": {"input_tokens": 5}}, "data": {"n": 2**70, "w": 7, "l": "x", "j": None, "more": True}})
@@ -196,8 +202,10 @@ TEXTS = ["The train was on time.", None, "NONSENSE", "REFUSED", "The seats are c
 TEXTS_EXPECTED = [(True, None), (False, "E1001"), (False, "E1000"), (False, "E4001"), (True, None)]
 
 
+@pytest.mark.needs("pyarrow")
 def test_arrow(classify: cogn.Udf) -> None:
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     for column in (pa.array(TEXTS), pa.chunked_array([TEXTS[:2], TEXTS[2:]]), pa.table({"text": TEXTS})):
         array = classify(column)
         assert array.type == classify.type
@@ -208,9 +216,10 @@ def test_arrow(classify: cogn.Udf) -> None:
     assert table.column("answer").to_pylist()[0]["data"]["label"] == "travel"
 
 
+@pytest.mark.needs("pandas", "pyarrow")
 def test_pandas(classify: cogn.Udf) -> None:
-    pd = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
+    import pandas as pd
+
     frame = pd.DataFrame({"text": TEXTS}, index=[10, 20, 30, 40, 50])
     frame["env"] = classify(frame["text"])
     assert outcome(frame["env"]) == TEXTS_EXPECTED
@@ -220,9 +229,10 @@ def test_pandas(classify: cogn.Udf) -> None:
     assert outcome(classify(mixed)) == EXPECTED
 
 
+@pytest.mark.needs("polars", "pyarrow")
 def test_polars(classify: cogn.Udf) -> None:
-    pl = pytest.importorskip("polars")
-    pytest.importorskip("pyarrow")
+    import polars as pl
+
     frame = pl.DataFrame({"text": TEXTS, "id": range(5)})
     for answered in (
         frame.with_columns(env=classify(pl.col("text"))),
@@ -236,8 +246,8 @@ def test_polars(classify: cogn.Udf) -> None:
         assert dead["id"].to_list() == [1, 2, 3]
 
 
+@pytest.mark.needs("daft")
 def test_daft(classify: cogn.Udf) -> None:
-    pytest.importorskip("daft")
     import daft
 
     frame = daft.from_pydict({"text": TEXTS, "id": list(range(5))})
@@ -247,15 +257,25 @@ def test_daft(classify: cogn.Udf) -> None:
         assert answered.where(~daft.col("env")["ok"]).to_pydict()["id"] == [1, 2, 3]
 
 
+def test_functions_that_are_made_in_a_loop_are_not_kept_for_ever() -> None:
+    for _ in range(columns._MOST_WORKERS + 3):
+        cogn.udf("text-classifier", runtime={"env": False, "provider": "ollama"})._worker()
+    assert len(columns._workers) == columns._MOST_WORKERS
+
+
+@pytest.mark.needs("polars", "pandas")
 def test_columns_of_two_engines_are_refused(classify: cogn.Udf) -> None:
-    pl, pd = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    import pandas as pd
+    import polars as pl
+
     with pytest.raises(TypeError, match="several engines: pandas, polars"):
         classify(text=pl.col("text"), labels=pd.Series([1]))
 
 
+@pytest.mark.needs("polars", "pyarrow")
 def test_replay_reaches_the_threads_of_engines() -> None:
-    pl = pytest.importorskip("polars")
-    pytest.importorskip("pyarrow")
+    import polars as pl
+
     modules = Path(__file__).resolve().parents[3] / "modules" / "text-classifier"
     if not modules.exists():
         pytest.skip("the bundled modules are in the checkout")

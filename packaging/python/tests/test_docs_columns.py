@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import re
 from pathlib import Path
 
 import pytest
+
+import cogn._runtime
 
 from stub_service import StubService
 
@@ -25,13 +26,8 @@ def blocks() -> list[re.Match[str]]:
     return found
 
 
-@pytest.mark.parametrize("block", blocks(), ids=lambda block: f"{block['needs'] or 'plain'}-{block.start()}")
+@pytest.mark.parametrize("block", [pytest.param(block, marks=pytest.mark.needs(block["needs"]), id=f"{block['needs']}-{block.start()}") for block in blocks()])
 def test_an_example_prints_what_the_page_says(block: re.Match[str], stub: StubService, monkeypatch: pytest.MonkeyPatch) -> None:
-    needs = block["needs"]
-    if needs and importlib.util.find_spec(needs) is None:
-        pytest.skip(f"{needs} is not installed")
-    import cogn._runtime
-
     monkeypatch.setattr(cogn._runtime, "_default", None)
     monkeypatch.setenv("LLM_PROVIDER", "openai")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -39,7 +35,7 @@ def test_an_example_prints_what_the_page_says(block: re.Match[str], stub: StubSe
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(block["code"], str(PAGE), "exec"), {"__name__": "example"})
-    if needs == "ray":
+    if block["needs"] == "ray":
         import ray
 
         ray.shutdown()

@@ -65,7 +65,7 @@ def test_007_recorded_replies_answer_and_nobody_else(recorded: Path, runtime: co
         with cogn.replay(recorded / "inner"):
             assert words(runtime, 1, 2) == ["one", "two"]
         assert words(runtime, 2) == ["E4001"]
-    assert "a model was asked" in runtime.run("tiny", {"q": 1}).error["message"]
+    assert "a model was asked" in runtime.run("tiny", {"q": 1})["error"]["message"]
 
 
 def test_every_way_to_run_is_replayed(recorded: Path, runtime: cogn.Runtime) -> None:

@@ -28,6 +28,16 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _lock = threading.Lock()
 
 
+def _after_fork() -> None:
+    """The thread that held it stayed with the parent."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 class replay:
     """Answers runs with what was recorded in a folder. A context manager and a decorator, also of `async` functions.
 

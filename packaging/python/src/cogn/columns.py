@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import dataclasses
 import inspect
+import os
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -29,9 +31,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Udf", "udf"]
 
-# What one process has for the functions of one `udf`: sent to another process, they find theirs there by the same name.
+# What one process has for the functions of one `udf`: sent to another process, they find theirs there by the same name. The newest
+# are kept, so that programs which make functions in a loop do not keep connections for each.
 _workers: dict[str, _Worker] = {}
+_MOST_WORKERS = 32
 _lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    """The thread that held it stayed with the parent."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def udf(
@@ -57,28 +71,42 @@ def udf(
         raise ValueError(f"`data` is `typed` or `json`, not: {data}")
     if "text" in options:
         raise TypeError("`text` is no option of a column: every row has an input of its own")
-    spec = {"module": module, "runtime": runtime, "field": field, "fixed": dict(fixed or {}), "prepare": prepare}
-    spec |= {"concurrency": concurrency, "data": data, "options": options, "token": uuid.uuid4().hex}
-    made = Udf(spec)
     _native.Gate(concurrency)  # says at once what is wrong with it
-    return made
+    return Udf(_Spec(module, runtime, field, dict(fixed or {}), prepare, concurrency, data, options))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Spec:
+    """What was asked for. It is all that goes to other processes."""
+
+    module: str
+    runtime: Runtime | Mapping[str, Any] | Callable[[], Runtime] | None
+    field: str | None
+    fixed: dict[str, Any]
+    prepare: Callable[..., Any] | None
+    concurrency: int
+    data: str
+    options: dict[str, Any]
+    token: str = dataclasses.field(default_factory=lambda: uuid.uuid4().hex)
 
 
 class _Worker:
     """What the rows of a column share in one process."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:
-        given = spec["runtime"]
-        if given is None:
-            self.runtime = _runtime.default()
-        elif isinstance(given, Mapping):
-            self.runtime = _runtime.Runtime(**given)
-        else:
-            self.runtime = given() if callable(given) else given
-        self.gate = _native.Gate(spec["concurrency"])
-        shape = _shape(self.runtime, spec["module"])
-        self.field: str | None = spec["field"] or _only_field(shape["input"], spec["fixed"])
-        self.data_shape = shape["data"] if spec["data"] == "typed" else "json"
+    def __init__(self, spec: _Spec) -> None:
+        self.runtime = _made(spec.runtime)
+        self.gate = _native.Gate(spec.concurrency)
+        shape = _shape(self.runtime, spec.module)
+        self.field: str | None = spec.field or _only_field(shape["input"], spec.fixed)
+        self.data_shape = shape["data"] if spec.data == "typed" else "json"
+
+
+def _made(given: Runtime | Mapping[str, Any] | Callable[[], Runtime] | None) -> Runtime:
+    if given is None:
+        return _runtime.default()
+    if isinstance(given, _runtime.Runtime):
+        return given
+    return given() if callable(given) else _runtime.Runtime(**given)
 
 
 def _shape(runtime: Runtime, module: str) -> dict[str, Any]:
@@ -102,19 +130,18 @@ def _only_field(members: list[Any], fixed: Mapping[str, Any]) -> str | None:
 class Udf:
     """A function of columns; see `udf`. Can be sent to other processes, unless it was given a runtime of this one."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:
+    def __init__(self, spec: _Spec) -> None:
         self._spec = spec
         self._column: EnvelopeColumn | None = None
-        self.__name__ = self.__qualname__ = f"udf_{spec['module']}"
+        self.__name__ = self.__qualname__ = f"udf_{spec.module}"
 
     def __reduce__(self) -> Any:
-        runtime = self._spec["runtime"]
-        if not (runtime is None or isinstance(runtime, Mapping) or callable(runtime)):
+        if isinstance(self._spec.runtime, _runtime.Runtime):
             raise TypeError("a runtime of this process cannot be used in another one: give `runtime` as a dictionary or a function")
         return (Udf, (self._spec,))
 
     def __repr__(self) -> str:
-        return f"cogn.udf({self._spec['module']!r})"
+        return f"cogn.udf({self._spec.module!r})"
 
     def __call__(self, *columns: Any, **named: Any) -> Any:
         """Envelopes for a column, of the kind that its engine has; `named` columns are members of the input.
@@ -122,7 +149,7 @@ class Udf:
         A list gives a list of envelopes, a function makes this a decorator: it is `prepare` then.
         """
         if len(columns) == 1 and not named and inspect.isroutine(columns[0]):
-            return Udf(self._spec | {"prepare": columns[0], "token": uuid.uuid4().hex})
+            return Udf(dataclasses.replace(self._spec, prepare=columns[0]))
         if len(columns) > 1 or bool(columns) == bool(named):
             raise TypeError("a udf takes one column of inputs, or named columns: `f(column)` or `f(text=column, …)`")
         return _engines.apply(self, columns[0] if columns else None, named)
@@ -136,13 +163,13 @@ class Udf:
         """An envelope for each input, in their order. Releases the GIL; Ctrl-C cancels all of them."""
         worker = self._worker()
         native, rows, faults = self._rows(worker, inputs, None)
-        return _with_faults(worker.gate.run_many(native, self._spec["module"], rows), faults)
+        return _with_faults(worker.gate.run_many(native, self._spec.module, rows), faults)
 
     async def arun(self, inputs: Iterable[Any]) -> list[Envelope]:
         """The same for programs with asyncio. Cancelling the task cancels all runs."""
         worker = self._worker()
         native, rows, faults = self._rows(worker, inputs, asyncio.get_running_loop())
-        module = self._spec["module"]
+        module = self._spec.module
         envelopes: list[Envelope] = await awaited(lambda bridge, future: worker.gate.start_many(bridge, future, native, module, rows))
         return _with_faults(envelopes, faults)
 
@@ -156,11 +183,12 @@ class Udf:
         return _engines.TableMapper(self, columns, named, into)
 
     def _worker(self) -> _Worker:
-        token = self._spec["token"]
+        token = self._spec.token
         with _lock:
-            worker = _workers.get(token)
-            if worker is None:
-                worker = _workers[token] = _Worker(self._spec)
+            worker = _workers.pop(token, None) or _Worker(self._spec)
+            _workers[token] = worker
+            if len(_workers) > _MOST_WORKERS:
+                del _workers[next(iter(_workers))]
             return worker
 
     def _envelopes(self) -> EnvelopeColumn:
@@ -172,8 +200,8 @@ class Udf:
         self, worker: _Worker, values: Iterable[Any], loop: asyncio.AbstractEventLoop | None
     ) -> tuple[_native.Runtime, list[tuple[Any, dict[str, Any]]], dict[int, Envelope]]:
         """Who runs them, the runs to make, and the envelopes of rows that are none because `prepare` raised."""
-        prepare, fixed, module = self._spec["prepare"], self._spec["fixed"], self._spec["module"]
-        native, options = worker.runtime._native, dict(self._spec["options"])
+        prepare, fixed, module = self._spec.prepare, self._spec.fixed, self._spec.module
+        native, options = worker.runtime._native, dict(self._spec.options)
         if worker.runtime._calls_program:
             options["caller"] = (loop, contextvars.copy_context())
         faults: dict[int, Envelope] = {}
