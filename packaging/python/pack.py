@@ -29,14 +29,17 @@ class Wheel:
     """The archive, with the record of what is in it."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9)
+        # Tests need no small wheel, but one soon.
+        level = int(os.environ.get("COGN_WHEEL_COMPRESSION", "9"))
+        self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=level)
+        self._level = level
         self._record: list[str] = []
 
     def add(self, name: str, content: bytes, mode: int = 0o644) -> None:
         info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
         info.external_attr = (0o100000 | mode) << 16
         info.compress_type = zipfile.ZIP_DEFLATED
-        self._zip.writestr(info, content)
+        self._zip.writestr(info, content, compresslevel=self._level)
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
         self._record.append(f"{name},sha256={digest},{len(content)}")
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cogn::{Chunk, Stream, StreamExt as _};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::bridge::{self, Bridge, Outcome};
 use crate::caller::{self, Scope};
@@ -89,6 +90,15 @@ impl Chunks {
         let (chunk, left) = pulled.inspect_err(|_| put_back(&self.source, None))?;
         py.detach(|| put_back(&self.source, left));
         chunk.map(|chunk| to_python::object(py, &chunk)).transpose()
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 
     /// Resolves a future with the next chunk, or with `None` at the end.

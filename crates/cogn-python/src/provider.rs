@@ -70,8 +70,9 @@ fn target(dialect: &str) -> PyResult<SchemaTarget> {
     })
 }
 
-fn raised(kind: &str, message: String) -> ProviderError {
+fn raised(kind: &str, message: String, has_begun: bool) -> ProviderError {
     match kind {
+        "error" if has_begun => ProviderError::Interrupted(message),
         "timeout" => ProviderError::Timeout,
         "rate_limit" => ProviderError::RateLimited { retry_after: None },
         _ => ProviderError::Unavailable(message),
@@ -99,17 +100,21 @@ impl Provider for FunctionProvider {
         Box::pin(async move {
             let began = Instant::now();
             let mut started = self.start(call)?;
+            let mut has_begun = false;
             let outcome = loop {
                 let left = call.timeout.saturating_sub(began.elapsed());
                 match next(&mut started, left).await {
-                    Ok(Said::Piece(text)) => sink.piece(&text),
+                    Ok(Said::Piece(text)) => {
+                        has_begun = true;
+                        sink.piece(&text);
+                    }
                     Ok(Said::Done(answer)) => {
                         started.ended();
                         break self.end(answer, sink);
                     }
                     Ok(Said::Raised { kind, message }) => {
                         started.ended();
-                        break Err(raised(&kind, message));
+                        break Err(raised(&kind, message, has_begun));
                     }
                     Err(error) => break Err(error),
                 }

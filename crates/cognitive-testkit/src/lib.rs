@@ -46,7 +46,9 @@ pub enum Lack {
     LlamaCppPython,
     /// The specification beside the checkout, in `../shared`.
     Shared,
-    /// A Python that builds wheels.
+    /// A Python with the test runner, the type checkers and pydantic.
+    PythonTests,
+    /// A Python that makes virtual environments.
     PythonPackager,
     /// `node` with `npm`.
     Node,
@@ -60,11 +62,15 @@ pub enum Lack {
     MdBook,
     /// `yaml-language-server`, by which editors know YAML.
     YamlServer,
+    /// The contract as WebAssembly, which `typescript/build-wasm` builds.
+    Wasm,
+    /// `deno`.
+    Deno,
 }
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -74,6 +80,7 @@ impl Lack {
         Self::Xllamacpp,
         Self::LlamaCppPython,
         Self::Shared,
+        Self::PythonTests,
         Self::PythonPackager,
         Self::Node,
         Self::Nginx,
@@ -81,6 +88,8 @@ impl Lack {
         Self::Terminal,
         Self::MdBook,
         Self::YamlServer,
+        Self::Wasm,
+        Self::Deno,
     ];
 
     /// The word for it.
@@ -96,6 +105,7 @@ impl Lack {
             Self::Xllamacpp => "xllamacpp",
             Self::LlamaCppPython => "llama-cpp-python",
             Self::Shared => "shared",
+            Self::PythonTests => "python-tests",
             Self::PythonPackager => "python-packager",
             Self::Node => "node",
             Self::Nginx => "nginx",
@@ -103,6 +113,8 @@ impl Lack {
             Self::Terminal => "terminal",
             Self::MdBook => "mdbook",
             Self::YamlServer => "yaml-language-server",
+            Self::Wasm => "wasm",
+            Self::Deno => "deno",
         }
     }
 
@@ -123,7 +135,8 @@ impl Lack {
             Self::Xllamacpp => "`pip install xllamacpp`, then set `COGN_TEST_PYTHON`",
             Self::LlamaCppPython => "`pip install 'llama-cpp-python[server]'`, then set `COGN_TEST_PYTHON`",
             Self::Shared => "lay the specification beside the checkout, as `../shared`",
-            Self::PythonPackager => "`pip install hatchling`, then set `COGN_TEST_PYTHON`",
+            Self::PythonTests => "`pip install pytest pydantic mypy pyright`, then set `COGN_TEST_PYTHON`",
+            Self::PythonPackager => "install Python 3.10 or later with `venv`",
             Self::Node => "install Node 18 or later with `npm`",
             Self::Nginx => "install `nginx`",
             Self::Systemd => "install `systemd`",
@@ -132,6 +145,8 @@ impl Lack {
             Self::YamlServer => {
                 "`npm install yaml-language-server`, then set `COGN_TEST_YAML_SERVER` to the program"
             }
+            Self::Wasm => "`typescript/build-wasm FILE`, then set `COGN_TEST_WASM` to the file",
+            Self::Deno => "`npm install deno`, then set `COGN_TEST_DENO` to the program",
         }
     }
 

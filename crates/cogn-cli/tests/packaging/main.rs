@@ -51,6 +51,11 @@ fn program() -> &'static Path {
     path
 }
 
+/// The library that Python loads. Cargo has built it for this test, and puts it beside the test.
+fn library() -> PathBuf {
+    std::env::current_exe().unwrap().with_file_name("libcogn_python.so")
+}
+
 /// Runs a command that has to succeed.
 fn good(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));

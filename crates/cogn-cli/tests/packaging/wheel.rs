@@ -7,22 +7,22 @@ use std::process::{Command, Stdio};
 
 use cognitive_testkit::{Lack, skip};
 
-use crate::{good, program, root, works};
+use crate::{good, library, program, root, works};
 
-/// A Python that can build wheels.
+/// A Python that can make environments.
 fn packager() -> Option<OsString> {
     let pythons = std::env::var_os("COGN_TEST_PYTHON").unwrap_or_else(|| "python3".into());
     let able = std::env::split_paths(&pythons).find(|python| {
         let mut check = Command::new(python);
-        check.args(["-c", "import hatchling, venv"]).stderr(Stdio::null());
-        check.status().is_ok_and(|status| status.success())
+        check.args(["-c", "import sys, venv, ensurepip; assert sys.version_info >= (3, 10)"]);
+        check.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
     });
     able.map(Into::into)
 }
 
 fn build(python: &OsString, binary: &Path, out: &Path) -> Command {
     let mut build = Command::new(root().join("packaging/python/build"));
-    build.arg(binary).arg(out).env("PYTHON", python);
+    build.arg(binary).arg(library()).arg(out).env("PYTHON", python).env("COGN_WHEEL_COMPRESSION", "1");
     build
 }
 
@@ -34,7 +34,7 @@ fn the_wheel_brings_the_program_under_all_its_names() {
     let wheel = good(&mut build(&python, program(), &home.path().join("dist")));
     let wheel = wheel.trim();
     assert!(
-        wheel.contains(&format!("cognitive_runtime-{}-py3-none-linux_", env!("CARGO_PKG_VERSION"))),
+        wheel.contains(&format!("cognitive_runtime-{}-cp310-abi3-linux_", env!("CARGO_PKG_VERSION"))),
         "{wheel}"
     );
     good(Command::new(&python).args(["-m", "venv"]).arg(&environment));
@@ -62,6 +62,6 @@ fn a_wheel_without_a_program_is_not_built() {
     let no_program = root().join("Cargo.toml");
     let built = build(&python, &no_program, out.path()).output().unwrap();
     assert!(!built.status.success());
-    assert!(String::from_utf8_lossy(&built.stderr).contains("COGN_BINARY is not a program"), "{built:?}");
+    assert!(String::from_utf8_lossy(&built.stderr).contains("no program: "), "{built:?}");
     assert_eq!(fs::read_dir(out.path()).unwrap().count(), 0);
 }

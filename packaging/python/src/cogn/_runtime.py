@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _native
@@ -19,27 +19,8 @@ Folder = Union[str, "os.PathLike[str]"]
 _replaying: list[Any] = []
 
 
-class Chunks(Iterator[Chunk]):
-    """A run in pieces. `close`, or leaving it behind, cancels the run."""
-
-    def __init__(self, native: "_native.Chunks") -> None:
-        self._native = native
-
-    def __iter__(self) -> "Chunks":
-        return self
-
-    def __next__(self) -> Chunk:
-        return self._native.__next__()
-
-    def close(self) -> None:
-        """Cancels the run, unless it is over."""
-        self._native.close()
-
-    def __enter__(self) -> "Chunks":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+# A run in pieces. It is the native class itself: with a function of Python in between, Ctrl-C could come where nobody closes it.
+Chunks = _native.Chunks
 
 
 class AsyncChunks(AsyncIterator[Chunk]):
@@ -149,7 +130,7 @@ class Runtime:
             return chunks
         if self._calls_program:
             options["caller"] = (None, contextvars.copy_context())
-        return Chunks(self._native.stream(module, input, options))
+        return self._native.stream(module, input, options)
 
     def astream(self, module: str, input: Mapping[str, Any] | None = None, **options: Any) -> AsyncChunks:
         """The same for asyncio: `async for chunk in runtime.astream(…)`."""
@@ -157,9 +138,7 @@ class Runtime:
             chunks: AsyncChunks = _replaying[-1].astream(self, module, input, options)
             return chunks
         if self._calls_program:
-            import asyncio
-
-            options["caller"] = (asyncio.get_running_loop(), contextvars.copy_context())
+            options["caller"] = (_running_loop(), contextvars.copy_context())
         return AsyncChunks(self._native.stream(module, input, options))
 
     def names(self) -> list[str]:
@@ -172,12 +151,21 @@ class Runtime:
         return self._native.notices
 
 
+def _running_loop() -> Any:
+    """The event loop of this thread, if one runs. A stream may be made before its loop."""
+    import asyncio
+
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def _folders(modules: Any) -> Any:
-    if modules is None or callable(modules):
-        return modules
-    if isinstance(modules, (str, os.PathLike)):
-        return os.fspath(modules)
-    return [os.fspath(folder) for folder in modules]
+    """Folders as a list. What is none of the three is refused by the native half, which names it."""
+    if isinstance(modules, (list, tuple)):
+        return [os.fspath(folder) for folder in modules]
+    return modules
 
 
 def _configuration(config: Any) -> str | None:
