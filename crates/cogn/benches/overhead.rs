@@ -1,0 +1,81 @@
+//! The run that `packaging/python/benches/overhead.py` compares Python with: the same module, the same input, the same stub.
+//! Asks nobody else; without the address of a stub it says what it is for and ends.
+//!
+//! Each line on its standard input, `one N` or `many N WIDTH`, is answered with what a call took, as `clients.py` does.
+#![expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
+#![allow(missing_docs, reason = "nobody calls a benchmark")]
+
+use std::io::{BufRead as _, stdin};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cogn::settings::SettingOverrides;
+use cogn::{Runtime, json};
+
+const TEXT: &str = "The new train is quiet, clean and on time. I am really happy with it.";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if !std::env::args().nth(1).is_some_and(|base| base.starts_with("http://127.0.0.1:")) {
+        println!("run by packaging/python/benches/overhead.py, which starts the stub that it asks");
+        return Ok(());
+    }
+    // As in the Python package: all cores, and a thread that waits.
+    let threads = cogn::async_runtime::on_all_cores()?;
+    let overrides = SettingOverrides {
+        provider: Some("openai".to_owned()),
+        model: Some("plain".to_owned()),
+        ..SettingOverrides::default()
+    };
+    let runtime = Arc::new(Runtime::builder().with_env().overrides(overrides).build()?);
+    threads.block_on(ask(&runtime));
+    println!("ready {}", env!("CARGO_PKG_VERSION"));
+    for line in stdin().lock().lines() {
+        let line = line?;
+        let numbers: Vec<u32> =
+            line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+        let calls = numbers.first().copied().unwrap_or(1).max(1);
+        let (began, processor) = (Instant::now(), processor_time());
+        match numbers.get(1) {
+            None => (0..calls).for_each(|_| threads.block_on(ask(&runtime))),
+            Some(width) => threads.block_on(at_once(&runtime, calls, *width)),
+        }
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(calls);
+        let (cpu, wall) = (each(processor_time().saturating_sub(processor)), each(began.elapsed()));
+        println!("{}", json!({ "cpu_us": cpu, "wall_us": wall }));
+    }
+    Ok(())
+}
+
+/// One call, and its envelope as text: what a program has in its hand at the end.
+async fn ask(runtime: &Runtime) {
+    let run = match runtime.module("text-classifier") {
+        Ok(module) => module.input(json!({ "text": TEXT })).run().await,
+        Err(failure) => failure.into_envelope(),
+    };
+    let answer = std::hint::black_box(run).into_result();
+    assert!(answer.is_ok(), "{answer:?}");
+}
+
+async fn at_once(runtime: &Arc<Runtime>, calls: u32, width: u32) {
+    let workers = (0..width).map(|_| {
+        let runtime = Arc::clone(runtime);
+        tokio::spawn(async move {
+            for _ in 0..calls / width {
+                ask(&runtime).await;
+            }
+        })
+    });
+    for worker in workers.collect::<Vec<_>>() {
+        let _ = worker.await;
+    }
+}
+
+/// What all threads of this process have worked so far. Where the system does not say, the time of a call is all there is.
+fn processor_time() -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let worked = threads.filter_map(|thread| {
+        let line = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        line.split_whitespace().next()?.parse().ok()
+    });
+    Duration::from_nanos(worked.sum())
+}
