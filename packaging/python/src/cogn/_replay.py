@@ -105,7 +105,7 @@ class replay:
 
     def stream(self, runtime: Runtime, module: str, input: Any, options: dict[str, Any]) -> Chunks:
         native, options = replayed(runtime, module, input, options)
-        return _runtime.Chunks(native.stream(module, input, options))
+        return native.stream(module, input, options)
 
     def astream(self, runtime: Runtime, module: str, input: Any, options: dict[str, Any]) -> AsyncChunks:
         native, options = replayed(runtime, module, input, options, asyncio.get_running_loop())
