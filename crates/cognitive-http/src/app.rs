@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use cognitive_contract::code::Blame;
 use cognitive_contract::{ErrorCode, Failure};
+use cognitive_mcp::McpHttp;
 use cognitive_runtime::Host;
 use tokio::sync::{Semaphore, watch};
 
@@ -31,7 +32,9 @@ pub struct App(pub(crate) Arc<Shared>);
 
 /// What all requests share.
 pub(crate) struct Shared {
-    pub(crate) host: Host,
+    pub(crate) host: Arc<Host>,
+    /// Modules as tools of agents.
+    pub(crate) mcp: McpHttp,
     pub(crate) config: ServerConfig,
     pub(crate) limits: Arc<Limits>,
     pub(crate) sessions: Sessions,
@@ -62,8 +65,11 @@ impl App {
         let limits = Arc::new(Limits::new(config.runs_per_minute, config.streams_per_client));
         let room = Room::new(config.large_bodies);
         let sessions = Sessions::new(config.live_streams);
+        let host = Arc::new(host);
+        let mcp = crate::mcp::open(&host, &config);
         Self(Arc::new(Shared {
             host,
+            mcp,
             config,
             room,
             parsers: Arc::new(Semaphore::new(PARSERS)),
@@ -99,6 +105,7 @@ impl App {
             self.0.sessions.cancel_all(&shutting_down(ErrorCode::StreamInterrupted));
             self.0.ending.send_replace(true);
         }
+        self.0.mcp.close();
     }
 }
 

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cognitive_contract::Failure;
 use cognitive_contract::media::UploadStore;
 use cognitive_contract::span::SpanSink;
+pub use cognitive_mcp::ToolSurface;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -65,6 +68,9 @@ pub const DEFAULT_RUNS_PER_MINUTE: u32 = 60;
 /// Says of a module by name whether it is offered.
 pub type ModuleFilter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
+/// Says what is right and wrong with a module, as `cogn validate --json` does.
+pub type ModuleFindings = Arc<dyn Fn(&str) -> Result<Value, Failure> + Send + Sync>;
+
 /// How the server behaves.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -79,6 +85,10 @@ pub struct ServerConfig {
     pub limit_local_callers: bool,
     /// Which modules are offered; all of them without. Parts of compositions need not be offered themselves.
     pub offers: Option<ModuleFilter>,
+    /// Which tools agents see at `/mcp`.
+    pub tools: ToolSurface,
+    /// Who validates modules for agents; without, nobody does.
+    pub findings: Option<ModuleFindings>,
     /// Streams at once per client (STREAM-023); 0 is no limit.
     pub streams_per_client: usize,
     /// Connections at once.
@@ -129,6 +139,8 @@ impl Default for ServerConfig {
             runs_per_minute: DEFAULT_RUNS_PER_MINUTE,
             limit_local_callers: true,
             offers: None,
+            tools: ToolSurface::default(),
+            findings: None,
             streams_per_client: 4,
             connections: 10_000,
             connections_per_address: 0,

@@ -4,7 +4,7 @@
 //! One request, start to finish: `server` accepts the connection as a `wire`, `routes` is the table, `guard` says who asks
 //! and whether they may, `intake` takes their body in, `ask` reads what they want, `catalog` finds the module, `run` runs it, `session` keeps the `log` of
 //! what a stream has sent, `sessions` those that can be taken up again, and `answer` gives every envelope its status and headers.
-//! `uploads` takes media that are sent ahead; `files` gives back those of answers.
+//! `uploads` takes media that are sent ahead; `files` gives back those of answers. `mcp` lets agents in.
 
 pub mod config;
 
@@ -21,6 +21,7 @@ mod handshake;
 mod header_names;
 mod intake;
 mod limits;
+mod mcp;
 mod memory_budget;
 mod metrics;
 mod openapi;

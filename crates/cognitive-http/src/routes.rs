@@ -22,7 +22,7 @@ use crate::catalog::no_module;
 use crate::intake::{self, too_large};
 use crate::request::{Content, Query, by_headers};
 use crate::run::Incoming;
-use crate::{files, openapi, pages, response, run, uploads, websocket};
+use crate::{files, mcp, openapi, pages, response, run, uploads, websocket};
 
 /// One operation: how it is asked for, how `/openapi.json` describes it, and who answers.
 pub(crate) struct Operation {
@@ -61,7 +61,7 @@ macro_rules! operations {
 
 /// Everything that can be asked. The router, the methods that a 405 allows, the names of spans and `/openapi.json` come
 /// from here.
-pub(crate) static OPERATIONS: [Operation; 18] = operations! {
+pub(crate) static OPERATIONS: [Operation; 21] = operations! {
     post "/api/run/{module}" Some(told("startRun", "runs", "Run a module")) => run_named;
     post "/v1/modules/{module}/execute" Some(told("executeModule", "runs", "Run a module")) => run_named;
     post "/run" Some(told("startNamedRun", "runs", "Run the module that the body names")) => run_in_body;
@@ -77,6 +77,9 @@ pub(crate) static OPERATIONS: [Operation; 18] = operations! {
     get "/metrics" Some(told("getMetrics", "server", "Counters in the text format of Prometheus")) => pages::metrics;
     get "/openapi.json" Some(told("getDescription", "server", "This description")) => openapi::document;
     get "/ws" Some(told("openSocket", "runs", "Several runs over one WebSocket")) => websocket::upgrade;
+    post "/mcp" None => mcp::serve;
+    get "/mcp" None => mcp::serve;
+    delete "/mcp" None => mcp::serve;
     get "/" None => pages::index;
     get "/docs" None => pages::docs;
     get "/docs.js" None => pages::docs_script;

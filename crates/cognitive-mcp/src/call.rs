@@ -19,7 +19,7 @@ use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
 use serde_json::{Map, Value, json};
 use tokio::sync::{oneshot, watch};
 
-use crate::door::{Admission, McpDoor};
+use crate::door::{Admission, McpDoor, RunEnded};
 use crate::progress::{self, StageSink};
 use crate::search_tools;
 use crate::surface::Offer;
@@ -151,8 +151,8 @@ async fn one_run(
     mut sink: StageSink,
     mut cancelled: watch::Receiver<bool>,
 ) -> Envelope {
-    let started = Instant::now();
-    let Admission { mut options, stop, held } = admission;
+    let Admission { mut options, stop, held, ended } = admission;
+    let mut note = EndNote { module: name.clone(), started: Instant::now(), ended };
     options.caller = Caller::Agent;
     options.remote = true;
     let found = {
@@ -179,9 +179,32 @@ async fn one_run(
     };
     let request = RunRequest { module, input, options };
     let envelope = cognitive_runtime::run_until(door.host(), request, &mut sink, stop).await;
-    door.ended(&name, &envelope, started.elapsed());
+    note.say(&envelope);
     drop(held);
     envelope
+}
+
+/// Says that a run is over, also of one that was dropped because its client is gone.
+struct EndNote {
+    module: String,
+    started: Instant,
+    ended: Option<RunEnded>,
+}
+
+impl EndNote {
+    fn say(&mut self, envelope: &Envelope) {
+        if let Some(ended) = self.ended.take() {
+            ended(&self.module, envelope, self.started.elapsed());
+        }
+    }
+}
+
+impl Drop for EndNote {
+    fn drop(&mut self) {
+        if self.ended.is_some() {
+            self.say(&Failure::cancelled("the client disconnected").into_envelope());
+        }
+    }
 }
 
 /// The envelope of a run that went on by itself.

@@ -26,10 +26,10 @@ pub trait McpDoor: Send + Sync + 'static {
 
     /// What is right and wrong with a module, as `cogn validate --json` says it.
     fn findings(&self, name: &str) -> Result<Value, Failure>;
-
-    /// Takes note of a run that is over.
-    fn ended(&self, _module: &str, _envelope: &Envelope, _took: Duration) {}
 }
+
+/// Takes note of a run that is over: its module, its envelope, and how long it took.
+pub type RunEnded = Box<dyn FnOnce(&str, &Envelope, Duration) + Send>;
 
 /// The right to one run.
 pub struct Admission {
@@ -39,13 +39,15 @@ pub struct Admission {
     pub stop: Pin<Box<dyn Future<Output = Failure> + Send>>,
     /// Held until the run is over, such as a place among those that may run at once.
     pub held: Option<Box<dyn Any + Send>>,
+    /// Told when it is over, also when its client did not wait for it.
+    pub ended: Option<RunEnded>,
 }
 
 impl Admission {
     /// A run with these options that nothing ends before its time.
     #[must_use]
     pub fn of(options: RunOptions) -> Self {
-        Self { options, stop: Box::pin(std::future::pending()), held: None }
+        Self { options, stop: Box::pin(std::future::pending()), held: None, ended: None }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cognitive Modules as tools of the Model Context Protocol (MCP): agents list modules, look into them and run them.
 //!
 //! A surface lends an [`McpDoor`]: the host that runs modules, and who may run what. [`McpServer`] answers every request of the
-//! protocol with it, over the standard streams ([`serve_stdio`]) or over HTTP ([`http_service`]). Every run enters by
+//! protocol with it, over the standard streams ([`serve_stdio`]) or over HTTP ([`McpHttp`]). Every run enters by
 //! [`cognitive_runtime::run_until`]; what comes back is its envelope, as `structuredContent` and as the same text.
 //!
 //! Holds no rule about modules or envelopes, reads no file and no environment, writes nothing but the protocol. Asks no client
@@ -19,8 +19,8 @@ mod server;
 mod surface;
 mod transports;
 
-pub use door::{Admission, McpDoor};
+pub use door::{Admission, McpDoor, RunEnded};
 pub use rmcp::model::Extensions;
 pub use server::McpServer;
 pub use surface::{DEFAULT_MAX_MODULE_TOOLS, ToolSurface};
-pub use transports::{McpHttpService, http_service, serve_stdio};
+pub use transports::{McpHttp, McpHttpService, serve_stdio};

@@ -10,9 +10,6 @@ use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
 
 use crate::server::McpServer;
 
-/// The service behind `/mcp`. Call it with requests that were checked: it looks neither at hosts nor at keys.
-pub type McpHttpService = StreamableHttpService<McpServer, LocalSessionManager>;
-
 /// Serves the process that holds the other ends of the standard streams, until it closes them. Nothing but the protocol may
 /// be written to stdout meanwhile. The error is why no client could be served.
 pub async fn serve_stdio(server: McpServer) -> Result<(), String> {
@@ -21,11 +18,43 @@ pub async fn serve_stdio(server: McpServer) -> Result<(), String> {
     running.waiting().await.map(drop).map_err(|error| error.to_string())
 }
 
-/// Serves requests over HTTP.
-#[must_use]
-pub fn http_service(server: McpServer, max_body: usize) -> McpHttpService {
-    // Host and origin are checked by the server that this stands behind, for all of its paths alike.
-    let config =
-        StreamableHttpServerConfig::default().disable_allowed_hosts().with_max_request_body_bytes(max_body);
-    StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config)
+/// What answers requests over HTTP.
+pub type McpHttpService = StreamableHttpService<McpServer, LocalSessionManager>;
+
+/// The way in over HTTP. Clients of the newest revision need no session; older ones have one, which ends when it was idle for
+/// five minutes.
+pub struct McpHttp {
+    /// Answers a request that was checked: it looks neither at hosts nor at keys.
+    pub service: McpHttpService,
+    sessions: Arc<LocalSessionManager>,
+}
+
+impl McpHttp {
+    /// A way in for requests whose bodies have at most so many bytes.
+    #[must_use]
+    pub fn new(server: McpServer, max_body: usize) -> Self {
+        // Host and origin are checked by the server that this stands behind, for all of its paths alike.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_max_request_body_bytes(max_body);
+        let sessions = Arc::new(LocalSessionManager::default());
+        let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
+        Self { service, sessions }
+    }
+
+    /// How many sessions are open.
+    pub async fn open_sessions(&self) -> usize {
+        self.sessions.sessions.read().await.len()
+    }
+
+    /// Ends all sessions and streams. Runs are ended by whoever admitted them.
+    pub fn close(&self) {
+        self.service.config.cancellation_token.cancel();
+    }
+}
+
+impl std::fmt::Debug for McpHttp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpHttp").finish_non_exhaustive()
+    }
 }

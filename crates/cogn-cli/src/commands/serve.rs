@@ -24,7 +24,7 @@ use cognitive_library::{Library, ModuleCache, bundled};
 use cognitive_runtime::Host;
 
 pub use super::serve_args::ServeArgs;
-use super::{fail, server_keys};
+use super::{fail, server_keys, validate};
 use crate::printer::{BAD, Chatter, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::pull_progress::TerminalProgress;
 use crate::{allocator, platform, process_limits, project};
@@ -166,6 +166,8 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<Ser
             .suggest("Set `COGNITIVE_API_KEY` or name a file with `--keys`, or listen on 127.0.0.1"));
     }
     config.offers = offered(&serve, library)?;
+    let validated = library.clone();
+    config.findings = Some(Arc::new(move |name: &str| validate::findings(&validated, name)));
     limit(&mut config, &serve, &settings, printer)?;
     let uploads = media::uploads(&settings.media, wiring::home())?;
     let parts = HostParts {

@@ -1,0 +1,153 @@
+//! `/mcp`: agents come in by the same door as everybody else, and what they get is the same envelope.
+
+use cognitive_http::config::ToolSurface;
+use cognitive_http::{ApiKey, ServerConfig};
+use serde_json::{Value, json};
+
+use crate::support::{ANSWER, Script, Server, client};
+
+const KEY: &str = "a-key-that-is-long-enough";
+
+/// A request of the newest revision, which needs no session.
+fn stateless(server: &Server, method: &str, mut params: Value) -> reqwest::RequestBuilder {
+    params.as_object_mut().unwrap().insert(
+        "_meta".to_owned(),
+        json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }),
+    );
+    let name = params.get("name").and_then(Value::as_str).map(str::to_owned);
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let request = client()
+        .post(server.url("/mcp"))
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", method)
+        .body(body.to_string());
+    match name {
+        Some(name) => request.header("mcp-name", name),
+        None => request,
+    }
+}
+
+/// The last message of an answer, which is a stream or one document.
+fn last_message(text: &str) -> Value {
+    let lines =
+        text.lines().filter_map(|line| line.strip_prefix("data:")).filter(|data| !data.trim().is_empty());
+    serde_json::from_str(lines.last().unwrap_or(text)).unwrap_or_else(|_| panic!("{text}"))
+}
+
+async fn call(server: &Server, arguments: Value) -> Value {
+    let asked = stateless(server, "tools/call", json!({ "name": "words", "arguments": arguments }));
+    let answer = asked.bearer_auth(KEY).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    last_message(&answer.text().await.unwrap())["result"].clone()
+}
+
+fn keyed() -> ServerConfig {
+    let mut config = ServerConfig::default();
+    config.tools = ToolSurface::from("words");
+    config.keys = vec![ApiKey::new("agent", KEY).unwrap()];
+    config
+}
+
+#[tokio::test]
+async fn an_agent_gets_the_envelope_that_everybody_gets() {
+    let script = Script::free(&ANSWER);
+    let server = Server::start(&script, "sync", keyed()).await;
+    let result = call(&server, json!({ "text": "hello" })).await;
+    let sent = client()
+        .post(server.url("/api/run/words"))
+        .bearer_auth(KEY)
+        .header("content-type", "application/json")
+        .body(r#"{"text": "hello"}"#);
+    let mut plain: Value = serde_json::from_str(&sent.send().await.unwrap().text().await.unwrap()).unwrap();
+    let mut told = result["structuredContent"].clone();
+    for envelope in [&mut plain, &mut told] {
+        for varying in ["trace_id", "latency_ms", "processing_time_ms"] {
+            envelope["meta"].as_object_mut().unwrap().shift_remove(varying);
+        }
+    }
+    assert_eq!(told, plain);
+    assert_eq!(told["data"]["words"][0]["text"], "winter");
+}
+
+#[tokio::test]
+async fn sec_020_keys_and_limits_hold_for_agents_too() {
+    let script = Script::free(&ANSWER);
+    let mut config = keyed();
+    config.runs_per_minute = 1;
+    config.body_limit = 4 << 10;
+    let server = Server::start(&script, "sync", config).await;
+    let listed = stateless(&server, "tools/list", json!({})).send().await.unwrap();
+    assert_eq!(listed.status(), 401, "without a key");
+    let large = stateless(
+        &server,
+        "tools/call",
+        json!({ "name": "words", "arguments": { "text": "x".repeat(9_000) } }),
+    );
+    assert_eq!(large.bearer_auth(KEY).send().await.unwrap().status(), 413);
+    assert_eq!(call(&server, json!({ "text": "one" })).await["isError"], false);
+    let second = call(&server, json!({ "text": "two" })).await;
+    assert_eq!(second["structuredContent"]["error"]["code"], "E4002");
+    assert_eq!(script.calls(), 1);
+    let metrics = client().get(server.url("/metrics")).bearer_auth(KEY).send().await.unwrap();
+    let metrics = metrics.text().await.unwrap();
+    assert!(metrics.contains(r#"module="words""#), "runs of agents are counted: {metrics}");
+}
+
+#[tokio::test]
+async fn an_agent_that_hangs_up_leaves_the_model() {
+    let script = Script::with_leave(&ANSWER, 1);
+    let server = Server::start(&script, "sync", keyed()).await;
+    let asked =
+        stateless(&server, "tools/call", json!({ "name": "words", "arguments": { "text": "hello" } }));
+    let call = tokio::spawn(asked.bearer_auth(KEY).send());
+    script.until_open(1).await;
+    call.abort();
+    script.until_open(0).await;
+}
+
+#[tokio::test]
+async fn a_session_of_an_older_client_can_be_ended_and_a_call_in_it_cancelled() {
+    let script = Script::with_leave(&ANSWER, 1);
+    let server = Server::start(&script, "sync", keyed()).await;
+    let send = |session: Option<String>, body: Value| {
+        let mut request = client()
+            .post(server.url("/mcp"))
+            .bearer_auth(KEY)
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session).header("mcp-protocol-version", "2025-11-25");
+        }
+        request.send()
+    };
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+    let opened = send(None, hello).await.unwrap();
+    let session = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    drop(opened.text().await);
+    let named = || Some(session.clone());
+    send(named(), json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await.unwrap();
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "words", "arguments": { "text": "hello" } } });
+    let waiting = tokio::spawn(send(named(), call));
+    script.until_open(1).await;
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } });
+    send(named(), cancel).await.unwrap();
+    script.until_open(0).await;
+    waiting.abort();
+    let ended = client()
+        .delete(server.url("/mcp"))
+        .bearer_auth(KEY)
+        .header("mcp-session-id", &session)
+        .header("mcp-protocol-version", "2025-11-25");
+    assert!(ended.send().await.unwrap().status().is_success());
+    let gone = send(named(), json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" })).await.unwrap();
+    assert_eq!(gone.status(), 404);
+}
