@@ -118,14 +118,14 @@ impl NativeRuntime {
 
     /// The names of all modules that can be found.
     fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let host = self.runtime(py)?.host().map_err(|failure| failing::exception(py, failure))?;
-        Ok(py.detach(|| host.modules.names()))
+        let modules = self.runtime(py)?.modules();
+        Ok(py.detach(|| modules.names()))
     }
 
     /// What is known of a module: its manifest and its schemas.
     fn module<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
-        let host = self.runtime(py)?.host().map_err(|failure| failing::exception(py, failure))?;
-        let module = py.detach(|| host.modules.module(name));
+        let modules = self.runtime(py)?.modules();
+        let module = py.detach(|| modules.module(name));
         modules::described(py, &*module.map_err(|failure| failing::exception(py, failure))?)
     }
 

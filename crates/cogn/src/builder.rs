@@ -110,6 +110,11 @@ impl RuntimeBuilder {
         Ok(Runtime::new(self, general, notices))
     }
 
+    /// Where modules come from.
+    pub(crate) fn source(&self) -> Arc<dyn ModuleSource> {
+        self.modules.clone().unwrap_or_else(|| Arc::new(Library::default()))
+    }
+
     /// Whether the configuration says something about this module alone.
     pub(crate) fn has_settings_of(&self, module: &str) -> bool {
         self.config.as_ref().is_some_and(|config| config.modules.contains_key(module))
@@ -132,8 +137,7 @@ impl RuntimeBuilder {
             None => wiring::provider(&settings, environment, EmbeddedUse::Server, None),
         };
         let host = provider.and_then(|provider| {
-            let modules = self.modules.clone().unwrap_or_else(|| Arc::new(Library::default()));
-            let parts = HostParts { modules, provider, stores, media: self.media.clone() };
+            let parts = HostParts { modules: self.source(), provider, stores, media: self.media.clone() };
             let mut host = wiring::host(&settings, parts)?;
             if let Some(change) = &self.tuned {
                 change(&mut host);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cognitive_contract::Warning;
+use cognitive_contract::ports::ModuleSource;
 use cognitive_runtime::Host;
 use cognitive_runtime::host::ModuleRef;
 
@@ -78,6 +79,12 @@ impl Runtime {
     /// one. The error is why there is none, which every run would answer with.
     pub fn host(&self) -> Result<Arc<Host>> {
         self.general.host.clone()
+    }
+
+    /// Where modules come from. They can be looked at also where there is no provider.
+    #[must_use]
+    pub fn modules(&self) -> Arc<dyn ModuleSource> {
+        self.plan.source()
     }
 
     /// What was decided for modules without settings of their own.

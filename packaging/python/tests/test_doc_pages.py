@@ -1,4 +1,4 @@
-"""The examples of docs/columns.md and docs/python-tests.md, run as they stand: what a block prints is the block below it."""
+"""The examples of docs/python.md, docs/columns.md and docs/python-tests.md, run as they stand: what a block prints is the block below it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import cogn._runtime
 from stub_service import StubService
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = [page for page in (ROOT / "docs" / "columns.md", ROOT / "docs" / "python-tests.md") if page.exists()]
+PAGES = [page for page in (ROOT / "docs" / "columns.md", ROOT / "docs" / "python.md", ROOT / "docs" / "python-tests.md") if page.exists()]
 BLOCK = re.compile(r"```python( needs=(?P<needs>\w+))?( file=(?P<file>\S+))?\n(?P<code>.*?)```\n+```text\n(?P<printed>.*?)```", re.DOTALL)
 
 
@@ -52,7 +52,7 @@ def test_an_example_prints_what_the_page_says(
     else:
         heard = io.StringIO()
         with contextlib.redirect_stdout(heard):
-            exec(compile(block["code"], "example", "exec"), {"__name__": "example"})
+            exec(compile(block["code"], "example", "exec", dont_inherit=True), {"__name__": "example"})
         printed = heard.getvalue()
     if block["needs"] == "ray":
         import ray

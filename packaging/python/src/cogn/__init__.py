@@ -19,6 +19,7 @@ from typing import Any as _Any
 from . import _native
 from ._binary import binary
 from ._envelope import Envelope, Failure
+from ._native import Call
 from ._runtime import AsyncChunks, Chunk, Chunks, Runtime, arun, astream, run, stream
 
 if _TYPE_CHECKING:
@@ -34,6 +35,7 @@ __version__: str = _native.VERSION
 __all__ = [
     "AsyncChunks",
     "AsyncPartials",
+    "Call",
     "Chunk",
     "Chunks",
     "Envelope",

@@ -12,7 +12,7 @@ from ._binary import binary
 from ._envelope import Envelope
 
 Chunk = dict[str, Any]
-Provider = Callable[[Any], Any]
+Provider = Callable[[_native.Call], Any]
 Folder = Union[str, "os.PathLike[str]"]
 
 # Filled by `cogn.replay`: the last takes the place of a runtime while it is there.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 _TYPES: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
@@ -42,6 +42,26 @@ class Tool:
         return self.function(*args, **kwargs)
 
 
+@overload
+def tool(
+    function: Callable[..., Any],
+    *,
+    name: str | None = ...,
+    description: str | None = ...,
+    parameters: Mapping[str, Any] | None = ...,
+    needs: Sequence[str] = ...,
+    timeout: float | None = ...,
+) -> Tool: ...
+@overload
+def tool(
+    function: None = None,
+    *,
+    name: str | None = ...,
+    description: str | None = ...,
+    parameters: Mapping[str, Any] | None = ...,
+    needs: Sequence[str] = ...,
+    timeout: float | None = ...,
+) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
     *,
