@@ -9,16 +9,19 @@ use std::io::{BufRead as _, stdin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cogn::config::Config;
 use cogn::settings::SettingOverrides;
 use cogn::{Runtime, json};
 
 const TEXT: &str = "The new train is quiet, clean and on time. I am really happy with it.";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    if !std::env::args().nth(1).is_some_and(|base| base.starts_with("http://127.0.0.1:")) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [base, modules] = arguments.as_slice() else {
         println!("run by packaging/python/benches/overhead.py, which starts the stub that it asks");
         return Ok(());
-    }
+    };
+    assert!(base.starts_with("http://127.0.0.1:"), "not this machine: {base}");
     // As in the Python package: all cores, and a thread that waits.
     let threads = cogn::async_runtime::on_all_cores()?;
     let overrides = SettingOverrides {
@@ -26,7 +29,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         model: Some("plain".to_owned()),
         ..SettingOverrides::default()
     };
-    let runtime = Arc::new(Runtime::builder().with_env().overrides(overrides).build()?);
+    let config = Config::parse("audit: {enabled: false}")?;
+    let runtime =
+        Runtime::builder().with_env().config(config).modules(modules).overrides(overrides).build()?;
+    let runtime = Arc::new(runtime);
     threads.block_on(ask(&runtime));
     println!("ready {}", env!("CARGO_PKG_VERSION"));
     for line in stdin().lock().lines() {
@@ -46,9 +52,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// One call, and its envelope as text: what a program has in its hand at the end.
+/// One call, with the data of its answer in hand at the end.
 async fn ask(runtime: &Runtime) {
-    let run = match runtime.module("text-classifier") {
+    let run = match runtime.module("label") {
         Ok(module) => module.input(json!({ "text": TEXT })).run().await,
         Err(failure) => failure.into_envelope(),
     };
@@ -75,7 +81,7 @@ fn processor_time() -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let worked = threads.filter_map(|thread| {
         let line = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        line.split_whitespace().next()?.parse().ok()
+        line.split_whitespace().next()?.parse::<u64>().ok()
     });
     Duration::from_nanos(worked.sum())
 }

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 TEXT = "The new train is quiet, clean and on time. I am really happy with it."
@@ -33,13 +34,15 @@ def label_class() -> Any:
     return Label
 
 
-def cogn_clients(base: str) -> Clients:
+def cogn_clients(base: str, audit: bool = False) -> Clients:
     import cogn
 
     os.environ["OPENAI_BASE_URL"] = base
-    runtime = cogn.Runtime(provider="openai", model="plain")
+    modules = Path(__file__).resolve().with_name("modules")
+    # No other library keeps a record of what it did.
+    runtime = cogn.Runtime(provider="openai", model="plain", modules=modules, config={"audit": {"enabled": audit}})
     question = {"text": TEXT}
-    return "cognitive-runtime", lambda: runtime.run("text-classifier", question).unwrap(), lambda: runtime.arun("text-classifier", question)
+    return "cogn", lambda: runtime.run("label", question).unwrap(), lambda: runtime.arun("label", question)
 
 
 def openai_clients(base: str) -> Clients:
@@ -104,12 +107,20 @@ def baml_clients(base: str) -> Clients:
 
 CLIENTS: dict[str, Callable[[str], Clients]] = {
     "cogn": cogn_clients,
+    "cogn+audit": lambda base: cogn_clients(base, audit=True),
     "openai": openai_clients,
     "instructor": instructor_clients,
     "pydantic-ai": pydantic_ai_clients,
     "litellm": litellm_clients,
     "baml": baml_clients,
 }
+
+
+def version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:  # out of a checkout
+        return str(__import__(distribution).__version__)
 
 
 async def at_once(ask: Callable[[], Awaitable[Any]], calls: int, width: int) -> None:
@@ -124,7 +135,7 @@ def main() -> None:
     name, base = sys.argv[1:]
     distribution, once, ask = CLIENTS[name](base)
     once()
-    print("ready", importlib.metadata.version(distribution) if name != "cogn" else __import__("cogn").__version__, flush=True)
+    print("ready", version(distribution), flush=True)
     with asyncio.Runner() as runner:
         for line in sys.stdin:
             kind, calls, *rest = line.split()

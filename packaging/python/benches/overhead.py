@@ -2,7 +2,8 @@
 
 `python overhead.py` prints a table and ends with 1 if a call of `cogn` costs more than 1.3 times the same run in Rust, or more
 processor time than one of the others. Libraries that are not installed are left out, and said so. The stub is a process of its
-own, so its work counts for nobody; all clients are warm, and rounds go from one to the next, so that a slow moment hits all.
+own, so its work counts for nobody; all clients are warm, and rounds go from one to the next, so that a slow moment hits all. All ask
+the same in about as many words, and `cogn` keeps no record, as nobody else does; with its audit log it is shown for comparison.
 """
 
 from __future__ import annotations
@@ -81,10 +82,10 @@ def baml_client(folder: Path) -> None:
 
 def start(names: list[str], base: str, rust: str | None, folder: Path) -> list[Client]:
     environment = {**os.environ, "OPENAI_API_KEY": "none", "BAML_LOG": "off", "DO_NOT_TRACK": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    environment |= {"BAML_CLIENT": str(folder), "OPENAI_BASE_URL": base, "XDG_CONFIG_HOME": str(folder)}
+    environment |= {"BAML_CLIENT": str(folder), "OPENAI_BASE_URL": base, "HOME": str(folder)}
     clients = []
     if rust:
-        clients.append(Client("rust", [rust, base], environment))
+        clients.append(Client("rust", [rust, base, str(HERE / "modules")], environment))
     for name in names:
         try:
             if name == "baml":
@@ -128,10 +129,11 @@ def main() -> int:
     options = argparse.ArgumentParser()
     options.add_argument("--rounds", type=int, default=7)
     options.add_argument("--calls", type=int, default=500)
-    options.add_argument("--rust", help="the built bench `overhead` of the crate `cogn`; built without it")
+    options.add_argument("--rust", help="the built bench `overhead` of the crate `cogn`; built without it, left out with `none`")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder, StubService() as stub:
-        clients = start(["cogn", *OTHERS], stub.base, given.rust or rust_program(), Path(folder))
+        rust = None if given.rust == "none" else given.rust or rust_program()
+        clients = start(["cogn", "cogn+audit", *OTHERS], stub.base, rust, Path(folder))
         kinds = [f"one {given.calls}", f"many {given.calls // 64 * 64} 64"]
         for kind in kinds:
             for client in clients:
