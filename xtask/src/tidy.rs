@@ -130,12 +130,13 @@ fn links_lead_somewhere() {
 }
 
 /// What each crate may depend on within the workspace. Nothing else is allowed.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("cognitive-contract", &["cognitive-schema"]),
-    ("cognitive-http", &["cognitive-contract", "cognitive-runtime"]),
+    ("cognitive-http", &["cognitive-contract", "cognitive-mcp", "cognitive-runtime"]),
     ("cognitive-library", &["cognitive-contract", "cognitive-schema"]),
     ("cognitive-llama", &[]),
     ("cognitive-local", &["cognitive-contract", "cognitive-llama", "cognitive-schema"]),
+    ("cognitive-mcp", &["cognitive-contract", "cognitive-runtime", "cognitive-schema"]),
     ("cognitive-media", &["cognitive-contract"]),
     ("cognitive-net", &["cognitive-contract", "cognitive-schema"]),
     ("cognitive-runtime", &["cognitive-contract", "cognitive-schema"]),
@@ -161,6 +162,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
             "cognitive-contract",
             "cognitive-http",
             "cognitive-library",
+            "cognitive-mcp",
             "cognitive-media",
             "cognitive-net",
             "cognitive-runtime",
@@ -170,7 +172,20 @@ const ARROWS: [(&str, &[&str]); 15] = [
             "cognitive-typegen",
         ],
     ),
+    (
+        "cogn-python",
+        &[
+            "cogn",
+            "cognitive-contract",
+            "cognitive-library",
+            "cognitive-runtime",
+            "cognitive-schema",
+            "cognitive-testing",
+            "cognitive-typegen",
+        ],
+    ),
     ("cognitive-typegen", &["cognitive-contract", "cognitive-schema"]),
+    ("cognitive-wasm", &["cognitive-contract", "cognitive-schema"]),
     (
         "cognitive-testing",
         &[
@@ -186,13 +201,14 @@ const ARROWS: [(&str, &[&str]); 15] = [
 ];
 
 /// Crates that would open a door in a crate that has none.
-const DOORS: [(&str, &[&str]); 6] = [
+const DOORS: [(&str, &[&str]); 7] = [
     // Only the program writes to a terminal.
     ("cogn", &["clap", "anstream", "anstyle", "indicatif"]),
     ("cognitive-testing", &["clap", "anstream", "anstyle", "indicatif"]),
     ("cognitive-contract", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),
     ("cognitive-schema", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),
     ("cognitive-runtime", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),
+    ("cognitive-wasm", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),
     ("cognitive-typegen", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),
 ];
 

@@ -33,13 +33,13 @@ const MAX_TASKS: usize = 64;
 
 /// What calls share.
 #[derive(Clone)]
-pub(crate) struct Calls {
+pub(crate) struct ToolRunner {
     pub(crate) door: Arc<dyn McpDoor>,
     pub(crate) tasks: TaskManager,
     pub(crate) task_after: Duration,
 }
 
-impl Calls {
+impl ToolRunner {
     /// Answers a call.
     pub(crate) async fn answer(
         &self,

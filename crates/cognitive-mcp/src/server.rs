@@ -13,7 +13,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Subscriptio
 use rmcp::task_manager::TaskManager;
 use rmcp::{ErrorData, ServerHandler};
 
-use crate::call::{Calls, TASK_AFTER};
+use crate::call::{ToolRunner, TASK_AFTER};
 use crate::door::McpDoor;
 use crate::surface::{Offer, Offers, ToolSurface};
 use crate::{list_changes, prompts, resources};
@@ -27,33 +27,33 @@ const INSTRUCTIONS: &str = "Each module is one AI task with a contract. A call a
 #[derive(Clone)]
 pub struct McpServer {
     offers: Arc<Offers>,
-    calls: Calls,
+    runner: ToolRunner,
 }
 
 impl McpServer {
     /// A server that offers the modules of a door.
     #[must_use]
     pub fn new(door: Arc<dyn McpDoor>, surface: ToolSurface) -> Self {
-        let calls = Calls { door, tasks: TaskManager::new(), task_after: TASK_AFTER };
-        Self { offers: Arc::new(Offers::new(surface)), calls }
+        let runner = ToolRunner { door, tasks: TaskManager::new(), task_after: TASK_AFTER };
+        Self { offers: Arc::new(Offers::new(surface)), runner }
     }
 
     /// Makes a task of every run that takes longer than this, for clients that know tasks.
     #[must_use]
     pub fn with_tasks_after(mut self, wait: Duration) -> Self {
-        self.calls.task_after = wait;
+        self.runner.task_after = wait;
         self
     }
 
     /// What `tools/list` says, as JSON; for those who want to know what it costs a client.
     #[must_use]
     pub fn tools_as_json(&self) -> serde_json::Value {
-        let tools = &self.offers.now(&*self.calls.door).tools;
+        let tools = &self.offers.now(&*self.runner.door).tools;
         serde_json::json!({ "tools": tools })
     }
 
     async fn offer(&self) -> Result<Arc<Offer>, ErrorData> {
-        let offer = list_changes::current(&self.calls.door, &self.offers).await;
+        let offer = list_changes::current(&self.runner.door, &self.offers).await;
         offer.ok_or_else(|| ErrorData::internal_error("the modules cannot be read", None))
     }
 }
@@ -94,7 +94,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let offer = self.offer().await?;
-        self.calls.answer(&offer, request, context).await
+        self.runner.answer(&offer, request, context).await
     }
 
     async fn list_resources(
@@ -118,7 +118,7 @@ impl ServerHandler for McpServer {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(Arc::clone(&self.calls.door), request).await
+        resources::read(Arc::clone(&self.runner.door), request).await
     }
 
     async fn list_prompts(
@@ -145,12 +145,12 @@ impl ServerHandler for McpServer {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        list_changes::tell_subscriber(Arc::clone(&self.calls.door), Arc::clone(&self.offers), context).await;
+        list_changes::tell_subscriber(Arc::clone(&self.runner.door), Arc::clone(&self.offers), context).await;
         Ok(())
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let (door, offers) = (Arc::clone(&self.calls.door), Arc::clone(&self.offers));
+        let (door, offers) = (Arc::clone(&self.runner.door), Arc::clone(&self.offers));
         tokio::spawn(list_changes::tell_session(door, offers, context.peer));
     }
 
@@ -159,7 +159,7 @@ impl ServerHandler for McpServer {
         request: GetTaskParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.calls.tasks.get_task(&request.task_id).map(GetTaskResult::new)
+        self.runner.tasks.get_task(&request.task_id).map(GetTaskResult::new)
     }
 
     async fn update_task(
@@ -167,7 +167,7 @@ impl ServerHandler for McpServer {
         request: UpdateTaskParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.calls.tasks.update_task(&request.task_id, request.input_responses)
+        self.runner.tasks.update_task(&request.task_id, request.input_responses)
     }
 
     async fn cancel_task(
@@ -175,6 +175,6 @@ impl ServerHandler for McpServer {
         request: CancelTaskParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.calls.tasks.cancel_task(&request.task_id)
+        self.runner.tasks.cancel_task(&request.task_id)
     }
 }

@@ -81,7 +81,7 @@ fn app_folder(home: &Path) -> PathBuf {
     let mac = home.join("Library/Application Support");
     let named = |variable| wiring::environment(variable).map(PathBuf::from);
     match named("APPDATA") {
-        Some(windows) => windows,
+        Some(roaming) => roaming,
         None if mac.is_dir() => mac,
         None => named("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
     }
