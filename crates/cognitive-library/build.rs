@@ -1,5 +1,6 @@
 //! Lists the bundled modules below `modules/` as `include_str!` lines, so that the binary carries them.
-//! Reads the tree and nothing else; a module needs no registration beyond its folder.
+//! Reads the tree and nothing else; a module needs no registration beyond its folder. What is hidden, such as the cache of a test
+//! runner, is no module and no file of one.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,9 @@ fn main() -> io::Result<()> {
 fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
+            continue;
+        }
         if path.is_dir() { walk(&path, files)? } else { files.push(path) }
     }
     Ok(())

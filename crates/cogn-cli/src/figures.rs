@@ -1,4 +1,4 @@
-//! Figures as people read them: durations, times of their own zone, bars and small charts. Programs get numbers and UTC, as JSON.
+//! Figures as people read them: counts, durations, times of their own zone, bars and small charts. Programs get numbers and UTC, as JSON.
 
 use cognitive_contract::text;
 use jiff::Timestamp;
@@ -18,6 +18,11 @@ pub(crate) fn duration(milliseconds: f64) -> String {
             if rest < 0.5 { format!("{minutes:.0} min") } else { format!("{minutes:.0} min {rest:.0} s") }
         }
     }
+}
+
+/// `1 chain`, `2 chains`.
+pub(crate) fn counted(count: u64, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A time as of RFC 3339 in the zone of this machine, to the second. What is no time is shown as it is.

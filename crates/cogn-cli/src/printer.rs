@@ -220,9 +220,14 @@ impl Printer {
 
     /// A table for people, beside the data.
     pub(crate) fn table_err(&self, table: &TextTable) {
-        for line in table.lines(width_of(terminal_size_of(io::stderr()))) {
+        for line in table.lines(self.width_err()) {
             self.err(line);
         }
+    }
+
+    /// The width of what stderr is shown on.
+    pub(crate) fn width_err(&self) -> Option<usize> {
+        width_of(terminal_size_of(io::stderr()))
     }
 
     /// Prose as data, broken at blanks.

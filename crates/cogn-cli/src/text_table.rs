@@ -137,7 +137,7 @@ impl TextTable {
             let over = self.total(&shown).saturating_sub(limit);
             let prose =
                 shown.iter().find(|(column, _)| Some(*column) == self.prose).map_or(0, |(_, wide)| *wide);
-            if over == 0 || prose.saturating_sub(over) >= MIN_PROSE.min(prose) {
+            if over == 0 || prose >= over + MIN_PROSE.min(prose) {
                 break;
             }
             let Some(out) = lesser.next() else { break };
@@ -154,11 +154,25 @@ impl TextTable {
         if let Some((_, wide)) = shown.iter_mut().find(|(column, _)| Some(*column) == self.prose) {
             *wide = wide.saturating_sub(much).max(MIN_PROSE.min(*wide));
         }
-        while over(shown) > 0 {
-            let widest = shown.iter_mut().max_by_key(|(_, wide)| *wide);
-            let Some((_, wide)) = widest.filter(|(_, wide)| *wide > MIN_COLUMN) else { break };
-            *wide -= 1;
+        // Words stay whole as long as there is room for them.
+        let words: Vec<usize> = shown.iter().map(|(column, _)| self.widest_piece(*column)).collect();
+        for least in [words, vec![0; shown.len()]] {
+            while over(shown) > 0 {
+                let may_shrink = |(place, (_, wide)): &(usize, &mut (usize, usize))| {
+                    *wide > MIN_COLUMN.max(least.get(*place).copied().unwrap_or(0))
+                };
+                let widest =
+                    shown.iter_mut().enumerate().filter(may_shrink).max_by_key(|(_, (_, wide))| *wide);
+                let Some((_, (_, wide))) = widest else { break };
+                *wide -= 1;
+            }
         }
+    }
+
+    /// The widest text of a column that has no blank and no joint in it.
+    fn widest_piece(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| widest_piece(&anstream::adapter::strip_str(cell).to_string())).max().unwrap_or(0)
     }
 
     /// The width of all columns together.
@@ -203,6 +217,36 @@ pub(crate) fn visible(text: &str) -> usize {
 /// Breaks a text into lines of at most this width, at blanks where there are some. A colour goes on after the break.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     text.split('\n').flat_map(|line| LineBreaker::new(width).broken(line)).collect()
+}
+
+/// Behind these a word that is too long is broken.
+const JOINTS: [char; 4] = ['/', ',', '=', '&'];
+/// Behind these where there is no better place.
+const SEAMS: [char; 2] = ['-', '_'];
+
+/// Where the last piece of a word begins that is too long for a line: behind a joint, else at a dot, else behind a seam.
+fn last_joint(word: &str) -> Option<usize> {
+    let behind = |letters: &[char]| word.rfind(letters).map(|at| at + 1);
+    let is_inside = |at: &usize| *at > 0 && *at < word.len();
+    // A piece of one or two letters is not worth a line.
+    let is_worth_it = |at: &usize| *at > 2 && *at < word.len();
+    let joint = behind(&JOINTS).filter(is_worth_it).or_else(|| word.rfind('.').filter(is_worth_it));
+    joint.or_else(|| behind(&SEAMS).filter(is_inside))
+}
+
+fn widest_piece(text: &str) -> usize {
+    let mut widest = 0;
+    for word in text.split_whitespace() {
+        let mut rest = word;
+        // A joint at its end belongs to the piece.
+        while let Some(at) = last_joint(rest.trim_end_matches(JOINTS).trim_end_matches(SEAMS)) {
+            let (before, piece) = rest.split_at(at);
+            widest = widest.max(piece.width());
+            rest = before;
+        }
+        widest = widest.max(rest.width());
+    }
+    widest
 }
 
 /// One line of a text on its way to several.
@@ -261,9 +305,7 @@ impl LineBreaker {
 
     /// A word that is wider than a line ends at one of its joints, if it has any.
     fn break_word(&mut self) {
-        let joint = self.word.rfind(['/', ',', '=', '&', '-', '_']).map_or(0, |at| at + 1);
-        let kept =
-            if joint > 0 && joint < self.word.len() { self.word.split_off(joint) } else { String::new() };
+        let kept = last_joint(&self.word).map_or_else(String::new, |joint| self.word.split_off(joint));
         self.word_width = visible(&self.word);
         self.end_word();
         self.end_line();
@@ -369,6 +411,27 @@ mod tests {
         }
     }
 
+    // A column of prose that is empty has no room to give.
+    #[test]
+    fn lesser_columns_go_also_where_there_is_no_prose() {
+        let bar = "█".repeat(20);
+        let row = ["a-long-name", &bar, "0.94", ""].map(str::to_owned).to_vec();
+        let table = TextTable::new(["NAME", "WHEN", "CONFIDENCE", ""]).without(&[2]).with([row]);
+        assert_eq!(
+            plain(&table.lines(Some(40))),
+            ["NAME         WHEN".to_owned(), format!("a-long-name  {bar}")]
+        );
+    }
+
+    #[test]
+    fn a_word_is_broken_only_where_no_column_can_give_room() {
+        let row = ["/properties/data/properties/rationale", "additionalProperties", "only what is described"];
+        let table = TextTable::bare(3).with([row.map(str::to_owned).to_vec()]);
+        let lines = table.lines(Some(50));
+        assert!(lines.iter().any(|line| line.contains("  additionalProperties  ")), "{lines:#?}");
+        assert!(lines.iter().all(|line| visible(line) <= 50), "{lines:#?}");
+    }
+
     #[test]
     fn a_colour_ends_with_its_line_and_goes_on_in_the_next() {
         let lines = wrap(&format!("{BAD}one two{BAD:#} three"), 4);
@@ -381,6 +444,8 @@ mod tests {
     fn wide_letters_count_twice_and_long_paths_break_at_their_joints() {
         assert_eq!(visible("日本"), 4);
         assert_eq!(wrap("/some/long/path.txt", 12), ["/some/long/", "path.txt"]);
+        assert_eq!(wrap("$.code-simplifier.data.changes", 25), ["$.code-simplifier.data", ".changes"]);
+        assert_eq!(wrap("$.code-simplifier", 10), ["$.code-", "simplifier"]);
         assert_eq!(wrap("  kept", 10), ["  kept"]);
         assert_eq!(wrap("", 10), [""]);
     }

@@ -231,7 +231,7 @@ impl Card {
     /// A text, or anything else as JSON.
     fn text(&mut self, value: &Value, indent: usize) {
         let text = match value {
-            Value::String(text) => plain(text),
+            Value::String(text) => plain(text.trim_end()),
             other => plain(&serde_json::to_string_pretty(other).unwrap_or_default()),
         };
         let room = self.width.saturating_sub(indent).max(1);
@@ -252,13 +252,25 @@ fn is_short(value: &Value) -> bool {
     match value {
         Value::String(text) => !text.contains('\n'),
         Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
+        Value::Object(members) => members.is_empty() || of_its_own(members).is_some(),
         _ => true,
     }
 }
 
+/// A value that no list foresaw and the reason for it, where an object is nothing else.
+fn of_its_own(members: &Map<String, Value>) -> Option<(&str, &str)> {
+    let reason = members.get("reason")?.as_str()?;
+    let mut others = members.iter().filter(|(name, _)| *name != "reason");
+    let (_, value) = others.next()?;
+    others.next().is_none().then_some((value.as_str()?, reason))
+}
+
 /// A value in one cell.
 fn cell(value: &Value) -> String {
+    if let Some((own, reason)) = value.as_object().and_then(of_its_own) {
+        let reason = plain(cut(reason.trim_end_matches('.'), MAX_CELL_LENGTH));
+        return format!("{} {FAINT}({reason}){FAINT:#}", plain(cut(own, MAX_CELL_LENGTH)));
+    }
     match value {
         Value::String(text) => plain(cut(text, 4_000)),
         Value::Array(items) if items.is_empty() => format!("{FAINT}none{FAINT:#}"),
@@ -302,6 +314,7 @@ mod tests {
     fn a_list_of_objects_is_a_table_and_strangers_cannot_act() {
         let data = json!({
             "rationale": "Because.", "label": "a\u{1b}[31mb",
+            "kind": { "custom": "new", "reason": "No list has it." }, "code": "one\ntwo\n",
             "issues": [{ "line": 7, "text": "Too long for one line of this card" }, { "line": 12, "text": "Short" }],
         });
         let meta = json!({ "confidence": 0.5, "risk": "high", "explain": "Two issues" });
@@ -312,6 +325,11 @@ confidence 0.50 █████░░░░░  risk high
 Two issues
 
 label  a\u{fffd}[31mb
+kind   new (No list has it)
+
+code
+  one
+  two
 
 issues (2)
   line  text

@@ -116,7 +116,13 @@ async fn load(
     let absolute = std::path::absolute(given).ok().and_then(|path| path.to_str().map(str::to_owned));
     let path = absolute.unwrap_or_else(|| given.to_owned());
     let reference = if is_url { Reference::Url(given) } else { Reference::File(&path) };
-    source.load(&WantedMedia::new(reference, limits.largest)).await
+    let loaded = source.load(&WantedMedia::new(reference, limits.largest)).await;
+    // Of a file the source does not say which: over HTTP that would tell a stranger about this machine.
+    loaded.map_err(|failure| match is_url {
+        true => failure,
+        false => Failure::new(failure.code(), format!("{}: `{given}`", failure.message()))
+            .suggest(failure.suggestion().unwrap_or("Check the path")),
+    })
 }
 
 /// Every service, with its usual model. What it takes does not depend on a key.

@@ -48,18 +48,21 @@ pub(super) fn show(trace: &Trace, form: TraceForm, printer: &Printer) {
         printer.err(serde_json::to_string(trace).unwrap_or_default());
         return;
     }
-    printer.table_err(&waterfall(trace));
+    let is_narrow = printer.width_err().is_some_and(|width| width < NARROW);
+    printer.table_err(&waterfall(trace, if is_narrow { CELLS / 2 } else { CELLS }));
 }
 
 /// The cells of the bars that show when each module ran.
 const CELLS: usize = 24;
+/// In a terminal below this width there are half as many, so that names and reasons keep some room.
+const NARROW: usize = 80;
 
 /// A row for each module: its place in the tree, its time as a number and as a bar below those of the others, its verdict.
-fn waterfall(trace: &Trace) -> TextTable {
+fn waterfall(trace: &Trace, cells: usize) -> TextTable {
     let heads = ["MODULE", "TIME", "WHEN", "CONFIDENCE", "RISK", "TOKENS", ""];
     let mut rows = Vec::new();
     let whole = trace.latency_ms.max(f64::MIN_POSITIVE);
-    add(&mut rows, trace, &Branch { before: String::new(), below: String::new(), offset: 0.0, whole });
+    add(&mut rows, trace, &Branch { before: String::new(), below: String::new(), offset: 0.0, whole, cells });
     TextTable::new(heads).right(&[1, 3, 5]).without(&[4, 5, 3]).with(rows)
 }
 
@@ -69,6 +72,7 @@ struct Branch {
     below: String,
     offset: f64,
     whole: f64,
+    cells: usize,
 }
 
 fn add(rows: &mut Vec<Vec<String>>, trace: &Trace, branch: &Branch) {
@@ -79,7 +83,7 @@ fn add(rows: &mut Vec<Vec<String>>, trace: &Trace, branch: &Branch) {
         let (mark, further) = if place == last { ("└ ", "  ") } else { ("├ ", "│ ") };
         let before = format!("{}{mark}", branch.below);
         let below = format!("{}{further}", branch.below);
-        add(rows, part, &Branch { before, below, offset, whole: branch.whole });
+        add(rows, part, &Branch { before, below, offset, whole: branch.whole, cells: branch.cells });
     }
 }
 
@@ -87,7 +91,7 @@ fn row(trace: &Trace, branch: &Branch, offset: f64) -> Vec<String> {
     let ran = !matches!(trace.outcome, PartState::Skipped | PartState::Cancelled);
     let (time, bar) = if ran {
         let style = if trace.outcome == PartState::Failed { BAD } else { GOOD };
-        let bar = placed(offset / branch.whole, trace.latency_ms / branch.whole);
+        let bar = placed(offset / branch.whole, trace.latency_ms / branch.whole, branch.cells);
         (duration(trace.latency_ms), format!("{style}{bar}{style:#}"))
     } else {
         ("-".to_owned(), String::new())
@@ -102,9 +106,9 @@ fn row(trace: &Trace, branch: &Branch, offset: f64) -> Vec<String> {
 }
 
 /// A bar that begins at a share of the whole and is a share of it long; never nothing, never beyond the end.
-fn placed(start: f64, share: f64) -> String {
-    let length = filled(share, CELLS).max(1);
-    let before = if start > 0.0 { filled(start, CELLS).min(CELLS - length) } else { 0 };
+fn placed(start: f64, share: f64, cells: usize) -> String {
+    let length = filled(share, cells).max(1);
+    let before = if start > 0.0 { filled(start, cells).min(cells - length) } else { 0 };
     format!("{}{}", "·".repeat(before), "█".repeat(length))
 }
 
@@ -145,7 +149,8 @@ mod tests {
         let inner = node("inner", 0.0, 12_000.0).with_parts(vec![skipped]);
         let mut other = node("other", 12_000.0, 12_000.0);
         other.stands_in_for = Some("gone".to_owned());
-        let lines = waterfall(&node("whole", 0.0, 24_000.0).with_parts(vec![inner, other])).lines(None);
+        let lines =
+            waterfall(&node("whole", 0.0, 24_000.0).with_parts(vec![inner, other]), CELLS).lines(None);
         let bare: Vec<String> =
             lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
         assert_eq!(

@@ -3,11 +3,14 @@
 //! committed. Times, paths and ids are replaced, nothing else.
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
 mod scenes;
 mod stage;
+#[path = "../pages/stand_in.rs"]
+mod stand_in;
 mod terminal;
+mod times;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -11,20 +11,42 @@ pub(crate) struct Scene {
     pub(crate) stdin: &'static str,
     /// Whether no line may be wider than the terminal. Not for JSON, scripts and single long words.
     pub(crate) fits: bool,
+    /// Who else takes part.
+    pub(crate) with: SceneCompany,
+}
+
+/// Who takes part in a scene beside the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SceneCompany {
+    Nobody,
+    /// A hosted model that answers with recorded replies.
+    Model,
+    /// Somebody who stops the program once it listens.
+    Operator,
 }
 
 impl Scene {
     pub(crate) fn new(name: &str, line: &str) -> Self {
-        Self { name: name.to_owned(), line: line.to_owned(), stdin: "", fits: false }
+        Self {
+            name: name.to_owned(),
+            line: line.to_owned(),
+            stdin: "",
+            fits: false,
+            with: SceneCompany::Nobody,
+        }
     }
 
     fn fits(name: &str, line: &str) -> Self {
         Self { fits: true, ..Self::new(name, line) }
     }
+
+    fn with(self, with: SceneCompany) -> Self {
+        Self { with, ..self }
+    }
 }
 
 /// Commands whose help is looked at.
-const COMMANDS: [&str; 28] = [
+const COMMANDS: [&str; 29] = [
     "run",
     "prompt",
     "lower",
@@ -40,6 +62,7 @@ const COMMANDS: [&str; 28] = [
     "verify",
     "migrate",
     "serve",
+    "mcp",
     "audit",
     "context",
     "doctor",
@@ -76,6 +99,7 @@ fn of_modules() -> Vec<Scene> {
         Scene::new("validate-wrong", "validate ./odd --v22"),
         Scene::new("test", "test greeter"),
         Scene::new("test-coverage", "test greeter --coverage"),
+        Scene::fits("eval", "eval text-classifier --cases cases.jsonl").with(SceneCompany::Model),
         Scene::new("eval-nothing", "eval greeter --cases no-such-file.jsonl"),
         Scene::new("verify", "verify greeter"),
         Scene::new("migrate", "migrate ./old --dry-run"),
@@ -101,12 +125,17 @@ fn of_runs() -> Vec<Scene> {
         Scene::fits("run-view-partial", "run greeter --set name=Ann --reply partial.txt --view"),
         Scene::new("run-stream", "run greeter --set name=Ann --reply reply.txt --stream=text"),
         Scene::new("run-verbose", "run greeter --set name=Ann --reply reply.txt -v"),
+        Scene::fits("run-trace", "run code-review-pipeline --set code=x --trace --view")
+            .with(SceneCompany::Model),
+        Scene::fits("run-trace-skipped", "run ./visit --set name=Ann --reply reply.txt --trace --view"),
         Scene::new("run-broken-input", "run greeter broken.json --reply reply.txt"),
         Scene::new("run-missing", "run greetr --set name=Ann"),
         Scene::new("check", "check good.json"),
         Scene::new("check-wrong", "check wrong.json"),
         Scene::new("media", "media inspect picture.png"),
         Scene::new("media-missing", "media inspect no-such-file.png"),
+        Scene::fits("serve", "serve --port 0").with(SceneCompany::Operator),
+        Scene::fits("mcp-cost", "mcp --cost").with(SceneCompany::Model),
         Scene::new("serve-open", "serve --host 0.0.0.0"),
     ]
 }

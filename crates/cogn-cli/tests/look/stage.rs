@@ -1,9 +1,9 @@
 //! The folder that every scene plays in: a project with modules, replies and records whose times and ids are always the same.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,9 @@ use cognitive_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::scenes::Scene;
+use super::scenes::{Scene, SceneCompany};
+use super::stand_in::StandIn;
+use super::times::{untimed, untimed_waterfall};
 
 /// What a command left behind.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,6 +42,29 @@ const REPLY: &str = r#"{"ok": true, "meta": {"confidence": 0.93, "risk": "low", 
  "data": {"rationale": "The name was given, so it is used.", "greeting": "Good morning, Ann!", "warmth": "warm"}}"#;
 const PARTIAL: &str = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low", "explain": "A greeting"},
  "data": {"rationale": "Short.", "greeting": "Hi", "warmth": "tepid"}}"#;
+
+/// Made of two, of which the second has nothing to do where the first was warm.
+const VISIT: &str = r#"name: visit
+version: 1.0.0
+responsibility: Greet somebody, and look closer at a cold greeting.
+tier: decision
+excludes: [insulting anybody]
+composition:
+  requires: [{name: greeter}, {name: text-classifier, optional: true}]
+  dataflow:
+    - {from: input, to: greeter}
+    - {from: greeter.output, to: text-classifier, condition: "$.data.warmth == 'cold'", mapping: {text: $.data.greeting}}
+    - {from: greeter.output, to: output, mapping: {greeting: $.data.greeting}}
+"#;
+const VISIT_SCHEMA: &str = r#"{
+  "input": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
+  "data": {"type": "object", "required": ["rationale", "greeting"],
+    "properties": {"rationale": {"type": "string"}, "greeting": {"type": "string"}}}
+}"#;
+/// The stand-in always gives the same answer, so that one of them is not right.
+const CASES: &str = r#"{"id": "late", "input": {"text": "It came two weeks late."}, "expect": {"sentiment": "positive"}}
+{"id": "broken", "input": {"text": "The box was broken."}, "expect": {"sentiment": "negative"}}
+"#;
 
 impl Stage {
     /// The folder that all scenes share; none of them changes it.
@@ -93,6 +118,9 @@ impl Stage {
             );
             self.write(&format!("{greeter}/tests/{case}.reply.txt"), REPLY);
         }
+        self.write("visit/module.yaml", VISIT);
+        self.write("visit/prompt.md", "The parts answer.\n");
+        self.write("visit/schema.json", VISIT_SCHEMA);
         self.write(
             "odd/module.yaml",
             "name: odd\nversion: 1.0.0\nresponsibility: Be odd\ntier: fast\nexcludes: [x]\n",
@@ -112,6 +140,7 @@ impl Stage {
         self.write("prose.txt", "Of course! Here is a warm greeting for Ann,\nas you wished.\n");
         self.write("review.txt", copied("modules/code-reviewer/tests/sql-injection.reply.txt"));
         self.write("vectors/prompt.json", copied("conformance/prompt.json"));
+        self.write("cases.jsonl", CASES);
         self.write("broken.json", "{\n  \"name\": Ann\n}\n");
         self.write("broken.yaml", "reask: 1\nmodle: large\n");
         self.write("good.json", REPLY);
@@ -174,19 +203,31 @@ impl Stage {
             None if scene.line.starts_with("run") => WRITTEN_TO.get_or_init(Self::new),
             None => self,
         };
-        let mut child = stage
-            .command(width)
+        let mut command = stage.command(width);
+        command
             .args(scene.line.split(' '))
             .args(["--color", if colour { "always" } else { "never" }])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::piped());
+        if scene.with != SceneCompany::Nobody {
+            command.env("OPENAI_API_KEY", "sk-test").env("OPENAI_BASE_URL", model());
+        }
+        let mut child = command.spawn().unwrap();
         let _unread = child.stdin.take().unwrap().write_all(scene.stdin.as_bytes());
+        let started =
+            if scene.with == SceneCompany::Operator { stop_once_it_listens(&mut child) } else { Vec::new() };
         let output = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| stage.masked(&String::from_utf8(bytes).unwrap());
-        Seen { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+        let err = text([started, output.stderr].concat());
+        let out = text(output.stdout);
+        let (out, err) = match scene.with {
+            _ if scene.line.contains("--trace") => (out, untimed_waterfall(&err)),
+            SceneCompany::Model => (untimed(&out), err),
+            SceneCompany::Operator => (out, same_port(&err)),
+            SceneCompany::Nobody => (out, err),
+        };
+        Seen { code: output.status.code().unwrap(), out, err }
     }
 
     /// The same text with what differs from run to run replaced by something as long.
@@ -197,9 +238,32 @@ impl Stage {
         let text = text.replace(&own, "/tmp/cogn-look-000000").replace(&name, "cogn-look-000000");
         let text = steady(&text, "\"trace_id\":", |letter| letter.is_ascii_hexdigit() || letter == '-');
         let text = steady(&text, "\"latency_ms\":", |letter| letter.is_ascii_digit() || letter == '.');
-        let text = steady(&text, "\"verification_hash\":", |letter| letter.is_ascii_hexdigit());
+        let text = steady(&text, "\"verification_hash\": \"sha256:", |letter| letter.is_ascii_hexdigit());
+        let text = steady(&text, "\"processing_time_ms\":", |letter| letter.is_ascii_digit());
         steady(&text, "\"timestamp\":", |letter| letter.is_ascii_digit())
     }
+}
+
+/// The address of the hosted model, which all scenes share.
+fn model() -> String {
+    static MODEL: OnceLock<StandIn> = OnceLock::new();
+    MODEL.get_or_init(|| StandIn::start(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))).url()
+}
+
+/// What a server says until it listens. Then it is asked to end, and says the rest.
+fn stop_once_it_listens(child: &mut Child) -> Vec<u8> {
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("http://") && stderr.read_line(&mut said).unwrap() > 0 {}
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    stderr.read_to_string(&mut said).unwrap();
+    said.into_bytes()
+}
+
+/// The port that a server got, as the one that it has if nobody says otherwise.
+fn same_port(text: &str) -> String {
+    let (before, after) = text.split_once("127.0.0.1:").unwrap();
+    format!("{before}127.0.0.1:8000{}", after.trim_start_matches(|letter: char| letter.is_ascii_digit()))
 }
 
 /// Zeros in the place of what stands after a name: in a text each letter, of a number only one digit.
@@ -209,11 +273,16 @@ fn steady(text: &str, name: &str, changes: fn(char) -> bool) -> String {
     for part in parts {
         let value = part.trim_start_matches([' ', '"']);
         let (lead, value) = part.split_at(part.len() - value.len());
+        // A description of the member, not a value of it.
+        if value.starts_with('{') {
+            steady.extend([name, part]);
+            continue;
+        }
         let end = value.find(['"', ',', '}', '\n']).unwrap_or(value.len());
         let (value, rest) = value.split_at(end);
         let zeros = |letter: char| if changes(letter) && letter != '-' { '0' } else { letter };
-        let value: String =
-            if lead.contains('"') { value.chars().map(zeros).collect() } else { "0".to_owned() };
+        let is_text = lead.contains('"') || name.ends_with("sha256:");
+        let value: String = if is_text { value.chars().map(zeros).collect() } else { "0".to_owned() };
         for piece in [name, lead, &value, rest] {
             steady.push_str(piece);
         }

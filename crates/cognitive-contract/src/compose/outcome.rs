@@ -4,7 +4,6 @@
 
 use serde_json::{Map, Value};
 
-use crate::code::ErrorCode;
 use crate::meta::{Confidence, EXPLAIN_LIMIT, Meta};
 use crate::risk_level::Risk;
 use crate::text::cut;
@@ -38,7 +37,11 @@ fn risk_of(risk: &Value) -> Risk {
 /// Every part has its say, and an equal share of the room if they do not all fit.
 fn explain(parts: &[(&str, &str)]) -> String {
     let joined = |limit: usize| {
-        let each = parts.iter().map(|(name, explain)| cut(&format!("{name}: {explain}"), limit).to_owned());
+        let each = parts.iter().enumerate().map(|(place, (name, explain))| {
+            // A sentence that goes on has no stop.
+            let explain = if place + 1 < parts.len() { explain.trim_end_matches('.') } else { explain };
+            cut(&format!("{name}: {explain}"), limit).to_owned()
+        });
         each.collect::<Vec<_>>().join("; ")
     };
     let all = joined(EXPLAIN_LIMIT);
@@ -73,18 +76,6 @@ pub fn partial_data<'a>(parts: impl IntoIterator<Item = (&'a str, Option<&'a Val
         (name.replace('-', "_"), data)
     };
     parts.into_iter().map(member).collect()
-}
-
-/// The code of a composition whose required parts failed with these codes: their own if it is one and the same, time
-/// if that ran out, and otherwise E3002. `None` if nothing failed.
-#[must_use]
-pub fn code<'a>(failed: &[&'a str], out_of_time: bool) -> Option<&'a str> {
-    match failed {
-        _ if out_of_time => Some(ErrorCode::Timeout.number()),
-        [] => None,
-        [first, rest @ ..] if rest.iter().all(|other| other == first) => Some(first),
-        _ => Some(ErrorCode::PartialResult.number()),
-    }
 }
 
 #[cfg(test)]
@@ -134,14 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn comp_081_partial_results_by_name_and_one_code() {
+    fn comp_081_partial_results_by_name() {
         let done = json!({ "data": { "n": 1 } });
         let partial = partial_data([("code-analysis", Some(&done)), ("security-scan", None)]);
         assert_eq!(Value::Object(partial), json!({ "code_analysis": { "n": 1 }, "security_scan": null }));
-        assert_eq!(code(&["E3001"], false), Some("E3001"));
-        assert_eq!(code(&["E3001", "E3001"], false), Some("E3001"));
-        assert_eq!(code(&["E3001", "E2003"], false), Some("E3002"));
-        assert_eq!(code(&["E3001"], true), Some("E2002"));
-        assert_eq!(code(&[], false), None);
     }
 }

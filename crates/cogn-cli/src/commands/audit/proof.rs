@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use cognitive_store::{Anchor, Store, StoreError, Verification};
 
 use super::plain;
+use crate::figures::counted;
 use crate::printer::{BAD, Exit, FAINT, GOOD, Printer};
 
 /// Options of `audit verify`.
@@ -81,11 +82,18 @@ fn show(found: &Verification, anchors: usize, printer: &Printer) {
     let verdict =
         if found.is_whole() { format!("{GOOD}whole{GOOD:#}") } else { format!("{BAD}not whole{BAD:#}") };
     let Verification { records, chains, dropped, dropped_payloads, before_chains, .. } = found;
-    printer.out(format!("{verdict}: {records} records in {chains} chains, {anchors} anchors"));
-    printer.out(format!(
-        "{FAINT}{dropped} records and {dropped_payloads} payloads dropped by retention, {before_chains} records older than \
-         the chains{FAINT:#}"
-    ));
+    let anchors = u64::try_from(anchors).unwrap_or(u64::MAX);
+    let [records, chains, anchors] =
+        [(*records, "record"), (*chains, "chain"), (anchors, "anchor")].map(|(count, word)| counted(count, word));
+    printer.out(format!("{verdict}: {records} in {chains}, {anchors}"));
+    let apart = [
+        (*dropped, "record", "dropped by retention"),
+        (*dropped_payloads, "payload", "dropped by retention"),
+        (*before_chains, "record", "older than the chains"),
+    ];
+    for (count, word, why) in apart.into_iter().filter(|(count, ..)| *count > 0) {
+        printer.out(format!("{FAINT}{} {why}{FAINT:#}", counted(count, word)));
+    }
 }
 
 /// Prints the ends of all chains, one a line.

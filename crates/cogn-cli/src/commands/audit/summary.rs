@@ -69,9 +69,9 @@ fn receipt(receipt: &Value) -> Vec<(&'static str, String)> {
         }),
     );
     for (name, member, what) in [
-        ("repairs", "repairs", "path"),
-        ("liberties", "liberties", "what"),
-        ("not told", "constraints_lost", "path"),
+        ("repairs", "repairs", &["rule", "path"][..]),
+        ("liberties", "liberties", &["what"]),
+        ("not told", "constraints_lost", &["keyword", "path"]),
     ] {
         let changes = list(member);
         if !changes.is_empty() {
@@ -101,11 +101,10 @@ fn tried(attempts: &[Value]) -> String {
 }
 
 /// How many there are, and the first of them.
-fn named(changes: &[Value], what: &str) -> String {
-    let text = |change: &Value, member: &str| change.get(member).and_then(Value::as_str).map(plain);
+fn named(changes: &[Value], what: &[&str]) -> String {
     let name = |change: &Value| {
-        let (rule, what) = (text(change, "rule").or_else(|| text(change, "keyword")), text(change, what));
-        [rule, what].into_iter().flatten().collect::<Vec<_>>().join(" ")
+        let words = what.iter().filter_map(|member| change.get(member).and_then(Value::as_str));
+        words.map(plain).collect::<Vec<_>>().join(" ")
     };
     let first: Vec<String> = changes.iter().take(MAX_NAMED).map(name).collect();
     let more = changes.len().saturating_sub(MAX_NAMED);
