@@ -107,7 +107,8 @@ begun()
 """,
     "a stream is left open": """
 stream = runtime.stream(*ASK)
-next(stream)
+while "chunk" not in next(stream):
+    pass
 begun()
 """,
     "a task of asyncio is left behind": """
