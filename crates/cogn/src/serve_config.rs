@@ -34,6 +34,8 @@ pub struct ServeConfig {
     pub modules: Option<Vec<String>>,
     /// Whether the bundled modules are offered besides one's own; they are unless this is false.
     pub bundled: Option<bool>,
+    /// The tools that agents see at `/mcp`: `all`, `search`, or names of modules with commas between.
+    pub tools: Option<String>,
     /// Runs per minute and client; 0 is no limit.
     pub rate: Option<u32>,
     /// Streams at once per client; 0 is no limit.
@@ -88,6 +90,7 @@ impl ServeConfig {
             cors: self.cors.or(other.cors),
             modules: self.modules.or(other.modules),
             bundled: self.bundled.or(other.bundled),
+            tools: self.tools.or(other.tools),
             rate: self.rate.or(other.rate),
             streams: self.streams.or(other.streams),
             per_address: self.per_address.or(other.per_address),

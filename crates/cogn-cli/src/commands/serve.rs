@@ -17,7 +17,7 @@ use cogn::wiring::HostParts;
 use cogn::{async_runtime, media, wiring};
 use cognitive_contract::media::UploadStore;
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_http::config::{AccessLog, DEFAULT_RUNS_PER_MINUTE, ModuleFilter};
+use cognitive_http::config::{AccessLog, DEFAULT_RUNS_PER_MINUTE, ModuleFilter, ToolSurface};
 use cognitive_http::{AccessRecord, App, ServerConfig};
 use cognitive_library::find::ModuleOrigin;
 use cognitive_library::{Library, ModuleCache, bundled};
@@ -166,6 +166,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<Ser
             .suggest("Set `COGNITIVE_API_KEY` or name a file with `--keys`, or listen on 127.0.0.1"));
     }
     config.offers = offered(&serve, library)?;
+    config.tools = serve.tools.as_deref().map_or_else(ToolSurface::default, ToolSurface::from);
     let validated = library.clone();
     config.findings = Some(Arc::new(move |name: &str| validate::findings(&validated, name)));
     limit(&mut config, &serve, &settings, printer)?;

@@ -29,6 +29,9 @@ pub struct ServeArgs {
     /// Offer your own modules only
     #[arg(long)]
     no_bundled: bool,
+    /// The tools that agents see at `/mcp`: `all` modules, `search` (four tools that find and run them), or names with commas between
+    #[arg(long, value_name = "WHICH")]
+    tools: Option<String>,
     /// Runs per minute and client; 0 is no limit. By default 60, and no limit for callers on this machine without key and proxy
     #[arg(long, value_name = "N")]
     rate: Option<u32>,
@@ -97,6 +100,7 @@ impl ServeArgs {
             cors: some(&self.cors),
             modules: some(&self.modules),
             bundled: self.no_bundled.then_some(false),
+            tools: self.tools.clone(),
             rate: self.rate,
             streams: self.streams,
             per_address: self.per_address,
