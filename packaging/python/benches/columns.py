@@ -83,14 +83,19 @@ ENGINES: dict[str, Callable[[Any, list[Any]], Iterable[Any]]] = {
 }
 
 
+def columns_udf(concurrency: int) -> Any:
+    import cogn
+
+    runtime = {"provider": "openai", "model": "stub", "config": {"audit": {"enabled": False}}}
+    return cogn.udf("text-classifier", runtime=runtime, concurrency=concurrency)
+
+
 def main() -> int:
     options = argparse.ArgumentParser()
     options.add_argument("--rows", type=int, default=10_000)
     options.add_argument("--engines", default=",".join(ENGINES))
     options.add_argument("--concurrency", type=int, default=64)
     given = options.parse_args()
-    import cogn
-
     holds = True
     print(f"{given.rows} rows, 1 of 100 failing, {given.concurrency} runs at once in a process, a stub of 20 ms")
     print(f"{'':18} {'seconds':>8} {'rows/s':>8} {'ok':>7} {'failed':>7} {'asked':>7}")
@@ -100,7 +105,7 @@ def main() -> int:
             continue
         with StubService(0.02) as stub:
             os.environ.update(OPENAI_API_KEY="none", OPENAI_BASE_URL=stub.base)
-            udf = cogn.udf("text-classifier", runtime={"provider": "openai", "model": "stub"}, concurrency=given.concurrency)
+            udf = columns_udf(given.concurrency)
             began = time.perf_counter()
             envelopes = list(ENGINES[name](udf, texts(given.rows)))
             took = time.perf_counter() - began

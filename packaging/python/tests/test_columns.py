@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import decimal
+import importlib
 import json
 import pickle
 import uuid
@@ -255,6 +256,18 @@ def test_daft(classify: cogn.Udf) -> None:
         answered = frame.with_column("env", expression).collect()
         assert outcome(row["env"] for row in answered.to_pylist()) == TEXTS_EXPECTED
         assert answered.where(~daft.col("env")["ok"]).to_pydict()["id"] == [1, 2, 3]
+
+
+@pytest.mark.needs("pandas", "polars", "daft", "pyarrow")
+@pytest.mark.parametrize("engine", ["pandas", "polars", "daft"])
+def test_one_row_of_a_hundred_fails_and_all_have_their_envelope(engine: str, stub: StubService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The benchmark in small."""
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "benches"))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_BASE_URL", stub.base)
+    bench = importlib.import_module("columns")
+    envelopes = bench.ENGINES[engine](bench.columns_udf(16), bench.texts(600))
+    assert [None if each["ok"] else each["error"]["code"] for each in envelopes] == bench.expected(600)
 
 
 def test_functions_that_are_made_in_a_loop_are_not_kept_for_ever() -> None:
