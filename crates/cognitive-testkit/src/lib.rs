@@ -66,11 +66,13 @@ pub enum Lack {
     Wasm,
     /// `deno`.
     Deno,
+    /// Clients of the Model Context Protocol for Python and Node.
+    McpClients,
 }
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -90,6 +92,7 @@ impl Lack {
         Self::YamlServer,
         Self::Wasm,
         Self::Deno,
+        Self::McpClients,
     ];
 
     /// The word for it.
@@ -115,6 +118,7 @@ impl Lack {
             Self::YamlServer => "yaml-language-server",
             Self::Wasm => "wasm",
             Self::Deno => "deno",
+            Self::McpClients => "mcp-clients",
         }
     }
 
@@ -147,6 +151,9 @@ impl Lack {
             }
             Self::Wasm => "`typescript/build-wasm FILE`, then set `COGN_TEST_WASM` to the file",
             Self::Deno => "`npm install deno`, then set `COGN_TEST_DENO` to the program",
+            Self::McpClients => {
+                "`pip install mcp`, and `npm install` what `crates/cogn-cli/tests/clients/package.json` names; then set `COGN_TEST_PYTHON` and `COGN_TEST_NODE`"
+            }
         }
     }
 
