@@ -9,6 +9,22 @@ use cognitive_contract::{Format, Manifest, Module};
 use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles};
 use serde_json::Value;
 
+/// What the law of a module is made of. A server shows more, some of it in a form that only people read.
+pub(crate) const JUDGING: [&str; 12] = [
+    "name",
+    "version",
+    "responsibility",
+    "tier",
+    "schema_strictness",
+    "overflow",
+    "enums",
+    "failure",
+    "io",
+    "compat",
+    "meta",
+    "context",
+];
+
 /// Modules that are kept.
 const KEPT: usize = 32;
 
@@ -49,7 +65,8 @@ fn read(description: &str) -> Result<Module, String> {
     let schema = described.get("schema").ok_or("the description of the module has no `schema`")?;
     let format = described.get("format").and_then(Value::as_str).and_then(format_of);
     let format = format.ok_or("the description of the module has no known `format`")?;
-    let manifest = Manifest::from_value(manifest, format).map_err(|found| {
+    let known = JUDGING.iter().filter_map(|key| Some(((*key).to_owned(), manifest.get(key)?.clone())));
+    let manifest = Manifest::from_value(&Value::Object(known.collect()), format).map_err(|found| {
         let first = found.first().map(cognitive_contract::Violation::summary).unwrap_or_default();
         format!("the manifest of the module cannot be used: {first}")
     })?;

@@ -1,0 +1,193 @@
+//! What the tests of the TypeScript package stand on: the package as users install it, made once from its sources, a real `cogn serve` and a
+//! model that is none.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use cognitive_testkit::{Lack, skip};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::model::{Model, recorded, words};
+
+pub(crate) const KEY: &str = "the-key-of-this-test-0123456789";
+/// Bytes that pass the proxy before it cuts the first connection: more than the headers of a stream, less than a stream.
+const CUT_AFTER: usize = 900;
+
+const MANIFEST: &str = "name: words\nversion: 1.0.0\nresponsibility: Find words\ntier: decision\nexcludes: []\nresponse:\n  mode: both\n";
+const SCHEMA: &str = r#"{
+  "input": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
+  "data": {"type": "object", "required": ["rationale", "words"], "properties": {
+    "rationale": {"type": "string"}, "words": {"type": "array", "items": {"type": "string"}}}}
+}"#;
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// What a program prints, which has to succeed.
+pub(crate) fn output(program: impl AsRef<OsStr>, folder: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(&program);
+    command.args(arguments).current_dir(folder).env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
+    let output = command.env("OPENAI_API_KEY", "sk-test").output().unwrap();
+    let (said, printed) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    let program = program.as_ref().display();
+    assert!(output.status.success(), "{program} {arguments:?}\n{printed}\n{said}");
+    printed.into_owned()
+}
+
+/// A folder with the package in `node_modules`, the programs of the tests, and the types of all bundled modules.
+pub(crate) struct Stage {
+    folder: TempDir,
+}
+
+/// The compiler of TypeScript, if it is here.
+fn compiler() -> Option<String> {
+    let tools = PathBuf::from(std::env::var_os("COGN_TEST_NODE")?);
+    let compiler = tools.join("node_modules/typescript/bin/tsc");
+    compiler.is_file().then(|| compiler.display().to_string())
+}
+
+impl Stage {
+    /// The stage, made when it is first asked for; `None` where something is lacking, which is then noted.
+    pub(crate) fn get() -> Option<&'static Self> {
+        static STAGE: OnceLock<Stage> = OnceLock::new();
+        let Some(compiler) = compiler() else {
+            skip(Lack::TypescriptGenerator);
+            return None;
+        };
+        let Some(wasm) = std::env::var_os("COGN_TEST_WASM").map(PathBuf::from).filter(|file| file.is_file())
+        else {
+            skip(Lack::Wasm);
+            return None;
+        };
+        Some(STAGE.get_or_init(|| Self::build(&compiler, &wasm)))
+    }
+
+    fn build(compiler: &str, wasm: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (at, sources) = (folder.path(), root().join("typescript"));
+        let package = at.join("node_modules/cogn-client");
+        fs::create_dir_all(package.join("dist")).unwrap();
+        fs::copy(sources.join("package.json"), package.join("package.json")).unwrap();
+        let (config, dist) = (sources.join("tsconfig.json"), package.join("dist"));
+        let (config, dist_path) = (config.display().to_string(), dist.display().to_string());
+        output("node", at, &[compiler, "-p", &config, "--outDir", &dist_path]);
+        fs::copy(wasm, dist.join("contract.wasm")).unwrap();
+        for entry in fs::read_dir(sources.join("tests")).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), at.join(entry.file_name())).unwrap();
+        }
+        fs::write(at.join("package.json"), r#"{ "type": "module" }"#).unwrap();
+        let types = at.join("modules.ts").display().to_string();
+        let written = ["types", "--bundled", "--lang", "typescript", "--output", &types];
+        output(env!("CARGO_BIN_EXE_cogn"), at, &written);
+        for (name, text) in examples() {
+            fs::write(at.join(name), text).unwrap();
+        }
+        let config = json!({
+            "extends": sources.join("tsconfig.json"),
+            "compilerOptions": { "rootDir": ".", "outDir": ".", "declaration": false },
+            "include": ["*.ts"], "exclude": ["node_modules"],
+        });
+        fs::write(at.join("tsconfig.json"), config.to_string()).unwrap();
+        output("node", at, &[compiler, "-p", "tsconfig.json"]);
+        Self { folder }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What a program of the tests saw.
+    pub(crate) fn node(&self, arguments: &[&str]) -> Value {
+        // Node has a WebSocket without this word from version 22 on, and takes it all the same.
+        let printed = output("node", self.path(), &[&["--experimental-websocket"], arguments].concat());
+        serde_json::from_str(printed.lines().last().unwrap_or_default())
+            .unwrap_or_else(|error| panic!("{error}: {printed}"))
+    }
+}
+
+/// The programs that `docs/typescript.md` shows: each block of TypeScript that names a file.
+pub(crate) fn examples() -> Vec<(String, String)> {
+    let page = fs::read_to_string(root().join("docs/typescript.md")).unwrap();
+    let blocks = page.split("```ts file=").skip(1).filter_map(|rest| rest.split("\n```").next());
+    blocks
+        .filter_map(|block| block.split_once('\n'))
+        .map(|(name, text)| (name.to_owned(), text.to_owned()))
+        .collect()
+}
+
+/// A server with the bundled modules and one that streams. It is killed when this value is dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) base: String,
+    pub(crate) model: Model,
+    home: TempDir,
+}
+
+impl Server {
+    pub(crate) fn start(more: &[&str]) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let module = home.path().join("cognitive/modules/words");
+        fs::create_dir_all(&module).unwrap();
+        fs::write(module.join("module.yaml"), MANIFEST).unwrap();
+        fs::write(module.join("prompt.md"), "Find the words.").unwrap();
+        fs::write(module.join("schema.json"), SCHEMA).unwrap();
+        let model = Model::start(recorded().into_iter().chain([words()]).collect());
+        let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+            .args(["serve", "--port", "0", "--rate", "0", "--streams", "0", "--quiet"])
+            .args(provider(&model))
+            .args(more)
+            .current_dir(home.path())
+            .env_clear()
+            .env("HOME", home.path())
+            .env("OPENAI_API_KEY", "sk-test")
+            .env("COGNITIVE_API_KEY", KEY)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+        let base = said.split_whitespace().find(|word| word.starts_with("http://"));
+        let base = base.unwrap_or_else(|| panic!("{said}")).trim_end_matches(',').to_owned();
+        Self { child, base, model, home }
+    }
+
+    /// What the programs of the tests are told, as the name of a file.
+    pub(crate) fn world(&self, more: Value) -> String {
+        let image = recorded().into_iter().find(|each| each.module == "image-analyzer").unwrap().input;
+        let mut world = json!({ "base": self.base, "key": KEY, "cutAfter": CUT_AFTER, "image": image });
+        let members = world.as_object_mut().unwrap();
+        members.extend(more.as_object().unwrap().clone());
+        let file = self.home.path().join("world.json");
+        fs::write(&file, world.to_string()).unwrap();
+        file.display().to_string()
+    }
+
+    /// The envelope that the command line prints for the same run.
+    pub(crate) fn by_command_line(&self, module: &str, input: &Value) -> String {
+        let input = input.to_string();
+        let run = ["run", module, "--input", &input];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        command.args(run).args(provider(&self.model)).current_dir(self.home.path()).env_clear();
+        let output = command.env("HOME", self.home.path()).env("OPENAI_API_KEY", "sk-test").output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+fn provider(model: &Model) -> Vec<String> {
+    let url = format!("{}/v1", model.url());
+    ["--provider", "openai", "--model", "stub-audio", "--base-url", &url].map(str::to_owned).to_vec()
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

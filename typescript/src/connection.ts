@@ -1,0 +1,77 @@
+// One server and whoever asks it: addresses, headers, the key. Holds no state but these.
+
+import { CognError, clientFailure, reason } from "./failure.js";
+
+/** What opens a WebSocket: that of the environment, or one like it. */
+export type WebSocketMaker = new (url: string, protocols: string[]) => WebSocket;
+
+/** How to reach a server. */
+export interface ConnectionOptions {
+  /** Where `cogn serve` is, such as `http://localhost:8000`, also below a path. */
+  baseUrl: string | URL;
+  /** The API key, or what gives it when it is needed. */
+  key?: string | (() => string | Promise<string>);
+  /** Headers of every request, for what stands in front of the server. */
+  headers?: Record<string, string>;
+  /** `fetch`, unless the environment's own is meant. */
+  fetch?: typeof globalThis.fetch;
+  /** `WebSocket`, unless the environment's own is meant. Node has one from version 22 on. */
+  WebSocket?: WebSocketMaker;
+}
+
+/** A server that can be asked. */
+export class Connection {
+  readonly base: URL;
+  readonly #options: ConnectionOptions;
+
+  constructor(options: ConnectionOptions) {
+    const base = new URL(options.baseUrl);
+    if (base.protocol !== "http:" && base.protocol !== "https:") {
+      throw new TypeError(`\`baseUrl\` has to begin with http:// or https://: ${base.href}`);
+    }
+    if (!base.pathname.endsWith("/")) base.pathname += "/";
+    this.base = base;
+    this.#options = options;
+  }
+
+  /** The address of a path. One that begins with `/` is that of a server behind whatever is in front of it. */
+  url(path: string): string {
+    return new URL(path.replace(/^\/+/, ""), this.base).href;
+  }
+
+  async key(): Promise<string | undefined> {
+    const { key } = this.#options;
+    return typeof key === "function" ? await key() : key;
+  }
+
+  get socketMaker(): WebSocketMaker | undefined {
+    return this.#options.WebSocket ?? (globalThis as { WebSocket?: WebSocketMaker }).WebSocket;
+  }
+
+  /** Asks. Throws what `fetch` throws. */
+  async request(path: string, init: RequestInit, headers: Record<string, string> = {}): Promise<Response> {
+    const key = await this.key();
+    const all = new Headers(this.#options.headers);
+    if (key !== undefined) all.set("authorization", `Bearer ${key}`);
+    for (const [name, value] of Object.entries(headers)) all.set(name, value);
+    const call = this.#options.fetch ?? globalThis.fetch;
+    return call(this.url(path), { ...init, headers: all });
+  }
+
+  /** The same for what is no run: a server that cannot be reached is an exception here. */
+  async ask(path: string, init: RequestInit, headers: Record<string, string> = {}): Promise<Response> {
+    try {
+      return await this.request(path, init, headers);
+    } catch (error) {
+      if (init.signal?.aborted) throw error;
+      throw new CognError(unreachable(this, error));
+    }
+  }
+}
+
+/** The failure of a request that got no answer. */
+export function unreachable(connection: Connection, error: unknown) {
+  const message = `the server cannot be reached: ${reason(error)}`;
+  const suggestion = `Check that \`cogn serve\` answers at ${connection.base.origin}, and in a browser that \`--cors\` names this page`;
+  return clientFailure("unreachable", message, { suggestion });
+}

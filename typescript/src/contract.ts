@@ -1,0 +1,115 @@
+// The contract of Cognitive Modules as WebAssembly: the code by which the runtime itself judges, asked by text. Opens nothing but the
+// file of its own code, and that only when it is loaded.
+
+import type { Chunk, Envelope, Failure, ModuleDescription, Violation } from "./types.js";
+
+/** Where the code comes from: an address, an answer of `fetch`, bytes, or a compiled module, as edge runtimes import one. */
+export type ContractSource = URL | string | Response | Promise<Response> | BufferSource | WebAssembly.Module;
+
+interface Exports {
+  memory: WebAssembly.Memory;
+  cogn_question(length: number): number;
+  cogn_answer(): number;
+  cogn_text(): number;
+}
+
+/** A module that a contract can judge by: what `client.describe` gives. */
+export type JudgingModule = Pick<ModuleDescription, "format" | "manifest" | "schema">;
+
+/** Loads the contract. Without a source it is the file beside this one. */
+export async function loadContract(source?: ContractSource): Promise<Contract> {
+  return new Contract(await compiled(source ?? new URL("./contract.wasm", import.meta.url)));
+}
+
+async function compiled(source: ContractSource): Promise<WebAssembly.Module> {
+  if (source instanceof WebAssembly.Module) return source;
+  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return WebAssembly.compile(source);
+  const url = typeof source === "string" ? new URL(source, import.meta.url) : source;
+  if (url instanceof URL && url.protocol === "file:") return WebAssembly.compile(await fileBytes(url));
+  const response = await (url instanceof URL ? fetch(url) : url);
+  if (!response.ok) throw new Error(`the contract cannot be loaded: status ${response.status}`);
+  // Servers that do not know the type of the file are common; compiling what has arrived works with all of them.
+  return WebAssembly.compile(await response.arrayBuffer());
+}
+
+/** Node's `fetch` reads no files; everybody else's does. */
+async function fileBytes(url: URL): Promise<BufferSource> {
+  interface Files {
+    readFile(url: URL): Promise<Uint8Array<ArrayBuffer>>;
+  }
+  const host = globalThis as { process?: { getBuiltinModule?: (name: string) => Files | undefined } };
+  const files = host.process?.getBuiltinModule?.("node:fs/promises");
+  return files === undefined ? (await fetch(url)).arrayBuffer() : files.readFile(url);
+}
+
+/** Judges envelopes, streams and inputs as the runtime does. */
+export class Contract {
+  readonly #code: WebAssembly.Module;
+  #instance: Exports;
+
+  constructor(code: WebAssembly.Module) {
+    this.#code = code;
+    this.#instance = instance(code);
+  }
+
+  /** What is wrong with an envelope, by the law of a module if one is given. An empty list means that it is valid. */
+  checkEnvelope(envelope: unknown, module?: JudgingModule): Violation[] {
+    return this.#ask("envelope", envelope, module);
+  }
+
+  /** What is wrong with a complete list of chunks. */
+  checkStream(chunks: readonly unknown[]): Violation[] {
+    return this.#ask("stream", chunks);
+  }
+
+  /** The envelope that chunks add up to, in whatever order they came; a failure with `partial_data` if the end is missing. */
+  assemble<Data = Record<string, unknown>>(chunks: readonly Chunk<Data>[], module?: JudgingModule): Envelope<Data> {
+    return this.#ask("assemble", chunks, module);
+  }
+
+  /** What the runtime would refuse an input with; `null` if it would take it. */
+  checkInput(module: JudgingModule, input: unknown): Failure | null {
+    return this.#ask("input", input, module);
+  }
+
+  /** What is wrong with the data of an answer. */
+  checkData(module: JudgingModule, data: unknown): Violation[] {
+    return this.#ask("data", data, module);
+  }
+
+  /** A text is taken as JSON, so that no number passes through one of JavaScript's; everything else is written as JSON. */
+  #ask<T>(asked: string, value: unknown, module?: JudgingModule): T {
+    const text: string | undefined = typeof value === "string" ? value : JSON.stringify(value);
+    if (text === undefined) throw new TypeError("there is nothing to check");
+    const { format, manifest, schema } = module ?? {};
+    const described = module === undefined ? "" : JSON.stringify({ format, manifest, schema });
+    const answer = JSON.parse(this.#answer(`${asked}\n${described}\n${text}`)) as { result: T } | { error: string };
+    if ("error" in answer) throw new TypeError(answer.error);
+    return answer.result;
+  }
+
+  #answer(question: string): string {
+    const { memory, cogn_question, cogn_answer, cogn_text } = this.#instance;
+    const bytes = new TextEncoder().encode(question);
+    try {
+      const place = cogn_question(bytes.length);
+      new Uint8Array(memory.buffer, place, bytes.length).set(bytes);
+      const length = cogn_answer();
+      return new TextDecoder().decode(new Uint8Array(memory.buffer, cogn_text(), length));
+    } catch (error) {
+      // Out of memory or a fault of ours: what the instance holds is not to be trusted any more.
+      this.#instance = instance(this.#code);
+      throw error;
+    }
+  }
+}
+
+function instance(code: WebAssembly.Module): Exports {
+  let memory: WebAssembly.Memory | undefined;
+  const random = (place: number, length: number) => {
+    if (memory !== undefined) crypto.getRandomValues(new Uint8Array(memory.buffer, place, length));
+  };
+  const { exports } = new WebAssembly.Instance(code, { host: { random } });
+  memory = exports["memory"] as WebAssembly.Memory;
+  return exports as unknown as Exports;
+}

@@ -1,0 +1,65 @@
+// The two ways in which a caller ends a run: a signal and a time limit. Both become one signal and one failure.
+
+import { clientFailure } from "./failure.js";
+import type { Failure } from "./types.js";
+
+/** Ends when the caller's signal or time limit says so. */
+export class Deadline {
+  readonly #controller = new AbortController();
+  readonly #caller: AbortSignal | undefined;
+  readonly #timeout: number | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #late = false;
+  readonly #onAbort = () => this.#controller.abort();
+
+  constructor(signal: AbortSignal | undefined, timeout: number | undefined) {
+    this.#caller = signal;
+    this.#timeout = timeout;
+    if (signal?.aborted) this.#controller.abort();
+    signal?.addEventListener("abort", this.#onAbort, { once: true });
+    if (timeout !== undefined) {
+      this.#timer = setTimeout(() => {
+        this.#late = true;
+        this.#controller.abort();
+      }, timeout);
+    }
+  }
+
+  /** Aborted when the run has to end. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get hasPassed(): boolean {
+    return this.#controller.signal.aborted;
+  }
+
+  /** What the caller is told. */
+  failure(sessionId?: string): Failure {
+    if (this.#late) {
+      const message = `no answer within ${this.#timeout} ms`;
+      return clientFailure("timeout", message, { suggestion: "Raise `timeout`, or send less", sessionId });
+    }
+    return clientFailure("cancelled", "the run was cancelled by the caller", { sessionId });
+  }
+
+  /** Lets go of timer and signal. Whoever makes one calls this when the run is over. */
+  release(): void {
+    clearTimeout(this.#timer);
+    this.#caller?.removeEventListener("abort", this.#onAbort);
+  }
+}
+
+/** Waits, or until the signal says that nobody waits any more. */
+export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, milliseconds);
+    signal.addEventListener("abort", done, { once: true });
+  });
+}

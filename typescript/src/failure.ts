@@ -1,0 +1,95 @@
+// Failures that this client makes itself, in the shape of those that a server sends: a published code, a message, a remedy.
+// `details.made_by` is `client` in all of them, and `details.kind` says what happened. Throws nothing.
+
+import type { Failure } from "./types.js";
+
+/** What went wrong on this side of the connection. */
+export type ClientFailureKind =
+  /** Nobody answers at this address, or a gateway in between says so. */
+  | "unreachable"
+  /** The connection broke and could not be taken up again. */
+  | "interrupted"
+  /** The caller's own signal. */
+  | "cancelled"
+  /** The caller's own time limit. */
+  | "timeout"
+  /** Something answered, but not with an envelope. */
+  | "no_envelope"
+  /** The input cannot be written as JSON. */
+  | "no_json"
+  /** This environment cannot do what was asked, such as open a WebSocket. */
+  | "unsupported";
+
+interface Entry {
+  code: string;
+  opening: string;
+  recoverable: boolean;
+}
+
+const CATALOGUE: Record<ClientFailureKind, Entry> = {
+  unreachable: { code: "E4001", opening: "Server unreachable", recoverable: true },
+  interrupted: { code: "E2010", opening: "Connection lost", recoverable: true },
+  cancelled: { code: "E2010", opening: "Cancelled by the caller", recoverable: true },
+  timeout: { code: "E2002", opening: "Time limit exceeded", recoverable: true },
+  no_envelope: { code: "E1000", opening: "Answer is no envelope", recoverable: false },
+  no_json: { code: "E1001", opening: "Input validation failed", recoverable: true },
+  unsupported: { code: "E4010", opening: "Not possible here", recoverable: true },
+};
+
+/** The longest `explain` that the contract allows. */
+const EXPLAIN_LIMIT = 280;
+
+/** More about a failure. */
+export interface FailureMore {
+  suggestion?: string;
+  details?: Record<string, unknown>;
+  sessionId?: string | undefined;
+}
+
+/** A failure of this client's own making. */
+export function clientFailure(kind: ClientFailureKind, message: string, more: FailureMore = {}): Failure {
+  const { code, opening, recoverable } = CATALOGUE[kind];
+  const explain = [...`${opening}: ${message}`].slice(0, EXPLAIN_LIMIT).join("");
+  const failure: Failure = {
+    ok: false,
+    meta: { confidence: 0, risk: "high", explain },
+    error: {
+      code,
+      message,
+      recoverable,
+      ...(more.suggestion === undefined ? {} : { suggestion: more.suggestion }),
+      details: { kind, made_by: "client", ...more.details },
+    },
+  };
+  if (more.sessionId !== undefined) {
+    failure.streaming = true;
+    failure.session_id = more.sessionId;
+  }
+  return failure;
+}
+
+/** What a failure of this client is about; `undefined` for one that a server sent. */
+export function clientFailureKind(failure: Failure): ClientFailureKind | undefined {
+  const details = failure.error.details;
+  return details?.["made_by"] === "client" ? (details["kind"] as ClientFailureKind) : undefined;
+}
+
+/** A failure as an exception: for `unwrap`, and for what is no run, such as the list of modules. */
+export class CognError extends Error {
+  /** The published code, such as `E4006`. */
+  readonly code: string;
+
+  constructor(readonly envelope: Failure) {
+    super(`${envelope.error.code}: ${envelope.error.message}`);
+    this.name = "CognError";
+    this.code = envelope.error.code;
+  }
+}
+
+/** What an exception of `fetch` or of a stream says, in one line. */
+export function reason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  // Node hides the reason of "fetch failed" one level below.
+  const cause = error.cause instanceof Error && error.cause.message !== "" ? `: ${error.cause.message}` : "";
+  return `${error.message}${cause}`;
+}

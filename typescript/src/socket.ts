@@ -1,0 +1,151 @@
+// Several runs over one WebSocket. It is opened for the first run and closed after the last, so that no program is kept alive by it.
+// A run whose socket dies is told so; taking its stream up again is the business of `stream.ts`, over HTTP.
+
+import type { Connection } from "./connection.js";
+import { isHeartbeat, isLast, type Piece } from "./framing.js";
+import { Queue } from "./queue.js";
+
+/** There is no socket to be had, with what the caller is told. */
+export class NoSocket extends Error {}
+
+/** What a key may be made of to be shown in a handshake. */
+const SHOWABLE = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
+/** `readyState` of a socket that takes messages. */
+const OPEN = 1;
+
+/** A run over the socket. */
+export interface SocketRun {
+  pieces(heard: () => void): AsyncGenerator<Piece, void, undefined>;
+  /** Tells the server that nobody wants the run any more. `false` if it cannot be told. */
+  cancel(sessionId: string): boolean;
+  /** Lets go of it. */
+  leave(): void;
+}
+
+/** The one socket of a client. */
+export class SharedSocket {
+  readonly #connection: Connection;
+  #live: Promise<LiveSocket> | undefined;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Starts a run. `message` is all of it but its id. */
+  async start(message: Record<string, unknown>): Promise<SocketRun> {
+    let live = await (this.#live ??= this.#connect());
+    // The last run of that one may have ended while this one waited.
+    if (!live.isOpen) live = await (this.#live = this.#connect());
+    return live.start(message);
+  }
+
+  #connect(): Promise<LiveSocket> {
+    const connected = this.#dial();
+    const forget = () => {
+      if (this.#live === connected) this.#live = undefined;
+    };
+    connected.then((live) => (live.onEnd = forget), forget);
+    return connected;
+  }
+
+  async #dial(): Promise<LiveSocket> {
+    const Maker = this.#connection.socketMaker;
+    if (Maker === undefined) throw new NoSocket("there is no WebSocket here; give one as the option `WebSocket`");
+    const key = await this.#connection.key();
+    if (key !== undefined && !SHOWABLE.test(key)) {
+      throw new NoSocket("this key has characters that no WebSocket can carry; use another transport");
+    }
+    const url = this.#connection.url("ws").replace(/^http/, "ws");
+    const socket = new Maker(url, key === undefined ? ["cogn"] : ["cogn", `cogn.bearer.${key}`]);
+    return new Promise((resolve, reject) => {
+      const live = new LiveSocket(socket);
+      socket.addEventListener("open", () => resolve(live));
+      socket.addEventListener("message", (event: MessageEvent) => live.hear(String(event.data)));
+      const lose = (message: string) => {
+        const lost = new Error(message);
+        live.lose(lost);
+        reject(lost);
+      };
+      // Some say `error` and never `close`.
+      socket.addEventListener("error", () => lose("the WebSocket failed"));
+      socket.addEventListener("close", ({ code, reason }: CloseEvent) => {
+        lose(`the WebSocket was closed with ${code} ${reason}`.trimEnd());
+      });
+    });
+  }
+}
+
+/** One socket and its runs, from the first to the last. */
+class LiveSocket {
+  readonly #socket: WebSocket;
+  readonly #runs = new Map<number, Queue<Piece>>();
+  /** Runs that nothing was heard of yet, the oldest first. */
+  readonly #silent = new Set<number>();
+  #next = 1;
+  onEnd: () => void = () => undefined;
+
+  constructor(socket: WebSocket) {
+    this.#socket = socket;
+  }
+
+  get isOpen(): boolean {
+    return this.#socket.readyState === OPEN;
+  }
+
+  start(message: Record<string, unknown>): SocketRun {
+    const id = this.#next++;
+    const queue = new Queue<Piece>();
+    this.#runs.set(id, queue);
+    this.#silent.add(id);
+    this.#socket.send(JSON.stringify({ type: "run", id, ...message }));
+    return {
+      pieces: (heard) => pieces(queue, heard),
+      cancel: (session_id) => {
+        if (!this.isOpen) return false;
+        this.#socket.send(JSON.stringify({ type: "cancel", session_id }));
+        return true;
+      },
+      leave: () => this.#leave(id),
+    };
+  }
+
+  hear(text: string): void {
+    let message: { id?: number };
+    try {
+      message = JSON.parse(text);
+    } catch {
+      return this.#socket.close(1002);
+    }
+    // A message that the server could not read at all is refused without its id.
+    const [silent] = this.#silent;
+    const { id = silent, ...chunk } = message;
+    const run = id === undefined ? undefined : this.#runs.get(id);
+    if (id === undefined || run === undefined) return;
+    this.#silent.delete(id);
+    run.push(chunk as Piece);
+    if (isLast(chunk)) run.end();
+  }
+
+  /** The socket is gone, and its runs with it. */
+  lose(lost: Error): void {
+    this.onEnd();
+    for (const run of this.#runs.values()) run.fail(lost);
+    this.#runs.clear();
+  }
+
+  #leave(id: number): void {
+    this.#silent.delete(id);
+    if (!this.#runs.delete(id) || this.#runs.size > 0) return;
+    this.onEnd();
+    this.#socket.close(1000);
+  }
+}
+
+async function* pieces(queue: Queue<Piece>, heard: () => void): AsyncGenerator<Piece, void, undefined> {
+  for (;;) {
+    const next = await queue.next();
+    heard();
+    if (next.done) return;
+    if (!isHeartbeat(next.value)) yield next.value;
+  }
+}

@@ -1,0 +1,118 @@
+// Requests and answers: how options are written, who asks, and what is made of an answer that is no envelope.
+// Everything that `fetch` throws becomes a failure here.
+
+import { CognError, clientFailure, reason } from "./failure.js";
+import type { Envelope, Failure } from "./types.js";
+
+/** Free text in place of an input, which no schema judges. Made by `freeText`. */
+export class FreeText {
+  constructor(readonly text: string) {}
+}
+
+/** Free text in place of an input: `client.run("code-reviewer", freeText("look at this: …"))`. */
+export function freeText(text: string): FreeText {
+  return new FreeText(text);
+}
+
+/** How a run is to be answered. */
+export interface RunOptions {
+  /** Ends the run, here and on the server. */
+  signal?: AbortSignal;
+  /** Milliseconds after which the run is given up, here and on the server. */
+  timeout?: number;
+  /** The conversation that stored context belongs to. */
+  session?: string;
+  /** Whether `meta.receipt` is wanted: hashes, model, tokens, repairs. */
+  receipt?: boolean;
+  seed?: number;
+  maxOutputTokens?: number;
+  /** Ask the model even if an answer to the same input is kept. */
+  noCache?: boolean;
+  /** `url`: media of the answer stay on the server for an hour, and the answer has addresses (`client.file`). */
+  mediaOut?: "base64" | "url";
+  /** W3C trace context of the caller. */
+  traceparent?: string;
+}
+
+/** `_options` of a request. */
+export function wireOptions(options: RunOptions): Record<string, unknown> {
+  const written: Record<string, unknown> = {
+    session: options.session,
+    receipt: options.receipt,
+    seed: options.seed,
+    max_output_tokens: options.maxOutputTokens,
+    no_cache: options.noCache,
+    media_out: options.mediaOut,
+  };
+  return Object.fromEntries(Object.entries(written).filter(([, value]) => value !== undefined));
+}
+
+/** The body of a run, and where it is sent to. */
+export interface Question {
+  path: string;
+  body: string;
+}
+
+/** Writes a request; a failure if the input is nothing that JSON can hold. */
+export function question(module: string, input: unknown, options: Record<string, unknown>): Question | Failure {
+  try {
+    if (input instanceof FreeText) {
+      return { path: "run", body: JSON.stringify({ module, args: input.text, _options: options }) };
+    }
+    const path = `api/run/${encodeURIComponent(module)}`;
+    const text: string | undefined = JSON.stringify(input);
+    if (text === undefined) throw new TypeError("there is no input");
+    // Only objects have room for options; the server says what is wrong with everything else.
+    const body = text.startsWith("{") ? `{"input":${text},"_options":${JSON.stringify(options)}}` : text;
+    return { path, body };
+  } catch (error) {
+    return clientFailure("no_json", `the input cannot be written as JSON: ${reason(error)}`);
+  }
+}
+
+/** Whether something is an envelope, as far as a program has to know before it looks at `ok`. */
+export function isEnvelope(value: unknown): value is Envelope<never> {
+  if (typeof value !== "object" || value === null || !("ok" in value) || !("meta" in value)) return false;
+  const payload = value.ok === true ? "data" : "error";
+  return typeof value.ok === "boolean" && isObject(value.meta) && isObject((value as Record<string, unknown>)[payload]);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What a gateway says when there is nobody behind it. */
+const AWAY = [502, 503, 504];
+
+/** The envelope of an answer. Anything else that came becomes a failure that says what it was. */
+export async function envelopeOf<Data>(response: Response): Promise<Envelope<Data>> {
+  const value = await jsonOf(response);
+  if (isEnvelope(value)) return value;
+  return noEnvelope(response);
+}
+
+function noEnvelope(response: Response): Failure {
+  const details = { status: response.status };
+  if (AWAY.includes(response.status)) {
+    return clientFailure("unreachable", `a gateway answered with status ${response.status}`, { details });
+  }
+  const what = response.headers.get("content-type") ?? "nothing";
+  const message = `the answer is no envelope: status ${response.status}, ${what}`;
+  return clientFailure("no_envelope", message, { details, suggestion: "Check `baseUrl`" });
+}
+
+async function jsonOf(response: Response): Promise<unknown> {
+  const text = await response.text();
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A member by which an answer other than an envelope is known. */
+export async function valueOf<T>(response: Response, member: string): Promise<T> {
+  const value = await jsonOf(response);
+  if (response.ok && isObject(value) && member in value) return value as T;
+  throw new CognError(isEnvelope(value) && !value.ok ? value : noEnvelope(response));
+}
