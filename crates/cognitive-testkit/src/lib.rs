@@ -48,6 +48,8 @@ pub enum Lack {
     Shared,
     /// A Python with the test runner, the type checkers and pydantic.
     PythonTests,
+    /// A Python with engines of data frames.
+    DataEngines,
     /// A Python that makes virtual environments.
     PythonPackager,
     /// `node` with `npm`.
@@ -72,7 +74,7 @@ pub enum Lack {
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -83,6 +85,7 @@ impl Lack {
         Self::LlamaCppPython,
         Self::Shared,
         Self::PythonTests,
+        Self::DataEngines,
         Self::PythonPackager,
         Self::Node,
         Self::Nginx,
@@ -109,6 +112,7 @@ impl Lack {
             Self::LlamaCppPython => "llama-cpp-python",
             Self::Shared => "shared",
             Self::PythonTests => "python-tests",
+            Self::DataEngines => "data-engines",
             Self::PythonPackager => "python-packager",
             Self::Node => "node",
             Self::Nginx => "nginx",
@@ -140,6 +144,7 @@ impl Lack {
             Self::LlamaCppPython => "`pip install 'llama-cpp-python[server]'`, then set `COGN_TEST_PYTHON`",
             Self::Shared => "lay the specification beside the checkout, as `../shared`",
             Self::PythonTests => "`pip install pytest pydantic mypy pyright`, then set `COGN_TEST_PYTHON`",
+            Self::DataEngines => "`pip install pyarrow pandas polars daft`, then set `COGN_TEST_PYTHON`",
             Self::PythonPackager => "install Python 3.10 or later with `venv`",
             Self::Node => "install Node 18 or later with `npm`",
             Self::Nginx => "install `nginx`",
