@@ -180,6 +180,19 @@ impl Failure {
         self.0.partial_data.as_ref()
     }
 
+    /// The failure of a whole whose part of this name failed so: what can be done about it and what is known of it are the same,
+    /// the rest is the whole's own. (COMP-081)
+    pub fn of_part(self, name: &str) -> Self {
+        let part = *self.0;
+        let mut failure = Self::new(part.code, format!("module `{name}` failed: {}", part.message));
+        if part.own_code.is_some() {
+            (failure.0.own_code, failure.0.blame) = (part.own_code, part.blame);
+        }
+        failure.0.recoverable = part.recoverable;
+        failure.0.details = part.details;
+        failure.with_detail("module", json!(name))
+    }
+
     /// What a failed envelope says, as a failure.
     pub(crate) fn of_envelope(
         meta: &Meta,
@@ -271,6 +284,25 @@ mod tests {
         assert_eq!(value["meta"]["explain"], "Input validation failed: no `code`");
         assert_eq!(value["error"]["recoverable"], true);
         assert_eq!(value["error"]["suggestion"], "add it");
+    }
+
+    // COMP-081, D-16: whether a later call may help, and what kind of trouble it was, hold for the whole as for the part.
+    #[test]
+    fn comp_081_d_16_a_whole_fails_as_its_part_did() {
+        let refused = Failure::new(ErrorCode::ProviderUnavailable, "the key is not valid")
+            .with_recoverable(false)
+            .with_detail("kind", json!("auth"));
+        let part = refused.into_envelope().into_result().unwrap_err();
+        let whole = envelope(part.of_part("summarizer"));
+        assert_eq!(whole["error"]["code"], "E4001");
+        assert_eq!(whole["error"]["message"], "module `summarizer` failed: the key is not valid");
+        assert_eq!(whole["error"]["recoverable"], false);
+        assert_eq!(whole["error"]["details"], json!({ "kind": "auth", "module": "summarizer" }));
+        let own = json!({ "ok": false, "meta": { "confidence": 0.1, "risk": "low", "explain": "e" },
+                          "error": { "code": "E5001", "message": "m" } });
+        let part = Envelope::from_value(own).unwrap().into_result().unwrap_err();
+        let whole = envelope(part.of_part("a"));
+        assert_eq!((&whole["error"]["code"], &whole["meta"]["confidence"]), (&json!("E5001"), &json!(0.0)));
     }
 
     #[test]

@@ -145,7 +145,9 @@ impl<'c> PromptCalls<'c> {
             Err(failed) if silent => {
                 state.warn(format!(
                     "`{}` was called and failed: {} ({})",
-                    failed.name, failed.message, failed.code
+                    failed.name,
+                    failed.failure.message(),
+                    failed.failure.number()
                 ));
                 None
             }

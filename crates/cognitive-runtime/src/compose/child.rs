@@ -72,14 +72,13 @@ pub(crate) struct ChildOutcome {
 #[derive(Debug)]
 pub(crate) struct FailedChild {
     pub(crate) name: String,
-    pub(crate) code: String,
-    pub(crate) message: String,
+    pub(crate) failure: Failure,
 }
 
 impl FailedChild {
     /// Whether the whole run ends with it, also where the parent can do without the part.
     fn is_final(&self) -> bool {
-        self.code == ErrorCode::CallLimitExceeded.number()
+        self.failure.code() == ErrorCode::CallLimitExceeded
     }
 }
 
@@ -141,9 +140,8 @@ impl ParentRun<'_> {
         let remaining = self.deadline.saturating_duration_since(Instant::now());
         options.timeout = options.timeout.min(remaining).min(wanted.time.unwrap_or(Duration::MAX));
         if options.timeout.is_zero() {
-            let message = "there was no time left for it".to_owned();
-            let code = ErrorCode::Timeout.number().to_owned();
-            return Err(FailedChild { name: wanted.name.to_owned(), code, message });
+            let failure = Failure::new(ErrorCode::Timeout, "there was no time left for it");
+            return Err(FailedChild { name: wanted.name.to_owned(), failure });
         }
         options.caller = Caller::Agent;
         options.require_streaming = false;
@@ -224,9 +222,10 @@ impl ChildOutcome {
             let time = Duration::from_millis(time);
             self.model_time = Some(self.model_time.unwrap_or_default().saturating_add(time));
         }
-        if let Some(error) = envelope.error() {
-            let (code, message) = (error.code().to_owned(), error.message().to_owned());
-            return Err(FailedChild { name: name.to_owned(), code, message });
+        if !envelope.ok() {
+            let broken = || Failure::new(ErrorCode::InternalError, "the module failed without saying why");
+            let failure = envelope.into_result().err().unwrap_or_else(broken);
+            return Err(FailedChild { name: name.to_owned(), failure });
         }
         if let Some(Value::Object(emitted)) = envelope.take_beside(EMITTED) {
             self.emitted = emitted;
@@ -237,13 +236,13 @@ impl ChildOutcome {
     /// Nothing worked.
     fn without_result(&mut self, wanted: ChildSpec<'_>, failed: Option<FailedChild>) {
         let ChildSpec { name, optional, .. } = wanted;
-        let failed = failed.unwrap_or_else(|| FailedChild {
-            name: name.to_owned(),
-            code: ErrorCode::ModuleNotFound.number().to_owned(),
-            message: "it is not installed, or not in a matching version".to_owned(),
+        let failed = failed.unwrap_or_else(|| {
+            let message = "it is not installed, or not in a matching version";
+            FailedChild { name: name.to_owned(), failure: Failure::new(ErrorCode::ModuleNotFound, message) }
         });
         if optional {
-            self.warn(format!("`{name}` has no result: {} ({})", failed.message, failed.code));
+            let failure = &failed.failure;
+            self.warn(format!("`{name}` has no result: {} ({})", failure.message(), failure.number()));
         } else {
             self.result = Err(failed);
         }

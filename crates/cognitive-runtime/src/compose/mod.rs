@@ -17,9 +17,8 @@ use std::time::Instant;
 use cognitive_contract::compose::plan::AnswerSource as From;
 use cognitive_contract::compose::{Composition, outcome};
 use cognitive_contract::context::{ContextFlow, EMITTED, handed_on};
-use cognitive_contract::envelope::ErrorBody;
 use cognitive_contract::ports::{Event, EventSink, Stage};
-use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk};
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
 use serde_json::{Map, Value, json};
 
 use self::calls::PromptCalls;
@@ -145,7 +144,7 @@ async fn run_parts(
     }
     let mut composed = Composed { deadline: Some(deadline), ..Composed::default() };
     match outcome {
-        Err(failed) => composed.answer = Some(failure(module, &parts, &failed)),
+        Err(failed) => composed.answer = Some(failure(module, &parts, failed)),
         Ok(()) if plan.answer == From::Prompt => {
             parts.tell_results(&mut composed.results);
             calls.tell(&mut composed.results);
@@ -204,24 +203,12 @@ fn answer(parent: ParentRun<'_>, state: &PartsRun<'_>) -> JudgedAnswer {
 }
 
 /// What is handed over when a part that is needed failed. (COMP-081)
-fn failure(module: &Module, state: &PartsRun<'_>, failed: &FailedChild) -> JudgedAnswer {
-    let FailedChild { name, code, message } = failed;
+fn failure(module: &Module, state: &PartsRun<'_>, failed: FailedChild) -> JudgedAnswer {
     let parts = state.started.iter().filter_map(|place| {
         let name = state.plan.parts.get(*place)?.name.as_str();
         Some((name, state.results.get(*place).and_then(Option::as_ref)))
     });
     let partial = outcome::partial_data(parts);
     let partial = Some(partial).filter(|data| module.manifest.failure.partial_allowed && !data.is_empty());
-    let message = format!("module `{name}` failed: {message}");
-    let outcome = match ErrorCode::find(code) {
-        Some(code) => {
-            Err(Failure::new(code, message).with_detail("module", json!(name)).with_partial(partial))
-        }
-        // A code of the child's own is passed on as it is.
-        None => {
-            let meta = Meta::new(Confidence::ZERO, Risk::High, &message);
-            Ok(Envelope::failure(meta, ErrorBody::new(code, &message), partial))
-        }
-    };
-    JudgedAnswer::new(outcome)
+    JudgedAnswer::new(Err(failed.failure.of_part(&failed.name).with_partial(partial)))
 }

@@ -91,6 +91,23 @@ fn s_26_comp_081_the_first_failure_ends_the_others() {
     assert_eq!(envelope["error"]["details"]["module"], "three");
 }
 
+// D-16: whoever routes on a failure needs to know what kind it was, also through a composition.
+#[test]
+fn d_16_comp_081_a_composition_says_what_kind_of_failure_its_part_had() {
+    let mut world = World::new();
+    world.module("main", json!({ "composition": three("sequential") }), "");
+    for name in ["one", "two", "three"] {
+        world.module(name, json!({}), "");
+    }
+    world.reply("one", says("one")).reply("two", Reply::Late);
+    let alone = world.run("two", json!({}));
+    let whole = world.run("main", json!({}));
+    assert_eq!(alone["error"]["details"]["kind"], "timeout");
+    assert_eq!(whole["error"]["details"]["kind"], "timeout");
+    assert_eq!(whole["error"]["details"]["module"], "two");
+    assert_eq!(whole["error"]["recoverable"], alone["error"]["recoverable"]);
+}
+
 #[test]
 fn comp_004_conditional_rules_choose_what_runs_next() {
     for (confidence, called, said, warned) in [
