@@ -109,6 +109,14 @@ pub struct Destination {
     pub address: Option<String>,
 }
 
+impl Destination {
+    /// The model as records and figures name it: `provider/model`, or the provider alone where it names none.
+    #[must_use]
+    pub fn asked(&self, provider: &str) -> String {
+        self.model.as_ref().map_or_else(|| provider.to_owned(), |model| format!("{provider}/{model}"))
+    }
+}
+
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

@@ -106,7 +106,7 @@ impl McpDoor for ServerDoor {
             options,
             stop: Box::pin(async move { ending.time_is_up().await }),
             held: Some(Box::new(held)),
-            ended: Some(Box::new(move |module, envelope, took| counting.metrics.ran(module, envelope, took))),
+            ended: Some(Box::new(move |module, envelope, took| counting.metrics.ran(module, envelope, None, took))),
         })
     }
 

@@ -61,15 +61,15 @@ impl Metrics {
         *self.lock().answers.entry(status).or_default() += 1;
     }
 
-    /// Takes note of a run of an installed module.
-    pub(crate) fn ran(&self, module: &str, envelope: &Envelope, took: Duration) {
+    /// Takes note of a run of an installed module. Where the answer names no model, it is the one that was asked, if any.
+    pub(crate) fn ran(&self, module: &str, envelope: &Envelope, asked: Option<&str>, took: Duration) {
         let outcome = match envelope.error() {
             None => "ok",
             Some(error) => ErrorCode::find(error.code()).map_or("module_code", ErrorCode::number),
         };
         let mut counters = self.lock();
         let model = envelope.meta().extra.get("model").and_then(serde_json::Value::as_str);
-        let model = counters.model(model.unwrap_or_default());
+        let model = counters.model(model.or(asked).unwrap_or_default());
         // All but the first run of a module find its name here.
         if !counters.modules.contains_key(module) {
             counters.modules.insert(module.to_owned(), Runs::default());
@@ -211,8 +211,8 @@ mod tests {
         let metrics = Metrics::default();
         let mut envelope = Failure::new(ErrorCode::Timeout, "m").into_envelope();
         envelope.meta_mut().set_usage(Usage { input_tokens: u64::MAX, output_tokens: 7 });
-        metrics.ran("m", &envelope, Duration::ZERO);
-        metrics.ran("m", &envelope, Duration::ZERO);
+        metrics.ran("m", &envelope, None, Duration::ZERO);
+        metrics.ran("m", &envelope, None, Duration::ZERO);
         let text = metrics.text(&ServerGauges::default());
         for (kind, count) in [("input_tokens", u64::MAX), ("output_tokens", 14)] {
             let line = format!("cogn_tokens_total{{module=\"m\",model=\"\",kind=\"{kind}\"}} {count}");
@@ -224,8 +224,8 @@ mod tests {
     fn runs_are_counted_by_module_and_outcome() {
         let metrics = Metrics::default();
         let envelope = Failure::new(ErrorCode::Timeout, "m").into_envelope();
-        metrics.ran("m", &envelope, Duration::from_millis(30));
-        metrics.ran("m", &envelope, Duration::from_secs(3));
+        metrics.ran("m", &envelope, None, Duration::from_millis(30));
+        metrics.ran("m", &envelope, None, Duration::from_secs(3));
         metrics.answered(504);
         let text = metrics.text(&ServerGauges {
             runs_in_flight: 5,
@@ -258,7 +258,7 @@ mod tests {
         for number in 0..2 * MAX_MODELS {
             let name = if number == 0 { "a\"b\\c\nd".to_owned() } else { format!("service/model-{number}") };
             envelope.meta_mut().extra.insert("model".to_owned(), name.into());
-            metrics.ran("m", &envelope, Duration::ZERO);
+            metrics.ran("m", &envelope, None, Duration::ZERO);
         }
         let text = metrics.text(&ServerGauges::default());
         let runs: Vec<&str> = text.lines().filter(|line| line.starts_with("cogn_runs_total")).collect();

@@ -2,13 +2,14 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response, StatusCode};
 use cognitive_contract::code::Blame;
-use cognitive_contract::ports::NullSink;
+use cognitive_contract::ports::{Event, EventSink, Stage};
 use cognitive_contract::stream::{Chunk, ChunkWriter};
 use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk, Warning};
 use cognitive_runtime::host::RunInput;
@@ -109,10 +110,13 @@ async fn try_answer(
     if !agreed.streaming {
         // What was made of the body stays as large, so its room stays taken until there is an answer.
         let _claim = claim;
-        let counted = Counted { shared, module: name, started: Instant::now(), is_over: false };
+        let was_asked = AtomicBool::default();
+        let counted =
+            Counted { shared, module: name, started: Instant::now(), was_asked: &was_asked, is_over: false };
         let _busy = shared.busy();
+        let mut sink = AskedSink(&was_asked);
         let mut envelope =
-            cognitive_runtime::run_until(&shared.host, request, &mut NullSink, shared.time_is_up()).await;
+            cognitive_runtime::run_until(&shared.host, request, &mut sink, shared.time_is_up()).await;
         files::publish(shared, client.uploader(), ask.options.media_out, &mut envelope).await;
         counted.ended(&envelope);
         let mut response = response::envelope(&envelope, Some(module.manifest.tier.word()));
@@ -135,21 +139,49 @@ struct Counted<'a> {
     shared: &'a Shared,
     module: &'a str,
     started: Instant,
+    was_asked: &'a AtomicBool,
     is_over: bool,
 }
 
 impl Counted<'_> {
     fn ended(mut self, envelope: &Envelope) {
         self.is_over = true;
-        self.shared.metrics.ran(self.module, envelope, self.started.elapsed());
+        self.count(envelope);
     }
+
+    fn count(&self, envelope: &Envelope) {
+        let asked = asked_model(self.shared, self.was_asked);
+        self.shared.metrics.ran(self.module, envelope, asked.as_deref(), self.started.elapsed());
+    }
+}
+
+/// Notes that a model is asked, and passes nothing on.
+struct AskedSink<'a>(&'a AtomicBool);
+
+impl EventSink for AskedSink<'_> {
+    fn event(&mut self, event: Event<'_>) {
+        if matches!(event, Event::Stage(Stage::Call)) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Stages are told to everybody; all else would be work for nobody.
+    fn is_heard(&self) -> bool {
+        false
+    }
+}
+
+/// The model of a run that asked one.
+fn asked_model(shared: &Shared, was_asked: &AtomicBool) -> Option<String> {
+    let provider = &shared.host.provider;
+    was_asked.load(Ordering::Relaxed).then(|| provider.destination())?.map(|to| to.asked(provider.name()))
 }
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             let envelope = Failure::cancelled("the client disconnected").into_envelope();
-            self.shared.metrics.ran(self.module, &envelope, self.started.elapsed());
+            self.count(&envelope);
         }
     }
 }
@@ -273,7 +305,8 @@ pub(crate) fn start(
             stream = stream.with_chunk_type(wanted);
         }
         let stop = stop(&shared, &session);
-        let delivery = stream.run_until(&shared.host, request, &mut NullSink, stop).await;
+        let was_asked = AtomicBool::default();
+        let delivery = stream.run_until(&shared.host, request, &mut AskedSink(&was_asked), stop).await;
         drop(stream);
         let (envelope, mut rest) = match delivery {
             Delivery::Streamed(envelope) => (envelope, last.into_iter().collect()),
@@ -285,7 +318,8 @@ pub(crate) fn start(
         // Whoever hears the last word has the place back.
         drop(permit);
         end(&shared, &session, rest);
-        shared.metrics.ran(&module, &envelope, started.elapsed());
+        let asked = asked_model(&shared, &was_asked);
+        shared.metrics.ran(&module, &envelope, asked.as_deref(), started.elapsed());
     };
     if is_heavy {
         tokio::spawn(beside(work));

@@ -114,13 +114,14 @@ impl<'a> RunAudit<'a> {
         let (Some(audit), Some(to)) = (&host.audit, host.provider.destination()) else { return Ok(()) };
         let provider = host.provider.name();
         let attempt = self.calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let asked = to.asked(provider);
         let receipt =
             json!({ "attempt": attempt, "provider": provider, "model": to.model, "address": to.address });
         let mut record = AuditRecord::call(SystemTime::now(), self.trace_id(), self.name(), receipt);
         self.attribute(&mut record);
         record.version.clone_from(&module.manifest.version);
-        record.model = to.model.map_or_else(|| provider.to_owned(), |model| format!("{provider}/{model}"));
-        *lock(&self.asked) = Some(record.model.clone());
+        record.model.clone_from(&asked);
+        *lock(&self.asked) = Some(asked);
         match audit.commit(&record).await {
             Err(reason) if host.audit_required => Err(unrecorded(&reason)),
             Err(reason) => {

@@ -96,7 +96,8 @@ fn h4_s_18_a_client_that_hangs_up_leaves_a_record_a_count_and_a_line() {
         stream.read_to_string(&mut text).unwrap();
         text
     };
-    assert!(metrics.contains("cogn_runs_total{module=\"talk\",model=\"\",outcome=\"E2010\"} 1"), "{metrics}");
+    let counted = "cogn_runs_total{module=\"talk\",model=\"openai/stub\",outcome=\"E2010\"} 1";
+    assert!(metrics.contains(counted), "{metrics}");
     let said = server.stop();
     assert!(said.contains("\"status\":499"), "{said}");
     let records = home.records();
