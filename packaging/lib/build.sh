@@ -55,12 +55,13 @@ static_parts() {
   echo "$(cat "$work/rust-src"), $package"
 }
 
-# musl-gcc links static programs that are not relocated; those that are would ask for its loader.
+# musl-gcc links static programs that are not relocated; those that are would ask for its loader. What C code needs of the compiler's own
+# library comes last.
 cargo_build_all() {
   local name=${musl//-/_}
   export RUSTC_BOOTSTRAP=1 __CARGO_TESTS_ONLY_SRC_ROOT="$(cat "$work/rust-src")/library" "CC_$name=musl-gcc"
   export "CARGO_TARGET_${name^^}_LINKER=musl-gcc"
-  export "CARGO_TARGET_${name^^}_RUSTFLAGS=-Clink-self-contained=no -Crelocation-model=static -Lnative=$work/unwinder"
+  export "CARGO_TARGET_${name^^}_RUSTFLAGS=-Clink-self-contained=no -Crelocation-model=static -Lnative=$work/unwinder -Clink-arg=-lgcc"
   cargo_build -Zbuild-std=std,panic_unwind --target "$musl"
 }
 
