@@ -122,6 +122,17 @@ build_npm() {
   step "npm" node packaging/npm/pack.mjs "$out" "$npm_platform=$program"
 }
 
+# The client for TypeScript, with the contract as WebAssembly.
+build_client() {
+  local said
+  if ! command -v npm >/dev/null; then left_out client "there is no npm"; return; fi
+  if ! said=$(CARGO_TARGET_DIR="$work/target" typescript/build-wasm "$work/contract.wasm" 2>&1); then
+    left_out client "${said##*$'\n'}"
+    return
+  fi
+  step "client" env WASM="$work/contract.wasm" typescript/pack "$out"
+}
+
 # The image, by whichever builder is here. Its base is empty, so nothing has to be pulled.
 build_image() {
   image="cogn-$version-image.tar"

@@ -71,18 +71,16 @@ impl Stage {
     fn build(compiler: &str, wasm: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (at, sources) = (folder.path(), root().join("typescript"));
-        let package = at.join("node_modules/cogn-client");
-        fs::create_dir_all(package.join("dist")).unwrap();
-        fs::copy(sources.join("package.json"), package.join("package.json")).unwrap();
-        let (config, dist) = (sources.join("tsconfig.json"), package.join("dist"));
-        let (config, dist_path) = (config.display().to_string(), dist.display().to_string());
-        output("node", at, &[compiler, "-p", &config, "--outDir", &dist_path]);
-        fs::copy(wasm, dist.join("contract.wasm")).unwrap();
+        fs::write(at.join("package.json"), r#"{ "type": "module" }"#).unwrap();
+        // The very archive that is published, installed as users install it.
+        let pack = sources.join("pack").display().to_string();
+        let (compiler_is, wasm_is) = (format!("TSC={compiler}"), format!("WASM={}", wasm.display()));
+        let archive = output("env", at, &[&compiler_is, &wasm_is, &pack, "."]);
+        output("npm", at, &["install", "--offline", "--silent", "--no-audit", "--no-fund", archive.trim()]);
         for entry in fs::read_dir(sources.join("tests")).unwrap() {
             let entry = entry.unwrap();
             fs::copy(entry.path(), at.join(entry.file_name())).unwrap();
         }
-        fs::write(at.join("package.json"), r#"{ "type": "module" }"#).unwrap();
         let types = at.join("modules.ts").display().to_string();
         let written = ["types", "--bundled", "--lang", "typescript", "--output", &types];
         output(env!("CARGO_BIN_EXE_cogn"), at, &written);
