@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import decimal
-import importlib
+import importlib.util
 import json
 import pickle
 import uuid
@@ -226,6 +226,8 @@ def test_pandas(classify: cogn.Udf) -> None:
     assert outcome(frame["env"]) == TEXTS_EXPECTED
     assert list(frame[~frame["env"].struct.field("ok")].index) == [20, 30, 40]
     assert outcome(classify(frame[["text"]])) == outcome(classify(text=frame["text"])) == TEXTS_EXPECTED
+    times = cogn.udf("text-classifier", prepare=str, runtime=classify._spec.runtime)(pd.Series(pd.to_datetime(["2026-01-01", None])))
+    assert outcome(times) == [(True, None), (True, None)]
     mixed = pd.Series([value for value, _, _ in ROWS], dtype=object)
     assert outcome(classify(mixed)) == EXPECTED
 
@@ -277,6 +279,16 @@ def test_functions_that_are_made_in_a_loop_are_not_kept_for_ever() -> None:
 
 
 @pytest.mark.needs("polars", "pandas")
+def test_long_columns_are_run_in_parts(classify: cogn.Udf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "_PART", 3)
+    values = [value for value, _, _ in ROWS]
+    assert outcome(classify(values)) == outcome(asyncio.run(classify.arun(values))) == EXPECTED
+    if importlib.util.find_spec("pyarrow"):
+        array = classify.array(values)
+        assert array.num_chunks == 4 and outcome(array.to_pylist()) == EXPECTED
+        assert len(classify.array([])) == 0
+
+
 def test_columns_of_two_engines_are_refused(classify: cogn.Udf) -> None:
     import pandas as pd
     import polars as pl

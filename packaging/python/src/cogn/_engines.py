@@ -61,6 +61,8 @@ def _polars(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
     def envelopes(series: pl.Series) -> pl.Series:
         return pl.Series("env", pl.from_arrow(udf.array(series.to_list())))
 
+    if isinstance(column, pl.LazyFrame):
+        raise TypeError('a lazy frame of Polars gets a column: `frame.with_columns(env=f(pl.col("text")))`')
     if isinstance(column, pl.DataFrame):
         return envelopes(column.to_struct("input"))
     if isinstance(column, pl.Series):
@@ -83,12 +85,14 @@ def _polars_type(udf: Udf) -> Any:
 def _daft(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
     import daft
 
+    if isinstance(column, daft.DataFrame):
+        raise TypeError('a data frame of Daft gets a column: `frame.with_column("env", f(daft.col("text")))`')
     if isinstance(column, daft.Series):
         return daft.Series.from_arrow(udf.array(column.to_pylist()), name="env")
 
     def envelopes(*columns: Any, **more: Any) -> Any:
         values = columns[0].to_pylist() if columns else _rows({name: each.to_pylist() for name, each in more.items()})
-        return udf.array(values)
+        return daft.Series.from_arrow(udf.array(values), name="env")
 
     envelopes.__name__ = udf.__name__
     # Waiting for models needs no processor, so a process of its own would only cost memory.
@@ -97,13 +101,8 @@ def _daft(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
 
 
 def _arrow(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
-    import pyarrow as pa
-
-    if named:
-        return udf.array(_rows({name: _pylist(value) for name, value in named.items()}))
-    if isinstance(column, (pa.Table, pa.RecordBatch)):
-        return udf.array(column.to_pylist())
-    return udf.array(column.to_pylist())
+    values = _rows({name: _pylist(value) for name, value in named.items()}) if named else column.to_pylist()
+    return udf.array(values)
 
 
 def _pylist(value: Any) -> list[Any]:

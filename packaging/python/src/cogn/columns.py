@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import dataclasses
+import functools
 import inspect
+import itertools
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _engines, _native, _runtime
@@ -35,6 +37,8 @@ __all__ = ["Udf", "udf"]
 # are kept, so that programs which make functions in a loop do not keep connections for each.
 _workers: dict[str, _Worker] = {}
 _MOST_WORKERS = 32
+# How many rows are under way together. Each part waits for its last row, which costs the less the longer it is.
+_PART = 8192
 _lock = threading.Lock()
 
 
@@ -161,26 +165,34 @@ class Udf:
 
     def run(self, inputs: Iterable[Any]) -> list[Envelope]:
         """An envelope for each input, in their order. Releases the GIL; Ctrl-C cancels all of them."""
-        worker = self._worker()
-        native, rows, faults = self._rows(worker, inputs, None)
-        return _with_faults(worker.gate.run_many(native, self._spec.module, rows), faults)
+        return [envelope for part in _parts(inputs) for envelope in self._run(part)]
 
     async def arun(self, inputs: Iterable[Any]) -> list[Envelope]:
         """The same for programs with asyncio. Cancelling the task cancels all runs."""
-        worker = self._worker()
-        native, rows, faults = self._rows(worker, inputs, asyncio.get_running_loop())
-        module = self._spec.module
-        envelopes: list[Envelope] = await awaited(lambda bridge, future: worker.gate.start_many(bridge, future, native, module, rows))
-        return _with_faults(envelopes, faults)
+        worker, module = self._worker(), self._spec.module
+        answered: list[Envelope] = []
+        for part in _parts(inputs):
+            native, rows, faults = self._rows(worker, part, asyncio.get_running_loop())
+            start = functools.partial(_start, worker.gate, native, module, rows)
+            answered += _with_faults(await awaited(start), faults)
+        return answered
 
-    def array(self, values: Iterable[Any]) -> pa.StructArray:
+    def array(self, values: Iterable[Any]) -> pa.ChunkedArray:
         """The envelopes for values of a column, as an Arrow array."""
-        return self._envelopes().array(self.run(values))
+        import pyarrow as pa
+
+        column = self._envelopes()
+        return pa.chunked_array([column.array(self._run(part)) for part in _parts(values)], type=column.type)
 
     def batches(self, *columns: str, into: str = "env", **named: str) -> Callable[[pa.Table], pa.Table]:
         """A function from Arrow tables to the same tables with one more column `into`: for `map_batches` of Ray Data
         (`batch_format="pyarrow"`) and whatever else hands over Arrow. Columns are given by their names."""
         return _engines.TableMapper(self, columns, named, into)
+
+    def _run(self, part: list[Any]) -> list[Envelope]:
+        worker = self._worker()
+        native, rows, faults = self._rows(worker, part, None)
+        return _with_faults(worker.gate.run_many(native, self._spec.module, rows), faults)
 
     def _worker(self) -> _Worker:
         token = self._spec.token
@@ -224,6 +236,19 @@ def _replies(module: str, given: Any) -> dict[str, str]:
         return replies_for(module, given)
     except TypeError:  # no JSON, which the run of the row will say
         return {}
+
+
+def _parts(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """Long columns in parts, so that what their runs need is not there for all rows at once."""
+    rest = iter(values)
+    while part := list(itertools.islice(rest, _PART)):
+        yield part
+
+
+def _start(
+    gate: _native.Gate, native: _native.Runtime, module: str, rows: list[Any], bridge: _native.Bridge, future: asyncio.Future[Any]
+) -> _native.RunHandle:
+    return gate.start_many(bridge, future, native, module, rows)
 
 
 def _with_faults(envelopes: list[Envelope], faults: dict[int, Envelope]) -> list[Envelope]:
