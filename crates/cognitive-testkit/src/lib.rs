@@ -68,7 +68,7 @@ pub enum Lack {
     Wasm,
     /// `deno`.
     Deno,
-    /// Clients of the Model Context Protocol for Python and Node.
+    /// Clients of the Model Context Protocol for Python and Node, and the validator of Agent Skills.
     McpClients,
 }
 
@@ -157,7 +157,7 @@ impl Lack {
             Self::Wasm => "`typescript/build-wasm FILE`, then set `COGN_TEST_WASM` to the file",
             Self::Deno => "`npm install deno`, then set `COGN_TEST_DENO` to the program",
             Self::McpClients => {
-                "`pip install mcp`, and `npm install` what `crates/cogn-cli/tests/clients/package.json` names; then set `COGN_TEST_PYTHON` and `COGN_TEST_NODE`"
+                "`pip install mcp skills-ref`, and `npm install` what `crates/cogn-cli/tests/clients/package.json` names; then set `COGN_TEST_PYTHON` and `COGN_TEST_NODE`"
             }
         }
     }

@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod eval;
 mod eval_report;
 pub mod explain;
+pub mod export;
 mod hand_over;
 pub mod info;
 pub mod init;

@@ -115,11 +115,12 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agents").join(name)
 }
 
-/// A Python with the client.
-fn python() -> Option<PathBuf> {
+/// A Python with a package.
+fn python_with(package: &str) -> Option<PathBuf> {
     let pythons = std::env::var_os("COGN_TEST_PYTHON").unwrap_or_default();
+    let import = format!("import {package}");
     std::env::split_paths(&pythons).find(|python| {
-        Command::new(python).args(["-c", "import mcp"]).output().is_ok_and(|output| output.status.success())
+        Command::new(python).args(["-c", &import]).output().is_ok_and(|output| output.status.success())
     })
 }
 
@@ -144,7 +145,7 @@ fn node_command(stage: &Stage, folder: &Path, name: &str, world: &Path) -> Comma
 // API-007
 #[test]
 fn api_007_the_python_client_runs_every_module() {
-    let Some(python) = python() else { return skip(Lack::McpClients) };
+    let Some(python) = python_with("mcp") else { return skip(Lack::McpClients) };
     let stage = Stage::new();
     let world = stage.world(json!({}));
     let mut command = stage.command(python);
@@ -188,4 +189,31 @@ fn the_newer_client_for_node_runs_every_module_over_http() {
     let base = base.unwrap_or_else(|| panic!("{said}")).trim_end_matches(',').to_owned();
     let world = stage.world(json!({ "url": format!("{base}/mcp"), "names": names }));
     stage.check(&stage.client(node_command(&stage, &folder, "client_v2.mjs", &world)));
+}
+
+/// The published validator takes the skill of every module, and the module inside answers as the original does.
+#[test]
+fn every_module_is_a_valid_skill() {
+    let Some(python) = python_with("skills_ref") else { return skip(Lack::McpClients) };
+    let stage = Stage::new();
+    let run = |module: &str, input: &Value| {
+        let mut run = stage.command(env!("CARGO_BIN_EXE_cogn"));
+        run.args(["run", module, "--input", &input.to_string()]).args(stage.provider());
+        lasting(serde_json::from_slice(&run.output().unwrap().stdout).unwrap())
+    };
+    let mut judged = 0;
+    for each in recorded() {
+        let mut export = stage.command(env!("CARGO_BIN_EXE_cogn"));
+        let exported =
+            export.args(["export", "skill", &each.module, "--install", "agents"]).output().unwrap();
+        assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+        let skill = stage.home.path().join(".agents/skills").join(&each.module);
+        let validator = python.with_file_name("agentskills");
+        let verdict = stage.command(validator).arg("validate").arg(&skill).output().unwrap();
+        assert!(verdict.status.success(), "{}: {}", each.module, String::from_utf8_lossy(&verdict.stdout));
+        let inside = skill.join("assets/module").display().to_string();
+        assert_eq!(run(&inside, &each.input), run(&each.module, &each.input), "{}", each.module);
+        judged += 1;
+    }
+    assert!(judged >= 14, "only {judged} modules were judged");
 }

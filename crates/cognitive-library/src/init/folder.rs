@@ -10,10 +10,11 @@ use tempfile::TempDir;
 use super::InitError;
 use crate::platform;
 
-pub(super) fn create(
+/// Creates `parent/name` with these files.
+pub fn create<T: AsRef<[u8]>>(
     parent: &Path,
     name: &str,
-    files: &BTreeMap<String, String>,
+    files: &BTreeMap<String, T>,
 ) -> Result<PathBuf, InitError> {
     let target = parent.join(name);
     // A link that leads nowhere is something, too.
@@ -34,7 +35,11 @@ pub(super) fn create(
 }
 
 /// Writes the files into a hidden folder, which is never taken for a module and removes itself if this fails.
-fn write_draft(parent: &Path, name: &str, files: &BTreeMap<String, String>) -> io::Result<TempDir> {
+fn write_draft<T: AsRef<[u8]>>(
+    parent: &Path,
+    name: &str,
+    files: &BTreeMap<String, T>,
+) -> io::Result<TempDir> {
     fs::create_dir_all(parent)?;
     let draft = tempfile::Builder::new().prefix(&format!(".{name}-")).tempdir_in(parent)?;
     for (path, text) in files {

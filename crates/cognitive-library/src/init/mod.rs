@@ -27,6 +27,7 @@ use cognitive_schema::SCHEMA_FILE;
 use part::BundledPart;
 
 pub use error::InitError;
+pub use folder::create as write_new_folder;
 pub use minimal::EXAMPLE_TEXT;
 
 /// Something that a new module can do besides its plain task.

@@ -1,0 +1,107 @@
+//! All files of a module as bytes, for whoever hands the whole folder on. Bounded in number and size; follows no link, takes no
+//! device and no hidden file, so that nothing from outside the folder gets in.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::{fs, io};
+
+use cognitive_contract::{ErrorCode, Failure};
+
+use crate::folder::{Folder, ReadError, read_file};
+
+/// The most files of a module.
+const MAX_FILES: usize = 1_000;
+/// The most bytes of all of them.
+const MAX_BYTES: u64 = 64 << 20;
+/// The deepest folder in a folder.
+const MAX_DEPTH: usize = 8;
+
+/// The files by their paths inside the folder, with `/` between, in order.
+pub fn files_of(folder: &Folder) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
+    match folder {
+        Folder::Memory { files, .. } => Ok((**files).clone()),
+        Folder::Disk(root) => {
+            let mut gathered = Gathered { files: BTreeMap::new(), left: MAX_BYTES };
+            gathered.folder(root, "", 0)?;
+            Ok(gathered.files)
+        }
+    }
+}
+
+struct Gathered {
+    files: BTreeMap<String, Vec<u8>>,
+    left: u64,
+}
+
+impl Gathered {
+    fn folder(&mut self, folder: &Path, inside: &str, depth: usize) -> Result<(), Failure> {
+        if depth > MAX_DEPTH {
+            return Err(refused(folder, "folders are nested too deeply"));
+        }
+        let unreadable = |error: io::Error| refused(folder, &error.to_string());
+        for entry in fs::read_dir(folder).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let path = entry.path();
+            let name =
+                entry.file_name().into_string().map_err(|_| refused(&path, "its name is not UTF-8"))?;
+            if name.starts_with('.') {
+                continue;
+            }
+            let kind = entry.file_type().map_err(|error| refused(&path, &error.to_string()))?;
+            let inside = if inside.is_empty() { name } else { format!("{inside}/{name}") };
+            if kind.is_dir() {
+                self.folder(&path, &inside, depth + 1)?;
+            } else if kind.is_file() {
+                self.file(&path, inside)?;
+            } else {
+                return Err(refused(&path, "it is a link or no regular file"));
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, inside: String) -> Result<(), Failure> {
+        if self.files.len() == MAX_FILES {
+            return Err(refused(path, &format!("a module has at most {MAX_FILES} files")));
+        }
+        let bytes = read_file(path, self.left).map_err(|error| match error {
+            ReadError::Refused(reason) => refused(path, &format!("it {reason}")),
+            ReadError::Missing => refused(path, "it is gone"),
+        })?;
+        self.left = self.left.saturating_sub(bytes.len() as u64);
+        self.files.insert(inside, bytes);
+        Ok(())
+    }
+}
+
+fn refused(path: &Path, reason: &str) -> Failure {
+    Failure::new(ErrorCode::InvalidInput, format!("`{}` cannot be handed on: {reason}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_inside_comes_along_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("tests/deep")).unwrap();
+        for (name, bytes) in
+            [("module.yaml", &b"name: m"[..]), ("tests/deep/a.png", &[0, 159]), (".env", b"KEY=1")]
+        {
+            fs::write(dir.path().join(name), bytes).unwrap();
+        }
+        let files = files_of(&Folder::Disk(dir.path().to_owned())).unwrap();
+        assert_eq!(files.keys().collect::<Vec<_>>(), ["module.yaml", "tests/deep/a.png"]);
+        assert_eq!(files["tests/deep/a.png"], [0, 159]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_refused_wherever_it_leads() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", dir.path().join("prompt.md")).unwrap();
+        let refused = files_of(&Folder::Disk(dir.path().to_owned())).unwrap_err();
+        assert!(refused.message().ends_with("it is a link or no regular file"), "{}", refused.message());
+    }
+}
