@@ -10,11 +10,11 @@ use pyo3::types::{PyDict, PyList};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::bridge::{self, Bridge, Outcome};
+use crate::bridge::{self, Bridge, LoopResult};
 use crate::caller::{self, Scope};
 use crate::engine::engine;
 use crate::failing;
-use crate::options::Options;
+use crate::options::PythonOptions;
 use crate::run::RunHandle;
 use crate::runtime::NativeRuntime;
 
@@ -50,7 +50,7 @@ impl RunGate {
     ) -> PyResult<Bound<'py, PyList>> {
         let rows = prepared(py, runtime, module, rows)?;
         let envelopes = engine(py)?.wait(py, answered(Arc::clone(&self.0), rows))?;
-        Outcome::Envelopes(envelopes).object(py).and_then(|list| Ok(list.cast_into()?))
+        LoopResult::Envelopes(envelopes).object(py).and_then(|list| Ok(list.cast_into()?))
     }
 
     /// The same in the background; resolves a future of asyncio with the list.
@@ -67,7 +67,7 @@ impl RunGate {
         let gate = Arc::clone(&self.0);
         let task = engine(py)?.handle().spawn(async move {
             let envelopes = answered(gate, rows).await;
-            bridge::send(&bridge, future, Outcome::Envelopes(envelopes));
+            bridge::send(&bridge, future, LoopResult::Envelopes(envelopes));
         });
         Ok(RunHandle::new(task.abort_handle()))
     }
@@ -94,7 +94,7 @@ fn prepared(
     let mut runs = Vec::with_capacity(rows.len());
     for row in rows.iter() {
         let (input, options): (Bound<'_, PyAny>, Option<Bound<'_, PyDict>>) = row.extract()?;
-        let mut options = Options::read(options.as_ref())?;
+        let mut options = PythonOptions::read(options.as_ref())?;
         let scope = options.scope();
         let run = options.apply(runtime.module_or_envelope(module), Some(&input));
         runs.push(run.map(|run| (run, scope)).map_err(|error| no_input(error.value(py).to_string())));

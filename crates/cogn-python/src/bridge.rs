@@ -9,10 +9,11 @@ use cogn::{Chunk, Envelope};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::platform::{self, WakingSockets};
 use crate::{failing, to_python};
 
 /// What a run has to say to the program.
-pub enum Outcome {
+pub enum LoopResult {
     /// The answer.
     Envelope(Box<Envelope>),
     /// The answers of many runs.
@@ -21,7 +22,7 @@ pub enum Outcome {
     Chunk(Option<Box<Chunk>>),
 }
 
-impl Outcome {
+impl LoopResult {
     /// As a Python object; `None` for the end of a stream.
     pub fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
@@ -43,8 +44,8 @@ impl Outcome {
 #[pyclass(frozen, module = "cogn._native")]
 pub struct Bridge {
     event_loop: Py<PyAny>,
-    queue: Mutex<Vec<(Py<PyAny>, Outcome)>>,
-    waker: Waker,
+    queue: Mutex<Vec<(Py<PyAny>, LoopResult)>>,
+    sockets: WakingSockets,
     /// Whether the loop watches the socket.
     is_watched: AtomicBool,
 }
@@ -57,7 +58,7 @@ impl Bridge {
         Ok(Self {
             event_loop: event_loop.unbind(),
             queue: Mutex::default(),
-            waker: Waker::new()?,
+            sockets: platform::waking_sockets()?,
             is_watched: AtomicBool::new(true),
         })
     }
@@ -65,7 +66,7 @@ impl Bridge {
     /// The number of the socket that the loop has to watch; `None` where there are none.
     #[getter]
     fn watched(&self) -> Option<i32> {
-        self.waker.watched()
+        platform::watched(&self.sockets)
     }
 
     /// Takes note that this loop watches no sockets.
@@ -75,7 +76,7 @@ impl Bridge {
 
     /// Hands over what has come. Called by the loop.
     fn deliver(&self, py: Python<'_>) -> PyResult<()> {
-        self.waker.rest();
+        platform::rest(&self.sockets);
         let due = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
         for (future, outcome) in due {
             let future = future.bind(py);
@@ -96,14 +97,14 @@ impl Bridge {
 }
 
 /// Puts a result into the queue of a bridge and wakes its loop.
-pub fn send(bridge: &Py<Bridge>, future: Py<PyAny>, outcome: Outcome) {
+pub fn send(bridge: &Py<Bridge>, future: Py<PyAny>, outcome: LoopResult) {
     let shared = bridge.get();
     let first = {
         let mut queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.push((future, outcome));
         queue.len() == 1
     };
-    if first && !(shared.is_watched.load(Ordering::Acquire) && shared.waker.wake()) {
+    if first && !(shared.is_watched.load(Ordering::Acquire) && platform::wake(&shared.sockets)) {
         // A loop that is closed takes nothing any more, and nobody waits for it.
         Python::try_attach(|py| {
             let deliver = bridge.getattr(py, "deliver").ok()?;
@@ -111,64 +112,3 @@ pub fn send(bridge: &Py<Bridge>, future: Py<PyAny>, outcome: Outcome) {
         });
     }
 }
-
-#[cfg(unix)]
-mod sockets {
-    use std::io::{Read as _, Write as _};
-    use std::os::fd::AsRawFd as _;
-    use std::os::unix::net::UnixStream;
-
-    /// Wakes a loop by a byte.
-    pub(super) struct Waker {
-        near: UnixStream,
-        far: UnixStream,
-    }
-
-    impl Waker {
-        pub(super) fn new() -> std::io::Result<Self> {
-            let (near, far) = UnixStream::pair()?;
-            near.set_nonblocking(true)?;
-            far.set_nonblocking(true)?;
-            Ok(Self { near, far })
-        }
-
-        pub(super) fn watched(&self) -> Option<i32> {
-            Some(self.far.as_raw_fd())
-        }
-
-        pub(super) fn wake(&self) -> bool {
-            // A full socket wakes the loop as well.
-            let _ = (&self.near).write(&[1]);
-            true
-        }
-
-        pub(super) fn rest(&self) {
-            let _ = (&self.far).read(&mut [0; 64]);
-        }
-    }
-}
-
-#[cfg(not(unix))]
-mod sockets {
-    /// There is no socket that every loop watches.
-    pub(super) struct Waker;
-
-    impl Waker {
-        #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
-        pub(super) fn new() -> std::io::Result<Self> {
-            Ok(Self)
-        }
-
-        pub(super) fn watched(&self) -> Option<i32> {
-            None
-        }
-
-        pub(super) fn wake(&self) -> bool {
-            false
-        }
-
-        pub(super) fn rest(&self) {}
-    }
-}
-
-use sockets::Waker;

@@ -26,10 +26,10 @@ const NAMES: [&str; 12] = [
 
 /// What a model is asked.
 #[pyclass(frozen, mapping, name = "Call", module = "cogn._native")]
-pub struct Call(pub ModelCall);
+pub struct CallView(pub ModelCall);
 
 #[pymethods]
-impl Call {
+impl CallView {
     #[getter]
     fn instructions<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         PyString::new(py, &self.0.instructions)
@@ -138,14 +138,17 @@ impl Call {
         if NAMES.contains(&&*name.to_cow()?) { slf.getattr(name).map(Some) } else { Ok(default) }
     }
 
+    #[expect(clippy::unused_self, reason = "Python asks the object")]
     fn __contains__(&self, name: &str) -> bool {
         NAMES.contains(&name)
     }
 
+    #[expect(clippy::unused_self, reason = "Python asks the object")]
     fn __len__(&self) -> usize {
         NAMES.len()
     }
 
+    #[expect(clippy::unused_self, reason = "Python asks the object")]
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         Self::keys(py)?.try_iter()
     }

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 
 /// What belongs to one run and not to its runtime.
-pub type Scope = (Option<Arc<Caller>>, Option<Replies>);
+pub type Scope = (Option<Arc<AskedFrom>>, Option<Replies>);
 
 /// Recorded replies by module.
 pub type Replies = Arc<BTreeMap<String, String>>;
 
 /// The place in a Python program that asked for a run.
-pub struct Caller {
+pub struct AskedFrom {
     /// The running event loop, or `None`.
     pub event_loop: Py<PyAny>,
     /// The context variables.
     pub context: Py<PyAny>,
 }
 
-impl Caller {
+impl AskedFrom {
     /// Reads a pair of event loop and context.
     pub fn read(pair: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (event_loop, context) = pair.extract()?;
@@ -42,7 +42,7 @@ pub async fn within<T>(scope: Scope, future: impl Future<Output = T>) -> T {
 }
 
 /// Who asked for this run, if it is known.
-pub fn caller() -> Option<Arc<Caller>> {
+pub fn caller() -> Option<Arc<AskedFrom>> {
     SCOPE.try_with(|(caller, _)| caller.clone()).ok().flatten()
 }
 

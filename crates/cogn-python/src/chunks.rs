@@ -9,7 +9,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::bridge::{self, Bridge, Outcome};
+use crate::bridge::{self, Bridge, LoopResult};
 use crate::caller::{self, Scope};
 use crate::engine::{self, Engine};
 use crate::run::RunHandle;
@@ -18,8 +18,8 @@ use crate::to_python;
 type Source = Pin<Box<dyn Stream<Item = Chunk> + Send>>;
 
 /// The pieces of one run.
-#[pyclass(frozen, module = "cogn._native")]
-pub struct Chunks {
+#[pyclass(frozen, name = "Chunks", module = "cogn._native")]
+pub struct ChunkIterator {
     engine: Arc<Engine>,
     generation: u64,
     scope: Scope,
@@ -33,7 +33,7 @@ enum SourceState {
     Over,
 }
 
-impl Chunks {
+impl ChunkIterator {
     pub(crate) fn new(
         engine: Arc<Engine>,
         scope: Scope,
@@ -79,7 +79,7 @@ async fn pull(mut source: Source) -> (Option<Chunk>, Option<Source>) {
 }
 
 #[pymethods]
-impl Chunks {
+impl ChunkIterator {
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
@@ -117,7 +117,7 @@ impl Chunks {
                     None
                 }
             };
-            bridge::send(&bridge, future, Outcome::Chunk(chunk.map(Box::new)));
+            bridge::send(&bridge, future, LoopResult::Chunk(chunk.map(Box::new)));
         });
         Ok(RunHandle::new(task.abort_handle()))
     }
@@ -139,7 +139,7 @@ impl Chunks {
     }
 }
 
-impl Drop for Chunks {
+impl Drop for ChunkIterator {
     fn drop(&mut self) {
         if self.generation != engine::generation() {
             // What was begun before a fork belongs to the parent.

@@ -23,9 +23,9 @@ pub fn column_shape<'py>(
     runtime: &NativeRuntime,
     module: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let host = runtime.runtime(py)?.host();
-    let loaded = host.and_then(|host| py.detach(|| host.modules.module(module)));
-    let loaded = loaded.map_err(|failure| failing::exception(py, failure))?;
+    // Who only plans a query has often no key.
+    let modules = runtime.runtime(py)?.modules();
+    let loaded = py.detach(|| modules.module(module)).map_err(|failure| failing::exception(py, failure))?;
     to_python::object(py, &shape(&loaded))
 }
 

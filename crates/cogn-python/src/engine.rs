@@ -108,7 +108,7 @@ impl Engine {
                         done = &mut future => return Ok(done),
                         _ = closing.changed() => return Err(interrupted()),
                         () = tokio::time::sleep(SIGNAL_CHECK), if is_main => {
-                            Python::try_attach(|py| py.check_signals()).unwrap_or_else(|| Err(interrupted()))?;
+                            Python::try_attach(pending_signals).unwrap_or_else(|| Err(interrupted()))?;
                         }
                     }
                 }
@@ -117,6 +117,11 @@ impl Engine {
         drop(waiter);
         done
     }
+}
+
+/// Runs the handlers of signals that have come; Ctrl-C is an error.
+fn pending_signals(py: Python<'_>) -> PyResult<()> {
+    py.check_signals()
 }
 
 fn interrupted() -> PyErr {

@@ -16,13 +16,13 @@ enum Step<'a> {
 }
 
 /// Where a value is.
-struct Place<'a> {
+struct ValuePlace<'a> {
     step: Option<Step<'a>>,
-    above: Option<&'a Place<'a>>,
+    above: Option<&'a ValuePlace<'a>>,
     depth: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ValuePlace<'a> {
     const ROOT: Self = Self { step: None, above: None, depth: 0 };
 
     fn below(&'a self, step: Step<'a>) -> Self {
@@ -51,10 +51,10 @@ impl<'a> Place<'a> {
 
 /// A value as JSON; `name` is what the caller calls it.
 pub fn value(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
-    convert(name, object, &Place::ROOT)
+    convert(name, object, &ValuePlace::ROOT)
 }
 
-fn convert(name: &str, object: &Bound<'_, PyAny>, place: &Place<'_>) -> PyResult<Value> {
+fn convert(name: &str, object: &Bound<'_, PyAny>, place: &ValuePlace<'_>) -> PyResult<Value> {
     if let Ok(text) = object.cast::<PyString>() {
         return text
             .to_cow()
@@ -93,7 +93,7 @@ fn convert(name: &str, object: &Bound<'_, PyAny>, place: &Place<'_>) -> PyResult
     Err(place.refuse(name, &format!("it is of the type `{}`", type_name(object))))
 }
 
-fn object_of(name: &str, members: &Bound<'_, PyDict>, place: &Place<'_>) -> PyResult<Value> {
+fn object_of(name: &str, members: &Bound<'_, PyDict>, place: &ValuePlace<'_>) -> PyResult<Value> {
     let mut object = Map::with_capacity(members.len());
     for (key, member) in members.iter() {
         let Ok(key) = key.cast::<PyString>() else {
@@ -109,7 +109,7 @@ fn object_of(name: &str, members: &Bound<'_, PyDict>, place: &Place<'_>) -> PyRe
 fn array_of<'py>(
     name: &str,
     items: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
-    place: &Place<'_>,
+    place: &ValuePlace<'_>,
 ) -> PyResult<Value> {
     let mut array = Vec::with_capacity(items.len());
     for (index, item) in items.enumerate() {
@@ -119,7 +119,7 @@ fn array_of<'py>(
 }
 
 /// Numbers that JSON readers of this runtime would round are rounded here as well, so that every surface sees the same.
-fn whole(name: &str, number: &Bound<'_, PyInt>, place: &Place<'_>) -> PyResult<Value> {
+fn whole(name: &str, number: &Bound<'_, PyInt>, place: &ValuePlace<'_>) -> PyResult<Value> {
     if let Ok(small) = number.extract::<i64>() {
         return Ok(Value::from(small));
     }

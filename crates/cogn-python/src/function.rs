@@ -15,11 +15,11 @@ const HOME: &str = "cogn._callbacks";
 
 /// What a function says.
 #[derive(Debug)]
-pub enum Said {
+pub enum FunctionSaid {
     /// The next piece of its answer.
     Piece(String),
     /// It is done.
-    Done(Answer),
+    Done(FunctionAnswer),
     /// It raised an exception, of a kind that `cogn._callbacks` names.
     Raised {
         /// `timeout`, `rate_limit`, `unavailable` or `error`.
@@ -31,7 +31,7 @@ pub enum Said {
 
 /// What a function returned.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct FunctionAnswer {
     /// The answer, unless it came in pieces.
     pub value: Option<Value>,
     /// The model that answered.
@@ -43,14 +43,14 @@ pub struct Answer {
 }
 
 /// The place where a function of the program puts its answer.
-#[pyclass(frozen, module = "cogn._native")]
-pub struct Reply(UnboundedSender<Said>);
+#[pyclass(frozen, name = "Reply", module = "cogn._native")]
+pub struct ReplySlot(UnboundedSender<FunctionSaid>);
 
 #[pymethods]
-impl Reply {
+impl ReplySlot {
     /// Takes a piece; says whether anybody still wants more.
     fn piece(&self, text: &Bound<'_, PyString>) -> PyResult<bool> {
-        Ok(self.0.send(Said::Piece(text.to_cow()?.into_owned())).is_ok())
+        Ok(self.0.send(FunctionSaid::Piece(text.to_cow()?.into_owned())).is_ok())
     }
 
     /// Whether anybody still waits for the answer.
@@ -69,20 +69,20 @@ impl Reply {
     ) -> PyResult<()> {
         let value = value.map(|value| from_python::value("answer", value)).transpose()?;
         // Nobody to hear it is no error of the function.
-        let _ = self.0.send(Said::Done(Answer { value, model, usage, finish }));
+        let _ = self.0.send(FunctionSaid::Done(FunctionAnswer { value, model, usage, finish }));
         Ok(())
     }
 
     /// Takes note of an exception.
     fn raised(&self, kind: String, message: String) {
-        let _ = self.0.send(Said::Raised { kind, message });
+        let _ = self.0.send(FunctionSaid::Raised { kind, message });
     }
 }
 
 /// A call that goes on in Python. Dropping it cancels it.
 pub struct Started {
     /// What the function says.
-    pub said: UnboundedReceiver<Said>,
+    pub said: UnboundedReceiver<FunctionSaid>,
     cancel: Option<Py<PyAny>>,
 }
 
@@ -117,7 +117,7 @@ pub fn start(
             Some(caller) => (caller.event_loop.clone_ref(py), caller.context.clone_ref(py)),
             None => (py.None(), py.None()),
         };
-        let cancel = start.call1((function, argument(py)?, Reply(sender), event_loop, context))?;
+        let cancel = start.call1((function, argument(py)?, ReplySlot(sender), event_loop, context))?;
         Ok(cancel.unbind())
     });
     match started {

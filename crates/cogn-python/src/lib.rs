@@ -17,6 +17,7 @@ mod function;
 mod golden;
 mod modules;
 mod options;
+mod platform;
 mod provider;
 mod recipe;
 mod recorded;
@@ -35,9 +36,9 @@ mod native {
     #[pymodule_export]
     use crate::bridge::Bridge;
     #[pymodule_export]
-    use crate::call::Call;
+    use crate::call::CallView;
     #[pymodule_export]
-    use crate::chunks::Chunks;
+    use crate::chunks::ChunkIterator;
     #[pymodule_export]
     use crate::column_shape::column_shape;
     #[pymodule_export]
@@ -45,7 +46,7 @@ mod native {
     #[pymodule_export]
     use crate::failing::Written;
     #[pymodule_export]
-    use crate::function::Reply;
+    use crate::function::ReplySlot;
     #[pymodule_export]
     use crate::golden::{RecordingsHandle, golden_cases, golden_run};
     #[pymodule_export]

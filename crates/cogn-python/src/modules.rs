@@ -42,7 +42,7 @@ impl GrowingData {
         let mut so_far = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match (chunk.get("field"), chunk.get("delta")) {
             (Some(Value::String(field)), Some(Value::String(text))) => Ok(so_far.append(field, text)),
-            _ => match chunk.remove("data") {
+            _ => match chunk.shift_remove("data") {
                 Some(Value::Object(data)) => {
                     so_far.replace(data);
                     Ok(true)

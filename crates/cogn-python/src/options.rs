@@ -10,12 +10,12 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::caller::{Caller, Replies, Scope};
+use crate::caller::{AskedFrom, Replies, Scope};
 use crate::from_python::{self, type_name};
 
 /// What is asked of one run besides its input.
 #[derive(Default)]
-pub struct Options {
+pub struct PythonOptions {
     timeout: Option<Duration>,
     reask: Option<u32>,
     seed: Option<u64>,
@@ -26,14 +26,14 @@ pub struct Options {
     without_schemas: bool,
     text: Option<String>,
     replies: Option<Replies>,
-    caller: Option<Arc<Caller>>,
+    caller: Option<Arc<AskedFrom>>,
 }
 
 /// The names, for people who miss one.
 const NAMES: &str =
     "`timeout`, `reask`, `seed`, `max_output_tokens`, `receipt`, `user`, `session`, `schemas` and `text`";
 
-impl Options {
+impl PythonOptions {
     /// Reads them.
     pub fn read(given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut options = Self::default();
@@ -61,7 +61,7 @@ impl Options {
             "schemas" => self.without_schemas = !word::<bool>(name, value)?,
             "text" => self.text = Some(word(name, value)?),
             "replies" => self.replies = Some(Arc::new(word::<BTreeMap<String, String>>(name, value)?)),
-            "caller" => self.caller = Some(Arc::new(Caller::read(value)?)),
+            "caller" => self.caller = Some(Arc::new(AskedFrom::read(value)?)),
             _ => return Err(PyTypeError::new_err(format!("there is no option `{name}`; there are {NAMES}"))),
         }
         Ok(())

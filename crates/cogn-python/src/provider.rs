@@ -10,8 +10,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::Value;
 
-use crate::call::Call;
-use crate::function::{self, Answer, Said, Started, text_attribute};
+use crate::call::CallView;
+use crate::function::{self, FunctionAnswer, FunctionSaid, Started, text_attribute};
 
 /// A function that answers.
 pub struct FunctionProvider {
@@ -36,10 +36,11 @@ impl FunctionProvider {
 
     fn start(&self, call: &ModelCall) -> Result<Started, ProviderError> {
         let call = call.clone();
-        function::start(&self.function, |py| Ok(Py::new(py, Call(call))?.into_any())).map_err(ProviderError::Unavailable)
+        function::start(&self.function, |py| Ok(Py::new(py, CallView(call))?.into_any()))
+            .map_err(ProviderError::Unavailable)
     }
 
-    fn end(&self, answer: Answer, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
+    fn end(&self, answer: FunctionAnswer, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
         match answer.value {
             Some(Value::String(text)) => sink.piece(&text),
             Some(value @ Value::Object(_)) => sink.piece(&value.to_string()),
@@ -104,15 +105,15 @@ impl Provider for FunctionProvider {
             let outcome = loop {
                 let left = call.timeout.saturating_sub(began.elapsed());
                 match next(&mut started, left).await {
-                    Ok(Said::Piece(text)) => {
+                    Ok(FunctionSaid::Piece(text)) => {
                         has_begun = true;
                         sink.piece(&text);
                     }
-                    Ok(Said::Done(answer)) => {
+                    Ok(FunctionSaid::Done(answer)) => {
                         started.ended();
                         break self.end(answer, sink);
                     }
-                    Ok(Said::Raised { kind, message }) => {
+                    Ok(FunctionSaid::Raised { kind, message }) => {
                         started.ended();
                         break Err(raised(&kind, message, has_begun));
                     }
@@ -126,7 +127,7 @@ impl Provider for FunctionProvider {
     }
 }
 
-async fn next(started: &mut Started, left: Duration) -> Result<Said, ProviderError> {
+async fn next(started: &mut Started, left: Duration) -> Result<FunctionSaid, ProviderError> {
     match tokio::time::timeout(left, started.said.recv()).await {
         Ok(Some(said)) => Ok(said),
         Ok(None) => Err(ProviderError::Interrupted("the function ended without an answer".to_owned())),

@@ -7,13 +7,13 @@ use cogn::{ModuleRun, Runtime};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bridge::{self, Bridge, Outcome};
+use crate::bridge::{self, Bridge, LoopResult};
 use crate::caller;
-use crate::chunks::Chunks;
+use crate::chunks::ChunkIterator;
 use crate::engine::{self, engine};
 use crate::failing;
 use crate::modules;
-use crate::options::Options;
+use crate::options::PythonOptions;
 use crate::recipe::Recipe;
 use crate::run::RunHandle;
 
@@ -53,7 +53,7 @@ impl NativeRuntime {
         input: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<(ModuleRun, caller::Scope)> {
-        let mut options = Options::read(options)?;
+        let mut options = PythonOptions::read(options)?;
         let scope = options.scope();
         let run = self.runtime(py)?.module_or_envelope(module);
         Ok((options.apply(run, input)?, scope))
@@ -98,7 +98,7 @@ impl NativeRuntime {
         let (run, scope) = self.prepare(py, module, input, options)?;
         let task = engine(py)?.handle().spawn(async move {
             let envelope = caller::within(scope, run.run()).await;
-            bridge::send(&bridge, future, Outcome::Envelope(Box::new(envelope)));
+            bridge::send(&bridge, future, LoopResult::Envelope(Box::new(envelope)));
         });
         Ok(RunHandle::new(task.abort_handle()))
     }
@@ -111,9 +111,9 @@ impl NativeRuntime {
         module: &str,
         input: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Chunks> {
+    ) -> PyResult<ChunkIterator> {
         let (run, scope) = self.prepare(py, module, input, options)?;
-        Ok(Chunks::new(engine(py)?, scope, run.stream()))
+        Ok(ChunkIterator::new(engine(py)?, scope, run.stream()))
     }
 
     /// The names of all modules that can be found.

@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use serde_json::Value;
 
 use crate::from_python;
-use crate::function::{self, Said, member};
+use crate::function::{self, FunctionSaid, member};
 use crate::to_python;
 
 /// A function with what a model and the policies are told of it.
@@ -57,17 +57,18 @@ impl Tool for FunctionTool {
 
     fn call<'a>(&'a self, arguments: &'a Value) -> PortFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
-            let started = function::start(&self.function, |py| to_python::object(py, arguments).map(Bound::unbind));
+            let started =
+                function::start(&self.function, |py| to_python::object(py, arguments).map(Bound::unbind));
             let mut started = started.map_err(ToolError::new)?;
             let mut pieces = String::new();
             loop {
                 match started.said.recv().await {
-                    Some(Said::Piece(text)) => pieces.push_str(&text),
-                    Some(Said::Done(answer)) => {
+                    Some(FunctionSaid::Piece(text)) => pieces.push_str(&text),
+                    Some(FunctionSaid::Done(answer)) => {
                         started.ended();
                         return Ok(answer.value.unwrap_or(Value::String(pieces)));
                     }
-                    Some(Said::Raised { message, .. }) => {
+                    Some(FunctionSaid::Raised { message, .. }) => {
                         started.ended();
                         return Err(ToolError::new(message));
                     }

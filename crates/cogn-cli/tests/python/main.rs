@@ -1,5 +1,5 @@
 //! The Python package as programs use it: the wheel is put together from what cargo has built for this test, installed, and its
-//! own tests (`packaging/python/tests`) run against it. (API-001, API-002, STREAM-024)
+//! own tests (`packaging/python/tests`) run against it.
 
 #![cfg(unix)]
 #![expect(
@@ -49,7 +49,8 @@ fn wheel(python: &OsString, home: &Path) -> PathBuf {
     PathBuf::from(good(&mut build).trim())
 }
 
-/// The tests of the package, with the wheel and nothing else of this checkout in reach.
+// API-001, STREAM-024: the code of V25 §10.2 runs as printed (`test_specification.py`). API-002: the functions of the guide
+// (`test_run.py`). All tests of the package, with the wheel and nothing else of this checkout in reach.
 #[test]
 fn the_tests_of_the_package_pass() {
     let Some(python) = python("pytest, pydantic, mypy, pyright, pip") else { return skip(Lack::PythonTests) };
@@ -88,7 +89,7 @@ fn the_tests_of_the_package_pass() {
     println!("{}", good(&mut tests));
 }
 
-/// What somebody does who has never heard of it: a fresh environment, the wheel, three lines. (API-001)
+/// What somebody does who has never heard of it: a fresh environment, the wheel, three lines.
 #[test]
 fn a_fresh_environment_has_an_envelope_after_three_lines() {
     let Some(python) = python("venv, ensurepip") else { return skip(Lack::PythonPackager) };
