@@ -279,6 +279,14 @@ def test_functions_that_are_made_in_a_loop_are_not_kept_for_ever() -> None:
 
 
 @pytest.mark.needs("polars", "pandas")
+@pytest.mark.needs("pyarrow")
+def test_a_query_is_planned_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    planned = cogn.udf("text-classifier", runtime={"provider": "openai"})
+    assert planned.type.field("data").type.num_fields == 3
+    assert [each.error["code"] for each in planned(["a"]) if each.error] == ["E4001"]
+
+
 def test_long_columns_are_run_in_parts(classify: cogn.Udf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "_PART", 3)
     values = [value for value, _, _ in ROWS]

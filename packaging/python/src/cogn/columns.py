@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from . import _engines, _native, _runtime
 from ._arrow import EnvelopeColumn
 from ._awaited import awaited
-from ._envelope import Failure
 from ._replay import recorded, replies_for
 from ._rows import input_of
 
@@ -100,7 +99,7 @@ class _Worker:
     def __init__(self, spec: _Spec) -> None:
         self.runtime = _made(spec.runtime)
         self.gate = _native.Gate(spec.concurrency)
-        shape = _shape(self.runtime, spec.module)
+        shape = _native.column_shape(self.runtime._native, spec.module)
         self.field: str | None = spec.field or _only_field(shape["input"], spec.fixed)
         self.data_shape = shape["data"] if spec.data == "typed" else "json"
 
@@ -111,14 +110,6 @@ def _made(given: Runtime | Mapping[str, Any] | Callable[[], Runtime] | None) -> 
     if isinstance(given, _runtime.Runtime):
         return given
     return given() if callable(given) else _runtime.Runtime(**given)
-
-
-def _shape(runtime: Runtime, module: str) -> dict[str, Any]:
-    try:
-        return _native.column_shape(runtime._native, module)
-    except Failure:
-        # Who only plans a query has often no key: a runtime that asks nobody knows the same modules.
-        return _native.column_shape(recorded(runtime), module)
 
 
 def _only_field(members: list[Any], fixed: Mapping[str, Any]) -> str | None:
