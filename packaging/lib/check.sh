@@ -160,13 +160,47 @@ wait_for() {
 try_unit() {
   if ! command -v systemd-analyze >/dev/null; then left_out "systemd unit" "there is no systemd-analyze"; return; fi
   step "systemd unit" verify_unit
+  if ! command -v systemd-nspawn >/dev/null || [ ! -d "$work/bare" ]; then
+    left_out "unit under systemd" "it needs a bare Debian and systemd-nspawn (Debian: systemd-container)"
+    return
+  fi
+  step "unit under systemd" start_unit
+}
+
+# A Debian that is booted for it: the unit as docs/deploy.md installs it, asked for its health and for README's first envelope, started
+# again and stopped. It has a network of its own with nobody else in it, so the weights come from this machine.
+start_unit() {
+  local root="$work/unit" body='{"text": "The delivery came two weeks late and the box was broken."}'
+  bare_copy unit
+  printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+  chmod +x "$root/usr/sbin/policy-rc.d"
+  bare_root unit apt-get update -q
+  bare_root unit apt-get install -y -q --no-install-recommends systemd-sysv dbus
+  umount "$root/proc"
+  install -m 755 "$program" "$root/usr/local/bin/cogn"
+  install -m 644 packaging/systemd/cogn.service "$root/etc/systemd/system/cogn.service"
+  install -d -m 700 "$root/etc/cogn"
+  printf 'COGNITIVE_API_KEY=0123456789abcdef\n' >"$root/etc/cogn/environment"
+  if [ -e "$weights" ]; then
+    install -D -m 644 "$weights" "$root/srv/weights.gguf"
+    echo "COGN_MODEL=/srv/weights.gguf" >>"$root/etc/cogn/environment"
+  fi
+  chmod 600 "$root/etc/cogn/environment"
+  printf '%s' "$body" >"$root/srv/body.json"
+  install -m 755 packaging/lib/in-unit.sh "$root/usr/local/bin/in-unit"
+  printf '[Unit]\nAfter=cogn.service\nSuccessAction=poweroff-force\nFailureAction=poweroff-force\n[Service]\nType=oneshot\nExecStart=/usr/local/bin/in-unit\n' \
+    >"$root/etc/systemd/system/try.service"
+  ln -s ../cogn.service ../try.service "$root/etc/systemd/system/multi-user.target.wants/"
+  timeout 180 systemd-nspawn --quiet --register=no --keep-unit --private-network --directory "$root" --boot --console=pipe </dev/null || true
+  cat "$root/srv/said"
+  tail -1 "$root/srv/said" | grep -q '^started'
 }
 
 verify_unit() {
   mkdir -p "$work/unit"
   sed "s|/usr/local/bin/cogn|$program|" packaging/systemd/cogn.service >"$work/unit/cogn.service"
   systemd-analyze verify "$work/unit/cogn.service"
-  systemd-analyze security --offline=yes "$work/unit/cogn.service" | sed -n 's/.*exposure level for [^:]*: /verified and not started; exposure /p'
+  systemd-analyze security --offline=yes "$work/unit/cogn.service" | sed -n 's/.*exposure level for [^:]*: /verified; exposure /p'
 }
 
 try_nginx() {
