@@ -1,5 +1,5 @@
 // A stream whose first connection is cut after N bytes, for every N: node cuts.mjs WORLD.json. Prints what came of it. Each run has to give every
-// chunk once and the whole answer, or, if not even the headers arrived, a failure; the test that started this counts the calls of the model.
+// chunk once and the whole answer, or, if not even the headers arrived, a failure; the model counts how often it is asked the same.
 import { readFileSync } from "node:fs";
 import { Cogn } from "cogn-client";
 import { canonical } from "./canonical.js";
@@ -8,12 +8,14 @@ import { proxy } from "./proxy.mjs";
 const world = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const AT_ONCE = 16;
 const started = Date.now();
+let inputs = 0;
 const seen = { runs: 0, whole: 0, resumed: 0, unbegun: 0, wrong: [] };
 
 async function read(transport, limit, more = {}) {
   const line = await proxy(world.base, limit);
   const client = new Cogn({ baseUrl: line.url, key: world.key });
-  const stream = client.stream("words", { text: "winter snow" }, { transport, delay: 1, ...more });
+  // An input of its own, so that the model can tell the runs apart.
+  const stream = client.stream("words", { text: `winter snow ${inputs++}` }, { transport, delay: 1, ...more });
   const chunks = [];
   for await (const chunk of stream) chunks.push(chunk);
   const envelope = await stream.final;

@@ -143,7 +143,9 @@ fn ext_rec_a_stream_survives_a_cut_at_every_position() {
     assert_eq!(seen["wrong"], json!([]), "{seen}");
     let count = |name: &str| seen[name].as_u64().unwrap();
     assert!(count("resumed") > 1_000, "{seen}");
-    assert_eq!(server.model.calls() as u64, count("runs"), "{seen}");
+    // A socket that was cut before the run was sent asked for nothing.
+    let (asked, most) = server.model.calls();
+    assert!(most == 1 && asked as u64 >= count("whole"), "{most} {asked} {seen}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! golden test that succeeds, in small pieces. An input with the word `HOLD` gets the first pieces and then nothing, until the
 //! server leaves. It counts both, so that a test can wait for it.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -26,7 +27,8 @@ pub(crate) struct Recorded {
 
 #[derive(Default)]
 struct Counts {
-    calls: usize,
+    /// How often it was asked the same.
+    calls: HashMap<String, usize>,
     left: usize,
 }
 
@@ -73,9 +75,10 @@ impl Model {
         assert_eq!(counts.left, wanted, "calls of the model that ended because nobody wanted them any more");
     }
 
-    /// How often it was asked.
-    pub(crate) fn calls(&self) -> usize {
-        self.counter.counts.lock().unwrap().calls
+    /// How many different things it was asked, and how often at most the same.
+    pub(crate) fn calls(&self) -> (usize, usize) {
+        let counts = self.counter.counts.lock().unwrap();
+        (counts.calls.len(), counts.calls.values().copied().max().unwrap_or(0))
     }
 }
 
@@ -124,7 +127,7 @@ pub(crate) fn words() -> Recorded {
 
 fn answer(mut tcp: TcpStream, known: &[Recorded], counter: &Counter) -> std::io::Result<()> {
     let body = read_request(&mut tcp)?;
-    counter.counts.lock().unwrap().calls += 1;
+    *counter.counts.lock().unwrap().calls.entry(body.clone()).or_default() += 1;
     let asked = |each: &&Recorded| {
         let prompt = Value::from(each.prompt.as_str()).to_string();
         body.contains(prompt.trim_matches('"'))
