@@ -37,7 +37,7 @@ pub fn skill_files(folder: &Folder, module: &Module) -> Result<BTreeMap<String, 
         .and_then(|(_, bytes)| serde_json::from_slice::<Value>(bytes).ok());
     let page = page(module, example.as_ref());
     let mut files: BTreeMap<String, Vec<u8>> =
-        inside.into_iter().map(|(path, bytes)| (format!("assets/module/{path}"), bytes)).collect();
+        inside.into_iter().map(|(path, bytes)| (format!("assets/{name}/{path}"), bytes)).collect();
     files.insert("SKILL.md".to_owned(), page.into_bytes());
     Ok(files)
 }
@@ -60,11 +60,11 @@ fn page(module: &Module, example: Option<&Value>) -> String {
         }
     }
     let shown = example.map(Value::to_string).filter(|text| text.len() <= MAX_SHOWN_INPUT);
-    let input = shown.unwrap_or_else(|| "{…}".to_owned());
+    let (name, input) = (&manifest.name, shown.unwrap_or_else(|| "{…}".to_owned()));
     let _ = write!(
         page,
-        "\n## Run it\n\nWrite the input into a file and run the module that lies beside this page:\n\n```sh\ncogn run assets/module input.json\n```\n\n\
-         `assets/module/schema.json` describes the input under `input` and the answer under `data`. An input looks like this:\n\n\
+        "\n## Run it\n\nWrite the input into a file and run the module that lies beside this page:\n\n```sh\ncogn run assets/{name} input.json\n```\n\n\
+         `assets/{name}/schema.json` describes the input under `input` and the answer under `data`. An input looks like this:\n\n\
          ```json\n{input}\n```\n\n\
          `cogn` needs no key: without a configured provider its embedded model answers. `cogn doctor` says what is configured.\n\n\
          ## Read the answer\n\nOne JSON object comes back, the envelope.\n\n\
@@ -133,7 +133,7 @@ mod tests {
         let (folder, module) = module("judge", "Judge texts.");
         let dir = tempfile::tempdir().unwrap();
         let path = export_skill(dir.path(), &folder, &module).unwrap();
-        let inside = load(&Folder::Disk(path.join("assets/module"))).unwrap();
+        let inside = load(&Folder::Disk(path.join("assets/judge"))).unwrap();
         assert_eq!(inside.digest, module.digest);
         let page = std::fs::read_to_string(path.join("SKILL.md")).unwrap();
         assert!(page.contains(&module.digest.module) && page.contains(r#"{"text":"hello"}"#), "{page}");

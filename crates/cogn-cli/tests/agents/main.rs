@@ -211,7 +211,7 @@ fn every_module_is_a_valid_skill() {
         let validator = python.with_file_name("agentskills");
         let verdict = stage.command(validator).arg("validate").arg(&skill).output().unwrap();
         assert!(verdict.status.success(), "{}: {}", each.module, String::from_utf8_lossy(&verdict.stdout));
-        let inside = skill.join("assets/module").display().to_string();
+        let inside = skill.join("assets").join(&each.module).display().to_string();
         assert_eq!(run(&inside, &each.input), run(&each.module, &each.input), "{}", each.module);
         judged += 1;
     }
