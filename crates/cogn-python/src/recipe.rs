@@ -56,7 +56,7 @@ impl Recipe {
             model: member(parts, "model")?.map(|model| text("model", &model)).transpose()?,
             folders,
             source,
-            config: member(parts, "config")?.map(|config| parsed(&config)).transpose()?,
+            config: config(parts)?,
             reads_env: switch("env", true)?,
             tools: member(parts, "tools")?.map_or_else(|| Ok(Vec::new()), |tools| tools.extract())?,
             document_reader: member(parts, "document_reader")?.map(|path| path.extract()).transpose()?,
@@ -181,10 +181,16 @@ fn text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     })
 }
 
-/// The text of a configuration, which Python has read from a file or written from a dictionary.
-fn parsed(config: &Bound<'_, PyAny>) -> PyResult<Config> {
-    Config::parse(&text("config", config)?)
-        .map_err(|reason| PyValueError::new_err(format!("the configuration cannot be used: {reason}")))
+/// A configuration, whose text Python has read from a file or written from a dictionary. Paths in a file are seen from its folder.
+fn config(parts: &Bound<'_, PyDict>) -> PyResult<Option<Config>> {
+    let Some(given) = member(parts, "config")? else { return Ok(None) };
+    let config = Config::parse(&text("config", &given)?)
+        .map_err(|reason| PyValueError::new_err(format!("the configuration cannot be used: {reason}")))?;
+    let folder: Option<PathBuf> = member(parts, "config_folder")?.map(|folder| folder.extract()).transpose()?;
+    Ok(Some(match folder {
+        Some(folder) => config.with_paths_from(&folder),
+        None => config,
+    }))
 }
 
 /// Modules whose folders a function of the program knows.

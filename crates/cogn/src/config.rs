@@ -220,7 +220,7 @@ impl Config {
 
     /// The same with relative paths as seen from the folder of the file, wherever the process stands.
     #[must_use]
-    pub(crate) fn with_paths_from(mut self, folder: &Path) -> Self {
+    pub fn with_paths_from(mut self, folder: &Path) -> Self {
         if folder == Path::new(".") {
             return self;
         }

@@ -109,6 +109,7 @@ def test_wrong_parts_of_a_runtime_are_refused() -> None:
     wrong: list[tuple[type[Exception], dict[str, Any], str]] = [
         (TypeError, {"provider": 5}, "`provider` is a name or a function"),
         (TypeError, {"modules": 5}, "`modules`"),
+        (TypeError, {"providr": "openai"}, "providr"),
         (TypeError, {"model": 5}, "`model` is a text"),
         (ValueError, {"config": {"no_such_key": 1}}, "no_such_key"),
         (FileNotFoundError, {"config": "/no/such/file.yaml"}, "/no/such/file.yaml"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import json
+import os
 import pickle
 import threading
 from typing import Any
@@ -158,3 +160,42 @@ def test_modules_of_a_folder_and_of_a_function(tmp_path: Any) -> None:
 
     error = runtime(modules=broken).run("greeter", {}).error
     assert error and error["code"] == "E4006" and "the shelf is empty" in error["message"]
+
+
+def test_many_event_loops_leave_nothing_behind() -> None:
+    async def once() -> bool:
+        return (await ours.arun("text-classifier", INPUT)).ok
+
+    ours = runtime()
+    assert asyncio.run(once())
+    folder = "/proc/self/fd"
+    before = len(os.listdir(folder)) if os.path.isdir(folder) else 0
+    assert all(asyncio.run(once()) for _ in range(30))
+    gc.collect()
+    after = len(os.listdir(folder)) if os.path.isdir(folder) else 0
+    assert after <= before + 2, "sockets of loops that are gone"
+
+
+def test_a_loop_that_watches_no_sockets_is_woken_through_python() -> None:
+    class Plain(asyncio.SelectorEventLoop):
+        def add_reader(self, *_: Any) -> None:
+            raise NotImplementedError
+
+    loop = Plain()
+    try:
+        ours = runtime()
+        assert loop.run_until_complete(ours.arun("text-classifier", INPUT)).ok
+
+        async def several() -> list[cogn.Envelope]:
+            return await asyncio.gather(*(ours.arun("text-classifier", INPUT) for _ in range(20)))
+
+        assert all(envelope.ok for envelope in loop.run_until_complete(several()))
+    finally:
+        loop.close()
+
+
+def test_paths_in_a_configuration_file_are_seen_from_its_folder(tmp_path: Any) -> None:
+    (tmp_path / "mine.yaml").write_text("audit: {path: records.db}\n")
+    ours = runtime(config=tmp_path / "mine.yaml")
+    assert ours.run("text-classifier", INPUT).ok
+    assert (tmp_path / "records.db").exists()

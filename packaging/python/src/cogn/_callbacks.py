@@ -45,13 +45,18 @@ class _Threads:
         job = self._next()
         while job is not None:
             job()
-            with self._lock:
-                try:
-                    job = self._jobs.get_nowait()
-                    continue
-                except queue.Empty:
-                    self._idle += 1
-            job = self._next()
+            # A job knows its event loop, which must not live on for as long as this thread waits.
+            job = None
+            job = self._waiting() or self._next()
+
+    def _waiting(self) -> _Job | None:
+        """A job that waits already; without one this thread is idle."""
+        with self._lock:
+            try:
+                return self._jobs.get_nowait()
+            except queue.Empty:
+                self._idle += 1
+                return None
 
     def _next(self) -> _Job | None:
         while True:

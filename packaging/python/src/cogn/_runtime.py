@@ -65,7 +65,7 @@ class Runtime:
     """Runs modules. Safe to share between threads and tasks.
 
     What is not given is decided as the command line decides it, from the environment and the configuration files; with
-    `env=False` neither is read.
+    `env=False` neither is read. Without `streaming` answers come whole, without `multimodal` media are refused.
     """
 
     def __init__(
@@ -77,19 +77,22 @@ class Runtime:
         config: Folder | Mapping[str, Any] | None = None,
         env: bool = True,
         tools: Sequence[Any] | None = None,
-        **parts: Any,
+        streaming: bool = True,
+        multimodal: bool = True,
     ) -> None:
         described = [_described(tool) for tool in tools or ()]
         self._calls_program = callable(provider) or bool(described)
         self._parts: dict[str, Any] = {
-            **parts,
             "provider": provider,
             "model": model,
             "modules": _folders(modules),
             "config": _configuration(config),
+            "config_folder": None if config is None or isinstance(config, Mapping) else os.path.dirname(os.path.abspath(config)),
             "env": env,
             "tools": described,
             "document_reader": _program(),
+            "streaming": streaming,
+            "multimodal": multimodal,
         }
         self._native = _native.Runtime(self._parts)
 
