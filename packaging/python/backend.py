@@ -1,5 +1,5 @@
 """Builds the distribution from source, for `pip`: maturin makes the wheel of the library and the Python files, and cargo the program
-`cogn` before that, which installers put beside `python`. Needs Rust."""
+`cogn` before that, which installers put beside `python`. Needs Rust, and a checkout of the whole repository: there is no sdist."""
 
 import contextlib
 import os
@@ -9,12 +9,7 @@ import subprocess
 import sys
 
 import maturin
-from maturin import (  # noqa: F401 - hooks of PEP 517
-    build_sdist,
-    get_requires_for_build_sdist,
-    get_requires_for_build_wheel,
-    prepare_metadata_for_build_wheel,
-)
+from maturin import get_requires_for_build_wheel  # noqa: F401 - a hook of PEP 517
 
 _HERE = pathlib.Path(__file__).resolve().parent
 _ROOT = _HERE.parents[1]
@@ -26,6 +21,11 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """The wheel, with the program in it."""
     with _parts():
         return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    """A source distribution would lack the program, which is another crate."""
+    raise SystemExit("there is no source distribution: build from a checkout, with `pip install packaging/python`")
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
