@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cogn::{Envelope, ErrorCode, Failure, ModuleRun};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use tokio::sync::Semaphore;
@@ -49,7 +49,15 @@ impl RunGate {
         rows: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyList>> {
         let rows = prepared(py, runtime, module, rows)?;
-        let envelopes = engine(py)?.wait(py, answered(Arc::clone(&self.0), rows))?;
+        let engine = engine(py)?;
+        let gate = Arc::clone(&self.0);
+        // On a thread of the runtime, because this one would have to be woken for each row. What is dropped is ended.
+        let mut whole = JoinSet::new();
+        whole.spawn_on(answered(gate, rows), engine.handle());
+        let ended = engine.wait(py, async move { whole.join_next().await })?;
+        let envelopes = ended.and_then(Result::ok);
+        let envelopes =
+            envelopes.ok_or_else(|| PyRuntimeError::new_err("the runs of this column were ended"))?;
         LoopResult::Envelopes(envelopes).object(py).and_then(|list| Ok(list.cast_into()?))
     }
 
@@ -107,10 +115,11 @@ async fn answered(gate: Arc<Semaphore>, rows: Vec<Row>) -> Vec<Envelope> {
     let mut envelopes: Vec<Option<Envelope>> = rows.iter().map(|_| None).collect();
     let mut running = JoinSet::new();
     for (index, row) in rows.into_iter().enumerate() {
-        let gate = Arc::clone(&gate);
+        // A row waits here and not in a task of its own, so that none begins while the others are being ended. The gate is never
+        // closed.
+        let permit = Arc::clone(&gate).acquire_owned().await;
         running.spawn(async move {
-            // The gate is never closed.
-            let _permit = gate.acquire_owned().await;
+            let _permit = permit;
             let envelope = match row {
                 Ok((run, scope)) => caller::within(scope, run.run()).await,
                 Err(failure) => failure.into_envelope(),

@@ -7,7 +7,11 @@ import datetime
 import decimal
 import importlib.util
 import json
+import os
 import pickle
+import signal
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -79,6 +83,49 @@ def test_concurrency_is_bounded_and_the_order_is_kept(stub_with_delay: StubServi
     assert counts["requests"] == 26
     # The question for these counts is a connection as well.
     assert counts["most_open"] <= 6
+
+
+def waits_for(service: StubService, count: str, number: int) -> None:
+    while service.stats()[count] < number:
+        pass
+
+
+def test_cancelling_a_column_closes_its_connections(slow_stub: StubService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_BASE_URL", slow_stub.base)
+    classify = cogn.udf("text-classifier", runtime={"provider": "openai", "model": "stub"}, concurrency=10)
+
+    async def main() -> None:
+        task = asyncio.create_task(classify.arun(["a"] * 30))
+        await asyncio.to_thread(waits_for, slow_stub, "requests", 10)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(main())
+    waits_for(slow_stub, "closed_early", 10)
+    assert slow_stub.stats()["requests"] == 10
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process is sent Ctrl-C by its number")
+def test_ctrl_c_ends_a_column(slow_stub: StubService) -> None:
+    program = """
+import cogn
+classify = cogn.udf("text-classifier", runtime={"provider": "openai", "model": "stub"}, concurrency=10)
+try:
+    classify(["a"] * 30)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    environment = {**os.environ, "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": slow_stub.base}
+    # A shell in the background may have told its children to ignore it.
+    program = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{program}"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment) as process:
+        waits_for(slow_stub, "requests", 10)
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate()
+    assert (printed, process.returncode) == ("interrupted\n", 0)
+    waits_for(slow_stub, "closed_early", 10)
 
 
 def test_what_is_wrong_for_all_rows_is_an_exception(classify: cogn.Udf) -> None:
