@@ -28,6 +28,7 @@ pub(crate) struct Ask {
 /// `_options` of a body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a word of the request")]
 pub(crate) struct Options {
     response_mode: Option<String>,
     pub(crate) chunk_type: Option<ChunkType>,

@@ -1,7 +1,5 @@
 //! Questions as a program in another language asks them, about all bundled modules.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
-
 use cognitive_library::Library;
 use serde_json::{Value, json};
 
