@@ -31,6 +31,11 @@ use pyo3::prelude::*;
 /// What `cogn` imports.
 #[pymodule(name = "_native")]
 mod native {
+    use std::sync::OnceLock;
+
+    use pyo3::exceptions::PyImportError;
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::batch::{RunGate, failed_row};
     #[pymodule_export]
@@ -55,6 +60,19 @@ mod native {
     use crate::run::RunHandle;
     #[pymodule_export]
     use crate::runtime::NativeRuntime;
+
+    /// What the library keeps belongs to one interpreter; objects of two must not meet.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        static INTERPRETER: OnceLock<usize> = OnceLock::new();
+        // Each interpreter has a dictionary of modules of its own, for as long as it lives.
+        let own = module.py().import("sys")?.getattr("modules")?.as_ptr() as usize;
+        if *INTERPRETER.get_or_init(|| own) == own {
+            return Ok(());
+        }
+        let message = "`cogn` is loaded by another interpreter of this process already: one at a time";
+        Err(PyImportError::new_err(message))
+    }
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
