@@ -109,7 +109,8 @@ cargo_build_library() {
 pack_wheel() {
   local glibc
   # The newest version of a symbol that library or program need says which systems have it.
-  glibc=$(objdump -T "$library" "$program" 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1)
+  # A program that is not relocated has no such table, and objdump fails on it.
+  glibc=$({ objdump -T "$library" "$program" 2>/dev/null || true; } | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1)
   glibc=${glibc#GLIBC_}
   rm -f "$out"/cognitive_runtime-*.whl
   packaging/python/build "$program" "$library" "$out" "manylinux_${glibc//./_}_$machine"
