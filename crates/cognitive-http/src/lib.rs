@@ -15,6 +15,7 @@ mod client_form;
 mod components;
 mod connection;
 mod connection_limit;
+mod counted_run;
 mod files;
 mod frames;
 mod handshake;

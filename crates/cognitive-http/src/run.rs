@@ -2,14 +2,13 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response, StatusCode};
 use cognitive_contract::code::Blame;
-use cognitive_contract::ports::{Event, EventSink, Stage};
 use cognitive_contract::stream::{Chunk, ChunkWriter};
 use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk, Warning};
 use cognitive_runtime::host::RunInput;
@@ -19,6 +18,7 @@ use tokio::sync::Semaphore;
 
 use crate::app::Shared;
 use crate::auth::Client;
+use crate::counted_run::{AskedSink, CountedRun, asked_model};
 use crate::intake::beside;
 use crate::limits::StreamPermit;
 use crate::memory_budget::MemoryClaim;
@@ -111,8 +111,7 @@ async fn try_answer(
         // What was made of the body stays as large, so its room stays taken until there is an answer.
         let _claim = claim;
         let was_asked = AtomicBool::default();
-        let counted =
-            Counted { shared, module: name, started: Instant::now(), was_asked: &was_asked, is_over: false };
+        let counted = CountedRun::begin(shared, name, &was_asked);
         let _busy = shared.busy();
         let mut sink = AskedSink(&was_asked);
         let mut envelope =
@@ -132,58 +131,6 @@ async fn try_answer(
         return Ok(response::envelope(&envelope, Some(module.manifest.tier.word())));
     }
     Ok(respond(shared, &module, &ask, reader, None))
-}
-
-/// Counts a run when it is over, also one that was dropped because its client is gone.
-struct Counted<'a> {
-    shared: &'a Shared,
-    module: &'a str,
-    started: Instant,
-    was_asked: &'a AtomicBool,
-    is_over: bool,
-}
-
-impl Counted<'_> {
-    fn ended(mut self, envelope: &Envelope) {
-        self.is_over = true;
-        self.count(envelope);
-    }
-
-    fn count(&self, envelope: &Envelope) {
-        let asked = asked_model(self.shared, self.was_asked);
-        self.shared.metrics.ran(self.module, envelope, asked.as_deref(), self.started.elapsed());
-    }
-}
-
-/// Notes that a model is asked, and passes nothing on.
-struct AskedSink<'a>(&'a AtomicBool);
-
-impl EventSink for AskedSink<'_> {
-    fn event(&mut self, event: Event<'_>) {
-        if matches!(event, Event::Stage(Stage::Call)) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Stages are told to everybody; all else would be work for nobody.
-    fn is_heard(&self) -> bool {
-        false
-    }
-}
-
-/// The model of a run that asked one.
-fn asked_model(shared: &Shared, was_asked: &AtomicBool) -> Option<String> {
-    let provider = &shared.host.provider;
-    was_asked.load(Ordering::Relaxed).then(|| provider.destination())?.map(|to| to.asked(provider.name()))
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        if !self.is_over {
-            let envelope = Failure::cancelled("the client disconnected").into_envelope();
-            self.count(&envelope);
-        }
-    }
 }
 
 fn respond(

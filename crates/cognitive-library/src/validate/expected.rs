@@ -72,12 +72,11 @@ pub(super) fn findings(
         }
         match end_of(place, view) {
             Ok(Some(end)) => found.extend(never(place, &end, file)),
-            Ok(None) => {}
             Err(Some((way, astray))) => {
                 lost.push(format!("{}/", place.pointer));
                 found.push(stranger(place, way, &astray, file));
             }
-            Err(None) => {}
+            Ok(None) | Err(None) => {}
         }
     }
     found

@@ -8,11 +8,14 @@
 //! It is handed the text so far and may go back in it: a brace turns out to be prose, thinking turns out not to end. What it
 //! goes back over is read once more at most, so the cost is linear in the text, in whatever pieces it comes.
 
-use super::event::{Bracket, BreakCause, BrokenValue, Ignore, JsonEvent, JsonListener, Lead, ReplyFinding};
+mod broken;
+mod thinking;
+
+use super::event::{Bracket, BrokenValue, Ignore, JsonListener, Lead, ReplyFinding};
 use super::fence::{self, FenceLine, OpenFence};
 use super::json::{JsonReader, ReadProgress, ReplyInput};
 use super::skip::SkipState;
-use super::tags::{self, TagMatch, ThinkingTag};
+use super::tags;
 
 /// What some programs put before a text.
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -296,127 +299,6 @@ impl ReplyGrammar {
         if let Some(fence) = &mut self.fence {
             fence.used = true;
         }
-    }
-
-    fn broke(&mut self, cause: BreakCause, listener: &mut impl JsonListener) {
-        let JsonReader { open, at, begun, enveloped, token_start, resume, .. } = self.json;
-        let is_list = self.json.is_list();
-        if begun || (!is_list && (self.strict || cause == BreakCause::End)) {
-            let broken = BrokenValue { open, at, cause, begun, enveloped, is_thought: false };
-            let mark = self.fence.map(|fence| fence.mark);
-            self.state = GrammarState::Skipping(Box::new(SkipState::new(&self.json, broken, mark)));
-            return;
-        }
-        listener.finding(ReplyFinding::Prose(open));
-        self.touch();
-        self.state = GrammarState::Prose;
-        // No object was begun in the list, so there is none to lose.
-        self.at = if is_list { token_start.max(open + 1) } else { resume };
-    }
-
-    fn skip(&mut self, text: &str, listener: &mut impl JsonListener) -> bool {
-        let GrammarState::Skipping(skip) = &mut self.state else { return true };
-        let to_the_end = skip.broken.cause == BreakCause::End;
-        let end = if to_the_end { None } else { skip.end(text) };
-        let reached = end.unwrap_or(text.len());
-        self.at = reached;
-        let broken = skip.broken;
-        // A reply that starts with a brace did not start with thinking, so there a tag is part of some string.
-        if self.start != Some(broken.open) && self.thought.is_none() {
-            match tags::next_close(text.get(..reached).unwrap_or_default(), skip.tags_from) {
-                Ok(close) => {
-                    self.thought = Some((BrokenValue { is_thought: true, ..broken }, close));
-                    self.void(close, listener);
-                    return true;
-                }
-                Err(later) => skip.tags_from = later,
-            }
-        }
-        if let Some(end) = end {
-            self.lose(broken, end, listener);
-        }
-        end.is_some()
-    }
-
-    /// Something broken ends here.
-    fn lose(&mut self, broken: BrokenValue, end: usize, listener: &mut impl JsonListener) {
-        listener.finding(ReplyFinding::Prose(broken.open));
-        listener.finding(ReplyFinding::Broken(broken));
-        self.leave(end);
-    }
-
-    /// All up to an offset was thinking.
-    fn void(&mut self, end: usize, listener: &mut impl JsonListener) {
-        self.state = GrammarState::Prose;
-        self.at = end;
-        self.behind = end;
-        self.fence = None;
-        self.clean = true;
-        listener.event(JsonEvent::Void, end);
-        listener.finding(ReplyFinding::Void(self.start.unwrap_or_default()));
-        if let Some((broken, _)) = self.thought {
-            listener.finding(ReplyFinding::Broken(broken));
-        }
-    }
-
-    fn tag(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> bool {
-        match tags::tag_at(input.text, self.at) {
-            TagMatch::Partial if !input.ended => return false,
-            TagMatch::Tag(ThinkingTag::Close, end) => self.void(end, listener),
-            TagMatch::Tag(ThinkingTag::Open, _) if self.no_more_closing => {
-                self.unclosed(input.text, self.at, listener);
-            }
-            TagMatch::Tag(ThinkingTag::Open, end) => {
-                self.state = GrammarState::Thinking { from: self.at, depth: 1, last_close: None };
-                self.at = end;
-            }
-            TagMatch::Partial | TagMatch::None => self.back_to_prose(self.at, listener),
-        }
-        true
-    }
-
-    fn think(&mut self, text: &str, listener: &mut impl JsonListener) -> bool {
-        let GrammarState::Thinking { from, depth, last_close } = &mut self.state else { return true };
-        match tags::next_tag(text, self.at) {
-            Err(later) => {
-                self.at = later;
-                return false;
-            }
-            Ok((ThinkingTag::Open, end)) => {
-                *depth += 1;
-                self.at = end;
-            }
-            Ok((ThinkingTag::Close, end)) => {
-                *depth -= 1;
-                *last_close = Some(end);
-                self.at = end;
-                if *depth == 0 {
-                    let from = *from;
-                    self.end_thinking(from, end, listener);
-                }
-            }
-        }
-        true
-    }
-
-    fn end_thinking(&mut self, from: usize, end: usize, listener: &mut impl JsonListener) {
-        listener.finding(ReplyFinding::Thinking(from));
-        self.state = GrammarState::Prose;
-        self.at = end;
-        self.behind = end;
-    }
-
-    /// A tag that no closing one follows: a model that never came to its answer. In the middle of a line the tag is only
-    /// mentioned.
-    fn unclosed(&mut self, text: &str, from: usize, listener: &mut impl JsonListener) {
-        self.no_more_closing = true;
-        if !self.starts_line(text, from) {
-            return self.back_to_prose(from, listener);
-        }
-        listener.finding(ReplyFinding::Thinking(from));
-        listener.finding(ReplyFinding::StillThinking);
-        self.state = GrammarState::Prose;
-        self.at = text.len();
     }
 
     fn starts_line(&self, text: &str, at: usize) -> bool {

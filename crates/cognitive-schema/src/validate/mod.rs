@@ -9,6 +9,7 @@ mod describe;
 mod extensible;
 mod graph;
 mod ids;
+mod json_types;
 mod judges;
 mod keywords;
 mod limits;
@@ -42,7 +43,8 @@ use prepare::{cleaned, prepare};
 pub use describe::violations_of;
 pub use extensible::{MAX_CUSTOM_LENGTH, custom_branches};
 pub use ids::names_answered_by_ids;
-pub use reach::{Below, ContractPlace, JsonTypes};
+pub use json_types::JsonTypes;
+pub use reach::{Below, ContractPlace};
 pub use refs::{DATA_KEYWORDS, file_of_ref};
 
 /// The main contract file of a module.

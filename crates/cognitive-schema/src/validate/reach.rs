@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::json_types::JsonTypes;
 use super::{SchemaFiles, SectionRef, refs};
 
 /// Schemas that are looked at for one question; more of them and the answer is "anything".
@@ -38,75 +39,6 @@ pub enum Below<'a> {
     Undescribed,
     /// No valid value has it.
     Never,
-}
-
-/// The types that a value can have, as one bit for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JsonTypes(u8);
-
-impl JsonTypes {
-    /// Every type.
-    pub const ALL: Self = Self(0b11_1111);
-    /// Objects.
-    pub const OBJECT: Self = Self(0b00_0001);
-    /// Lists.
-    pub const ARRAY: Self = Self(0b00_0010);
-    /// Texts.
-    pub const STRING: Self = Self(0b00_0100);
-    /// Lists and texts: what has a length.
-    pub const COUNTED: Self = Self(0b00_0110);
-    /// Numbers, whole or not.
-    pub const NUMBER: Self = Self(0b00_1000);
-    const NONE: Self = Self(0);
-    const WORDS: [(&'static str, u8); 7] = [
-        ("object", 0b00_0001),
-        ("array", 0b00_0010),
-        ("string", 0b00_0100),
-        ("number", 0b00_1000),
-        ("integer", 0b00_1000),
-        ("boolean", 0b01_0000),
-        ("null", 0b10_0000),
-    ];
-
-    fn of_word(word: &str) -> Self {
-        Self::WORDS.iter().find(|(name, _)| *name == word).map_or(Self::NONE, |(_, bit)| Self(*bit))
-    }
-
-    /// The type of a value.
-    #[must_use]
-    pub fn of(value: &Value) -> Self {
-        Self::of_word(match value {
-            Value::Null => "null",
-            Value::Bool(_) => "boolean",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        })
-    }
-
-    /// Those that both have.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(self) -> bool {
-        self == Self::NONE
-    }
-
-    /// The words that people read, such as `string or null`.
-    #[must_use]
-    pub fn words(self) -> String {
-        let named = Self::WORDS.iter().filter(|(name, bit)| *name != "integer" && self.0 & bit != 0);
-        named.map(|(name, _)| *name).collect::<Vec<_>>().join(" or ")
-    }
 }
 
 /// What is asked of one schema.
@@ -431,112 +363,4 @@ fn same(one: &Value, other: &Value) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn files(schema: Value) -> SchemaFiles {
-        let types = json!({ "$defs": { "note": { "properties": { "text": { "type": "string" } } } } });
-        SchemaFiles::from([("schema.json".to_owned(), schema), ("types.json".to_owned(), types)])
-    }
-
-    /// The way through members and items (`*`), as one word.
-    fn way(schema: Value, way: &str) -> &'static str {
-        let files = files(json!({ "data": schema }));
-        let section = SectionRef::parse("#/data");
-        let mut place = ContractPlace::of_section(&files, &section).unwrap();
-        for step in way.split('.') {
-            place = match if step == "*" { place.items() } else { place.member(step) } {
-                Below::Described(next) => next,
-                Below::Open => return "open",
-                Below::Undescribed => return "undescribed",
-                Below::Never => return "never",
-            };
-        }
-        "described"
-    }
-
-    #[test]
-    fn described_open_undescribed_and_never() {
-        let closed = json!({ "type": "object", "additionalProperties": false, "properties": {
-            "a": { "type": "string" }, "list": { "type": "array", "items": { "properties": { "x": {} } } } } });
-        for (at, expected) in [
-            ("a", "described"),
-            ("b", "never"),
-            ("a.b", "never"),
-            ("list.*.x", "described"),
-            ("list.*.y", "undescribed"),
-            ("list.x", "never"),
-            ("a.*", "never"),
-        ] {
-            assert_eq!(way(closed.clone(), at), expected, "{at}");
-        }
-        assert_eq!(way(json!({}), "a"), "open");
-        assert_eq!(way(json!({ "type": "object" }), "a.b"), "open");
-        assert_eq!(way(json!(true), "a"), "open");
-        assert_eq!(way(json!(false), "a"), "never");
-        assert_eq!(way(json!({ "properties": { "a": {} } }), "b"), "undescribed");
-        assert_eq!(way(json!({ "properties": { "a": {} }, "additionalProperties": true }), "b"), "open");
-        assert_eq!(way(json!({ "properties": { "a": {} }, "patternProperties": { "^x": {} } }), "b"), "open");
-        assert_eq!(way(json!({ "additionalProperties": { "type": "string" } }), "b"), "described");
-        assert_eq!(way(json!({ "enum": ["x"] }), "b"), "never");
-        assert_eq!(way(json!({ "enum": [{ "b": 1 }] }), "b"), "open");
-    }
-
-    #[test]
-    fn references_choices_and_conditions_are_followed() {
-        let note = json!({ "$ref": "types.json#/$defs/note" });
-        assert_eq!(way(note.clone(), "text"), "described");
-        assert_eq!(way(note.clone(), "txt"), "undescribed");
-        assert_eq!(way(json!({ "$ref": "#/nowhere" }), "txt"), "open");
-        let either = json!({ "oneOf": [note, { "type": "string" }] });
-        assert_eq!((way(either.clone(), "text"), way(either, "txt")), ("described", "undescribed"));
-        // Branches that only require something leave the description to the whole.
-        let required =
-            json!({ "properties": { "a": {} }, "anyOf": [{ "required": ["a"] }, { "required": ["b"] }] });
-        assert_eq!((way(required.clone(), "a"), way(required, "b")), ("described", "undescribed"));
-        let both = json!({ "allOf": [{ "properties": { "a": {} } }, { "properties": { "b": {} } }] });
-        assert_eq!(
-            (way(both.clone(), "a"), way(both.clone(), "b"), way(both, "c")),
-            ("described", "described", "undescribed")
-        );
-        let when = json!({ "properties": { "k": {} }, "if": {}, "then": { "properties": { "t": {} } } });
-        assert_eq!((way(when.clone(), "t"), way(when, "u")), ("described", "undescribed"));
-        // A branch that says nothing may hold anything there.
-        let loose = json!({ "anyOf": [{ "properties": { "a": { "type": "string" } } }, {}] });
-        assert_eq!(way(loose, "a.b"), "open");
-    }
-
-    #[test]
-    fn endless_schemas_say_nothing() {
-        let endless = json!({ "$ref": "#/data" });
-        assert_eq!(way(endless, "a"), "open");
-        let branch = json!({ "$ref": "#/data" });
-        let many = json!({ "anyOf": [branch, branch, branch], "properties": { "a": {} } });
-        assert_eq!(way(many, "b"), "open");
-    }
-
-    #[test]
-    fn types_values_and_names() {
-        let files = files(json!({ "data": {
-            "required": ["a", "d"], "allOf": [{ "required": ["b"] }],
-            "properties": {
-                "a": { "oneOf": [{ "enum": ["x", "y"] }, { "type": "object" }] },
-                "b": { "type": ["integer", "null"] }, "d": { "default": 1 }, "l": { "type": "array" },
-            } } }));
-        let place = ContractPlace::of_section(&files, &SectionRef::parse("#/data")).unwrap();
-        assert_eq!(place.required(), ["a", "b"]);
-        assert_eq!(place.names().into_iter().collect::<Vec<_>>(), ["a", "b", "d", "l"]);
-        let member = |name| match place.member(name) {
-            Below::Described(place) => place,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(member("a").types().words(), "object or string");
-        assert_eq!(member("b").types().words(), "number or null");
-        assert!(member("a").may_be(&json!("x")) && member("a").may_be(&json!({})));
-        assert!(!member("a").may_be(&json!("z")) && !member("b").may_be(&json!("1")));
-        assert!(member("b").types().and(JsonTypes::ARRAY).is_empty());
-        assert!(member("d").types() == JsonTypes::ALL);
-    }
-}
+mod tests;

@@ -83,8 +83,8 @@ fn show(found: &Verification, anchors: usize, printer: &Printer) {
         if found.is_whole() { format!("{GOOD}whole{GOOD:#}") } else { format!("{BAD}not whole{BAD:#}") };
     let Verification { records, chains, dropped, dropped_payloads, before_chains, .. } = found;
     let anchors = u64::try_from(anchors).unwrap_or(u64::MAX);
-    let [records, chains, anchors] =
-        [(*records, "record"), (*chains, "chain"), (anchors, "anchor")].map(|(count, word)| counted(count, word));
+    let [records, chains, anchors] = [(*records, "record"), (*chains, "chain"), (anchors, "anchor")]
+        .map(|(count, word)| counted(count, word));
     printer.out(format!("{verdict}: {records} in {chains}, {anchors}"));
     let apart = [
         (*dropped, "record", "dropped by retention"),

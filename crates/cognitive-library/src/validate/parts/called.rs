@@ -111,10 +111,10 @@ impl CallCheck<'_, '_> {
                     let hint = did_you_mean(name, known.iter().copied());
                     self.tell(severity, message, hint);
                 }
-                (Below::Described(takes), Below::Described(gives))
-                    if takes.types().and(gives.types()).is_empty() =>
+                (Below::Described(wanted), Below::Described(there))
+                    if wanted.types().and(there.types()).is_empty() =>
                 {
-                    let (wanted, is) = (takes.types().words(), gives.types().words());
+                    let (wanted, is) = (wanted.types().words(), there.types().words());
                     let message =
                         format!("{} of {called} is {wanted}, and that of {from} is {is}", quoted(name));
                     self.tell(Severity::Error, message, None);

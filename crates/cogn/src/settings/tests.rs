@@ -1,0 +1,197 @@
+//! Which of flag, environment and file decides.
+
+use super::*;
+
+fn decide(
+    args: &SettingOverrides,
+    config: &Config,
+    environment: &[(&str, &str)],
+) -> Result<Settings, Failure> {
+    let look_up = |name: &str| {
+        environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    Settings::resolve(args, config, &look_up, "m")
+}
+
+fn service(settings: &Settings) -> (&'static str, Option<&str>, Option<&str>) {
+    match &settings.provider {
+        ProviderChoice::Service { kind, model, base_url } => {
+            (kind.name(), model.as_deref(), base_url.as_deref())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+// S-07: flag, then environment, then configuration, then the first service with credentials.
+#[test]
+fn precedence_is_flag_environment_configuration_credentials() {
+    let flag = SettingOverrides {
+        provider: Some("ollama".into()),
+        model: Some("f".into()),
+        ..SettingOverrides::default()
+    };
+    let config = Config { provider: Some("gemini".into()), model: Some("c".into()), ..Config::default() };
+    let environment = [("LLM_PROVIDER", "anthropic"), ("LLM_MODEL", "e"), ("OPENAI_API_KEY", "k")];
+    assert_eq!(service(&decide(&flag, &config, &environment).unwrap()), ("ollama", Some("f"), None));
+    let none = SettingOverrides::default();
+    assert_eq!(service(&decide(&none, &config, &environment).unwrap()), ("anthropic", Some("e"), None));
+    assert_eq!(service(&decide(&none, &config, &environment[2..]).unwrap()), ("gemini", Some("c"), None));
+    assert_eq!(
+        service(&decide(&none, &Config::default(), &environment[2..]).unwrap()),
+        ("openai", None, None)
+    );
+    assert_eq!(
+        decide(&none, &Config::default(), &[]).unwrap().provider,
+        ProviderChoice::Embedded { file: None }
+    );
+}
+
+fn typed(provider: Option<&str>, model: Option<&str>) -> SettingOverrides {
+    SettingOverrides {
+        provider: provider.map(str::to_owned),
+        model: model.map(str::to_owned),
+        ..SettingOverrides::default()
+    }
+}
+
+// S-07 holds for the embedded model as well, however it is named.
+#[test]
+fn the_embedded_model_is_named_like_any_other_and_never_pushes_itself_in() {
+    let key = ("OPENAI_API_KEY", "k");
+    let config = |provider: &str| Config { provider: Some(provider.into()), ..Config::default() };
+    let name = |args: &SettingOverrides, config: &Config, environment: &[(&str, &str)]| match decide(
+        args,
+        config,
+        environment,
+    )
+    .unwrap()
+    .provider
+    {
+        ProviderChoice::Embedded { .. } => EMBEDDED,
+        ProviderChoice::Service { kind, .. } => kind.name(),
+        ProviderChoice::Replay => "replay",
+    };
+    let none = typed(None, None);
+    assert_eq!(name(&typed(Some("embedded"), None), &config("gemini"), &[key]), "embedded");
+    assert_eq!(name(&typed(None, Some("embedded//x.gguf")), &config("gemini"), &[key]), "embedded");
+    assert_eq!(name(&none, &config("gemini"), &[("LLM_PROVIDER", "embedded"), key]), "embedded");
+    assert_eq!(name(&none, &config("gemini"), &[("LLM_MODEL", "embedded//x.gguf"), key]), "embedded");
+    assert_eq!(name(&none, &config("embedded"), &[key]), "embedded");
+    // A stronger word beats it.
+    assert_eq!(name(&typed(Some("ollama"), None), &config("embedded"), &[]), "ollama");
+    assert_eq!(name(&none, &config("embedded"), &[("LLM_PROVIDER", "ollama")]), "ollama");
+    assert_eq!(name(&none, &Config::default(), &[key]), "openai");
+    // The file says which weights, not who answers.
+    assert_eq!(name(&none, &Config::default(), &[key, ("COGN_MODEL", "/x.gguf")]), "openai");
+}
+
+#[test]
+fn the_file_of_the_embedded_model_comes_from_the_flag_or_the_environment() {
+    let variable = ("COGN_MODEL", "/env.gguf");
+    for (provider, model, environment, expected) in [
+        (None, None, &[variable][..], Some("/env.gguf")),
+        (None, Some("embedded//flag.gguf"), &[variable], Some("/flag.gguf")),
+        (None, Some("embedded/near.GGUF"), &[], Some("near.GGUF")),
+        (Some("embedded"), Some("/flag.gguf"), &[variable], Some("/flag.gguf")),
+        (None, Some("embedded/smollm2-135m-instruct-q4_1"), &[], None),
+        (Some("embedded"), Some("smollm2-135m-instruct-q4_1"), &[variable], Some("/env.gguf")),
+        // Meant for another service, which was not asked.
+        (Some("embedded"), None, &[("LLM_MODEL", "gpt-5.4-mini")], None),
+    ] {
+        let decided = decide(&typed(provider, model), &Config::default(), environment).unwrap().provider;
+        assert_eq!(decided, ProviderChoice::Embedded { file: expected.map(PathBuf::from) }, "{model:?}");
+    }
+}
+
+#[test]
+fn a_model_that_nobody_here_has_is_not_replaced_by_the_embedded_one() {
+    for (args, environment) in [
+        (typed(None, Some("gpt-5.4-mini")), &[][..]),
+        (typed(Some("embedded"), Some("gpt-5.4-mini")), &[]),
+        (typed(None, None), &[("LLM_MODEL", "gpt-5.4-mini")]),
+        (typed(None, Some("embedded/other")), &[]),
+    ] {
+        let failure = decide(&args, &Config::default(), environment).unwrap_err();
+        assert_eq!(failure.code(), ErrorCode::ProviderUnavailable);
+        assert!(failure.suggestion().unwrap().contains("--provider"));
+    }
+}
+
+#[test]
+fn fetching_can_be_forbidden() {
+    let offline = |args: &SettingOverrides, environment: &[(&str, &str)]| {
+        decide(args, &Config::default(), environment).unwrap().offline
+    };
+    let none = SettingOverrides::default();
+    assert!(!offline(&none, &[]) && !offline(&none, &[("COGN_OFFLINE", "0")]));
+    assert!(offline(&none, &[("COGN_OFFLINE", "1")]));
+    assert!(offline(&SettingOverrides { no_pull: true, ..SettingOverrides::default() }, &[]));
+}
+
+#[test]
+fn an_address_belongs_to_the_provider_beside_it() {
+    let config =
+        Config { provider: Some("openai".into()), base_url: Some("http://own".into()), ..Config::default() };
+    let none = SettingOverrides::default();
+    assert_eq!(service(&decide(&none, &config, &[]).unwrap()).2, Some("http://own"));
+    let other = SettingOverrides { provider: Some("anthropic".into()), ..SettingOverrides::default() };
+    assert_eq!(service(&decide(&other, &config, &[]).unwrap()).2, None);
+}
+
+#[test]
+fn h1_an_address_that_nobody_has_trusted_gets_no_key_and_no_input() {
+    let with = |provider: &str, url: &str| {
+        let of = Some(provider.to_owned());
+        let untrusted = UntrustedAddress {
+            url: url.to_owned(),
+            of: of.clone(),
+            file: PathBuf::from("/p/cognitive.yaml"),
+        };
+        Config { provider: of, untrusted_address: Some(untrusted), ..Config::default() }
+    };
+    let none = SettingOverrides::default();
+    let key = ("VLLM_API_KEY", "k");
+    let here = with("vllm", "http://me:pw@127.0.0.1:1/v1?x=1");
+    // Without a key, and only on this machine.
+    let used = decide(&none, &here, &[]).unwrap();
+    assert!(used.refused_address.is_none());
+    assert_eq!(service(&used).2, Some("http://me:pw@127.0.0.1:1/v1?x=1"));
+    for (config, environment) in [(&here, &[key][..]), (&with("vllm", "https://elsewhere/v1"), &[])] {
+        let settings = decide(&none, config, environment).unwrap();
+        assert_eq!(service(&settings).2, None);
+        let refused = settings.refused_address.unwrap();
+        assert!(refused.message().contains("/p/cognitive.yaml") && !refused.message().contains("pw"));
+        assert!(refused.suggestion().unwrap().contains("`cogn trust`"));
+    }
+    // Whoever starts the process has the last word, and an address is for the provider beside it.
+    let typed = SettingOverrides { base_url: Some("http://own".into()), ..SettingOverrides::default() };
+    assert_eq!(service(&decide(&typed, &here, &[key]).unwrap()).2, Some("http://own"));
+    let by_environment = [key, ("VLLM_BASE_URL", "http://e")];
+    assert_eq!(service(&decide(&none, &here, &by_environment).unwrap()).2, Some("http://e"));
+    let other = SettingOverrides { provider: Some("openai".into()), ..SettingOverrides::default() };
+    let settings = decide(&other, &here, &[("OPENAI_API_KEY", "k")]).unwrap();
+    assert!(settings.refused_address.is_none() && service(&settings).2.is_none());
+}
+
+#[test]
+fn unknown_names_and_odd_numbers_are_refused() {
+    let args = SettingOverrides { provider: Some("opnai".into()), ..SettingOverrides::default() };
+    let failure = decide(&args, &Config::default(), &[]).unwrap_err();
+    assert_eq!(failure.code(), ErrorCode::ProviderUnavailable);
+    assert!(failure.suggestion().unwrap().contains("openai"));
+    let config = Config { exec_min_confidence: Some(90.0), ..Config::default() };
+    assert!(decide(&SettingOverrides::default(), &config, &[]).is_err());
+}
+
+#[test]
+fn a_module_can_differ_and_the_books_can_be_closed() {
+    let mut config = Config { reask: Some(1), ..Config::default() };
+    config
+        .modules
+        .insert("m".into(), ModuleConfig { reask: Some(3), receipt: Some(true), ..ModuleConfig::default() });
+    let settings = decide(&SettingOverrides::default(), &config, &[("HOME", "/h")]).unwrap();
+    assert_eq!((settings.reask, settings.receipt), (3, true));
+    assert_eq!(settings.store, Some(PathBuf::from("/h/.cognitive/cognitive.db")));
+    config.audit.enabled = Some(false);
+    assert_eq!(decide(&SettingOverrides::default(), &config, &[("HOME", "/h")]).unwrap().store, None);
+}
