@@ -36,7 +36,8 @@ impl Asked {
         let Self { trace, method, path, started } = self;
         let route = route(path);
         // What a client makes up as a method must not become a name.
-        let known = [Method::GET, Method::POST, Method::PUT, Method::HEAD, Method::OPTIONS].contains(method);
+        let methods = [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::HEAD, Method::OPTIONS];
+        let known = methods.contains(method);
         let method = if known { method.as_str() } else { "_OTHER" };
         let verb = if known { method } else { "HTTP" };
         let name = route.map_or_else(|| verb.to_owned(), |route| format!("{verb} {route}"));
