@@ -344,6 +344,7 @@ def test_long_columns_are_run_in_parts(classify: cogn.Udf, monkeypatch: pytest.M
         assert len(classify.array([])) == 0
 
 
+@pytest.mark.needs("pandas", "polars")
 def test_columns_of_two_engines_are_refused(classify: cogn.Udf) -> None:
     import pandas as pd
     import polars as pl
