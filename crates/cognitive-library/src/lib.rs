@@ -33,4 +33,4 @@ pub use folder::Folder;
 pub use folder_files::files_of;
 pub use load::{ModuleLoadError, load};
 pub use shelf::ModuleCache;
-pub use validate::{Mode, Surroundings, ValidationReport, validate, validate_in, validate_with};
+pub use validate::{Mode, ValidationReport, ValidationSurroundings, validate, validate_in, validate_with};

@@ -2,7 +2,7 @@
 
 use cognitive_contract::Failure;
 use cognitive_library::validate::{Mode, ValidationReport};
-use cognitive_library::{Finding, Folder, Library, Severity, Surroundings, validate_with};
+use cognitive_library::{Finding, Folder, Library, Severity, ValidationSurroundings, validate_with};
 use cognitive_testing::GoldenExpectations;
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ pub(super) fn findings(library: &Library, name: &str) -> Result<Value, Failure> 
 }
 
 fn report(library: &Library, folder: &Folder, mode: Mode) -> ValidationReport {
-    let around = Surroundings { library: Some(library), expectations: Some(&GoldenExpectations) };
+    let around = ValidationSurroundings { library: Some(library), expectations: Some(&GoldenExpectations) };
     validate_with(around, folder, mode)
 }
 

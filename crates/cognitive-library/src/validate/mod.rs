@@ -110,7 +110,7 @@ impl CheckedModule<'_> {
 
 /// What a folder is validated together with. Each may be left out; then less is looked at.
 #[derive(Clone, Copy, Default)]
-pub struct Surroundings<'a> {
+pub struct ValidationSurroundings<'a> {
     /// Where the modules are that it is made of.
     pub library: Option<&'a Library>,
     /// Who reads what its golden tests expect.
@@ -120,18 +120,18 @@ pub struct Surroundings<'a> {
 /// Validates a folder on its own: neither the modules that it is made of nor the language of its tests are known.
 #[must_use]
 pub fn validate(folder: &Folder, mode: Mode) -> ValidationReport {
-    validate_with(Surroundings::default(), folder, mode)
+    validate_with(ValidationSurroundings::default(), folder, mode)
 }
 
 /// Validates a folder together with the modules that it is made of.
 #[must_use]
 pub fn validate_in(library: &Library, folder: &Folder, mode: Mode) -> ValidationReport {
-    validate_with(Surroundings { library: Some(library), expectations: None }, folder, mode)
+    validate_with(ValidationSurroundings { library: Some(library), expectations: None }, folder, mode)
 }
 
 /// Validates a folder with what is around it.
 #[must_use]
-pub fn validate_with(around: Surroundings<'_>, folder: &Folder, mode: Mode) -> ValidationReport {
+pub fn validate_with(around: ValidationSurroundings<'_>, folder: &Folder, mode: Mode) -> ValidationReport {
     let mut report = ValidationReport {
         name: folder.name(),
         folder: folder.display(),
@@ -157,7 +157,7 @@ fn findings(
     folder: &Folder,
     mode: Mode,
     parts: ModuleParts,
-    around: Surroundings<'_>,
+    around: ValidationSurroundings<'_>,
     sources: &mut Sources,
 ) -> Vec<Finding> {
     let manifest_file = parts.manifest_file;

@@ -14,7 +14,7 @@ mod manifest;
 use std::collections::BTreeMap;
 
 use cognitive_library::{
-    Finding, Folder, Library, Mode, Severity, Surroundings, ValidationReport, validate_with,
+    Finding, Folder, Library, Mode, Severity, ValidationReport, ValidationSurroundings, validate_with,
 };
 use cognitive_testing::GoldenExpectations;
 
@@ -56,8 +56,8 @@ impl Project {
 }
 
 /// As `cogn validate` does it.
-pub(crate) fn around(library: &Library) -> Surroundings<'_> {
-    Surroundings { library: Some(library), expectations: Some(&GoldenExpectations) }
+pub(crate) fn around(library: &Library) -> ValidationSurroundings<'_> {
+    ValidationSurroundings { library: Some(library), expectations: Some(&GoldenExpectations) }
 }
 
 /// Severity, rule and place, and the words.
