@@ -99,6 +99,10 @@ impl Engine {
         let is_main = is_main_thread(py)?;
         let mut closing = self.closing.subscribe();
         let waiter = Waiter::new(&self.waiting);
+        // A stream may ask for its next piece when all is over already, which is no change any more.
+        if *closing.borrow_and_update() {
+            return Err(interrupted());
+        }
         let done = py.detach(|| {
             self.handle.block_on(async {
                 let mut future = std::pin::pin!(future);
