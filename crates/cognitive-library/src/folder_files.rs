@@ -21,19 +21,19 @@ pub fn files_of(folder: &Folder) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
     match folder {
         Folder::Memory { files, .. } => Ok((**files).clone()),
         Folder::Disk(root) => {
-            let mut gathered = Gathered { files: BTreeMap::new(), left: MAX_BYTES };
-            gathered.folder(root, "", 0)?;
-            Ok(gathered.files)
+            let mut walk = FolderWalk { files: BTreeMap::new(), left: MAX_BYTES };
+            walk.folder(root, "", 0)?;
+            Ok(walk.files)
         }
     }
 }
 
-struct Gathered {
+struct FolderWalk {
     files: BTreeMap<String, Vec<u8>>,
     left: u64,
 }
 
-impl Gathered {
+impl FolderWalk {
     fn folder(&mut self, folder: &Path, inside: &str, depth: usize) -> Result<(), Failure> {
         if depth > MAX_DEPTH {
             return Err(refused(folder, "folders are nested too deeply"));

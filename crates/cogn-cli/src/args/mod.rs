@@ -156,7 +156,7 @@ pub(crate) enum Command {
     /// Write the types of modules for programs in Python, TypeScript or Rust
     Types(commands::types::TypesArgs),
     /// Write a module in the form of another tool
-    Export(commands::export::ExportArgs),
+    Export(commands::export::ModuleExportArgs),
     /// Run the golden tests of your modules
     Test(commands::test::TestArgs),
     /// Grade a module as the published certification does, by its recorded replies

@@ -16,7 +16,7 @@ use crate::printer::{Exit, FAINT, GOOD, Printer};
 
 /// Options of `export`.
 #[derive(Debug, clap::Args)]
-pub struct ExportArgs {
+pub struct ModuleExportArgs {
     #[command(subcommand)]
     form: ExportForm,
 }
@@ -62,7 +62,7 @@ impl SkillClient {
 }
 
 /// Writes the module in the form that was asked for.
-pub fn export(args: &ExportArgs, library: &Library, printer: &Printer) -> Exit {
+pub fn export(args: &ModuleExportArgs, library: &Library, printer: &Printer) -> Exit {
     let ExportForm::Skill(args) = &args.form;
     let path = match write(args, library) {
         Ok(path) => path,
