@@ -225,17 +225,18 @@ impl Printer {
         }
     }
 
-    /// The width of what stderr is shown on.
-    pub(crate) fn width_err(&self) -> Option<usize> {
-        width_of(terminal_size_of(io::stderr()))
-    }
-
     /// Prose as data, broken at blanks.
     pub(crate) fn prose(&self, text: &str) {
         match self.width() {
             Some(width) => wrap(text, width).into_iter().for_each(|line| self.out(line)),
             None => self.out(text),
         }
+    }
+
+    /// The width of what stderr is shown on.
+    #[must_use]
+    pub fn width_err(&self) -> Option<usize> {
+        width_of(terminal_size_of(io::stderr()))
     }
 
     /// The width of stdout in columns; `None` where lines may be as long as they are.

@@ -67,7 +67,7 @@ pub(crate) async fn serve(
     if !parts.headers.contains_key(SESSION) && shared.mcp.open_sessions().await >= MAX_SESSIONS {
         return response::failure(run::too_much(
             "too many sessions are open",
-            std::time::Duration::from_secs(60),
+            std::time::Duration::from_mins(1),
         ));
     }
     parts.extensions.insert(AgentRequest { shared: Arc::clone(&shared), client, _claim: claim });
@@ -106,7 +106,9 @@ impl McpDoor for ServerDoor {
             options,
             stop: Box::pin(async move { ending.time_is_up().await }),
             held: Some(Box::new(held)),
-            ended: Some(Box::new(move |module, envelope, took| counting.metrics.ran(module, envelope, None, took))),
+            ended: Some(Box::new(move |module, envelope, took| {
+                counting.metrics.ran(module, envelope, None, took);
+            })),
         })
     }
 

@@ -13,7 +13,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Subscriptio
 use rmcp::task_manager::TaskManager;
 use rmcp::{ErrorData, ServerHandler};
 
-use crate::call::{ToolRunner, TASK_AFTER};
+use crate::call::{TASK_AFTER, ToolRunner};
 use crate::door::McpDoor;
 use crate::surface::{Offer, Offers, ToolSurface};
 use crate::{list_changes, prompts, resources};

@@ -91,8 +91,8 @@ impl Offers {
             ToolSurface::Search => Vec::new(),
             ToolSurface::UpTo(most) if marks.len() > *most => Vec::new(),
             ToolSurface::UpTo(_) | ToolSurface::All => names().collect(),
-            ToolSurface::Named(named) => {
-                names().filter(|name| named.iter().any(|each| each == name)).collect()
+            ToolSurface::Named(chosen) => {
+                names().filter(|name| chosen.iter().any(|each| each == name)).collect()
             }
         };
         let mut tools = Vec::new();

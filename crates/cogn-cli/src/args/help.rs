@@ -15,7 +15,10 @@ const MAX_HELP_WIDTH: usize = 100;
 /// The groups, and what is in them.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Run", &["run", "prompt", "lower", "compose", "media"]),
-    ("Modules", &["list", "info", "init", "validate", "test", "eval", "verify", "types", "export", "migrate"]),
+    (
+        "Modules",
+        &["list", "info", "init", "validate", "test", "eval", "verify", "types", "export", "migrate"],
+    ),
     ("Server and records", &["serve", "mcp", "audit", "context"]),
     ("This machine", &["doctor", "model", "trust", "capabilities", "completions", "man"]),
     ("Reference", &["explain", "schema", "check", "conformance"]),

@@ -76,10 +76,10 @@ pub fn mcp(args: &McpArgs, library: &Library, printer: &Printer) -> Exit {
         Ok(runtime) => runtime,
         Err(failure) => return fail(&failure, printer),
     };
-    let served = runtime.block_on(cognitive_mcp::serve_stdio(server));
+    let outcome = runtime.block_on(cognitive_mcp::serve_stdio(server));
     // What still reads from the streams must not keep the process from ending.
     runtime.shutdown_background();
-    match served {
+    match outcome {
         Ok(()) => Exit::Good,
         Err(reason) => {
             let hint = "A client starts this command and speaks the Model Context Protocol to it; `cogn mcp install` sets one up";

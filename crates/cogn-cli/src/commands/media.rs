@@ -118,10 +118,12 @@ async fn load(
     let reference = if is_url { Reference::Url(given) } else { Reference::File(&path) };
     let loaded = source.load(&WantedMedia::new(reference, limits.largest)).await;
     // Of a file the source does not say which: over HTTP that would tell a stranger about this machine.
-    loaded.map_err(|failure| match is_url {
-        true => failure,
-        false => Failure::new(failure.code(), format!("{}: `{given}`", failure.message()))
-            .suggest(failure.suggestion().unwrap_or("Check the path")),
+    loaded.map_err(|failure| {
+        if is_url {
+            return failure;
+        }
+        Failure::new(failure.code(), format!("{}: `{given}`", failure.message()))
+            .suggest(failure.suggestion().unwrap_or("Check the path"))
     })
 }
 

@@ -59,7 +59,7 @@ impl Stage {
     }
 
     /// What the program of a client prints, which is JSON.
-    fn client(&self, mut command: Command) -> Value {
+    fn client(mut command: Command) -> Value {
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
@@ -150,7 +150,7 @@ fn api_007_the_python_client_runs_every_module() {
     let world = stage.world(json!({}));
     let mut command = stage.command(python);
     command.arg(script("client.py")).arg(world);
-    let seen = stage.client(command);
+    let seen = Stage::client(command);
     stage.check(&seen);
     assert!(seen["progress"].as_array().unwrap().contains(&json!("call")), "{}", seen["progress"]);
     assert_eq!(seen["prompts"], seen["tools"]);
@@ -162,7 +162,7 @@ fn the_strict_client_for_node_takes_every_schema_and_every_answer() {
     let stage = Stage::new();
     let world = stage.world(json!({}));
     // It judges every answer by the schema that the tool announced, and throws if it does not fit.
-    stage.check(&stage.client(node_command(&stage, &folder, "client_v1.mjs", &world)));
+    stage.check(&Stage::client(node_command(&stage, &folder, "client_v1.mjs", &world)));
 }
 
 /// A server that is ended with this value.
@@ -188,7 +188,7 @@ fn the_newer_client_for_node_runs_every_module_over_http() {
     let base = said.split_whitespace().find(|word| word.starts_with("http://"));
     let base = base.unwrap_or_else(|| panic!("{said}")).trim_end_matches(',').to_owned();
     let world = stage.world(json!({ "url": format!("{base}/mcp"), "names": names }));
-    stage.check(&stage.client(node_command(&stage, &folder, "client_v2.mjs", &world)));
+    stage.check(&Stage::client(node_command(&stage, &folder, "client_v2.mjs", &world)));
 }
 
 /// The published validator takes the skill of every module, and the module inside answers as the original does.

@@ -65,14 +65,17 @@ impl Model {
     }
 
     /// Waits until so many of the calls that it held were left; less long than the server waits for a client to come back.
-    pub(crate) fn until_left(&self, wanted: usize) {
+    pub(crate) fn until_left(&self, expected: usize) {
         let counts = self.counter.counts.lock().unwrap();
         let waited = self
             .counter
             .changed
-            .wait_timeout_while(counts, Duration::from_secs(20), |counts| counts.left < wanted);
+            .wait_timeout_while(counts, Duration::from_secs(20), |counts| counts.left < expected);
         let (counts, _) = waited.unwrap();
-        assert_eq!(counts.left, wanted, "calls of the model that ended because nobody wanted them any more");
+        assert_eq!(
+            counts.left, expected,
+            "calls of the model that ended because nobody wanted them any more"
+        );
     }
 
     /// How many different things it was asked, and how often at most the same.

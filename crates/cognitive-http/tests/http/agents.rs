@@ -35,9 +35,9 @@ fn stateless(server: &Server, method: &str, mut params: Value) -> reqwest::Reque
 
 /// The last message of an answer, which is a stream or one document.
 fn last_message(text: &str) -> Value {
-    let lines =
+    let mut lines =
         text.lines().filter_map(|line| line.strip_prefix("data:")).filter(|data| !data.trim().is_empty());
-    serde_json::from_str(lines.last().unwrap_or(text)).unwrap_or_else(|_| panic!("{text}"))
+    serde_json::from_str(lines.next_back().unwrap_or(text)).unwrap_or_else(|_| panic!("{text}"))
 }
 
 async fn call(server: &Server, arguments: Value) -> Value {
