@@ -69,8 +69,13 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+# Its parts run at the same time, and the first that fails ends the others (S-26): what there is of them then differs from run to run.
+FAILS_IN_PARALLEL = {("multi-reviewer", "too-short.input.json")}
+
+
 def cases() -> list[tuple[str, Path]]:
-    return [(case.parents[1].name, case) for case in sorted(MODULES.glob("*/tests/*.input.json"))]
+    found = [(case.parents[1].name, case) for case in sorted(MODULES.glob("*/tests/*.input.json"))]
+    return [(module, case) for module, case in found if (module, case.name) not in FAILS_IN_PARALLEL]
 
 
 def recorded(module: str, case: Path) -> dict[str, str]:

@@ -34,7 +34,7 @@ struct SkillArgs {
     module: String,
     /// The folder that the skill's folder is put into
     #[arg(long, short, value_name = "DIR", default_value = "skills", conflicts_with = "install")]
-    out: PathBuf,
+    output: PathBuf,
     /// Put it where this client looks for the skills of a project
     #[arg(long, value_enum, value_name = "CLIENT")]
     install: Option<SkillClient>,
@@ -83,7 +83,8 @@ pub fn export(args: &ModuleExportArgs, library: &Library, printer: &Printer) -> 
 fn write(args: &SkillArgs, library: &Library) -> Result<PathBuf, Failure> {
     let found = library.find(&args.module)?;
     let module = load(&found.folder).map_err(ModuleLoadError::into_failure)?;
-    let parent =
-        args.install.map_or_else(|| args.out.clone(), |client| wiring::project_root().join(client.folder()));
+    let parent = args
+        .install
+        .map_or_else(|| args.output.clone(), |client| wiring::project_root().join(client.folder()));
     export_skill(&parent, &found.folder, &module)
 }

@@ -152,7 +152,7 @@ fn api_007_the_python_client_runs_every_module() {
     command.arg(script("client.py")).arg(world);
     let seen = Stage::client(command);
     stage.check(&seen);
-    assert!(seen["progress"].as_array().unwrap().contains(&json!("call")), "{}", seen["progress"]);
+    assert!(seen["progress"].as_array().unwrap().contains(&json!("begin")), "{}", seen["progress"]);
     assert_eq!(seen["prompts"], seen["tools"]);
 }
 

@@ -46,11 +46,12 @@ impl Scene {
 }
 
 /// Commands whose help is looked at.
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "run",
     "prompt",
     "lower",
     "types",
+    "export",
     "compose",
     "media",
     "list",
@@ -109,6 +110,7 @@ fn of_modules() -> Vec<Scene> {
         Scene::new("compose-plan-mermaid", "compose plan code-review-pipeline --mermaid"),
         Scene::new("lower", "lower greeter --target openai"),
         Scene::new("types", "types greeter --lang typescript"),
+        Scene::new("export-unknown", "export skill no-such-module"),
         Scene::new("prompt", "prompt greeter --set name=Ann"),
         Scene::new("schema", "schema envelope"),
         Scene::new("conformance", "conformance vectors"),
