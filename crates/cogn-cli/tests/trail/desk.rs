@@ -277,6 +277,18 @@ impl Server {
         answer
     }
 
+    /// Waits until it has written a line with this in it.
+    pub(crate) fn until_said(&mut self, words: &str) {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert!(
+                self.stderr.read_line(&mut line).unwrap() > 0,
+                "the server has ended and never said {words}"
+            );
+        }
+    }
+
     /// Tells it to end, and waits for that.
     pub(crate) fn stop(mut self) -> String {
         signal(&self.child, "TERM");

@@ -83,11 +83,13 @@ fn h4_s_18_a_client_that_hangs_up_leaves_a_record_a_count_and_a_line() {
     let service = Service::start(|_| Act::Hold);
     let args =
         ["serve", "--port", "0", "--provider", "openai", "--base-url", &service.url, "--model", "stub"];
-    let server = Server::begin(&mut home.command(&args));
+    let mut server = Server::begin(&mut home.command(&args));
     let stream = server.ask("", &json!({ "text": "<gone>" })).unwrap();
     assert!(service.was_asked("gone"));
     drop(stream);
     assert!(service.was_left("gone"));
+    // The line is the last thing that is said of a request: everything else about it is settled then.
+    server.until_said("\"status\":499");
     let metrics = {
         use std::io::{Read, Write};
         let mut stream = std::net::TcpStream::connect(&server.address).unwrap();
@@ -98,8 +100,7 @@ fn h4_s_18_a_client_that_hangs_up_leaves_a_record_a_count_and_a_line() {
     };
     let counted = "cogn_runs_total{module=\"talk\",model=\"openai/stub\",outcome=\"E2010\"} 1";
     assert!(metrics.contains(counted), "{metrics}");
-    let said = server.stop();
-    assert!(said.contains("\"status\":499"), "{said}");
+    server.stop();
     let records = home.records();
     let events: Vec<&Value> = records.iter().map(|record| &record["event"]).collect();
     assert_eq!(events, ["call", "run"]);
