@@ -40,7 +40,7 @@ struct AgentRequest {
     shared: Arc<Shared>,
     client: Arc<Client>,
     /// The memory that its body takes, until the request is over.
-    _claim: Option<Arc<MemoryClaim>>,
+    claim: Option<Arc<MemoryClaim>>,
 }
 
 /// Answers one request of the protocol.
@@ -70,7 +70,7 @@ pub(crate) async fn serve(
             std::time::Duration::from_mins(1),
         ));
     }
-    parts.extensions.insert(AgentRequest { shared: Arc::clone(&shared), client, _claim: claim });
+    parts.extensions.insert(AgentRequest { shared: Arc::clone(&shared), client, claim });
     shared.mcp.service.handle(Request::from_parts(parts, body)).await.map(Body::new)
 }
 
@@ -95,12 +95,13 @@ impl McpDoor for ServerDoor {
         else {
             return Err(Failure::new(ErrorCode::InternalError, "the client of this call is not known"));
         };
-        let AgentRequest { shared, client, .. } = known.clone();
+        let AgentRequest { shared, client, claim } = known.clone();
         run::within_rate(&shared, &client)?;
         let mut options = run::options(&shared, &client, &Options::default())?;
         options.trace_id = Some(client.trace.id.clone());
         options.spans = shared.place(&client.trace, Some(&client.trace.span));
-        let held = shared.busy();
+        // A run that has become a task outlives its request, and so does the memory of its input.
+        let held = (shared.busy(), claim);
         let (ending, counting) = (Arc::clone(&shared), shared);
         Ok(Admission {
             options,

@@ -169,10 +169,12 @@ async fn one_run(
         Err(_) => ModuleRef::from(&name),
     };
     let cancel = async move {
-        if cancelled.wait_for(|is| *is).await.is_err() {
-            return std::future::pending().await;
-        }
-        Failure::cancelled("the client cancelled the call").suggest("Call the tool again")
+        // Nobody can cancel it any more if nobody waits for it any more: its client is gone, or its task has expired.
+        let why = match cancelled.wait_for(|is| *is).await {
+            Ok(_) => "the client cancelled the call",
+            Err(_) => "the client disconnected",
+        };
+        Failure::cancelled(why).suggest("Call the tool again")
     };
     let stop = async {
         tokio::select! { failure = cancel => failure, failure = stop => failure }

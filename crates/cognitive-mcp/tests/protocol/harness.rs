@@ -140,6 +140,11 @@ pub struct Bench {
 impl Bench {
     /// A server with these modules.
     pub fn new(names: &[&str], surface: ToolSurface) -> Self {
+        Self::with_tasks_after(names, surface, Duration::ZERO)
+    }
+
+    /// The same, with runs that become tasks only after this time.
+    pub fn with_tasks_after(names: &[&str], surface: ToolSurface, wait: Duration) -> Self {
         let (shelf, gate) = (Arc::new(Shelf::default()), Arc::new(Gate::default()));
         for name in names {
             shelf.put(name, json!({}));
@@ -147,7 +152,7 @@ impl Bench {
         let host =
             Host::new(Arc::clone(&shelf) as Arc<dyn ModuleSource>, Arc::new(GatedModel(Arc::clone(&gate))));
         let door = TestDoor { host, hidden: vec!["hidden".to_owned()] };
-        let server = McpServer::new(Arc::new(door), surface).with_tasks_after(Duration::ZERO);
+        let server = McpServer::new(Arc::new(door), surface).with_tasks_after(wait);
         Self { shelf, gate, server }
     }
 

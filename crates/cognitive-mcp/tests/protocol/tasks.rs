@@ -1,5 +1,7 @@
 //! Runs that take long become tasks for clients that know tasks, and for no others.
 
+use std::time::Duration;
+
 use cognitive_mcp::ToolSurface;
 use serde_json::{Value, json};
 
@@ -58,4 +60,16 @@ async fn a_client_that_does_not_know_tasks_waits_for_its_answer() {
     bench.gate.asked.subscribe().wait_for(|count| *count == 1).await.unwrap();
     bench.gate.open.send_replace(true);
     assert_eq!(client.answer_to(id).await["result"]["structuredContent"]["ok"], true);
+}
+
+/// It is the client that knows tasks whose run goes on by itself, so it is this client whose run could be forgotten.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_knows_tasks_and_hangs_up_leaves_the_model() {
+    let bench = Bench::with_tasks_after(&["alpha"], ToolSurface::All, Duration::from_hours(1));
+    bench.gate.open.send_replace(false);
+    let mut client = bench.stateless(knows_tasks());
+    client.send("tools/call", json!({ "name": "alpha", "arguments": { "text": "hi" } })).await;
+    bench.gate.asked.subscribe().wait_for(|count| *count == 1).await.unwrap();
+    drop(client);
+    bench.gate.left.subscribe().wait_for(|count| *count == 1).await.unwrap();
 }
