@@ -17,7 +17,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
 use serde_json::{Map, Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::door::{Admission, McpDoor, RunEnded};
 use crate::progress::{self, StageSink};
@@ -31,19 +31,24 @@ const TASK_TTL: Duration = Duration::from_mins(30);
 /// More tasks than this are not started at once; the call then waits for its run.
 const MAX_TASKS: usize = 64;
 
+/// How many look at folders at once.
+pub(crate) const LOOKS: usize = 2;
+
 /// What calls share.
 #[derive(Clone)]
 pub(crate) struct ToolRunner {
     pub(crate) door: Arc<dyn McpDoor>,
     pub(crate) tasks: TaskManager,
     pub(crate) task_after: Duration,
+    /// Places for those who look at folders: no client can keep the machine busy with looking.
+    pub(crate) places: Arc<Semaphore>,
 }
 
 impl ToolRunner {
     /// Answers a call.
     pub(crate) async fn answer(
         &self,
-        offer: &Offer,
+        offer: &Arc<Offer>,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
@@ -54,12 +59,13 @@ impl ToolRunner {
         }
         match &*request.name {
             search_tools::LIST => {
-                let door = Arc::clone(&self.door);
-                Ok(beside(move || Ok(search_tools::list(&*door, &arguments))).await.into())
+                let (door, offer) = (Arc::clone(&self.door), Arc::clone(offer));
+                let work = move || Ok(search_tools::list(offer.listed(door.host()), &arguments));
+                Ok(self.beside(work).await.into())
             }
             search_tools::INFO => {
                 let door = Arc::clone(&self.door);
-                Ok(beside(move || search_tools::info(&*door, module_named(&arguments)?)).await.into())
+                Ok(self.beside(move || search_tools::info(&*door, module_named(&arguments)?)).await.into())
             }
             search_tools::VALIDATE => {
                 let door = Arc::clone(&self.door);
@@ -68,7 +74,7 @@ impl ToolRunner {
                     search_tools::offered(&*door, name).map(drop).or_else(known_though_broken)?;
                     door.findings(name)
                 };
-                Ok(beside(work).await.into())
+                Ok(self.beside(work).await.into())
             }
             search_tools::RUN => match run_arguments(arguments) {
                 Ok((module, input)) => Ok(self.run(module, input, context).await),
@@ -77,6 +83,30 @@ impl ToolRunner {
             module => {
                 Ok(self.run(module.to_owned(), RunInput::Json(Value::Object(arguments)), context).await)
             }
+        }
+    }
+
+    /// Does something that looks at folders beside the threads that serve, a few at a time, and makes a result of what it finds.
+    async fn beside(&self, work: impl FnOnce() -> Result<Value, Failure> + Send + 'static) -> CallToolResult {
+        let broken = || Failure::new(ErrorCode::InternalError, "the modules cannot be read");
+        let outcome = match Arc::clone(&self.places).acquire_owned().await {
+            // The place is taken until the work is done, even if the client goes away meanwhile.
+            Ok(place) => tokio::task::spawn_blocking(move || {
+                let outcome = work();
+                drop(place);
+                outcome
+            })
+            .await
+            .unwrap_or_else(|_| Err(broken())),
+            Err(_) => Err(broken()),
+        };
+        match outcome {
+            Ok(found) => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(found.to_string())]);
+                result.structured_content = Some(found);
+                result
+            }
+            Err(failure) => result(&failure.into_envelope()),
         }
     }
 
@@ -225,20 +255,6 @@ pub(crate) fn result(envelope: &Envelope) -> CallToolResult {
         if envelope.ok() { CallToolResult::success(content) } else { CallToolResult::error(content) };
     result.structured_content = serde_json::to_value(envelope).ok();
     result
-}
-
-/// Does something that looks at folders beside the threads that serve, and makes a result of what it finds.
-async fn beside(work: impl FnOnce() -> Result<Value, Failure> + Send + 'static) -> CallToolResult {
-    let outcome = tokio::task::spawn_blocking(work).await;
-    let broken = |_| Err(Failure::new(ErrorCode::InternalError, "the modules cannot be read"));
-    match outcome.unwrap_or_else(broken) {
-        Ok(found) => {
-            let mut result = CallToolResult::success(vec![ContentBlock::text(found.to_string())]);
-            result.structured_content = Some(found);
-            result
-        }
-        Err(failure) => result(&failure.into_envelope()),
-    }
 }
 
 fn module_named(arguments: &JsonObject) -> Result<&str, Failure> {

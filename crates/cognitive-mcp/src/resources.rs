@@ -42,11 +42,15 @@ pub(crate) fn templates() -> ListResourceTemplatesResult {
 /// Reads a resource.
 pub(crate) async fn read(
     door: Arc<dyn McpDoor>,
+    offer: Arc<Offer>,
     request: ReadResourceRequestParams,
 ) -> Result<ReadResourceResponse, ErrorData> {
     let uri = request.uri.clone();
     let work = move || match uri.strip_prefix(MODULES) {
-        Some("") => Ok(search_tools::list(&*door, &Map::from_iter([("limit".to_owned(), json!(u64::MAX))]))),
+        Some("") => Ok(search_tools::list(
+            offer.listed(door.host()),
+            &Map::from_iter([("limit".to_owned(), json!(u64::MAX))]),
+        )),
         Some(rest) => search_tools::info(&*door, rest.strip_prefix('/').unwrap_or_default()),
         None => Err(Failure::new(ErrorCode::ModuleNotFound, "no such resource")),
     };

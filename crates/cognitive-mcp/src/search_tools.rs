@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::policy::{self, Caller};
 use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_runtime::Host;
 use cognitive_schema::tool_schemas;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
@@ -56,35 +57,42 @@ fn reading(name: &'static str, what: &'static str, input: Value) -> Tool {
     Tool::new(name, what, object(input)).with_annotations(annotations)
 }
 
+/// What the list says of a module that agents may run.
+#[derive(Debug)]
+pub(crate) struct ListedModule {
+    name: String,
+    /// Name and responsibility in lower case, which queries are looked for in.
+    words: String,
+    line: Value,
+}
+
+impl ListedModule {
+    /// `None` for a module that is broken, or that agents may not run.
+    pub(crate) fn read(host: &Host, name: &str) -> Option<Self> {
+        let module = host.modules.glance(name).ok()?;
+        let manifest = &module.manifest;
+        if policy::invocation_refusal(manifest, Caller::Agent).is_some() {
+            return None;
+        }
+        let words = format!("{name} {}", manifest.responsibility).to_lowercase();
+        let line = json!({ "name": name, "tier": manifest.tier, "responsibility": manifest.responsibility });
+        Some(Self { name: name.to_lowercase(), words, line })
+    }
+}
+
 /// Answers `cognitive_list`. Words of the query may stand in the name or in the responsibility; names that hold them come
 /// first.
-pub(crate) fn list(door: &dyn McpDoor, arguments: &Map<String, Value>) -> Value {
+pub(crate) fn list(modules: &[ListedModule], arguments: &Map<String, Value>) -> Value {
     let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default().to_lowercase();
     let limit = arguments
         .get("limit")
         .and_then(Value::as_u64)
         .map_or(DEFAULT_LISTED, |most| usize::try_from(most.clamp(1, MAX_LISTED)).unwrap_or(DEFAULT_LISTED));
-    let modules = &door.host().modules;
-    let mut found: Vec<(bool, Value)> = Vec::new();
-    for name in modules.names().into_iter().filter(|name| door.offers(name)) {
-        let Ok(module) = modules.glance(&name) else { continue };
-        if policy::invocation_refusal(&module.manifest, Caller::Agent).is_some() {
-            continue;
-        }
-        let text = format!("{name} {}", module.manifest.responsibility).to_lowercase();
-        if query.split_whitespace().all(|word| text.contains(word)) {
-            let in_name = query.split_whitespace().all(|word| name.to_lowercase().contains(word));
-            found.push((in_name, line(&name, &module)));
-        }
-    }
-    let total = found.len();
-    found.sort_by_key(|(in_name, _)| !in_name);
-    let shown: Vec<Value> = found.into_iter().take(limit).map(|(_, line)| line).collect();
-    json!({ "modules": shown, "total": total })
-}
-
-fn line(name: &str, module: &Module) -> Value {
-    json!({ "name": name, "tier": module.manifest.tier, "responsibility": module.manifest.responsibility })
+    let holds = |text: &str| query.split_whitespace().all(|word| text.contains(word));
+    let mut found: Vec<&ListedModule> = modules.iter().filter(|each| holds(&each.words)).collect();
+    found.sort_by_key(|each| !holds(&each.name));
+    let shown: Vec<&Value> = found.iter().take(limit).map(|each| &each.line).collect();
+    json!({ "modules": shown, "total": found.len() })
 }
 
 /// Answers `cognitive_info`.

@@ -12,8 +12,9 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::task_manager::TaskManager;
 use rmcp::{ErrorData, ServerHandler};
+use tokio::sync::Semaphore;
 
-use crate::call::{TASK_AFTER, ToolRunner};
+use crate::call::{LOOKS, TASK_AFTER, ToolRunner};
 use crate::door::McpDoor;
 use crate::surface::{Offer, Offers, ToolSurface};
 use crate::{list_changes, prompts, resources};
@@ -34,7 +35,8 @@ impl McpServer {
     /// A server that offers the modules of a door.
     #[must_use]
     pub fn new(door: Arc<dyn McpDoor>, surface: ToolSurface) -> Self {
-        let runner = ToolRunner { door, tasks: TaskManager::new(), task_after: TASK_AFTER };
+        let places = Arc::new(Semaphore::new(LOOKS));
+        let runner = ToolRunner { door, tasks: TaskManager::new(), task_after: TASK_AFTER, places };
         Self { offers: Arc::new(Offers::new(surface)), runner }
     }
 
@@ -118,7 +120,7 @@ impl ServerHandler for McpServer {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(Arc::clone(&self.runner.door), request).await
+        resources::read(Arc::clone(&self.runner.door), self.offer().await?, request).await
     }
 
     async fn list_prompts(

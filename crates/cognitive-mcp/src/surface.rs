@@ -1,19 +1,27 @@
 //! Which tools a client sees. A list of tools is read by the model with every request, so a server with many modules shows
 //! four tools that find and run them instead of one tool for each. Lists only; `call` runs them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use cognitive_contract::policy::{self, Caller};
 use cognitive_runtime::Host;
 use rmcp::model::Tool;
+use tokio::time::Instant;
 
 use crate::door::McpDoor;
+use crate::search_tools::ListedModule;
 use crate::{module_tool, search_tools};
 
 /// Up to so many modules each is a tool of its own, unless the user says otherwise.
 pub const DEFAULT_MAX_MODULE_TOOLS: usize = 12;
 /// The longest name of a tool that clients take.
 const MAX_NAME_LENGTH: usize = 64;
+
+/// How long a look at the folders is good for, at least.
+const FRESH: Duration = Duration::from_secs(1);
+/// How much longer than it took a look is good for, so that looking takes at most a tenth of a processor.
+const REST: u32 = 10;
 
 /// Which tools are offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,13 +63,32 @@ pub(crate) struct Offer {
     pub(crate) tools: Vec<Tool>,
     /// The names of the modules that are tools of their own.
     pub(crate) modules: Vec<String>,
+    /// What `cognitive_list` says of each module that agents may run; read when it is first asked for.
+    listed: OnceLock<Vec<ListedModule>>,
+}
+
+impl Offer {
+    /// The modules that agents may run, in order. Reads each of them once, however often it is asked.
+    pub(crate) fn listed(&self, host: &Host) -> &[ListedModule] {
+        self.listed.get_or_init(|| {
+            self.marks.iter().filter_map(|(name, _)| ListedModule::read(host, name)).collect()
+        })
+    }
+}
+
+/// An offer, and how long it holds.
+#[derive(Debug)]
+struct LastOffer {
+    offer: Arc<Offer>,
+    looked: Instant,
+    took: Duration,
 }
 
 /// Makes the offer, and makes it anew only when a module has changed.
 #[derive(Debug, Default)]
 pub(crate) struct Offers {
     surface: ToolSurface,
-    last: Mutex<Option<Arc<Offer>>>,
+    last: Mutex<Option<LastOffer>>,
 }
 
 impl Offers {
@@ -69,19 +96,25 @@ impl Offers {
         Self { surface, last: Mutex::default() }
     }
 
-    /// The tools as the modules are now. Looks at folders, so it belongs beside the threads that serve.
+    /// The tools as the modules were a moment ago. Looks at folders, so it belongs beside the threads that serve; one looks for
+    /// all who ask.
     pub(crate) fn now(&self, door: &dyn McpDoor) -> Arc<Offer> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(LastOffer { offer, looked, took }) = last.as_ref()
+            && looked.elapsed() < FRESH.max(*took * REST)
+        {
+            return Arc::clone(offer);
+        }
+        let looked = Instant::now();
         let mut marks = door.host().modules.marks();
         marks.retain(|(name, _)| door.offers(name));
-        let known = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // Without marks nobody can tell whether a module has changed.
-        if let Some(known) =
-            known.filter(|known| known.marks == marks && marks.iter().all(|(_, mark)| mark.is_some()))
-        {
-            return known;
-        }
-        let offer = Arc::new(self.offer(door.host(), marks));
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&offer));
+        let is_known = |known: &Offer| known.marks == marks && marks.iter().all(|(_, mark)| mark.is_some());
+        let offer = match last.take() {
+            Some(known) if is_known(&known.offer) => known.offer,
+            _ => Arc::new(self.offer(door.host(), marks)),
+        };
+        *last = Some(LastOffer { offer: Arc::clone(&offer), looked, took: looked.elapsed() });
         offer
     }
 
@@ -109,6 +142,6 @@ impl Offers {
         if matches!(self.surface, ToolSurface::Search | ToolSurface::UpTo(_)) && tools.is_empty() {
             tools = search_tools::tools();
         }
-        Offer { marks, tools, modules }
+        Offer { marks, tools, modules, listed: OnceLock::new() }
     }
 }

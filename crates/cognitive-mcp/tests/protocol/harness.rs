@@ -1,6 +1,7 @@
 //! A client that writes lines and reads lines, and a door to modules from memory.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,7 +25,12 @@ pub const REPLY: &str = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low
 
 /// Modules that a test adds and removes.
 #[derive(Debug, Default)]
-pub struct Shelf(Mutex<BTreeMap<String, (u64, Arc<Module>)>>);
+pub struct Shelf {
+    modules: Mutex<BTreeMap<String, (u64, Arc<Module>)>>,
+    /// How often all folders were looked at, and how often a module was read.
+    pub looks: AtomicUsize,
+    pub reads: AtomicUsize,
+}
 
 impl Shelf {
     pub fn put(&self, name: &str, manifest: Value) {
@@ -38,7 +44,7 @@ impl Shelf {
                 "rationale": { "type": "string" }, "answer": { "type": "string" } } },
         });
         let module = load(&module_folder(&known, &schema, "Judge the text.")).unwrap();
-        let mut all = self.0.lock().unwrap();
+        let mut all = self.modules.lock().unwrap();
         let mark = all.len() as u64 + 1;
         all.insert(name.to_owned(), (mark, Arc::new(module)));
     }
@@ -46,16 +52,18 @@ impl Shelf {
 
 impl ModuleSource for Shelf {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        let found = self.0.lock().unwrap().get(name).map(|(_, module)| Arc::clone(module));
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        let found = self.modules.lock().unwrap().get(name).map(|(_, module)| Arc::clone(module));
         found.ok_or_else(|| Failure::new(ErrorCode::ModuleNotFound, "no such module"))
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.lock().unwrap().keys().cloned().collect()
+        self.modules.lock().unwrap().keys().cloned().collect()
     }
 
     fn marks(&self) -> Vec<(String, Option<u64>)> {
-        self.0.lock().unwrap().iter().map(|(name, (mark, _))| (name.clone(), Some(*mark))).collect()
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        self.modules.lock().unwrap().iter().map(|(name, (mark, _))| (name.clone(), Some(*mark))).collect()
     }
 }
 

@@ -112,3 +112,16 @@ async fn a_module_that_is_added_is_told_to_clients_of_both_revisions() {
     stateless.hear("notifications/tools/list_changed").await;
     assert_eq!(names(&session.ask("tools/list", json!({})).await), ["alpha", "beta"]);
 }
+
+/// The clock stands still, so all of it happens in the moment that one look is good for.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_asks_again_and_again_costs_one_look() {
+    let bench = Bench::new(&["alpha", "beta", "gamma"], ToolSurface::Search);
+    let mut client = bench.stateless(json!({}));
+    for _ in 0..50 {
+        let found = client.call("cognitive_list", json!({ "query": "judge" })).await;
+        assert_eq!(found["structuredContent"]["total"], 3);
+    }
+    let seen = |count: &std::sync::atomic::AtomicUsize| count.load(std::sync::atomic::Ordering::SeqCst);
+    assert_eq!((seen(&bench.shelf.looks), seen(&bench.shelf.reads)), (1, 3));
+}
