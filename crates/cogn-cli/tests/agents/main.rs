@@ -132,11 +132,11 @@ fn node() -> Option<PathBuf> {
 }
 
 /// Runs a script beside the packages that it imports.
-fn node_command(stage: &Stage, folder: &Path, name: &str, world: &Path) -> Command {
+fn node_command(stage: &Stage, folder: &Path, world: &Path) -> Command {
     let packages = stage.home.path().join("node_modules");
     std::os::unix::fs::symlink(folder.join("node_modules"), packages).unwrap();
-    let copy = stage.home.path().join(name);
-    std::fs::copy(script(name), &copy).unwrap();
+    let copy = stage.home.path().join("client.mjs");
+    std::fs::copy(script("client.mjs"), &copy).unwrap();
     let mut command = stage.command("node");
     command.arg(copy).arg(world);
     command
@@ -162,7 +162,7 @@ fn the_strict_client_for_node_takes_every_schema_and_every_answer() {
     let stage = Stage::new();
     let world = stage.world(json!({}));
     // It judges every answer by the schema that the tool announced, and throws if it does not fit.
-    stage.check(&Stage::client(node_command(&stage, &folder, "client_v1.mjs", &world)));
+    stage.check(&Stage::client(node_command(&stage, &folder, &world)));
 }
 
 /// A server that is ended with this value.
@@ -188,7 +188,7 @@ fn the_newer_client_for_node_runs_every_module_over_http() {
     let base = said.split_whitespace().find(|word| word.starts_with("http://"));
     let base = base.unwrap_or_else(|| panic!("{said}")).trim_end_matches(',').to_owned();
     let world = stage.world(json!({ "url": format!("{base}/mcp"), "names": names }));
-    stage.check(&Stage::client(node_command(&stage, &folder, "client_v2.mjs", &world)));
+    stage.check(&Stage::client(node_command(&stage, &folder, &world)));
 }
 
 /// The published validator takes the skill of every module, and the module inside answers as the original does.
