@@ -26,9 +26,12 @@ fn manifest(name: &str) -> Value {
 }
 
 fn bundled() -> Vec<(String, TestModule)> {
+    // Other tools leave folders of their own here, such as the cache of pytest.
     let mut names: Vec<String> = fs::read_dir(modules_folder())
         .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().join("module.yaml").is_file())
+        .map(|entry| entry.file_name().into_string().unwrap())
         .collect();
     names.sort();
     assert!(names.len() >= 11, "{names:?}");
