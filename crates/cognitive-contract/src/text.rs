@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-pub use cognitive_schema::text::{cut, escaped, fits, pointer};
+pub use cognitive_schema::text::{cut, escaped, fits, pointer, type_word};
 
 /// Bytes as lower-case hexadecimal digits.
 #[must_use]

@@ -2,7 +2,7 @@
 //! is expected, a type beside every list of values, items for every list. Describes the same values as before, or more:
 //! what is sent and what is answered is judged by the contract alone.
 
-use cognitive_contract::text::hex;
+use cognitive_contract::text::{hex, type_word};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -112,19 +112,6 @@ fn is_custom_value(members: &Map<String, Value>) -> bool {
         && required.is_some_and(|required| names.iter().all(|name| required.iter().any(|each| each == name)))
 }
 
-/// The types that JSON Schema has for a value.
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// The same with the types that follow from the rest of it.
 fn typed(mut form: Map<String, Value>) -> Value {
     if form.contains_key("const") {
@@ -159,7 +146,7 @@ fn typed(mut form: Map<String, Value>) -> Value {
 fn without_const(mut form: Value) -> Value {
     let Some(members) = form.as_object_mut() else { return form };
     let Some(value) = members.shift_remove("const") else { return form };
-    let word = type_of(&value);
+    let word = type_word(&value);
     members.insert("type".to_owned(), json!(word));
     if matches!(word, "string" | "integer") {
         members.insert("enum".to_owned(), json!([value]));
@@ -171,7 +158,7 @@ fn without_const(mut form: Value) -> Value {
 fn listed(mut form: Map<String, Value>, values: &[Value]) -> Value {
     let mut types: Vec<&str> = Vec::new();
     for value in values {
-        let word = type_of(value);
+        let word = type_word(value);
         if !types.contains(&word) {
             types.push(word);
         }
@@ -181,7 +168,7 @@ fn listed(mut form: Map<String, Value>, values: &[Value]) -> Value {
         return Value::Object(form);
     }
     let of_type = |word: &&str| {
-        let own: Vec<&Value> = values.iter().filter(|value| type_of(value) == *word).collect();
+        let own: Vec<&Value> = values.iter().filter(|value| type_word(value) == *word).collect();
         if *word == "null" { json!({ "type": "null" }) } else { json!({ "type": word, "enum": own }) }
     };
     let mut choice = Map::from_iter([("anyOf".to_owned(), types.iter().map(of_type).collect())]);

@@ -1,5 +1,21 @@
-//! Small rules about text: lengths in Unicode code points, and JSON pointers.
+//! Small rules about text: lengths in Unicode code points, JSON pointers, and the words for types.
 //! Normalises nothing: user text stays as it is.
+
+use serde_json::Value;
+
+/// The word that JSON Schema has for the type of a value. A number that is written whole is an `integer`.
+#[must_use]
+pub fn type_word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
 
 /// The first `limit` code points of `text`. Never splits a character, adds no ellipsis.
 #[must_use]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::emit::EnvelopeEmitter;
 use super::merge::{listed, merge};
-use super::values::kind_of;
+use crate::text::type_word;
 use crate::validate::Section;
 
 /// Every type that a value can have. Integers are numbers.
@@ -32,7 +32,7 @@ impl EnvelopeEmitter<'_> {
         path: &str,
     ) -> Vec<Map<String, Value>> {
         let Some(not) = node.get("not") else { return vec![node.clone()] };
-        let is_of_kind = |value: &Value| match kind_of(value) {
+        let is_of_kind = |value: &Value| match type_word(value) {
             "integer" | "number" => matches!(kind, "integer" | "number"),
             other => other == kind,
         };

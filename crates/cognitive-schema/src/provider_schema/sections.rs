@@ -45,7 +45,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::InsightRule;
+    use crate::provider_schema::tests::rules;
     use crate::validate::{Layout, SCHEMA_FILE, SchemaFiles};
 
     #[test]
@@ -67,18 +67,7 @@ mod tests {
         });
         let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
         let contract = Contract::compile(&files, &Layout::default()).unwrap();
-        let rules = EnvelopeRules {
-            partial_allowed: false,
-            strict_enums: false,
-            unknown_tag: "custom",
-            rationale_object: false,
-            error_schema_enforced: true,
-            insights: InsightRule { most: 5, mapping_required: true },
-            emits: Vec::new(),
-            risk_words: &["none", "low", "medium", "high"],
-            explain_limit: 280,
-            not_asked: vec!["trace_id"],
-        };
+        let rules = rules(&json!({}));
         let sections = plain_sections(&contract, &rules);
         let below = sections.input.pointer("/properties/tree/properties/below/items");
         assert_eq!(below, Some(&json!({ "$ref": "#/$defs/tree" })));

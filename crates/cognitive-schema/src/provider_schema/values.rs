@@ -6,6 +6,7 @@ use super::dialect::Values;
 use super::emit::{EnvelopeEmitter, typed};
 use super::merge::types_of;
 use super::union;
+use crate::text::type_word;
 use crate::validate::Section;
 
 /// Up to this many listed values, nobody counts their characters.
@@ -27,7 +28,7 @@ impl EnvelopeEmitter<'_> {
         let values = self.lawful(values, node, path);
         let mut groups: Vec<(&'static str, Vec<Value>)> = Vec::new();
         for value in values {
-            let kind = kind_of(&value);
+            let kind = type_word(&value);
             match groups.iter_mut().find(|(known, _)| *known == kind) {
                 Some((_, group)) if group.contains(&value) => {}
                 Some((_, group)) => group.push(value),
@@ -102,20 +103,8 @@ impl EnvelopeEmitter<'_> {
     }
 }
 
-pub(super) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 fn fits(value: &Value, types: &[String]) -> bool {
-    let kind = kind_of(value);
+    let kind = type_word(value);
     types.iter().any(|name| name == kind || (name == "number" && kind == "integer") || is_whole(value, name))
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::text::type_word;
+
 /// The types that a value can have, as one bit for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonTypes(u8);
@@ -37,14 +39,7 @@ impl JsonTypes {
     /// The type of a value.
     #[must_use]
     pub fn of(value: &Value) -> Self {
-        Self::of_word(match value {
-            Value::Null => "null",
-            Value::Bool(_) => "boolean",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        })
+        Self::of_word(type_word(value))
     }
 
     /// Those that both have.

@@ -25,7 +25,7 @@ fn lower(module: &TestModule, target: SchemaTarget) -> ProviderSchema {
 }
 
 /// The rules that a manifest leads to, as far as these tests write one.
-fn rules(manifest: &Value) -> EnvelopeRules<'static> {
+pub(super) fn rules(manifest: &Value) -> EnvelopeRules<'static> {
     let (enabled, most, strict_by_tier) = match manifest["tier"].as_str() {
         Some("exec") => (false, 0, true),
         Some("exploration") => (true, 20, false),
