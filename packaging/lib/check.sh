@@ -197,10 +197,10 @@ start_unit() {
 }
 
 verify_unit() {
-  mkdir -p "$work/unit"
-  sed "s|/usr/local/bin/cogn|$program|" packaging/systemd/cogn.service >"$work/unit/cogn.service"
-  systemd-analyze verify "$work/unit/cogn.service"
-  systemd-analyze security --offline=yes "$work/unit/cogn.service" | sed -n 's/.*exposure level for [^:]*: /verified; exposure /p'
+  mkdir -p "$work/unit-file"
+  sed "s|/usr/local/bin/cogn|$program|" packaging/systemd/cogn.service >"$work/unit-file/cogn.service"
+  systemd-analyze verify "$work/unit-file/cogn.service"
+  systemd-analyze security --offline=yes "$work/unit-file/cogn.service" | sed -n 's/.*exposure level for [^:]*: /verified; exposure /p'
 }
 
 try_nginx() {
