@@ -1,6 +1,6 @@
-//! `tools/call`: from the name of a tool and its arguments to one result. Every run ends in an envelope, which is both the
-//! structured content and the text of the result; a failure is an error of the tool, so that the model of the client reads
-//! what happened. Only a tool that does not exist is an error of the protocol.
+//! `tools/call`: from the name of a tool and its arguments to one result. Every run ends in an envelope, which `result` makes
+//! the result of; a failure is an error of the tool, so that the model of the client reads what happened. Only a tool that does
+//! not exist is an error of the protocol.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,9 +11,7 @@ use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{ModuleRef, RunRequest};
 use futures_util::future::{Either, select};
 use rmcp::ErrorData;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, JsonObject,
-};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, CreateTaskResult, JsonObject};
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
 use serde_json::{Map, Value, json};
@@ -21,8 +19,9 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::door::{Admission, McpDoor, RunEnded};
 use crate::progress::{self, StageSink};
-use crate::search_tools;
+use crate::suggestion::{ToolWording, for_agent};
 use crate::surface::Offer;
+use crate::{result, search_tools};
 
 /// A run that takes longer becomes a task, for clients that know tasks.
 pub(crate) const TASK_AFTER: Duration = Duration::from_secs(10);
@@ -77,11 +76,12 @@ impl ToolRunner {
                 Ok(self.beside(work).await.into())
             }
             search_tools::RUN => match run_arguments(arguments) {
-                Ok((module, input)) => Ok(self.run(module, input, context).await),
-                Err(failure) => Ok(result(&failure.into_envelope()).into()),
+                Ok((module, input)) => Ok(self.run(module, input, ToolWording::Search, context).await),
+                Err(failure) => Ok(refused(failure, ToolWording::Search).into()),
             },
             module => {
-                Ok(self.run(module.to_owned(), RunInput::Json(Value::Object(arguments)), context).await)
+                let input = RunInput::Json(Value::Object(arguments));
+                Ok(self.run(module.to_owned(), input, ToolWording::Modules, context).await)
             }
         }
     }
@@ -101,12 +101,8 @@ impl ToolRunner {
             Err(_) => Err(broken()),
         };
         match outcome {
-            Ok(found) => {
-                let mut result = CallToolResult::success(vec![ContentBlock::text(found.to_string())]);
-                result.structured_content = Some(found);
-                result
-            }
-            Err(failure) => result(&failure.into_envelope()),
+            Ok(found) => result::of_value(found, false),
+            Err(failure) => refused(failure, ToolWording::Search),
         }
     }
 
@@ -115,12 +111,14 @@ impl ToolRunner {
         &self,
         module: String,
         input: RunInput,
+        wording: ToolWording,
         context: RequestContext<RoleServer>,
     ) -> CallToolResponse {
         let admission = match self.door.admit(&context.extensions) {
             Ok(admission) => admission,
-            Err(failure) => return result(&failure.into_envelope()).into(),
+            Err(failure) => return refused(failure, wording).into(),
         };
+        let result = move |envelope: &Envelope| result::of_envelope(envelope, wording);
         let (sink, stage) = StageSink::new();
         let knows_tasks = context.client_capabilities().is_some_and(|known| known.supports_tasks());
         let (cancel, cancelled) = watch::channel(false);
@@ -247,14 +245,9 @@ fn or_aborted(envelope: Result<Envelope, oneshot::error::RecvError>) -> Envelope
     })
 }
 
-/// The result of a call: the envelope, twice. Clients show one or the other, so both say the same.
-pub(crate) fn result(envelope: &Envelope) -> CallToolResult {
-    let text = serde_json::to_string(envelope).unwrap_or_default();
-    let content = vec![ContentBlock::text(text)];
-    let mut result =
-        if envelope.ok() { CallToolResult::success(content) } else { CallToolResult::error(content) };
-    result.structured_content = serde_json::to_value(envelope).ok();
-    result
+/// The result of a call that came to no run.
+fn refused(failure: Failure, wording: ToolWording) -> CallToolResult {
+    result::of_value(for_agent(failure, wording), true)
 }
 
 fn module_named(arguments: &JsonObject) -> Result<&str, Failure> {

@@ -36,13 +36,31 @@ async fn what_is_wrong_with_a_call_is_an_error_of_the_tool_that_a_model_can_read
     let bench = Bench::new(&["alpha"], ToolSurface::All);
     let failed = envelope(&bench.session().await.call("alpha", json!({ "text": 1 })).await);
     assert_eq!(failed["error"]["code"], "E1001");
+    let told = "The `inputSchema` of this tool shows what the module takes";
+    assert_eq!(failed["error"]["suggestion"], told);
     let search = Bench::new(&["alpha"], ToolSurface::Search);
     let mut client = search.session().await;
     for arguments in [json!({}), json!({ "module": 1 }), json!({ "module": "alpha", "args": 1 })] {
         let failed = envelope(&client.call("cognitive_run", arguments.clone()).await);
         assert_eq!(failed["error"]["code"], "E1001", "{arguments}");
     }
+    let wrong = json!({ "module": "alpha", "input": { "text": 1 } });
+    let failed = envelope(&client.call("cognitive_run", wrong).await);
+    assert_eq!(failed["error"]["suggestion"], "`cognitive_info` shows what the module takes");
     assert_eq!(client.ask("tools/call", json!({ "name": "nothing" })).await["error"]["code"], -32602);
+}
+
+/// The clock only moves while everybody waits, and nobody waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_client_hears_at_once_what_its_call_is_at() {
+    let bench = Bench::new(&["alpha"], ToolSurface::All);
+    bench.gate.open.send_replace(false);
+    let mut client = bench.session().await;
+    let began = tokio::time::Instant::now();
+    let params = json!({ "name": "alpha", "arguments": { "text": "hi" }, "_meta": { "progressToken": 7 } });
+    client.send("tools/call", params).await;
+    while client.hear("notifications/progress").await["params"]["message"] != "call" {}
+    assert_eq!(began.elapsed(), std::time::Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]

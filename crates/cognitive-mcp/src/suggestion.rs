@@ -1,0 +1,137 @@
+//! What an error suggests, in the words of tools. The runtime knows two kinds of callers, people who type commands and clients of
+//! the HTTP API; an agent is neither, so the operations of that API become the tools that do the same. Adds no suggestion and
+//! takes none away.
+
+use cognitive_contract::Failure;
+use serde_json::Value;
+
+/// Which tools a client has, and so which words help it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolWording {
+    /// The four tools that find and run modules.
+    Search,
+    /// One tool for each module.
+    Modules,
+}
+
+/// What begins the name of an operation in a suggestion.
+const OPERATION: &str = "`GET ";
+
+/// A failure that no run has made into an envelope, for an agent.
+pub(crate) fn for_agent(failure: Failure, wording: ToolWording) -> Value {
+    let envelope = failure.for_remote_caller().into_envelope();
+    let mut envelope = serde_json::to_value(&envelope).unwrap_or_default();
+    reword(&mut envelope, wording);
+    envelope
+}
+
+/// Says the suggestion of an envelope in the words of tools.
+pub(crate) fn reword(envelope: &mut Value, wording: ToolWording) {
+    if let Some(Value::String(suggestion)) = envelope.pointer_mut("/error/suggestion")
+        && suggestion.contains(OPERATION)
+    {
+        *suggestion = reworded(suggestion, wording);
+    }
+}
+
+/// The text with the tool in place of each operation that has one.
+fn reworded(suggestion: &str, wording: ToolWording) -> String {
+    let mut text = String::with_capacity(suggestion.len());
+    let mut rest = suggestion;
+    while let Some((before, operation)) = rest.split_once(OPERATION) {
+        let Some((path, after)) = operation.split_once('`') else { break };
+        text.push_str(before);
+        match said_by_tools(path, wording) {
+            Some(words) => text.push_str(words),
+            None => text.extend([OPERATION, path, "`"]),
+        }
+        rest = after;
+    }
+    text.push_str(rest);
+    text
+}
+
+/// What tells an agent the same as an operation tells a client of the HTTP API.
+fn said_by_tools(path: &str, wording: ToolWording) -> Option<&'static str> {
+    Some(match (path, wording) {
+        ("/api/modules", ToolWording::Search) => "`cognitive_list`",
+        ("/api/modules", ToolWording::Modules) => "`tools/list`",
+        // No tool says it: it depends on the model that the operator has chosen.
+        ("/capabilities", _) => "whoever runs this server",
+        (path, wording) if path.starts_with("/api/modules/") => match wording {
+            ToolWording::Search => "`cognitive_info`",
+            ToolWording::Modules => "The `inputSchema` of this tool",
+        },
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use cognitive_contract::ErrorCode;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_agent_is_told_tools_and_neither_operations_nor_commands() {
+        let said = |hint: &str, wording| {
+            let failure = Failure::new(ErrorCode::InvalidInput, "m").suggest("Run `cogn x`");
+            for_agent(failure.suggest_remotely(hint), wording)["error"]["suggestion"].clone()
+        };
+        let takes = "`GET /api/modules/alpha` shows what the module takes";
+        assert_eq!(said(takes, ToolWording::Search), "`cognitive_info` shows what the module takes");
+        let schema = "The `inputSchema` of this tool shows what the module takes";
+        assert_eq!(said(takes, ToolWording::Modules), schema);
+        let near = "Did you mean `beta`? `GET /api/modules` lists all modules";
+        assert_eq!(
+            said(near, ToolWording::Search),
+            "Did you mean `beta`? `cognitive_list` lists all modules"
+        );
+        for left_alone in ["Send less", "`GET /other` helps", "an open `GET /api/modules"] {
+            assert_eq!(said(left_alone, ToolWording::Search), left_alone);
+        }
+        let command = for_agent(
+            Failure::new(ErrorCode::InternalError, "m").suggest("Run `cogn doctor`"),
+            ToolWording::Search,
+        );
+        assert_eq!(command["error"]["suggestion"], "Ask whoever runs this server");
+        let mut answer = json!({ "ok": true, "data": { "suggestion": "`GET /api/modules`" } });
+        let before = answer.clone();
+        reword(&mut answer, ToolWording::Search);
+        assert_eq!(answer, before, "what a model wrote as an answer stays");
+    }
+
+    /// Whoever writes a suggestion with a new operation is told here that agents read it too.
+    #[test]
+    fn every_operation_that_the_runtime_suggests_has_words_for_agents() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut seen = 0;
+        let mut folders = vec![
+            crates.join("cognitive-contract/src"),
+            crates.join("cognitive-library/src"),
+            crates.join("cognitive-runtime/src"),
+        ];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let source = std::fs::read_to_string(&path).unwrap();
+                for hint in source.split("suggest_remotely(").skip(1) {
+                    let hint = hint.split_once(')').unwrap().0;
+                    if hint.contains(OPERATION) {
+                        let told = reworded(hint, ToolWording::Modules);
+                        assert!(!told.contains(OPERATION), "{}: {hint}", path.display());
+                        seen += 1;
+                    }
+                }
+            }
+        }
+        assert!(seen >= 4, "only {seen} suggestions with operations were found");
+    }
+}
