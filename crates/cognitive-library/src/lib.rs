@@ -5,7 +5,7 @@
 //!
 //! - [`find`] looks a name up; [`load`](mod@load) turns a folder into a module; [`shelf`] keeps it while its files stay.
 //! - [`validate`](mod@validate) says everything that an author should know, with the place in the file.
-//! - [`migrate`](mod@migrate) and [`init`] write folders, each as a whole or not at all.
+//! - [`migrate`](mod@migrate), [`init`] and [`put_folder`] write folders, each as a whole or not at all.
 //!
 //! Opens no socket, reads no environment variable, prints nothing.
 
@@ -21,6 +21,7 @@ pub mod json;
 pub mod load;
 pub mod migrate;
 mod platform;
+mod put_folder;
 pub mod shelf;
 pub mod skill;
 mod sources;
@@ -32,5 +33,6 @@ pub use finding::{Finding, Severity};
 pub use folder::Folder;
 pub use folder_files::files_of;
 pub use load::{ModuleLoadError, load};
+pub use put_folder::{put_folder, remove_folder, remove_staged};
 pub use shelf::ModuleCache;
 pub use validate::{Mode, ValidationReport, ValidationSurroundings, validate, validate_in, validate_with};

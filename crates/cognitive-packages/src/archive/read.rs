@@ -1,0 +1,213 @@
+//! Reads an archive into memory and refuses it as a whole at the first thing that does not belong: links, devices, paths that
+//! leave the folder, names that some system cannot have, two names that one system takes for the same, more than the limits.
+//! Writes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+
+use cognitive_contract::text::cut;
+use flate2::read::GzDecoder;
+use tar::{Archive, Entry, EntryType};
+
+use super::{Files, MAX_BYTES, MAX_FILES, MAX_RATIO, MAX_REPOSITORY, RATIO_FROM};
+use crate::PackageError;
+use crate::name::path_fault;
+
+/// What kind of archive is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArchiveForm {
+    /// A package: one folder at the top, and all of it is the module.
+    Package,
+    /// A repository: the module is the folder at this path below the one at the top; empty for the top itself.
+    Repository(String),
+}
+
+/// What an archive holds.
+#[derive(Debug)]
+pub struct Unpacked {
+    /// The folder at the top.
+    pub top: String,
+    /// Its files, without hidden ones.
+    pub files: Files,
+    /// What `git archive` writes into its archives: the commit.
+    pub commit: Option<String>,
+}
+
+/// Reads an archive.
+pub fn read(bytes: &[u8], form: &ArchiveForm) -> Result<Unpacked, PackageError> {
+    let limit = match form {
+        ArchiveForm::Package => limit_of(bytes),
+        ArchiveForm::Repository(_) => MAX_REPOSITORY,
+    };
+    let mut archive = Archive::new(Bounded { inner: GzDecoder::new(bytes), left: limit });
+    let mut reading =
+        Reading { form, top: None, files: Files::new(), folded: BTreeMap::new(), bytes: 0, commit: None };
+    for entry in archive.entries().map_err(unreadable)? {
+        reading.entry(entry.map_err(unreadable)?)?;
+    }
+    // To the very end: only there gzip can tell whether all of it is what was packed.
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(unreadable)?;
+    reading.finish()
+}
+
+/// How much may come out of these bytes, with some room for what tar itself needs.
+fn limit_of(bytes: &[u8]) -> u64 {
+    let by_ratio = (bytes.len() as u64).saturating_mul(MAX_RATIO).max(RATIO_FROM);
+    by_ratio.min(MAX_BYTES + (MAX_FILES as u64 * 2_048))
+}
+
+struct Reading<'a> {
+    form: &'a ArchiveForm,
+    top: Option<String>,
+    files: Files,
+    /// Names as a system that does not tell large letters from small ones sees them, of files and folders.
+    folded: BTreeMap<String, String>,
+    bytes: u64,
+    commit: Option<String>,
+}
+
+impl Reading<'_> {
+    fn entry<R: Read>(&mut self, mut entry: Entry<'_, R>) -> Result<(), PackageError> {
+        let kind = entry.header().entry_type();
+        if kind == EntryType::XGlobalHeader {
+            self.commit = commit_of(&mut entry).or(self.commit.take());
+            return Ok(());
+        }
+        let path = entry.path_bytes();
+        let path =
+            str::from_utf8(&path).map_err(|_| PackageError::new("a name in the archive is not UTF-8"))?;
+        let path = path.strip_suffix('/').unwrap_or(path).to_owned();
+        // What `tar .` writes at the beginning of every path.
+        let path = path.strip_prefix("./").unwrap_or(&path).to_owned();
+        if let Some(fault) = path_fault(&path) {
+            return Err(refused(&path, fault));
+        }
+        let (top, below) = path.split_once('/').unwrap_or((&path, ""));
+        if *self.top.get_or_insert_with(|| top.to_owned()) != *top {
+            return Err(refused(&path, "a package has one folder at its top, and this is another"));
+        }
+        let Some(inside) = self.inside(below) else { return Ok(()) };
+        match kind {
+            EntryType::Directory => Ok(()),
+            EntryType::Regular | EntryType::Continuous if inside.is_empty() => {
+                Err(refused(&path, "it lies beside the folder of the module"))
+            }
+            EntryType::Regular | EntryType::Continuous => self.file(inside.to_owned(), &mut entry),
+            EntryType::Symlink | EntryType::Link => Err(refused(&path, "it is a link")),
+            _ => Err(refused(&path, "it is no regular file")),
+        }
+    }
+
+    /// The path inside the module; `None` for what is not part of it.
+    fn inside<'p>(&self, below: &'p str) -> Option<&'p str> {
+        let inside = match self.form {
+            ArchiveForm::Package => below,
+            ArchiveForm::Repository(folder) if folder.is_empty() => below,
+            ArchiveForm::Repository(folder) => below.strip_prefix(folder.as_str())?.strip_prefix('/')?,
+        };
+        // As when a folder is packed: hidden files are the tools', not the module's.
+        let is_hidden = inside.split('/').any(|part| part.starts_with('.'));
+        (!is_hidden).then_some(inside)
+    }
+
+    fn file<R: Read>(&mut self, inside: String, entry: &mut Entry<'_, R>) -> Result<(), PackageError> {
+        if self.files.len() == MAX_FILES {
+            return Err(refused(&inside, "a package has at most 1,000 files"));
+        }
+        let size = entry.size();
+        self.bytes = self.bytes.saturating_add(size);
+        if self.bytes > MAX_BYTES {
+            return Err(refused(&inside, "the files of a package have at most 50 MiB together"));
+        }
+        self.fold(&inside)?;
+        // What the header says is only believed as far as bytes come.
+        let mut bytes = Vec::new();
+        entry.take(size).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 != size {
+            return Err(refused(&inside, "the archive ends in the middle of it"));
+        }
+        self.files.insert(inside, bytes);
+        Ok(())
+    }
+
+    /// Takes the names of a file and of the folders that it lies in; refuses twins.
+    fn fold(&mut self, inside: &str) -> Result<(), PackageError> {
+        let ends = inside.match_indices('/').map(|(at, _)| at).chain([inside.len()]);
+        let parents: BTreeSet<usize> = ends.collect();
+        for end in parents {
+            let Some(name) = inside.get(..end) else { continue };
+            let known = self.folded.entry(name.to_lowercase()).or_insert_with(|| name.to_owned());
+            if *known != name {
+                return Err(refused(inside, "some systems take it for another file of the package"));
+            }
+        }
+        let is_folder_of_another = self
+            .files
+            .range(format!("{inside}/")..)
+            .next()
+            .is_some_and(|(next, _)| next.strip_prefix(inside).is_some_and(|rest| rest.starts_with('/')));
+        let has_file_above = inside
+            .match_indices('/')
+            .any(|(at, _)| inside.get(..at).is_some_and(|above| self.files.contains_key(above)));
+        if self.files.contains_key(inside) || is_folder_of_another || has_file_above {
+            return Err(refused(inside, "it is in the archive twice"));
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Unpacked, PackageError> {
+        let empty = || match self.form {
+            ArchiveForm::Repository(folder) if !folder.is_empty() => PackageError::new(format!(
+                "the repository has no files in this folder: `{}`",
+                cut(folder, 120)
+            )),
+            _ => PackageError::new("the archive is empty"),
+        };
+        if self.files.is_empty() {
+            return Err(empty());
+        }
+        let top = self.top.ok_or_else(empty)?;
+        Ok(Unpacked { top, files: self.files, commit: self.commit })
+    }
+}
+
+/// `git archive` writes one record, `52 comment=…`.
+fn commit_of<R: Read>(entry: &mut Entry<'_, R>) -> Option<String> {
+    let mut text = String::new();
+    entry.take(1_024).read_to_string(&mut text).ok()?;
+    let commit = text.lines().find_map(|line| line.split_once(" comment=")).map(|(_, commit)| commit)?;
+    let is_hash = matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash.then(|| commit.to_owned())
+}
+
+/// Ends with an error, not with silence, when there is more than allowed.
+struct Bounded<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.left = self
+            .left
+            .checked_sub(read as u64)
+            .ok_or_else(|| io::Error::other("it unpacks to more than a package may have"))?;
+        Ok(read)
+    }
+}
+
+fn refused(path: &str, reason: &str) -> PackageError {
+    PackageError::new(format!("the archive is refused: {reason}: `{}`", cut(&shown(path), 120)))
+}
+
+/// A name of a stranger must not act on a terminal.
+fn shown(path: &str) -> String {
+    cognitive_contract::text::written_out(path).into_owned()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` wants")]
+fn unreadable(error: io::Error) -> PackageError {
+    PackageError::new(format!("the archive cannot be read: {error}"))
+        .hint("A package is a gzipped tar archive with one folder, as `cogn pack` writes it")
+}

@@ -1,0 +1,97 @@
+//! A folder of a git repository, by the program `git`. It gets no hooks, no submodules, no filters, no helpers and no protocol but
+//! the one of the address; it asks nobody for a password. The repository is kept without its files, and the files of the one
+//! folder are taken out as an archive: nothing of a stranger is ever checked out.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use cognitive_contract::text::{cut, written_out};
+
+use crate::PackageError;
+use crate::archive::{self, ArchiveForm, Files};
+
+/// What git is told before the command itself.
+const SETTINGS: [&str; 8] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.symlinks=false",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "protocol.allow=never",
+    "transfer.fsckObjects=true",
+    "gc.auto=0",
+];
+
+/// The files of a folder, and the commit that they are of.
+#[derive(Debug)]
+pub struct GitFolder {
+    /// The files.
+    pub files: Files,
+    /// 40 hexadecimal digits.
+    pub commit: String,
+}
+
+/// Fetches one folder of a repository.
+pub fn fetch(url: &str, path: &str, reference: Option<&str>) -> Result<GitFolder, PackageError> {
+    let place =
+        tempfile::tempdir().map_err(|error| PackageError::new(format!("cannot make a folder: {error}")))?;
+    let run = |arguments: &[&str]| git(place.path(), url, arguments);
+    run(&["init", "--quiet", "--bare", "."])?;
+    run(&[
+        "fetch",
+        "--quiet",
+        "--depth",
+        "1",
+        "--no-tags",
+        "--no-recurse-submodules",
+        "--",
+        url,
+        reference.unwrap_or("HEAD"),
+    ])
+    .map_err(|error| {
+        error.hint("Is the address right, and may you read it? `git ls-remote ADDRESS` tells")
+    })?;
+    let commit = run(&["rev-parse", "--verify", "FETCH_HEAD^{commit}"])?;
+    let commit = String::from_utf8_lossy(&commit).trim().to_owned();
+    // The archive of one folder has its files at the top; the prefix puts them where every other package has them.
+    let tree = if path.is_empty() { commit.clone() } else { format!("{commit}:{path}") };
+    let archive = run(&["archive", "--format=tar.gz", "--prefix=repository/", &tree])
+        .map_err(|error| error.hint("Is there such a folder in the repository?"))?;
+    let files = archive::read(&archive, &ArchiveForm::Repository(String::new()))?.files;
+    Ok(GitFolder { files, commit })
+}
+
+fn git(place: &Path, url: &str, arguments: &[&str]) -> Result<Vec<u8>, PackageError> {
+    let mut command = Command::new("git");
+    for setting in SETTINGS {
+        command.args(["-c", setting]);
+    }
+    command.args(["-c", &format!("protocol.{}.allow=always", protocol(url))]);
+    command
+        .args(arguments)
+        .current_dir(place)
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_DIR", ".")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_EXTERNAL_DIFF")
+        .stdin(Stdio::null());
+    let output = command.output().map_err(|error| {
+        PackageError::new(format!("the program `git` cannot be started: {error}"))
+            .hint("Install git, or use another source such as `github:` or an archive")
+    })?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gives no reason");
+    Err(PackageError::new(format!("git cannot do this: {}", written_out(cut(said.trim(), 300)))))
+}
+
+fn protocol(url: &str) -> &'static str {
+    match url.split_once("://").map(|(scheme, _)| scheme) {
+        Some("https") => "https",
+        Some("file") => "file",
+        _ => "ssh",
+    }
+}

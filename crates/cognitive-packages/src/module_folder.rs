@@ -1,0 +1,325 @@
+//! The folder that packages are installed into, and its lock file. Only folders that the lock file names are replaced or removed,
+//! and only while they are as they were installed: what somebody wrote or changed stays.
+//!
+//! A kill at any moment leaves every module as it was or as it should be. The folder changes first and the lock file after it, so
+//! that the file never promises what is not there; the next installation of the same package puts the file right.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use cognitive_library::{Folder, files_of, put_folder, remove_folder, remove_staged};
+
+use crate::lock::{LOCK_FILE, LockFile, LockedModule};
+use crate::name::check_name;
+use crate::package::{Package, tree_digest};
+use crate::{PackageError, signature};
+
+/// Held while the folder changes, so that two processes do it one after the other.
+const GUARD: &str = ".cogn-guard";
+
+/// A folder of modules with its lock file.
+#[derive(Debug, Clone)]
+pub struct ModuleFolder {
+    folder: PathBuf,
+    lock: PathBuf,
+}
+
+/// Where a package came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageOrigin {
+    /// As it was asked for.
+    pub source: String,
+    /// Where exactly this package is.
+    pub resolved: String,
+    /// The key that signed it.
+    pub signed_by: Option<String>,
+}
+
+/// How an installed package is on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstalledState {
+    /// As it was installed.
+    Intact,
+    /// Somebody changed it.
+    Changed,
+    /// It is not there.
+    Missing,
+}
+
+/// What an installation did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InstallOutcome {
+    /// It was not there before.
+    Added,
+    /// It took the place of this version.
+    Replaced(String),
+    /// The same package was there already.
+    Unchanged,
+}
+
+/// What may be replaced or removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overwrite {
+    /// Only what is as it was installed.
+    Intact,
+    /// Also what somebody changed or wrote there.
+    Anything,
+}
+
+impl ModuleFolder {
+    /// The folder of a project: `cognitive/modules`, with the lock file in the project itself.
+    #[must_use]
+    pub fn of_project(root: &Path) -> Self {
+        Self { folder: root.join("cognitive/modules"), lock: root.join(LOCK_FILE) }
+    }
+
+    /// The folder of a user, below the home directory.
+    #[must_use]
+    pub fn of_user(home: &Path) -> Self {
+        let place = home.join(".cognitive");
+        Self { folder: place.join("modules"), lock: place.join(LOCK_FILE) }
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The path of the lock file.
+    #[must_use]
+    pub fn lock_path(&self) -> &Path {
+        &self.lock
+    }
+
+    /// What is installed, by the lock file.
+    pub fn locked(&self) -> Result<LockFile, PackageError> {
+        LockFile::read(&self.lock)
+    }
+
+    /// How a package of the lock file is on disk.
+    #[must_use]
+    pub fn state(&self, name: &str, locked: &LockedModule) -> InstalledState {
+        match self.tree(name) {
+            Some(tree) if tree == locked.tree => InstalledState::Intact,
+            Some(_) => InstalledState::Changed,
+            None => InstalledState::Missing,
+        }
+    }
+
+    /// Puts a package in its place and into the lock file.
+    pub fn install(
+        &self,
+        package: &Package,
+        origin: &PackageOrigin,
+        overwrite: Overwrite,
+    ) -> Result<InstallOutcome, PackageError> {
+        let name = package.name();
+        check_name(name)?;
+        let _guard = self.guard()?;
+        let mut lock = self.locked()?;
+        let known = lock.modules.get(name);
+        signature::check_same_signer(name, known, origin.signed_by.as_deref(), overwrite)?;
+        let there = self.tree(name);
+        let outcome = match (&there, known) {
+            (Some(tree), _) if *tree == package.tree => InstallOutcome::Unchanged,
+            (None, _) => InstallOutcome::Added,
+            (Some(_), Some(known)) => InstallOutcome::Replaced(known.version.clone()),
+            (Some(_), None) => InstallOutcome::Replaced("unknown".to_owned()),
+        };
+        if outcome != InstallOutcome::Unchanged {
+            self.check_overwrite(name, there.as_deref(), known, overwrite)?;
+            put_folder(&self.folder, name, &package.files)
+                .map_err(PackageError::io("write", &self.folder.join(name)))?;
+        }
+        lock.modules.insert(
+            name.to_owned(),
+            LockedModule {
+                version: package.version().to_owned(),
+                source: origin.source.clone(),
+                resolved: origin.resolved.clone(),
+                sha256: package.sha256.clone(),
+                tree: package.tree.clone(),
+                signed_by: origin.signed_by.clone(),
+            },
+        );
+        lock.write(&self.lock)?;
+        Ok(outcome)
+    }
+
+    /// Removes a package from the lock file and from the folder.
+    pub fn remove(&self, name: &str, overwrite: Overwrite) -> Result<LockedModule, PackageError> {
+        check_name(name)?;
+        let _guard = self.guard()?;
+        let mut lock = self.locked()?;
+        let Some(known) = lock.modules.remove(name) else {
+            let error = PackageError::new(format!("no package of this name is installed here: `{name}`"));
+            return Err(if self.tree(name).is_some() {
+                error.hint(format!(
+                    "`{}` was not installed by `cogn add`; it is yours to remove",
+                    self.folder.join(name).display()
+                ))
+            } else {
+                error.hint(format!("`{}` names the packages that are", self.lock.display()))
+            });
+        };
+        self.check_overwrite(name, self.tree(name).as_deref(), Some(&known), overwrite)?;
+        remove_folder(&self.folder, name).map_err(PackageError::io("remove", &self.folder.join(name)))?;
+        lock.write(&self.lock)?;
+        Ok(known)
+    }
+
+    fn check_overwrite(
+        &self,
+        name: &str,
+        there: Option<&str>,
+        known: Option<&LockedModule>,
+        overwrite: Overwrite,
+    ) -> Result<(), PackageError> {
+        let path = self.folder.join(name);
+        match (there, known) {
+            _ if overwrite == Overwrite::Anything => Ok(()),
+            (None, _) => Ok(()),
+            (Some(tree), Some(known)) if tree == known.tree => Ok(()),
+            (Some(_), Some(_)) => Err(PackageError::new(format!(
+                "the installed module was changed by hand: `{}`",
+                path.display()
+            ))
+            .hint("Keep a copy of your changes; `--force` writes over them")),
+            (Some(_), None) => Err(PackageError::new(format!(
+                "a module that was not installed is in its place: `{}`",
+                path.display()
+            ))
+            .hint("Move it away, or let `--force` write over it")),
+        }
+    }
+
+    /// The hash of what is in the place of a module; nothing, if nothing is there. What cannot be read is something else than any
+    /// package, so it is not written over.
+    fn tree(&self, name: &str) -> Option<String> {
+        let path = self.folder.join(name);
+        fs::symlink_metadata(&path).ok()?;
+        let files = files_of(&Folder::Disk(path)).ok();
+        Some(files.map_or_else(|| "unreadable".to_owned(), |files| tree_digest(&files)))
+    }
+
+    /// Waits until nobody else changes the folder, and removes what a killed process left.
+    fn guard(&self) -> Result<File, PackageError> {
+        let path = self.folder.join(GUARD);
+        let failed = PackageError::io("write to", &self.folder);
+        fs::create_dir_all(&self.folder).map_err(&failed)?;
+        let guard =
+            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(&failed)?;
+        // Held for moments only; the system lets go of it when a process is killed.
+        guard.lock().map_err(&failed)?;
+        remove_staged(&self.folder);
+        Ok(guard)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::package::tests::files;
+
+    fn origin() -> PackageOrigin {
+        PackageOrigin { source: "m.tar.gz".to_owned(), resolved: "m.tar.gz".to_owned(), signed_by: None }
+    }
+
+    fn package(name: &str, version: &str) -> Package {
+        Package::of_files(files(name, version)).unwrap()
+    }
+
+    fn install(folder: &ModuleFolder, package: &Package) -> Result<InstallOutcome, PackageError> {
+        folder.install(package, &origin(), Overwrite::Intact)
+    }
+
+    #[test]
+    fn s_27_the_lock_file_is_right_at_every_step() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = ModuleFolder::of_project(dir.path());
+        let (one, two) = (package("m", "1.0.0"), package("m", "1.1.0"));
+        assert_eq!(install(&folder, &one).unwrap(), InstallOutcome::Added);
+        let locked = folder.locked().unwrap().modules["m"].clone();
+        assert_eq!((locked.version.as_str(), &locked.sha256), ("1.0.0", &one.sha256));
+        assert_eq!(folder.state("m", &locked), InstalledState::Intact);
+        assert_eq!(install(&folder, &one).unwrap(), InstallOutcome::Unchanged);
+        assert_eq!(install(&folder, &two).unwrap(), InstallOutcome::Replaced("1.0.0".to_owned()));
+        assert_eq!(folder.locked().unwrap().modules["m"].version, "1.1.0");
+        assert_eq!(folder.state("m", &locked), InstalledState::Changed);
+        folder.remove("m", Overwrite::Intact).unwrap();
+        assert_eq!(folder.locked().unwrap(), LockFile::default());
+        assert_eq!(folder.state("m", &locked), InstalledState::Missing);
+        assert!(!folder.path().join("m").exists());
+    }
+
+    #[test]
+    fn what_people_wrote_or_changed_stays_unless_they_say_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = ModuleFolder::of_project(dir.path());
+        put_folder(folder.path(), "own", &files("own", "0.1.0")).unwrap();
+        let refused = install(&folder, &package("own", "1.0.0")).unwrap_err();
+        assert!(
+            refused.message().starts_with("a module that was not installed is in its place: `"),
+            "{refused}"
+        );
+        assert!(
+            folder
+                .remove("own", Overwrite::Anything)
+                .unwrap_err()
+                .suggestion()
+                .unwrap()
+                .ends_with("yours to remove")
+        );
+        assert!(folder.path().join("own/module.yaml").exists());
+
+        install(&folder, &package("m", "1.0.0")).unwrap();
+        fs::write(folder.path().join("m/prompt.md"), "Mine.").unwrap();
+        for refused in
+            [install(&folder, &package("m", "1.1.0")).err(), folder.remove("m", Overwrite::Intact).err()]
+        {
+            let refused = refused.unwrap();
+            assert!(
+                refused.message().starts_with("the installed module was changed by hand: `"),
+                "{refused}"
+            );
+        }
+        assert_eq!(fs::read_to_string(folder.path().join("m/prompt.md")).unwrap(), "Mine.");
+        folder.install(&package("m", "1.1.0"), &origin(), Overwrite::Anything).unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join("m/prompt.md")).unwrap(), "Judge.");
+    }
+
+    #[test]
+    fn nothing_outside_of_the_folder_can_be_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = ModuleFolder::of_project(dir.path());
+        fs::write(dir.path().join("mine"), "mine").unwrap();
+        for name in ["../../mine", "..", "/", "", ".", "cognitive/../x"] {
+            assert!(folder.remove(name, Overwrite::Anything).is_err(), "{name}");
+        }
+        assert_eq!(fs::read_to_string(dir.path().join("mine")).unwrap(), "mine");
+    }
+
+    // The folder changes before the lock file: a kill between the two leaves a new folder and an old entry.
+    #[test]
+    fn an_installation_that_was_killed_half_way_can_be_repeated() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = ModuleFolder::of_project(dir.path());
+        install(&folder, &package("m", "1.0.0")).unwrap();
+        let two = package("m", "1.1.0");
+        put_folder(folder.path(), "m", &two.files).unwrap();
+        assert_eq!(install(&folder, &two).unwrap(), InstallOutcome::Unchanged);
+        let locked = folder.locked().unwrap().modules["m"].clone();
+        assert_eq!((locked.version.as_str(), folder.state("m", &locked)), ("1.1.0", InstalledState::Intact));
+    }
+
+    #[test]
+    fn a_lock_file_that_is_damaged_stops_everything_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = ModuleFolder::of_project(dir.path());
+        fs::write(folder.lock_path(), "<<<<<<< HEAD").unwrap();
+        assert!(install(&folder, &package("m", "1.0.0")).is_err());
+        assert!(!folder.path().join("m").exists());
+        assert_eq!(fs::read_to_string(folder.lock_path()).unwrap(), "<<<<<<< HEAD");
+    }
+}
