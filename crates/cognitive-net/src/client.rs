@@ -37,12 +37,23 @@ pub(crate) fn file_client(base: &Url, proxies: Proxies) -> Result<Client, Provid
     make(base, proxies, &|| builder(proxies).redirect(policy()).read_timeout(SILENCE))
 }
 
-/// Makes a client for media of strangers: nobody but this resolver says where it connects, a redirect is an answer like
-/// any other, and no connection is used twice.
-pub(crate) fn media_client(resolver: Arc<dyn Resolve>, connect: Duration) -> Result<Client, ProviderError> {
+/// What differs between the clients of the guard.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GuardedSetup {
+    /// The time for a connection.
+    pub(crate) connect: Duration,
+    pub(crate) proxies: Proxies,
+}
+
+/// Makes a client for addresses that strangers name: nobody but this resolver says where it connects, a redirect is an
+/// answer like any other, and no connection is used twice.
+pub(crate) fn guarded_client(
+    resolver: Arc<dyn Resolve>,
+    setup: GuardedSetup,
+) -> Result<Client, ProviderError> {
     let made = || {
-        builder(Proxies::None)
-            .connect_timeout(connect)
+        builder(setup.proxies)
+            .connect_timeout(setup.connect)
             .redirect(Policy::none())
             .referer(false)
             .pool_max_idle_per_host(0)

@@ -174,7 +174,7 @@ pub(crate) fn proxies(wanted: Proxies, base: &Url) -> Proxies {
 }
 
 /// Whether an address leads to this machine.
-fn is_loopback(base: &Url) -> bool {
+pub(crate) fn is_loopback(base: &Url) -> bool {
     let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }

@@ -1,5 +1,5 @@
-//! Outbound HTTP: the model providers behind one port, media that a caller names by URL, and the download of one
-//! public file.
+//! Outbound HTTP: the model providers behind one port, media that a caller names by URL, packages in registries, and the
+//! download of one public file.
 //!
 //! [`provider`] turns a [`ProviderConfig`] into a [`Provider`](cognitive_contract::ports::Provider). Whatever the service,
 //! the same holds: it is always asked to stream; it is bound to the lowered contract where it can be, and what it refuses
@@ -9,7 +9,8 @@
 //! Read the modules in this order: `kind` and `config` (what can be asked), `llm` (one file per service, and
 //! `llm::remote`, the one loop that all of them share), `complaint` and `fault` (what a service or the network says
 //! when it goes wrong), `retry`, `service` (connections), `frames` and `sse` (the wire), `secret` and `redact`, `probe`,
-//! `proxy` and `tls` (the way there, and why it is closed), `client` (for all but models), `download`, `otlp` (spans for a collector), and [`fetch`], which trusts nobody.
+//! `proxy` and `tls` (the way there, and why it is closed), `client` (for all but models), `download`, `otlp` (spans for a collector),
+//! [`fetch`], which trusts nobody, and [`registry`] (packages, through the guard of `fetch`).
 //!
 //! ```
 //! use cognitive_net::{Kind, ProviderConfig, Secret, provider};
@@ -40,6 +41,7 @@ mod platform;
 mod probe;
 mod proxy;
 mod redact;
+pub mod registry;
 mod retry;
 mod secret;
 mod service;

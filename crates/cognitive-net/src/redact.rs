@@ -74,6 +74,12 @@ impl Redactor {
         Self { key: key.cloned(), hidden, forms: OnceLock::new() }
     }
 
+    /// Knows these secrets and no address.
+    pub(crate) fn of(secrets: impl IntoIterator<Item = Secret>) -> Self {
+        let hidden = secrets.into_iter().filter(|secret| secret.reveal().len() >= MIN_KEY_LENGTH).collect();
+        Self { key: None, hidden, forms: OnceLock::new() }
+    }
+
     /// The key.
     pub(crate) fn key(&self) -> Option<&Secret> {
         self.key.as_ref()

@@ -22,6 +22,8 @@ pub struct Policy {
     pub allow_http: bool,
     /// The ports that are taken.
     pub ports: Vec<u16>,
+    /// Whether every port is taken. For files that a person asks for: what is reached is public and speaks TLS.
+    pub any_port: bool,
     /// The time for one connection.
     pub connect: Duration,
     /// The time for everything: names, redirects, bytes.
@@ -34,6 +36,7 @@ impl Default for Policy {
         Self {
             allow_http: false,
             ports: vec![80, 443],
+            any_port: false,
             connect: Duration::from_secs(5),
             total: Duration::from_secs(15),
             trusted: Vec::new(),
@@ -54,6 +57,18 @@ impl Policy {
     pub fn with_ports(mut self, ports: impl Into<Vec<u16>>) -> Self {
         self.ports = ports.into();
         self
+    }
+
+    /// Takes every port.
+    #[must_use]
+    pub fn with_any_port(mut self) -> Self {
+        self.any_port = true;
+        self
+    }
+
+    /// Whether a URL's port is one of those that are taken.
+    fn takes_port(&self, url: &Url) -> bool {
+        url.port_or_known_default().is_some_and(|port| self.any_port || self.ports.contains(&port))
     }
 
     /// Trusts an origin such as `http://media.internal:9000`: scheme, port and address are as the operator wants them,
@@ -159,9 +174,15 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = match self.reason {
+impl Refusal {
+    /// The host of the URL; empty if it has none.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Why, as a sentence about the URL.
+    pub(crate) fn why(&self) -> &'static str {
+        match self.reason {
             Reason::InvalidUrl => "it is not a valid URL",
             Reason::BlockedScheme => "its scheme is not allowed",
             Reason::BlockedPort => "its port is not allowed",
@@ -171,15 +192,22 @@ impl fmt::Display for Refusal {
             Reason::Refused => "its host cannot be reached",
             Reason::Tls => "no TLS connection is possible",
             Reason::Timeout => "it took too long",
-            Reason::HttpStatus(status) => {
-                return write!(f, "the media URL{} answered {status}", Host(&self.host));
-            }
+            Reason::HttpStatus(_) => "it answered with an error",
             Reason::TooManyRedirects => "it was redirected too often",
             Reason::Encoding => "it is compressed, which was not requested",
             Reason::Interrupted => "the connection was lost",
             Reason::Setup => "the HTTP client cannot be set up",
-        };
-        write!(f, "the media URL{} cannot be fetched: {why}", Host(&self.host))
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = Host(&self.host);
+        match self.reason {
+            Reason::HttpStatus(status) => write!(f, "the media URL{host} answered {status}"),
+            _ => write!(f, "the media URL{host} cannot be fetched: {}", self.why()),
+        }
     }
 }
 
@@ -212,7 +240,7 @@ pub(crate) fn check_parsed(url: Url, policy: &Policy) -> Result<Url, Refusal> {
     if url.host_str().is_none_or(|host| host.trim_matches('.').is_empty()) {
         return refuse(Reason::InvalidUrl);
     }
-    if !trusted && !url.port_or_known_default().is_some_and(|port| policy.ports.contains(&port)) {
+    if !trusted && !policy.takes_port(&url) {
         return refuse(Reason::BlockedPort);
     }
     if !trusted && (literal(&url).is_some_and(|address| blocked(address).is_some()) || is_local(&url)) {

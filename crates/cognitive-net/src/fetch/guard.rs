@@ -1,0 +1,313 @@
+//! The client behind the guard: resolves a name once, dials only what was judged, and looks at the other end once more.
+//! Every request for an address that a stranger may have named goes through here. Follows no redirect and reads no body:
+//! whoever calls does that, and has each further address admitted first.
+//!
+//! Where a proxy of the machine is on the way, the proxy resolves and dials. What a URL says itself is judged all the same
+//! (scheme, port, an address instead of a name, `localhost`); that a public name leads to an inner address is then for the
+//! proxy to refuse, because nobody here learns of it.
+
+use std::error::Error;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock};
+
+use cognitive_contract::ports::PortFuture;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::HeaderMap;
+use reqwest::{Body, Client, Method, Response, Url};
+
+use super::address::blocked;
+use super::rules::{Policy, Reason, Refusal, check_parsed, judge};
+use crate::client::{GuardedSetup, guarded_client};
+use crate::config::{Proxies, proxies};
+use crate::proxy;
+use crate::tls::is_tls;
+
+/// Someone who knows the addresses of names.
+pub trait Lookup: Send + Sync {
+    /// All addresses of a host.
+    fn lookup(&self, host: String) -> PortFuture<'static, io::Result<Vec<IpAddr>>>;
+}
+
+/// The resolver of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SystemLookup;
+
+impl Lookup for SystemLookup {
+    fn lookup(&self, host: String) -> PortFuture<'static, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((host, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// Sends requests to public addresses and to origins that the policy trusts. (SEC-001, SEC-011)
+pub(crate) struct GuardedClient {
+    policy: Policy,
+    lookup: Arc<dyn Lookup>,
+    proxies: Proxies,
+    /// Can only dial public addresses.
+    guarded: OnceLock<Option<Client>>,
+    /// Only for origins that are trusted.
+    trusting: OnceLock<Option<Client>>,
+    /// Only where a proxy of the machine is on the way.
+    proxied: OnceLock<Option<Client>>,
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(crate) enum GuardError {
+    /// It was not sent, or went where it should not have gone.
+    Refused(Refusal),
+    /// A variable that should name a proxy does not; says which, and what to do.
+    Proxy(String),
+    /// It was sent, or could not be.
+    Broken(reqwest::Error),
+}
+
+impl From<Refusal> for GuardError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl GuardError {
+    /// The same as a refusal of this URL.
+    pub(crate) fn into_refusal(self, url: &Url) -> Refusal {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::Proxy(_) => Refusal::of(Reason::Setup, Some(url)),
+            Self::Broken(error) => lost(&error, url),
+        }
+    }
+}
+
+/// Who says where a connection goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DialWay {
+    Judged,
+    Trusting,
+    Proxied,
+}
+
+impl GuardedClient {
+    /// A client with the resolver of this machine. Costs nothing until something is sent.
+    pub(crate) fn new(policy: Policy, proxies: Proxies) -> Self {
+        Self {
+            policy,
+            lookup: Arc::new(SystemLookup),
+            proxies,
+            guarded: OnceLock::new(),
+            trusting: OnceLock::new(),
+            proxied: OnceLock::new(),
+        }
+    }
+
+    /// With another resolver.
+    pub(crate) fn with_lookup(mut self, lookup: Arc<dyn Lookup>) -> Self {
+        self.lookup = lookup;
+        self
+    }
+
+    /// With or without the proxies of the machine.
+    pub(crate) fn with_proxies(mut self, proxies: Proxies) -> Self {
+        self.proxies = proxies;
+        self
+    }
+
+    /// The rules.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Changes the rules, before anything was sent.
+    pub(crate) fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// A URL that was found in an answer, if it may be asked.
+    pub(crate) fn admit(&self, url: Url) -> Result<Url, Refusal> {
+        check_parsed(url, &self.policy)
+    }
+
+    /// Sends one request to a URL that was admitted. A redirect is an answer like any other.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Option<Body>,
+    ) -> Result<Response, GuardError> {
+        let way = self.way(url)?;
+        let client = self.client(way).ok_or_else(|| Refusal::of(Reason::Setup, Some(url)))?;
+        // The client leaves the fragment out, and makes a header of the credentials of this URL.
+        let mut request = client.request(method, url.clone()).headers(headers);
+        if let Some(body) = body {
+            request = request.body(body);
+        }
+        let response = request.send().await.map_err(GuardError::Broken)?;
+        // A second look at what was dialled. Nothing above lets another address through; this does not rely on it.
+        let reached = response.remote_addr().map(|address| address.ip());
+        if way == DialWay::Judged && reached.is_none_or(|address| blocked(address).is_some()) {
+            return Err(Refusal::of(Reason::BlockedAddress, Some(url)).into());
+        }
+        Ok(response)
+    }
+
+    fn way(&self, url: &Url) -> Result<DialWay, GuardError> {
+        if proxies(self.proxies, url) == Proxies::OfTheMachine {
+            let to = url.origin().ascii_serialization().parse();
+            let to = to.map_err(|_| Refusal::of(Reason::InvalidUrl, Some(url)))?;
+            let found = proxy::of_the_machine(&to).map_err(|error| GuardError::Proxy(error.to_string()))?;
+            if found.is_some() {
+                return Ok(DialWay::Proxied);
+            }
+        }
+        Ok(if self.policy.trusts(url) { DialWay::Trusting } else { DialWay::Judged })
+    }
+
+    fn client(&self, way: DialWay) -> Option<&Client> {
+        let (place, proxies) = match way {
+            DialWay::Judged => (&self.guarded, Proxies::None),
+            DialWay::Trusting => (&self.trusting, Proxies::None),
+            DialWay::Proxied => (&self.proxied, Proxies::OfTheMachine),
+        };
+        let make = || {
+            let resolver = Judged { lookup: Arc::clone(&self.lookup), trusted: way != DialWay::Judged };
+            let setup = GuardedSetup { connect: self.policy.connect, proxies };
+            guarded_client(Arc::new(resolver), setup).ok()
+        };
+        place.get_or_init(make).as_ref()
+    }
+}
+
+/// The resolver that the client gets: what it hands on may be dialled. It is asked once per connection, and the answer
+/// is what the socket is connected to, so that no second answer can be another. (SEC-011)
+struct Judged {
+    lookup: Arc<dyn Lookup>,
+    trusted: bool,
+}
+
+impl Resolve for Judged {
+    fn resolve(&self, name: Name) -> Resolving {
+        let host = name.as_str().to_owned();
+        let (found, trusted) = (self.lookup.lookup(host.clone()), self.trusted);
+        Box::pin(async move {
+            // Whatever a resolver has to complain about: the name has no address.
+            let found = found.await.unwrap_or_default();
+            let found = if trusted && !found.is_empty() { found } else { judge(&host, found)? };
+            // The port of the URL takes the place of the zero.
+            let found = found.into_iter().map(|address| SocketAddr::new(address, 0));
+            Ok(Box::new(found) as Addrs)
+        })
+    }
+}
+
+/// Where a redirect leads. It still has to be admitted. Refuses to leave a protected connection for an open one.
+pub(crate) fn redirected(from: &Url, location: &str) -> Result<Url, Refusal> {
+    let place = from.join(location).map_err(|_| Refusal::of(Reason::InvalidUrl, Some(from)));
+    let mut place = place?;
+    if from.scheme() == "https" && place.scheme() != "https" {
+        return Err(Refusal::of(Reason::BlockedScheme, Some(&place)));
+    }
+    // Credentials stay where they were given out. Whoever needs others somewhere else is not open to us. (MEDIA-007)
+    if place.origin() != from.origin() {
+        let _cannot_have_any = place.set_username("");
+        let _cannot_have_any = place.set_password(None);
+    }
+    Ok(place)
+}
+
+/// Why a request got no answer, or an answer broke off.
+pub(crate) fn lost(error: &reqwest::Error, url: &Url) -> Refusal {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    let mut refused = None;
+    while let Some(inner) = cause {
+        if let Some(refusal) = inner.downcast_ref::<Refusal>() {
+            return refusal.clone();
+        }
+        if inner
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+        {
+            refused = Some(Reason::Refused);
+        }
+        cause = inner.source();
+    }
+    let reason = match refused {
+        Some(reason) => reason,
+        None if error.is_timeout() => Reason::Timeout,
+        None if is_tls(error) => Reason::Tls,
+        None if error.is_connect() => Reason::Refused,
+        None => Reason::Interrupted,
+    };
+    Refusal::of(reason, Some(url))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn s_31_credentials_stay_where_they_were_given_out() {
+        let from = Url::parse("https://me:pw@a.example/a").unwrap();
+        for (location, expected) in [
+            ("/b", "https://me:pw@a.example/b"),
+            ("https://b.example/b", "https://b.example/b"),
+            ("//b.example/b", "https://b.example/b"),
+            ("https://you:pw@b.example/b", "https://b.example/b"),
+            ("https://a.example:444/b", "https://a.example:444/b"),
+            ("https://me:pw@a.example:444/b", "https://a.example:444/b"),
+        ] {
+            assert_eq!(redirected(&from, location).unwrap().as_str(), expected, "{location}");
+        }
+    }
+
+    #[test]
+    fn s_31_a_protected_connection_is_never_left_for_an_open_one() {
+        let to = |from: &str, location| {
+            let found = redirected(&Url::parse(from).unwrap(), location);
+            found.map(String::from).map_err(|refusal| refusal.reason())
+        };
+        for open in
+            ["http://a.example/", "HTTP://a.example:443/", "file:///etc/passwd", "data:,x", "ftp://h/"]
+        {
+            assert_eq!(to("https://a.example/", open), Err(Reason::BlockedScheme), "{open}");
+        }
+        assert!(to("http://a.example/", "http://b.example/").is_ok());
+        assert_eq!(to("https://a.example/", "http://["), Err(Reason::InvalidUrl));
+    }
+
+    /// Gives its answers one after the other.
+    struct Rebinding(Mutex<Vec<Vec<IpAddr>>>);
+
+    impl Lookup for Rebinding {
+        fn lookup(&self, _: String) -> PortFuture<'static, io::Result<Vec<IpAddr>>> {
+            let answer = self.0.lock().unwrap().pop().unwrap_or_default();
+            Box::pin(async { Ok(answer) })
+        }
+    }
+
+    // SEC-011: whatever an earlier answer was, it is the present one that is judged and dialled.
+    #[test]
+    fn sec_011_what_is_handed_to_the_connector_was_judged() {
+        let (public, inside): (IpAddr, IpAddr) = ([93, 184, 216, 34].into(), [127, 0, 0, 1].into());
+        let answers = vec![Vec::new(), vec![public, inside], vec![inside], vec![public]];
+        let resolver = Judged { lookup: Arc::new(Rebinding(Mutex::new(answers))), trusted: false };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let ask = || {
+            let found = runtime.block_on(resolver.resolve("rebind.example".parse().unwrap()));
+            found
+                .map(Iterator::collect::<Vec<_>>)
+                .map_err(|error| error.downcast_ref::<Refusal>().unwrap().reason())
+        };
+        assert_eq!(ask(), Ok(vec![SocketAddr::new(public, 0)]));
+        assert_eq!(ask(), Err(Reason::BlockedAddress));
+        assert_eq!(ask(), Err(Reason::BlockedAddress));
+        assert_eq!(ask(), Err(Reason::Dns));
+    }
+}

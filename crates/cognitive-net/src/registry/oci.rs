@@ -1,0 +1,241 @@
+//! The client of a registry that speaks the OCI distribution protocol: manifests and blobs by name, by tag and by digest.
+//! `push` has what is sent there, `tags` the list of tags. Every byte that leaves this file has the digest that was asked
+//! for, or the one that is handed out with it. Interprets no manifest, and needs no referrers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cognitive_contract::failure::Failure;
+use reqwest::Method;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+
+use super::credentials::Credentials;
+use super::login::{RegistryLogin, RegistryScope};
+use super::name::{RegistryHost, check_digest, check_reference, digest_of, is_digest};
+use super::report::{AskedService, RegistryReport};
+use super::transfer::{BodyBound, SMALL_ANSWER_TIME, Transfer, WebAnswer, WebRequest};
+use crate::client::same_place;
+use crate::config::Proxies;
+use crate::fetch::guard::GuardedClient;
+use crate::fetch::{Lookup, Policy, Refusal};
+use crate::retry::Pause;
+
+/// The longest manifest, after the specification of the protocol.
+const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
+/// The longest blob. It is held in memory, and its length is a stranger's word.
+const MAX_BLOB: u64 = 512 * 1024 * 1024;
+/// The kinds of manifests that registries hold. One that is not asked for may be answered with 404, or in another form.
+const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
+                         application/vnd.docker.distribution.manifest.v2+json, \
+                         application/vnd.docker.distribution.manifest.list.v2+json";
+/// What a registry says of the digest of what it sends or took.
+const CONTENT_DIGEST: &str = "docker-content-digest";
+
+/// A client of one registry. Costs nothing until something is asked.
+///
+/// ```
+/// use cognitive_net::registry::OciClient;
+///
+/// assert!(OciClient::new("ghcr.io", None, false).is_ok());
+/// let failure = OciClient::new("ghcr.io/team", None, false).err().unwrap();
+/// assert_eq!(failure.message(), "this is not the host of a registry: `ghcr.io/team`");
+/// ```
+pub struct OciClient {
+    pub(crate) host: RegistryHost,
+    login: RegistryLogin,
+    transfer: Transfer,
+}
+
+/// A manifest as the registry holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OciManifest {
+    /// What the registry says it is; empty if it says nothing.
+    pub media_type: String,
+    /// `sha256:…` of the bytes, computed here.
+    pub digest: String,
+    /// The manifest itself.
+    pub bytes: Vec<u8>,
+}
+
+/// How a request is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum AskedWay {
+    /// Asks, follows redirects, and tries again what may work a moment later.
+    Fetch(BodyBound, Option<Duration>),
+    /// Sends, once.
+    Send,
+}
+
+impl fmt::Debug for OciClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OciClient").field("host", &self.host.shown()).finish_non_exhaustive()
+    }
+}
+
+impl OciClient {
+    /// A client of the registry at `host`, as the user typed it: `ghcr.io`, `localhost:5000`. `docker.io` is Docker Hub.
+    /// Without TLS on this machine, and where `plain_http` wishes it; then everybody on the way reads the credentials.
+    /// Fails if the text is no host.
+    pub fn new(host: &str, credentials: Option<Credentials>, plain_http: bool) -> Result<Self, Failure> {
+        let host = RegistryHost::parse(host, plain_http)?;
+        // The user named this origin, so it may be anywhere; what it leads to may not.
+        let policy = Policy::default().with_any_port().trusting(host.origin().as_str());
+        let guard = GuardedClient::new(policy.unwrap_or_default(), Proxies::default());
+        Ok(Self { host, login: RegistryLogin::new(credentials), transfer: Transfer::new(guard) })
+    }
+
+    /// Trusts one more origin, such as the giver of tokens or the storage of a registry inside: `https://auth.internal`.
+    /// Files are followed there and logins sent there although its address is not public. Fails if the text is no origin.
+    pub fn trusting(mut self, origin: &str) -> Result<Self, Refusal> {
+        let policy = self.transfer.guard.policy().clone().trusting(origin)?;
+        self.transfer.guard = self.transfer.guard.with_policy(policy);
+        Ok(self)
+    }
+
+    /// Says whether proxies are used.
+    #[must_use]
+    pub fn with_proxies(mut self, proxies: Proxies) -> Self {
+        self.transfer.guard = self.transfer.guard.with_proxies(proxies);
+        self
+    }
+
+    /// Says how waiting is done.
+    #[must_use]
+    pub fn with_pause(mut self, pause: Arc<dyn Pause>) -> Self {
+        self.transfer.pause = pause;
+        self
+    }
+
+    /// With another resolver.
+    #[must_use]
+    pub fn with_lookup(mut self, lookup: Arc<dyn Lookup>) -> Self {
+        self.transfer.guard = self.transfer.guard.with_lookup(lookup);
+        self
+    }
+
+    /// The manifest of a tag, or the one with this digest. Its digest is compared with the one that was asked for and
+    /// with the one that the registry sends along.
+    pub async fn manifest(&self, repository: &str, reference: &str) -> Result<OciManifest, Failure> {
+        let repository = self.host.repository(repository)?;
+        check_reference(reference)?;
+        let report = self.report(&repository, reference);
+        let url = self.host.url(&repository, &format!("manifests/{reference}"));
+        let request = WebRequest::new(Method::GET, url).with(ACCEPT, HeaderValue::from_static(MANIFESTS));
+        let way = AskedWay::Fetch(BodyBound::AtMost(MAX_MANIFEST), Some(SMALL_ANSWER_TIME));
+        let scope = RegistryScope { repository, push: false };
+        let answer = self.exchange(request, way, &scope, &report).await?;
+        if answer.status != 200 {
+            return Err(report.status(&answer));
+        }
+        let digest = digest_of(&answer.body);
+        if is_digest(reference) && reference != digest {
+            return Err(report.wrong_digest(reference, &digest));
+        }
+        confirm(&answer, &digest, &report)?;
+        let kind = answer.header(CONTENT_TYPE).and_then(|kind| kind.split(';').next());
+        let media_type = kind.unwrap_or_default().trim().to_owned();
+        Ok(OciManifest { media_type, digest, bytes: answer.body })
+    }
+
+    /// The blob with this digest, which has `size` bytes. Never reads more, and gives nothing out that is not it.
+    pub async fn blob(&self, repository: &str, digest: &str, size: u64) -> Result<Vec<u8>, Failure> {
+        let repository = self.host.repository(repository)?;
+        check_digest(digest)?;
+        let report = self.report(&repository, digest);
+        if size > MAX_BLOB {
+            return Err(report.too_large(MAX_BLOB));
+        }
+        let request = WebRequest::new(Method::GET, self.host.url(&repository, &format!("blobs/{digest}")));
+        let way = AskedWay::Fetch(BodyBound::Exactly(size), None);
+        let scope = RegistryScope { repository, push: false };
+        let answer = self.exchange(request, way, &scope, &report).await?;
+        if answer.status != 200 {
+            return Err(report.status(&answer));
+        }
+        let found = digest_of(&answer.body);
+        if found == digest { Ok(answer.body) } else { Err(report.wrong_digest(digest, &found)) }
+    }
+
+    /// Whether the registry has a blob.
+    pub async fn has_blob(&self, repository: &str, digest: &str) -> Result<bool, Failure> {
+        let repository = self.host.repository(repository)?;
+        check_digest(digest)?;
+        self.has(digest, &RegistryScope { repository, push: false }).await
+    }
+
+    /// The same, by whoever will push if it is not there.
+    pub(crate) async fn has(&self, digest: &str, scope: &RegistryScope) -> Result<bool, Failure> {
+        let report = self.report(&scope.repository, digest);
+        let url = self.host.url(&scope.repository, &format!("blobs/{digest}"));
+        let way = AskedWay::Fetch(BodyBound::Unread, Some(SMALL_ANSWER_TIME));
+        let answer = self.exchange(WebRequest::new(Method::HEAD, url), way, scope, &report).await?;
+        match answer.status {
+            200 => Ok(true),
+            404 => Ok(false),
+            _ => Err(report.status(&answer)),
+        }
+    }
+
+    /// Makes a request, and once more with the login if the registry asks for one.
+    pub(crate) async fn exchange(
+        &self,
+        mut request: WebRequest,
+        way: AskedWay,
+        scope: &RegistryScope,
+        report: &RegistryReport,
+    ) -> Result<WebAnswer, Failure> {
+        let is_here = same_place(&request.url, self.host.origin());
+        if let Some(header) = self.login.header(scope).filter(|_| is_here) {
+            request.headers.insert(AUTHORIZATION, header);
+        }
+        let answer = self.perform(&request, way, report).await?;
+        // Nobody but the registry itself is told who asks, whoever else wants to know.
+        if answer.status != 401 || !is_here || !same_place(&answer.url, self.host.origin()) {
+            return Ok(answer);
+        }
+        let header = self.login.answer(&answer, scope, &self.transfer, report).await?;
+        let Some(header) = header else { return Ok(answer) };
+        request.headers.insert(AUTHORIZATION, header);
+        self.perform(&request, way, report).await
+    }
+
+    async fn perform(
+        &self,
+        request: &WebRequest,
+        way: AskedWay,
+        report: &RegistryReport,
+    ) -> Result<WebAnswer, Failure> {
+        match way {
+            AskedWay::Fetch(bound, total) => {
+                let answer = self.transfer.fetch(request, bound, total).await;
+                answer.map_err(|setback| report.setback(&setback))
+            }
+            AskedWay::Send => {
+                let answer = self.transfer.send(request).await;
+                answer.map_err(|setback| report.setback_of("sends the upload to", &setback))
+            }
+        }
+    }
+
+    /// Words failures about something in a repository.
+    pub(crate) fn report(&self, repository: &str, reference: &str) -> RegistryReport {
+        RegistryReport {
+            service: AskedService::Registry,
+            host: self.host.shown().to_owned(),
+            subject: self.host.subject(repository, reference),
+            has_login: self.login.exists(),
+            redactor: self.login.redactor(),
+        }
+    }
+}
+
+/// Compares a digest with what the registry says of it, if it says it in the one way that is checked here.
+pub(crate) fn confirm(answer: &WebAnswer, digest: &str, report: &RegistryReport) -> Result<(), Failure> {
+    let said = answer.header(CONTENT_DIGEST).map(str::trim).filter(|said| is_digest(said));
+    match said {
+        Some(said) if said != digest => Err(report.wrong_digest(said, digest)),
+        _ => Ok(()),
+    }
+}

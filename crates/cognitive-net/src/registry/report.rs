@@ -1,0 +1,242 @@
+//! What goes wrong with a registry or a file server, in words: what happened, to what, and what helps. Every text of the
+//! other side is cleaned here, so that none can leave with a key in it.
+
+use cognitive_contract::code::{Blame, ErrorCode};
+use cognitive_contract::failure::Failure;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::transfer::{MAX_REDIRECTS, Setback, WebAnswer};
+use crate::fetch::{Reason, Refusal};
+use crate::redact::Redactor;
+
+/// Who was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AskedService {
+    Registry,
+    FileServer,
+}
+
+impl AskedService {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Registry => "the registry",
+            Self::FileServer => "the server",
+        }
+    }
+}
+
+/// Words failures for one thing that was asked for.
+pub(crate) struct RegistryReport {
+    pub(crate) service: AskedService,
+    /// The host as the user knows it.
+    pub(crate) host: String,
+    /// What was asked for, such as `ghcr.io/team/modules:1.0.0`.
+    pub(crate) subject: String,
+    /// Whether there are credentials.
+    pub(crate) has_login: bool,
+    pub(crate) redactor: Redactor,
+}
+
+/// How registries word an error.
+#[derive(Deserialize)]
+struct RegistryErrors {
+    errors: Vec<RegistryError>,
+}
+
+#[derive(Deserialize)]
+struct RegistryError {
+    code: Option<String>,
+    message: Option<String>,
+}
+
+impl RegistryReport {
+    /// An answer with a status that nobody wants.
+    pub(crate) fn status(&self, answer: &WebAnswer) -> Failure {
+        let (who, status) = (self.service.name(), answer.status);
+        let failure = match status {
+            401 if self.has_login => {
+                self.failure(ErrorCode::PermissionDenied, &format!("{who} does not accept the login"))
+            }
+            401 => self.failure(ErrorCode::PermissionDenied, &format!("{who} wants a login")),
+            403 => self.failure(ErrorCode::PermissionDenied, &format!("{who} does not permit this")),
+            404 => self.failure(ErrorCode::InvalidReference, &format!("{who} has nothing of this name")),
+            429 => self.failure(ErrorCode::RateLimited, &format!("{who} takes no more requests for now")),
+            _ => {
+                let said = self.said(&answer.body).map(|said| format!(", {said}")).unwrap_or_default();
+                let again = status >= 500;
+                self.failure(ErrorCode::ProviderUnavailable, &format!("{who} answered {status}{said}"))
+                    .with_recoverable(again)
+            }
+        };
+        let failure = match self.remedy(status) {
+            Some(remedy) => failure.suggest(remedy),
+            None => failure,
+        };
+        failure.with_detail("reason", json!("http_status")).with_detail("status", json!(status))
+    }
+
+    fn remedy(&self, status: u16) -> Option<String> {
+        let is_registry = self.service == AskedService::Registry;
+        Some(match status {
+            401 | 403 if is_registry => self.how_to_log_in("Log in with"),
+            401 | 403 => "Fetch the file yourself, and name it by its path".to_owned(),
+            404 if is_registry => {
+                let login = self.how_to_log_in("log in with");
+                format!(
+                    "Check the name and the tag; a private repository looks the same to strangers: {login}"
+                )
+            }
+            404 => "Check the address".to_owned(),
+            429 if is_registry && !self.has_login => self.how_to_log_in("Try again later, or log in with"),
+            429 | 500.. => "Try again later".to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// Nothing arrived, or not what may arrive.
+    pub(crate) fn setback(&self, setback: &Setback) -> Failure {
+        self.setback_of("leads to", setback)
+    }
+
+    /// The same for an address to which the other side `leads to`, `sends the login to`, `sends the upload to`.
+    pub(crate) fn setback_of(&self, leads: &str, setback: &Setback) -> Failure {
+        let who = self.service.name();
+        match setback {
+            Setback::Refused(refusal) if refusal.reason().is_block() => self.blocked(leads, refusal),
+            Setback::Refused(refusal) => self.unanswered(refusal),
+            Setback::Tls(why, remedy) => {
+                let text = format!("no safe connection is possible, because {why}");
+                let failure = self.unreachable("tls", &text, &self.host);
+                let plain = "A registry without TLS is asked with `--plain-http`";
+                let plain = Some(plain).filter(|_| self.service == AskedService::Registry);
+                let hints: Vec<&str> = remedy.iter().copied().chain(plain).collect();
+                if hints.is_empty() { failure } else { failure.suggest(hints.join(". ")) }
+            }
+            Setback::Proxy(why) => Failure::misconfigured(why.clone()),
+            Setback::TooLarge(most) => {
+                let text = format!("{who} sent more than the {most} bytes that are allowed");
+                let failure = self.failure(ErrorCode::ProviderUnavailable, &text);
+                failure.with_recoverable(false).with_detail("reason", json!("too_large"))
+            }
+            Setback::Length { expected, found } => {
+                let how = if found > expected { "more" } else { "less" };
+                let text = format!("{who} sent {how} than the {expected} bytes that belong to it");
+                self.mismatch(&text).with_detail("reason", json!("length"))
+            }
+        }
+    }
+
+    /// An address that the guard does not let through. The origin that the user named is trusted, so it is another.
+    fn blocked(&self, leads: &str, refusal: &Refusal) -> Failure {
+        let (who, why) = (self.service.name(), refusal.why());
+        let text = format!("{who} {leads} an address that is refused, because {why}: `{}`", refusal.host());
+        Failure::new(ErrorCode::PermissionDenied, text)
+            .blaming(Blame::Runtime)
+            .with_detail("kind", json!("registry"))
+            .with_detail("reason", json!(refusal.reason().word()))
+            .suggest("Only public `https://` addresses are followed, and what the user named")
+    }
+
+    fn unanswered(&self, refusal: &Refusal) -> Failure {
+        let (reason, host) = (refusal.reason(), refusal.host());
+        let redirects = format!("it was redirected more than {MAX_REDIRECTS} times");
+        let (text, hint) = match reason {
+            Reason::Dns => {
+                ("the name of the host cannot be resolved", Some("Check the name and the network"))
+            }
+            Reason::Refused => ("nothing answers there", Some("Check host and port, and that it runs")),
+            Reason::Timeout => ("no answer came in time", Some("Try again later")),
+            Reason::Interrupted => {
+                ("the connection was lost, or what arrived was not HTTP", Some("Try again later"))
+            }
+            Reason::TooManyRedirects => (redirects.as_str(), None),
+            _ => (refusal.why(), None),
+        };
+        let failure = self.unreachable(reason.word(), text, host);
+        match hint {
+            Some(hint) => failure.suggest(hint),
+            None => failure,
+        }
+    }
+
+    fn unreachable(&self, reason: &str, text: &str, host: &str) -> Failure {
+        let host = if host.is_empty() { &self.host } else { host };
+        Failure::new(ErrorCode::ProviderUnavailable, format!("{text}: `{host}`"))
+            .blaming(Blame::Runtime)
+            .with_detail("kind", json!("registry"))
+            .with_detail("reason", json!(reason))
+    }
+
+    /// An answer that makes no sense.
+    pub(crate) fn nonsense(&self, what: &str) -> Failure {
+        self.failure(ErrorCode::ProviderUnavailable, &format!("{} {what}", self.service.name()))
+            .with_recoverable(false)
+            .with_detail("reason", json!("invalid_answer"))
+            .suggest("Check that the host is a registry, and that nothing between here and there changes its answers")
+    }
+
+    /// Bytes whose digest is another than the one that was asked for.
+    pub(crate) fn wrong_digest(&self, expected: &str, found: &str) -> Failure {
+        let text = format!(
+            "{} sent something else, which has the digest `{found}` and not `{expected}`",
+            self.service.name()
+        );
+        self.mismatch(&text).with_detail("reason", json!("digest"))
+    }
+
+    /// A thing that is too large to be asked for.
+    pub(crate) fn too_large(&self, most: u64) -> Failure {
+        let text = format!("more than the {most} bytes that are allowed belong to it");
+        let failure = self.failure(ErrorCode::ProviderUnavailable, &text);
+        failure.with_recoverable(false).with_detail("reason", json!("too_large"))
+    }
+
+    /// A manifest that is to be put where only another one belongs.
+    pub(crate) fn not_its_digest(&self, found: &str) -> Failure {
+        let text = format!("the manifest cannot have this digest, because it has the digest `{found}`");
+        Failure::new(ErrorCode::InvalidInput, format!("{text}: `{}`", self.subject))
+    }
+
+    /// A media type that no header can hold.
+    pub(crate) fn no_media_type(&self) -> Failure {
+        let text = "the media type of the manifest has letters that no HTTP header can hold";
+        Failure::new(ErrorCode::InvalidInput, format!("{text}: `{}`", self.subject))
+    }
+
+    fn mismatch(&self, text: &str) -> Failure {
+        self.failure(ErrorCode::ChecksumMismatch, text)
+            .with_recoverable(false)
+            .suggest("Do not use it: it was changed in the registry or on the way. Ask whoever published it")
+    }
+
+    /// A failure about what was asked for.
+    pub(crate) fn failure(&self, code: ErrorCode, text: &str) -> Failure {
+        Failure::new(code, format!("{text}: `{}`", self.subject))
+            .blaming(Blame::Runtime)
+            .with_detail("kind", json!("registry"))
+    }
+
+    /// A login that no request can carry.
+    pub(crate) fn unsayable(&self) -> Failure {
+        self.failure(ErrorCode::PermissionDenied, "the login has letters that no HTTP header can hold")
+            .blaming(Blame::Operator)
+            .suggest(self.how_to_log_in("Log in with"))
+    }
+
+    fn how_to_log_in(&self, verb: &str) -> String {
+        format!(
+            "{verb} `docker login {}`, or set `COGN_REGISTRY_USER` and `COGN_REGISTRY_PASSWORD`, or `COGN_REGISTRY_TOKEN`",
+            self.host
+        )
+    }
+
+    /// What the registry says, if it says it as registries do.
+    fn said(&self, body: &[u8]) -> Option<String> {
+        let said: RegistryErrors = serde_json::from_slice(body).ok()?;
+        let first = said.errors.into_iter().next()?;
+        let parts: Vec<String> = [first.code, first.message].into_iter().flatten().collect();
+        let text = self.redactor.clean(&parts.join(" "));
+        (!text.is_empty()).then_some(text)
+    }
+}

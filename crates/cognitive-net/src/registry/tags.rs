@@ -1,0 +1,98 @@
+//! The tags of a repository, page by page. Bounded: a registry that never comes to an end is refused.
+
+use cognitive_contract::failure::Failure;
+use reqwest::Method;
+use reqwest::header::LINK;
+use serde::Deserialize;
+
+use super::login::RegistryScope;
+use super::name::is_tag;
+use super::oci::{AskedWay, OciClient};
+use super::transfer::{BodyBound, SMALL_ANSWER_TIME, WebRequest};
+use crate::client::same_place;
+
+/// The most pages. Registries put 50 to 1,000 tags on one.
+const MAX_PAGES: usize = 200;
+/// The most tags.
+const MAX_TAGS: usize = 100_000;
+/// The longest page.
+const MAX_PAGE: u64 = 4 * 1024 * 1024;
+/// How many tags are asked for at once. A registry may send fewer.
+const PAGE: &str = "n=1000";
+
+/// One page. A repository without tags has `null` at some registries.
+#[derive(Deserialize)]
+struct TagPage {
+    tags: Option<Vec<String>>,
+}
+
+impl OciClient {
+    /// All tags of a repository, in the order of the registry. What is no tag is left out: it could not be asked for.
+    pub async fn tags(&self, repository: &str) -> Result<Vec<String>, Failure> {
+        let repository = self.host.repository(repository)?;
+        let report = self.report(&repository, "");
+        let mut url = self.host.url(&repository, "tags/list");
+        url.set_query(Some(PAGE));
+        let scope = RegistryScope { repository, push: false };
+        let way = AskedWay::Fetch(BodyBound::AtMost(MAX_PAGE), Some(SMALL_ANSWER_TIME));
+        let mut tags: Vec<String> = Vec::new();
+        for _ in 0..MAX_PAGES {
+            let answer =
+                self.exchange(WebRequest::new(Method::GET, url.clone()), way, &scope, &report).await?;
+            if answer.status != 200 {
+                return Err(report.status(&answer));
+            }
+            let page: Option<TagPage> = serde_json::from_slice(&answer.body).ok();
+            let page =
+                page.ok_or_else(|| report.nonsense("answered with something that is no list of tags"))?;
+            tags.extend(page.tags.unwrap_or_default().into_iter().filter(|tag| is_tag(tag)));
+            let links: Vec<&str> =
+                answer.headers.get_all(LINK).iter().filter_map(|link| link.to_str().ok()).collect();
+            let Some(next) = links.iter().find_map(|link| next_page(link)) else { return Ok(tags) };
+            // The rest of a list is where its beginning was.
+            let next = url.join(next).ok().filter(|next| same_place(next, &url));
+            url = next.ok_or_else(|| report.nonsense("has the rest of its tags at another host"))?;
+            if tags.len() > MAX_TAGS {
+                break;
+            }
+        }
+        Err(report.nonsense("does not come to an end with its tags"))
+    }
+}
+
+/// The address in `</v2/a/tags/list?last=b>; rel="next"`.
+fn next_page(header: &str) -> Option<&str> {
+    header.split(',').find_map(|link| {
+        let (address, rest) = link.trim().strip_prefix('<')?.split_once('>')?;
+        let mut parameters = rest.split(';').filter_map(|parameter| parameter.split_once('='));
+        let is_next = parameters.any(|(name, value)| {
+            name.trim().eq_ignore_ascii_case("rel")
+                && value.trim().trim_matches('"').split(' ').any(|rel| rel.eq_ignore_ascii_case("next"))
+        });
+        is_next.then_some(address)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::Url;
+
+    use super::*;
+
+    #[test]
+    fn links_to_the_next_page() {
+        for (header, expected) in [
+            (r#"</v2/a/tags/list?last=b&n=2>; rel="next""#, Some("/v2/a/tags/list?last=b&n=2")),
+            (r"<https://h/x>; rel=next", Some("https://h/x")),
+            (r#"</p>; rel="prev", </n>; title="t"; rel="last next""#, Some("/n")),
+            (r#"</p>; rel="prev""#, None),
+            ("</n>", None),
+            ("nonsense", None),
+            ("", None),
+        ] {
+            assert_eq!(next_page(header), expected, "{header}");
+        }
+        let page = Url::parse("https://h/v2/a/tags/list?n=1").unwrap();
+        assert_eq!(page.join("/n?last=b").unwrap().as_str(), "https://h/n?last=b");
+    }
+}

@@ -1,0 +1,320 @@
+//! Requests to registries and file servers: through the guard, with redirects by hand, a bounded body, and patience. What
+//! is asked for and nothing else is tried again; what is sent is sent once. Judges no status and no content: the caller
+//! gets what arrived.
+
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use reqwest::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue, LOCATION,
+};
+use reqwest::{Body, Method, Response, Url};
+use tokio::time::timeout;
+
+use crate::client::same_place;
+use crate::fetch::guard::{GuardError, GuardedClient, lost, redirected};
+use crate::fetch::{Reason, Refusal};
+use crate::retry::{Again, Pause, RealPause, retry_after, wait};
+use crate::tls::{explained, tls_error};
+
+/// How often an answer may be somewhere else: at a storage host, and from there at a copy nearby.
+pub(crate) const MAX_REDIRECTS: usize = 5;
+/// How long nothing may move.
+const SILENCE: Duration = Duration::from_secs(30);
+/// The time for an answer that is small, whatever arrives meanwhile.
+pub(crate) const SMALL_ANSWER_TIME: Duration = Duration::from_mins(1);
+/// So much is read of an answer that only says what went wrong.
+const MAX_ERROR_BODY: usize = 64 * 1024;
+/// So much room is made for a body on the word of a stranger.
+const MAX_ROOM: u64 = 1024 * 1024;
+/// The pieces in which a body is sent.
+const PIECE: usize = 64 * 1024;
+/// The wait before another try has no end that it could miss.
+const NO_HURRY: Duration = Duration::MAX;
+
+/// One request.
+#[derive(Debug, Clone)]
+pub(crate) struct WebRequest {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Option<Bytes>,
+}
+
+impl WebRequest {
+    /// Asks for something.
+    pub(crate) fn new(method: Method, url: Url) -> Self {
+        Self { method, url, headers: HeaderMap::new(), body: None }
+    }
+
+    /// Adds a header.
+    pub(crate) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// Adds a body.
+    pub(crate) fn carrying(mut self, body: Bytes) -> Self {
+        self.body = Some(body);
+        self
+    }
+}
+
+/// What arrived.
+#[derive(Debug)]
+pub(crate) struct WebAnswer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// Who answered, after all redirects.
+    pub(crate) url: Url,
+}
+
+impl WebAnswer {
+    /// A header, if it is text.
+    pub(crate) fn header(&self, name: impl reqwest::header::AsHeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    fn again(&self) -> Again {
+        match self.status {
+            408 | 425 | 429 | 500..=599 => {
+                retry_after(&self.headers, SystemTime::now()).map_or(Again::Later, Again::After)
+            }
+            _ => Again::Never,
+        }
+    }
+}
+
+/// How long a body may be. Holds for good answers only.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum BodyBound {
+    /// There is none, or nobody wants it.
+    Unread,
+    AtMost(u64),
+    Exactly(u64),
+}
+
+/// Why nothing arrived.
+#[derive(Debug)]
+pub(crate) enum Setback {
+    /// The guard said no, or the connection failed.
+    Refused(Refusal),
+    /// TLS failed: why, and what helps.
+    Tls(String, Option<&'static str>),
+    /// A variable names no proxy.
+    Proxy(String),
+    /// The body is longer than so many bytes.
+    TooLarge(u64),
+    /// The body should have so many bytes, and has others.
+    Length { expected: u64, found: u64 },
+}
+
+impl From<Refusal> for Setback {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl Setback {
+    fn of(error: GuardError, url: &Url) -> Self {
+        match error {
+            GuardError::Refused(refusal) => Self::Refused(refusal),
+            GuardError::Proxy(why) => Self::Proxy(why),
+            GuardError::Broken(error) => match tls_error(&error) {
+                Some(tls) => {
+                    let (why, remedy) = explained(tls).unzip();
+                    Self::Tls(why.map_or_else(|| tls.to_string(), str::to_owned), remedy)
+                }
+                None => Self::Refused(lost(&error, url)),
+            },
+        }
+    }
+
+    /// Only a connection that broke may hold next time. One that stands still has had its time.
+    fn again(&self) -> Again {
+        match self {
+            Self::Refused(refusal) if refusal.reason() == Reason::Interrupted => Again::Later,
+            Self::Refused(_) | Self::Tls(..) | Self::Proxy(_) | Self::TooLarge(_) | Self::Length { .. } => {
+                Again::Never
+            }
+        }
+    }
+}
+
+/// Sends requests.
+pub(crate) struct Transfer {
+    pub(crate) guard: GuardedClient,
+    pub(crate) pause: Arc<dyn Pause>,
+}
+
+impl Transfer {
+    pub(crate) fn new(guard: GuardedClient) -> Self {
+        Self { guard, pause: Arc::new(RealPause) }
+    }
+
+    /// Asks for something, follows redirects, and tries again what may work a moment later.
+    /// With a total time for an answer that is small; without one for a body that may take as long as it moves.
+    pub(crate) async fn fetch(
+        &self,
+        request: &WebRequest,
+        bound: BodyBound,
+        total: Option<Duration>,
+    ) -> Result<WebAnswer, Setback> {
+        let mut tries = 0;
+        loop {
+            let attempt = self.follow(request, bound);
+            let outcome = match total {
+                Some(total) => timeout(total, attempt).await.unwrap_or_else(|_| Err(too_late(&request.url))),
+                None => attempt.await,
+            };
+            let again = outcome.as_ref().map_or_else(Setback::again, WebAnswer::again);
+            let Some(pause) = wait(again, tries, NO_HURRY, self.pause.jitter()) else { return outcome };
+            tries += 1;
+            self.pause.sleep(pause).await;
+        }
+    }
+
+    /// Sends something, once. A redirect is an answer like any other.
+    pub(crate) async fn send(&self, request: &WebRequest) -> Result<WebAnswer, Setback> {
+        let url = self.guard.admit(request.url.clone())?;
+        let response = self.deliver(request, &url).await?;
+        read(response, url, BodyBound::AtMost(MAX_ERROR_BODY as u64)).await
+    }
+
+    /// Sends for as long as something moves.
+    async fn deliver(&self, request: &WebRequest, url: &Url) -> Result<Response, Setback> {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let left = request.body.clone().unwrap_or_default();
+        let body = Body::wrap(MovingBody { left, sent: Arc::clone(&sent) });
+        let mut sending =
+            pin!(self.guard.send(request.method.clone(), url, request.headers.clone(), Some(body)));
+        let mut before = 0;
+        loop {
+            if let Ok(done) = timeout(SILENCE, sending.as_mut()).await {
+                return done.map_err(|error| Setback::of(error, url));
+            }
+            let now = sent.load(Ordering::Relaxed);
+            if now == before {
+                return Err(too_late(url));
+            }
+            before = now;
+        }
+    }
+
+    async fn follow(&self, request: &WebRequest, bound: BodyBound) -> Result<WebAnswer, Setback> {
+        let mut url = self.guard.admit(request.url.clone())?;
+        let mut headers = request.headers.clone();
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        for _ in 0..=MAX_REDIRECTS {
+            let asked = self.guard.send(request.method.clone(), &url, headers.clone(), None);
+            let response = timeout(SILENCE, asked).await.map_err(|_| too_late(&url))?;
+            let response = response.map_err(|error| Setback::of(error, &url))?;
+            let Some(place) = place_of(&response, &url)? else { return read(response, url, bound).await };
+            let place = self.guard.admit(place)?;
+            // Once it has left, it stays without: whoever was asked in between chose where it goes.
+            if !same_place(&url, &place) {
+                headers.remove(AUTHORIZATION);
+            }
+            url = place;
+        }
+        Err(Refusal::of(Reason::TooManyRedirects, Some(&url)).into())
+    }
+}
+
+fn too_late(url: &Url) -> Setback {
+    Refusal::of(Reason::Timeout, Some(url)).into()
+}
+
+/// Where an answer sends us; `None` if it is one.
+fn place_of(response: &Response, url: &Url) -> Result<Option<Url>, Refusal> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let location = response.headers().get(LOCATION).and_then(|place| str::from_utf8(place.as_bytes()).ok());
+    location.map(|location| redirected(url, location)).transpose()
+}
+
+/// Reads a body, and not a byte more than allowed is kept.
+async fn read(mut response: Response, url: Url, bound: BodyBound) -> Result<WebAnswer, Setback> {
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let mut body = Vec::new();
+    if !response.status().is_success() {
+        // What cannot be read of it is not worth another error.
+        while let Ok(Ok(Some(piece))) = timeout(SILENCE, response.chunk()).await {
+            let room = MAX_ERROR_BODY.saturating_sub(body.len());
+            body.extend_from_slice(piece.get(..room.min(piece.len())).unwrap_or_default());
+            if body.len() >= MAX_ERROR_BODY {
+                break;
+            }
+        }
+        return Ok(WebAnswer { status, headers, body, url });
+    }
+    if headers.get_all(CONTENT_ENCODING).iter().any(|name| name != "identity" && !name.is_empty()) {
+        return Err(Refusal::of(Reason::Encoding, Some(&url)).into());
+    }
+    let announced = response.content_length();
+    let (most, exact) = match bound {
+        BodyBound::Unread => return Ok(WebAnswer { status, headers, body, url }),
+        BodyBound::AtMost(most) => (most, false),
+        BodyBound::Exactly(most) => (most, true),
+    };
+    let wrong =
+        |found| if exact { Setback::Length { expected: most, found } } else { Setback::TooLarge(most) };
+    if let Some(found) = announced.filter(|found| *found > most || exact && *found != most) {
+        return Err(wrong(found));
+    }
+    body.reserve(usize::try_from(announced.unwrap_or_default().min(MAX_ROOM)).unwrap_or_default());
+    loop {
+        let piece = timeout(SILENCE, response.chunk()).await.map_err(|_| too_late(&url))?;
+        let Some(piece) = piece.map_err(|error| lost(&error, &url))? else { break };
+        let found = (body.len() as u64).saturating_add(piece.len() as u64);
+        if found > most {
+            return Err(wrong(found));
+        }
+        body.extend_from_slice(&piece);
+    }
+    let found = body.len() as u64;
+    if exact && found != most {
+        return Err(wrong(found));
+    }
+    Ok(WebAnswer { status, headers, body, url })
+}
+
+/// A body that says how much of it has left, so that a slow line is not taken for a dead one.
+struct MovingBody {
+    left: Bytes,
+    sent: Arc<AtomicUsize>,
+}
+
+impl HttpBody for MovingBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.left.is_empty() {
+            return Poll::Ready(None);
+        }
+        let length = self.left.len().min(PIECE);
+        let piece = self.left.split_to(length);
+        self.sent.fetch_add(length, Ordering::Relaxed);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left.len() as u64)
+    }
+}
