@@ -1,6 +1,6 @@
 //! What the tests of this workspace share. Only ever a dev-dependency; nothing that is shipped may use it.
 //!
-//! [`SeededRandom`] generates, [`poll_now`] runs what never waits. With the feature `ports`: a scripted model, modules from
+//! [`SeededRandom`] generates, [`poll_now`] runs what never waits, [`TestRegistry`] is a real registry of packages. With the feature `ports`: a scripted model, modules from
 //! memory, an audit log and a store of context that only remember.
 //!
 //! A test that lacks something on this machine ends with [`skip`], which is the only way to do so: it is counted and named
@@ -12,6 +12,7 @@ mod poll;
 #[cfg(feature = "ports")]
 mod ports;
 mod random;
+mod registry;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub use ports::{
     FolderModule, LoadedModule, MemoryAuditLog, MemoryContext, NamedModules, ScriptedProvider, module_folder,
 };
 pub use random::SeededRandom;
+pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 
 /// What a test may lack. A run can be told by these words that it may go without (`COGN_TEST_MAY_LACK=browser,weights`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,11 +72,17 @@ pub enum Lack {
     Deno,
     /// Clients of the Model Context Protocol for Python and Node, and the validator of Agent Skills.
     McpClients,
+    /// The conformance suite and the Inspector of the Model Context Protocol, with the Node that they need.
+    McpSuite,
+    /// `docker-registry`, the reference of the OCI distribution protocol.
+    Registry,
+    /// Second clients of registries: `skopeo`, and a Python with `oras`.
+    OciClients,
 }
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -96,6 +104,9 @@ impl Lack {
         Self::Wasm,
         Self::Deno,
         Self::McpClients,
+        Self::McpSuite,
+        Self::Registry,
+        Self::OciClients,
     ];
 
     /// The word for it.
@@ -123,6 +134,9 @@ impl Lack {
             Self::Wasm => "wasm",
             Self::Deno => "deno",
             Self::McpClients => "mcp-clients",
+            Self::McpSuite => "mcp-suite",
+            Self::Registry => "registry",
+            Self::OciClients => "oci-clients",
         }
     }
 
@@ -158,6 +172,15 @@ impl Lack {
             Self::Deno => "`npm install deno`, then set `COGN_TEST_DENO` to the program",
             Self::McpClients => {
                 "`pip install mcp skills-ref`, and `npm install` what `crates/cogn-cli/tests/clients/package.json` names; then set `COGN_TEST_PYTHON` and `COGN_TEST_NODE`"
+            }
+            Self::McpSuite => {
+                "`npm install` what `crates/cogn-cli/tests/agents/package.json` names, then set `COGN_TEST_MCP` to its folder"
+            }
+            Self::Registry => {
+                "install `docker-registry`, or unpack its package and set `COGN_TEST_REGISTRY` to the program"
+            }
+            Self::OciClients => {
+                "install `skopeo`, or set `COGN_TEST_SKOPEO` to the program; `pip install oras`, then set `COGN_TEST_PYTHON`"
             }
         }
     }

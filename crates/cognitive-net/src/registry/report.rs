@@ -130,7 +130,9 @@ impl RegistryReport {
     /// An address that the guard does not let through. The origin that the user named is trusted, so it is another.
     fn blocked(&self, leads: &str, refusal: &Refusal) -> Failure {
         let (who, why) = (self.service.name(), refusal.why());
-        let text = format!("{who} {leads} an address that is refused, because {why}: `{}`", refusal.host());
+        // `file:` has no host.
+        let place = if refusal.host().is_empty() { &self.subject } else { refusal.host() };
+        let text = format!("{who} {leads} an address that is refused, because {why}: `{place}`");
         Failure::new(ErrorCode::PermissionDenied, text)
             .blaming(Blame::Runtime)
             .with_detail("kind", json!("registry"))

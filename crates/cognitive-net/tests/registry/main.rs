@@ -1,0 +1,19 @@
+//! Registries and file servers: a real one where it can be had, and hostile ones that each test makes for itself. All of
+//! them are on 127.0.0.1; no test needs a clock, an account or a network.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in a test, a panic is the report"
+)]
+
+mod clients;
+mod files;
+mod hostile;
+mod lies;
+mod logins;
+mod patience;
+mod real;
+mod stub;
+mod uploads;
