@@ -12,6 +12,7 @@ pub mod commands;
 mod draw;
 mod editor_schemas;
 mod figures;
+mod packages;
 mod platform;
 pub mod printer;
 mod process_limits;
@@ -75,6 +76,15 @@ pub fn main() -> ExitCode {
         Command::Check(args) => commands::check::check(args, &wiring::library(), &printer),
         Command::Init(args) => commands::init::init(args, &printer),
         Command::Migrate(args) => commands::migrate::migrate(args, &wiring::library(), &printer),
+        Command::Add(args) => commands::add::add(args, &wiring::library(), &printer),
+        Command::Remove(args) => commands::remove::remove(args, &printer),
+        Command::Update(args) => commands::update::update(args, &wiring::library(), &printer),
+        Command::Versions(args) => commands::versions::versions(args, &printer),
+        Command::Search(args) => commands::versions::search(args, &printer),
+        Command::Pack(args) => commands::pack::pack(args, &wiring::library(), &printer),
+        Command::Sign(args) => commands::sign::sign_command(args, &printer),
+        Command::Publish(args) => commands::publish::publish(args, &wiring::library(), &printer),
+        Command::Registry(args) => commands::registry::registry(args, &printer),
         Command::Explain(args) => commands::explain::explain(args, &printer),
         Command::Schema(args) => commands::schema::schema(args, &printer),
         Command::Test(args) => commands::test::test(args, &wiring::library(), &printer),

@@ -53,3 +53,22 @@ pub const BUILD_SERVER: &str = "CI";
 
 /// The variables that hold keys and addresses of providers are named by `cognitive_net::Kind`.
 pub const OF_PROVIDERS: &str = "<PROVIDER>_API_KEY, <PROVIDER>_BASE_URL";
+
+/// The index of packages, unless `--registry` says so.
+pub const REGISTRY: &str = "COGN_REGISTRY";
+/// The login of an OCI registry, instead of that of docker or podman: a name, or a token alone.
+pub const REGISTRY_USER: &str = "COGN_REGISTRY_USER";
+/// The password that goes with the name.
+pub const REGISTRY_PASSWORD: &str = "COGN_REGISTRY_PASSWORD";
+/// A token that the registry itself gave out.
+pub const REGISTRY_TOKEN: &str = "COGN_REGISTRY_TOKEN";
+/// The file with podman's logins, by the name that podman uses.
+pub const CONTAINERS_FILE: &str = "REGISTRY_AUTH_FILE";
+/// Where podman keeps them for as long as the user is logged in.
+pub const RUNTIME_FOLDER: &str = "XDG_RUNTIME_DIR";
+/// The folder with docker's logins, by the name that docker uses.
+pub const DOCKER_FOLDER: &str = "DOCKER_CONFIG";
+/// Where repositories of `github:` are, for a GitHub of one's own.
+pub const GITHUB: &str = "COGN_GITHUB_URL";
+/// The password of the key that packages are signed with.
+pub const SIGN_PASSWORD: &str = "COGN_SIGN_PASSWORD";

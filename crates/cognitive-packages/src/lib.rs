@@ -19,6 +19,7 @@ mod module_folder;
 mod name;
 pub mod oci;
 mod package;
+mod platform;
 pub mod signature;
 mod source;
 

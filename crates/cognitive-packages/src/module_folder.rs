@@ -4,7 +4,7 @@
 //! A kill at any moment leaves every module as it was or as it should be. The folder changes first and the lock file after it, so
 //! that the file never promises what is not there; the next installation of the same package puts the file right.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use cognitive_library::{Folder, files_of, put_folder, remove_folder, remove_staged};
@@ -12,10 +12,7 @@ use cognitive_library::{Folder, files_of, put_folder, remove_folder, remove_stag
 use crate::lock::{LOCK_FILE, LockFile, LockedModule};
 use crate::name::check_name;
 use crate::package::{Package, tree_digest};
-use crate::{PackageError, signature};
-
-/// Held while the folder changes, so that two processes do it one after the other.
-const GUARD: &str = ".cogn-guard";
+use crate::{PackageError, platform, signature};
 
 /// A folder of modules with its lock file.
 #[derive(Debug, Clone)]
@@ -205,15 +202,11 @@ impl ModuleFolder {
 
     /// Waits until nobody else changes the folder, and removes what a killed process left.
     fn guard(&self) -> Result<File, PackageError> {
-        let path = self.folder.join(GUARD);
-        let failed = PackageError::io("write to", &self.folder);
-        fs::create_dir_all(&self.folder).map_err(&failed)?;
-        let guard =
-            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(&failed)?;
-        // Held for moments only; the system lets go of it when a process is killed.
-        guard.lock().map_err(&failed)?;
+        // Held for moments only: what is installed was fetched before.
+        let held = fs::create_dir_all(&self.folder).and_then(|()| platform::hold(&self.folder));
+        let held = held.map_err(PackageError::io("write to", &self.folder))?;
         remove_staged(&self.folder);
-        Ok(guard)
+        Ok(held)
     }
 }
 

@@ -13,12 +13,13 @@ use crate::text_table::{TextTable, wrap};
 const MAX_HELP_WIDTH: usize = 100;
 
 /// The groups, and what is in them.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["run", "prompt", "lower", "compose", "media"]),
     (
         "Modules",
         &["list", "info", "init", "validate", "test", "eval", "verify", "types", "export", "migrate"],
     ),
+    ("Packages", &["add", "remove", "update", "versions", "search", "pack", "sign", "publish", "registry"]),
     ("Server and records", &["serve", "mcp", "audit", "context"]),
     ("This machine", &["doctor", "model", "trust", "capabilities", "completions", "man"]),
     ("Reference", &["explain", "schema", "check", "conformance"]),

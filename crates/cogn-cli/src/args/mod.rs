@@ -149,6 +149,26 @@ pub(crate) enum Command {
     Init(commands::init::InitArgs),
     /// Bring modules of older formats to v2.2
     Migrate(commands::migrate::MigrateArgs),
+    /// Install packages, or everything of `cognitive.lock`
+    #[command(visible_alias = "install")]
+    Add(commands::add::AddArgs),
+    /// Remove packages that were installed
+    #[command(visible_alias = "uninstall")]
+    Remove(commands::remove::RemoveArgs),
+    /// Install what the sources of packages have now
+    Update(commands::update::UpdateArgs),
+    /// List the versions of a package
+    Versions(commands::versions::VersionsArgs),
+    /// Search an index of packages
+    Search(commands::versions::SearchArgs),
+    /// Pack a module into one file, the same on every machine
+    Pack(commands::pack::PackArgs),
+    /// Sign a package, or make the keys for it
+    Sign(commands::sign::SignArgs),
+    /// Publish a module to an OCI registry
+    Publish(commands::publish::PublishArgs),
+    /// Write the index of a folder of packages
+    Registry(commands::registry::RegistryArgs),
     /// Explain an error code
     Explain(commands::explain::ExplainArgs),
     /// Print the JSON Schema of module.yaml, of the envelope and of other files, or write all for editors

@@ -1,6 +1,7 @@
 //! One file per command: its options, and one function that does it and says how it ended.
 //! No rule about modules or envelopes lives here.
 
+pub mod add;
 pub mod audit;
 pub mod capabilities;
 pub mod check;
@@ -25,13 +26,18 @@ pub mod media;
 mod media_out;
 pub mod migrate;
 pub mod model;
+pub mod pack;
 pub mod prompt;
+pub mod publish;
 mod reader;
+pub mod registry;
+pub mod remove;
 pub mod run;
 pub mod schema;
 pub mod serve;
 mod serve_args;
 mod server_keys;
+pub mod sign;
 mod stop;
 mod stream;
 pub mod test;
@@ -39,8 +45,10 @@ mod test_report;
 pub mod trace;
 pub mod trust;
 pub mod types;
+pub mod update;
 pub mod validate;
 pub mod verify;
+pub mod versions;
 
 use cognitive_contract::Failure;
 

@@ -1,0 +1,83 @@
+//! `cogn add SOURCE`: installs packages, from anywhere that one can be; without a source, everything of `cognitive.lock`. A package
+//! that cannot be installed leaves the old one in its place.
+
+use cognitive_library::Library;
+use cognitive_packages::signature::TrustedKey;
+use cognitive_packages::{Overwrite, PackageError, PackageSource};
+
+use crate::packages::installing::{InstallReport, InstallWay, install, restore, show};
+use crate::packages::obtain::Obtainer;
+use crate::packages::{FolderArgs, KeyArgs, ReachArgs, TellArgs, refuse};
+use crate::printer::{Exit, Printer};
+
+/// Options of `add`.
+#[derive(Debug, clap::Args)]
+pub struct AddArgs {
+    /// A folder, an archive, `https://…`, `github:owner/repo/path@ref`, `git+https://…`, `oci://host/repository:tag`, or a name of
+    /// the index; none for everything of `cognitive.lock`
+    source: Vec<String>,
+    #[command(flatten)]
+    folder: FolderArgs,
+    #[command(flatten)]
+    reach: ReachArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+    /// Fail if the lock file would change
+    #[arg(long)]
+    locked: bool,
+    /// Write over what was changed by hand, and take another signer
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    tell: TellArgs,
+}
+
+/// Installs what was asked for.
+pub fn add(args: &AddArgs, library: &Library, printer: &Printer) -> Exit {
+    let mut reports = Vec::new();
+    let done = add_all(args, library, &mut reports, printer);
+    // What was installed before something failed stays, and is said.
+    let shown = show(&reports, args.tell.json && done.is_ok(), printer);
+    match done {
+        Ok(()) => shown,
+        Err(error) => refuse(&error, printer),
+    }
+}
+
+fn add_all(
+    args: &AddArgs,
+    library: &Library,
+    reports: &mut Vec<InstallReport>,
+    printer: &Printer,
+) -> Result<(), PackageError> {
+    let (folder, root) = args.folder.folder()?;
+    let overwrite = if args.force { Overwrite::Anything } else { Overwrite::Intact };
+    let way = InstallWay { overwrite, locked: args.locked, dry_run: args.tell.dry_run };
+    let keys = args.keys.keys()?;
+    let sources: Vec<PackageSource> =
+        args.source.iter().map(|text| PackageSource::parse(text)).collect::<Result<_, _>>()?;
+    for source in &sources {
+        printer.detail("source", source);
+        let obtainer = Obtainer { reach: &args.reach, keys: keys.clone(), root: root.clone() };
+        reports.push(install(obtainer.bring(source, false)?, &folder, way, library)?);
+    }
+    if !sources.is_empty() {
+        return Ok(());
+    }
+    let locked = folder.locked()?;
+    if locked.modules.is_empty() {
+        return Err(PackageError::new(format!(
+            "there is nothing to install: `{}` names no package",
+            folder.lock_path().display()
+        ))
+        .hint("Name a source, as in `cogn add github:owner/repo/module`"));
+    }
+    for (name, module) in &locked.modules {
+        // Whoever signed it then has to have signed it now.
+        let signer = module.signed_by.as_deref().map(TrustedKey::parse).transpose()?;
+        let keys = if keys.is_empty() { signer.into_iter().collect() } else { keys.clone() };
+        let obtainer = Obtainer { reach: &args.reach, keys, root: root.clone() };
+        reports.push(restore(name, module, &folder, &obtainer, (way, library))?);
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! `cogn publish MODULE oci://host/repository[:tag]`: a package into any OCI registry. Without a tag the version is the tag; a version
+//! that is there already is not written over.
+
+use std::path::PathBuf;
+
+use cogn::async_runtime;
+use cognitive_library::Library;
+use cognitive_net::registry::OciClient;
+use cognitive_packages::oci::{MANIFEST_TYPE, is_tag, upload_of};
+use cognitive_packages::{OciReference, Package, PackageError, PackageSource, check_publishable};
+use serde_json::json;
+
+use super::pack::package_of;
+use super::sign::signature_of;
+use crate::args::candidates;
+use crate::packages::obtain::Obtainer;
+use crate::packages::{ReachArgs, TellArgs, refuse};
+use crate::printer::{Exit, FAINT, GOOD, HEAD, Printer};
+
+/// Options of `publish`.
+#[derive(Debug, clap::Args)]
+pub struct PublishArgs {
+    /// Name of an installed module, or path of a folder
+    #[arg(add = candidates::modules())]
+    module: String,
+    /// Where to: `oci://host/repository[:tag]`; without a tag, the version of the module
+    target: String,
+    /// Sign it with the secret key in this file
+    #[arg(long, value_name = "FILE")]
+    secret_key: Option<PathBuf>,
+    /// Speak to the registry without TLS; only on this machine that is the default
+    #[arg(long)]
+    plain_http: bool,
+    /// Let the tag lead to this package, whatever it leads to now
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    tell: TellArgs,
+}
+
+/// Sends the package, and prints the reference that always leads to it.
+pub fn publish(args: &PublishArgs, library: &Library, printer: &Printer) -> Exit {
+    match send(args, library) {
+        Ok((package, tag, pinned)) => {
+            if args.tell.json {
+                printer.json(&json!({
+                    "name": package.name(), "version": package.version(), "tag": tag, "reference": pinned, "sha256": package.sha256,
+                }));
+            } else {
+                let word = if args.tell.dry_run { "would be published" } else { "published" };
+                printer.err(format!(
+                    "{GOOD}{word}{GOOD:#} {HEAD}{}{HEAD:#} {} {FAINT}as {tag}{FAINT:#}",
+                    package.name(),
+                    package.version()
+                ));
+                printer.out(&pinned);
+            }
+            Exit::Good
+        }
+        Err(error) => refuse(&error, printer),
+    }
+}
+
+fn send(args: &PublishArgs, library: &Library) -> Result<(Package, String, String), PackageError> {
+    let package = package_of(&args.module, library)?;
+    check_publishable(package.name(), None)?;
+    let reference = target(&args.target, &package)?;
+    let signature = args.secret_key.as_deref().map(|key| signature_of(&package, key)).transpose()?;
+    let upload = upload_of(&package, signature.as_deref());
+    let digest = format!("sha256:{}", cognitive_packages::sha256(&upload.manifest));
+    let reach = ReachArgs { plain_http: args.plain_http, registry: None };
+    let obtainer = Obtainer { reach: &reach, keys: Vec::new(), root: PathBuf::new() };
+    if !args.tell.dry_run {
+        let client = obtainer.oci_client(&reference)?;
+        let runtime = async_runtime::on_this_thread_and_others()?;
+        runtime.block_on(async {
+            if !args.force {
+                check_free(&client, &reference, &digest).await?;
+            }
+            client.put_blob(&reference.repository, &upload.config).await?;
+            client.put_blob(&reference.repository, &package.archive).await?;
+            // Last, so that nobody ever finds a manifest without what it names.
+            client
+                .put_manifest(&reference.repository, reference.target(), MANIFEST_TYPE, &upload.manifest)
+                .await?;
+            Ok::<(), PackageError>(())
+        })?;
+    }
+    let pinned = PackageSource::Oci(reference.pinned(&digest)).to_string();
+    Ok((package, PackageSource::Oci(reference).to_string(), pinned))
+}
+
+fn target(text: &str, package: &Package) -> Result<OciReference, PackageError> {
+    let source = PackageSource::parse(text)?;
+    let PackageSource::Oci(mut reference) = source else {
+        return Err(PackageError::new(format!(
+            "packages are published to `oci://host/repository`, not to: `{source}`"
+        ))
+        .hint("For an index of plain files, use `cogn pack` and `cogn registry build`"));
+    };
+    if reference.digest.is_some() {
+        return Err(PackageError::new(
+            "a package is published under a tag; its digest follows from what is in it",
+        ));
+    }
+    if reference.tag.is_none() {
+        let version = package.version();
+        if !is_tag(version) {
+            return Err(PackageError::new(format!("the version cannot be a tag: `{version}`"))
+                .hint("Name a tag: `oci://host/repository:tag`"));
+        }
+        reference.tag = Some(version.to_owned());
+    }
+    Ok(reference)
+}
+
+/// A version once published stays what it is: others have its hash in their lock files.
+async fn check_free(client: &OciClient, reference: &OciReference, digest: &str) -> Result<(), PackageError> {
+    match client.manifest(&reference.repository, reference.target()).await {
+        Ok(there) if there.digest != digest => {
+            Err(PackageError::new(format!("the tag leads to another package already: `{reference}`"))
+                .hint("Raise the version in `module.yaml`; `--force` moves the tag"))
+        }
+        // A registry that has no such repository says so; anything else shows when the package is sent.
+        _ => Ok(()),
+    }
+}

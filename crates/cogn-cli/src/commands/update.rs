@@ -1,0 +1,83 @@
+//! `cogn update NAME`: asks the source of an installed package for what it has now, and installs that. A tag or a range stays what
+//! it is; a digest or a commit never changes.
+
+use cognitive_library::Library;
+use cognitive_packages::signature::TrustedKey;
+use cognitive_packages::{LockFile, Overwrite, PackageError, PackageSource};
+
+use crate::args::candidates;
+use crate::packages::installing::{InstallReport, InstallWay, install, show};
+use crate::packages::obtain::Obtainer;
+use crate::packages::{FolderArgs, KeyArgs, ReachArgs, TellArgs, refuse};
+use crate::printer::{Exit, Printer};
+
+/// Options of `update`.
+#[derive(Debug, clap::Args)]
+pub struct UpdateArgs {
+    /// Names of installed packages
+    #[arg(required_unless_present = "all", add = candidates::modules())]
+    name: Vec<String>,
+    /// All of them
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
+    #[command(flatten)]
+    folder: FolderArgs,
+    #[command(flatten)]
+    reach: ReachArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+    /// Write over what was changed by hand, and take another signer
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    tell: TellArgs,
+}
+
+/// Updates what was named.
+pub fn update(args: &UpdateArgs, library: &Library, printer: &Printer) -> Exit {
+    let mut reports = Vec::new();
+    let done = update_all(args, library, &mut reports);
+    let shown = show(&reports, args.tell.json && done.is_ok(), printer);
+    match done {
+        Ok(()) => shown,
+        Err(error) => refuse(&error, printer),
+    }
+}
+
+fn update_all(
+    args: &UpdateArgs,
+    library: &Library,
+    reports: &mut Vec<InstallReport>,
+) -> Result<(), PackageError> {
+    let (folder, root) = args.folder.folder()?;
+    let locked = folder.locked()?;
+    let names = if args.all { locked.modules.keys().cloned().collect() } else { args.name.clone() };
+    let overwrite = if args.force { Overwrite::Anything } else { Overwrite::Intact };
+    let way = InstallWay { overwrite, locked: false, dry_run: args.tell.dry_run };
+    let given = args.keys.keys()?;
+    for name in &names {
+        let known = known(&locked, name)?;
+        let source = PackageSource::parse(&known.source)?;
+        let signer = known.signed_by.as_deref().map(TrustedKey::parse).transpose()?;
+        let keys = if given.is_empty() { signer.into_iter().collect() } else { given.clone() };
+        let obtainer = Obtainer { reach: &args.reach, keys, root: root.clone() };
+        let mut brought = obtainer.bring(&source, true)?;
+        brought.origin.source.clone_from(&known.source);
+        if brought.package.name() != name {
+            let found = brought.package.name();
+            return Err(PackageError::new(format!(
+                "the source of `{name}` has another package now: `{found}`"
+            ))
+            .hint("Add it by its source if it is wanted, and remove the old one"));
+        }
+        reports.push(install(brought, &folder, way, library)?);
+    }
+    Ok(())
+}
+
+fn known<'a>(locked: &'a LockFile, name: &str) -> Result<&'a cognitive_packages::LockedModule, PackageError> {
+    locked.modules.get(name).ok_or_else(|| {
+        PackageError::new(format!("no package of this name is installed here: `{name}`"))
+            .hint("`cogn add SOURCE` installs one; modules of your own need no update")
+    })
+}

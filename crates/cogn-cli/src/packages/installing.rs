@@ -1,0 +1,158 @@
+//! Installs what was brought, and says so: one line per package for people, one object per package for machines.
+
+use cognitive_library::Library;
+use cognitive_packages::{
+    InstallOutcome, InstalledState, LockedModule, ModuleFolder, Overwrite, PackageError, PackageSource,
+};
+use serde::Serialize;
+
+use super::obtain::{Obtained, Obtainer};
+use crate::printer::{Exit, FAINT, GOOD, HEAD, Printer};
+
+/// What happened to a package.
+#[derive(Debug, Serialize)]
+pub(crate) struct InstallReport {
+    name: String,
+    version: String,
+    /// `added`, `updated`, `unchanged` or `would be …`.
+    outcome: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous: Option<String>,
+    source: String,
+    resolved: String,
+    sha256: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signed_by: Option<String>,
+    warnings: Vec<String>,
+}
+
+/// How packages are installed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InstallWay {
+    /// What may be written over.
+    pub(crate) overwrite: Overwrite,
+    /// Refuses whatever would change the lock file.
+    pub(crate) locked: bool,
+    /// Looks and writes nothing.
+    pub(crate) dry_run: bool,
+}
+
+/// Puts one package in its place.
+pub(crate) fn install(
+    obtained: Obtained,
+    folder: &ModuleFolder,
+    way: InstallWay,
+    library: &Library,
+) -> Result<InstallReport, PackageError> {
+    let Obtained { package, origin, mut warnings } = obtained;
+    let known = folder.locked()?.modules.get(package.name()).cloned();
+    if way.locked {
+        check_locked(package.name(), known.as_ref(), &package.tree, &package.sha256)?;
+    }
+    let outcome = if way.dry_run {
+        match &known {
+            Some(known) if known.tree == package.tree => "unchanged".to_owned(),
+            Some(_) => "would be updated".to_owned(),
+            None => "would be added".to_owned(),
+        }
+    } else {
+        match folder.install(&package, &origin, way.overwrite)? {
+            InstallOutcome::Added => "added".to_owned(),
+            InstallOutcome::Replaced(_) => "updated".to_owned(),
+            InstallOutcome::Unchanged => "unchanged".to_owned(),
+        }
+    };
+    warnings.extend(missing_parts(&package, library));
+    Ok(InstallReport {
+        name: package.name().to_owned(),
+        version: package.version().to_owned(),
+        outcome,
+        previous: known.map(|known| known.version).filter(|version| version != package.version()),
+        source: origin.source,
+        resolved: origin.resolved,
+        sha256: package.sha256,
+        signed_by: origin.signed_by,
+        warnings,
+    })
+}
+
+/// Brings the folder to what the lock file says: what is missing is fetched from exactly where it was.
+pub(crate) fn restore(
+    name: &str,
+    locked: &LockedModule,
+    folder: &ModuleFolder,
+    obtainer: &Obtainer<'_>,
+    (way, library): (InstallWay, &Library),
+) -> Result<InstallReport, PackageError> {
+    let source = PackageSource::parse(&locked.resolved)?;
+    let report = |outcome: &str, warnings| InstallReport {
+        name: name.to_owned(),
+        version: locked.version.clone(),
+        outcome: outcome.to_owned(),
+        previous: None,
+        source: locked.source.clone(),
+        resolved: locked.resolved.clone(),
+        sha256: locked.sha256.clone(),
+        signed_by: locked.signed_by.clone(),
+        warnings,
+    };
+    if folder.state(name, locked) == InstalledState::Intact {
+        return Ok(report("unchanged", Vec::new()));
+    }
+    let mut brought = obtainer.bring(&source, true)?;
+    check_locked(brought.package.name(), Some(locked), &brought.package.tree, &brought.package.sha256)?;
+    // Where it came from in the first place is what the next update asks.
+    brought.origin.source.clone_from(&locked.source);
+    brought.origin.resolved.clone_from(&locked.resolved);
+    install(brought, folder, way, library)
+}
+
+fn check_locked(
+    name: &str,
+    known: Option<&LockedModule>,
+    tree: &str,
+    sha256: &str,
+) -> Result<(), PackageError> {
+    match known {
+        // The same files may be packed anew by another program, so the files count where they are known.
+        Some(known) if known.tree == tree || known.sha256 == sha256 => Ok(()),
+        Some(known) => Err(PackageError::new(format!(
+            "the package is not the one of the lock file: `{name}`, expected `sha256:{}`, found: `sha256:{sha256}`",
+            known.sha256
+        ))
+        .hint("Leave out `--locked` if the change is meant")),
+        None => Err(PackageError::new(format!("the lock file has no such package: `{name}`"))
+            .hint("Leave out `--locked` to add it")),
+    }
+}
+
+/// Parts of a composition that nobody has installed yet.
+fn missing_parts(package: &cognitive_packages::Package, library: &Library) -> Vec<String> {
+    let composition = package.module.manifest.composition.as_ref();
+    let requires = composition.and_then(|composition| composition.requires.as_deref()).unwrap_or_default();
+    let missing = requires.iter().filter(|part| !part.optional && library.find(&part.name).is_err());
+    missing
+        .map(|part| format!("`{}` needs a module that is not installed: `{}`", package.name(), part.name))
+        .collect()
+}
+
+/// Prints all of it.
+pub(crate) fn show(reports: &[InstallReport], json: bool, printer: &Printer) -> Exit {
+    for report in reports {
+        for warning in &report.warnings {
+            printer.warning(warning);
+        }
+    }
+    if json {
+        printer.json(&serde_json::json!({ "modules": reports }));
+        return Exit::Good;
+    }
+    for report in reports {
+        let before = report.previous.as_ref().map(|version| format!(" (was {version})")).unwrap_or_default();
+        printer.err(format!(
+            "{GOOD}{}{GOOD:#} {HEAD}{}{HEAD:#} {}{before} {FAINT}from {}{FAINT:#}",
+            report.outcome, report.name, report.version, report.source
+        ));
+    }
+    Exit::Good
+}

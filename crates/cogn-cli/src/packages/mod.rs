@@ -1,0 +1,98 @@
+//! How the commands about packages reach them: [`obtain`] brings a package from wherever it is, [`package_index`] asks an index,
+//! [`registry_login`] finds the login of a registry, [`installing`] puts packages in their place. What a package is, and what may
+//! be written, is decided in `cognitive-packages`; every connection is opened by `cognitive-net`.
+
+pub(crate) mod installing;
+pub(crate) mod obtain;
+pub(crate) mod package_index;
+pub(crate) mod registry_login;
+
+use std::path::PathBuf;
+
+use cogn::{env_vars, wiring};
+use cognitive_packages::signature::TrustedKey;
+use cognitive_packages::{ModuleFolder, PackageError};
+
+use crate::printer::{Exit, Printer};
+
+/// Where packages are installed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FolderArgs {
+    /// For all your projects, in `~/.cognitive/modules`, instead of in this one
+    #[arg(long)]
+    user: bool,
+}
+
+impl FolderArgs {
+    /// The folder, and what relative paths in its lock file are relative to.
+    pub(crate) fn folder(&self) -> Result<(ModuleFolder, PathBuf), PackageError> {
+        if !self.user {
+            let root = wiring::project_root();
+            return Ok((ModuleFolder::of_project(&root), root));
+        }
+        let home = wiring::home().ok_or_else(|| {
+            PackageError::new(format!("there is no home folder: `{}` is not set", env_vars::HOME))
+        })?;
+        Ok((ModuleFolder::of_user(&home), home))
+    }
+}
+
+/// How packages are reached.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct ReachArgs {
+    /// The address of an index, for sources that are only a name
+    #[arg(long, value_name = "URL")]
+    pub(crate) registry: Option<String>,
+    /// Speak to the registry without TLS; only on this machine that is the default
+    #[arg(long)]
+    pub(crate) plain_http: bool,
+}
+
+impl ReachArgs {
+    /// The index that was named, or the one of the environment.
+    pub(crate) fn index_address(&self) -> Option<String> {
+        self.registry
+            .clone()
+            .or_else(|| wiring::environment(env_vars::REGISTRY))
+            .filter(|url| !url.is_empty())
+    }
+}
+
+/// Keys by which packages must be signed.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct KeyArgs {
+    /// Take only packages that this minisign key signed: its text, or a file
+    #[arg(long, value_name = "KEY")]
+    key: Vec<String>,
+}
+
+impl KeyArgs {
+    pub(crate) fn keys(&self) -> Result<Vec<TrustedKey>, PackageError> {
+        let read = |given: &String| {
+            let text = if std::path::Path::new(given).is_file() {
+                std::fs::read_to_string(given).map_err(PackageError::io("read", given.as_ref()))?
+            } else {
+                given.clone()
+            };
+            TrustedKey::parse(&text)
+        };
+        self.key.iter().map(read).collect()
+    }
+}
+
+/// Whether something is done at all, and how it is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TellArgs {
+    /// Do everything but write or send
+    #[arg(long, short = 'n')]
+    pub(crate) dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Says what went wrong.
+pub(crate) fn refuse(error: &PackageError, printer: &Printer) -> Exit {
+    printer.error(error.message(), error.suggestion());
+    Exit::Bad
+}

@@ -1,0 +1,231 @@
+//! Brings a package from wherever it is, verified: the hash that was announced, the signature that was asked for. Installs nothing.
+
+use std::path::{Path, PathBuf};
+
+use cogn::{async_runtime, env_vars, wiring};
+use cognitive_contract::compose::VersionRange;
+use cognitive_library::Folder;
+use cognitive_net::registry::OciClient;
+use cognitive_packages::archive::{self, ArchiveForm, MAX_BYTES};
+use cognitive_packages::index::newest;
+use cognitive_packages::signature::{TrustedKey, verify};
+use cognitive_packages::{OciReference, Package, PackageError, PackageOrigin, PackageSource, git, oci};
+
+use super::ReachArgs;
+use super::package_index::{Listed, PackageIndex, fetcher_for};
+use super::registry_login;
+
+/// The largest archive of a repository that is fetched.
+const MAX_REPOSITORY: u64 = 256 << 20;
+/// Where repositories of `github:` are.
+const GITHUB: &str = "https://github.com";
+
+/// A package, where it came from, and what whoever installs it should know.
+pub(crate) struct Obtained {
+    pub(crate) package: Package,
+    pub(crate) origin: PackageOrigin,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Whoever brings packages.
+pub(crate) struct Obtainer<'a> {
+    /// How they are reached.
+    pub(crate) reach: &'a ReachArgs,
+    /// Who must have signed them; nobody in particular, if empty.
+    pub(crate) keys: Vec<TrustedKey>,
+    /// What relative paths of a lock file are relative to.
+    pub(crate) root: PathBuf,
+}
+
+/// Bytes of a package on their way: the archive, its signature, and where exactly it was.
+struct Fetched {
+    package: Package,
+    signature: Option<String>,
+    resolved: String,
+    warnings: Vec<String>,
+}
+
+impl Obtainer<'_> {
+    /// Brings a package. `pinned` is the source of a lock file: a path in it is relative to its own folder.
+    pub(crate) fn bring(&self, source: &PackageSource, pinned: bool) -> Result<Obtained, PackageError> {
+        let runtime = async_runtime::on_this_thread_and_others()?;
+        let fetched = runtime.block_on(self.fetch(source, pinned))?;
+        let signed_by = verify(&fetched.package.archive, fetched.signature.as_deref(), &self.keys)?;
+        let source = match source {
+            PackageSource::Path(path) if !pinned => self.relative(path)?,
+            other => other.to_string(),
+        };
+        let resolved = if fetched.resolved.is_empty() { source.clone() } else { fetched.resolved };
+        let origin = PackageOrigin { source, resolved, signed_by };
+        Ok(Obtained { package: fetched.package, origin, warnings: fetched.warnings })
+    }
+
+    async fn fetch(&self, source: &PackageSource, pinned: bool) -> Result<Fetched, PackageError> {
+        match source {
+            PackageSource::Path(path) if pinned => of_path(&self.root.join(path)),
+            PackageSource::Path(path) => of_path(path),
+            PackageSource::Web { url, sha256 } => self.of_web(url, sha256.as_deref()).await,
+            PackageSource::GitHub { repository, path, reference } => {
+                of_github(repository, path, reference.as_deref()).await
+            }
+            PackageSource::Git { url, path, reference } => {
+                let folder = git::fetch(url, path, reference.as_deref())?;
+                let pinned = PackageSource::Git {
+                    url: url.clone(),
+                    path: path.clone(),
+                    reference: Some(folder.commit),
+                };
+                Ok(Fetched::unsigned(Package::of_files(folder.files)?, pinned.to_string()))
+            }
+            PackageSource::Oci(reference) => self.of_oci(reference).await,
+            PackageSource::Registry { name, range } => self.of_index(name, range).await,
+            other => Err(PackageError::new(format!("nobody here can fetch this: `{other}`"))),
+        }
+    }
+
+    async fn of_web(&self, url: &str, sha256: Option<&str>) -> Result<Fetched, PackageError> {
+        let fetcher = fetcher_for(url)?;
+        let bytes = fetcher.get(url, MAX_BYTES).await?;
+        let package = Package::of_archive(bytes, sha256)?;
+        let signature = if self.keys.is_empty() {
+            None
+        } else {
+            Some(text(fetcher.get(&format!("{url}.minisig"), 1 << 16).await?)?)
+        };
+        let resolved =
+            PackageSource::Web { url: url.to_owned(), sha256: Some(package.sha256.clone()) }.to_string();
+        Ok(Fetched { package, signature, resolved, warnings: Vec::new() })
+    }
+
+    async fn of_index(&self, name: &str, range: &str) -> Result<Fetched, PackageError> {
+        let address = self.reach.index_address().ok_or_else(|| {
+            PackageError::new(format!("no index is configured, so a name alone says not enough: `{name}`"))
+                .hint(format!(
+                    "Name one with `--registry URL` or `{}`, or use a source such as `oci://host/repository`",
+                    env_vars::REGISTRY
+                ))
+        })?;
+        let index = PackageIndex::at(&address)?;
+        match index.find(name, range).await? {
+            Listed::Archive(entry) => {
+                let place = &entry.distribution;
+                let (url, bytes) = index.file(&place.tarball, MAX_BYTES).await?;
+                let package = Package::of_archive(bytes, Some(&place.checksum))?;
+                check_same(name, package.name())?;
+                let signature = match (&place.signature, self.keys.is_empty()) {
+                    (Some(signature), false) => Some(text(index.file(signature, 1 << 16).await?.1)?),
+                    _ => None,
+                };
+                let resolved = PackageSource::Web { url, sha256: Some(package.sha256.clone()) }.to_string();
+                Ok(Fetched {
+                    package,
+                    signature,
+                    resolved,
+                    warnings: entry.deprecation().into_iter().collect(),
+                })
+            }
+            Listed::Source(source) => {
+                let source = PackageSource::parse(&source)?;
+                // An index names places elsewhere; it does not name files of this machine, nor other indexes.
+                if matches!(source, PackageSource::Path(_) | PackageSource::Registry { .. }) {
+                    return Err(PackageError::new(format!(
+                        "the index names a source that it may not name: `{source}`"
+                    )));
+                }
+                let fetched = Box::pin(self.fetch(&source, false)).await?;
+                check_same(name, fetched.package.name())?;
+                Ok(fetched)
+            }
+        }
+    }
+
+    async fn of_oci(&self, reference: &OciReference) -> Result<Fetched, PackageError> {
+        let client = self.oci_client(reference)?;
+        let target = match (&reference.tag, &reference.digest) {
+            (None, None) => newest_tag(&client, reference).await?,
+            _ => reference.target().to_owned(),
+        };
+        let manifest = client.manifest(&reference.repository, &target).await?;
+        let layer = oci::layer_of(&manifest.bytes)?;
+        let bytes = client.blob(&reference.repository, &layer.digest, layer.size).await?;
+        let package = Package::of_archive(bytes, Some(&layer.digest))?;
+        let resolved = PackageSource::Oci(reference.pinned(&manifest.digest)).to_string();
+        Ok(Fetched { package, signature: layer.signature, resolved, warnings: Vec::new() })
+    }
+
+    /// A client with the login of this host.
+    pub(crate) fn oci_client(&self, reference: &OciReference) -> Result<OciClient, PackageError> {
+        let login = registry_login::of(&reference.host)?;
+        Ok(OciClient::new(&reference.host, login, self.reach.plain_http)?)
+    }
+
+    /// A path as the lock file has it: relative to its folder where it is inside, so that it holds on other machines.
+    fn relative(&self, path: &Path) -> Result<String, PackageError> {
+        let absolute = |path: &Path| path.canonicalize().map_err(PackageError::io("find", path));
+        let (path, root) = (absolute(path)?, absolute(&self.root)?);
+        let inside = path.strip_prefix(&root).map(|inside| Path::new(".").join(inside));
+        Ok(inside.unwrap_or(path).display().to_string())
+    }
+}
+
+impl Fetched {
+    fn unsigned(package: Package, resolved: String) -> Self {
+        Self { package, signature: None, resolved, warnings: Vec::new() }
+    }
+}
+
+/// The newest version among the tags; `latest` where none of them is a version.
+pub(crate) async fn newest_tag(client: &OciClient, reference: &OciReference) -> Result<String, PackageError> {
+    let tags = client.tags(&reference.repository).await?;
+    let found = newest(tags.iter().map(String::as_str), &VersionRange::any());
+    Ok(found.unwrap_or("latest").to_owned())
+}
+
+fn of_path(path: &Path) -> Result<Fetched, PackageError> {
+    if path.is_dir() {
+        return Ok(Fetched::unsigned(Package::of_folder(&Folder::Disk(path.to_owned()))?, String::new()));
+    }
+    let package = Package::of_archive(read_archive(path)?, None)?;
+    let beside = PathBuf::from(format!("{}.minisig", path.display()));
+    let signature = std::fs::read_to_string(beside).ok();
+    Ok(Fetched { package, signature, resolved: String::new(), warnings: Vec::new() })
+}
+
+/// The bytes of an archive on this machine.
+pub(crate) fn read_archive(path: &Path) -> Result<Vec<u8>, PackageError> {
+    use std::io::Read as _;
+
+    let failed = PackageError::io("read", path);
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(&failed)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(&failed)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(PackageError::new(format!("a package has at most 50 MiB: `{}`", path.display())));
+    }
+    Ok(bytes)
+}
+
+async fn of_github(repository: &str, path: &str, reference: Option<&str>) -> Result<Fetched, PackageError> {
+    let base = wiring::environment(env_vars::GITHUB).unwrap_or_else(|| GITHUB.to_owned());
+    let url =
+        format!("{}/{repository}/archive/{}.tar.gz", base.trim_end_matches('/'), reference.unwrap_or("HEAD"));
+    let bytes = fetcher_for(&url)?.get(&url, MAX_REPOSITORY).await?;
+    let unpacked = archive::read(&bytes, &ArchiveForm::Repository(path.to_owned()))?;
+    let pinned = PackageSource::GitHub {
+        repository: repository.to_owned(),
+        path: path.to_owned(),
+        reference: unpacked.commit.or_else(|| reference.map(str::to_owned)),
+    };
+    Ok(Fetched::unsigned(Package::of_files(unpacked.files)?, pinned.to_string()))
+}
+
+fn check_same(wanted: &str, found: &str) -> Result<(), PackageError> {
+    if wanted == found {
+        return Ok(());
+    }
+    Err(PackageError::new(format!("the index leads to another package than `{wanted}`: `{found}`")))
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, PackageError> {
+    String::from_utf8(bytes).map_err(|_| PackageError::new("the signature of the package is damaged"))
+}

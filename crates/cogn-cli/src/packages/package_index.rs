@@ -1,0 +1,139 @@
+//! An index of packages on the web: one file (`…/index.json`, of both forms), or the addresses of the published interface
+//! (REG-009), as files or from a server that computes them. What it names is fetched through the guard: an index cannot lead to an
+//! address inside.
+
+use cognitive_contract::compose::VersionRange;
+use cognitive_net::registry::FileFetcher;
+use cognitive_packages::PackageError;
+use cognitive_packages::index::{PackageList, RegistryEntry, newest, read};
+
+/// The largest list.
+const MAX_INDEX: u64 = 64 << 20;
+
+/// An index, and whoever fetches from it.
+pub(crate) struct PackageIndex {
+    base: String,
+    fetcher: FileFetcher,
+}
+
+/// What an index says about a name and a range.
+#[derive(Debug)]
+pub(crate) enum Listed {
+    /// A package with an archive, and its address.
+    Archive(Box<RegistryEntry>),
+    /// A source, in an index of the old form.
+    Source(String),
+}
+
+impl PackageIndex {
+    /// The index at an address that the user named.
+    pub(crate) fn at(address: &str) -> Result<Self, PackageError> {
+        let base = address.trim_end_matches('/').to_owned();
+        let fetcher = fetcher_for(&base)?;
+        Ok(Self { base, fetcher })
+    }
+
+    /// The newest version that fits.
+    pub(crate) async fn find(&self, name: &str, range: &str) -> Result<Listed, PackageError> {
+        let wanted = VersionRange::parse(range).unwrap_or_default();
+        let list = self.versions(name).await?;
+        let version = newest(list.entries.iter().map(|entry| entry.identity.version.as_str()), &wanted);
+        if let Some(entry) =
+            list.entries.iter().find(|entry| Some(entry.identity.version.as_str()) == version)
+        {
+            return Ok(Listed::Archive(Box::new(entry.clone())));
+        }
+        if let Some(old) = list.old.iter().find(|old| wanted.matches(&old.version)) {
+            return Ok(Listed::Source(old.source.clone()));
+        }
+        let known: Vec<&str> = list.entries.iter().map(|entry| entry.identity.version.as_str()).collect();
+        let message = match (known.is_empty() && list.old.is_empty(), list.refused.first()) {
+            (true, Some(refused)) => format!("the index has no usable entry for `{name}`: {refused}"),
+            (true, None) => format!("the index has no package of this name: `{name}`"),
+            (false, _) => format!("the index has no version of `{name}` that fits: `{range}`"),
+        };
+        let hint = if known.is_empty() {
+            "`cogn search` lists what it has".to_owned()
+        } else {
+            format!("It has: {}", known.join(", "))
+        };
+        Err(PackageError::new(message).hint(hint))
+    }
+
+    /// All versions of a package.
+    pub(crate) async fn versions(&self, name: &str) -> Result<PackageList, PackageError> {
+        let mut list = if self.is_one_file() {
+            self.list(&self.base).await?
+        } else {
+            self.asked(&format!("v1/modules/{name}/versions")).await?
+        };
+        list.entries.retain(|entry| entry.identity.name == name);
+        list.old.retain(|old| old.name == name);
+        list.refused.retain(|refused| refused.starts_with(&format!("{name}:")));
+        Ok(list)
+    }
+
+    /// Everything that it has, newest versions only. A server may look through it already; who gets all looks here.
+    pub(crate) async fn search(&self, words: &[String]) -> Result<PackageList, PackageError> {
+        let mut list =
+            if self.is_one_file() { self.list(&self.base).await? } else { self.asked("v1/search").await? };
+        let fits = |text: String| {
+            let text = text.to_lowercase();
+            words.iter().all(|word| text.contains(&word.to_lowercase()))
+        };
+        list.entries.retain(|entry| {
+            let keywords = entry.metadata.keywords.join(" ");
+            fits(format!("{} {} {keywords}", entry.identity.name, entry.metadata.description))
+        });
+        list.old.retain(|old| fits(format!("{} {} {}", old.name, old.description, old.tags.join(" "))));
+        Ok(list)
+    }
+
+    /// A file that an entry names: absolute, or beside the index.
+    pub(crate) async fn file(&self, address: &str, limit: u64) -> Result<(String, Vec<u8>), PackageError> {
+        let url = if address.contains("://") {
+            address.to_owned()
+        } else {
+            let folder = if self.is_one_file() {
+                self.base.rsplit_once('/').map_or("", |(folder, _)| folder)
+            } else {
+                &self.base
+            };
+            format!("{folder}/{}", address.trim_start_matches("./"))
+        };
+        let bytes = self.fetcher.get(&url, limit).await?;
+        Ok((url, bytes))
+    }
+
+    fn is_one_file(&self) -> bool {
+        std::path::Path::new(&self.base).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
+    }
+
+    /// As a file first; a server that computes its answers has the address without it.
+    async fn asked(&self, path: &str) -> Result<PackageList, PackageError> {
+        match self.list(&format!("{}/{path}/index.json", self.base)).await {
+            Ok(list) => Ok(list),
+            Err(first) => self.list(&format!("{}/{path}", self.base)).await.map_err(|_| first),
+        }
+    }
+
+    async fn list(&self, url: &str) -> Result<PackageList, PackageError> {
+        read(&self.fetcher.get(url, MAX_INDEX).await?)
+    }
+}
+
+/// A fetcher that trusts the origin of one address, because the user typed it.
+pub(crate) fn fetcher_for(url: &str) -> Result<FileFetcher, PackageError> {
+    let bad = || {
+        PackageError::new(format!(
+            "this is no address on the web: `{}`",
+            cognitive_contract::text::cut(url, 120)
+        ))
+        .hint("It begins with `https://`")
+    };
+    let (scheme, rest) = url.split_once("://").ok_or_else(bad)?;
+    let host = rest.split(['/', '?', '#']).next().filter(|host| !host.is_empty()).ok_or_else(bad)?;
+    // A name and a password in an address belong to the file, not to the origin.
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    FileFetcher::new(&[format!("{scheme}://{host}")]).map_err(|_| bad())
+}

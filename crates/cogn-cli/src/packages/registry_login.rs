@@ -1,0 +1,101 @@
+//! The login of a registry, from where people have it already: the environment, then the files of podman and docker, then the
+//! helper that such a file names. Says nothing of it to anybody but the registry.
+
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cogn::env_vars::{
+    CONTAINERS_FILE, DOCKER_FOLDER, REGISTRY_PASSWORD, REGISTRY_TOKEN, REGISTRY_USER, RUNTIME_FOLDER,
+};
+use cogn::wiring::{environment, home};
+use cognitive_net::Secret;
+use cognitive_net::registry::{CredentialHelper, Credentials, DockerLogin, docker_credentials};
+use cognitive_packages::PackageError;
+
+/// A helper may ask a keyring, which may ask a person.
+const HELPER_TIME: Duration = Duration::from_mins(1);
+/// The most that is read of a file or of a helper.
+const MAX_LENGTH: u64 = 1 << 20;
+
+/// The login of a host, if there is one.
+pub(crate) fn of(host: &str) -> Result<Option<Credentials>, PackageError> {
+    if let Some(credentials) = of_environment() {
+        return Ok(Some(credentials));
+    }
+    for file in files() {
+        let Ok(text) = read(&file) else { continue };
+        match docker_credentials(&text, host)? {
+            DockerLogin::Credentials(credentials) => return Ok(Some(credentials)),
+            DockerLogin::Helper(helper) => return ask(&helper),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+fn of_environment() -> Option<Credentials> {
+    let secret = |name: &str| environment(name).and_then(Secret::new);
+    if let Some(token) = secret(REGISTRY_TOKEN) {
+        return Some(Credentials::bearer(token));
+    }
+    Some(Credentials::basic(environment(REGISTRY_USER)?, secret(REGISTRY_PASSWORD)?))
+}
+
+/// Where podman and docker keep logins, in the order in which they look themselves.
+fn files() -> Vec<PathBuf> {
+    let named = environment(CONTAINERS_FILE).map(PathBuf::from);
+    let running =
+        environment(RUNTIME_FOLDER).map(|folder| PathBuf::from(folder).join("containers/auth.json"));
+    let docker =
+        environment(DOCKER_FOLDER).map(PathBuf::from).or_else(|| home().map(|home| home.join(".docker")));
+    let config = home().map(|home| home.join(".config/containers/auth.json"));
+    [named, running, config, docker.map(|folder| folder.join("config.json"))].into_iter().flatten().collect()
+}
+
+fn read(path: &PathBuf) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MAX_LENGTH).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Runs a helper. One that has no login for the host ends with an error; then there is none.
+fn ask(helper: &CredentialHelper) -> Result<Option<Credentials>, PackageError> {
+    let failed = |error: std::io::Error| {
+        PackageError::new(format!("the credential helper cannot be used: `{}`: {error}", helper.program))
+            .hint(format!("Is it installed? `docker login {}` tells", helper.server))
+    };
+    let mut child = Command::new(&helper.program)
+        .arg("get")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(failed)?;
+    if let Some(mut input) = child.stdin.take() {
+        // One that does not read what it is asked has nothing to say.
+        let _it_ends_by_itself = writeln!(input, "{}", helper.server);
+    }
+    let output = child.stdout.take();
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        let read = output.map(|output| output.take(MAX_LENGTH).read_to_string(&mut text));
+        read.is_some_and(|read| read.is_ok()).then_some(text)
+    });
+    let started = Instant::now();
+    let status = loop {
+        match child.try_wait().map_err(failed)? {
+            Some(status) => break status,
+            None if started.elapsed() > HELPER_TIME => {
+                let _gone_already = child.kill();
+                return Err(failed(std::io::ErrorKind::TimedOut.into()));
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    match reader.join().ok().flatten().filter(|_| status.success()) {
+        Some(text) => Ok(Some(helper.read(&text)?)),
+        None => Ok(None),
+    }
+}
