@@ -29,6 +29,8 @@ use part::BundledPart;
 pub use error::InitError;
 pub use folder::create as write_new_folder;
 pub use minimal::EXAMPLE_TEXT;
+pub use name::{check as check_new_name, suggestion as suggested_name};
+pub use pretty::pretty as pretty_json;
 
 /// Something that a new module can do besides its plain task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

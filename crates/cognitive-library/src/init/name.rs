@@ -11,7 +11,7 @@ use super::InitError;
 const MAX_LENGTH: usize = 64;
 
 /// Refuses a name that the manifest would refuse.
-pub(super) fn check(name: &str) -> Result<(), InitError> {
+pub fn check(name: &str) -> Result<(), InitError> {
     if is_valid(name) {
         return Ok(());
     }
@@ -23,7 +23,8 @@ fn is_valid(name: &str) -> bool {
 }
 
 /// The nearest name that follows the rules: `My Module` and `myModule` become `my-module`.
-fn suggestion(name: &str) -> Option<String> {
+#[must_use]
+pub fn suggestion(name: &str) -> Option<String> {
     let mut slug = String::new();
     let mut after_small = false;
     for each in name.chars() {

@@ -6,7 +6,8 @@ use serde_json::Value;
 const WIDTH: usize = 100;
 
 /// Writes a value with two spaces per level and a final line break. The outermost value is always spread out.
-pub(super) fn pretty(value: &Value) -> String {
+#[must_use]
+pub fn pretty(value: &Value) -> String {
     let mut text = String::new();
     spread(value, 0, &mut text);
     text.push('\n');

@@ -1,0 +1,318 @@
+//! Reads BAML letter by letter: words, quoted texts, raw texts with their marks, comments, balanced braces. Never looks back, and
+//! never goes deeper than a limit.
+
+use std::cell::Cell;
+
+use cognitive_contract::Failure;
+use serde_json::{Map, Number, Value};
+
+use crate::source::refuse;
+
+/// The deepest value in a value.
+const MAX_DEPTH: usize = 40;
+
+/// A place in a file.
+#[derive(Debug)]
+pub(super) struct BamlCursor<'t> {
+    text: &'t str,
+    at: usize,
+    file: &'t str,
+    /// How far lines were counted, and how many.
+    counted: Cell<(usize, usize)>,
+    /// Comments that were passed.
+    pub(super) comments: usize,
+    /// What the last comments before this place say, for the declaration that follows.
+    pub(super) note: String,
+}
+
+impl<'t> BamlCursor<'t> {
+    pub(super) fn new(text: &'t str, file: &'t str) -> Self {
+        Self { text, at: 0, file, counted: Cell::new((0, 1)), comments: 0, note: String::new() }
+    }
+
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.rest().is_empty()
+    }
+
+    /// The line of this place, from 1.
+    pub(super) fn line(&self) -> usize {
+        let (from, lines) = self.counted.get();
+        let between = self.text.get(from..self.at).unwrap_or_default();
+        let lines = lines + between.matches('\n').count();
+        self.counted.set((self.at, lines));
+        lines
+    }
+
+    pub(super) fn error(&self, what: &str) -> Failure {
+        refuse(
+            format!("{}:{}: {what}", self.file, self.line()),
+            "Correct the file, or import a function that BAML itself accepts",
+        )
+    }
+
+    pub(super) fn place(&self) -> String {
+        format!("{}:{}", self.file, self.line())
+    }
+
+    /// Passes space and comments.
+    pub(super) fn skip(&mut self) {
+        self.note.clear();
+        loop {
+            let rest = self.rest();
+            let space = rest.len() - rest.trim_start().len();
+            self.at += space;
+            let rest = self.rest();
+            if rest.starts_with("//") {
+                let end = rest.find('\n').unwrap_or(rest.len());
+                let said = rest.get(..end).unwrap_or_default().trim_start_matches('/').trim();
+                if !self.note.is_empty() {
+                    self.note.push(' ');
+                }
+                self.note.push_str(said);
+                self.at += end;
+                self.comments += 1;
+            } else if rest.starts_with("{//") {
+                let end = rest.find("//}").map_or(rest.len(), |end| end + 3);
+                self.at += end;
+                self.comments += 1;
+            } else if space == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Passes space on this line only.
+    fn skip_on_line(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start_matches([' ', '\t']).len();
+    }
+
+    /// Whether this stands here, after space.
+    pub(super) fn sees(&mut self, text: &str) -> bool {
+        self.skip();
+        self.rest().starts_with(text)
+    }
+
+    /// Takes this if it stands here, after space.
+    pub(super) fn takes(&mut self, text: &str) -> bool {
+        let sees = self.sees(text);
+        if sees {
+            self.at += text.len();
+        }
+        sees
+    }
+
+    /// Takes this if it stands exactly here.
+    pub(super) fn takes_at_once(&mut self, text: &str) -> bool {
+        let sees = self.rest().starts_with(text);
+        if sees {
+            self.at += text.len();
+        }
+        sees
+    }
+
+    pub(super) fn needs(&mut self, text: &str) -> Result<(), Failure> {
+        if self.takes(text) { Ok(()) } else { Err(self.error(&format!("expected `{text}`"))) }
+    }
+
+    /// A word, after space: letters, digits, `_`, `-` and dots between them.
+    pub(super) fn word(&mut self) -> Option<&'t str> {
+        self.skip();
+        let rest = self.rest();
+        if !rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
+            return None;
+        }
+        let end = rest
+            .find(|letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.')))
+            .unwrap_or(rest.len());
+        // `a->b` is a word and an arrow.
+        let end = rest.get(..end).map_or(end, |word| word.trim_end_matches(['-', '.']).len());
+        self.at += end;
+        rest.get(..end)
+    }
+
+    pub(super) fn needs_word(&mut self, what: &str) -> Result<&'t str, Failure> {
+        self.word().ok_or_else(|| self.error(&format!("expected {what}")))
+    }
+
+    /// A quoted or raw text, after space, and the line on which it begins.
+    pub(super) fn text(&mut self) -> Result<Option<(String, usize)>, Failure> {
+        self.skip();
+        let rest = self.rest();
+        let marks = rest.len() - rest.trim_start_matches('#').len();
+        if marks > 0 && rest.get(marks..).is_some_and(|rest| rest.starts_with('"')) {
+            let line = self.line();
+            let close = format!("\"{}", "#".repeat(marks));
+            let inner = rest.get(marks + 1..).unwrap_or_default();
+            let end = inner.find(&close).ok_or_else(|| self.error("a text has no end"))?;
+            self.at += marks + 1 + end + close.len();
+            return Ok(Some((dedented(inner.get(..end).unwrap_or_default()), line)));
+        }
+        if rest.starts_with('"') { self.quoted().map(Some) } else { Ok(None) }
+    }
+
+    fn quoted(&mut self) -> Result<(String, usize), Failure> {
+        let line = self.line();
+        let mut text = String::new();
+        let mut escaped = false;
+        for (offset, letter) in self.rest().char_indices().skip(1) {
+            match (std::mem::take(&mut escaped), letter) {
+                (true, 'n') => text.push('\n'),
+                (true, 't') => text.push('\t'),
+                (false, '\\') => escaped = true,
+                (false, '"') => {
+                    self.at += offset + 1;
+                    return Ok((text, line));
+                }
+                (_, other) => text.push(other),
+            }
+        }
+        Err(self.error("a text has no end"))
+    }
+
+    /// What stands between `open` and its `close`, texts and comments respected. `open` was taken.
+    pub(super) fn balanced(&mut self, open: char, close: char) -> Result<&'t str, Failure> {
+        let start = self.at;
+        let mut depth = 1_usize;
+        loop {
+            let rest = self.rest();
+            let Some(letter) = rest.chars().next() else {
+                return Err(self.error(&format!("expected `{close}`")));
+            };
+            if letter == '"' || (letter == '#' && rest.trim_start_matches('#').starts_with('"')) {
+                self.text()?;
+                continue;
+            }
+            if rest.starts_with("//") && open == '{' {
+                self.at += rest.find('\n').unwrap_or(rest.len());
+                continue;
+            }
+            self.at += letter.len_utf8();
+            if letter == open {
+                depth += 1;
+            } else if letter == close {
+                depth -= 1;
+                if depth == 0 {
+                    return Ok(self.text.get(start..self.at - close.len_utf8()).unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    /// A value of a test: an object, a list, a text, a number or a bare word to the end of its line.
+    pub(super) fn value(&mut self, depth: usize) -> Result<Value, Failure> {
+        if depth > MAX_DEPTH {
+            return Err(self.error("values are nested too deeply"));
+        }
+        if let Some((text, _)) = self.text()? {
+            return Ok(Value::String(text));
+        }
+        if self.takes("{{") {
+            self.balanced('{', '}')?;
+            self.takes("}");
+            return Ok(Value::Null);
+        }
+        if self.takes("{") {
+            return self.object(depth).map(Value::Object);
+        }
+        if self.takes("[") {
+            let mut items = Vec::new();
+            while !self.takes("]") {
+                items.push(self.value(depth + 1)?);
+                self.takes(",");
+            }
+            return Ok(Value::Array(items));
+        }
+        self.bare()
+    }
+
+    /// The members of an object whose brace was taken.
+    pub(super) fn object(&mut self, depth: usize) -> Result<Map<String, Value>, Failure> {
+        let mut members = Map::new();
+        while !self.takes("}") {
+            let name = match self.text()? {
+                Some((name, _)) => name,
+                None => self.needs_word("the name of a value")?.to_owned(),
+            };
+            self.takes(":");
+            self.skip_on_line();
+            members.insert(name, self.value(depth + 1)?);
+            self.takes(",");
+        }
+        Ok(members)
+    }
+
+    fn bare(&mut self) -> Result<Value, Failure> {
+        let rest = self.rest();
+        let end = rest.find(['\n', ',', ']', '}', '{', '[', '"']).unwrap_or(rest.len());
+        let line = rest.get(..end).unwrap_or_default();
+        let line = line.split(" //").next().unwrap_or(line);
+        let word = line.trim();
+        if word.is_empty() {
+            return Err(self.error("expected a value"));
+        }
+        self.at += line.len();
+        Ok(match word {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            "null" => Value::Null,
+            _ => word
+                .parse::<i64>()
+                .map(Value::from)
+                .ok()
+                .or_else(|| word.parse::<f64>().ok().and_then(Number::from_f64).map(Value::Number))
+                .unwrap_or_else(|| Value::from(word)),
+        })
+    }
+}
+
+/// A raw text without the indentation that all of its lines have.
+fn dedented(text: &str) -> String {
+    let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+    let least = text.lines().skip(1).filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or(0);
+    let mut lines = text.lines();
+    let mut all = vec![lines.next().unwrap_or_default()];
+    all.extend(lines.map(|line| line.get(least..).unwrap_or_default()));
+    let joined = all.join("\n");
+    joined.trim_start_matches('\n').trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_of_tests_are_read() {
+        let text = "{ a \"x\\\"y\" // note\n b 3\n c [1, 2.5, true]\n d { e word with spaces\n f #\"\n    raw\n      text\n  \"# }\n }";
+        let mut cursor = BamlCursor::new(text, "f");
+        let value = cursor.value(0).unwrap();
+        assert_eq!(
+            value,
+            json!({ "a": "x\"y", "b": 3, "c": [1, 2.5, true], "d": { "e": "word with spaces", "f": "raw\n  text" } })
+        );
+    }
+
+    #[test]
+    fn nothing_goes_too_deep_or_has_no_end() {
+        let refused = |text: &str| BamlCursor::new(text, "f").value(0).unwrap_err().message().to_owned();
+        assert_eq!(refused(&"[".repeat(100_000)), "f:1: values are nested too deeply");
+        assert_eq!(refused("\n\"abc"), "f:2: a text has no end");
+        assert_eq!(refused("##\"abc\"#"), "f:1: a text has no end");
+        assert_eq!(refused("[a"), "f:1: expected a value");
+        assert!(BamlCursor::new("a { b", "f").balanced('{', '}').is_err());
+    }
+
+    #[test]
+    fn words_end_where_they_should() {
+        let mut cursor = BamlCursor::new(" // n\n a.b-c->d ", "f");
+        assert_eq!(cursor.word(), Some("a.b-c"));
+        assert!(cursor.takes("->"));
+        assert_eq!((cursor.word(), cursor.comments), (Some("d"), 1));
+    }
+}

@@ -1,0 +1,265 @@
+//! What every form is read into: the parts of a module before they are files. Holds no rule of any single form.
+
+use std::collections::BTreeMap;
+
+use cognitive_contract::manifest::InputModality;
+use serde_json::{Map, Value, json};
+
+use crate::foreign_schema;
+use crate::form::ImportForm;
+use crate::loss::LossList;
+use crate::prompt_text::OwnPlaceholders;
+use crate::template::rephrase::VariableUse;
+
+/// A module in parts.
+#[derive(Debug)]
+pub(crate) struct ImportDraft {
+    /// Where it comes from.
+    pub(crate) form: ImportForm,
+    /// The file, as shown.
+    pub(crate) source: String,
+    /// What the file calls itself.
+    pub(crate) name: String,
+    /// Its version, if it has one.
+    pub(crate) version: Option<String>,
+    /// What it is for, if it says so.
+    pub(crate) responsibility: Option<String>,
+    /// What the model reads.
+    pub(crate) prompt: String,
+    /// Placeholders in it that are meant as they stand.
+    pub(crate) own: OwnPlaceholders,
+    /// What goes in.
+    pub(crate) input: DraftInput,
+    /// What comes out.
+    pub(crate) output: DraftOutput,
+    /// Definitions that both refer to.
+    pub(crate) definitions: Map<String, Value>,
+    /// Files that come along unchanged.
+    pub(crate) extra: BTreeMap<String, Vec<u8>>,
+    /// Inputs by the names of their tests.
+    pub(crate) examples: Vec<(String, Value)>,
+    /// What is not as it was.
+    pub(crate) losses: LossList,
+}
+
+impl ImportDraft {
+    /// A draft of which only the source is known.
+    pub(crate) fn new(form: ImportForm, source: &str, name: &str) -> Self {
+        Self {
+            form,
+            source: source.to_owned(),
+            name: name.to_owned(),
+            version: None,
+            responsibility: None,
+            prompt: String::new(),
+            own: OwnPlaceholders::None,
+            input: DraftInput::empty(),
+            output: DraftOutput::Text,
+            definitions: Map::new(),
+            extra: BTreeMap::new(),
+            examples: Vec::new(),
+            losses: LossList::default(),
+        }
+    }
+}
+
+/// What goes in: an object.
+#[derive(Debug, Default)]
+pub(crate) struct DraftInput {
+    /// Its schema, as it will stand in `schema.json`.
+    pub(crate) schema: Map<String, Value>,
+    /// Kinds of media that are among it.
+    pub(crate) media: Vec<InputModality>,
+}
+
+/// What comes out.
+#[derive(Debug)]
+pub(crate) enum DraftOutput {
+    /// Text without a form.
+    Text,
+    /// The member `result` has this schema.
+    Result(Value),
+    /// Something with a schema, from this file. Its references lead into itself.
+    Schema {
+        /// The schema as written.
+        schema: Value,
+        /// Where it stands.
+        file: String,
+    },
+    /// The same, and its references lead to the definitions of the draft.
+    Defined(Value),
+}
+
+impl DraftInput {
+    /// An input without members.
+    pub(crate) fn empty() -> Self {
+        Self { schema: as_map(json!({ "type": "object", "properties": {} })), media: Vec::new() }
+    }
+
+    /// An input by the JSON Schema of a file. What is no object becomes the member `input` of one.
+    pub(crate) fn of_schema(schema: &Value, file: &str, losses: &mut LossList) -> Self {
+        let mut moved = as_map(foreign_schema::moved(schema, "/input", file, losses));
+        let is_object = moved.get("type").is_none_or(|kind| kind == "object");
+        if is_object {
+            moved.entry("type").or_insert_with(|| Value::from("object"));
+            moved.entry("properties").or_insert_with(|| json!({}));
+            return Self { schema: moved, media: Vec::new() };
+        }
+        losses.changed(
+            "an input that is no object, now its member `input`",
+            file,
+            "a module's input is an object",
+        );
+        let inner = foreign_schema::moved(schema, "/input/properties/input", file, &mut LossList::default());
+        let mut input = Self::empty();
+        input.add("input", inner, true);
+        input
+    }
+
+    /// The names of the members.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(|members| members.keys())
+    }
+
+    /// Whether there is such a member.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.schema.get("properties").is_some_and(|members| members.get(name).is_some())
+    }
+
+    /// Adds a member, or replaces one.
+    pub(crate) fn add(&mut self, name: &str, schema: Value, required: bool) {
+        if let Some(Value::Object(members)) = self.schema.get_mut("properties") {
+            members.insert(name.to_owned(), schema);
+        }
+        if let (true, Value::Array(names)) =
+            (required, self.schema.entry("required").or_insert_with(|| json!([])))
+            && !names.iter().any(|each| each == name)
+        {
+            names.push(Value::from(name));
+        }
+    }
+
+    /// Adds what a template uses and the file does not declare. `is_closed`: the file declares all that there is.
+    pub(crate) fn add_used(
+        &mut self,
+        used: &[(String, VariableUse)],
+        is_closed: bool,
+        file: &str,
+        losses: &mut LossList,
+    ) {
+        for (name, how) in used {
+            if how.as_media {
+                losses.changed(
+                    format!("`{name}`, now an item of media"),
+                    file,
+                    "callers send `{\"type\": \"url\", \"url\": …}` or a file, which is checked, in place of an address",
+                );
+                let required = !how.optional && !how.as_list;
+                self.add_media(name, InputModality::Image, how.as_list, required);
+            } else if !self.has(name) {
+                if is_closed {
+                    losses.lost(
+                        format!("the variable `{name}`"),
+                        file,
+                        "its schema does not have it, so no input gives it",
+                    );
+                    continue;
+                }
+                losses.made_up(
+                    format!("the type of `{name}`"),
+                    file,
+                    "the file does not declare it; make it narrower in `schema.json`",
+                );
+                self.add(name, guessed(how), !how.optional);
+            }
+        }
+    }
+
+    /// Adds a member that holds one item of media, or several.
+    pub(crate) fn add_media(&mut self, name: &str, kind: InputModality, several: bool, required: bool) {
+        let item = json!({ "$ref": "#/$defs/MediaInput" });
+        let schema = if several { json!({ "type": "array", "items": item }) } else { item };
+        self.add(name, schema, required);
+        if !self.media.contains(&kind) {
+            self.media.push(kind);
+        }
+    }
+
+    /// Sets the value that stands in for a member that is left out.
+    pub(crate) fn set_default(&mut self, name: &str, value: &Value) {
+        let member = self.schema.get_mut("properties").and_then(|members| members.get_mut(name));
+        if let Some(Value::Object(member)) = member {
+            member.insert("default".to_owned(), value.clone());
+        }
+        if let Some(Value::Array(required)) = self.schema.get_mut("required") {
+            required.retain(|each| each != name);
+        }
+    }
+}
+
+/// The type of a variable, as far as its use tells.
+fn guessed(used: &VariableUse) -> Value {
+    let members: Map<String, Value> = used.members.iter().map(|name| (name.clone(), json!({}))).collect();
+    match (used.as_list, members.is_empty()) {
+        (true, _) => json!({ "type": "array", "items": {} }),
+        (false, false) => json!({ "type": "object", "properties": members }),
+        (false, true) => json!({ "type": "string" }),
+    }
+}
+
+/// The members of an object; none if it is something else.
+pub(crate) fn as_map(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_template_uses_becomes_input() {
+        let mut input = DraftInput::empty();
+        input.add("known", json!({ "type": "integer" }), true);
+        let list = VariableUse { as_list: true, ..VariableUse::default() };
+        let part =
+            VariableUse { members: ["name".to_owned()].into(), optional: true, ..VariableUse::default() };
+        let photo = VariableUse { as_media: true, ..VariableUse::default() };
+        let used = [("list", list), ("part", part), ("known", VariableUse::default()), ("photo", photo)]
+            .map(|(name, used)| (name.to_owned(), used));
+        let mut losses = LossList::default();
+        input.add_used(&used, false, "f", &mut losses);
+        assert_eq!(input.schema["properties"]["list"]["type"], "array");
+        assert_eq!(
+            input.schema["properties"]["part"],
+            json!({ "type": "object", "properties": { "name": {} } })
+        );
+        assert_eq!(input.schema["required"], json!(["known", "list", "photo"]));
+        assert_eq!(input.media, [InputModality::Image]);
+        assert_eq!(losses.finish().len(), 3);
+    }
+
+    #[test]
+    fn an_input_is_an_object() {
+        let mut losses = LossList::default();
+        let input = DraftInput::of_schema(&json!({ "type": "string" }), "f", &mut losses);
+        assert_eq!(input.schema["properties"]["input"], json!({ "type": "string" }));
+        assert_eq!(losses.finish().len(), 1);
+        let mut input = DraftInput::of_schema(
+            &json!({ "properties": { "a": {} }, "required": ["a"] }),
+            "f",
+            &mut LossList::default(),
+        );
+        input.set_default("a", &json!("x"));
+        assert_eq!(
+            Value::Object(input.schema),
+            json!({ "properties": { "a": { "default": "x" } }, "required": [], "type": "object" })
+        );
+    }
+}

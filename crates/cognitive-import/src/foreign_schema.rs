@@ -1,0 +1,238 @@
+//! JSON Schema of other tools, moved into a section of `schema.json`: references follow, and what Draft-07 does not judge is taken
+//! out and listed. Fetches nothing; a reference to another file or address means anything from then on.
+
+use serde_json::{Map, Value};
+
+use crate::loss::LossList;
+
+/// The deepest schema in a schema. The contract itself is stricter.
+const MAX_DEPTH: usize = 60;
+
+/// Keywords that came after Draft-07, and would not be judged.
+const LATER: [&str; 12] = [
+    "$anchor",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$recursiveRef",
+    "dependentRequired",
+    "dependentSchemas",
+    "maxContains",
+    "minContains",
+    "prefixItems",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentSchema",
+];
+/// Keywords whose value is data, not a schema.
+const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
+/// Keywords whose value is a map from names to schemas.
+const MAPS: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
+
+/// Moves a schema to the place `base` of `schema.json`. `file` is where it comes from.
+pub(crate) fn moved(schema: &Value, base: &str, file: &str, losses: &mut LossList) -> Value {
+    SchemaMove { base, file, losses }.schema(&at_root(schema), 0)
+}
+
+/// A schema that is only a reference into itself, as what it refers to: a section begins with its members.
+fn at_root(schema: &Value) -> Value {
+    let mut root = schema.clone();
+    for _ in 0..8 {
+        let target =
+            root.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix("#/"));
+        let Some(Value::Object(found)) = target.and_then(|way| schema.pointer(&format!("/{way}"))) else {
+            break;
+        };
+        let mut found = found.clone();
+        for name in ["$defs", "definitions"] {
+            if let Some(inner) = schema.get(name) {
+                found.insert(name.to_owned(), inner.clone());
+            }
+        }
+        root = Value::Object(found);
+    }
+    root
+}
+
+/// Whether the whole schema is referred to from inside itself.
+pub(crate) fn is_recursive(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(name, value)| {
+            (name == "$ref" && value == "#") || (!DATA.contains(&name.as_str()) && is_recursive(value))
+        }),
+        Value::Array(items) => items.iter().any(is_recursive),
+        _ => false,
+    }
+}
+
+struct SchemaMove<'a> {
+    base: &'a str,
+    file: &'a str,
+    losses: &'a mut LossList,
+}
+
+impl SchemaMove<'_> {
+    fn schema(&mut self, schema: &Value, depth: usize) -> Value {
+        match schema {
+            Value::Object(members) if depth < MAX_DEPTH => Value::Object(self.members(members, depth)),
+            Value::Object(_) => {
+                self.losses.lost("schemas below 60 levels", self.file, "nothing is judged that deep");
+                Value::Bool(true)
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn members(&mut self, members: &Map<String, Value>, depth: usize) -> Map<String, Value> {
+        let mut moved = Map::new();
+        for (name, value) in members {
+            match name.as_str() {
+                "$schema" | "$comment" => {}
+                "$id" | "id" if value.is_string() => {}
+                "$ref" => self.reference(value, &mut moved),
+                "nullable" if value == &Value::Bool(true) => {}
+                _ if LATER.contains(&name.as_str()) => {
+                    let why = "it came after Draft-07, by which a contract is judged";
+                    self.losses.lost(format!("`{name}`"), self.file, why);
+                }
+                _ if DATA.contains(&name.as_str()) => {
+                    moved.insert(name.clone(), value.clone());
+                }
+                _ if MAPS.contains(&name.as_str()) => {
+                    moved.insert(name.clone(), self.each_member(value, depth));
+                }
+                _ => {
+                    moved.insert(name.clone(), self.value(value, depth));
+                }
+            }
+        }
+        if members.get("nullable") == Some(&Value::Bool(true)) {
+            or_null(&mut moved);
+        }
+        moved
+    }
+
+    fn each_member(&mut self, value: &Value, depth: usize) -> Value {
+        match value {
+            Value::Object(members) => {
+                let moved =
+                    members.iter().map(|(name, schema)| (name.clone(), self.schema(schema, depth + 1)));
+                Value::Object(moved.collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn value(&mut self, value: &Value, depth: usize) -> Value {
+        match value {
+            Value::Array(items) => {
+                Value::Array(items.iter().map(|item| self.schema(item, depth + 1)).collect())
+            }
+            other => self.schema(other, depth + 1),
+        }
+    }
+
+    fn reference(&mut self, value: &Value, moved: &mut Map<String, Value>) {
+        let way = value.as_str().and_then(|reference| reference.strip_prefix('#'));
+        match way.filter(|way| way.is_empty() || way.starts_with('/')) {
+            Some(way) => {
+                moved.insert("$ref".to_owned(), Value::from(format!("#{}{way}", self.base)));
+            }
+            None => {
+                let what = format!("the reference `{}`", value.as_str().unwrap_or_default());
+                self.losses.lost(what, self.file, "nothing is fetched: any value is taken there");
+            }
+        }
+    }
+}
+
+/// Lets a schema take null as well.
+pub(crate) fn or_null(schema: &mut Map<String, Value>) {
+    let kind = schema.get("type").cloned();
+    match kind {
+        Some(Value::String(kind)) => {
+            schema.insert("type".to_owned(), serde_json::json!([kind, "null"]));
+        }
+        Some(Value::Array(mut kinds)) => {
+            if !kinds.iter().any(|kind| kind == "null") {
+                kinds.push(Value::from("null"));
+            }
+            schema.insert("type".to_owned(), Value::Array(kinds));
+        }
+        Some(_) => {}
+        None if schema.is_empty() || schema.contains_key("enum") => {}
+        None => {
+            let description = schema.remove("description");
+            let plain = Value::Object(std::mem::take(schema));
+            schema.extend(description.map(|text| ("description".to_owned(), text)));
+            let either = Value::Array(vec![plain, serde_json::json!({ "type": "null" })]);
+            schema.insert("anyOf".to_owned(), either);
+        }
+    }
+    if let Some(Value::Array(options)) = schema.get_mut("enum")
+        && !options.contains(&Value::Null)
+    {
+        options.push(Value::Null);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn references_follow_and_data_is_left_alone() {
+        let mut losses = LossList::default();
+        let schema = json!({
+            "$schema": "x", "$id": "https://a.example/b",
+            "type": "object",
+            "properties": {
+                "$ref": { "type": "string", "enum": ["$ref"], "default": { "$ref": "#/x" } },
+                "a": { "$ref": "#/$defs/A" }, "b": { "$ref": "other.json" }, "c": { "type": "string", "nullable": true }
+            },
+            "$defs": { "A": { "type": "integer" } },
+            "unevaluatedProperties": false
+        });
+        let moved = moved(&schema, "/data", "s.json", &mut losses);
+        assert_eq!(
+            moved,
+            json!({
+                "type": "object",
+                "properties": {
+                    "$ref": { "type": "string", "enum": ["$ref"], "default": { "$ref": "#/x" } },
+                    "a": { "$ref": "#/data/$defs/A" }, "b": {}, "c": { "type": ["string", "null"] }
+                },
+                "$defs": { "A": { "type": "integer" } }
+            })
+        );
+        let what: Vec<String> = losses.finish().into_iter().map(|loss| loss.what).collect();
+        assert_eq!(what, ["the reference `other.json`", "`unevaluatedProperties`"]);
+    }
+
+    #[test]
+    fn a_root_that_is_a_reference_is_what_it_refers_to() {
+        let schema = json!({ "$ref": "#/$defs/A", "$defs": { "A": { "type": "object" } } });
+        let root = moved(&schema, "/data", "s", &mut LossList::default());
+        assert_eq!(root["type"], "object");
+        assert!(is_recursive(&json!({ "items": { "$ref": "#" } })) && !is_recursive(&schema));
+        let circle = json!({ "$ref": "#/$defs/A", "$defs": { "A": { "$ref": "#/$defs/A" } } });
+        let _ends = moved(&circle, "/data", "s", &mut LossList::default());
+    }
+
+    #[test]
+    fn null_is_added_to_whatever_there_is() {
+        let with = |schema: Value| {
+            let Value::Object(mut members) = schema else { panic!("an object") };
+            or_null(&mut members);
+            Value::Object(members)
+        };
+        assert_eq!(with(json!({ "type": "string" })), json!({ "type": ["string", "null"] }));
+        assert_eq!(with(json!({ "enum": ["a"] })), json!({ "enum": ["a", null] }));
+        assert_eq!(
+            with(json!({ "$ref": "#/a" })),
+            json!({ "anyOf": [{ "$ref": "#/a" }, { "type": "null" }] })
+        );
+        assert_eq!(with(json!({})), json!({}));
+    }
+}

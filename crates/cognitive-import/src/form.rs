@@ -1,0 +1,88 @@
+//! The forms that can be imported, and how one is told from the path.
+
+use std::path::Path;
+
+use cognitive_contract::Failure;
+
+use crate::source::refuse;
+
+/// A form of another tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ImportForm {
+    /// A folder with `SKILL.md`.
+    Skill,
+    /// A file of Prompty, `*.prompty`.
+    Prompty,
+    /// A file of dotprompt, `*.prompt`.
+    Dotprompt,
+    /// A function of BAML, in `*.baml`.
+    Baml,
+    /// A function of `TensorZero`, in `tensorzero.toml`.
+    TensorZero,
+}
+
+impl ImportForm {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Skill, Self::Prompty, Self::Dotprompt, Self::Baml, Self::TensorZero];
+
+    /// The word that is typed.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Skill => "skill",
+            Self::Prompty => "prompty",
+            Self::Dotprompt => "dotprompt",
+            Self::Baml => "baml",
+            Self::TensorZero => "tensorzero",
+        }
+    }
+
+    /// The form of what lies at a path, by its name and by what is in the folder. Reads no file.
+    pub fn guess(path: &Path) -> Result<Self, Failure> {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let ends = |ending: &str| name.ends_with(ending);
+        let has = |file: &str| path.join(file).is_file();
+        let holds = |ending: &str| {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            entries.take(1_000).any(|entry| entry.file_name().to_string_lossy().ends_with(ending))
+        };
+        if name == "skill.md" || has("SKILL.md") {
+            Ok(Self::Skill)
+        } else if ends(".prompty") {
+            Ok(Self::Prompty)
+        } else if ends(".prompt") {
+            Ok(Self::Dotprompt)
+        } else if ends(".baml") || (path.is_dir() && holds(".baml")) {
+            Ok(Self::Baml)
+        } else if ends(".toml") || has("tensorzero.toml") {
+            Ok(Self::TensorZero)
+        } else {
+            Err(refuse(
+                format!("the form cannot be told from its name: `{}`", path.display()),
+                "Say which one it is: `cogn import skill|prompty|dotprompt|baml|tensorzero PATH`",
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_is_told_from_the_path() {
+        let guessed = |path: &str| ImportForm::guess(Path::new(path)).ok();
+        assert_eq!(guessed("a/b.prompty"), Some(ImportForm::Prompty));
+        assert_eq!(guessed("b.prompt"), Some(ImportForm::Dotprompt));
+        assert_eq!(guessed("b.baml"), Some(ImportForm::Baml));
+        assert_eq!(guessed("config/tensorzero.toml"), Some(ImportForm::TensorZero));
+        assert_eq!(guessed("x/SKILL.md"), Some(ImportForm::Skill));
+        assert_eq!(guessed("x.txt"), None);
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(ImportForm::guess(dir.path()).ok(), None);
+        std::fs::write(dir.path().join("a.baml"), "").unwrap();
+        assert_eq!(ImportForm::guess(dir.path()).ok(), Some(ImportForm::Baml));
+        std::fs::write(dir.path().join("SKILL.md"), "").unwrap();
+        assert_eq!(ImportForm::guess(dir.path()).ok(), Some(ImportForm::Skill));
+    }
+}

@@ -1,0 +1,116 @@
+//! What the roles of a template say, as one prompt. A module has instructions and an input: the system's text is the first, the
+//! user's text says what to do with the second. Turns that were answered already are examples; an answer that depends on
+//! the input would be a conversation.
+
+use cognitive_contract::Failure;
+
+use crate::loss::LossList;
+use crate::source::refuse;
+
+/// What one role says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PromptTurn {
+    /// The role; empty where the template has none.
+    pub(crate) role: String,
+    /// Its text.
+    pub(crate) text: String,
+    /// Whether values of the input are named in it.
+    pub(crate) says_values: bool,
+}
+
+impl PromptTurn {
+    pub(crate) fn new(role: &str) -> Self {
+        Self { role: role.to_owned(), text: String::new(), says_values: false }
+    }
+
+    fn answers(&self) -> bool {
+        matches!(self.role.as_str(), "assistant" | "model")
+    }
+
+    fn asks(&self) -> bool {
+        self.role == "user"
+    }
+}
+
+/// One text of all turns.
+pub(crate) fn as_one_prompt(
+    turns: &[PromptTurn],
+    file: &str,
+    losses: &mut LossList,
+) -> Result<String, Failure> {
+    let mut turns: Vec<&PromptTurn> = turns.iter().filter(|turn| !turn.text.trim().is_empty()).collect();
+    while turns.last().is_some_and(|last| last.answers()) {
+        turns.pop();
+        let why = "a module's answer is the model's own from its first word";
+        losses.lost("the beginning of the answer", file, why);
+    }
+    let last_question = turns.iter().rposition(|turn| turn.asks());
+    let has_instructions = turns.iter().any(|turn| !turn.asks() && !turn.answers());
+    let mut parts = Vec::new();
+    for (at, turn) in turns.iter().enumerate() {
+        let text = turn.text.trim();
+        let is_example = turn.answers() || (turn.asks() && last_question.is_some_and(|last| at < last));
+        if is_example && turn.says_values {
+            return Err(refuse(
+                format!(
+                    "{file} has earlier turns that depend on the input: it continues a conversation, which is no single judgement"
+                ),
+                "Import a prompt that answers once",
+            ));
+        }
+        let part = match (is_example, turn.answers()) {
+            (true, true) => format!("The answer to it:\n\n{text}"),
+            (true, false) => format!("## Example\n\nThe request:\n\n{text}"),
+            (false, _) if turn.asks() && has_instructions => format!("## The request\n\n{text}"),
+            (false, _) => text.to_owned(),
+        };
+        if is_example && turn.answers() {
+            let why = "earlier turns stand in `prompt.md` as text; as files in `examples/` they would be turns again";
+            losses.changed("a turn that was answered already", file, why);
+        }
+        parts.push(part);
+    }
+    if turns.iter().any(|turn| !turn.role.is_empty()) && has_instructions && last_question.is_some() {
+        let why = "a module has one text of instructions, and the input as the user's turn";
+        losses.changed("the roles `system` and `user`", file, why);
+    }
+    if parts.is_empty() {
+        return Err(refuse(format!("{file} has no prompt"), "Import a file with text for a model"));
+    }
+    Ok(parts.join("\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(role: &str, text: &str, says_values: bool) -> PromptTurn {
+        PromptTurn { role: role.to_owned(), text: text.to_owned(), says_values }
+    }
+
+    #[test]
+    fn examples_and_the_request_are_told_apart() {
+        let mut losses = LossList::default();
+        let turns = [
+            turn("system", "Be kind.", false),
+            turn("user", "Hi", false),
+            turn("assistant", "Hello", false),
+            turn("user", "`text`", true),
+            turn("assistant", "{", false),
+        ];
+        let text = as_one_prompt(&turns, "f", &mut losses).unwrap();
+        assert_eq!(
+            text,
+            "Be kind.\n\n## Example\n\nThe request:\n\nHi\n\nThe answer to it:\n\nHello\n\n## The request\n\n`text`"
+        );
+        assert_eq!(losses.finish().len(), 3);
+        assert_eq!(as_one_prompt(&[turn("user", " x ", true)], "f", &mut LossList::default()).unwrap(), "x");
+    }
+
+    #[test]
+    fn earlier_turns_with_values_are_a_conversation() {
+        let turns = [turn("user", "`a`", true), turn("assistant", "ok", false), turn("user", "`b`", true)];
+        assert!(as_one_prompt(&turns, "f", &mut LossList::default()).is_err());
+        assert!(as_one_prompt(&[], "f", &mut LossList::default()).is_err());
+    }
+}

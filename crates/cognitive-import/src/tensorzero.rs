@@ -1,0 +1,298 @@
+//! A function of `TensorZero` as a module: its schemas are the contract, the templates of one variant the prompt. Refuses functions
+//! with tools, and variants that are no single call of a model.
+
+mod variant;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use cognitive_contract::Failure;
+use serde_json::{Value, json};
+use toml::{Table, Value as TomlValue};
+
+use crate::ImportOptions;
+use crate::draft::{DraftInput, DraftOutput, ImportDraft};
+use crate::foreign_schema;
+use crate::form::ImportForm;
+use crate::loss::LossList;
+use crate::source::{SourceFile, quote, refuse};
+use crate::template::jinja;
+use crate::template::rephrase::rephrase;
+use crate::template::turns::{PromptTurn, as_one_prompt};
+use variant::{FunctionVariant, chosen};
+
+/// Tables of the file that are about other things than functions.
+const OTHER_TABLES: [(&str, &str); 12] = [
+    ("gateway", "`cogn serve` has its own configuration"),
+    ("models", "whoever runs a module chooses the model"),
+    ("embedding_models", "whoever runs a module chooses the model"),
+    ("provider_types", "whoever runs a module chooses the model"),
+    ("metrics", "`cogn eval` measures by labelled cases"),
+    ("tools", "no function with tools is imported"),
+    ("evaluations", "labelled cases for `cogn eval` are written anew"),
+    ("optimizers", "there is nothing like it"),
+    ("object_storage", "there is nothing like it"),
+    ("postgres", "there is nothing like it"),
+    ("clickhouse", "there is nothing like it"),
+    ("rate_limiting", "`cogn serve` has its own limits"),
+];
+
+/// Reads a configuration file, or the one in a folder.
+pub(crate) fn read(path: &Path, options: &ImportOptions) -> Result<ImportDraft, Failure> {
+    let file = if path.is_dir() { path.join("tensorzero.toml") } else { path.to_path_buf() };
+    of_source(&SourceFile::open(&file)?, options)
+}
+
+fn of_source(source: &SourceFile, options: &ImportOptions) -> Result<ImportDraft, Failure> {
+    let table = table(source)?;
+    let (name, function) = function(&table, source, options)?;
+    let mut draft = ImportDraft::new(ImportForm::TensorZero, &source.name, &name);
+    draft.responsibility = function.get("description").and_then(TomlValue::as_str).map(str::to_owned);
+    for (key, why) in OTHER_TABLES {
+        if table.contains_key(key) {
+            draft.losses.lost(format!("`[{key}]`"), &source.name, why);
+        }
+    }
+    let place = format!("functions.{name}");
+    let kind = function.get("type").and_then(TomlValue::as_str).unwrap_or_default();
+    if !["chat", "json"].contains(&kind) {
+        return Err(refuse(
+            format!("`{place}` is of a type that is not known: {}", quote(kind)),
+            "Use `chat` or `json`",
+        ));
+    }
+    if function.get("tools").and_then(TomlValue::as_array).is_some_and(|tools| !tools.is_empty()) {
+        return Err(refuse(
+            format!("`{place}` lets the model call tools in a loop, which is no single judgement"),
+            "Import a function without tools",
+        ));
+    }
+    if function.contains_key("assistant_schema") {
+        return Err(refuse(
+            format!(
+                "`{place}` has a schema for turns of the assistant: it continues a conversation, which is no single judgement"
+            ),
+            "Import a function that answers once",
+        ));
+    }
+    let variant = chosen(function, &place, source, &mut draft.losses)?;
+    output(&mut draft, source, function, kind)?;
+    templates(&mut draft, source, function, &variant)?;
+    Ok(draft)
+}
+
+fn table(source: &SourceFile) -> Result<Table, Failure> {
+    let depth = source.text.chars().fold((0_usize, 0_usize), |(depth, most), letter| match letter {
+        '[' | '{' => (depth + 1, most.max(depth + 1)),
+        ']' | '}' => (depth.saturating_sub(1), most),
+        _ => (depth, most),
+    });
+    if depth.1 > 200 {
+        return Err(refuse(format!("{} is nested too deeply", quote(&source.name)), "Make it flatter"));
+    }
+    source.text.parse::<Table>().map_err(|error| {
+        let at = error.span().and_then(|span| source.text.get(..span.start)).unwrap_or_default();
+        let line = 1 + at.matches('\n').count();
+        let why = error.message().lines().next().unwrap_or_default().to_owned();
+        refuse(
+            format!("{}:{line} is no TOML: {}", source.name, quote(&why).trim_matches('`')),
+            "Correct the file",
+        )
+    })
+}
+
+/// The function that is meant.
+fn function<'t>(
+    table: &'t Table,
+    source: &SourceFile,
+    options: &ImportOptions,
+) -> Result<(String, &'t Table), Failure> {
+    let functions = table.get("functions").and_then(TomlValue::as_table);
+    let functions: Vec<(&String, &Table)> =
+        functions.into_iter().flatten().filter_map(|(name, value)| Some((name, value.as_table()?))).collect();
+    let names: Vec<String> = functions.iter().take(20).map(|(name, _)| quote(name)).collect();
+    match (&options.function, functions.as_slice()) {
+        (_, []) => Err(refuse(
+            format!(
+                "{} has no function: models, metrics and evaluations are no judgements",
+                quote(&source.name)
+            ),
+            "Import a file with `[functions.NAME]`",
+        )),
+        (None, [(name, function)]) => Ok(((*name).clone(), function)),
+        (None, _) => Err(refuse(
+            format!(
+                "{} has several functions, and each is a module of its own: {}",
+                quote(&source.name),
+                names.join(", ")
+            ),
+            "Say which one with `--function NAME`",
+        )),
+        (Some(wanted), _) => {
+            let found = functions
+                .iter()
+                .find(|(name, _)| *name == wanted)
+                .map(|(name, function)| ((*name).clone(), *function));
+            found.ok_or_else(|| {
+                let message = format!(
+                    "{} has no function {}; it has {}",
+                    quote(&source.name),
+                    quote(wanted),
+                    names.join(", ")
+                );
+                refuse(message, "Name one that is there")
+            })
+        }
+    }
+}
+
+/// A JSON Schema beside the file.
+fn schema(source: &SourceFile, path: &str) -> Result<Value, Failure> {
+    let text = source.beside(path)?;
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| refuse(format!("{} is no JSON: {error}", quote(path)), "Correct the file"))?;
+    if !value.is_object() && !value.is_boolean() {
+        return Err(refuse(format!("{} is no JSON Schema", quote(path)), "Write an object"));
+    }
+    Ok(value)
+}
+
+fn output(draft: &mut ImportDraft, source: &SourceFile, function: &Table, kind: &str) -> Result<(), Failure> {
+    match function.get("output_schema").and_then(TomlValue::as_str) {
+        Some(path) => {
+            draft.output = DraftOutput::Schema { schema: schema(source, path)?, file: path.to_owned() }
+        }
+        None if kind == "json" => {
+            draft.output = DraftOutput::Schema { schema: json!({}), file: source.name.clone() };
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// The path of a schema: `user_schema = "…"` or `schemas.user.path = "…"`.
+fn schema_path<'t>(function: &'t Table, role: &str) -> Option<&'t str> {
+    let newer = function
+        .get("schemas")
+        .and_then(|schemas| schemas.get(role))
+        .map(|schema| schema.get("path").unwrap_or(schema));
+    function.get(&format!("{role}_schema")).or(newer).and_then(TomlValue::as_str)
+}
+
+fn templates(
+    draft: &mut ImportDraft,
+    source: &SourceFile,
+    function: &Table,
+    variant: &FunctionVariant,
+) -> Result<(), Failure> {
+    let mut turns = Vec::new();
+    let mut declared: Vec<(String, Value, String)> = Vec::new();
+    for (role, _) in &variant.templates {
+        if let Some(path) = schema_path(function, role) {
+            declared.push((role.clone(), schema(source, path)?, path.to_owned()));
+        }
+    }
+    let prefixed = input(draft, &declared);
+    let known: BTreeSet<String> = draft.input.names().cloned().collect();
+    for (role, path) in &variant.templates {
+        let text = source.beside(path)?;
+        let marks = jinja::marks(&text, path, 1)?;
+        let rephrased = rephrase(&marks, path, &known, &mut draft.losses)?;
+        if !prefixed {
+            let is_declared = declared.iter().any(|(each, ..)| each == role);
+            draft.input.add_used(&rephrased.used, is_declared, path, &mut draft.losses);
+        }
+        let speaker = if role == "system" { "system" } else { "user" };
+        for turn in rephrased.turns {
+            let text = if prefixed {
+                format!("(Names are members of `{role}`.)\n\n{}", turn.text.trim())
+            } else {
+                turn.text
+            };
+            turns.push(PromptTurn { role: speaker.to_owned(), text, says_values: turn.says_values });
+        }
+    }
+    if !variant.templates.iter().any(|(role, _)| role != "system") {
+        let why = "callers send the user's turn as text; it is the member `message` of the input";
+        draft.losses.changed("the user's turn, now `message`", &source.name, why);
+        draft.input.add(
+            "message",
+            json!({ "type": "string", "minLength": 1, "description": "What the user sends" }),
+            true,
+        );
+        let mut request = PromptTurn::new("user");
+        request.text.push_str("`message`");
+        turns.push(request);
+    }
+    draft.prompt = as_one_prompt(&turns, &source.name, &mut draft.losses)?;
+    Ok(())
+}
+
+/// The input of all roles: their members together, or, where two have the same name, one object for each role.
+fn input(draft: &mut ImportDraft, declared: &[(String, Value, String)]) -> bool {
+    let names = |schema: &Value| -> BTreeSet<String> {
+        schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .map(|members| members.keys().cloned().collect())
+            .unwrap_or_default()
+    };
+    if let [(_, schema, file)] = declared {
+        draft.input = DraftInput::of_schema(schema, file, &mut draft.losses);
+        return false;
+    }
+    let mut all = BTreeSet::new();
+    let is_plain = |schema: &Value| schema.get("$defs").is_none() && schema.get("definitions").is_none();
+    let clash = declared.iter().any(|(_, schema, _)| {
+        let own = names(schema);
+        let clash = !is_plain(schema) || own.iter().any(|name| all.contains(name));
+        all.extend(own);
+        clash
+    });
+    for (role, schema, file) in declared {
+        if clash {
+            let base = format!("/input/properties/{role}");
+            let moved = foreign_schema::moved(schema, &base, file, &mut draft.losses);
+            draft.input.add(role, moved, true);
+            continue;
+        }
+        let part = DraftInput::of_schema(schema, file, &mut LossList::default());
+        // Each member once more, so that what is lost is listed.
+        foreign_schema::moved(schema, "/input", file, &mut draft.losses);
+        let required = part.schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        for (name, member) in part.schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            draft.input.add(name, member.clone(), required.iter().any(|each| each == name));
+        }
+    }
+    if declared.len() > 1 {
+        let why = "a module has one input";
+        draft.losses.changed("the schemas of several roles, now one input", &draft.source, why);
+    }
+    clash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(text: &str) -> String {
+        let source = SourceFile::memory("tensorzero.toml", text);
+        of_source(&source, &ImportOptions::default()).unwrap_err().message().to_owned()
+    }
+
+    #[test]
+    fn what_is_no_function_of_one_call_is_refused() {
+        assert!(reason("[metrics.a]\ntype = \"boolean\"").contains("has no function"));
+        assert!(
+            reason("[functions.a]\ntype = \"chat\"\n[functions.b]\ntype = \"chat\"").contains("`a`, `b`")
+        );
+        assert!(reason("[functions.a]\ntype = \"chat\"\ntools = [\"x\"]").contains("call tools"));
+        assert!(reason("[functions.a]\ntype = \"draw\"").contains("not known: `draw`"));
+        assert!(reason("[functions.a]\ntype = \"chat\"").contains("no variant"));
+        assert_eq!(
+            reason("a = 1\nb = "),
+            "tensorzero.toml:2 is no TOML: string values must be quoted, expected literal string"
+        );
+        assert!(reason(&format!("a = {}", "[".repeat(5_000))).contains("nested too deeply"));
+    }
+}
