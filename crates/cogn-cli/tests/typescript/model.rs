@@ -29,6 +29,7 @@ pub(crate) struct Recorded {
 struct Counts {
     /// How often it was asked the same.
     calls: HashMap<String, usize>,
+    held: usize,
     left: usize,
 }
 
@@ -64,18 +65,26 @@ impl Model {
         format!("http://127.0.0.1:{}", self.port)
     }
 
+    /// Waits until so many calls are held, or were.
+    pub(crate) fn until_held(&self, expected: usize) {
+        self.until(|counts| counts.held, expected, "calls of the model that were to be held");
+    }
+
     /// Waits until so many of the calls that it held were left; less long than the server waits for a client to come back.
     pub(crate) fn until_left(&self, expected: usize) {
+        self.until_held(expected);
+        let what = "calls of the model that ended because nobody wanted them any more";
+        self.until(|counts| counts.left, expected, what);
+    }
+
+    fn until(&self, count: fn(&Counts) -> usize, expected: usize, what: &str) {
         let counts = self.counter.counts.lock().unwrap();
         let waited = self
             .counter
             .changed
-            .wait_timeout_while(counts, Duration::from_secs(20), |counts| counts.left < expected);
+            .wait_timeout_while(counts, Duration::from_secs(20), |counts| count(counts) < expected);
         let (counts, _) = waited.unwrap();
-        assert_eq!(
-            counts.left, expected,
-            "calls of the model that ended because nobody wanted them any more"
-        );
+        assert_eq!(count(&counts), expected, "{what}");
     }
 
     /// How many different things it was asked, and how often at most the same.
@@ -95,7 +104,8 @@ pub(crate) fn recorded() -> Vec<Recorded> {
     folders.iter().map(|folder| of_module(folder)).collect()
 }
 
-fn of_module(folder: &Path) -> Recorded {
+/// What is recorded of the module in a folder.
+pub(crate) fn of_module(folder: &Path) -> Recorded {
     let prompt = fs::read_to_string(folder.join("prompt.md")).unwrap();
     let module = folder.file_name().unwrap().to_string_lossy().into_owned();
     let mut inputs: Vec<PathBuf> =
@@ -145,6 +155,8 @@ fn answer(mut tcp: TcpStream, known: &[Recorded], counter: &Counter) -> std::io:
         for piece in pieces.take(HELD) {
             tcp.write_all(piece.as_bytes())?;
         }
+        counter.counts.lock().unwrap().held += 1;
+        counter.changed.notify_all();
         while tcp.read(&mut [0; 64]).is_ok_and(|length| length > 0) {}
         counter.counts.lock().unwrap().left += 1;
         counter.changed.notify_all();
