@@ -13,6 +13,7 @@ mod files;
 mod hostile;
 mod lies;
 mod logins;
+mod outside;
 mod patience;
 mod real;
 mod stub;
