@@ -20,12 +20,10 @@ pub fn put_folder<T: AsRef<[u8]>>(
 ) -> io::Result<PathBuf> {
     let target = single(parent, name)?;
     fs::create_dir_all(parent)?;
+    let is_there = is_folder(&target)?;
     let staged = write_staged(parent, files)?;
-    let swapped = if is_folder(&target)? {
-        exchange(&staged, &target)
-    } else {
-        fs::rename(&staged, &target).map(|()| None)
-    };
+    let swapped =
+        if is_there { exchange(&staged, &target) } else { fs::rename(&staged, &target).map(|()| None) };
     match swapped {
         Ok(old) => {
             sync(parent);
@@ -188,6 +186,7 @@ mod tests {
         std::os::unix::fs::symlink("mine", dir.path().join("link")).unwrap();
         assert!(put_folder(dir.path(), "link", &files("2")).is_err());
         assert!(remove_folder(dir.path(), "link").is_err());
+        // Also of what was to be put there, nothing is left.
         assert_eq!(entries(dir.path()), ["link", "mine"]);
         assert_eq!(fs::read_to_string(dir.path().join("mine/a")).unwrap(), "1");
     }

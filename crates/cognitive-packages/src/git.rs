@@ -84,7 +84,10 @@ fn git(place: &Path, url: &str, arguments: &[&str]) -> Result<Vec<u8>, PackageEr
         return Ok(output.stdout);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gives no reason");
+    // The first complaint is the reason; what follows it is what became impossible then.
+    let is_complaint = |line: &&str| line.starts_with("error: ") || line.starts_with("fatal: ");
+    let first = said.lines().find(is_complaint).or_else(|| said.lines().next_back());
+    let said = first.unwrap_or("it gives no reason");
     Err(PackageError::new(format!("git cannot do this: {}", written_out(cut(said.trim(), 300)))))
 }
 

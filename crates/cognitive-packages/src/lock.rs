@@ -54,6 +54,11 @@ impl Default for LockFile {
 }
 
 impl LockFile {
+    /// A file with one package.
+    pub(crate) fn of(name: &str, module: &LockedModule) -> Self {
+        Self { lockfile: FORM, modules: BTreeMap::from([(name.to_owned(), module.clone())]) }
+    }
+
     /// Reads the file; an empty one if there is none.
     pub fn read(path: &Path) -> Result<Self, PackageError> {
         let text = match read_bounded(path) {

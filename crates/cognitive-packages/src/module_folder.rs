@@ -2,7 +2,8 @@
 //! and only while they are as they were installed: what somebody wrote or changed stays.
 //!
 //! A kill at any moment leaves every module as it was or as it should be. The folder changes first and the lock file after it, so
-//! that the file never promises what is not there; the next installation of the same package puts the file right.
+//! that the file never promises what is not there. What is about to change is written down before; the next command that changes
+//! something finishes what a killed one had begun.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,9 @@ use crate::lock::{LOCK_FILE, LockFile, LockedModule};
 use crate::name::check_name;
 use crate::package::{Package, tree_digest};
 use crate::{PackageError, platform, signature};
+
+/// What is being installed, as long as it is not in the lock file.
+const PENDING: &str = ".cogn-pending.json";
 
 /// A folder of modules with its lock file.
 #[derive(Debug, Clone)]
@@ -124,23 +128,26 @@ impl ModuleFolder {
             (Some(_), Some(known)) => InstallOutcome::Replaced(known.version.clone()),
             (Some(_), None) => InstallOutcome::Replaced("unknown".to_owned()),
         };
+        let locked = LockedModule {
+            version: package.version().to_owned(),
+            source: origin.source.clone(),
+            resolved: origin.resolved.clone(),
+            sha256: package.sha256.clone(),
+            tree: package.tree.clone(),
+            signed_by: origin.signed_by.clone(),
+        };
         if outcome != InstallOutcome::Unchanged {
             self.check_overwrite(name, there.as_deref(), known, overwrite)?;
-            put_folder(&self.folder, name, &package.files)
-                .map_err(PackageError::io("write", &self.folder.join(name)))?;
+            self.begin(name, &locked)?;
+            let put = put_folder(&self.folder, name, &package.files);
+            if let Err(error) = put {
+                self.end();
+                return Err(PackageError::io("write", &self.folder.join(name))(error));
+            }
         }
-        lock.modules.insert(
-            name.to_owned(),
-            LockedModule {
-                version: package.version().to_owned(),
-                source: origin.source.clone(),
-                resolved: origin.resolved.clone(),
-                sha256: package.sha256.clone(),
-                tree: package.tree.clone(),
-                signed_by: origin.signed_by.clone(),
-            },
-        );
+        lock.modules.insert(name.to_owned(), locked);
         lock.write(&self.lock)?;
+        self.end();
         Ok(outcome)
     }
 
@@ -206,7 +213,38 @@ impl ModuleFolder {
         let held = fs::create_dir_all(&self.folder).and_then(|()| platform::hold(&self.folder));
         let held = held.map_err(PackageError::io("write to", &self.folder))?;
         remove_staged(&self.folder);
+        self.finish_pending()?;
         Ok(held)
+    }
+
+    /// Writes down what is about to be installed.
+    fn begin(&self, name: &str, locked: &LockedModule) -> Result<(), PackageError> {
+        let path = self.folder.join(PENDING);
+        let pending = LockFile::of(name, locked);
+        pending.write(&path)
+    }
+
+    fn end(&self) {
+        // One that stays says what is in the lock file already.
+        let _said_twice = fs::remove_file(self.folder.join(PENDING));
+    }
+
+    /// Takes into the lock file what a killed process had installed and not yet written down there.
+    fn finish_pending(&self) -> Result<(), PackageError> {
+        let path = self.folder.join(PENDING);
+        if fs::symlink_metadata(&path).is_err() {
+            return Ok(());
+        }
+        // A draft that cannot be read was never in force.
+        for (name, pending) in LockFile::read(&path).map(|file| file.modules).unwrap_or_default() {
+            if self.tree(&name).as_deref() == Some(&pending.tree) {
+                let mut lock = self.locked()?;
+                lock.modules.insert(name, pending);
+                lock.write(&self.lock)?;
+            }
+        }
+        self.end();
+        Ok(())
     }
 }
 
@@ -295,15 +333,27 @@ mod tests {
 
     // The folder changes before the lock file: a kill between the two leaves a new folder and an old entry.
     #[test]
-    fn an_installation_that_was_killed_half_way_can_be_repeated() {
+    fn an_installation_that_was_killed_half_way_is_finished_by_the_next_command() {
         let dir = tempfile::tempdir().unwrap();
         let folder = ModuleFolder::of_project(dir.path());
         install(&folder, &package("m", "1.0.0")).unwrap();
-        let two = package("m", "1.1.0");
-        put_folder(folder.path(), "m", &two.files).unwrap();
-        assert_eq!(install(&folder, &two).unwrap(), InstallOutcome::Unchanged);
-        let locked = folder.locked().unwrap().modules["m"].clone();
-        assert_eq!((locked.version.as_str(), folder.state("m", &locked)), ("1.1.0", InstalledState::Intact));
+        install(&folder, &package("m", "1.1.0")).unwrap();
+        let newer = folder.locked().unwrap().modules["m"].clone();
+        install(&folder, &package("m", "1.0.0")).unwrap();
+        folder.begin("m", &newer).unwrap();
+        let before_the_swap = folder.path().join(PENDING);
+        install(&folder, &package("n", "1.0.0")).unwrap();
+        assert_eq!(folder.locked().unwrap().modules["m"].version, "1.0.0", "nothing had changed yet");
+        assert!(!before_the_swap.exists());
+
+        folder.begin("m", &newer).unwrap();
+        put_folder(folder.path(), "m", &package("m", "1.1.0").files).unwrap();
+        install(&folder, &package("n", "1.0.0")).unwrap();
+        assert_eq!(folder.locked().unwrap().modules["m"], newer);
+        assert_eq!(
+            install(&folder, &package("m", "1.2.0")).unwrap(),
+            InstallOutcome::Replaced("1.1.0".to_owned())
+        );
     }
 
     #[test]

@@ -78,11 +78,13 @@ pub enum Lack {
     Registry,
     /// Second clients of registries: `skopeo`, and a Python with `oras`.
     OciClients,
+    /// `minisign`, whose signatures packages have.
+    Minisign,
 }
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -107,6 +109,7 @@ impl Lack {
         Self::McpSuite,
         Self::Registry,
         Self::OciClients,
+        Self::Minisign,
     ];
 
     /// The word for it.
@@ -137,6 +140,7 @@ impl Lack {
             Self::McpSuite => "mcp-suite",
             Self::Registry => "registry",
             Self::OciClients => "oci-clients",
+            Self::Minisign => "minisign",
         }
     }
 
@@ -182,6 +186,7 @@ impl Lack {
             Self::OciClients => {
                 "install `skopeo`, or set `COGN_TEST_SKOPEO` to the program; `pip install oras`, then set `COGN_TEST_PYTHON`"
             }
+            Self::Minisign => "install `minisign`",
         }
     }
 

@@ -1,0 +1,140 @@
+//! An index of plain files, served by a plain web server; and indexes of the old form.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::place::Place;
+use crate::web_server::WebServer;
+
+/// A place with three versions and a signature, and a server that has their index.
+fn served(place: &Place, options: &serde_json::Value) -> WebServer {
+    for version in ["1.0.0", "1.1.0", "2.0.0"] {
+        place.packed("labels", version);
+    }
+    place.packed("other", "0.1.0");
+    let folder = place.beside("packages");
+    fs::write(folder.join("registry.json"), options.to_string()).unwrap();
+    place.json(&["registry", "build", folder.to_str().unwrap(), "--namespace", "acme", "--author", "Acme"]);
+    let server = WebServer::new();
+    server.serve_folder(&folder, "");
+    server
+}
+
+#[test]
+fn reg_006_009_names_and_ranges_are_looked_up_in_plain_files() {
+    let place = Place::new();
+    let server = served(&place, &json!({}));
+    let url = server.url.as_str();
+    let found = place.json(&["search", "--registry", url]);
+    assert_eq!(found["modules"].as_array().unwrap().len(), 2);
+    assert_eq!(place.json(&["search", "LABEL", "2.0.0", "--registry", url])["modules"][0]["name"], "labels");
+    let versions = place.json(&["versions", "labels", "--registry", url]);
+    assert_eq!(
+        versions["versions"],
+        json!([{ "version": "2.0.0" }, { "version": "1.1.0" }, { "version": "1.0.0" }])
+    );
+
+    place.json(&["add", "labels@^1.0.0", "--registry", url]);
+    let locked = place.locked("labels");
+    assert_eq!((&locked["version"], &locked["source"]), (&json!("1.1.0"), &json!("registry:labels@^1.0.0")));
+    assert!(
+        locked["resolved"].as_str().unwrap().starts_with(&format!("{url}/labels-1.1.0.tar.gz#sha256:")),
+        "{locked}"
+    );
+    assert!(place.runs("labels"));
+    // A range stays what it is when the package is updated.
+    assert_eq!(place.json(&["update", "labels", "--registry", url])["modules"][0]["outcome"], "unchanged");
+    fs::remove_dir_all(place.path("cognitive")).unwrap();
+    assert_eq!(
+        place.json(&["add", "--locked"])["modules"][0]["outcome"],
+        "added",
+        "from where it was, without the index"
+    );
+    place.json(&["add", "labels", "--registry", &format!("{url}/index.json")]);
+    assert_eq!(place.locked("labels")["version"], "2.0.0", "one file is an index, too");
+    place.refused(&["add", "labels@^9", "--registry", url], "no version of `labels` that fits: `^9`");
+    place.refused(&["add", "nobody", "--registry", url], "");
+    place.refused(&["add", "labels"], "no index is configured");
+}
+
+#[test]
+fn reg_008_a_deprecated_package_warns() {
+    let place = Place::new();
+    let options = json!({ "deprecated": { "labels": { "at": "2026-01-01T00:00:00Z", "successor": "other", "reason": "other is better" } } });
+    let server = served(&place, &options);
+    let said = place.run(&["add", "labels", "--registry", &server.url]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(
+        said.err.contains("`labels` is deprecated since 2026-01-01T00:00:00Z: other is better; use `other`"),
+        "{}",
+        said.err
+    );
+}
+
+// REG-007: the old form names a source, here an archive on the same server.
+#[test]
+fn reg_007_an_index_of_the_old_form_is_read() {
+    let place = Place::new();
+    let server = WebServer::new();
+    server.serve("/labels.tar.gz", &fs::read(place.packed("labels", "1.0.0")).unwrap());
+    let entry = |source: String| json!({ "description": "Labels.", "version": "1.0.0", "source": source, "tags": [], "author": "A" });
+    let index = json!({ "modules": {
+        "labels": entry(format!("{}/labels.tar.gz", server.url)),
+        "thief": entry("/etc".to_owned()),
+        "renamed": entry(format!("{}/labels.tar.gz", server.url)),
+    }});
+    server.serve("/old/index.json", index.to_string().as_bytes());
+    let url = format!("{}/old/index.json", server.url);
+    place.refused(&["add", "thief", "--registry", &url], "names a source that it may not name");
+    place.refused(
+        &["add", "renamed", "--registry", &url],
+        "leads to another package than `renamed`: `labels`",
+    );
+    place.json(&["add", "labels", "--registry", &url]);
+    assert!(place.runs("labels"));
+}
+
+#[test]
+fn an_archive_on_the_web_is_added_with_its_hash_and_kept_by_it() {
+    let place = Place::new();
+    let server = WebServer::new();
+    let archive = fs::read(place.packed("labels", "1.0.0")).unwrap();
+    server.serve("/labels.tar.gz", &archive);
+    let url = format!("{}/labels.tar.gz", server.url);
+    let wrong = format!("{url}#sha256:{}", "0".repeat(64));
+    place.refused(&["add", &wrong], "the package is not the one that was announced");
+    place.json(&["add", &url]);
+    fs::remove_dir_all(place.path("cognitive")).unwrap();
+    server.serve("/labels.tar.gz", &fs::read(place.packed("labels", "2.0.0")).unwrap());
+    place.refused(&["add"], "the package is not the one that was announced");
+    assert_eq!(server.asked().len(), 3);
+}
+
+#[test]
+fn reg_004_a_folder_of_a_repository_comes_from_a_github_of_ones_own() {
+    let place = Place::new();
+    let folder = place.beside("repository");
+    for (path, text) in crate::place::module_files("labels", "1.0.0") {
+        let path = folder.join("repo-1/modules/labels").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let archive = place.beside("repo.tar.gz");
+    let packed = std::process::Command::new("tar")
+        .args(["-czf", archive.to_str().unwrap(), "-C"])
+        .arg(&folder)
+        .arg("repo-1")
+        .status();
+    assert!(packed.unwrap().success());
+    let server = WebServer::new();
+    server.serve("/owner/repo/archive/v1.tar.gz", &fs::read(archive).unwrap());
+    let said = place
+        .command(&["add", "github:owner/repo/modules/labels@v1"])
+        .env("COGN_GITHUB_URL", &server.url)
+        .output()
+        .unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    assert_eq!(place.locked("labels")["source"], "github:owner/repo/modules/labels@v1");
+    assert!(place.runs("labels"));
+}

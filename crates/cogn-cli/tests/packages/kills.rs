@@ -1,0 +1,60 @@
+//! SIGKILL at any moment: what is installed afterwards is the old package or the new one, whole, and the next command works.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::place::Place;
+
+/// How many moments are tried.
+const MOMENTS: u32 = 60;
+
+/// How long an installation takes that nobody kills.
+fn usual(place: &Place, one: &str, two: &str) -> Duration {
+    let began = Instant::now();
+    for archive in [two, one] {
+        assert_eq!(place.run(&["add", archive]).code, Some(0));
+    }
+    began.elapsed() / 2
+}
+
+#[test]
+fn s_39_a_kill_at_any_moment_leaves_a_module_that_runs() {
+    let place = Place::new();
+    let (one, two) = (place.packed("labels", "1.0.0"), place.packed("labels", "2.0.0"));
+    place.json(&["add", &one]);
+    let whole = usual(&place, &one, &two);
+    let versions = |version: &str| place.module("labels", version);
+    let trees = ["1.0.0", "2.0.0"]
+        .map(|version| fs::read_to_string(format!("{}/module.yaml", versions(version))).unwrap());
+    let mut killed = 0;
+    for moment in 0..MOMENTS {
+        let archive = if moment % 2 == 0 { &two } else { &one };
+        let mut command = place.command(&["add", archive]);
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        // From the first moment to a little after the last one.
+        let until = Instant::now() + whole * moment * 5 / (MOMENTS * 4);
+        while Instant::now() < until && child.try_wait().unwrap().is_none() {
+            std::hint::spin_loop();
+        }
+        killed += u32::from(child.try_wait().unwrap().is_none());
+        let _ended_already = child.kill();
+        child.wait().unwrap();
+
+        let manifest = fs::read_to_string(place.path("cognitive/modules/labels/module.yaml")).unwrap();
+        assert!(trees.contains(&manifest), "moment {moment}: {manifest}");
+        assert_eq!(fs::read_dir(place.path("cognitive/modules/labels/tests")).unwrap().count(), 2);
+        assert!(place.lock()["modules"]["labels"].is_object(), "moment {moment}");
+    }
+    assert!(killed > MOMENTS / 4, "{killed} of {MOMENTS} were killed");
+    assert!(place.runs("labels"));
+    // Whatever was left behind is gone with the next installation, and the lock file is right again: nobody has to force anything.
+    place.json(&["add", &two]);
+    let left: Vec<_> = fs::read_dir(place.path("cognitive/modules"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["labels"]);
+    assert_eq!(place.locked("labels")["version"], "2.0.0");
+    assert_eq!(place.locked("labels")["sha256"], place.json(&["pack", "labels"])["sha256"]);
+}

@@ -1,0 +1,183 @@
+//! A project and a home of their own, modules to pack, and what a tree looks like.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A place that nothing of this machine shines into.
+pub(crate) struct Place {
+    dir: TempDir,
+}
+
+/// What the program said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["project", "home", "temporary"] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        fs::write(dir.path().join("home/precious"), "mine").unwrap();
+        Self { dir }
+    }
+
+    /// A path of the project.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join("project").join(name)
+    }
+
+    /// A path beside it.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        command
+            .args(args)
+            .current_dir(self.dir.path().join("project"))
+            .env_clear()
+            .env("HOME", self.dir.path().join("home"))
+            .env("TMPDIR", self.dir.path().join("temporary"))
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("COGN_OFFLINE", "1");
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Said {
+        Said::of(self.command(args).output().unwrap())
+    }
+
+    /// Runs what has to work, and returns its JSON.
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let said = self.run(&[args, &["--json"]].concat());
+        assert_eq!(said.code, Some(0), "{args:?}: {}", said.err);
+        serde_json::from_str(&said.out).unwrap()
+    }
+
+    /// Runs what has to be refused with these words, and with nothing changed.
+    pub(crate) fn refused(&self, args: &[&str], words: &str) -> Said {
+        let before = self.everything();
+        let said = self.run(args);
+        assert_eq!(said.code, Some(1), "{args:?}: {}{}", said.out, said.err);
+        assert!(said.err.starts_with("error: ") && said.err.contains(words), "{args:?}: {}", said.err);
+        assert!(!said.err.contains("panicked") && said.err.len() < 2_000, "{}", said.err);
+        let after = self.everything();
+        let changed =
+            before.iter().filter(|(path, content)| after.get(*path) != Some(content)).map(|(path, _)| path);
+        let new = after.keys().filter(|path| !before.contains_key(*path));
+        let different: Vec<_> = changed.chain(new).collect();
+        assert!(different.is_empty(), "{args:?} changed {different:?}");
+        said
+    }
+
+    /// Every file and folder of this place with its content, but for the empty folder of modules.
+    pub(crate) fn everything(&self) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+        let mut found = BTreeMap::new();
+        walk(self.dir.path(), &mut found);
+        let modules = [self.path("cognitive"), self.path("cognitive/modules")];
+        found.retain(|path, content| content.is_some() || !modules.contains(path));
+        found
+    }
+
+    /// The lock file.
+    pub(crate) fn lock(&self) -> Value {
+        let text = fs::read_to_string(self.path("cognitive.lock")).unwrap_or_else(|_| "{}".to_owned());
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// What the lock file says about a module.
+    pub(crate) fn locked(&self, name: &str) -> Value {
+        self.lock()["modules"][name].clone()
+    }
+
+    /// Writes a module beside the project, and returns its path.
+    pub(crate) fn module(&self, name: &str, version: &str) -> String {
+        let folder = self.beside(&format!("sources/{version}/{name}"));
+        fs::create_dir_all(folder.join("tests")).unwrap();
+        for (path, text) in module_files(name, version) {
+            fs::write(folder.join(path), text).unwrap();
+        }
+        folder.display().to_string()
+    }
+
+    /// Packs such a module, and returns the path of the archive.
+    pub(crate) fn packed(&self, name: &str, version: &str) -> String {
+        let (folder, out) = (self.module(name, version), self.beside("packages"));
+        let said = self.run(&["pack", &folder, "-o", out.to_str().unwrap()]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        said.out.trim().to_owned()
+    }
+
+    /// Whether the installed module runs, with a recorded reply.
+    pub(crate) fn runs(&self, name: &str) -> bool {
+        let reply = self.beside("reply.json");
+        fs::write(&reply, REPLY).unwrap();
+        let said = self.run(&[
+            "run",
+            name,
+            "--set",
+            "text=x",
+            "--provider",
+            "replay",
+            "--reply",
+            reply.to_str().unwrap(),
+        ]);
+        said.code == Some(0)
+    }
+}
+
+impl Said {
+    pub(crate) fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+const REPLY: &str = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "none", "explain": "Said."}, "data": {"rationale": "Because.", "label": "a"}}"#;
+
+/// The files of a module that runs.
+pub(crate) fn module_files(name: &str, version: &str) -> [(&'static str, String); 5] {
+    let manifest = format!(
+        "name: {name}\nversion: {version}\nresponsibility: Label texts of version {version}.\ntier: decision\n"
+    );
+    let schema = r#"{"input": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
+        "data": {"type": "object", "required": ["rationale", "label"],
+        "properties": {"rationale": {"type": "string"}, "label": {"type": "string"}}}}"#;
+    [
+        ("module.yaml", manifest),
+        ("prompt.md", "Label the text.".to_owned()),
+        ("schema.json", schema.to_owned()),
+        ("tests/one.input.json", r#"{"text": "x"}"#.to_owned()),
+        ("tests/one.expected.json", r#"{"label": "a"}"#.to_owned()),
+    ]
+}
+
+fn walk(folder: &Path, found: &mut BTreeMap<PathBuf, Option<Vec<u8>>>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let meta = path.symlink_metadata().unwrap();
+        if meta.is_dir() {
+            found.insert(path.clone(), None);
+            walk(&path, found);
+        } else if meta.is_symlink() {
+            found
+                .insert(path.clone(), Some(fs::read_link(&path).unwrap().display().to_string().into_bytes()));
+        } else {
+            found.insert(path.clone(), Some(fs::read(&path).unwrap()));
+        }
+    }
+}
