@@ -1,5 +1,6 @@
-"""The same run through the command line, HTTP and Python: the same bytes, ids and times aside. Every golden test of every bundled
-module, with a service on 127.0.0.1 that answers with the recorded replies."""
+"""One module, many surfaces: the same run through Python, the command line, HTTP, MCP and an exported skill gives the same bytes, ids
+and times aside. Every golden test of every bundled module, with a service on 127.0.0.1 that answers with the recorded replies. A
+surface is a function from a module and a case to the bytes of an envelope; `test_the_same_bytes_on_every_surface` has them all."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -115,41 +116,111 @@ def flags(service: Service) -> list[str]:
     return ["--provider", "openai-compatible", "--model", "stub", "--base-url", service.url]
 
 
-def by_command_line(service: Service, module: str, case: Path, home: Path) -> str:
-    command = [cogn.binary(), "run", module, str(case), "--json", *flags(service)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment(home), cwd=home)
-    return done.stdout.strip()
+Surface = Callable[[str, Path], str]
 
 
-def by_http(server: str, module: str, case: Path) -> str:
-    url = f"http://{server}/api/run/{module}"
-    request = urllib.request.Request(url, case.read_bytes(), {"content-type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return str(response.read().decode().strip())
-    except urllib.error.HTTPError as refused:
-        return refused.read().decode().strip()
+def by_command_line(service: Service, home: Path) -> Surface:
+    def run(module: str, case: Path) -> str:
+        command = [cogn.binary(), "run", module, str(case), "--json", *flags(service)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment(home), cwd=home)
+        return done.stdout.strip()
+
+    return run
+
+
+def by_http(server: str) -> Surface:
+    def run(module: str, case: Path) -> str:
+        url = f"http://{server}/api/run/{module}"
+        request = urllib.request.Request(url, case.read_bytes(), {"content-type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return str(response.read().decode().strip())
+        except urllib.error.HTTPError as refused:
+            return refused.read().decode().strip()
+
+    return run
+
+
+def by_skill(service: Service, home: Path) -> Surface:
+    """The module inside the skill that is exported of it, which an agent runs by its path."""
+    exported: set[str] = set()
+    run_folder = by_command_line(service, home)
+
+    def run(module: str, case: Path) -> str:
+        if module not in exported:
+            command = [cogn.binary(), "export", "skill", module, "--output", "skills"]
+            subprocess.run(command, check=True, capture_output=True, timeout=60, env=environment(home), cwd=home)
+            exported.add(module)
+        return run_folder(str(home / "skills" / module / "assets" / module), case)
+
+    return run
+
+
+class Agent:
+    """A client of `cogn mcp` over the standard streams, in the revision that has no handshake."""
+
+    REVISION = "2026-07-28"
+    MEMBER = '"structuredContent":'
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.number = 0
+
+    def __call__(self, module: str, case: Path) -> str:
+        self.number += 1
+        prefix = "io.modelcontextprotocol"
+        meta = {f"{prefix}/protocolVersion": self.REVISION, f"{prefix}/clientCapabilities": {}}
+        params = {"name": module, "arguments": json.loads(case.read_text(encoding="utf-8")), "_meta": meta}
+        request = {"jsonrpc": "2.0", "id": self.number, "method": "tools/call", "params": params}
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        line = next(line for line in self.process.stdout if json.loads(line).get("id") == self.number)
+        # The bytes as they came: what is parsed and written again would be another program's.
+        begin = line.index(self.MEMBER) + len(self.MEMBER)
+        envelope, end = json.JSONDecoder().raw_decode(line, begin)
+        result = json.loads(line)["result"]
+        text = result["content"][0]["text"]
+        assert result["isError"] is not envelope["ok"], case
+        assert text == line[begin:end] or '"bytes_in":"content[1]"' in text, case
+        return line[begin:end]
+
+
+@pytest.fixture(scope="module")
+def agent(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    home = tmp_path_factory.mktemp("agent")
+    command = [cogn.binary(), "mcp", "--tools", "all", *flags(service)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment(home), cwd=home, text=True, encoding="utf-8", **pipes) as child:
+        yield Agent(child)
+        child.terminate()
 
 
 def same(text: str) -> str:
     return VARYING.sub(r'"\1":0', text)
 
 
-def test_the_same_bytes_by_command_line_http_and_python(service: Service, server: str, tmp_path: Path) -> None:
+def test_the_same_bytes_on_every_surface(service: Service, server: str, agent: Agent, tmp_path: Path) -> None:
     ours = cogn.Runtime(provider="openai-compatible", model="stub", config={"base_url": service.url}, env=False)
+    here: dict[str, Surface] = {
+        "command line": by_command_line(service, tmp_path),
+        "skill": by_skill(service, tmp_path),
+    }
+    far: dict[str, Surface] = {"HTTP": by_http(server), "MCP": agent}
     succeeded = set()
     for module, case in cases():
         service.replies = recorded(module, case)
         python = ours.run(module, json.loads(case.read_text(encoding="utf-8")))
-        # A module that only other modules may run is refused to a person; so is it here, everywhere alike.
         written = same(python.json())
-        assert written == same(by_command_line(service, module, case, tmp_path)), case
-        far = same(by_http(server, module, case))
+        for name, surface in here.items():
+            assert written == same(surface(module, case)), (name, case)
         if python.ok:
             succeeded.add(module)
-            assert written == far, case
-        else:
-            assert HINT.sub("", written) == HINT.sub("", far), case
+        for name, surface in far.items():
+            # A caller at the other end is told no command.
+            told = same(surface(module, case))
+            assert written == told or (not python.ok and HINT.sub("", written) == HINT.sub("", told)), (name, case)
     every = {folder.name for folder in FOLDERS}
-    print(f"{len(cases())} cases of {len(every)} modules, {len(succeeded)} of them with answers: the same bytes")
+    surfaces = len(here) + len(far) + 1
+    print(f"{len(cases())} cases of {len(every)} modules on {surfaces} surfaces, {len(succeeded)} modules with answers: the same bytes")
     assert {module for module, _ in cases()} == every and len(succeeded) >= 10, every - succeeded
