@@ -79,7 +79,10 @@ impl RegistryReport {
     fn remedy(&self, status: u16) -> Option<String> {
         let is_registry = self.service == AskedService::Registry;
         Some(match status {
-            401 | 403 if is_registry => self.how_to_log_in("Log in with"),
+            401 | 403 if is_registry => {
+                let login = self.how_to_log_in("Log in with");
+                format!("{login}; some registries answer the same where there is nothing of this name")
+            }
             401 | 403 => "Fetch the file yourself, and name it by its path".to_owned(),
             404 if is_registry => {
                 let login = self.how_to_log_in("log in with");

@@ -35,6 +35,10 @@ const MAX_ERROR_BODY: usize = 64 * 1024;
 const MAX_ROOM: u64 = 1024 * 1024;
 /// The pieces in which a body is sent.
 const PIECE: usize = 64 * 1024;
+/// So much of a body may still be on its way when all of it was handed to the system, and so slowly may it go, in bytes a
+/// second: what the system holds back is not seen here, and a small body would otherwise be waited for as a large one is.
+const MAX_IN_FLIGHT: usize = 8 * 1024 * 1024;
+const SLOWEST: u64 = 32 * 1024;
 /// The wait before another try has no end that it could miss.
 const NO_HURRY: Duration = Duration::MAX;
 
@@ -188,20 +192,22 @@ impl Transfer {
         read(response, url, BodyBound::AtMost(MAX_ERROR_BODY as u64)).await
     }
 
-    /// Sends for as long as something moves.
+    /// Sends for as long as something moves. Looks every half minute, so a dead line is left after one at most.
     async fn deliver(&self, request: &WebRequest, url: &Url) -> Result<Response, Setback> {
         let sent = Arc::new(AtomicUsize::new(0));
         let left = request.body.clone().unwrap_or_default();
+        let length = left.len();
         let body = Body::wrap(MovingBody { left, sent: Arc::clone(&sent) });
         let mut sending =
             pin!(self.guard.send(request.method.clone(), url, request.headers.clone(), Some(body)));
-        let mut before = 0;
+        let (mut before, mut silent) = (0, Duration::ZERO);
         loop {
             if let Ok(done) = timeout(SILENCE, sending.as_mut()).await {
                 return done.map_err(|error| Setback::of(error, url));
             }
             let now = sent.load(Ordering::Relaxed);
-            if now == before {
+            silent = if now == before { silent + SILENCE } else { Duration::ZERO };
+            if silent > Duration::ZERO && (now < length || silent > settling_time(length)) {
                 return Err(too_late(url));
             }
             before = now;
@@ -226,6 +232,11 @@ impl Transfer {
         }
         Err(Refusal::of(Reason::TooManyRedirects, Some(&url)).into())
     }
+}
+
+/// How long the answer to a body of so many bytes may be silent, once the system has all of it.
+fn settling_time(length: usize) -> Duration {
+    Duration::from_secs(length.min(MAX_IN_FLIGHT) as u64 / SLOWEST)
 }
 
 fn too_late(url: &Url) -> Setback {

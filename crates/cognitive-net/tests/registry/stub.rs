@@ -61,6 +61,8 @@ pub(crate) enum Ending {
     Endless,
     /// Nothing more comes.
     Stall,
+    /// The body comes in ten pieces, each after so many seconds.
+    Slowly(u64),
 }
 
 #[derive(Debug, Clone)]
@@ -184,6 +186,13 @@ async fn serve(
     let length = answer.announced.map(|length| format!("content-length: {length}\r\n")).unwrap_or_default();
     stream.write_all(format!("{}{length}\r\n", answer.head).as_bytes()).await?;
     if asked.is("HEAD ") {
+        return Ok(());
+    }
+    if let Ending::Slowly(seconds) = answer.ending {
+        for piece in answer.body.chunks(answer.body.len().div_ceil(10)) {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            stream.write_all(piece).await?;
+        }
         return Ok(());
     }
     stream.write_all(&answer.body).await?;
