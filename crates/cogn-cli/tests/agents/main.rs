@@ -1,6 +1,6 @@
 //! Agents as people run them: `cogn mcp` started by the programs of others, and the same tools at `/mcp` of a server. `clients.rs` has
 //! the clients that the authors of the protocol publish, `conformance.rs` their conformance suite, `inspector.rs` their Inspector,
-//! `skills.rs` the validator of Agent Skills, `size.rs` what many modules cost.
+//! `skills.rs` the validator of Agent Skills; `size.rs` says what many modules cost, `suggestions.rs` what a failed call tells to do.
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
@@ -22,6 +22,7 @@ mod project;
 mod size;
 mod skills;
 mod stage;
+mod suggestions;
 #[path = "../../../cognitive-media/tests/media/support/timed.rs"]
 #[expect(
     dead_code,
