@@ -130,7 +130,7 @@ fn links_lead_somewhere() {
 }
 
 /// What each crate may depend on within the workspace. Nothing else is allowed.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("cognitive-contract", &["cognitive-schema"]),
     ("cognitive-http", &["cognitive-contract", "cognitive-mcp", "cognitive-runtime"]),
     ("cognitive-import", &["cognitive-contract", "cognitive-library"]),
@@ -140,6 +140,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("cognitive-mcp", &["cognitive-contract", "cognitive-runtime", "cognitive-schema"]),
     ("cognitive-media", &["cognitive-contract"]),
     ("cognitive-net", &["cognitive-contract", "cognitive-schema"]),
+    ("cognitive-packages", &["cognitive-contract", "cognitive-library"]),
     ("cognitive-runtime", &["cognitive-contract", "cognitive-schema"]),
     ("cognitive-schema", &[]),
     ("cognitive-store", &["cognitive-contract"]),
@@ -166,6 +167,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
             "cognitive-mcp",
             "cognitive-media",
             "cognitive-net",
+            "cognitive-packages",
             "cognitive-runtime",
             "cognitive-schema",
             "cognitive-store",

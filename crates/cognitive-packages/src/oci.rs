@@ -165,7 +165,7 @@ pub struct OciLayer {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct ManifestFile {
+struct OciManifestFile {
     #[serde(default)]
     layers: Vec<LayerFile>,
     #[serde(default)]
@@ -186,7 +186,7 @@ pub fn layer_of(manifest: &[u8]) -> Result<OciLayer, PackageError> {
         PackageError::new(format!("the registry holds no package of a module there: {reason}"))
             .hint("`cogn publish` writes packages; images and other artefacts cannot be installed")
     };
-    let file: ManifestFile =
+    let file: OciManifestFile =
         serde_json::from_slice(manifest).map_err(|_| refused("its manifest cannot be read"))?;
     let mut layers = file.layers.into_iter().filter(|layer| layer.media_type == LAYER_TYPE);
     let (Some(layer), None) = (layers.next(), layers.next()) else {

@@ -46,7 +46,7 @@ impl Scene {
 }
 
 /// Commands whose help is looked at.
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 39] = [
     "run",
     "prompt",
     "lower",
@@ -62,6 +62,15 @@ const COMMANDS: [&str; 30] = [
     "eval",
     "verify",
     "migrate",
+    "add",
+    "remove",
+    "update",
+    "versions",
+    "search",
+    "pack",
+    "sign",
+    "publish",
+    "registry",
     "serve",
     "mcp",
     "audit",
@@ -111,6 +120,17 @@ fn of_modules() -> Vec<Scene> {
         Scene::new("lower", "lower greeter --target openai"),
         Scene::new("types", "types greeter --lang typescript"),
         Scene::new("export-unknown", "export skill no-such-module"),
+        Scene::new("add", "add cognitive/modules/greeter --dry-run"),
+        Scene::new("add-json", "add cognitive/modules/greeter --dry-run --json"),
+        Scene::new("add-unknown", "add ftp://example.com/x"),
+        Scene::new("remove-outside", "remove ../../x"),
+        Scene::new("update-unknown", "update greeter"),
+        Scene::new("versions-nowhere", "versions greeter"),
+        Scene::new("search-nowhere", "search greeting"),
+        Scene::new("pack-unknown", "pack no-such-module"),
+        Scene::new("sign-nothing", "sign nowhere.tar.gz --secret-key nowhere.key"),
+        Scene::new("publish", "publish greeter oci://registry.example.com/team/greeter --dry-run"),
+        Scene::new("registry-empty", "registry build cognitive --namespace acme --author Acme"),
         Scene::new("prompt", "prompt greeter --set name=Ann"),
         Scene::new("schema", "schema envelope"),
         Scene::new("conformance", "conformance vectors"),

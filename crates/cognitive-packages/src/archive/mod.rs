@@ -6,7 +6,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
-pub use read::{ArchiveForm, Unpacked, read};
+pub use read::{ArchiveForm, UnpackedArchive, read};
 pub use write::write;
 
 /// The most files of a package.

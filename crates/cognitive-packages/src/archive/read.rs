@@ -24,7 +24,7 @@ pub enum ArchiveForm {
 
 /// What an archive holds.
 #[derive(Debug)]
-pub struct Unpacked {
+pub struct UnpackedArchive {
     /// The folder at the top.
     pub top: String,
     /// Its files, without hidden ones.
@@ -34,14 +34,20 @@ pub struct Unpacked {
 }
 
 /// Reads an archive.
-pub fn read(bytes: &[u8], form: &ArchiveForm) -> Result<Unpacked, PackageError> {
+pub fn read(bytes: &[u8], form: &ArchiveForm) -> Result<UnpackedArchive, PackageError> {
     let limit = match form {
         ArchiveForm::Package => limit_of(bytes),
         ArchiveForm::Repository(_) => MAX_REPOSITORY,
     };
     let mut archive = Archive::new(Bounded { inner: GzDecoder::new(bytes), left: limit });
-    let mut reading =
-        Reading { form, top: None, files: Files::new(), folded: BTreeMap::new(), bytes: 0, commit: None };
+    let mut reading = ArchiveReading {
+        form,
+        top: None,
+        files: Files::new(),
+        folded: BTreeMap::new(),
+        bytes: 0,
+        commit: None,
+    };
     for entry in archive.entries().map_err(unreadable)? {
         reading.entry(entry.map_err(unreadable)?)?;
     }
@@ -56,7 +62,7 @@ fn limit_of(bytes: &[u8]) -> u64 {
     by_ratio.min(MAX_BYTES + (MAX_FILES as u64 * 2_048))
 }
 
-struct Reading<'a> {
+struct ArchiveReading<'a> {
     form: &'a ArchiveForm,
     top: Option<String>,
     files: Files,
@@ -66,7 +72,7 @@ struct Reading<'a> {
     commit: Option<String>,
 }
 
-impl Reading<'_> {
+impl ArchiveReading<'_> {
     fn entry<R: Read>(&mut self, mut entry: Entry<'_, R>) -> Result<(), PackageError> {
         let kind = entry.header().entry_type();
         if kind == EntryType::XGlobalHeader {
@@ -155,7 +161,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn finish(self) -> Result<Unpacked, PackageError> {
+    fn finish(self) -> Result<UnpackedArchive, PackageError> {
         let empty = || match self.form {
             ArchiveForm::Repository(folder) if !folder.is_empty() => PackageError::new(format!(
                 "the repository has no files in this folder: `{}`",
@@ -167,7 +173,7 @@ impl Reading<'_> {
             return Err(empty());
         }
         let top = self.top.ok_or_else(empty)?;
-        Ok(Unpacked { top, files: self.files, commit: self.commit })
+        Ok(UnpackedArchive { top, files: self.files, commit: self.commit })
     }
 }
 
