@@ -15,6 +15,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use cognitive_contract::address::bare_url;
 use cognitive_contract::compose::VersionRange;
 use cognitive_contract::text::{cut, written_out};
 
@@ -120,11 +121,25 @@ fn web(text: &str) -> Result<PackageSource, String> {
             (url, Some(hash.to_ascii_lowercase()))
         }
     };
+    check_no_password(url)?;
     // Nobody can see that a package over an open connection is the right one, unless they know its hash.
     if url.starts_with("http://") && sha256.is_none() && !is_loopback(url) {
         return Err("without TLS it needs a hash: add `#sha256:…`, or use `https://`".to_owned());
     }
     Ok(PackageSource::Web { url: url.to_owned(), sha256 })
+}
+
+/// What is typed here is written into the lock file, which everybody who has the project can read.
+fn check_no_password(url: &str) -> Result<(), String> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    // Over ssh the name before the `@` opens nothing; a password does, and over https a name alone may be a token.
+    let is_secret = |user: &str| user.contains(':') || url.starts_with("http");
+    if user.is_some_and(is_secret) {
+        return Err("it has a password or a token in it, which the lock file would show".to_owned());
+    }
+    Ok(())
 }
 
 fn is_loopback(url: &str) -> bool {
@@ -177,6 +192,7 @@ fn git(text: &str) -> Result<PackageSource, String> {
             "a git address is `git+https://…`, `git+ssh://…`, `git@host:…` or `git+file:///…`".to_owned()
         );
     }
+    check_no_password(url)?;
     Ok(PackageSource::Git { url: url.to_owned(), path: folder(path)?, reference })
 }
 
@@ -225,7 +241,10 @@ fn folder(path: &str) -> Result<String, String> {
 }
 
 fn unknown(text: &str, reason: &str) -> PackageError {
-    PackageError::new(format!("this is no source of a package: `{}`: {reason}", written_out(cut(text, 120)))).hint(
+    // A message goes into logs, and a secret in an address does not.
+    let has_user = text.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
+    let shown = if has_user { bare_url(text) } else { text.to_owned() };
+    PackageError::new(format!("this is no source of a package: `{}`: {reason}", written_out(cut(&shown, 120)))).hint(
         "Use a folder, an archive, `https://…`, `github:owner/repo/path@ref`, `git+https://…`, `oci://host/repository:tag` or a name",
     )
 }
@@ -314,6 +333,9 @@ mod tests {
             "github:o/r@a..b",
             "http://example.com/m.tar.gz",
             "https://example.com/m.tar.gz#sha256:12",
+            "https://token@example.com/m.tar.gz",
+            "git+https://user:token@example.com/repo.git",
+            "git+ssh://git:token@example.com/repo.git",
             "ftp://example.com/m",
             "file:///etc",
             "registry:../x",
@@ -330,6 +352,7 @@ mod tests {
         ] {
             let refused = PackageSource::parse(text).expect_err(text);
             assert!(refused.message().len() < 400 && !refused.message().contains('\u{1b}'), "{refused}");
+            assert!(!refused.message().contains("token@"), "{refused}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Brings a package from wherever it is, verified: the hash that was announced, the signature that was asked for. Installs nothing.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use cogn::{async_runtime, env_vars, wiring};
 use cognitive_contract::compose::VersionRange;
@@ -11,9 +12,12 @@ use cognitive_packages::index::newest;
 use cognitive_packages::signature::{TrustedKey, verify};
 use cognitive_packages::{OciReference, Package, PackageError, PackageOrigin, PackageSource, git, oci};
 
+use indicatif::ProgressBar;
+
 use super::ReachArgs;
 use super::package_index::{Listed, PackageIndex, fetcher_for};
 use super::registry_login;
+use crate::printer::Printer;
 
 /// The largest archive of a repository that is fetched.
 const MAX_REPOSITORY: u64 = 256 << 20;
@@ -49,7 +53,10 @@ impl Obtainer<'_> {
     /// Brings a package. `pinned` is the source of a lock file: a path in it is relative to its own folder.
     pub(crate) fn bring(&self, source: &PackageSource, pinned: bool) -> Result<Obtained, PackageError> {
         let runtime = async_runtime::on_this_thread_and_others()?;
-        let fetched = runtime.block_on(self.fetch(source, pinned))?;
+        let waiting = waiting(source);
+        let fetched = runtime.block_on(self.fetch(source, pinned));
+        waiting.finish_and_clear();
+        let fetched = fetched?;
         let signed_by = verify(&fetched.package.archive, fetched.signature.as_deref(), &self.keys)?;
         let source = match source {
             PackageSource::Path(path) if !pinned => self.relative(path)?,
@@ -166,6 +173,16 @@ impl Obtainer<'_> {
         let inside = path.strip_prefix(&root).map(|inside| Path::new(".").join(inside));
         Ok(inside.unwrap_or(path).display().to_string())
     }
+}
+
+/// On a terminal, something that moves while a network is waited for.
+fn waiting(source: &PackageSource) -> ProgressBar {
+    if !Printer.for_people() || matches!(source, PackageSource::Path(_)) {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner().with_message(format!("fetching {source}"));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
 }
 
 impl Fetched {
