@@ -116,7 +116,7 @@ impl McpDoor for ServerDoor {
     fn findings(&self, name: &str) -> Result<Value, Failure> {
         let Some(findings) = &self.findings else {
             return Err(Failure::new(ErrorCode::PermissionDenied, "this server does not validate modules")
-                .suggest("Run `cogn validate` where the files of the module are"));
+                .suggest("Ask whoever runs this server to validate the module"));
         };
         findings(name)
     }

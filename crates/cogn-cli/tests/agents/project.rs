@@ -106,9 +106,16 @@ fn film() -> Value {
 fn modules() -> Vec<FixtureModule> {
     let plain = |name| FixtureModule::new(name, json!({}));
     let sound = medium("audio/wav", &timed::wav(8_000, 8_000));
-    // Its stages and parts are what a client hears of.
-    let parts = json!({ "pattern": "sequential", "requires": [{ "name": "test_simple_text" }, { "name": "test_logging_tool" }],
-        "dataflow": [{ "from": ["test_simple_text.output", "test_logging_tool.output"], "to": "output", "aggregate": "merge" }] });
+    // Its parts are what a client hears of: three have to be told while they run, so there are more.
+    let parts = [
+        "test_simple_text",
+        "test_logging_tool",
+        "test_streaming_elicitation",
+        "test_simple_prompt",
+        "greet",
+    ];
+    let parts = json!({ "pattern": "sequential", "requires": parts.map(|name| json!({ "name": name })),
+        "dataflow": [{ "from": parts.map(|name| format!("{name}.output")), "to": "output", "aggregate": "merge" }] });
     vec![
         plain("test_simple_text"),
         FixtureModule::new("test_image_content", json!({ "picture": picture() })),
