@@ -31,7 +31,7 @@ use crate::project::FixtureModule;
 /// Long enough for a model that answers at once, short enough for the suite.
 const TASK_AFTER: Duration = Duration::from_millis(500);
 
-/// A model that takes as long as its input says, and answers for the modules of [`modules`].
+/// A model that takes as long as its input says, and answers for the modules of `real_server`.
 #[derive(Debug)]
 struct PacedModel(Vec<(&'static str, String)>);
 
