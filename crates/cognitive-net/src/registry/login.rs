@@ -120,8 +120,9 @@ impl RegistryLogin {
     ) -> Result<Secret, Failure> {
         let refused = |setback: &Setback| report.setback_of("sends the login to", setback);
         let realm = Url::parse(&place.realm).ok().filter(|_| place.realm.len() <= MAX_REALM);
-        let realm = realm.ok_or_else(|| report.nonsense("names no address at which a token is to be had"))?;
-        let mut realm = transfer.guard.admit(realm).map_err(|refusal| refused(&refusal.into()))?;
+        let nowhere = || report.nonsense("names no address at which a token is to be had");
+        // Whether it may be asked is for the guard to say, before anything is sent.
+        let mut realm = realm.ok_or_else(nowhere)?;
         // A name and a password in this address are not the user's.
         let _cannot_have_any = realm.set_username("");
         let _cannot_have_any = realm.set_password(None);

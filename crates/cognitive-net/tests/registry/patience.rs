@@ -126,6 +126,8 @@ async fn slow_reader(pauses: usize) -> String {
                 stream.read_exact(&mut piece).await.unwrap();
             }
             if pauses == PARTS {
+                // It has all, and keeps it before it answers.
+                sleep(Duration::from_secs(200)).await;
                 stream.write_all(b"HTTP/1.1 201 x\r\ncontent-length: 0\r\n\r\n").await.unwrap();
             }
             // Until the client leaves.
@@ -135,7 +137,7 @@ async fn slow_reader(pauses: usize) -> String {
     host
 }
 
-/// So many parts of so many bytes are more than the system keeps on the way, but two of them it may keep.
+/// So many parts of so many bytes are more than the system keeps on the way.
 const PARTS: usize = 6;
 const PART: usize = 6 * 1024 * 1024;
 
