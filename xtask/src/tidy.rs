@@ -163,6 +163,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
             "cogn",
             "cognitive-contract",
             "cognitive-http",
+            "cognitive-import",
             "cognitive-library",
             "cognitive-mcp",
             "cognitive-media",

@@ -69,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Compose(args) => commands::compose::compose(args, &wiring::library(), &printer),
         Command::Types(args) => commands::types::types(args, &wiring::library(), &printer),
         Command::Export(args) => commands::export::export(args, &wiring::library(), &printer),
+        Command::Import(args) => commands::import::import(args, &wiring::library(), &printer),
         Command::Lower(args) => commands::lower::lower(args, &wiring::library(), &printer),
         Command::List(args) => commands::list::list(args, &wiring::library(), &printer),
         Command::Info(args) => commands::info::info(args, &wiring::library(), &printer),

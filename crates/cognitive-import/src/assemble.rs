@@ -16,13 +16,13 @@ use crate::loss::ImportLoss;
 use crate::made_up::value_for;
 use crate::name::module_name;
 use crate::prompt_text::{OwnPlaceholders, quiet};
-use crate::source::{quote, refuse};
+use crate::source::{bare, quote, refuse};
 use crate::{ImportOptions, ImportedModule};
 
 /// The most golden tests that one file gives.
 const MAX_TESTS: usize = 20;
 /// The longest responsibility, in characters.
-const MAX_RESPONSIBILITY: usize = 500;
+const MAX_RESPONSIBILITY: usize = 200;
 /// What a reply says that no model gave.
 const MADE_UP: &str = "Made up by cogn import; no model said this. `cogn test --record` asks one.";
 
@@ -146,7 +146,7 @@ fn manifest(draft: &ImportDraft, name: &str, responsibility: &str, version: &str
     let mut text = format!(
         "# Imported from {} ({}) by `cogn import`. README.md lists what is not as it was.\nname: {}\nversion: {}\n\
          responsibility: {}\ntier: decision\noverflow: {{enabled: false}}\nenums: {{strategy: strict}}\n",
-        quote(&draft.source).trim_matches('`'),
+        bare(&draft.source),
         draft.form.word(),
         json!(name),
         json!(version),
@@ -172,6 +172,7 @@ fn kind_word(kind: InputModality) -> &'static str {
 /// Adds golden tests: the examples of the file that satisfy the contract, else one that was made up.
 fn add_tests(draft: &mut ImportDraft, module: &Module, schema: &Value, files: &mut ModuleFiles) {
     let contract = &module.contract;
+    let made = value_for(schema, "/input").map(|input| with_media(input, draft, schema));
     let mut inputs = Vec::new();
     for (name, input) in std::mem::take(&mut draft.examples) {
         if inputs.len() == MAX_TESTS {
@@ -180,13 +181,22 @@ fn add_tests(draft: &mut ImportDraft, module: &Module, schema: &Value, files: &m
         }
         if contract.input().accepts(&input) {
             inputs.push((name, input));
+        } else if let Some(input) =
+            completed(&input, made.as_ref()).filter(|input| contract.input().accepts(input))
+        {
+            let why = "the file gives values for some of the input; write typical ones for the rest";
+            draft.losses.made_up(
+                "the rest of the golden test's input",
+                &format!("tests/{name}.input.json"),
+                why,
+            );
+            inputs.push((name, input));
         } else {
             let why = "it does not satisfy the input schema, so no test was made of it";
             draft.losses.lost(format!("the example {}", quote(&name)), &draft.source, why);
         }
     }
     if inputs.is_empty() {
-        let made = value_for(schema, "/input").map(|input| with_media(input, draft, schema));
         match made.filter(|input| contract.input().accepts(input)) {
             Some(input) => {
                 let why = "the file has no example; write one that is typical";
@@ -216,6 +226,13 @@ fn no_test(draft: &mut ImportDraft, what: &str) {
     draft.losses.lost(format!("the golden test, for want of an {what}"), &draft.source, why);
 }
 
+/// An example, with made up values for what it leaves out.
+fn completed(example: &Value, made: Option<&Value>) -> Option<Value> {
+    let (Value::Object(given), Value::Object(mut all)) = (example, made?.clone()) else { return None };
+    all.extend(given.clone());
+    Some(Value::Object(all))
+}
+
 /// Says in the reply itself that no model gave it.
 fn marked(mut data: Value) -> Value {
     if let Some(rationale) = data.get_mut("rationale").filter(|rationale| rationale.is_string()) {
@@ -243,7 +260,7 @@ fn with_media(mut input: Value, draft: &ImportDraft, schema: &Value) -> Value {
 fn readme(name: &str, responsibility: &str, (form, source): (&str, &str), losses: &[ImportLoss]) -> String {
     let mut page = format!(
         "# {name}\n\n{responsibility}\n\nImported from `{source}` ({form}) by `cogn import`.\n",
-        source = quote(source).trim_matches('`'),
+        source = bare(source),
     );
     if !losses.is_empty() {
         page.push_str("\n## What is not as it was\n\n");

@@ -80,13 +80,13 @@ fn has_room(members: &Map<String, Value>) -> bool {
 
 /// Puts the rationale first; says whether it was missing.
 fn add_rationale(members: &mut Map<String, Value>) -> bool {
-    let mut properties = members.remove("properties").map(as_map).unwrap_or_default();
+    let mut properties = members.shift_remove("properties").map(as_map).unwrap_or_default();
     let own = properties.shift_remove("rationale");
     let mut all = Map::from_iter([("rationale".to_owned(), own.clone().unwrap_or_else(rationale))]);
     all.extend(properties);
     members.insert("properties".to_owned(), Value::Object(all));
     let mut required = vec![Value::from("rationale")];
-    if let Some(Value::Array(names)) = members.remove("required") {
+    if let Some(Value::Array(names)) = members.shift_remove("required") {
         required.extend(names.into_iter().filter(|name| name != "rationale"));
     }
     members.insert("required".to_owned(), Value::Array(required));

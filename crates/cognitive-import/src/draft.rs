@@ -197,6 +197,9 @@ impl DraftInput {
         }
         if let Some(Value::Array(required)) = self.schema.get_mut("required") {
             required.retain(|each| each != name);
+            if required.is_empty() {
+                self.schema.shift_remove("required");
+            }
         }
     }
 }
@@ -259,7 +262,7 @@ mod tests {
         input.set_default("a", &json!("x"));
         assert_eq!(
             Value::Object(input.schema),
-            json!({ "properties": { "a": { "default": "x" } }, "required": [], "type": "object" })
+            json!({ "properties": { "a": { "default": "x" } }, "type": "object" })
         );
     }
 }

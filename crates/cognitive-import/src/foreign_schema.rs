@@ -161,7 +161,7 @@ pub(crate) fn or_null(schema: &mut Map<String, Value>) {
         Some(_) => {}
         None if schema.is_empty() || schema.contains_key("enum") => {}
         None => {
-            let description = schema.remove("description");
+            let description = schema.shift_remove("description");
             let plain = Value::Object(std::mem::take(schema));
             schema.extend(description.map(|text| ("description".to_owned(), text)));
             let either = Value::Array(vec![plain, serde_json::json!({ "type": "null" })]);

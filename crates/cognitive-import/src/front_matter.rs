@@ -5,7 +5,7 @@ use cognitive_contract::Failure;
 use cognitive_library::yaml;
 use serde_json::{Map, Value};
 
-use crate::source::{quote, refuse};
+use crate::source::{bare, quote, refuse};
 
 /// A file in its two parts.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ fn keys(text: &str, file: &str, first: usize) -> Result<Map<String, Value>, Fail
         let line = first + 1 + before.matches('\n').count();
         let message = format!(
             "the front matter of {}:{line} is not the YAML that is read here: {}",
-            file_name(file),
+            bare(file),
             error.message
         );
         refuse(message, error.hint.as_deref().unwrap_or("Correct the YAML"))
@@ -68,10 +68,6 @@ fn keys(text: &str, file: &str, first: usize) -> Result<Map<String, Value>, Fail
             "Write it as `key: value`",
         )),
     }
-}
-
-fn file_name(file: &str) -> String {
-    quote(file).trim_matches('`').to_owned()
 }
 
 /// A text at a key; nothing else counts.

@@ -42,7 +42,8 @@ pub(crate) fn quiet(text: &str, own: OwnPlaceholders, file: &str, losses: &mut L
 fn placeholder(behind: &str, own: OwnPlaceholders) -> Option<&str> {
     if behind.starts_with(|first: char| first.is_ascii_digit()) {
         let is_text = own == OwnPlaceholders::None;
-        return behind.get(..1).filter(|_| is_text);
+        let end = behind.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(behind.len());
+        return behind.get(..end).filter(|_| is_text);
     }
     let ends = |name: &&&str| {
         let rest = behind.strip_prefix(**name);

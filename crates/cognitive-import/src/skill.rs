@@ -146,6 +146,10 @@ fn draft(
     append_references(&mut draft, files);
     if parts.body.contains("$ARGUMENTS") {
         draft.own = OwnPlaceholders::Arguments;
+    } else {
+        draft.prompt.push_str(
+            "\n\n`query` says what is asked for; `files` are the texts to work on, if there are any.",
+        );
     }
     draft.input.add(
         "query",

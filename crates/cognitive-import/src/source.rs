@@ -14,11 +14,16 @@ pub(crate) fn refuse(message: impl Into<String>, hint: &str) -> Failure {
     Failure::new(ErrorCode::InvalidInput, message).suggest(hint)
 }
 
-/// A literal of the file for a message: on one line, and not longer than a reader can use.
+/// A literal of the file for a message, in back quotes.
 pub(crate) fn quote(literal: &str) -> String {
+    format!("`{}`", bare(literal))
+}
+
+/// The same without back quotes: on one line, and not longer than a reader can use.
+pub(crate) fn bare(literal: &str) -> String {
     let shown = cut(literal, 80);
     let more = if shown.len() < literal.len() { "…" } else { "" };
-    format!("`{}{more}`", written_out(shown))
+    format!("{}{more}", written_out(shown))
 }
 
 /// One text file, and the folder that it may refer to.

@@ -15,7 +15,7 @@ use crate::draft::{DraftInput, DraftOutput, ImportDraft};
 use crate::foreign_schema;
 use crate::form::ImportForm;
 use crate::loss::LossList;
-use crate::source::{SourceFile, quote, refuse};
+use crate::source::{SourceFile, bare, quote, refuse};
 use crate::template::jinja;
 use crate::template::rephrase::rephrase;
 use crate::template::turns::{PromptTurn, as_one_prompt};
@@ -94,10 +94,7 @@ fn table(source: &SourceFile) -> Result<Table, Failure> {
         let at = error.span().and_then(|span| source.text.get(..span.start)).unwrap_or_default();
         let line = 1 + at.matches('\n').count();
         let why = error.message().lines().next().unwrap_or_default().to_owned();
-        refuse(
-            format!("{}:{line} is no TOML: {}", source.name, quote(&why).trim_matches('`')),
-            "Correct the file",
-        )
+        refuse(format!("{}:{line} is no TOML: {}", source.name, bare(&why)), "Correct the file")
     })
 }
 

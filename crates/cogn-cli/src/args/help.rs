@@ -17,7 +17,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["run", "prompt", "lower", "compose", "media"]),
     (
         "Modules",
-        &["list", "info", "init", "validate", "test", "eval", "verify", "types", "export", "migrate"],
+        &[
+            "list", "info", "init", "validate", "test", "eval", "verify", "types", "export", "import",
+            "migrate",
+        ],
     ),
     ("Packages", &["add", "remove", "update", "versions", "search", "pack", "sign", "publish", "registry"]),
     ("Server and records", &["serve", "mcp", "audit", "context"]),

@@ -15,6 +15,7 @@ mod eval_report;
 pub mod explain;
 pub mod export;
 mod hand_over;
+pub mod import;
 pub mod info;
 pub mod init;
 pub mod list;

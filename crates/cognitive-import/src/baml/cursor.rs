@@ -174,6 +174,21 @@ impl<'t> BamlCursor<'t> {
         Err(self.error("a text has no end"))
     }
 
+    /// The name of a client: a text, or everything up to the next space.
+    pub(super) fn client(&mut self) -> Result<String, Failure> {
+        if let Some((name, _)) = self.text()? {
+            return Ok(name);
+        }
+        let rest = self.rest();
+        let name =
+            rest.split(|letter: char| letter.is_whitespace() || letter == '}').next().unwrap_or_default();
+        if name.is_empty() {
+            return Err(self.error("expected the name of a client"));
+        }
+        self.at += name.len();
+        Ok(name.to_owned())
+    }
+
     /// What stands between `open` and its `close`, texts and comments respected. `open` was taken.
     pub(super) fn balanced(&mut self, open: char, close: char) -> Result<&'t str, Failure> {
         let start = self.at;

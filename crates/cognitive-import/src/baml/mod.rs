@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use cognitive_contract::Failure;
+use cognitive_library::init::suggested_name;
 use serde_json::Value;
 
 use crate::ImportOptions;
@@ -78,8 +79,10 @@ fn draft(source: &str, file: &BamlFile, options: &ImportOptions) -> Result<Impor
     losses(&mut draft, function, file);
     prompt(&mut draft, function)?;
     for test in file.tests.iter().filter(|test| test.functions.contains(&function.name)) {
-        let name =
-            cognitive_library::init::suggested_name(&test.name).unwrap_or_else(|| "example".to_owned());
+        let mut name = suggested_name(&test.name).unwrap_or_else(|| "example".to_owned());
+        if draft.examples.iter().any(|(known, _)| *known == name) {
+            name = format!("{name}-{}", draft.examples.len() + 1);
+        }
         if let Some(arguments) = &test.arguments {
             draft.examples.push((name, arguments.clone()));
         }

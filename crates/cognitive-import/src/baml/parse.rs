@@ -290,7 +290,7 @@ fn function(cursor: &mut BamlCursor<'_>, file: &str, note: String) -> Result<Bam
     };
     while !cursor.takes("}") {
         match cursor.needs_word("`client` or `prompt`")? {
-            "client" => function.client = cursor.value(0)?.as_str().map(str::to_owned),
+            "client" => function.client = Some(cursor.client()?),
             "prompt" => match cursor.text()? {
                 Some((text, line)) => (function.prompt, function.prompt_line) = (text, line),
                 None => return Err(cursor.error("expected the text of the prompt")),

@@ -1,5 +1,5 @@
-//! Types of BAML as JSON Schema. A class stands in `$defs` where others refer to it; what only a running program knows, dynamic
-//! types, is refused.
+//! Types of BAML as JSON Schema. A class stands where it is used, so that a model sees it with the rest; only one that has parts
+//! of its own kind, or one too many, stands in `$defs`. What only a running program knows, dynamic types, is refused.
 
 use cognitive_contract::Failure;
 use cognitive_contract::manifest::InputModality;
@@ -13,6 +13,8 @@ use crate::source::{quote, refuse};
 
 /// The longest way from type to type.
 const MAX_DEPTH: usize = 60;
+/// The most classes and enums that are written out where they are used.
+const MAX_WRITTEN_OUT: usize = 300;
 const CHECKS: &str =
     "a check is an expression, which a contract does not evaluate; say it as a keyword of JSON Schema";
 
@@ -21,13 +23,23 @@ pub(super) struct BamlTypes<'f> {
     file: &'f BamlFile,
     place: String,
     losses: &'f mut LossList,
+    /// Classes that are being written out, the outermost first.
+    inside: Vec<String>,
+    written_out: usize,
     /// What others refer to.
     pub(super) definitions: Map<String, Value>,
 }
 
 impl<'f> BamlTypes<'f> {
     pub(super) fn new(file: &'f BamlFile, place: &str, losses: &'f mut LossList) -> Self {
-        Self { file, place: place.to_owned(), losses, definitions: Map::new() }
+        Self {
+            file,
+            place: place.to_owned(),
+            losses,
+            inside: Vec::new(),
+            written_out: 0,
+            definitions: Map::new(),
+        }
     }
 
     /// Adds an argument of the function to the input.
@@ -147,11 +159,17 @@ impl<'f> BamlTypes<'f> {
             let message = format!("a type of {} is not there: {}", quote(&self.place), quote(name));
             return Err(refuse(message, "Import the folder with all its files"));
         };
+        self.written_out += 1;
+        if block.is_enum {
+            return self.choice(name, block);
+        }
+        if !self.inside.iter().any(|each| each == name) && self.written_out <= MAX_WRITTEN_OUT {
+            return self.class(name, block, depth + 1);
+        }
         if !self.definitions.contains_key(name) {
             // Known before it is described, so that a class may have parts of its own kind.
             self.definitions.insert(name.to_owned(), json!({}));
-            let schema =
-                if block.is_enum { self.choice(name, block)? } else { self.class(name, block, depth + 1)? };
+            let schema = self.class(name, block, depth + 1)?;
             self.definitions.insert(name.to_owned(), schema);
         }
         Ok(json!({ "$ref": format!("#/$defs/{name}") }))
@@ -240,6 +258,7 @@ impl<'f> BamlTypes<'f> {
     fn class(&mut self, name: &str, block: &BamlBlock, depth: usize) -> Result<Value, Failure> {
         let description = self.block_attributes(name, block)?;
         let mut inner = DraftInput::empty();
+        self.inside.push(name.to_owned());
         for field in &block.fields {
             let (true, description) = self.field(&field.name, &field.attributes, &block.file) else {
                 continue;
@@ -249,6 +268,7 @@ impl<'f> BamlTypes<'f> {
             schema.extend(description.map(|text| ("description".to_owned(), Value::from(text.trim()))));
             inner.add(&field.name, Value::Object(schema), !matches!(kind, BamlType::Optional(_)));
         }
+        self.inside.pop();
         let mut schema = inner.schema;
         schema.insert("additionalProperties".to_owned(), Value::Bool(false));
         schema.extend(description.map(|text| ("description".to_owned(), Value::from(text.trim()))));
@@ -293,8 +313,9 @@ mod tests {
         assert_eq!(
             schema["properties"],
             json!({
-                "e": { "$ref": "#/$defs/E" },
-                "p": { "anyOf": [{ "$ref": "#/$defs/P" }, { "type": "null" }], "description": "a part" },
+                "e": { "enum": ["A", "B"], "description": "A: first" },
+                "p": { "type": ["object", "null"], "properties": { "x": { "type": "integer" } }, "required": ["x"],
+                       "additionalProperties": false, "description": "a part" },
                 "l": { "type": "array", "items": { "anyOf": [{ "type": "string" }, { "type": "number" }] } },
                 "k": { "enum": ["a", "b"] },
                 "m": { "type": "object", "additionalProperties": { "type": "integer" } },
@@ -302,7 +323,7 @@ mod tests {
             })
         );
         assert_eq!(schema["required"], json!(["e", "l", "k", "m", "n"]));
-        assert_eq!(definitions["E"], json!({ "enum": ["A", "B"], "description": "A: first" }));
+        assert!(definitions.is_empty());
         assert_eq!(losses, 2);
     }
 
@@ -311,6 +332,17 @@ mod tests {
         let (schema, definitions, _) = answer("class R { name string\n children R[] }").unwrap();
         assert_eq!(schema["properties"]["children"]["items"], json!({ "$ref": "#/$defs/R" }));
         assert!(definitions["R"]["properties"]["children"].is_object());
+    }
+
+    /// Each class uses the next one twice: written out, the last would stand there a million times.
+    #[test]
+    fn classes_that_multiply_are_referred_to() {
+        let chain: Vec<String> =
+            (0..20).map(|at| format!("class C{at} {{ a C{0}\n b C{0} }}\n", at + 1)).collect();
+        let chain = chain.concat();
+        let (schema, definitions, _) =
+            answer(&format!("{chain}class C20 {{ x int }}\nclass R {{ c C0 }}")).unwrap();
+        assert!(schema.to_string().len() < 100_000 && definitions.len() > 5);
     }
 
     #[test]

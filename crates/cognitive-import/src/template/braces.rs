@@ -88,7 +88,8 @@ fn mustache(inner: &str) -> TemplateTag {
     } else if let Some(name) = rest('>') {
         TemplateTag::Include(name)
     } else {
-        TemplateTag::Value(rest('&').unwrap_or_else(|| inner.to_owned()))
+        let name = rest('&').unwrap_or_else(|| inner.to_owned());
+        TemplateTag::Value(if name == "." { "this".to_owned() } else { name })
     }
 }
 

@@ -19,7 +19,8 @@ pub(crate) fn marks(text: &str, file: &str, first_line: usize) -> Result<Vec<Tem
 
 fn next_tag(text: &str, from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
-    ["{{", "{%", "{#"].iter().filter_map(|open| rest.find(open)).min().map(|offset| from + offset)
+    let opens = |at: &usize| rest.get(at + 1..).is_some_and(|behind| behind.starts_with(['{', '%', '#']));
+    rest.match_indices('{').map(|(at, _)| at).find(opens).map(|offset| from + offset)
 }
 
 fn comment(list: &mut MarkList<'_>, start: usize) -> Result<usize, Failure> {

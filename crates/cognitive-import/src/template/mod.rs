@@ -11,7 +11,7 @@ pub(crate) mod turns;
 
 use cognitive_contract::Failure;
 
-use crate::source::{quote, refuse};
+use crate::source::{bare, quote, refuse};
 
 /// The most marks of one template.
 const MAX_MARKS: usize = 20_000;
@@ -128,8 +128,7 @@ impl<'t> MarkList<'t> {
 
     fn endless(&mut self, at: usize) -> Failure {
         let line = self.line_at(at);
-        let name = quote(self.file);
-        refuse(format!("{}:{line} begins a tag that has no end", name.trim_matches('`')), "Close the tag")
+        refuse(format!("{}:{line} begins a tag that has no end", bare(self.file)), "Close the tag")
     }
 }
 

@@ -66,13 +66,14 @@ pub(crate) fn rephrase(
         known,
         losses,
         scopes: Vec::new(),
+        opened: Vec::new(),
         done: RephrasedTemplate::default(),
         comments: 0,
     };
     for mark in marks {
         writer.mark(mark)?;
     }
-    writer.finish(marks.last().map_or(1, |mark| mark.line))
+    writer.finish()
 }
 
 struct TemplateWriter<'a> {
@@ -80,6 +81,8 @@ struct TemplateWriter<'a> {
     known: &'a BTreeSet<String>,
     losses: &'a mut LossList,
     scopes: Vec<TemplateScope>,
+    /// The lines on which they begin.
+    opened: Vec<usize>,
     done: RephrasedTemplate,
     comments: usize,
 }
@@ -174,6 +177,7 @@ impl TemplateWriter<'_> {
             return Err(refuse(message, "Make the template simpler"));
         }
         self.scopes.push(scope);
+        self.opened.push(mark.line);
         Ok(())
     }
 
@@ -258,6 +262,7 @@ impl TemplateWriter<'_> {
     }
 
     fn end(&mut self, mark: &TemplateMark) -> Result<(), Failure> {
+        self.opened.pop();
         match self.scopes.pop() {
             Some(TemplateScope::Branch) => self.say("[end of if]"),
             Some(TemplateScope::Loop { .. }) => self.say("[end of for each]"),
@@ -414,13 +419,13 @@ impl TemplateWriter<'_> {
         }
     }
 
-    fn finish(mut self, last_line: usize) -> Result<RephrasedTemplate, Failure> {
+    fn finish(mut self) -> Result<RephrasedTemplate, Failure> {
         if self.done.used.len() == MAX_VARIABLES {
             let message = format!("{} has {MAX_VARIABLES} variables or more", self.file);
             return Err(refuse(message, "Make the template simpler"));
         }
-        if !self.scopes.is_empty() {
-            let message = format!("{}:{last_line} ends within a block that has no end", self.file);
+        if let Some(line) = self.opened.last() {
+            let message = format!("{}:{line} opens a block that has no end", self.file);
             return Err(refuse(message, "Close the block"));
         }
         if self.comments > 0 {

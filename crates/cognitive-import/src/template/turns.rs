@@ -61,7 +61,7 @@ pub(crate) fn as_one_prompt(
         let part = match (is_example, turn.answers()) {
             (true, true) => format!("The answer to it:\n\n{text}"),
             (true, false) => format!("## Example\n\nThe request:\n\n{text}"),
-            (false, _) if turn.asks() && has_instructions => format!("## The request\n\n{text}"),
+            (false, _) if turn.asks() && at > 0 => format!("## The request\n\n{text}"),
             (false, _) => text.to_owned(),
         };
         if is_example && turn.answers() {
