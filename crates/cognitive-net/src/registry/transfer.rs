@@ -200,17 +200,14 @@ impl Transfer {
         let body = Body::wrap(MovingBody { left, sent: Arc::clone(&sent) });
         let mut sending =
             pin!(self.guard.send(request.method.clone(), url, request.headers.clone(), Some(body)));
-        let (mut before, mut silent) = (0, Duration::ZERO);
+        let mut watch = UploadWatch { length, before: 0, silent: Duration::ZERO };
         loop {
             if let Ok(done) = timeout(SILENCE, sending.as_mut()).await {
                 return done.map_err(|error| Setback::of(error, url));
             }
-            let now = sent.load(Ordering::Relaxed);
-            silent = if now == before { silent + SILENCE } else { Duration::ZERO };
-            if silent > Duration::ZERO && (now < length || silent > settling_time(length)) {
+            if watch.is_dead(sent.load(Ordering::Relaxed)) {
                 return Err(too_late(url));
             }
-            before = now;
         }
     }
 
@@ -234,9 +231,23 @@ impl Transfer {
     }
 }
 
-/// How long the answer to a body of so many bytes may be silent, once the system has all of it.
-fn settling_time(length: usize) -> Duration {
-    Duration::from_secs(length.min(MAX_IN_FLIGHT) as u64 / SLOWEST)
+/// Says when an upload has been silent for too long. Asked after every [`SILENCE`].
+struct UploadWatch {
+    length: usize,
+    /// How much was sent when it was asked last.
+    before: usize,
+    silent: Duration,
+}
+
+impl UploadWatch {
+    /// While something is left to send, one silence is enough. Afterwards the system may still be busy with what it was
+    /// handed, and the registry with keeping it.
+    fn is_dead(&mut self, sent: usize) -> bool {
+        self.silent = if sent == self.before { self.silent + SILENCE } else { Duration::ZERO };
+        self.before = sent;
+        let settling = Duration::from_secs(self.length.min(MAX_IN_FLIGHT) as u64 / SLOWEST);
+        !self.silent.is_zero() && (sent < self.length || self.silent > settling)
+    }
 }
 
 fn too_late(url: &Url) -> Setback {
@@ -327,5 +338,32 @@ impl HttpBody for MovingBody {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.left.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often it may be asked before it gives up, if so much was sent each time.
+    fn looks(length: usize, sent: impl IntoIterator<Item = usize>) -> Option<usize> {
+        let mut watch = UploadWatch { length, before: 0, silent: Duration::ZERO };
+        sent.into_iter().position(|sent| watch.is_dead(sent))
+    }
+
+    #[test]
+    fn an_upload_may_take_its_time_while_it_moves() {
+        let mebibyte = 1024 * 1024;
+        // As long as a piece leaves every half minute, for hours.
+        assert_eq!(looks(1_000 * mebibyte, (1..1_000).map(|count| count * mebibyte)), None);
+        // Nothing leaves, from the beginning or in the middle.
+        assert_eq!(looks(mebibyte, [0]), Some(0));
+        assert_eq!(looks(9 * mebibyte, [mebibyte, 2 * mebibyte, 2 * mebibyte]), Some(2));
+        // All has left, and the answer has time by the length: none for an empty body, four minutes for a long one.
+        assert_eq!(looks(0, [0]), Some(0));
+        assert_eq!(looks(2, [2; 9]), Some(1));
+        assert_eq!(looks(2 * mebibyte, [2 * mebibyte; 99]), Some(3));
+        assert_eq!(looks(8 * mebibyte, [8 * mebibyte; 99]), Some(9));
+        assert_eq!(looks(800 * mebibyte, [800 * mebibyte; 99]), Some(9));
     }
 }
