@@ -1,5 +1,5 @@
-"""One module, many surfaces: the same run through Python, the command line, HTTP, MCP and an exported skill gives the same bytes, ids
-and times aside. Every golden test of every bundled module, with a service on 127.0.0.1 that answers with the recorded replies. A
+"""One module, many surfaces: the same run through Python, the command line, HTTP, MCP, an exported skill and a registry gives the same
+bytes, ids and times aside. Every golden test of every bundled module, with a service on 127.0.0.1 that answers with the recorded replies. A
 surface is a function from a module and a case to the bytes of an envelope; `test_the_same_bytes_on_every_surface` has them all."""
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import threading
 import urllib.error
@@ -156,6 +157,33 @@ def by_skill(service: Service, home: Path) -> Surface:
     return run
 
 
+def by_registry(service: Service, registry: str, home: Path) -> Surface:
+    """Every module published to a registry and added to a project, where it stands before the one in the program."""
+    for folder in FOLDERS:
+        target = f"oci://{registry}/modules/{folder.name}"
+        for command in (["publish", folder.name, target], ["add", target]):
+            subprocess.run([cogn.binary(), *command], check=True, capture_output=True, timeout=60, env=environment(home), cwd=home)
+    assert {path.name for path in (home / "cognitive" / "modules").iterdir()} == {folder.name for folder in FOLDERS}
+    return by_command_line(service, home)
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | None]:
+    """A real registry on this machine; nothing where the program is not installed."""
+    program = os.environ.get("COGN_TEST_REGISTRY") or shutil.which("docker-registry")
+    if not program:
+        yield None
+        return
+    config = tmp_path_factory.mktemp("registry") / "config.yml"
+    config.write_text("version: 0.1\nlog: {level: info}\nstorage: {inmemory: {}}\nhttp: {addr: '127.0.0.1:0', secret: tests}\n")
+    with subprocess.Popen([program, "serve", str(config)], stderr=subprocess.PIPE, text=True, env={"PATH": os.environ["PATH"]}) as child:
+        assert child.stderr
+        line = next(line for line in child.stderr if "listening on " in line)
+        threading.Thread(target=child.stderr.read, daemon=True).start()
+        yield re.split(r'[" ]', line.split("listening on ")[1])[0]
+        child.terminate()
+
+
 class Agent:
     """A client of `cogn mcp` over the standard streams, in the revision that has no handshake."""
 
@@ -200,12 +228,18 @@ def same(text: str) -> str:
     return VARYING.sub(r'"\1":0', text)
 
 
-def test_the_same_bytes_on_every_surface(service: Service, server: str, agent: Agent, tmp_path: Path) -> None:
+def test_the_same_bytes_on_every_surface(
+    service: Service, server: str, agent: Agent, registry: str | None, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     ours = cogn.Runtime(provider="openai-compatible", model="stub", config={"base_url": service.url}, env=False)
     here: dict[str, Surface] = {
         "command line": by_command_line(service, tmp_path),
         "skill": by_skill(service, tmp_path),
     }
+    if registry:
+        here["registry"] = by_registry(service, registry, tmp_path_factory.mktemp("project"))
+    else:
+        print("left out: the registry, for there is no docker-registry")
     far: dict[str, Surface] = {"HTTP": by_http(server), "MCP": agent}
     succeeded = set()
     for module, case in cases():
