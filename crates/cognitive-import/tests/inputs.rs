@@ -4,12 +4,7 @@
 //! `tests/inputs/FORM/…` are the files, written for these tests; `tests/expected/FORM/NAME.json` is what is expected.
 //! `UPDATE_IMPORTS=1` writes the latter anew; look at the difference before you commit it.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "in a test, a panic is the report, and the table is for people"
-)]
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -177,7 +177,7 @@ pub(crate) enum Command {
     Types(commands::types::TypesArgs),
     /// Write a module in the form of another tool
     Export(commands::export::ModuleExportArgs),
-    /// Make a module of a prompt of another tool: Agent Skills, Prompty, dotprompt, BAML, TensorZero
+    /// Make a module of a prompt of another tool, and list what was lost
     Import(commands::import::ImportArgs),
     /// Run the golden tests of your modules
     Test(commands::test::TestArgs),

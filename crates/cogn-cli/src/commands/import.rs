@@ -22,8 +22,7 @@ pub struct ImportArgs {
     /// What it is; told from the path if left out
     #[arg(value_enum)]
     form: Option<FormName>,
-    /// A file, or the folder of a skill, of BAML or of `TensorZero`
-    #[arg(value_hint = clap::ValueHint::AnyPath)]
+    #[arg(value_hint = clap::ValueHint::AnyPath, help = "A file, or the folder of a skill, of BAML or of TensorZero")]
     path: PathBuf,
     /// The function to import, where the file has several
     #[arg(long, value_name = "NAME")]
