@@ -62,6 +62,8 @@ pub const REGISTRY_USER: &str = "COGN_REGISTRY_USER";
 pub const REGISTRY_PASSWORD: &str = "COGN_REGISTRY_PASSWORD";
 /// A token that the registry itself gave out.
 pub const REGISTRY_TOKEN: &str = "COGN_REGISTRY_TOKEN";
+/// Origins inside that a registry may lead to, such as that of its logins or its storage, separated by commas.
+pub const REGISTRY_TRUST: &str = "COGN_REGISTRY_TRUST";
 /// The file with podman's logins, by the name that podman uses.
 pub const CONTAINERS_FILE: &str = "REGISTRY_AUTH_FILE";
 /// Where podman keeps them for as long as the user is logged in.

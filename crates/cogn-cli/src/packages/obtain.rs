@@ -163,7 +163,17 @@ impl Obtainer<'_> {
     /// A client with the login of this host.
     pub(crate) fn oci_client(&self, reference: &OciReference) -> Result<OciClient, PackageError> {
         let login = registry_login::of(&reference.host)?;
-        Ok(OciClient::new(&reference.host, login, self.reach.plain_http)?)
+        let mut client = OciClient::new(&reference.host, login, self.reach.plain_http)?;
+        for origin in wiring::environment(env_vars::REGISTRY_TRUST).iter().flat_map(|list| list.split(',')) {
+            client = client.trusting(origin.trim()).map_err(|_| {
+                PackageError::new(format!(
+                    "`{}` has something that is no origin: `{origin}`",
+                    env_vars::REGISTRY_TRUST
+                ))
+                .hint("An origin is `https://auth.example.com`, without a path")
+            })?;
+        }
+        Ok(client)
     }
 
     /// A path as the lock file has it: relative to its folder where it is inside, so that it holds on other machines.

@@ -164,6 +164,18 @@ fn a_registry_that_lies_is_not_believed() {
         place.refused(&["add", &source], "");
     }
     assert!(inside.asked().is_empty(), "nobody goes where a registry points inside");
+    // Unless its users say that it may: the storage of a registry inside.
+    manifest(&digest, good.len());
+    server.redirect(&blob, &format!("{}/secret", inside.url));
+    let trusting = place
+        .command(&["add", &source, "--dry-run"])
+        .env("COGN_REGISTRY_TRUST", &inside.url)
+        .output()
+        .unwrap();
+    assert!(trusting.status.success(), "{}", String::from_utf8_lossy(&trusting.stderr));
+    let mistyped =
+        place.command(&["add", &source]).env("COGN_REGISTRY_TRUST", "somewhere/else").output().unwrap();
+    assert!(String::from_utf8_lossy(&mistyped.stderr).contains("is no origin: `somewhere/else`"));
     // And the same registry, honest.
     server.serve(&blob, &good);
     place.json(&["add", &source]);
