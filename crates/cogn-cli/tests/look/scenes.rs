@@ -46,12 +46,13 @@ impl Scene {
 }
 
 /// Commands whose help is looked at.
-const COMMANDS: [&str; 39] = [
+const COMMANDS: [&str; 40] = [
     "run",
     "prompt",
     "lower",
     "types",
     "export",
+    "import",
     "compose",
     "media",
     "list",
@@ -120,6 +121,10 @@ fn of_modules() -> Vec<Scene> {
         Scene::new("lower", "lower greeter --target openai"),
         Scene::new("types", "types greeter --lang typescript"),
         Scene::new("export-unknown", "export skill no-such-module"),
+        Scene::new("import", "import hello.prompty"),
+        Scene::new("import-dry-run", "import hello.prompty --dry-run"),
+        Scene::new("import-json", "import hello.prompty --json"),
+        Scene::new("import-refused", "import agent.prompty"),
         Scene::new("add", "add cognitive/modules/greeter --dry-run"),
         Scene::new("add-json", "add cognitive/modules/greeter --dry-run --json"),
         Scene::new("add-unknown", "add ftp://example.com/x"),

@@ -129,6 +129,12 @@ impl Stage {
         self.write("odd/prompt.md", "Answer.\n");
         let old = "---\nname: old\nversion: 1.0.0\nresponsibility: Answer a question\nexcludes: [guessing]\n---\nAnswer.\n";
         self.write("old/MODULE.md", old);
+        let prompty = "name: hello\nmodel: gpt-4o\ninputs: {person: Ann}";
+        self.write(
+            "hello.prompty",
+            format!("---\n{prompty}\n---\nGreet {{{{person}}}}{{% if late %}} late{{% endif %}}.\n"),
+        );
+        self.write("agent.prompty", format!("---\n{prompty}\ntools: [search]\n---\nSearch.\n"));
         self.write("old/schema.json", r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#);
     }
 
@@ -196,7 +202,7 @@ impl Stage {
     /// Plays a scene. Scenes that write play in other folders.
     pub(crate) fn see(&self, scene: &Scene, width: usize, colour: bool) -> Seen {
         static WRITTEN_TO: OnceLock<Stage> = OnceLock::new();
-        let fresh = scene.line.starts_with("init").then(Self::new);
+        let fresh = ["init", "import"].iter().any(|word| scene.line.starts_with(word)).then(Self::new);
         let stage = match &fresh {
             Some(fresh) => fresh,
             // What is run is recorded, which others would see.
