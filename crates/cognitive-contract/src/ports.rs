@@ -92,6 +92,11 @@ pub trait Provider: Send + Sync {
         Some(Destination::default())
     }
 
+    /// Whether what it is asked stays on this machine.
+    fn stays_here(&self) -> bool {
+        self.destination().is_none()
+    }
+
     /// Asks the model. Text and attempts go to `sink` as they happen; the summary follows at the end.
     fn ask<'a>(
         &'a self,

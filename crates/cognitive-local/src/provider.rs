@@ -206,6 +206,10 @@ impl Provider for EmbeddedProvider {
         Some(Destination { model: Some(self.model.clone()), address: None })
     }
 
+    fn stays_here(&self) -> bool {
+        true
+    }
+
     fn ask<'a>(
         &'a self,
         call: &'a ModelCall,

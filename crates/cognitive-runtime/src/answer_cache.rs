@@ -55,9 +55,9 @@ impl AnswerCache {
         let bound = canonical_sha256(&json!({
             "module": module.digest.module,
             "context": others(input.context()),
-            "provider": run.host.provider.name(),
+            "provider": run.provider.name(),
             // The same service at another address, or another model of it, may answer otherwise.
-            "identity": run.host.provider.identity(),
+            "identity": identity(run),
             // What an address leads to can change; the input would not show it.
             "media": media.fingerprint(),
         }));
@@ -117,4 +117,9 @@ fn notices(value: &Value) -> Vec<Warning> {
 fn others(context: &Map<String, Value>) -> Map<String, Value> {
     let others = context.iter().filter(|(kind, _)| *kind != CACHE);
     others.map(|(kind, value)| (kind.clone(), value.clone())).collect()
+}
+/// Who may have answered: the provider, and those above it.
+fn identity(run: &Run<'_, '_>) -> String {
+    let above = run.above.iter().map(|rung| format!(" {} {}", rung.name(), rung.identity()));
+    std::iter::once(run.provider.identity()).chain(above).collect()
 }

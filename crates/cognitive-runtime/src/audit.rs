@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime};
 use cognitive_contract::context::MEMBER;
 use cognitive_contract::failure::was_cancelled;
 use cognitive_contract::media::{hide_secrets, holds_secrets};
-use cognitive_contract::ports::AuditRecord;
+use cognitive_contract::ports::{AuditRecord, Provider};
 use cognitive_contract::tools::ToolUse;
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
 use serde_json::{Map, Value, json};
@@ -109,10 +109,10 @@ impl<'a> RunAudit<'a> {
 
     /// Records a request that is about to leave, and resolves when the death of this process cannot take the record away.
     /// Where no request leaves, as with saved replies, there is nothing to record.
-    pub(crate) async fn commit_call(&self, module: &Module) -> Result<(), Failure> {
+    pub(crate) async fn commit_call(&self, module: &Module, provider: &dyn Provider) -> Result<(), Failure> {
         let Self { host, .. } = self;
-        let (Some(audit), Some(to)) = (&host.audit, host.provider.destination()) else { return Ok(()) };
-        let provider = host.provider.name();
+        let (Some(audit), Some(to)) = (&host.audit, provider.destination()) else { return Ok(()) };
+        let provider = provider.name();
         let attempt = self.calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         let asked = to.asked(provider);
         let receipt =

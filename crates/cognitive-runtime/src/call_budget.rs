@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cognitive_contract::ports::Provider;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::json;
 
@@ -73,6 +74,7 @@ pub(crate) struct CallPermit<'a> {
     pub(crate) module: &'a Module,
     pub(crate) lineage: &'a Lineage,
     pub(crate) audit: &'a RunAudit<'a>,
+    pub(crate) provider: &'a dyn Provider,
 }
 
 impl CallPermit<'_> {
@@ -81,6 +83,6 @@ impl CallPermit<'_> {
         for budget in self.lineage.budgets() {
             budget.take()?;
         }
-        self.audit.commit_call(self.module).await
+        self.audit.commit_call(self.module, self.provider).await
     }
 }

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::call_budget::DEFAULT_MAX_CALLS;
 use crate::clock::Clock;
+use crate::ladder::Ladder;
 use crate::spans::SpanParent;
 use crate::stages::requirements::MEDIA;
 use crate::tools::built_in;
@@ -25,8 +26,12 @@ use crate::tools::built_in;
 pub struct Host {
     /// Where modules come from.
     pub modules: Arc<dyn ModuleSource>,
-    /// The model.
+    /// The model; with a ladder, the lowest rung of it.
     pub provider: Arc<dyn Provider>,
+    /// The models that are asked when its answer is not good enough.
+    pub ladder: Option<Ladder>,
+    /// Modules that may only ask models on this machine, and so may all that they are made of.
+    pub local_only: Vec<String>,
     /// The operator's thresholds.
     pub gate: Gate,
     /// Who keeps the audit.
@@ -66,6 +71,8 @@ impl Host {
             tools: built_in(&clock),
             modules,
             provider,
+            ladder: None,
+            local_only: Vec::new(),
             gate: Gate::default(),
             audit: None,
             audit_required: false,
@@ -85,10 +92,12 @@ impl Host {
     /// What this host says of itself: what the runtime offers, as far as its provider goes along. (CAP-001, CAP-002)
     #[must_use]
     pub fn declared(&self) -> Capabilities {
-        let provider = self.provider.as_ref();
-        let replays = provider.capabilities().contains(&MEDIA);
-        let takes = |category| replays || provider.takes(category).is_some();
-        self.capabilities.clone().with_provider(takes, |category| replays || provider.gives(category))
+        let above = self.ladder.iter().flat_map(|ladder| &ladder.rungs);
+        let rungs: Vec<&Arc<dyn Provider>> = std::iter::once(&self.provider).chain(above).collect();
+        let replays = rungs.iter().any(|rung| rung.capabilities().contains(&MEDIA));
+        let takes = |category| replays || rungs.iter().any(|rung| rung.takes(category).is_some());
+        let gives = |category| replays || rungs.iter().any(|rung| rung.gives(category));
+        self.capabilities.clone().with_provider(takes, gives)
     }
 
     /// Lets modules have media: those of the source, within the limits. What the host says of itself says so too.

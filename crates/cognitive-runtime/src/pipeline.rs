@@ -8,6 +8,7 @@ use crate::answer_cache::AnswerCache;
 use crate::compose::{self, Composed};
 use crate::early_stop::record;
 use crate::host::RunInput;
+use crate::ladder;
 use crate::run::Run;
 use crate::stages::call::{self, Reply};
 use crate::stages::input::ValidInput;
@@ -54,11 +55,11 @@ async fn own_answer(
     }
     run.warnings.extend(run.audit.note_context(run.module, input));
     composed.limit_time(run)?;
-    ask(run, prompt).await
+    ladder::ask(run, prompt).await
 }
 
 /// Asks the model, and asks it again after an answer that breaks the contract, as often as the caller allows.
-async fn ask(run: &mut Run<'_, '_>, mut prompt: Prompt) -> Result<JudgedAnswer, Failure> {
+pub(crate) async fn ask(run: &mut Run<'_, '_>, mut prompt: Prompt) -> Result<JudgedAnswer, Failure> {
     let mut tools = ToolLoop::new(run);
     tools.instruct(&mut prompt);
     loop {

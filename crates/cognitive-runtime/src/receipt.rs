@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::canonical;
 pub use crate::early_stop::record::EarlyStopRecord;
+use crate::ladder::LeftRung;
 use crate::stages::call::Reply;
 use crate::stages::media::MediaNote;
 use crate::stages::output::JudgedAnswer;
@@ -58,6 +59,9 @@ pub struct Receipt {
     /// How many there are, also when a bad one kept the others from being looked at.
     #[serde(skip)]
     pub media_count: usize,
+    /// The models whose answers were not good enough, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<LeftRung>,
     /// How often the model was asked again after a broken answer.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasked: u32,
@@ -146,6 +150,20 @@ impl Receipt {
         if !text.is_empty() {
             self.sha256.reply = self.hash(|| sha256(&[text.as_bytes()]));
         }
+    }
+
+    /// Goes back to what was known of an earlier answer of the run. What was tried and spent since stays in the books.
+    pub(crate) fn return_to(&mut self, earlier: &Self) {
+        let earlier = earlier.clone();
+        self.model = earlier.model;
+        self.decode = earlier.decode;
+        self.confidence_from = earlier.confidence_from;
+        self.schema_ignored = earlier.schema_ignored;
+        self.lowered = earlier.lowered;
+        self.liberties = earlier.liberties;
+        self.repairs = earlier.repairs;
+        self.fuse = earlier.fuse;
+        self.sha256 = earlier.sha256;
     }
 
     /// Adds what a call cost.

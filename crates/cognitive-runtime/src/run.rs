@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use cognitive_contract::manifest::{Policies, Tier};
-use cognitive_contract::ports::{Event, EventSink, Stage};
+use cognitive_contract::ports::{Event, EventSink, Provider, Stage};
 use cognitive_contract::trace::Trace;
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning, policy};
 use cognitive_schema::SchemaTarget;
@@ -34,6 +34,10 @@ pub(crate) const MODEL_TIME: &str = "processing_time_ms";
 /// one of them finds out is where the others look for it.
 pub(crate) struct Run<'a, 'l> {
     pub(crate) host: &'a Host,
+    /// The model that is asked now.
+    pub(crate) provider: &'a dyn Provider,
+    /// Those that can be asked after it.
+    pub(crate) above: Vec<&'a dyn Provider>,
     pub(crate) module: &'a Arc<Module>,
     pub(crate) options: &'a RunOptions,
     pub(crate) lineage: &'a Lineage,
@@ -59,6 +63,8 @@ impl<'a, 'l> Run<'a, 'l> {
         let (host, options) = (record.host(), &record.request().options);
         Self {
             host,
+            provider: host.provider.as_ref(),
+            above: Vec::new(),
             module,
             options,
             lineage,
@@ -84,12 +90,12 @@ impl<'a, 'l> Run<'a, 'l> {
 
     /// Whether the provider, once it is bound to the contract, writes null for a member that is absent.
     pub(crate) fn null_means_absent(&self) -> bool {
-        matches!(self.host.provider.target(), Some(SchemaTarget::OpenAi | SchemaTarget::Anthropic))
+        matches!(self.provider.target(), Some(SchemaTarget::OpenAi | SchemaTarget::Anthropic))
     }
 
     /// What a request of the run has to pass before it leaves.
     pub(crate) fn permit(&self) -> CallPermit<'a> {
-        CallPermit { module: self.module, lineage: self.lineage, audit: self.audit }
+        CallPermit { module: self.module, lineage: self.lineage, audit: self.audit, provider: self.provider }
     }
 
     /// Judges what an answer hands on to later runs, leaves only that in it, and keeps what is to be kept.

@@ -123,8 +123,9 @@ impl RunSpan {
         self.module = Some((module.manifest.name.clone(), module.manifest.version.clone()));
     }
 
-    /// A model is asked.
-    pub(crate) fn asked(&mut self) {
+    /// A model of this provider is asked.
+    pub(crate) fn asked(&mut self, provider: &str) {
+        provider.clone_into(&mut self.provider);
         self.asked = Some(self.as_parent.clock.now());
     }
 

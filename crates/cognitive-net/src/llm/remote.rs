@@ -21,6 +21,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use crate::complaint::Complaint;
+use crate::config::is_loopback;
 use crate::fault::{Fault, MEDIA, Reporter};
 use crate::frames::{Frames, Unreadable};
 use crate::llm::calls::offers;
@@ -104,6 +105,10 @@ impl Provider for Remote {
             model: Some(self.wire.endpoint().model.clone()),
             address: Some(self.redactor.clean(&shown)),
         })
+    }
+
+    fn stays_here(&self) -> bool {
+        is_loopback(&self.wire.endpoint().calls)
     }
 
     fn ask<'a>(

@@ -36,6 +36,11 @@ pub(crate) struct Lineage {
 }
 
 impl Lineage {
+    /// Whether a module of this name runs here, or is one of those that this run is a part of.
+    pub(crate) fn concerns(&self, module: &Module, name: &str) -> bool {
+        module.manifest.name == name || self.path.iter().any(|above| above == name)
+    }
+
     /// Whether a surface asked for the run.
     pub(crate) fn is_empty(&self) -> bool {
         self.path.is_empty()

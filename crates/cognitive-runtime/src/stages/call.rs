@@ -100,13 +100,13 @@ pub(crate) fn model_call(run: &Run<'_, '_>, prompt: &Prompt) -> ModelCall {
     call.seed = options.seed;
     call.timeout = run.call_timeout;
     call.max_output_tokens = options.max_output_tokens;
-    call.schema = run.host.provider.target().map(|target| module.provider_schema(target));
+    call.schema = run.provider.target().map(|target| module.provider_schema(target));
     call
 }
 
 /// Sends one call to the model and gathers its text. What the model says before it asks for tools is not for the listeners.
 pub(crate) async fn send(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Result<Reply, Failure> {
-    run.listeners.asked();
+    run.listeners.asked(run.provider.name());
     let sent = gather(run, call, has_tools).await;
     run.listeners.answered(sent.as_ref().map(|reply| &reply.end));
     sent
@@ -114,7 +114,7 @@ pub(crate) async fn send(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: boo
 
 /// Attempts go into the receipt, also when none of them worked; the text that came by then goes into the failure.
 async fn gather(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Result<Reply, Failure> {
-    let (permit, provider) = (run.permit(), run.host.provider.as_ref());
+    let (permit, provider) = (run.permit(), run.provider);
     permit.obtain().await?;
     let mut held = HeldText::new(&mut *run.listeners, has_tools);
     let text = String::with_capacity(DEFAULT_REPLY_CAPACITY);
@@ -169,7 +169,7 @@ pub(crate) fn schema_ignored(run: &Run<'_, '_>, reply: &Reply, answer: &JudgedAn
     if clean || reply.end.decode != DecodeMode::NativeSchema {
         return false;
     }
-    let Some(target) = run.host.provider.target() else { return false };
+    let Some(target) = run.provider.target() else { return false };
     // A long answer is there as a tree already, and a second one would double what it costs. Then only text that is no JSON
     // at all shows that nobody was bound.
     if reply.text.len() > MAX_COMPARED_BYTES {
@@ -274,7 +274,7 @@ pub(crate) fn failure(run: &Run<'_, '_>, error: &ProviderError, tried: Option<&A
                 _ => failure,
             };
             let (status, passes) = (tried.and_then(|attempt| attempt.status), failed.passes);
-            routed(failure, run.host.provider.name(), status, &failed).with_recoverable(passes)
+            routed(failure, run.provider.name(), status, &failed).with_recoverable(passes)
         }
         None => failure,
     }
@@ -306,7 +306,7 @@ pub(crate) fn unfinished(run: &Run<'_, '_>, failure: Failure, reply: &Reply) -> 
     let mut failed = FailedTry::new(kind);
     failed.said = said.map(|said| text::cut(&said, MAX_QUOTED_CHARS).to_owned());
     let status = run.receipt.attempts.last().and_then(|attempt| attempt.status);
-    routed(failure, run.host.provider.name(), status, &failed)
+    routed(failure, run.provider.name(), status, &failed)
 }
 
 /// What helps against a kind of failure whose code does not say it.

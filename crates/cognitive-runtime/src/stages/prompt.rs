@@ -100,7 +100,7 @@ pub(crate) fn write(
     }
     let (mut prompt, missing) = build_with(run.module, input, results, &run.policies, attached)?;
     run.warnings.extend(missing);
-    prompt.expect_media(media::may_produce(run.module, run.host.provider.as_ref()));
+    prompt.expect_media(media::may_produce(run.module, run.provider));
     Ok(prompt)
 }
 

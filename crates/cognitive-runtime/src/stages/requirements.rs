@@ -7,30 +7,39 @@ use cognitive_contract::ports::{FailureKind, Provider};
 use cognitive_contract::{ErrorCode, Failure, Warning};
 use serde_json::json;
 
+use crate::ladder;
 use crate::run::Run;
 
 /// The ability of a provider to take media. A saved reply has it: it was written with them.
 pub(crate) const MEDIA: &str = "media";
 
-/// Checks what the module requires.
+/// Settles which models can be asked: those that have what the module requires.
 pub(crate) fn check(run: &mut Run<'_, '_>) -> Result<(), Failure> {
-    let (manifest, provider) = (&run.module.manifest, run.host.provider.as_ref());
+    let manifest = &run.module.manifest;
+    let mut rungs = ladder::rungs(run, |provider| refusal(manifest, provider))?.into_iter();
+    if let Some(first) = rungs.next() {
+        (run.provider, run.above) = (first, rungs.collect());
+    }
+    run.warnings.extend(not_offered(manifest, run.provider));
+    run.warnings.extend(no_media_in_the_answer(manifest, run.provider));
+    Ok(())
+}
+
+/// Why a model cannot serve the module at all.
+fn refusal(manifest: &Manifest, provider: &dyn Provider) -> Option<Failure> {
     if manifest.runtime_requirements.structured_output && !provider.structured_output() {
         let message =
             format!("provider `{}` cannot answer in JSON, which the module requires", provider.name());
-        return Err(Failure::new(ErrorCode::ProviderUnavailable, message)
-            .with_detail("missing", json!(["structured_output"]))
-            .with_detail("provider", json!(provider.name()))
-            .with_detail("kind", json!(FailureKind::Unsuitable.word()))
-            .with_recoverable(false)
-            .suggest("Choose another provider with `--provider`"));
+        return Some(
+            Failure::new(ErrorCode::ProviderUnavailable, message)
+                .with_detail("missing", json!(["structured_output"]))
+                .with_detail("provider", json!(provider.name()))
+                .with_detail("kind", json!(FailureKind::Unsuitable.word()))
+                .with_recoverable(false)
+                .suggest("Choose another provider with `--provider`"),
+        );
     }
-    if let Some(failure) = unsuitable(manifest, provider) {
-        return Err(failure);
-    }
-    run.warnings.extend(not_offered(manifest, provider));
-    run.warnings.extend(no_media_in_the_answer(manifest, provider));
-    Ok(())
+    unsuitable(manifest, provider)
 }
 
 /// A model that is known to lack what the module cannot do without is not asked: its answer would only look like one.

@@ -24,6 +24,8 @@ pub(crate) struct RunListeners<'l> {
     module: Option<Arc<Module>>,
     call: Option<Arc<Mutex<CallInProgress>>>,
     span: Option<Box<RunSpan>>,
+    /// Whether the text of calls is kept from whoever listens: nobody knows yet whether it will be the answer.
+    held: bool,
 }
 
 /// What is known of the present call. Shared with the future that waits for the call and may stop it.
@@ -60,7 +62,7 @@ pub(crate) struct StoppedCall {
 
 impl<'l> RunListeners<'l> {
     pub(crate) fn new(sink: &'l mut dyn EventSink, stream: Option<&'l mut dyn ChunkListener>) -> Self {
-        Self { sink, stream, module: None, call: None, span: None }
+        Self { sink, stream, module: None, call: None, span: None, held: false }
     }
 
     /// What there is of the answer to the present call, as far as the module hands over unfinished work.
@@ -104,6 +106,11 @@ impl<'l> RunListeners<'l> {
         self.call = Some(Arc::new(Mutex::new(call)));
     }
 
+    /// Says whether the text of calls is kept from whoever listens.
+    pub(crate) fn hold(&mut self, held: bool) {
+        self.held = held;
+    }
+
     /// The present call, for the future that waits for it.
     pub(crate) fn live_call(&self) -> LiveCall {
         LiveCall(self.call.clone())
@@ -127,7 +134,7 @@ impl<'l> RunListeners<'l> {
         let mut call = lock(call);
         let CallInProgress { scanner, early_stop, .. } = &mut *call;
         scanner.keep(text);
-        if let Some(stream) = &mut self.stream {
+        if let Some(stream) = self.stream.as_mut().filter(|_| !self.held) {
             stream.scan(scanner, early_stop.as_mut());
         }
     }
@@ -160,9 +167,9 @@ impl<'l> RunListeners<'l> {
     }
 
     /// The model is asked.
-    pub(crate) fn asked(&mut self) {
+    pub(crate) fn asked(&mut self, provider: &str) {
         if let Some(span) = &mut self.span {
-            span.asked();
+            span.asked(provider);
         }
     }
 
@@ -188,7 +195,9 @@ impl EventSink for RunListeners<'_> {
             Event::Bound(decode) => self.bound(*decode),
             other => self.tell_stream(other),
         }
-        self.sink.event(event);
+        if !(self.held && matches!(event, Event::Text(_))) {
+            self.sink.event(event);
+        }
     }
 
     /// Only the surface's sink counts: what stream and early stop need is fed to them directly.

@@ -53,7 +53,7 @@ impl ToolLoop {
         if tools.policy == ToolPolicy::DenyByDefault && tools.allowed.is_empty() {
             return new;
         }
-        let can_call = run.host.provider.capabilities().contains(&FUNCTION_CALLING);
+        let can_call = run.provider.capabilities().contains(&FUNCTION_CALLING);
         if can_call {
             new.offered = run.host.tools.offered(&law(run));
         }

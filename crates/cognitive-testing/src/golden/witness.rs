@@ -61,6 +61,10 @@ impl Provider for Recorded {
         self.silence.name()
     }
 
+    fn stays_here(&self) -> bool {
+        self.inner.stays_here()
+    }
+
     fn capabilities(&self) -> &[&str] {
         self.silence.capabilities()
     }

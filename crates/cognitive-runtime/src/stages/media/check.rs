@@ -49,7 +49,7 @@ impl<'a> MediaIntake<'a> {
         let composition = module.composition().ok().flatten();
         Self {
             source: host.media.as_ref(),
-            provider: host.provider.as_ref(),
+            provider: run.provider,
             limits: &host.media_limits,
             offered: &host.capabilities.multimodal.input,
             taken: &module.manifest.modalities.input,

@@ -1,0 +1,217 @@
+//! Several models for one run: the first that fits is asked, and the next one when its answer is not good enough.
+//! Decides only whether to climb; what is asked and how an answer is judged is the same on every rung. An answer is never put
+//! together from two rungs, and a reader of a stream hears nothing of an answer that is not handed over.
+
+use std::fmt;
+use std::sync::Arc;
+
+use cognitive_contract::code::Blame;
+use cognitive_contract::media::Category;
+use cognitive_contract::ports::Provider;
+use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Risk, Warning};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::pipeline;
+use crate::receipt::Receipt;
+use crate::run::Run;
+use crate::stages::output::JudgedAnswer;
+use crate::stages::prompt::Prompt;
+
+/// The models above the host's provider, and when they are asked.
+#[derive(Clone, Default)]
+pub struct Ladder {
+    /// From the next one up.
+    pub rungs: Vec<Arc<dyn Provider>>,
+    /// When a run climbs.
+    pub rules: ClimbRules,
+}
+
+/// When an answer is not good enough. A failure that the model or the provider is to blame for never is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ClimbRules {
+    /// An answer that is less sure than this.
+    pub below_confidence: Option<Confidence>,
+    /// An answer of a higher risk than this.
+    pub above_risk: Option<Risk>,
+}
+
+/// A rung that was left, for the receipt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftRung {
+    /// `provider/model`, as far as it is known.
+    pub model: String,
+    /// Why: a code, or what was wrong with `meta`.
+    pub because: String,
+    /// How often it was asked again before.
+    pub reasked: u32,
+}
+
+/// A valid answer of a rung that was left, for the case that no rung above has one.
+struct PassedAnswer {
+    answer: JudgedAnswer,
+    receipt: Receipt,
+}
+
+impl fmt::Debug for Ladder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.rungs.iter().map(|rung| rung.name()).collect();
+        f.debug_struct("Ladder").field("rungs", &names).field("rules", &self.rules).finish()
+    }
+}
+
+impl ClimbRules {
+    /// Answers that are less sure than this are not good enough.
+    #[must_use]
+    pub fn with_confidence(mut self, least: Confidence) -> Self {
+        self.below_confidence = Some(least);
+        self
+    }
+
+    /// Answers of a higher risk than this are not good enough.
+    #[must_use]
+    pub fn with_risk(mut self, most: Risk) -> Self {
+        self.above_risk = Some(most);
+        self
+    }
+
+    /// Why an outcome is not good enough; `None` for one that is.
+    fn reason(&self, outcome: Result<&Envelope, &Failure>) -> Option<String> {
+        match outcome {
+            // A refusal of the model's own.
+            Ok(envelope) if !envelope.ok() => {
+                Some(envelope.error().map_or_else(|| "error".to_owned(), |error| error.code().to_owned()))
+            }
+            Ok(envelope) => {
+                let (confidence, risk) = (envelope.meta().confidence, envelope.meta().risk.level());
+                let unsure = self.below_confidence.filter(|least| confidence.get() < least.get());
+                let risky = self.above_risk.filter(|most| risk > *most);
+                unsure
+                    .map(|least| format!("confidence {} is below {}", confidence.get(), least.get()))
+                    .or_else(|| {
+                        risky.map(|most| format!("risk `{}` is above `{}`", risk.word(), most.word()))
+                    })
+            }
+            Err(failure) => climbs_on(failure).then(|| failure.code().number().to_owned()),
+        }
+    }
+}
+
+/// Whether another model may do better. It may not where the caller, the module or this runtime is to blame. A prompt that is too long
+/// for one model may fit another.
+fn climbs_on(failure: &Failure) -> bool {
+    matches!(failure.code().blame(), Blame::Model | Blame::Provider)
+        || failure.code() == ErrorCode::ContextOverflow
+}
+
+/// The rungs of a run, from the first up: those that suit the module. `refusal` says why one does not.
+pub(crate) fn rungs<'a>(
+    run: &Run<'a, '_>,
+    refusal: impl Fn(&dyn Provider) -> Option<Failure>,
+) -> Result<Vec<&'a dyn Provider>, Failure> {
+    let host = run.host;
+    let all = std::iter::once(&host.provider).chain(host.ladder.iter().flat_map(|ladder| &ladder.rungs));
+    let local_only = host.local_only.iter().any(|name| run.lineage.concerns(run.module, name));
+    let (mut suitable, mut refused) = (Vec::<&'a dyn Provider>::new(), None);
+    for provider in all.map(AsRef::as_ref) {
+        let no =
+            if local_only && !provider.stays_here() { Some(leaves(provider)) } else { refusal(provider) };
+        match no {
+            Some(failure) => {
+                refused.get_or_insert(failure);
+            }
+            // What media become for one provider cannot be handed to another that takes other forms.
+            None if suitable.first().is_none_or(|first| takes_the_same(run, *first, provider)) => {
+                suitable.push(provider);
+            }
+            None => {}
+        }
+    }
+    match refused.filter(|_| suitable.is_empty()) {
+        Some(failure) => Err(failure),
+        None => Ok(suitable),
+    }
+}
+
+fn leaves(provider: &dyn Provider) -> Failure {
+    let name = provider.name();
+    let message =
+        format!("the module may only ask models on this machine, and this one is elsewhere: `{name}`");
+    Failure::new(ErrorCode::PermissionDenied, message).with_detail("provider", json!(name)).suggest(
+        "Choose `--provider embedded` or a server on this machine; `local_only` in the configuration says so",
+    )
+}
+
+fn takes_the_same(run: &Run<'_, '_>, one: &dyn Provider, other: &dyn Provider) -> bool {
+    !run.module.manifest.modalities.declared
+        || Category::ALL.into_iter().all(|category| {
+            one.takes(category) == other.takes(category) && one.gives(category) == other.gives(category)
+        })
+}
+
+/// Asks one model after the other, as long as there is another and the answer is not good enough. Most runs have one.
+pub(crate) async fn ask(run: &mut Run<'_, '_>, prompt: Prompt) -> Result<JudgedAnswer, Failure> {
+    let mut passed = None;
+    while !run.above.is_empty() {
+        run.listeners.hold(true);
+        let outcome = pipeline::ask(run, prompt.clone()).await;
+        if let Some(good) = climb(run, outcome, &mut passed) {
+            return good;
+        }
+    }
+    run.listeners.hold(false);
+    let last = pipeline::ask(run, prompt).await;
+    best(run, last, passed)
+}
+
+/// Judges the outcome of a rung that has others above it: hands it back if it is good enough, else goes one rung up. A valid
+/// answer that is left behind is kept in `passed`.
+fn climb(
+    run: &mut Run<'_, '_>,
+    outcome: Result<JudgedAnswer, Failure>,
+    passed: &mut Option<PassedAnswer>,
+) -> Option<Result<JudgedAnswer, Failure>> {
+    let rules = run.host.ladder.as_ref().map(|ladder| ladder.rules).unwrap_or_default();
+    let judged = outcome.as_ref().map(|answer| answer.outcome.as_ref());
+    let Some(because) = rules.reason(judged.unwrap_or_else(Err)) else { return Some(outcome) };
+    let Some((next, above)) = run.above.split_first() else { return Some(outcome) };
+    let (next, above) = (*next, above.to_vec());
+    let receipt = &mut *run.receipt;
+    let left = LeftRung {
+        model: receipt.model.clone().unwrap_or_else(|| run.provider.name().to_owned()),
+        because,
+        reasked: std::mem::take(&mut receipt.reasked),
+    };
+    if let Ok(answer) = outcome
+        && answer.outcome.as_ref().is_ok_and(Envelope::ok)
+    {
+        *passed = Some(PassedAnswer { answer, receipt: receipt.clone() });
+    }
+    receipt.left.push(left);
+    (run.provider, run.above) = (next, above);
+    None
+}
+
+/// The outcome of the last rung; or, if it is none, the valid answer of one below, which says so.
+fn best(
+    run: &mut Run<'_, '_>,
+    outcome: Result<JudgedAnswer, Failure>,
+    passed: Option<PassedAnswer>,
+) -> Result<JudgedAnswer, Failure> {
+    let failed = match &outcome {
+        Ok(answer) => answer.outcome.as_ref().map_or_else(|failure| Some(failure.code().number()), |_| None),
+        Err(failure) => Some(failure.code().number()),
+    };
+    let (Some(code), Some(mut passed)) = (failed, passed) else { return outcome };
+    let asked = run.receipt.model.clone().unwrap_or_else(|| run.provider.name().to_owned());
+    run.receipt.left.push(LeftRung {
+        model: asked.clone(),
+        because: code.to_owned(),
+        reasked: run.receipt.reasked,
+    });
+    run.receipt.return_to(&passed.receipt);
+    let message = format!("`{asked}` did not answer ({code}), so this is the answer of the model below it");
+    passed.answer.warnings.push(Warning::new("CLIMB_FAILED", message));
+    Ok(passed.answer)
+}

@@ -1,0 +1,279 @@
+//! Several models for one run: which are asked, when a run climbs, whose answer it is, and what readers hear of it.
+
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use cognitive_contract::ports::{
+    CallSink, DecodeMode, Destination, Event, EventSink, ModelCall, ModelEnd, NullSink, PortFuture, Provider,
+    ProviderError,
+};
+use cognitive_contract::{Confidence, Risk};
+use cognitive_runtime::{ClimbRules, Host, Ladder, RunRequest, run, stream};
+use cognitive_testkit::{FolderModule, MemoryAuditLog, NamedModules, module_folder, poll_now};
+use serde_json::{Value, json};
+
+/// A model that always says the same, or is never there.
+struct Rung {
+    name: &'static str,
+    says: Option<String>,
+    lacks: &'static [&'static str],
+    is_here: bool,
+    calls: AtomicUsize,
+}
+
+impl Rung {
+    fn new(name: &'static str, says: impl ToString) -> Self {
+        Self { name, says: Some(says.to_string()), lacks: &[], is_here: false, calls: AtomicUsize::new(0) }
+    }
+
+    fn gone(name: &'static str) -> Self {
+        Self { says: None, ..Self::new(name, "") }
+    }
+}
+
+impl Provider for Rung {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn lacks(&self) -> &[&str] {
+        self.lacks
+    }
+
+    fn stays_here(&self) -> bool {
+        self.is_here
+    }
+
+    fn destination(&self) -> Option<Destination> {
+        Some(Destination { model: Some("m".to_owned()), address: None })
+    }
+
+    fn ask<'a>(
+        &'a self,
+        _: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        match &self.says {
+            Some(text) => {
+                sink.piece(text);
+                Box::pin(async { Ok(ModelEnd::complete("m", DecodeMode::Prompt)) })
+            }
+            None => Box::pin(async { Err(ProviderError::Unavailable("nobody is there".to_owned())) }),
+        }
+    }
+}
+
+fn answer(label: &str, confidence: f64, risk: &str) -> Value {
+    json!({ "ok": true, "meta": { "confidence": confidence, "risk": risk, "explain": "e" },
+            "data": { "rationale": "r", "label": label } })
+}
+
+fn schema() -> Value {
+    json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale", "label"],
+            "properties": { "rationale": { "type": "string" }, "label": { "enum": ["a", "b", "c"] } } } })
+}
+
+fn host(rungs: &[Arc<Rung>], rules: ClimbRules) -> Host {
+    let manifest = json!({ "name": "sample", "tier": "decision" });
+    let modules = FolderModule::new(module_folder(&manifest, &schema(), "Judge."));
+    let mut rungs = rungs.iter().map(|rung| Arc::clone(rung) as Arc<dyn Provider>);
+    let mut host = Host::new(Arc::new(modules), rungs.next().unwrap());
+    host.ladder = Some(Ladder { rungs: rungs.collect(), rules });
+    host
+}
+
+fn asked(host: &Host) -> Value {
+    let mut request = RunRequest::new("sample", json!({}));
+    request.options = request.options.with_receipt(true);
+    serde_json::to_value(poll_now(run(host, request, &mut NullSink))).unwrap()
+}
+
+fn calls(rungs: &[Arc<Rung>]) -> Vec<usize> {
+    rungs.iter().map(|rung| rung.calls.load(Ordering::Relaxed)).collect()
+}
+
+#[test]
+fn a_good_answer_is_the_first_ones_and_nobody_else_is_asked() {
+    let rungs = [Rung::new("small", answer("a", 0.9, "low")), Rung::new("large", answer("b", 0.9, "low"))]
+        .map(Arc::new);
+    let envelope = asked(&host(&rungs, ClimbRules::default()));
+    assert_eq!((&envelope["data"]["label"], &envelope["meta"]["model"]), (&json!("a"), &json!("small/m")));
+    assert_eq!(calls(&rungs), [1, 0]);
+    assert_eq!(envelope["meta"]["provenance"].get("left"), None);
+}
+
+#[test]
+fn a_run_climbs_when_the_answer_fails_and_when_the_provider_does() {
+    let rungs = [
+        Rung::gone("gone"),
+        Rung::new("prose", "I would say a."),
+        Rung::new("wrong", answer("z", 0.9, "low")),
+        Rung::new("large", answer("c", 0.9, "low")),
+        Rung::new("larger", answer("b", 0.9, "low")),
+    ]
+    .map(Arc::new);
+    let envelope = asked(&host(&rungs, ClimbRules::default()));
+    assert_eq!((&envelope["data"]["label"], &envelope["meta"]["model"]), (&json!("c"), &json!("large/m")));
+    assert_eq!(calls(&rungs), [1, 1, 1, 1, 0]);
+    let left = envelope["meta"]["provenance"]["left"].as_array().unwrap();
+    let because: Vec<&str> = left.iter().map(|rung| rung["because"].as_str().unwrap()).collect();
+    assert_eq!(because, ["E4001", "E1000", "E3001"]);
+    let models: Vec<&str> = left.iter().map(|rung| rung["model"].as_str().unwrap()).collect();
+    assert_eq!(models, ["gone", "prose/m", "wrong/m"]);
+}
+
+#[test]
+fn confidence_and_risk_are_reasons_where_the_rules_say_so() {
+    let rungs = || {
+        [
+            Rung::new("unsure", answer("a", 0.4, "low")),
+            Rung::new("risky", answer("b", 0.9, "high")),
+            Rung::new("large", answer("c", 0.8, "low")),
+        ]
+        .map(Arc::new)
+    };
+    let silent = rungs();
+    assert_eq!(asked(&host(&silent, ClimbRules::default()))["data"]["label"], "a");
+    let strict = rungs();
+    let rules = ClimbRules::default().with_confidence(Confidence::new(0.7).unwrap()).with_risk(Risk::Medium);
+    let envelope = asked(&host(&strict, rules));
+    assert_eq!((&envelope["data"]["label"], calls(&strict)), (&json!("c"), vec![1, 1, 1]));
+    let left = &envelope["meta"]["provenance"]["left"];
+    assert_eq!(left[0]["because"], "confidence 0.4 is below 0.7");
+    assert_eq!(left[1]["because"], "risk `high` is above `medium`");
+}
+
+// The top rung is the least sure of to be there; what a lower one said is better than nothing.
+#[test]
+fn a_valid_answer_below_is_handed_over_when_the_last_rung_fails() {
+    let rungs = [Rung::new("unsure", answer("a", 0.4, "low")), Rung::gone("gone")].map(Arc::new);
+    let rules = ClimbRules::default().with_confidence(Confidence::new(0.7).unwrap());
+    let envelope = asked(&host(&rungs, rules));
+    assert_eq!((&envelope["data"]["label"], &envelope["meta"]["model"]), (&json!("a"), &json!("unsure/m")));
+    let warnings = envelope["meta"]["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["code"] == "CLIMB_FAILED"), "{warnings:?}");
+    assert_eq!(envelope["meta"]["provenance"]["left"][1]["because"], "E4001");
+    let all_gone = [Rung::gone("one"), Rung::gone("other")].map(Arc::new);
+    let envelope = asked(&host(&all_gone, rules));
+    assert_eq!((&envelope["ok"], &envelope["error"]["code"]), (&json!(false), &json!("E4001")));
+    assert_eq!(envelope["error"]["details"]["provider"], "other");
+}
+
+#[test]
+fn what_the_caller_did_wrong_is_not_tried_elsewhere() {
+    let rungs = [Rung::new("small", answer("a", 0.9, "low")), Rung::new("large", answer("b", 0.9, "low"))]
+        .map(Arc::new);
+    let host = host(&rungs, ClimbRules::default());
+    let envelope = poll_now(run(&host, RunRequest::new("sample", json!([])), &mut NullSink));
+    assert!(!envelope.ok());
+    assert_eq!(calls(&rungs), [0, 0]);
+}
+
+#[test]
+fn a_model_that_lacks_what_the_module_needs_is_no_rung() {
+    let small = Rung { lacks: &["weighing"], ..Rung::new("small", answer("a", 0.9, "low")) };
+    let rungs = [small, Rung::new("large", answer("b", 0.9, "low"))].map(Arc::new);
+    let mut host = host(&rungs, ClimbRules::default());
+    let manifest = json!({ "name": "sample", "tier": "decision",
+        "runtime_requirements": { "required_capabilities": ["weighing"] } });
+    host.modules = Arc::new(FolderModule::new(module_folder(&manifest, &schema(), "Judge.")));
+    assert_eq!(asked(&host)["meta"]["model"], "large/m");
+    assert_eq!(calls(&rungs), [0, 1]);
+}
+
+#[test]
+fn a_module_that_may_only_ask_here_is_asked_nowhere_else() {
+    let here = Rung { is_here: true, ..Rung::new("here", answer("z", 0.9, "low")) };
+    let rungs = [Rung::new("far", answer("a", 0.9, "low")), here].map(Arc::new);
+    let mut ladder = host(&rungs, ClimbRules::default());
+    ladder.local_only = vec!["sample".to_owned()];
+    assert_eq!(asked(&ladder)["error"]["code"], "E3001", "also where the one that is here fails");
+    assert_eq!(calls(&rungs), [0, 1]);
+    let rungs = [Rung::new("far", answer("a", 0.9, "low"))].map(Arc::new);
+    let mut alone = host(&rungs, ClimbRules::default());
+    alone.local_only = vec!["sample".to_owned()];
+    assert_eq!(asked(&alone)["error"]["code"], "E4007");
+    assert_eq!(calls(&rungs), [0]);
+}
+
+// COMP-090: what binds a module binds what it is made of.
+#[test]
+fn the_parts_of_a_module_that_may_only_ask_here_stay_here_too() {
+    let parts = [
+        ("part", json!({ "name": "part", "tier": "decision" })),
+        (
+            "whole",
+            json!({ "name": "whole", "tier": "decision",
+        "composition": { "requires": [{ "name": "part" }],
+            "dataflow": [{ "from": "input", "to": "part" }, { "from": "part.output", "to": "output" }] } }),
+        ),
+    ];
+    let load = |manifest: &Value| {
+        Arc::new(cognitive_library::load(&module_folder(manifest, &schema(), "Judge.")).unwrap())
+    };
+    let modules = parts.iter().map(|(name, manifest)| ((*name).to_owned(), load(manifest))).collect();
+    let far = Arc::new(Rung::new("far", answer("a", 0.9, "low")));
+    let mut host = Host::new(Arc::new(NamedModules(modules)), Arc::clone(&far) as Arc<dyn Provider>);
+    let ask = |host: &Host| {
+        serde_json::to_value(poll_now(run(host, RunRequest::new("whole", json!({})), &mut NullSink))).unwrap()
+    };
+    assert_eq!(ask(&host)["ok"], true);
+    host.local_only = vec!["whole".to_owned()];
+    assert_eq!(ask(&host)["error"]["code"], "E4007");
+    assert_eq!(far.calls.load(Ordering::Relaxed), 1, "only before it was forbidden");
+}
+
+/// What a surface hears of the text.
+#[derive(Default)]
+struct Heard(String);
+
+impl EventSink for Heard {
+    fn event(&mut self, event: Event<'_>) {
+        if let Event::Text(text) = event {
+            self.0.push_str(text);
+        }
+    }
+}
+
+#[test]
+fn nobody_hears_of_an_answer_that_is_not_handed_over() {
+    let rungs = [Rung::new("wrong", answer("z", 0.9, "low")), Rung::new("large", answer("c", 0.9, "low"))]
+        .map(Arc::new);
+    let host = host(&rungs, ClimbRules::default());
+    let mut heard = Heard::default();
+    poll_now(run(&host, RunRequest::new("sample", json!({})), &mut heard));
+    assert!(heard.0.contains("\"c\"") && !heard.0.contains("\"z\""), "{}", heard.0);
+
+    let chunks = Mutex::new(Vec::new());
+    let send = |chunk: cognitive_contract::stream::Chunk| {
+        chunks.lock().unwrap().push(serde_json::to_value(chunk).unwrap());
+    };
+    poll_now(stream(&host, RunRequest::new("sample", json!({})), send));
+    let chunks = chunks.into_inner().unwrap();
+    let text = serde_json::to_string(&chunks).unwrap();
+    assert!(!text.contains("\"z\""), "{text}");
+    let last = chunks.last().unwrap();
+    assert_eq!(
+        last["final"]["data"]["label"].as_str().or(last["data"]["label"].as_str()),
+        Some("c"),
+        "{last}"
+    );
+}
+
+#[test]
+fn every_request_is_in_the_audit_with_its_own_model() {
+    let rungs = [Rung::gone("gone"), Rung::new("large", answer("c", 0.9, "low"))].map(Arc::new);
+    let mut host = host(&rungs, ClimbRules::default());
+    let log = Arc::new(MemoryAuditLog::default());
+    host.audit = Some(Arc::clone(&log) as Arc<_>);
+    asked(&host);
+    let records = log.records();
+    let models: Vec<&str> =
+        records.iter().filter(|record| record.event == "call").map(|record| record.model.as_str()).collect();
+    assert_eq!(models, ["gone/m", "large/m"]);
+    let run = records.iter().find(|record| record.event == "run").unwrap();
+    assert_eq!(run.model, "large/m");
+}
