@@ -29,6 +29,8 @@ pub(super) struct Quantised {
     pub(super) scaled_sum: f32,
     /// The sum of the bytes.
     pub(super) sum: i32,
+    /// The sum of the first 16 of them.
+    pub(super) first_sum: i32,
 }
 
 /// The same 32 columns of eight tokens.
@@ -140,18 +142,22 @@ fn quantised(x: &[f32; COLUMNS]) -> Quantised {
     let scale = largest / 127.0;
     let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
     let mut whole = [0_u8; COLUMNS];
-    let mut sum = 0;
     for (whole, x) in whole.iter_mut().zip(x) {
         *whole = (x * inverse + ROUND).to_bits() as u8;
-        sum += i32::from(whole.cast_signed());
     }
+    let (mut first_sum, mut other_sum) = (0, 0);
+    for i in 0..COLUMNS / 2 {
+        first_sum += i32::from(whole[i].cast_signed());
+        other_sum += i32::from(whole[i + COLUMNS / 2].cast_signed());
+    }
+    let sum = first_sum + other_sum;
     let mut bytes = [0_i32; 8];
     for (bytes, four) in bytes.iter_mut().zip(whole.as_chunks().0) {
         *bytes = i32::from_le_bytes(*four);
     }
     #[expect(clippy::cast_precision_loss, reason = "at most 32 times 127")]
     let scaled_sum = scale * sum as f32;
-    Quantised { bytes, scale, scaled_sum, sum }
+    Quantised { bytes, scale, scaled_sum, sum, first_sum }
 }
 
 /// The sum of a block, always in the same order.

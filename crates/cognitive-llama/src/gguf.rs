@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use super::blocks::Encoding;
 use super::{ELSEWHERE, WeightsError};
 
 /// The header of a file: its values, and where its tensors are.
@@ -77,49 +78,6 @@ pub(super) struct Tensor<'a> {
     pub(super) rows: usize,
     /// Exactly `rows` rows.
     pub(super) bytes: &'a [u8],
-}
-
-/// How the numbers of a tensor are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
-    F32,
-    F16,
-    Q4_0,
-    Q4_1,
-    Q8_0,
-}
-
-impl Encoding {
-    /// How many numbers a block holds, and in how many bytes.
-    pub(super) const fn block(self) -> (usize, usize) {
-        match self {
-            Self::F32 => (1, 4),
-            Self::F16 => (1, 2),
-            Self::Q4_0 => (32, 18),
-            Self::Q4_1 => (32, 20),
-            Self::Q8_0 => (32, 34),
-        }
-    }
-
-    fn of(info: &Info) -> Result<Self, WeightsError> {
-        let name = match info.kind {
-            0 => return Ok(Self::F32),
-            1 => return Ok(Self::F16),
-            2 => return Ok(Self::Q4_0),
-            3 => return Ok(Self::Q4_1),
-            8 => return Ok(Self::Q8_0),
-            6 => "Q5_0",
-            7 => "Q5_1",
-            10 => "Q2_K",
-            11 => "Q3_K",
-            12 => "Q4_K",
-            13 => "Q5_K",
-            14 => "Q6_K",
-            30 => "BF16",
-            other => return Err(unsupported(&format!("tensor `{}` has type {other}", info.name))),
-        };
-        Err(unsupported(&format!("tensor `{}` has type {name}", info.name)))
-    }
 }
 
 impl<'a> Gguf<'a> {
@@ -214,7 +172,7 @@ impl<'a> Gguf<'a> {
     }
 
     fn extent(&self, info: &Info<'a>) -> Result<Extent<'a>, WeightsError> {
-        let encoding = Encoding::of(info)?;
+        let encoding = Encoding::of(info.kind, info.name)?;
         let (numbers, size) = encoding.block();
         if info.columns == 0 || info.rows == 0 || !info.columns.is_multiple_of(numbers) {
             return Err(damaged(&format!("the tensor `{}` has an impossible shape", info.name)));

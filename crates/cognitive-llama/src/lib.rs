@@ -1,15 +1,16 @@
 //! From a GGUF file to the probabilities of the next token. Knows nothing of JSON, prompts or contracts.
 //!
-//! It computes one architecture, `llama`, with weights in `Q4_0`, `Q4_1`, `Q8_0` or `F16`, and refuses the rest. What a token's
+//! It computes one architecture, `llama`, with weights in the block types of `blocks`, and refuses the rest. What a token's
 //! logits are does not depend on how the text before it was cut, nor on the number of threads: bit by bit the same. It
 //! does depend on the processor in the last digits, see [`Kernel`].
 //!
-//! Read the files in this order: `gguf` and `weights` (what is in a file), `tiles` and `activations` (how numbers lie in
-//! memory), `raw` (the vector instructions, and all `unsafe` code), `product`, `attention` and `forward` (the
+//! Read the files in this order: `gguf` and `weights` (what is in a file), `blocks`, `tiles` and `activations` (how numbers
+//! lie in memory), `raw` (the vector instructions, and all `unsafe` code), `product`, `attention` and `forward` (the
 //! computation), `session` and `board` (who computes what), `tokenizer` and `pieces`.
 
 mod activations;
 mod attention;
+mod blocks;
 mod board;
 mod exp;
 mod forward;

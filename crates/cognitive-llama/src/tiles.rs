@@ -1,14 +1,15 @@
 //! Weights as the kernels want them: tiles of 16 rows, so that one vector register holds one column group of 16 rows and
-//! a product needs no sum across a register. Takes `Q4_0`, `Q4_1` and `Q8_0` apart as they are; `F16` is rounded to eight bits
-//! as it is read, which costs next to no quality and half the memory. Other encodings are refused.
+//! a product needs no sum across a register. There are four kinds, of four, five, six and eight bits; which one takes
+//! what a file has is decided in `blocks`.
 
 #![expect(
     clippy::indexing_slicing,
-    reason = "blocks have a fixed length, and tensors were cut to their rows before"
+    reason = "every index is below a constant length, or was checked on load"
 )]
 
 use super::WeightsError;
-use super::gguf::{Encoding, Tensor, unsupported};
+use super::blocks;
+use super::gguf::Tensor;
 
 /// How many rows a tile has.
 pub(super) const ROWS: usize = 16;
@@ -25,6 +26,33 @@ pub(super) struct Q4Block {
     pub(super) min: [u16; ROWS],
     /// Byte `4 * row + c` of group `k` has column `4 * k + c` in its low half and column `16 + 4 * k + c` in its high.
     pub(super) nibbles: [[u8; 64]; 4],
+}
+
+/// 32 columns of 16 rows: `scale * number + min`, the numbers having five bits.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Q5Block {
+    /// Per row, as IEEE half.
+    pub(super) scale: [u16; ROWS],
+    /// Per row, as IEEE half.
+    pub(super) min: [u16; ROWS],
+    /// As in [`Q4Block`].
+    pub(super) nibbles: [[u8; 64]; 4],
+    /// Bit `k` of byte `4 * row + c` is the fifth of column `4 * k + c`.
+    pub(super) fifth: [u8; 64],
+}
+
+/// 32 columns of 16 rows: `scale * (number - 32)`, the numbers having six bits.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Q6Block {
+    /// Per row, as IEEE half: of the first 16 columns, and of the others.
+    pub(super) scales: [[u16; ROWS]; 2],
+    /// As in [`Q4Block`].
+    pub(super) nibbles: [[u8; 64]; 4],
+    /// Bits `2 * k` and `2 * k + 1` of byte `4 * row + c` are the upper two of column `4 * k + c`, and in the second
+    /// array of column `16 + 4 * k + c`.
+    pub(super) upper: [[u8; 64]; 2],
 }
 
 /// 32 columns of 16 rows: `scale * byte`, the bytes being signed.
@@ -49,38 +77,15 @@ pub(super) struct Matrix {
 #[derive(Debug)]
 pub(super) enum Tiles {
     Q4(Vec<Q4Block>),
+    Q5(Vec<Q5Block>),
+    Q6(Vec<Q6Block>),
     Q8(Vec<Q8Block>),
 }
 
 impl Matrix {
     /// Packs a tensor whose shape has been checked.
     pub(super) fn pack(tensor: &Tensor, name: &str) -> Result<Self, WeightsError> {
-        let tiles = match tensor.encoding {
-            Encoding::Q4_0 => Tiles::Q4(pack(tensor, EMPTY_Q4, |block: &mut Q4Block, row, from| {
-                // `scale * (nibble - 8)`; eight times a half is a half again.
-                let scale = u16::from_le_bytes([from[0], from[1]]);
-                put_q4(block, row, scale, to_half(-8.0 * half(scale)), &from[2..18]);
-            })),
-            Encoding::Q4_1 => Tiles::Q4(pack(tensor, EMPTY_Q4, |block: &mut Q4Block, row, from| {
-                let scale = u16::from_le_bytes([from[0], from[1]]);
-                put_q4(block, row, scale, u16::from_le_bytes([from[2], from[3]]), &from[4..20]);
-            })),
-            Encoding::Q8_0 => Tiles::Q8(pack(tensor, EMPTY_Q8, |block: &mut Q8Block, row, from| {
-                block.scale[row] = u16::from_le_bytes([from[0], from[1]]);
-                for (group, four) in block.bytes.iter_mut().zip(from[2..34].chunks_exact(4)) {
-                    group[4 * row..4 * row + 4].copy_from_slice(four);
-                }
-            })),
-            Encoding::F16 => Tiles::Q8(pack(tensor, EMPTY_Q8, |block: &mut Q8Block, row, from| {
-                let mut numbers = [0.0; COLUMNS];
-                for (number, bytes) in numbers.iter_mut().zip(from.as_chunks().0) {
-                    *number = half(u16::from_le_bytes(*bytes));
-                }
-                put_rounded(block, row, &numbers);
-            })),
-            Encoding::F32 => return Err(unsupported(&format!("tensor `{name}` is a matrix of type F32"))),
-        };
-        Ok(Self { rows: tensor.rows, columns: tensor.columns, tiles })
+        Ok(Self { rows: tensor.rows, columns: tensor.columns, tiles: blocks::tiles(tensor, name)? })
     }
 
     /// How many blocks a row crosses.
@@ -100,75 +105,138 @@ impl Matrix {
             return;
         }
         let (start, lane) = (row / ROWS * self.blocks(), row % ROWS);
-        for (at, out) in out.chunks_exact_mut(COLUMNS).enumerate() {
+        for (at, out) in out.as_chunks_mut().0.iter_mut().enumerate() {
             match &self.tiles {
-                Tiles::Q4(blocks) => {
-                    let block = &blocks[start + at];
-                    let (scale, min) = (half(block.scale[lane]), half(block.min[lane]));
-                    for (column, out) in out.iter_mut().enumerate() {
-                        let byte = block.nibbles[column % 16 / 4][4 * lane + column % 4];
-                        *out = scale * f32::from(if column < 16 { byte & 15 } else { byte >> 4 }) + min;
-                    }
-                }
-                Tiles::Q8(blocks) => {
-                    let block = &blocks[start + at];
-                    let scale = half(block.scale[lane]);
-                    for (column, out) in out.iter_mut().enumerate() {
-                        let byte = block.bytes[column / 4][4 * lane + column % 4];
-                        *out = scale * f32::from(byte.cast_signed());
-                    }
-                }
+                Tiles::Q4(blocks) => blocks[start + at].row(lane, out),
+                Tiles::Q5(blocks) => blocks[start + at].row(lane, out),
+                Tiles::Q6(blocks) => blocks[start + at].row(lane, out),
+                Tiles::Q8(blocks) => blocks[start + at].row(lane, out),
             }
         }
     }
 }
 
-const EMPTY_Q4: Q4Block = Q4Block { scale: [0; ROWS], min: [0; ROWS], nibbles: [[0; 64]; 4] };
-const EMPTY_Q8: Q8Block = Q8Block { scale: [0; ROWS], bytes: [[0; 64]; 8] };
+/// The low four bits of a column.
+fn nibble(nibbles: &[[u8; 64]; 4], lane: usize, column: usize) -> u8 {
+    nibbles[column % 16 / 4][4 * lane + column % 4] >> (column / 16 * 4) & 15
+}
 
-fn put_q4(block: &mut Q4Block, row: usize, scale: u16, min: u16, nibbles: &[u8]) {
-    block.scale[row] = scale;
-    block.min[row] = min;
-    for (group, four) in block.nibbles.iter_mut().zip(nibbles.chunks_exact(4)) {
-        group[4 * row..4 * row + 4].copy_from_slice(four);
+fn put_nibbles(to: &mut [[u8; 64]; 4], row: usize, nibbles: &[u8; 16]) {
+    for (group, four) in to.iter_mut().zip(nibbles.as_chunks().0) {
+        group.as_chunks_mut::<4>().0[row] = *four;
     }
 }
 
-/// Rounds 32 numbers to eight bits each, of which the largest uses all.
-fn put_rounded(block: &mut Q8Block, row: usize, numbers: &[f32; COLUMNS]) {
-    let largest = numbers.iter().fold(0.0, |largest: f32, number| largest.max(number.abs()));
-    let exact = largest / 127.0;
-    let mut scale = to_half(exact);
-    if half(scale) < exact {
-        // Halves are cut off, and with a smaller scale the largest number would not fit.
-        scale += 1;
-    }
-    block.scale[row] = scale;
-    let step = half(scale);
-    for (column, number) in numbers.iter().enumerate() {
-        let steps = if step > 0.0 { (number / step).round().clamp(-127.0, 127.0) } else { 0.0 };
-        #[expect(clippy::cast_possible_truncation, reason = "within a byte")]
-        let byte = (steps as i8).cast_unsigned();
-        block.bytes[column / 4][4 * row + column % 4] = byte;
-    }
-}
+impl Q4Block {
+    pub(super) const EMPTY: Self = Self { scale: [0; ROWS], min: [0; ROWS], nibbles: [[0; 64]; 4] };
 
-/// Goes through the blocks of a tensor in the order of the tiles.
-fn pack<B: Copy>(tensor: &Tensor, empty: B, put: impl Fn(&mut B, usize, &[u8])) -> Vec<B> {
-    let (numbers, size) = tensor.encoding.block();
-    let size = size * COLUMNS / numbers;
-    let blocks = tensor.columns / COLUMNS;
-    let mut packed = Vec::with_capacity(tensor.rows.div_ceil(ROWS) * blocks);
-    for rows in tensor.bytes.chunks(ROWS * blocks * size) {
-        for at in 0..blocks {
-            let mut block = empty;
-            for (row, bytes) in rows.chunks_exact(blocks * size).enumerate() {
-                put(&mut block, row, &bytes[at * size..(at + 1) * size]);
-            }
-            packed.push(block);
+    /// Sets a row. Byte `c` has column `c` in its low half and column `16 + c` in its high.
+    pub(super) fn put(&mut self, row: usize, scale: u16, min: u16, nibbles: &[u8; 16]) {
+        self.scale[row] = scale;
+        self.min[row] = min;
+        put_nibbles(&mut self.nibbles, row, nibbles);
+    }
+
+    fn row(&self, lane: usize, out: &mut [f32; COLUMNS]) {
+        let (scale, min) = (half(self.scale[lane]), half(self.min[lane]));
+        for (column, out) in out.iter_mut().enumerate() {
+            *out = scale * f32::from(nibble(&self.nibbles, lane, column)) + min;
         }
     }
-    packed
+}
+
+impl Q5Block {
+    pub(super) const EMPTY: Self =
+        Self { scale: [0; ROWS], min: [0; ROWS], nibbles: [[0; 64]; 4], fifth: [0; 64] };
+
+    /// Sets a row. The nibbles lie as in [`Q4Block::put`], bit `c` of `fifth` belongs to column `c`.
+    pub(super) fn put(&mut self, row: usize, scale: u16, min: u16, nibbles: &[u8; 16], fifth: u32) {
+        self.scale[row] = scale;
+        self.min[row] = min;
+        put_nibbles(&mut self.nibbles, row, nibbles);
+        for (c, byte) in self.fifth.as_chunks_mut::<4>().0[row].iter_mut().enumerate() {
+            *byte = (0..8).rev().fold(0, |bits, k| bits << 1 | u8::from(fifth >> (4 * k + c) & 1 == 1));
+        }
+    }
+
+    fn row(&self, lane: usize, out: &mut [f32; COLUMNS]) {
+        let (scale, min) = (half(self.scale[lane]), half(self.min[lane]));
+        for (column, out) in out.iter_mut().enumerate() {
+            let fifth = self.fifth[4 * lane + column % 4] >> (column / 4) & 1;
+            *out = scale * f32::from(nibble(&self.nibbles, lane, column) | fifth << 4) + min;
+        }
+    }
+}
+
+impl Q6Block {
+    pub(super) const EMPTY: Self =
+        Self { scales: [[0; ROWS]; 2], nibbles: [[0; 64]; 4], upper: [[0; 64]; 2] };
+
+    /// Sets a row to numbers of six bits.
+    pub(super) fn put(&mut self, row: usize, scales: [u16; 2], numbers: &[u8; COLUMNS]) {
+        let (near, far) = numbers.split_at(16);
+        let mut nibbles = [0; 16];
+        for ((nibble, near), far) in nibbles.iter_mut().zip(near).zip(far) {
+            *nibble = near & 15 | far << 4;
+        }
+        put_nibbles(&mut self.nibbles, row, &nibbles);
+        for ((upper, side), (all, scale)) in
+            self.upper.iter_mut().zip([near, far]).zip(self.scales.iter_mut().zip(scales))
+        {
+            all[row] = scale;
+            for (c, byte) in upper.as_chunks_mut::<4>().0[row].iter_mut().enumerate() {
+                *byte = (0..4).rev().fold(0, |bits, k| bits << 2 | side[4 * k + c] >> 4 & 3);
+            }
+        }
+    }
+
+    fn row(&self, lane: usize, out: &mut [f32; COLUMNS]) {
+        for (column, out) in out.iter_mut().enumerate() {
+            let side = column / 16;
+            let upper = self.upper[side][4 * lane + column % 4] >> (column % 16 / 4 * 2) & 3;
+            let number = f32::from(nibble(&self.nibbles, lane, column) | upper << 4) - 32.0;
+            *out = half(self.scales[side][lane]) * number;
+        }
+    }
+}
+
+impl Q8Block {
+    pub(super) const EMPTY: Self = Self { scale: [0; ROWS], bytes: [[0; 64]; 8] };
+
+    /// Sets a row.
+    pub(super) fn put(&mut self, row: usize, scale: u16, bytes: &[u8; COLUMNS]) {
+        self.scale[row] = scale;
+        for (group, four) in self.bytes.iter_mut().zip(bytes.as_chunks().0) {
+            group.as_chunks_mut::<4>().0[row] = *four;
+        }
+    }
+
+    /// Rounds 32 numbers to eight bits each, of which the largest uses all.
+    pub(super) fn put_rounded(&mut self, row: usize, numbers: &[f32; COLUMNS]) {
+        let largest = numbers.iter().fold(0.0, |largest: f32, number| largest.max(number.abs()));
+        let exact = largest / 127.0;
+        let mut scale = to_half(exact);
+        if half(scale) < exact {
+            // With a smaller scale the largest number would not fit.
+            scale += 1;
+        }
+        let step = half(scale);
+        let mut bytes = [0; COLUMNS];
+        for (byte, number) in bytes.iter_mut().zip(numbers) {
+            let steps = if step > 0.0 { (number / step).round().clamp(-127.0, 127.0) } else { 0.0 };
+            #[expect(clippy::cast_possible_truncation, reason = "within a byte")]
+            let rounded = (steps as i8).cast_unsigned();
+            *byte = rounded;
+        }
+        self.put(row, scale, &bytes);
+    }
+
+    fn row(&self, lane: usize, out: &mut [f32; COLUMNS]) {
+        let scale = half(self.scale[lane]);
+        for (column, out) in out.iter_mut().enumerate() {
+            *out = scale * f32::from(self.bytes[column / 4][4 * lane + column % 4].cast_signed());
+        }
+    }
 }
 
 /// An IEEE half as a number. Exact.
@@ -185,17 +253,20 @@ pub(super) fn half(bits: u16) -> f32 {
     f32::from_bits(value.to_bits() | sign)
 }
 
-/// A number as an IEEE half; exact for what came from [`half`] times a power of two, infinite beyond its range.
-fn to_half(value: f32) -> u16 {
+/// The IEEE half nearest to a number; infinite beyond its range.
+pub(super) fn to_half(value: f32) -> u16 {
     const REBIAS: f32 = f32::from_bits(0x0780_0000); // 2^-112
     let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
-    let magnitude = (value.abs() * REBIAS).to_bits() >> 13;
-    sign | u16::try_from(magnitude).unwrap_or(u16::MAX).min(0x7c00)
+    let bits = (value.abs() * REBIAS).to_bits();
+    // Half of the last place that is kept; of two that are as near, the even one.
+    let rounded = bits.saturating_add(0xfff + (bits >> 13 & 1)) >> 13;
+    sign | u16::try_from(rounded).unwrap_or(u16::MAX).min(0x7c00)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Encoding, Matrix, Tensor, half, to_half};
+    use super::super::blocks::Encoding;
+    use super::{Matrix, Tensor, half, to_half};
 
     #[test]
     fn halves_are_read_exactly() {
@@ -223,9 +294,16 @@ mod tests {
     }
 
     #[test]
-    fn every_finite_half_comes_back() {
+    fn every_finite_half_comes_back_and_what_lies_between_goes_to_the_nearer() {
         for bits in (0..0x7c00).chain(0x8000..0xfc00) {
             assert_eq!(to_half(half(bits)), bits);
         }
+        for bits in 0..0x7bff_u16 {
+            let (one, next) = (half(bits), half(bits + 1));
+            assert_eq!(to_half(one + (next - one) * 0.375), bits);
+            assert_eq!(to_half(one + (next - one) * 0.625), bits + 1);
+            assert_eq!(to_half(one + (next - one) * 0.5), bits + bits % 2);
+        }
+        assert_eq!(to_half(-1e9), 0xfc00);
     }
 }

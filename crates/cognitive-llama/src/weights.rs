@@ -6,7 +6,8 @@ use std::io::Read;
 
 use super::WeightsError;
 use super::attention::Heads;
-use super::gguf::{Encoding, Extent, Gguf, Tensor, Value, damaged, unreadable, unsupported};
+use super::blocks::Encoding;
+use super::gguf::{Extent, Gguf, Tensor, Value, damaged, unreadable, unsupported};
 use super::tiles::{COLUMNS, Matrix};
 
 /// A context longer than this is cut: no model of a size that this engine computes was trained for more.

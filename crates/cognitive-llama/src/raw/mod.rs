@@ -18,7 +18,7 @@ mod tests;
 mod vnni;
 
 use super::activations::Group;
-use super::tiles::{Q4Block, Q8Block, ROWS};
+use super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS};
 
 /// Sixteen rows of a product, for each of a few tokens.
 pub(super) type Sums<const N: usize> = [[f32; ROWS]; N];
@@ -131,6 +131,40 @@ impl Kernel {
             #[cfg(target_arch = "aarch64")]
             // SAFETY: this value exists, so `available` found NEON.
             Set::Neon => unsafe { neon::q4(tile, x) },
+        }
+    }
+
+    /// The product of a tile of 5-bit weights with the first `N` tokens of a group.
+    #[inline]
+    pub(super) fn q5<const N: usize>(self, tile: &[Q5Block], x: &[Group]) -> Sums<N> {
+        match self.0 {
+            Set::Portable => portable::q5(tile, x),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
+            Set::Avx2 => unsafe { avx2::q5(tile, x) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
+            Set::Vnni => unsafe { vnni::q5(tile, x) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: this value exists, so `available` found NEON.
+            Set::Neon => unsafe { neon::q5(tile, x) },
+        }
+    }
+
+    /// The product of a tile of 6-bit weights with the first `N` tokens of a group.
+    #[inline]
+    pub(super) fn q6<const N: usize>(self, tile: &[Q6Block], x: &[Group]) -> Sums<N> {
+        match self.0 {
+            Set::Portable => portable::q6(tile, x),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
+            Set::Avx2 => unsafe { avx2::q6(tile, x) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
+            Set::Vnni => unsafe { vnni::q6(tile, x) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: this value exists, so `available` found NEON.
+            Set::Neon => unsafe { neon::q6(tile, x) },
         }
     }
 

@@ -5,12 +5,12 @@
 
 use std::arch::aarch64::{
     int8x16_t, int16x8_t, int32x4_t, uint8x16_t, vandq_u8, vdupq_n_s16, vdupq_n_s32, vdupq_n_u8, vget_low_s8,
-    vld1q_u8, vmlal_high_s8, vmlal_s8, vpadalq_s16, vpaddlq_s16, vpaddq_s32, vreinterpretq_s8_s32,
-    vreinterpretq_s8_u8, vshrq_n_u8, vst1q_s32,
+    vld1q_u8, vmlal_high_s8, vmlal_s8, vorrq_u8, vpadalq_s16, vpaddlq_s16, vpaddq_s32, vreinterpretq_s8_s32,
+    vreinterpretq_s8_u8, vshlq_n_u8, vshrq_n_u8, vst1q_s32,
 };
 
 use super::super::activations::{Group, Quantised};
-use super::super::tiles::{Q4Block, Q8Block, ROWS, half};
+use super::super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS, half};
 use super::Sums;
 
 #[target_feature(enable = "neon")]
@@ -41,6 +41,107 @@ pub(super) fn q4<const N: usize>(tile: &[Q4Block], x: &[Group]) -> Sums<N> {
         }
     }
     sums
+}
+
+#[target_feature(enable = "neon")]
+pub(super) fn q5<const N: usize>(tile: &[Q5Block], x: &[Group]) -> Sums<N> {
+    let mut sums = [[0.0; ROWS]; N];
+    for (weights, x) in tile.iter().zip(x) {
+        let scale = weights.scale.map(half);
+        let min = weights.min.map(half);
+        for quarter in 0..ROWS / 4 {
+            let fifth = load(&weights.fifth, quarter);
+            let (mut low, mut high) = split(&weights.nibbles, quarter);
+            low[0] = with_bits::<16>(low[0], vshlq_n_u8::<4>(fifth));
+            low[1] = with_bits::<16>(low[1], vshlq_n_u8::<3>(fifth));
+            low[2] = with_bits::<16>(low[2], vshlq_n_u8::<2>(fifth));
+            low[3] = with_bits::<16>(low[3], vshlq_n_u8::<1>(fifth));
+            high[0] = with_bits::<16>(high[0], fifth);
+            high[1] = with_bits::<16>(high[1], vshrq_n_u8::<1>(fifth));
+            high[2] = with_bits::<16>(high[2], vshrq_n_u8::<2>(fifth));
+            high[3] = with_bits::<16>(high[3], vshrq_n_u8::<3>(fifth));
+            for (sums, x) in sums.iter_mut().zip(x) {
+                // Eight products of at most 31 * 127 each stay below 32,768.
+                let (mut near, mut far) = (vdupq_n_s16(0), vdupq_n_s16(0));
+                for k in 0..4 {
+                    (near, far) = multiply(near, far, vreinterpretq_s8_u8(low[k]), four(x, k));
+                    (near, far) = multiply(near, far, vreinterpretq_s8_u8(high[k]), four(x, k + 4));
+                }
+                let mut dots = [0; 4];
+                store(vpaddq_s32(vpaddlq_s16(near), vpaddlq_s16(far)), &mut dots);
+                let rows = 4 * quarter..4 * quarter + 4;
+                for ((sum, dot), row) in sums[rows.clone()].iter_mut().zip(dots).zip(rows) {
+                    *sum = whole(dot).mul_add(scale[row] * x.scale, *sum);
+                    *sum = min[row].mul_add(x.scaled_sum, *sum);
+                }
+            }
+        }
+    }
+    sums
+}
+
+#[target_feature(enable = "neon")]
+pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
+    let mut sums = [[0.0; ROWS]; N];
+    for (weights, x) in tile.iter().zip(x) {
+        let scales = weights.scales.map(|scales| scales.map(half));
+        for quarter in 0..ROWS / 4 {
+            let (mut low, mut high) = split(&weights.nibbles, quarter);
+            for (side, upper) in [&mut low, &mut high].into_iter().zip(&weights.upper) {
+                let upper = load(upper, quarter);
+                side[0] = with_bits::<48>(side[0], vshlq_n_u8::<4>(upper));
+                side[1] = with_bits::<48>(side[1], vshlq_n_u8::<2>(upper));
+                side[2] = with_bits::<48>(side[2], upper);
+                side[3] = with_bits::<48>(side[3], vshrq_n_u8::<2>(upper));
+            }
+            for (sums, x) in sums.iter_mut().zip(x) {
+                let (one, other) = (sixteen(&low, x, 0), sixteen(&high, x, 4));
+                // Each number is 32 too high, so 32 times the sum of the activations goes off.
+                let (one_off, other_off) = (32 * x.first_sum, 32 * (x.sum - x.first_sum));
+                for at in 0..4 {
+                    let row = 4 * quarter + at;
+                    let sum = whole(one[at] - one_off).mul_add(scales[0][row] * x.scale, sums[row]);
+                    sums[row] = whole(other[at] - other_off).mul_add(scales[1][row] * x.scale, sum);
+                }
+            }
+        }
+    }
+    sums
+}
+
+/// Sixteen columns of six bits of four rows with the activations from group `first` on.
+#[inline]
+#[target_feature(enable = "neon")]
+fn sixteen(numbers: &[uint8x16_t; 4], x: &Quantised, first: usize) -> [i32; 4] {
+    // Four products of at most 63 * 127 each stay below 32,768.
+    let (mut near, mut far) = (vdupq_n_s16(0), vdupq_n_s16(0));
+    for k in 0..4 {
+        (near, far) = multiply(near, far, vreinterpretq_s8_u8(numbers[k]), four(x, first + k));
+    }
+    let mut dots = [0; 4];
+    store(vpaddq_s32(vpaddlq_s16(near), vpaddlq_s16(far)), &mut dots);
+    dots
+}
+
+/// The low and the high halves of the bytes of four rows.
+#[inline]
+#[target_feature(enable = "neon")]
+fn split(nibbles: &[[u8; 64]; 4], quarter: usize) -> ([uint8x16_t; 4], [uint8x16_t; 4]) {
+    let mut low = [vdupq_n_u8(0); 4];
+    let mut high = low;
+    for k in 0..4 {
+        let bytes = load(&nibbles[k], quarter);
+        low[k] = vandq_u8(bytes, vdupq_n_u8(15));
+        high[k] = vshrq_n_u8::<4>(bytes);
+    }
+    (low, high)
+}
+
+/// Nibbles with those of the bits above them that the mask lets through.
+#[inline]
+#[target_feature(enable = "neon")]
+fn with_bits<const MASK: u8>(nibbles: uint8x16_t, bits: uint8x16_t) -> uint8x16_t {
+    vorrq_u8(nibbles, vandq_u8(bits, vdupq_n_u8(MASK)))
 }
 
 #[target_feature(enable = "neon")]
@@ -100,8 +201,13 @@ fn store(from: int32x4_t, to: &mut [i32; 4]) {
 
 #[inline]
 #[expect(clippy::cast_precision_loss, reason = "at most 32 * 128 * 127, which is exact")]
+fn whole(dot: i32) -> f32 {
+    dot as f32
+}
+
+#[inline]
 fn weigh(sums: &mut [f32; ROWS], dots: [i32; ROWS], scale: &[f32; ROWS], x: &Quantised) {
     for ((sum, dot), scale) in sums.iter_mut().zip(dots).zip(scale) {
-        *sum = (dot as f32).mul_add(scale * x.scale, *sum);
+        *sum = whole(dot).mul_add(scale * x.scale, *sum);
     }
 }

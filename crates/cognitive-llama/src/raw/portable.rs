@@ -3,7 +3,7 @@
 #![expect(clippy::indexing_slicing, reason = "every index is below a constant length")]
 
 use super::super::activations::{Group, Quantised};
-use super::super::tiles::{Q4Block, Q8Block, ROWS, half};
+use super::super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS, half};
 use super::{SIDE_BY_SIDE, Sums, fused};
 
 pub(super) fn q4<const N: usize>(tile: &[Q4Block], x: &[Group]) -> Sums<N> {
@@ -28,6 +28,68 @@ pub(super) fn q4<const N: usize>(tile: &[Q4Block], x: &[Group]) -> Sums<N> {
         }
     }
     sums
+}
+
+pub(super) fn q5<const N: usize>(tile: &[Q5Block], x: &[Group]) -> Sums<N> {
+    let mut sums = [[0.0; ROWS]; N];
+    for (weights, x) in tile.iter().zip(x) {
+        let scale = weights.scale.map(half);
+        let min = weights.min.map(half);
+        let mut numbers = [[0; 64]; 8];
+        for k in 0..4 {
+            for (at, byte) in weights.nibbles[k].iter().enumerate() {
+                let fifth = weights.fifth[at];
+                numbers[k][at] = byte & 15 | (fifth >> k & 1) << 4;
+                numbers[k + 4][at] = byte >> 4 | (fifth >> (k + 4) & 1) << 4;
+            }
+        }
+        for (sums, x) in sums.iter_mut().zip(x) {
+            let dots = dots(&numbers, x, 0);
+            for row in 0..ROWS {
+                sums[row] += whole(dots[row]) * (scale[row] * x.scale);
+                sums[row] += min[row] * x.scaled_sum;
+            }
+        }
+    }
+    sums
+}
+
+pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
+    let mut sums = [[0.0; ROWS]; N];
+    for (weights, x) in tile.iter().zip(x) {
+        let scales = weights.scales.map(|scales| scales.map(half));
+        let mut numbers = [[0; 64]; 8];
+        for k in 0..4 {
+            for (at, byte) in weights.nibbles[k].iter().enumerate() {
+                numbers[k][at] = byte & 15 | (weights.upper[0][at] >> (2 * k) & 3) << 4;
+                numbers[k + 4][at] = byte >> 4 | (weights.upper[1][at] >> (2 * k) & 3) << 4;
+            }
+        }
+        let (near, far) = numbers.split_at(4);
+        for (sums, x) in sums.iter_mut().zip(x) {
+            let (one, other) = (dots(near, x, 0), dots(far, x, 4));
+            let (one_off, other_off) = (32 * x.first_sum, 32 * (x.sum - x.first_sum));
+            for row in 0..ROWS {
+                sums[row] += whole(one[row] - one_off) * (scales[0][row] * x.scale);
+                sums[row] += whole(other[row] - other_off) * (scales[1][row] * x.scale);
+            }
+        }
+    }
+    sums
+}
+
+/// The products of groups of four columns with the activations from group `first` on.
+fn dots(groups: &[[u8; 64]], x: &Quantised, first: usize) -> [i32; ROWS] {
+    let mut dots = [0; ROWS];
+    for (k, bytes) in groups.iter().enumerate() {
+        let x = signed(x, first + k);
+        for (dot, four) in dots.iter_mut().zip(bytes.as_chunks::<4>().0) {
+            for (byte, x) in four.iter().zip(x) {
+                *dot += i32::from(*byte) * x;
+            }
+        }
+    }
+    dots
 }
 
 pub(super) fn q8<const N: usize>(tile: &[Q8Block], x: &[Group]) -> Sums<N> {

@@ -1,0 +1,156 @@
+//! The block types of GGUF files, one file each, and how a tensor of one becomes a [`Matrix`](super::tiles::Matrix). Four
+//! kinds of tiles take all of them: what a tile cannot hold as it is, is rounded to eight bits per 32 columns. Refuses
+//! the types that it does not know, by name where they have one.
+
+mod bf16;
+mod f16;
+mod q3_k;
+mod q4_0;
+mod q4_1;
+mod q4_k;
+mod q5_0;
+mod q5_1;
+mod q5_k;
+mod q6_k;
+mod q8_0;
+mod scales;
+#[cfg(test)]
+mod tests;
+
+use super::WeightsError;
+use super::gguf::{Tensor, unsupported};
+use super::tiles::{COLUMNS, ROWS, Tiles};
+
+/// How the numbers of a tensor are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(non_camel_case_types, reason = "these are the names that everybody knows them by")]
+pub(super) enum Encoding {
+    F32,
+    F16,
+    BF16,
+    Q3_K,
+    Q4_0,
+    Q4_1,
+    Q4_K,
+    Q5_0,
+    Q5_1,
+    Q5_K,
+    Q6_K,
+    Q8_0,
+}
+
+impl Encoding {
+    /// All that a matrix may have.
+    #[cfg(test)]
+    pub(super) const OF_MATRICES: [Self; 11] = [
+        Self::F16,
+        Self::BF16,
+        Self::Q3_K,
+        Self::Q4_0,
+        Self::Q4_1,
+        Self::Q4_K,
+        Self::Q5_0,
+        Self::Q5_1,
+        Self::Q5_K,
+        Self::Q6_K,
+        Self::Q8_0,
+    ];
+
+    /// The encoding with this number in the file of a tensor.
+    pub(super) fn of(kind: u32, tensor: &str) -> Result<Self, WeightsError> {
+        let name = match kind {
+            0 => return Ok(Self::F32),
+            1 => return Ok(Self::F16),
+            2 => return Ok(Self::Q4_0),
+            3 => return Ok(Self::Q4_1),
+            6 => return Ok(Self::Q5_0),
+            7 => return Ok(Self::Q5_1),
+            8 => return Ok(Self::Q8_0),
+            11 => return Ok(Self::Q3_K),
+            12 => return Ok(Self::Q4_K),
+            13 => return Ok(Self::Q5_K),
+            14 => return Ok(Self::Q6_K),
+            30 => return Ok(Self::BF16),
+            10 => "Q2_K",
+            15 => "Q8_K",
+            16 => "IQ2_XXS",
+            17 => "IQ2_XS",
+            18 => "IQ3_XXS",
+            19 => "IQ1_S",
+            20 => "IQ4_NL",
+            21 => "IQ3_S",
+            22 => "IQ2_S",
+            23 => "IQ4_XS",
+            39 => "MXFP4",
+            other => return Err(unsupported(&format!("tensor `{tensor}` has type {other}"))),
+        };
+        Err(unsupported(&format!("tensor `{tensor}` has type {name}")))
+    }
+
+    /// How many numbers a block holds, and in how many bytes.
+    pub(super) const fn block(self) -> (usize, usize) {
+        match self {
+            Self::F32 => (1, 4),
+            Self::F16 | Self::BF16 => (1, 2),
+            Self::Q3_K => (256, 110),
+            Self::Q4_0 => (32, 18),
+            Self::Q4_1 => (32, 20),
+            Self::Q4_K => (256, 144),
+            Self::Q5_0 => (32, 22),
+            Self::Q5_1 => (32, 24),
+            Self::Q5_K => (256, 176),
+            Self::Q6_K => (256, 210),
+            Self::Q8_0 => (32, 34),
+        }
+    }
+}
+
+/// A type of blocks, and the tiles that take it.
+trait FileBlock {
+    /// Its length in a file; for plain numbers, that of 32 of them.
+    const BYTES: usize;
+    /// How many numbers it holds: 32 for each tile that one block goes into.
+    const NUMBERS: usize;
+    /// What it becomes.
+    type Tile: Copy + Send;
+    /// A tile of zeros.
+    const EMPTY: Self::Tile;
+
+    /// Writes a block into one row of its tiles. Of a block that is too short nothing is written.
+    fn put(from: &[u8], tiles: &mut [Self::Tile], row: usize);
+}
+
+/// Packs the rows of a tensor whose shape has been checked.
+pub(super) fn tiles(tensor: &Tensor, name: &str) -> Result<Tiles, WeightsError> {
+    Ok(match tensor.encoding {
+        Encoding::F32 => return Err(unsupported(&format!("tensor `{name}` is a matrix of type F32"))),
+        Encoding::F16 => Tiles::Q8(pack::<f16::F16>(tensor)),
+        Encoding::BF16 => Tiles::Q8(pack::<bf16::Bf16>(tensor)),
+        Encoding::Q3_K => Tiles::Q6(pack::<q3_k::Q3K>(tensor)),
+        Encoding::Q4_0 => Tiles::Q4(pack::<q4_0::Q4>(tensor)),
+        Encoding::Q4_1 => Tiles::Q4(pack::<q4_1::Q4WithMin>(tensor)),
+        Encoding::Q4_K => Tiles::Q4(pack::<q4_k::Q4K>(tensor)),
+        Encoding::Q5_0 => Tiles::Q5(pack::<q5_0::Q5>(tensor)),
+        Encoding::Q5_1 => Tiles::Q5(pack::<q5_1::Q5WithMin>(tensor)),
+        Encoding::Q5_K => Tiles::Q5(pack::<q5_k::Q5K>(tensor)),
+        Encoding::Q6_K => Tiles::Q6(pack::<q6_k::Q6K>(tensor)),
+        Encoding::Q8_0 => Tiles::Q8(pack::<q8_0::Q8>(tensor)),
+    })
+}
+
+/// Each 16 rows become a strip of tiles.
+fn pack<B: FileBlock>(tensor: &Tensor) -> Vec<B::Tile> {
+    let row_length = tensor.columns / B::NUMBERS * B::BYTES;
+    let blocks = tensor.columns / COLUMNS;
+    let mut packed = vec![B::EMPTY; tensor.rows.div_ceil(ROWS) * blocks];
+    let strips = packed.chunks_exact_mut(blocks.max(1)).zip(tensor.bytes.chunks((ROWS * row_length).max(1)));
+    for (strip, rows) in strips {
+        for (row, bytes) in rows.chunks_exact(row_length.max(1)).enumerate() {
+            let tiles = strip.chunks_exact_mut(B::NUMBERS / COLUMNS);
+            for (tiles, block) in tiles.zip(bytes.chunks_exact(B::BYTES)) {
+                B::put(block, tiles, row);
+            }
+        }
+    }
+    packed
+}

@@ -1,0 +1,34 @@
+//! What `Q4_K` and `Q5_K` share: for each 32 of their 256 numbers a scale and a minimum of six bits, which count in units
+//! that the block has in halves.
+
+use crate::tiles::{half, to_half};
+
+/// The scale and the minimum of each 32 numbers, as halves. A product with a six-bit number needs up to six bits more
+/// than a half has, so it is rounded: by a 4,096th at most, where the weights themselves have 16 or 32 steps.
+pub(super) fn of(units: [u8; 4], packed: &[u8; 12]) -> [(u16, u16); 8] {
+    let [a, b, c, d] = units;
+    let (unit, min_unit) = (half(u16::from_le_bytes([a, b])), half(u16::from_le_bytes([c, d])));
+    let ([first, middle, last], _) = packed.as_chunks::<4>() else { return [(0, 0); 8] };
+    let mut scales = [(0, 0); 8];
+    let (near, far) = scales.split_at_mut(4);
+    let bytes = first.iter().zip(middle).zip(last);
+    for ((near, far), ((first, middle), last)) in near.iter_mut().zip(far).zip(bytes) {
+        let halves =
+            |scale: u8, min: u8| (to_half(unit * f32::from(scale)), to_half(-(min_unit * f32::from(min))));
+        *near = halves(first & 63, middle & 63);
+        *far = halves(last & 15 | first >> 6 << 4, last >> 4 | middle >> 6 << 4);
+    }
+    scales
+}
+
+/// Nibbles as tiles have them: the low halves are the first 16 columns, the high halves the others. In a file, the 32
+/// bytes at hand have 32 columns in their low halves and the next 32 in their high.
+pub(super) fn nibbles(bytes: &[u8; 32], high: bool) -> [u8; 16] {
+    let shift = if high { 4 } else { 0 };
+    let (near, far) = bytes.split_at(16);
+    let mut nibbles = [0; 16];
+    for ((nibble, near), far) in nibbles.iter_mut().zip(near).zip(far) {
+        *nibble = near >> shift & 15 | (far >> shift & 15) << 4;
+    }
+    nibbles
+}
