@@ -82,6 +82,7 @@ fn keys(draft: &mut ImportDraft, keys: &Map<String, Value>) -> Result<(), Failur
 fn input(draft: &mut ImportDraft, written: Option<&Value>) -> Result<bool, Failure> {
     let source = draft.source.clone();
     let Some(written) = written else { return Ok(false) };
+    other_members(draft, "input", written, &["schema", "default"]);
     let schema = written.get("schema").filter(|schema| !schema.is_null());
     if let Some(schema) = schema {
         let schema = picoschema::read(schema, "input.schema")?;
@@ -104,6 +105,7 @@ fn input(draft: &mut ImportDraft, written: Option<&Value>) -> Result<bool, Failu
 fn output(draft: &mut ImportDraft, written: Option<&Value>) -> Result<(), Failure> {
     let Some(written) = written else { return Ok(()) };
     let source = draft.source.clone();
+    other_members(draft, "output", written, &["schema", "format"]);
     let format = written.get("format").and_then(Value::as_str).unwrap_or_default();
     if format.starts_with("media") || format.starts_with("image") {
         let message = format!("{} answers with media, which are no data: {}", quote(&source), quote(format));
@@ -123,6 +125,14 @@ fn output(draft: &mut ImportDraft, written: Option<&Value>) -> Result<(), Failur
     }
     draft.output = DraftOutput::Schema { schema, file: source };
     Ok(())
+}
+
+fn other_members(draft: &mut ImportDraft, key: &str, written: &Value, taken: &[&str]) {
+    for name in
+        written.as_object().into_iter().flat_map(Map::keys).filter(|name| !taken.contains(&name.as_str()))
+    {
+        draft.losses.lost(format!("`{key}.{name}`"), &draft.source, "a contract has no such key");
+    }
 }
 
 fn prompt(draft: &mut ImportDraft, parts: &FrontMatter<'_>, is_declared: bool) -> Result<(), Failure> {

@@ -47,7 +47,8 @@ pub(crate) fn module_name(
     not_reserved(&near)
 }
 
-fn not_reserved(name: &str) -> Result<String, Failure> {
+/// Refuses names that some systems do not take for names of folders.
+pub(crate) fn not_reserved(name: &str) -> Result<String, Failure> {
     let numbered = |stem: &str| {
         name.strip_prefix(stem)
             .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|byte| byte.is_ascii_digit()))

@@ -45,6 +45,12 @@ fn pico(schema: &Value, key: &str, depth: usize) -> Result<Value, Failure> {
 
 fn scalar(written: &str, key: &str) -> Result<Value, Failure> {
     let (kind, description) = described(written);
+    // Not in the specification, but in many files.
+    if let Some(item) = kind.strip_suffix("[]").filter(|item| item.len() < MAX_DEPTH) {
+        let mut schema = as_members(json!({ "type": "array", "items": scalar(item, key)? }))?;
+        schema.extend(description.map(|text| ("description".to_owned(), Value::from(text))));
+        return Ok(Value::Object(schema));
+    }
     if !SCALARS.contains(&kind) {
         let message = format!("{} has a type that is defined elsewhere: {}", quote(key), quote(kind));
         return Err(refuse(
@@ -145,6 +151,9 @@ mod tests {
             json!({ "type": "number", "description": "how, many" })
         );
         assert_eq!(read(&json!("any"), "k").unwrap(), json!({}));
+        let list = json!({ "type": "array", "items": { "type": "string" }, "description": "words" });
+        assert_eq!(read(&json!("string[], words"), "k").unwrap(), list);
+        assert!(read(&json!("[]".repeat(50_000)), "k").is_err());
         let schema = read_yaml(
             "title: string, the title\nsub?: string\ntags(array, a list): string, a tag\npart?(object, a part):\n  x: integer\n\
              kind(enum, a kind): [A, B]\nmaybe?(enum): [A]\n(*): any, whatever\n",

@@ -18,6 +18,7 @@ use crate::assemble::assemble;
 use crate::draft::{DraftOutput, ImportDraft};
 use crate::form::ImportForm;
 use crate::front_matter::{FrontMatter, split, text_of};
+use crate::name::not_reserved;
 use crate::prompt_text::OwnPlaceholders;
 use crate::source::{quote, refuse};
 use crate::{ImportOptions, ImportedModule};
@@ -91,6 +92,7 @@ fn restore(
     let name = text_of(&parts.keys, "name").unwrap_or_default();
     cognitive_library::init::check_new_name(name)
         .map_err(|error| refuse(error.to_string(), &error.hint()))?;
+    not_reserved(name)?;
     if options.name.as_deref().is_some_and(|asked| asked != name) {
         let message = format!("it holds the module {}, which keeps its name and its digest", quote(name));
         return Err(refuse(message, "Leave out `--name`"));

@@ -22,7 +22,7 @@ use crate::template::turns::{PromptTurn, as_one_prompt};
 use variant::{FunctionVariant, chosen};
 
 /// Tables of the file that are about other things than functions.
-const OTHER_TABLES: [(&str, &str); 12] = [
+const OTHER_TABLES: [(&str, &str); 8] = [
     ("gateway", "`cogn serve` has its own configuration"),
     ("models", "whoever runs a module chooses the model"),
     ("embedding_models", "whoever runs a module chooses the model"),
@@ -30,10 +30,6 @@ const OTHER_TABLES: [(&str, &str); 12] = [
     ("metrics", "`cogn eval` measures by labelled cases"),
     ("tools", "no function with tools is imported"),
     ("evaluations", "labelled cases for `cogn eval` are written anew"),
-    ("optimizers", "there is nothing like it"),
-    ("object_storage", "there is nothing like it"),
-    ("postgres", "there is nothing like it"),
-    ("clickhouse", "there is nothing like it"),
     ("rate_limiting", "`cogn serve` has its own limits"),
 ];
 
@@ -48,10 +44,13 @@ fn of_source(source: &SourceFile, options: &ImportOptions) -> Result<ImportDraft
     let (name, function) = function(&table, source, options)?;
     let mut draft = ImportDraft::new(ImportForm::TensorZero, &source.name, &name);
     draft.responsibility = function.get("description").and_then(TomlValue::as_str).map(str::to_owned);
-    for (key, why) in OTHER_TABLES {
-        if table.contains_key(key) {
-            draft.losses.lost(format!("`[{key}]`"), &source.name, why);
-        }
+    for key in table.keys().filter(|key| *key != "functions") {
+        let known = OTHER_TABLES.iter().find(|(name, _)| name == key);
+        draft.losses.lost(
+            format!("`[{key}]`"),
+            &source.name,
+            known.map_or("there is nothing like it", |(_, why)| why),
+        );
     }
     let place = format!("functions.{name}");
     let kind = function.get("type").and_then(TomlValue::as_str).unwrap_or_default();
@@ -75,6 +74,10 @@ fn of_source(source: &SourceFile, options: &ImportOptions) -> Result<ImportDraft
             "Import a function that answers once",
         ));
     }
+    let taken = ["type", "description", "variants", "experimentation", "schemas", "tools"];
+    for key in function.keys().filter(|key| !taken.contains(&key.as_str()) && !key.ends_with("_schema")) {
+        draft.losses.lost(format!("`{place}.{key}`"), &source.name, "there is nothing like it");
+    }
     let variant = chosen(function, &place, source, &mut draft.losses)?;
     output(&mut draft, source, function, kind)?;
     templates(&mut draft, source, function, &variant)?;
@@ -82,14 +85,6 @@ fn of_source(source: &SourceFile, options: &ImportOptions) -> Result<ImportDraft
 }
 
 fn table(source: &SourceFile) -> Result<Table, Failure> {
-    let depth = source.text.chars().fold((0_usize, 0_usize), |(depth, most), letter| match letter {
-        '[' | '{' => (depth + 1, most.max(depth + 1)),
-        ']' | '}' => (depth.saturating_sub(1), most),
-        _ => (depth, most),
-    });
-    if depth.1 > 200 {
-        return Err(refuse(format!("{} is nested too deeply", quote(&source.name)), "Make it flatter"));
-    }
     source.text.parse::<Table>().map_err(|error| {
         let at = error.span().and_then(|span| source.text.get(..span.start)).unwrap_or_default();
         let line = 1 + at.matches('\n').count();
@@ -290,6 +285,6 @@ mod tests {
             reason("a = 1\nb = "),
             "tensorzero.toml:2 is no TOML: string values must be quoted, expected literal string"
         );
-        assert!(reason(&format!("a = {}", "[".repeat(5_000))).contains("nested too deeply"));
+        assert!(reason(&format!("a = {}", "[".repeat(500_000))).contains("is no TOML"));
     }
 }

@@ -117,7 +117,7 @@ proptest! {
     }
 }
 
-// SEC-020: bombs of aliases and depth, in every form that nests.
+/// Bombs of aliases and depth, in every form that nests.
 #[test]
 fn sec_020_what_is_huge_or_deep_ends_soon_with_a_reason() {
     let deep_types = format!("class A {{ a {}int{} }}", "map<string, ".repeat(9_000), ">".repeat(9_000));
@@ -163,7 +163,7 @@ fn binary_files_are_named_as_such() {
     }
 }
 
-// SEC-022: a link is followed neither to a file nor out of a folder.
+/// A link is followed neither to a file nor out of a folder.
 #[cfg(unix)]
 #[test]
 fn sec_022_links_are_refused() {

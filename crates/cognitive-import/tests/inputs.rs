@@ -157,6 +157,23 @@ fn every_input_becomes_what_is_expected() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
+/// Types of one file are found in the others of its folder.
+#[test]
+fn a_folder_of_baml_is_read_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("types.baml"), "class Mood { glad bool }\n").unwrap();
+    let function = "function Judge(text: string) -> Mood {\n  client C\n  prompt #\"{{ text }}\"#\n}\n";
+    fs::write(folder.path().join("judge.baml"), function).unwrap();
+    fs::write(folder.path().join("notes.txt"), "not read").unwrap();
+    let form = ImportForm::guess(folder.path()).unwrap();
+    let module = import(folder.path(), form, &ImportOptions::default()).unwrap();
+    assert_eq!(module.name, "judge");
+    passes(&module).unwrap();
+    let alone = import(&folder.path().join("judge.baml"), form, &ImportOptions::default()).unwrap_err();
+    assert_eq!(alone.message(), "a type of `judge.baml` is not there: `Mood`");
+    assert_eq!(alone.suggestion(), Some("Import the folder with all its files"));
+}
+
 /// Nothing is taken over in silence: what is not in the module is in the list.
 #[test]
 fn what_is_made_up_says_so() {

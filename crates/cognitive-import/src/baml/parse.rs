@@ -160,10 +160,16 @@ fn block(cursor: &mut BamlCursor<'_>, is_enum: bool, file: &str, into: &mut Baml
             continue;
         }
         let name = cursor.needs_word("a field, or `}`")?.to_owned();
-        let kind = if is_enum { None } else { Some(kind(cursor, 0)?) };
-        let attributes = attributes(cursor)?;
+        let mut own_kind = if is_enum { None } else { Some(kind(cursor, 0)?) };
+        let mut all = attributes(cursor)?;
+        // Attributes may stand between the alternatives of a type.
+        while own_kind.is_some() && cursor.takes("|") {
+            let more = kind(cursor, 0)?;
+            own_kind = own_kind.map(|first| BamlType::Union(vec![first, more]));
+            all.extend(attributes(cursor)?);
+        }
         cursor.takes(",");
-        block.fields.push(BamlField { name, kind, attributes });
+        block.fields.push(BamlField { name, kind: own_kind, attributes: all });
     }
     if into.blocks.insert(name.clone(), block).is_some() {
         return Err(cursor.error(&format!("declared a second time: `{name}`")));
@@ -381,6 +387,11 @@ mod tests {
         assert!(file.tests[0].has_checks && file.tests[0].functions == ["F"]);
         assert_eq!(file.others.len(), 2);
         assert_eq!(file.comments, 3);
+        let file = parsed("class A {\n a int @check(x, {{ this > 1 }}) | string\n b bool\n}").unwrap();
+        assert!(
+            matches!(&file.blocks["A"].fields[0].kind, Some(BamlType::Union(_)))
+                && file.blocks["A"].fields.len() == 2
+        );
     }
 
     #[test]

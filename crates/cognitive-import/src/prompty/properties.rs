@@ -86,6 +86,25 @@ impl PromptyProperty {
         file: &str,
         losses: &mut LossList,
     ) -> Result<(), Failure> {
+        const TAKEN: [&str; 14] = [
+            "name",
+            "kind",
+            "type",
+            "description",
+            "default",
+            "sample",
+            "example",
+            "required",
+            "is_required",
+            "enumValues",
+            "enum",
+            "items",
+            "properties",
+            "strict",
+        ];
+        for key in self.members.keys().filter(|key| !TAKEN.contains(&key.as_str())) {
+            losses.lost(format!("`{key}` of `{}`", self.name), file, "a contract has no such key");
+        }
         let media = match self.kind() {
             "thread" => {
                 return Err(refuse(
