@@ -61,10 +61,6 @@ impl Provider for Recorded {
         self.silence.name()
     }
 
-    fn stays_here(&self) -> bool {
-        self.inner.stays_here()
-    }
-
     fn capabilities(&self) -> &[&str] {
         self.silence.capabilities()
     }
@@ -81,6 +77,10 @@ impl Provider for Recorded {
 impl Provider for ReplyWitness {
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    fn stays_here(&self) -> bool {
+        self.inner.stays_here()
     }
 
     fn target(&self) -> Option<SchemaTarget> {
