@@ -5,9 +5,9 @@ use cognitive_library::Library;
 use cognitive_packages::signature::TrustedKey;
 use cognitive_packages::{Overwrite, PackageError, PackageSource};
 
-use crate::packages::installing::{InstallReport, InstallWay, install, restore, show};
+use crate::packages::installing::{InstallReport, InstallWay, install, restore, told};
 use crate::packages::obtain::Obtainer;
-use crate::packages::{FolderArgs, KeyArgs, ReachArgs, TellArgs, refuse};
+use crate::packages::{FolderArgs, KeyArgs, ReachArgs, TellArgs};
 use crate::printer::{Exit, Printer};
 
 /// Options of `add`.
@@ -34,14 +34,7 @@ pub struct AddArgs {
 
 /// Installs what was asked for.
 pub fn add(args: &AddArgs, library: &Library, printer: &Printer) -> Exit {
-    let mut reports = Vec::new();
-    let done = add_all(args, library, &mut reports, printer);
-    // What was installed before something failed stays, and is said.
-    let shown = show(&reports, args.tell.json && done.is_ok(), printer);
-    match done {
-        Ok(()) => shown,
-        Err(error) => refuse(&error, printer),
-    }
+    told(args.tell.json, printer, |reports| add_all(args, library, reports, printer))
 }
 
 fn add_all(

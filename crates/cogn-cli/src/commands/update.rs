@@ -6,9 +6,9 @@ use cognitive_packages::signature::TrustedKey;
 use cognitive_packages::{LockFile, Overwrite, PackageError, PackageSource};
 
 use crate::args::candidates;
-use crate::packages::installing::{InstallReport, InstallWay, install, show};
+use crate::packages::installing::{InstallReport, InstallWay, install, told};
 use crate::packages::obtain::Obtainer;
-use crate::packages::{FolderArgs, KeyArgs, ReachArgs, TellArgs, refuse};
+use crate::packages::{FolderArgs, KeyArgs, ReachArgs, TellArgs};
 use crate::printer::{Exit, Printer};
 
 /// Options of `update`.
@@ -35,13 +35,7 @@ pub struct UpdateArgs {
 
 /// Updates what was named.
 pub fn update(args: &UpdateArgs, library: &Library, printer: &Printer) -> Exit {
-    let mut reports = Vec::new();
-    let done = update_all(args, library, &mut reports);
-    let shown = show(&reports, args.tell.json && done.is_ok(), printer);
-    match done {
-        Ok(()) => shown,
-        Err(error) => refuse(&error, printer),
-    }
+    told(args.tell.json, printer, |reports| update_all(args, library, reports))
 }
 
 fn update_all(

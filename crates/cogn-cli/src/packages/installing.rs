@@ -7,6 +7,7 @@ use cognitive_packages::{
 use serde::Serialize;
 
 use super::obtain::{Obtained, Obtainer};
+use super::refuse;
 use crate::printer::{Exit, FAINT, GOOD, HEAD, Printer};
 
 /// What happened to a package.
@@ -136,8 +137,23 @@ fn missing_parts(package: &cognitive_packages::Package, library: &Library) -> Ve
         .collect()
 }
 
+/// Installs packages and prints what became of them. What was installed before something failed stays, and is said.
+pub(crate) fn told(
+    json: bool,
+    printer: &Printer,
+    install_all: impl FnOnce(&mut Vec<InstallReport>) -> Result<(), PackageError>,
+) -> Exit {
+    let mut reports = Vec::new();
+    let done = install_all(&mut reports);
+    let shown = show(&reports, json && done.is_ok(), printer);
+    match done {
+        Ok(()) => shown,
+        Err(error) => refuse(&error, printer),
+    }
+}
+
 /// Prints all of it.
-pub(crate) fn show(reports: &[InstallReport], json: bool, printer: &Printer) -> Exit {
+fn show(reports: &[InstallReport], json: bool, printer: &Printer) -> Exit {
     for report in reports {
         for warning in &report.warnings {
             printer.warning(warning);
