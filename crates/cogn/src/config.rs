@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::serve_config::ServeConfig;
+use crate::weights::weights_file;
 
 /// What a configuration file may say. Everything is optional.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
@@ -22,6 +23,8 @@ pub struct Config {
     pub provider: Option<String>,
     /// The model, by the name that its provider uses.
     pub model: Option<String>,
+    /// The weights of the embedded model where no other are named: a name of `cogn model list`, or a GGUF file.
+    pub default_model: Option<String>,
     /// The address of the service, if it is not the usual one.
     pub base_url: Option<String>,
     /// Timeout of each model call, in seconds.
@@ -226,6 +229,10 @@ impl Config {
         }
         let from = |path: PathBuf| if path.is_relative() { folder.join(path) } else { path };
         self.audit.path = self.audit.path.map(from);
+        self.default_model = self.default_model.map(|model| match weights_file(&model) {
+            Some(file) => from(file).to_string_lossy().into_owned(),
+            None => model,
+        });
         self.media.uploads = self.media.uploads.map(from);
         self.media.roots = self.media.roots.map(|roots| roots.into_iter().map(from).collect());
         self.serve.keys_file = self.serve.keys_file.map(from);
@@ -247,6 +254,7 @@ impl Config {
         Self {
             provider: self.provider.or(other.provider),
             model: self.model.or(other.model),
+            default_model: self.default_model.or(other.default_model),
             base_url,
             base_url_of,
             untrusted_address: self.untrusted_address.or(other.untrusted_address),

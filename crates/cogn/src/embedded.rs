@@ -1,7 +1,7 @@
 //! The embedded model as a provider: finds its weights, fetches them once where that is allowed, and opens them.
 //! Says plainly what such a model is good for.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cognitive_contract::ports::Provider;
@@ -11,11 +11,19 @@ use serde_json::Value;
 #[cfg(feature = "local")]
 use crate::env_vars;
 use crate::settings::{EMBEDDED, Environment, Settings};
-#[cfg(feature = "local")]
-use crate::weights::PullSources;
 use crate::weights::{
-    self, BUILT_IN, BuiltIn, PullError, PullProgress, SMOLLM2, WeightsFolder, WeightsState,
+    self, BUILT_IN, BuiltIn, KnownWeights, PullError, PullProgress, WeightsChoice, WeightsState,
 };
+#[cfg(feature = "local")]
+use crate::weights::{MemoryNeed, PullSources, WeightsFolder};
+
+/// How many texts a server holds at once: those of the latest modules wait for their next run.
+#[cfg(feature = "local")]
+const TEXTS_OF_SERVER: u64 = 4;
+
+/// What a server fetches at most while it starts. Whoever looks after it takes a longer silence for a failure.
+#[cfg(feature = "local")]
+const MAX_FETCH_OF_SERVER: u64 = 200_000_000;
 
 /// What people should know of an answer of the embedded model.
 pub const HONESTY: &str = "answered by the embedded model: it copies and labels; it does not reason";
@@ -39,23 +47,31 @@ pub enum WeightsAtHand {
     BuiltIn(BuiltIn),
 }
 
-/// The name of weights that are part of this program. Only of the usual ones is it known.
+/// The name of weights that are part of this program. Only of known ones is it known.
 #[must_use]
 pub fn built_in_name(weights: &BuiltIn) -> &'static str {
-    if weights.sha256 == SMOLLM2.sha256 { SMOLLM2.name } else { "built-in" }
+    KnownWeights::with_hash(weights.sha256).map_or("built-in", |known| known.name)
 }
 
-/// The weights, if they are at hand: the file that was named, else those in this program, else those in the cache.
+/// The weights that were chosen, if they are at hand. Where none were named, those in this program come first.
 #[must_use]
-pub fn at_hand(named: Option<&Path>, environment: Environment<'_>) -> Option<WeightsAtHand> {
-    if let Some(path) = named {
-        return Some(WeightsAtHand::File(path.to_owned()));
-    }
-    if let Some(weights) = BUILT_IN {
+pub fn at_hand(choice: &WeightsChoice, environment: Environment<'_>) -> Option<WeightsAtHand> {
+    let is_built_in = |weights: &BuiltIn| match choice {
+        WeightsChoice::Usual => true,
+        WeightsChoice::Known(known) => known.sha256 == weights.sha256,
+        WeightsChoice::Added(_) | WeightsChoice::File(_) => false,
+    };
+    if let Some(weights) = BUILT_IN.filter(is_built_in) {
         return Some(WeightsAtHand::BuiltIn(weights));
     }
-    let file = WeightsFolder::of(&SMOLLM2, environment)?.file();
-    (weights::look(&SMOLLM2, &file) == WeightsState::Right).then_some(WeightsAtHand::File(file))
+    let file = choice.file(environment)?;
+    let found = match choice {
+        // Whether a file that somebody named is there, is said by whoever opens it.
+        WeightsChoice::File(_) => WeightsState::Right,
+        WeightsChoice::Added(added) => weights::look_for(added.length, &file),
+        WeightsChoice::Usual | WeightsChoice::Known(_) => weights::look(choice.known()?, &file),
+    };
+    (found == WeightsState::Right).then_some(WeightsAtHand::File(file))
 }
 
 /// What a provider is built for.
@@ -76,10 +92,11 @@ pub struct WeightsFetch<'a> {
     pub before: &'a dyn Fn() -> Result<(), Failure>,
 }
 
-/// The provider. Fetches the weights if they are not at hand, where that is wanted and not forbidden.
+/// The provider. Fetches the weights if they are not at hand, where that is wanted and not forbidden. What does not fit into
+/// memory is refused before.
 #[cfg(feature = "local")]
 pub(crate) fn provider(
-    named: Option<&Path>,
+    choice: &WeightsChoice,
     settings: &Settings,
     environment: Environment<'_>,
     wanted: EmbeddedUse,
@@ -87,9 +104,11 @@ pub(crate) fn provider(
 ) -> Result<Arc<dyn Provider>, Failure> {
     use cognitive_local::EmbeddedProvider;
 
-    let weights = match at_hand(named, environment) {
+    let here = at_hand(choice, environment);
+    fits(choice, here.as_ref(), wanted)?;
+    let weights = match here {
         Some(weights) => weights,
-        None => WeightsAtHand::File(fetched(settings, environment, fetch)?),
+        None => WeightsAtHand::File(fetched(choice, settings, environment, wanted, fetch)?),
     };
     let opened = match &weights {
         WeightsAtHand::BuiltIn(weights) => {
@@ -109,10 +128,25 @@ pub(crate) fn provider(
     }
 }
 
+/// Refuses weights that the machine has no memory for.
+#[cfg(feature = "local")]
+fn fits(choice: &WeightsChoice, here: Option<&WeightsAtHand>, wanted: EmbeddedUse) -> Result<(), Failure> {
+    let texts = if wanted == EmbeddedUse::Server { TEXTS_OF_SERVER } else { 1 };
+    let need = match here {
+        Some(WeightsAtHand::BuiltIn(weights)) => match KnownWeights::with_hash(weights.sha256) {
+            Some(known) => Some(MemoryNeed::of_known(known, texts)),
+            None => Some(MemoryNeed::of_length(built_in_name(weights), weights.bytes.len() as u64)),
+        },
+        Some(WeightsAtHand::File(path)) => MemoryNeed::of_choice(choice, Some(path), texts),
+        None => MemoryNeed::of_choice(choice, None, texts),
+    };
+    need.map_or(Ok(()), |need| need.check())
+}
+
 /// There is no engine in this build.
 #[cfg(not(feature = "local"))]
 pub(crate) fn provider(
-    _: Option<&Path>,
+    _: &WeightsChoice,
     _: &Settings,
     _: Environment<'_>,
     _: EmbeddedUse,
@@ -127,11 +161,13 @@ pub(crate) fn provider(
 
 #[cfg(feature = "local")]
 fn fetched(
+    choice: &WeightsChoice,
     settings: &Settings,
     environment: Environment<'_>,
+    wanted: EmbeddedUse,
     fetch: Option<WeightsFetch<'_>>,
 ) -> Result<PathBuf, Failure> {
-    let known = &SMOLLM2;
+    let Some(known) = choice.known() else { return Err(removed(&choice.name())) };
     if let Some(fetch) = &fetch {
         (fetch.before)()?;
     }
@@ -140,12 +176,14 @@ fn fetched(
         return Err(weights::missing(known, &why, &[]));
     }
     let Some(WeightsFetch { progress, .. }) = fetch else {
-        return Err(weights::missing(
-            known,
-            "they are not on this machine, and a library does not fetch them",
-            &[],
-        ));
+        let why = "they are not on this machine, and a library does not fetch them";
+        return Err(weights::missing(known, why, &[]));
     };
+    if wanted == EmbeddedUse::Server && known.length > MAX_FETCH_OF_SERVER {
+        let size = weights::megabytes(known.length);
+        let why = format!("they are not on this machine, and a server does not fetch {size} while it starts");
+        return Err(weights::missing(known, &why, &[]));
+    }
     let Some(place) = WeightsFolder::of(known, environment) else {
         let why = format!(
             "no cache folder is configured: neither `{}` nor `{}` is set",
@@ -154,29 +192,37 @@ fn fetched(
         );
         return Err(weights::missing(known, &why, &[]));
     };
-    progress.note(&format!(
-        "fetching the embedded model {} ({}) into {}; this happens once",
-        known.name,
-        weights::megabytes(known.length),
-        place.folder().display()
-    ));
-    let sources = PullSources::of(environment).within(settings.patience);
+    progress.note(&weights::announcement(known, &place));
+    let sources = PullSources::of(known, environment).within(settings.patience);
     weights::pull(known, &place, &sources, progress)
         .map(|pulled| pulled.path)
-        .map_err(|error| unpulled(&error))
+        .map_err(|error| unpulled(known, &error))
+}
+
+/// A model of the user's own of which only the record is left.
+#[cfg(feature = "local")]
+fn removed(name: &str) -> Failure {
+    Failure::new(
+        ErrorCode::ProviderUnavailable,
+        format!("the file of the embedded model is gone or cut: `{name}`"),
+    )
+    .suggest(format!(
+        "Remove what is left with `cogn model rm {name}`, and add the file again with `cogn model add`"
+    ))
+    .with_detail("provider", serde_json::json!(EMBEDDED))
 }
 
 /// A pull that came to nothing, as a failure.
-pub fn unpulled(error: &PullError) -> Failure {
+pub fn unpulled(known: &KnownWeights, error: &PullError) -> Failure {
     match error {
         PullError::Cancelled => {
             Failure::cancelled("the download of the embedded model was cancelled by the user")
                 .suggest("Run it again; the download resumes where it stopped")
         }
-        PullError::Cache(why) => weights::missing(&SMOLLM2, why, &[]),
+        PullError::Cache(why) => weights::missing(known, why, &[]),
         PullError::Nowhere(tried) => {
             let reasons: Vec<String> = tried.iter().map(ToString::to_string).collect();
-            weights::missing(&SMOLLM2, &format!("no source has them ({})", reasons.join("; ")), tried)
+            weights::missing(known, &format!("no source has them ({})", reasons.join("; ")), tried)
         }
     }
 }

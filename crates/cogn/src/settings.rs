@@ -13,7 +13,7 @@ use cognitive_runtime::{DEFAULT_MAX_CALLS, RunOptions};
 use crate::config::{Config, KeepConfig, MediaConfig, ModuleConfig, UntrustedAddress};
 use crate::env_vars;
 use crate::services::{Kind, is_on_this_machine};
-use crate::weights::SMOLLM2;
+use crate::weights::{KNOWN_WEIGHTS, WeightsChoice};
 
 /// The name of the model in this process, as a provider.
 pub const EMBEDDED: &str = "embedded";
@@ -24,7 +24,8 @@ pub const EMBEDDED: &str = "embedded";
 pub struct SettingOverrides {
     /// Who answers: `embedded`, a service such as `openai`, or `replay`.
     pub provider: Option<String>,
-    /// The model; for the embedded one a GGUF file, also as `embedded//path/to/file.gguf`.
+    /// The model; for the embedded one a name such as `qwen-0.5b` or a GGUF file, also as `embedded/qwen-0.5b` and
+    /// `embedded//path/to/file.gguf`.
     pub model: Option<String>,
     /// The address of the service.
     pub base_url: Option<String>,
@@ -64,8 +65,8 @@ pub enum ProviderChoice {
     },
     /// The model in this process. Also when nobody is configured.
     Embedded {
-        /// The file with its weights; the usual ones if absent.
-        file: Option<PathBuf>,
+        /// Its weights.
+        weights: WeightsChoice,
     },
 }
 
@@ -243,11 +244,11 @@ fn choose(
     match named.as_deref() {
         Some("replay") => Ok(alone(ProviderChoice::Replay)),
         // A model of the environment or the configuration may be meant for the service that is usually asked.
-        Some(EMBEDDED) => embedded(model(), args.model.is_some(), environment).map(alone),
+        Some(EMBEDDED) => embedded(args, config, of_module, environment, false).map(alone),
         Some(name) => Kind::parse(name).map(service).ok_or_else(|| unknown(name)),
         None => match first_with_credentials(environment) {
             Some(kind) => Ok(service(kind)),
-            None => embedded(model(), true, environment).map(alone),
+            None => embedded(args, config, of_module, environment, true).map(alone),
         },
     }
 }
@@ -300,42 +301,68 @@ pub(crate) fn named(provider: Option<&str>, model: Option<&str>) -> Option<Strin
     provider.map(str::to_owned).or_else(by_model)
 }
 
-/// `embedded//path/x.gguf` → `/path/x.gguf`.
-fn of_embedded(model: &str) -> Option<&str> {
+/// `embedded/qwen-0.5b` → `qwen-0.5b`, `embedded//path/x.gguf` → `/path/x.gguf`.
+pub(crate) fn of_embedded(model: &str) -> Option<&str> {
     model.strip_prefix(EMBEDDED)?.strip_prefix('/')
 }
 
-/// The file that the name of a model stands for, if it stands for one.
-pub(crate) fn weights_file(model: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(of_embedded(model).unwrap_or(model));
-    let is_file = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
-    is_file.then_some(path)
+/// The embedded model with the weights that were named: by the flag, the environment, the files. A name that it does not have
+/// is an error if it was meant for it, as it is where it is `alone`: an answer of another model than the one asked for would be
+/// worse than none.
+fn embedded(
+    args: &SettingOverrides,
+    config: &Config,
+    of_module: &ModuleConfig,
+    environment: Environment<'_>,
+    alone: bool,
+) -> Result<ProviderChoice, Failure> {
+    let choice = |model: &str| WeightsChoice::named(of_embedded(model).unwrap_or(model), environment);
+    let chosen = |weights| Ok(ProviderChoice::Embedded { weights });
+    // The name beside another provider is that of another model.
+    let beside = |provider: Option<&str>, model: Option<&String>| {
+        let meant =
+            |model: &&String| of_embedded(model).is_some() || provider.is_none_or(|name| name == EMBEDDED);
+        model.filter(meant).cloned()
+    };
+    let by_environment =
+        beside(environment(env_vars::PROVIDER).as_deref(), environment(env_vars::MODEL).as_ref());
+    let by_config = beside(of_module.provider.as_deref(), of_module.model.as_ref())
+        .or_else(|| beside(config.provider.as_deref(), config.model.as_ref()));
+    let first = args.model.clone().or_else(|| by_environment.clone()).or_else(|| by_config.clone());
+    if let Some(model) = first.filter(|model| choice(model).is_none())
+        && (alone || args.model.is_some() || of_embedded(&model).is_some())
+    {
+        return Err(no_such_model(of_embedded(&model).unwrap_or(&model)));
+    }
+    let typed = args.model.as_deref().and_then(choice);
+    let named = typed.or_else(|| by_environment.as_deref().and_then(choice));
+    let file = || environment(env_vars::WEIGHTS).map(|file| WeightsChoice::File(PathBuf::from(file)));
+    if let Some(weights) = named.or_else(file).or_else(|| by_config.as_deref().and_then(choice)) {
+        return chosen(weights);
+    }
+    let Some(usual) = &config.default_model else { return chosen(WeightsChoice::Usual) };
+    choice(usual).map_or_else(
+        || {
+            let message = format!("`default_model` names no embedded model: `{usual}`");
+            Err(Failure::misconfigured(message).suggest(format!("Use one of: {}", embedded_names())))
+        },
+        chosen,
+    )
 }
 
-/// The embedded model with the file that was named. A name that it does not have is an error if it was `meant` for it:
-/// an answer of another model than the one asked for would be worse than none.
-fn embedded(
-    model: Option<String>,
-    meant: bool,
-    environment: Environment<'_>,
-) -> Result<ProviderChoice, Failure> {
-    let by_environment = || environment(env_vars::WEIGHTS).map(PathBuf::from);
-    let Some(model) = model.filter(|model| of_embedded(model).unwrap_or(model) != SMOLLM2.name) else {
-        return Ok(ProviderChoice::Embedded { file: by_environment() });
-    };
-    if let Some(file) = weights_file(&model) {
-        return Ok(ProviderChoice::Embedded { file: Some(file) });
-    }
-    let text = of_embedded(&model).unwrap_or(&model);
-    if !meant {
-        return Ok(ProviderChoice::Embedded { file: by_environment() });
-    }
-    let message = format!("no configured provider has the model: `{text}`");
-    Err(Failure::new(ErrorCode::ProviderUnavailable, message).suggest(format!(
+fn no_such_model(name: &str) -> Failure {
+    let message = format!("no configured provider has the model: `{name}`");
+    Failure::new(ErrorCode::ProviderUnavailable, message).suggest(format!(
         "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`, or name the provider with `--provider`; the \
-         embedded model is `{}` or a file that ends in `.gguf`",
-        SMOLLM2.name
-    )))
+         embedded models are: {}",
+        embedded_names()
+    ))
+}
+
+/// The names of embedded models, for a hint.
+fn embedded_names() -> String {
+    let names: Vec<String> = KNOWN_WEIGHTS.iter().map(|known| format!("`{}`", known.short())).collect();
+    format!("{}, those of `cogn model list`, or a file that ends in `.gguf`", names.join(", "))
 }
 
 /// The first service that somebody set up, in a fixed order. An address alone sets up a service that needs no key.

@@ -90,8 +90,8 @@ pub fn provider(
         ProviderChoice::Service { kind, model, base_url } => {
             service(settings, environment, *kind, (model.as_deref(), base_url.as_deref()))
         }
-        ProviderChoice::Embedded { file } => {
-            embedded::provider(file.as_deref(), settings, environment, wanted, fetch)
+        ProviderChoice::Embedded { weights } => {
+            embedded::provider(weights, settings, environment, wanted, fetch)
         }
         ProviderChoice::Replay => Err(Failure::new(ErrorCode::ProviderUnavailable, "no reply file is given")
             .suggest("Name the file with `cogn run MODULE --reply FILE`")),

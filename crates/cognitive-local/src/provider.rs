@@ -20,7 +20,7 @@ use crate::worker::LocalWorker;
 use cognitive_llama::{Model, WeightsError};
 
 /// What to do about weights that are missing or damaged.
-const HINT: &str = "`cogn model pull` fetches them";
+const HINT: &str = "`cogn model pull [NAME]` fetches them";
 
 /// The model inside this process: no key, no network, answers bound to the contract token by token.
 pub struct EmbeddedProvider {

@@ -1,4 +1,4 @@
-//! What a shell offers for an argument: modules by name or path, providers, error codes. Reads names of folders and nothing in
+//! What a shell offers for an argument: modules by name or path, providers, models, error codes. Reads names of folders and nothing in
 //! them, so that a stranger's module cannot make a shell wait.
 
 use std::ffi::OsStr;
@@ -7,6 +7,7 @@ use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
 use cogn::settings::EMBEDDED;
+use cogn::weights::{AddedWeights, KNOWN_WEIGHTS};
 use cogn::wiring;
 use cognitive_contract::ErrorCode;
 use cognitive_net::Kind;
@@ -30,6 +31,15 @@ pub(crate) fn providers() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let names = [EMBEDDED].into_iter().chain(Kind::all().map(Kind::name)).chain(["replay"]);
         names.map(CompletionCandidate::new).collect()
+    })
+}
+
+/// Embedded models by name.
+pub(crate) fn models() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let known = KNOWN_WEIGHTS.iter().map(|known| known.short().to_owned());
+        let added = AddedWeights::all(&wiring::environment).into_iter().map(|added| added.name);
+        known.chain(added).map(CompletionCandidate::new).collect()
     })
 }
 

@@ -191,7 +191,7 @@ pub(crate) enum Command {
     Context(commands::context::ContextArgs),
     /// Show media as modules and providers would get them
     Media(commands::media::MediaArgs),
-    /// Fetch, check and remove the weights of the embedded model
+    /// Fetch, add, check and remove the models that run in this process
     Model(commands::model::ModelArgs),
     /// Serve modules over HTTP: one envelope or one stream for every request
     Serve(commands::serve::ServeArgs),

@@ -12,7 +12,7 @@ pub struct ProviderArgs {
     /// The provider: embedded, openai, anthropic, gemini, ollama, a compatible service, or replay
     #[arg(long, short, value_name = "NAME", add = candidates::providers())]
     pub provider: Option<String>,
-    /// The model; for the embedded one a GGUF file, also as `embedded//path/to/file.gguf`
+    /// The model; for the embedded provider a name such as `qwen-0.5b` or a GGUF file, also as `embedded/qwen-0.5b`
     #[arg(long, short, value_name = "MODEL")]
     pub model: Option<String>,
     /// The address of the service, for example of a server of your own

@@ -80,7 +80,7 @@ fn m6_damaged_weights_are_no_model_and_a_receipt_names_the_right_ones() {
     let error = &serde_json::from_str::<Value>(&damaged.out).unwrap()["error"];
     assert_eq!((damaged.code, error["code"].as_str()), (1, Some("E4001")), "{}", damaged.out);
     let message = error["message"].as_str().unwrap();
-    assert!(message.contains("`cogn model pull`") && message.contains("its sha256 is "), "{error}");
+    assert!(message.contains("`cogn model pull [NAME]`") && message.contains("its sha256 is "), "{error}");
     let health: Value = serde_json::from_str(&world.run(&["doctor", "--json"], &[]).out).unwrap();
     assert_eq!(health["embedded"]["weights"], false, "{health}");
 

@@ -4,7 +4,9 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
+mod added;
 mod hashes;
+mod names;
 mod patience;
 mod process;
 mod pull;

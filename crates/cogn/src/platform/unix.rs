@@ -10,6 +10,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
+#[cfg(feature = "local")]
+use super::memory;
+
 /// The variable that names the user's folder.
 pub(crate) const HOME: &str = "HOME";
 
@@ -22,6 +25,12 @@ pub(crate) fn is_program(path: &Path) -> bool {
 pub(crate) fn free_space(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// The bytes of memory that a process can still have; `None` if the system does not say, as only Linux does.
+#[cfg(feature = "local")]
+pub(crate) fn available_memory() -> Option<u64> {
+    memory::available(Path::new("/"))
 }
 
 /// Creates a folder, with those above it, that only its owner can enter.

@@ -42,7 +42,7 @@ fn precedence_is_flag_environment_configuration_credentials() {
     );
     assert_eq!(
         decide(&none, &Config::default(), &[]).unwrap().provider,
-        ProviderChoice::Embedded { file: None }
+        ProviderChoice::Embedded { weights: WeightsChoice::Usual }
     );
 }
 
@@ -86,21 +86,60 @@ fn the_embedded_model_is_named_like_any_other_and_never_pushes_itself_in() {
 }
 
 #[test]
-fn the_file_of_the_embedded_model_comes_from_the_flag_or_the_environment() {
+fn the_weights_of_the_embedded_model_come_from_flag_environment_and_file_in_this_order() {
+    use crate::weights::{QWEN_0_5B, QWEN_1_5B, SMOLLM2};
+
     let variable = ("COGN_MODEL", "/env.gguf");
-    for (provider, model, environment, expected) in [
-        (None, None, &[variable][..], Some("/env.gguf")),
-        (None, Some("embedded//flag.gguf"), &[variable], Some("/flag.gguf")),
-        (None, Some("embedded/near.GGUF"), &[], Some("near.GGUF")),
-        (Some("embedded"), Some("/flag.gguf"), &[variable], Some("/flag.gguf")),
-        (None, Some("embedded/smollm2-135m-instruct-q4_1"), &[], None),
-        (Some("embedded"), Some("smollm2-135m-instruct-q4_1"), &[variable], Some("/env.gguf")),
+    let file = |path: &str| WeightsChoice::File(PathBuf::from(path));
+    let (small, half, large) =
+        (WeightsChoice::Known(&SMOLLM2), WeightsChoice::Known(&QWEN_0_5B), WeightsChoice::Known(&QWEN_1_5B));
+    let embedded = Some("embedded");
+    for (provider, model, environment, config, expected) in [
+        (None, None, &[variable][..], "", file("/env.gguf")),
+        (None, Some("embedded//flag.gguf"), &[variable], "", file("/flag.gguf")),
+        (None, Some("embedded/near.GGUF"), &[], "", file("near.GGUF")),
+        (embedded, Some("/flag.gguf"), &[variable], "", file("/flag.gguf")),
+        (None, Some("embedded/smollm2-135m-instruct-q4_1"), &[], "", small.clone()),
+        (embedded, Some("smollm2"), &[variable], "default_model: qwen-1.5b", small),
+        (None, Some("qwen-0.5b"), &[], "", half.clone()),
+        (embedded, Some("Qwen2.5-Coder-1.5B-Instruct-Q4_K_M"), &[variable], "", large.clone()),
+        (None, None, &[("LLM_MODEL", "embedded/qwen-0.5b"), variable], "model: qwen-1.5b", half.clone()),
+        (embedded, None, &[variable], "model: embedded/qwen-0.5b", file("/env.gguf")),
+        (None, None, &[], "model: embedded/qwen-0.5b\ndefault_model: qwen-1.5b", half.clone()),
+        (None, None, &[], "modules: {m: {model: qwen-0.5b}}\nmodel: qwen-1.5b", half),
+        (None, None, &[], "default_model: qwen-1.5b", large.clone()),
+        (embedded, None, &[variable], "default_model: qwen-1.5b", file("/env.gguf")),
         // Meant for another service, which was not asked.
-        (Some("embedded"), None, &[("LLM_MODEL", "gpt-5.4-mini")], None),
+        (embedded, None, &[("LLM_MODEL", "gpt-5.4-mini")], "", WeightsChoice::Usual),
+        (embedded, None, &[], "provider: ollama\nmodel: qwen-0.5b\ndefault_model: qwen-1.5b", large),
     ] {
-        let decided = decide(&typed(provider, model), &Config::default(), environment).unwrap().provider;
-        assert_eq!(decided, ProviderChoice::Embedded { file: expected.map(PathBuf::from) }, "{model:?}");
+        let config = Config::parse(config).unwrap();
+        let decided = decide(&typed(provider, model), &config, environment).unwrap().provider;
+        assert_eq!(decided, ProviderChoice::Embedded { weights: expected }, "{model:?} {environment:?}");
     }
+}
+
+#[test]
+fn a_default_model_that_does_not_exist_is_said_only_where_it_counts() {
+    let config = Config::parse("default_model: qwen-9b\n").unwrap();
+    let failure = decide(&SettingOverrides::default(), &config, &[]).unwrap_err();
+    assert_eq!(failure.message(), "`default_model` names no embedded model: `qwen-9b`");
+    assert!(failure.suggestion().unwrap().contains("`qwen-0.5b`"), "{:?}", failure.suggestion());
+    assert!(decide(&SettingOverrides::default(), &config, &[("OPENAI_API_KEY", "k")]).is_ok());
+    assert!(decide(&typed(None, Some("embedded/smollm2")), &config, &[]).is_ok());
+}
+
+#[test]
+fn a_model_that_was_added_is_chosen_by_its_name() {
+    let home = tempfile::tempdir().unwrap();
+    let models = home.path().join(".cache/cogn/models");
+    std::fs::create_dir_all(&models).unwrap();
+    std::fs::write(models.join("mine.gguf.added"), r#"{"length": 4, "sha256": "h", "from": "/x"}"#).unwrap();
+    let environment = [(env_vars::HOME, home.path().to_str().unwrap())];
+    let chosen = decide(&typed(None, Some("embedded/Mine")), &Config::default(), &environment).unwrap();
+    let ProviderChoice::Embedded { weights: WeightsChoice::Added(added) } = chosen.provider else { panic!() };
+    assert_eq!((added.name.as_str(), added.length, added.sha256.as_str()), ("mine", 4, "h"));
+    assert!(decide(&typed(None, Some("embedded/../mine")), &Config::default(), &environment).is_err());
 }
 
 #[test]
@@ -110,6 +149,8 @@ fn a_model_that_nobody_here_has_is_not_replaced_by_the_embedded_one() {
         (typed(Some("embedded"), Some("gpt-5.4-mini")), &[]),
         (typed(None, None), &[("LLM_MODEL", "gpt-5.4-mini")]),
         (typed(None, Some("embedded/other")), &[]),
+        (typed(None, None), &[("LLM_MODEL", "embedded/other")]),
+        (typed(Some("embedded"), None), &[("LLM_MODEL", "embedded/other")]),
     ] {
         let failure = decide(&args, &Config::default(), environment).unwrap_err();
         assert_eq!(failure.code(), ErrorCode::ProviderUnavailable);

@@ -16,7 +16,8 @@ use crate::config::{
 };
 use crate::serve_config::ServeConfig;
 use crate::services::Kind;
-use crate::settings::{named, weights_file};
+use crate::settings::{EMBEDDED, named, of_embedded};
+use crate::weights::{KnownWeights, weights_file};
 
 pub use ledger::{Ledger, TrustedFile};
 
@@ -40,6 +41,7 @@ pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack
     let Config {
         provider,
         model,
+        default_model,
         base_url,
         timeout_seconds,
         reask,
@@ -70,6 +72,7 @@ pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack
     let counts = Config {
         provider,
         model,
+        default_model: sieve.weights("default_model", default_model, below.default_model.as_ref()),
         base_url: None,
         base_url_of: None,
         untrusted_address,
@@ -148,12 +151,22 @@ impl Sieve {
             // The model belongs to the service.
             return (None, None);
         }
-        if model.as_deref().and_then(weights_file).is_some() {
-            let because = "the file is opened as the weights of a model";
+        let for_embedded = chosen.as_deref().or(of_user).is_none_or(|name| name == EMBEDDED);
+        let delicate = model.as_deref().and_then(|model| danger(model, for_embedded));
+        if let Some(because) = delicate {
             self.note(format!("{place}model"), json!(model), because);
             return (provider, None);
         }
         (provider, model)
+    }
+
+    /// The weights of the embedded model.
+    fn weights(&mut self, setting: &str, says: Option<String>, now: Option<&String>) -> Option<String> {
+        let because = says.as_deref().and_then(|model| danger(model, true));
+        match because {
+            None => says,
+            Some(because) => self.hold(setting, says, now, because),
+        }
     }
 
     fn module(
@@ -304,6 +317,19 @@ impl Sieve {
     }
 }
 
+/// What the name of a model could do besides naming it: open a file, or fetch what the user did not ask for. The usual weights
+/// are small, and fetched in any case.
+fn danger(model: &str, for_embedded: bool) -> Option<&'static str> {
+    let name = of_embedded(model);
+    if weights_file(name.unwrap_or(model)).is_some() {
+        return Some("the file is opened as the weights of a model");
+    }
+    let known = KnownWeights::named(name.unwrap_or(model)).filter(|_| for_embedded || name.is_some());
+    known
+        .filter(|known| !known.are_usual())
+        .map(|_| "hundreds of megabytes are fetched, and as much memory is used")
+}
+
 /// Whether two names stand for the same provider, in whatever spelling.
 fn is_same(one: &str, other: &str) -> bool {
     let kind = Kind::parse;
@@ -367,6 +393,32 @@ modules: {m: {model: /y.GGUF, reask: 1}}
             ..counts
         };
         assert_eq!(left, Config::default());
+    }
+
+    #[test]
+    fn a_strangers_file_makes_nobody_fetch_a_large_model_or_open_a_file() {
+        for (says, held) in [
+            ("default_model: qwen-1.5b\n", "default_model"),
+            ("default_model: embedded/QWEN-0.5b\n", "default_model"),
+            ("default_model: /etc/x.gguf\n", "default_model"),
+            ("model: embedded/qwen-0.5b\n", "model"),
+            ("provider: embedded\nmodel: qwen2.5-coder-0.5b-instruct-q4_k_m\n", "model"),
+            ("model: qwen-0.5b\n", "model"),
+            ("modules: {m: {model: embedded/qwen-0.5b}}\n", "modules.m.model"),
+        ] {
+            let (counts, found) = sifted(says, "");
+            assert_eq!(found, [held], "{says}");
+            assert_eq!((counts.default_model, counts.model), (None, None), "{says}");
+        }
+        for (says, user) in [
+            ("default_model: smollm2\n", ""),
+            ("default_model: mine\n", ""),
+            ("default_model: qwen-0.5b\n", "default_model: qwen-0.5b\n"),
+            ("provider: ollama\nmodel: qwen-0.5b\n", ""),
+            ("model: qwen-0.5b\n", "provider: ollama\n"),
+        ] {
+            assert_eq!(sifted(says, user).1, Vec::<String>::new(), "{says}");
+        }
     }
 
     #[test]

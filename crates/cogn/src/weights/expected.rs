@@ -11,13 +11,20 @@ use super::remembered::{HashMemory, Stamp};
 pub(crate) struct ExpectedWeights {
     memory: Option<HashMemory>,
     /// What it has to be; a file of the user's own may be anything.
-    sha256: Option<&'static str>,
+    sha256: Option<String>,
     begun: Mutex<Option<Stamp>>,
+    /// What was read last.
+    found: Mutex<Option<String>>,
 }
 
 impl ExpectedWeights {
-    pub(super) fn new(memory: Option<HashMemory>, sha256: Option<&'static str>) -> Self {
-        Self { memory, sha256, begun: Mutex::new(None) }
+    pub(super) fn new(memory: Option<HashMemory>, sha256: Option<String>) -> Self {
+        Self { memory, sha256, begun: Mutex::new(None), found: Mutex::new(None) }
+    }
+
+    /// The hash of the file that was read last, if it was whole.
+    pub(super) fn found(&self) -> Option<String> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn begun(&self) -> std::sync::MutexGuard<'_, Option<Stamp>> {
@@ -43,7 +50,8 @@ impl ExpectedWeights {
         if let Some(memory) = self.memory.as_ref().filter(|_| begun == now) {
             memory.remember(now, sha256);
         }
-        match self.sha256 {
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(sha256.to_owned());
+        match &self.sha256 {
             Some(expected) if expected != sha256 => Err(format!("its sha256 is {sha256}")),
             _ => Ok(()),
         }
@@ -77,7 +85,7 @@ mod tests {
         assert_eq!(expectation.confirmed(&file, "h"), Ok(()));
         fs::write(&path, "abcd").unwrap();
         assert!(expectation.confirmed(&file, "h").unwrap_err().contains("changed while it was read"));
-        let strict = ExpectedWeights::new(None, Some("other"));
+        let strict = ExpectedWeights::new(None, Some("other".to_owned()));
         assert_eq!(strict.recalled(&file), None);
         assert_eq!(strict.confirmed(&file, "h").unwrap_err(), "its sha256 is h");
     }

@@ -39,12 +39,18 @@ impl WeightsState {
 /// Judges a file by its length only. This costs nothing, and the engine checks the rest as it reads.
 #[must_use]
 pub fn look(known: &KnownWeights, path: &Path) -> WeightsState {
+    look_for(known.length, path)
+}
+
+/// The same for any length.
+#[must_use]
+pub fn look_for(length: u64, path: &Path) -> WeightsState {
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => WeightsState::Nothing,
         Err(error) => WeightsState::Wrong(format!("it cannot be read: {error}")),
         Ok(meta) if !meta.is_file() => WeightsState::Wrong("it is not a file".to_owned()),
-        Ok(meta) if meta.len() != known.length => {
-            WeightsState::Wrong(format!("it has {} bytes instead of {}", meta.len(), known.length))
+        Ok(meta) if meta.len() != length => {
+            WeightsState::Wrong(format!("it has {} bytes instead of {}", meta.len(), length))
         }
         Ok(_) => WeightsState::Right,
     }

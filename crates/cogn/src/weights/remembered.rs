@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::{KnownWeights, WeightsState, check, digest};
+use super::{KnownWeights, WeightsState, digest, look};
 use crate::{out_file, platform};
 
 /// How many files are remembered; the oldest goes first.
@@ -98,9 +98,13 @@ impl HashMemory {
 /// Judges a file by its length and hash, as far as that is not remembered.
 #[must_use]
 pub(super) fn check_remembered(known: &KnownWeights, path: &Path, memory: &HashMemory) -> WeightsState {
-    match fs::metadata(path).ok().and_then(|meta| memory.recall(&Stamp::of(&meta))) {
-        Some(sha256) if sha256 == known.sha256 => WeightsState::Right,
-        _ => check(known, path),
+    let found = look(known, path);
+    if found != WeightsState::Right {
+        return found;
+    }
+    match hash_of(path, Some(memory)) {
+        Err(error) => WeightsState::Wrong(format!("it cannot be read: {error}")),
+        Ok(sha256) => known.judge(&sha256),
     }
 }
 

@@ -250,7 +250,7 @@ async fn a_prompt_that_does_not_fit_is_refused_before_it_is_read() {
 #[tokio::test]
 async fn missing_or_broken_weights_are_said_with_the_remedy() {
     let missing = EmbeddedProvider::open(Path::new("no/such/model.gguf")).unwrap_err();
-    assert_eq!(missing.to_string(), "no weights; `cogn model pull` fetches them: no/such/model.gguf");
+    assert_eq!(missing.to_string(), "no weights; `cogn model pull [NAME]` fetches them: no/such/model.gguf");
     let damaged = EmbeddedProvider::from_static("m", b"not a model at all", "0");
     assert!(damaged.load().is_err());
     let (end, _) = ask(&damaged, &call("x")).await;

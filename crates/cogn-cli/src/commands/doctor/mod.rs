@@ -10,7 +10,7 @@ use cogn::config::Config;
 use cogn::embedded::{self, WeightsAtHand};
 use cogn::layers::{Layers, USER_FILE};
 use cogn::settings::{EMBEDDED, ProviderChoice, SettingOverrides, Settings, store_path};
-use cogn::weights::{BUILT_IN, SMOLLM2, WeightsFolder, hash_of};
+use cogn::weights::{BUILT_IN, KnownWeights, WeightsChoice, hash_of};
 use cogn::{async_runtime, env_vars, wiring};
 use cognitive_contract::address::bare_url;
 use cognitive_library::{Library, Mode, ModuleOrigin, validate};
@@ -64,6 +64,9 @@ struct EmbeddedState {
     sha256: Option<String>,
     path: Option<PathBuf>,
     says: String,
+    /// The known weights that a run would use.
+    #[serde(skip)]
+    known: Option<&'static KnownWeights>,
 }
 
 /// What is known of the store.
@@ -196,8 +199,8 @@ fn name(provider: &ProviderChoice) -> &'static str {
 fn model(settings: &Settings) -> Option<String> {
     match &settings.provider {
         ProviderChoice::Service { .. } => wiring::model(settings).map(str::to_owned),
-        ProviderChoice::Embedded { file: Some(file) } => Some(file.display().to_string()),
-        ProviderChoice::Embedded { file: None } => Some(SMOLLM2.name.to_owned()),
+        ProviderChoice::Embedded { weights: WeightsChoice::File(file) } => Some(file.display().to_string()),
+        ProviderChoice::Embedded { weights } => Some(weights.name()),
         ProviderChoice::Replay => None,
     }
 }
@@ -240,14 +243,15 @@ fn hiding(library: &Library) -> Vec<Hiding> {
 }
 
 fn embedded_state(settings: &Settings) -> EmbeddedState {
-    let of_settings = match &settings.provider {
-        ProviderChoice::Embedded { file } => file.clone(),
-        _ => wiring::environment(env_vars::WEIGHTS).map(PathBuf::from),
+    let choice = match &settings.provider {
+        ProviderChoice::Embedded { weights } => weights.clone(),
+        _ => wiring::environment(env_vars::WEIGHTS)
+            .map_or(WeightsChoice::Usual, |file| WeightsChoice::File(PathBuf::from(file))),
     };
-    let usual = || WeightsFolder::of(&SMOLLM2, &wiring::environment).map(|place| place.file());
-    let (weights, path, says) = match embedded::at_hand(of_settings.as_deref(), &wiring::environment) {
+    let usual = || choice.file(&wiring::environment);
+    let (weights, path, says) = match embedded::at_hand(&choice, &wiring::environment) {
         Some(WeightsAtHand::BuiltIn(_)) => (true, None, "the weights are part of this program".to_owned()),
-        Some(WeightsAtHand::File(path)) if path.is_file() => return weights_in(path),
+        Some(WeightsAtHand::File(path)) if path.is_file() => return weights_in(path, choice.known()),
         Some(WeightsAtHand::File(path)) => (false, Some(path), "no such file".to_owned()),
         None if settings.offline => (false, usual(), "no weights, and fetching is forbidden".to_owned()),
         None => (false, usual(), "no weights yet; the first run that needs them fetches them".to_owned()),
@@ -260,17 +264,23 @@ fn embedded_state(settings: &Settings) -> EmbeddedState {
         sha256: BUILT_IN.map(|weights| weights.sha256.to_owned()),
         path,
         says,
+        known: choice.known(),
     }
 }
 
 /// What is known of a file that is there.
-fn weights_in(path: PathBuf) -> EmbeddedState {
+fn weights_in(path: PathBuf, known: Option<&'static KnownWeights>) -> EmbeddedState {
     let hashed = hash_of(&path, &wiring::environment);
     let says = match &hashed {
         _ if !embedded::IN_THIS_BUILD => "not part of this build".to_owned(),
-        Ok(sha256) if sha256 == SMOLLM2.sha256 => "the weights are here; sha256 matches".to_owned(),
+        Ok(sha256) if KnownWeights::with_hash(sha256).is_some() => {
+            "the weights are here; sha256 matches".to_owned()
+        }
         Ok(sha256) => format!("custom weights, sha256 {sha256}"),
-        Err(why) => format!("damaged: {why}; `cogn model pull` fetches the weights again"),
+        Err(why) => match known {
+            Some(known) => format!("damaged: {why}; `{}` fetches the weights again", known.pull_command()),
+            None => format!("damaged: {why}"),
+        },
     };
     EmbeddedState {
         in_this_build: embedded::IN_THIS_BUILD,
@@ -279,6 +289,7 @@ fn weights_in(path: PathBuf) -> EmbeddedState {
         sha256: hashed.ok(),
         path: Some(path),
         says,
+        known,
     }
 }
 

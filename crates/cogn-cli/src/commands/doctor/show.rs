@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use cogn::settings::EMBEDDED;
+use cogn::weights::{SMOLLM2, megabytes};
 use serde_json::Value;
 
 use super::origins::SettingState;
@@ -134,7 +135,9 @@ pub(super) fn next(health: &Health, live: bool) -> Vec<String> {
     }
     if health.chosen_provider == Some(EMBEDDED) {
         if health.embedded.damaged || !health.embedded.weights {
-            next.push("`cogn model pull` fetches the weights of the embedded model (98 MB)".to_owned());
+            let known = health.embedded.known.unwrap_or(&SMOLLM2);
+            let (pull, size) = (known.pull_command(), megabytes(known.length));
+            next.push(format!("`{pull}` fetches the weights of the embedded model ({size})"));
         }
         next.push(
             "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY` for modules that need to reason; the embedded \

@@ -1,0 +1,338 @@
+//! `cogn model`: the models that run in this process. Fetches known ones, takes in files of the user's own, says where they are
+//! and whether they are what they should be, and removes them. Changes nothing outside the user's cache.
+
+mod rows;
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cogn::embedded::{self, WeightsAtHand};
+use cogn::env_vars;
+use cogn::settings::{EMBEDDED, Environment, offline};
+use cogn::weights::{
+    self, AddedAs, KNOWN_WEIGHTS, KnownWeights, PullError, PullProgress as _, PullSources, SMOLLM2,
+    WeightsChoice, WeightsFolder, WeightsState,
+};
+use cognitive_contract::{ErrorCode, Failure};
+use serde_json::json;
+
+use self::rows::{ModelRow, Thoroughness, cached, row, rows};
+use super::fail;
+use crate::args::candidates;
+use crate::printer::{Exit, GOOD, Printer};
+use crate::pull_progress::TerminalProgress;
+
+/// Options of `model`.
+#[derive(Debug, clap::Args)]
+pub struct ModelArgs {
+    #[command(subcommand)]
+    command: Option<ModelCommand>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum ModelCommand {
+    /// List the models: which are here and valid, their size, licence, context and memory
+    List(ModelForm),
+    /// Fetch a model: smollm2, qwen-0.5b or qwen-1.5b
+    Pull(PullArgs),
+    /// Give a GGUF file of your own a name; it is loaded once, to check it
+    Add(AddArgs),
+    /// Print the path of a model; exit code 1 if it is not here
+    Path(NamedArgs),
+    /// Remove a model from the cache
+    Rm(NamedArgs),
+    /// Compare length and sha256 with the expected values
+    Verify(NamedArgs),
+}
+
+#[derive(Debug, Default, clap::Args)]
+struct ModelForm {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct NamedArgs {
+    /// The model; without it the usual one, and for `verify` all that are here
+    #[arg(value_name = "NAME", add = candidates::models())]
+    name: Option<String>,
+    #[command(flatten)]
+    form: ModelForm,
+}
+
+#[derive(Debug, clap::Args)]
+struct PullArgs {
+    /// The model: smollm2 (the usual one), qwen-0.5b or qwen-1.5b
+    #[arg(value_name = "NAME", add = candidates::models())]
+    name: Option<String>,
+    #[command(flatten)]
+    form: ModelForm,
+    /// Give up after this many seconds; 600 unless set, and more for large models
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+struct AddArgs {
+    /// A GGUF file; it is linked where that is possible, else copied
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The name; that of the file unless set
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    form: ModelForm,
+}
+
+/// Does what was asked; without a word, lists.
+pub fn model(args: &ModelArgs, environment: Environment<'_>, printer: &Printer) -> Exit {
+    let done = weights::models_or_failure(environment).and_then(|_| match &args.command {
+        None => Ok(list(&ModelForm::default(), environment, printer)),
+        Some(ModelCommand::List(form)) => Ok(list(form, environment, printer)),
+        Some(ModelCommand::Pull(args)) => pull(args, environment, printer),
+        Some(ModelCommand::Add(args)) => add(args, environment, printer),
+        Some(ModelCommand::Path(args)) => path(args, environment, printer),
+        Some(ModelCommand::Rm(args)) => rm(args, environment, printer),
+        Some(ModelCommand::Verify(args)) => verify(args, environment, printer),
+    });
+    done.unwrap_or_else(|failure| fail(&failure, printer))
+}
+
+/// What a name stands for.
+fn named(name: &str, environment: Environment<'_>) -> Result<WeightsChoice, Failure> {
+    let bare = name.strip_prefix(EMBEDDED).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name);
+    WeightsChoice::named(bare, environment).ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> Failure {
+    let names: Vec<&str> = KNOWN_WEIGHTS.iter().map(|known| known.short()).collect();
+    Failure::new(ErrorCode::ProviderUnavailable, format!("there is no embedded model of this name: `{name}`"))
+        .suggest(format!(
+            "Use one of: {}; `cogn model list` shows all, `cogn model add FILE` takes in a file of your own",
+            names.join(", ")
+        ))
+}
+
+fn list(form: &ModelForm, environment: Environment<'_>, printer: &Printer) -> Exit {
+    let rows = rows(environment, Thoroughness::Remembered);
+    if form.json {
+        printer.json(&rows);
+        return Exit::Good;
+    }
+    printer.table(&rows::table(&rows));
+    if !rows.iter().any(|row| row.installed) {
+        printer.err("`cogn model pull` fetches the usual model; so does the first run that needs it");
+    }
+    Exit::Good
+}
+
+fn pull(args: &PullArgs, environment: Environment<'_>, printer: &Printer) -> Result<Exit, Failure> {
+    let known: &KnownWeights = match args.name.as_deref() {
+        None => &SMOLLM2,
+        Some(name) => named(name, environment)?.known().ok_or_else(|| {
+            let message = format!("there is nothing to fetch for a file of your own: `{name}`");
+            Failure::new(ErrorCode::ProviderUnavailable, message)
+                .suggest("`cogn model add FILE` takes in a file")
+        })?,
+    };
+    let Some(place) = WeightsFolder::of(known, environment) else { return Ok(Exit::Bad) };
+    let there = weights::look(known, &place.file()) == WeightsState::Right;
+    if offline(environment) && !there {
+        let why = format!("fetching is forbidden by `{}`", env_vars::OFFLINE);
+        return Err(weights::missing(known, &why, &[]));
+    }
+    let screen = TerminalProgress::new(printer, true);
+    if !there {
+        screen.note(&weights::announcement(known, &place));
+    }
+    let patience = args.timeout.map(|seconds| Duration::from_secs(seconds.max(1)));
+    let sources = PullSources::of(known, environment).within(patience);
+    let pulled = match weights::pull(known, &place, &sources, &screen) {
+        Ok(pulled) => pulled,
+        Err(error) => {
+            let verdict = fail(&embedded::unpulled(known, &error), printer);
+            return Ok(if error == PullError::Cancelled { Exit::Cancelled } else { verdict });
+        }
+    };
+    if args.form.json {
+        printer.json(&cached(known, environment, Thoroughness::Remembered));
+        return Ok(Exit::Good);
+    }
+    printer.err(match pulled.from {
+        Some(from) => format!("{GOOD}fetched{GOOD:#} {} from {from}; sha256 matches", known.name),
+        None => format!("{} is here already; sha256 matches", known.name),
+    });
+    printer.out(pulled.path.display().to_string());
+    Ok(Exit::Good)
+}
+
+fn add(args: &AddArgs, environment: Environment<'_>, printer: &Printer) -> Result<Exit, Failure> {
+    let added = weights::add(&args.file, args.name.as_deref(), environment)?;
+    let (choice, said) = match added {
+        AddedAs::Known(known) => {
+            let said = format!("{GOOD}added{GOOD:#} {}: length and sha256 match", known.short());
+            (WeightsChoice::Known(known), said)
+        }
+        AddedAs::Own(added) => {
+            let size = weights::megabytes(added.length);
+            let said = format!("{GOOD}added{GOOD:#} {} ({size}); sha256 {}", added.name, added.sha256);
+            (WeightsChoice::Added(added), said)
+        }
+    };
+    if args.form.json {
+        printer.json(&row(&choice, environment, Thoroughness::Remembered));
+        return Ok(Exit::Good);
+    }
+    printer.err(said);
+    if let Some(file) = choice.file(environment) {
+        printer.out(file.display().to_string());
+    }
+    Ok(Exit::Good)
+}
+
+/// What was named; else the file that the environment names, else the usual weights.
+fn chosen(name: Option<&str>, environment: Environment<'_>) -> Result<WeightsChoice, Failure> {
+    let by_environment =
+        || environment(env_vars::WEIGHTS).map(|file| WeightsChoice::File(PathBuf::from(file)));
+    name.map_or_else(|| Ok(by_environment().unwrap_or(WeightsChoice::Usual)), |name| named(name, environment))
+}
+
+fn path(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Result<Exit, Failure> {
+    let choice = chosen(args.name.as_deref(), environment)?;
+    let found = embedded::at_hand(&choice, environment);
+    if args.form.json {
+        let (path, built_in) = match found {
+            Some(WeightsAtHand::File(path)) => (Some(path), false),
+            Some(WeightsAtHand::BuiltIn(_)) => (None, true),
+            None => (None, false),
+        };
+        let path = path.filter(|path| path.is_file());
+        printer.json(&json!({ "path": path, "built_in": built_in }));
+        return Ok(if path.is_some() { Exit::Good } else { Exit::Bad });
+    }
+    match found {
+        Some(WeightsAtHand::File(path)) if path.is_file() => {
+            printer.out(path.display().to_string());
+            Ok(Exit::Good)
+        }
+        Some(WeightsAtHand::BuiltIn(_)) => {
+            printer.err("the weights are part of this program");
+            Ok(Exit::Bad)
+        }
+        _ => {
+            let place = choice.file(environment).unwrap_or_default();
+            let remedy = row(&choice, environment, Thoroughness::Remembered).map(|row| row.remedy);
+            printer.error(&format!("there are no weights at: `{}`", place.display()), remedy.as_deref());
+            Ok(Exit::Bad)
+        }
+    }
+}
+
+fn rm(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Result<Exit, Failure> {
+    let choice = args.name.as_deref().map_or(Ok(WeightsChoice::Usual), |name| named(name, environment))?;
+    let place = match &choice {
+        WeightsChoice::File(file) => {
+            let message = format!("a file that is not in the cache is not removed: `{}`", file.display());
+            return Err(Failure::new(ErrorCode::ProviderUnavailable, message)
+                .suggest("Name a model of `cogn model list`"));
+        }
+        other => WeightsFolder::of_name(&other.name(), environment),
+    };
+    let Some(place) = place else { return Ok(Exit::Bad) };
+    let mut removed = false;
+    // The record last: as long as it is there, the name can be typed.
+    for path in [place.file(), place.part(), place.origin(), place.hashes(), place.record()] {
+        match fs::remove_file(&path) {
+            Ok(()) => removed = true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                printer.error(&format!("cannot remove `{}`: {error}", path.display()), None);
+                return Ok(Exit::Bad);
+            }
+        }
+    }
+    let file = place.file();
+    if args.form.json {
+        printer.json(&json!({ "path": file, "removed": removed }));
+        return Ok(Exit::Good);
+    }
+    let what = if removed { "removed" } else { "nothing to remove at" };
+    printer.err(format!("{what} {}", file.display()));
+    Ok(Exit::Good)
+}
+
+/// The exit code is bad unless every set of weights is what it should be, and there is one.
+fn verify(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Result<Exit, Failure> {
+    let rows: Vec<ModelRow> = match args.name.as_deref() {
+        Some(name) => {
+            row(&named(name, environment)?, environment, Thoroughness::Complete).into_iter().collect()
+        }
+        None => here(rows(environment, Thoroughness::Complete)),
+    };
+    let good = rows.iter().all(|row| row.installed && row.says.is_none());
+    let exit = if good { Exit::Good } else { Exit::Bad };
+    if args.form.json {
+        printer.json(&rows);
+        return Ok(exit);
+    }
+    for row in &rows {
+        report(row, printer);
+    }
+    Ok(exit)
+}
+
+/// What is there. The usual weights in the cache are missed only where no others answer.
+fn here(rows: Vec<ModelRow>) -> Vec<ModelRow> {
+    let others = rows.iter().any(|row| row.installed);
+    let is_missed = |row: &ModelRow| !others && row.name == SMOLLM2.name;
+    rows.into_iter().filter(|row| row.installed || row.says.is_some() || is_missed(row)).collect()
+}
+
+fn report(row: &ModelRow, printer: &Printer) {
+    match (&row.says, row.installed, row.verified) {
+        (Some(why), ..) => {
+            printer.error(&format!("`{}` is not the expected file: {why}", row.name), Some(&row.remedy));
+        }
+        (None, false, _) => printer.error(&format!("`{}` is not here", row.name), Some(&row.remedy)),
+        (None, true, Some(_)) => printer.out(format!("{}: length and sha256 match", row.name)),
+        (None, true, None) => {
+            let sha256 = row.sha256.as_deref().unwrap_or("unknown");
+            printer.out(format!("{}: GGUF; the expected sha256 is unknown, found: {sha256}", row.name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: ModelArgs,
+    }
+
+    #[test]
+    fn every_form_can_be_typed() {
+        for words in [
+            "model",
+            "model list --json",
+            "model pull",
+            "model pull qwen-0.5b --timeout 5",
+            "model add x.gguf --name mine --json",
+            "model path --json",
+            "model path qwen-0.5b",
+            "model rm mine --json",
+            "model verify qwen-1.5b --json",
+        ] {
+            assert!(Typed::try_parse_from(words.split(' ')).is_ok(), "{words}");
+        }
+        assert!(Typed::try_parse_from(["model", "fetch"]).is_err());
+        assert!(Typed::try_parse_from(["model", "add"]).is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! How much memory is left, from the files in which Linux tells it: what the machine has available, and what the control groups
+//! of this process, such as those of a container, still allow. Without these files nobody knows.
+
+use std::fs;
+use std::path::Path;
+
+/// More control groups than this are not nested in each other.
+const MAX_GROUPS: usize = 32;
+
+/// The bytes that a process can still have. `root` is `/`.
+pub(super) fn available(root: &Path) -> Option<u64> {
+    let machine = fs::read_to_string(root.join("proc/meminfo")).ok().and_then(|text| of_machine(&text));
+    machine.into_iter().chain(of_groups(root)).min()
+}
+
+/// The line `MemAvailable:   123 kB`: what could be had without swapping.
+fn of_machine(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+/// What the control groups allow, the innermost and those around it. Only of version 2; what they do not limit they do not say.
+fn of_groups(root: &Path) -> Option<u64> {
+    let text = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+    let own = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let top = root.join("sys/fs/cgroup");
+    let innermost = top.join(own);
+    let around = innermost.ancestors().take(MAX_GROUPS).take_while(|folder| folder.starts_with(&top));
+    around.filter_map(of_group).min()
+}
+
+/// The limit less what is used. Files that were read only fill what is free, and make room.
+fn of_group(folder: &Path) -> Option<u64> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
+    let (limit, used) = (number("memory.max")?, number("memory.current")?);
+    let files = read("memory.stat").and_then(|text| {
+        text.lines().find_map(|line| line.strip_prefix("inactive_file "))?.trim().parse().ok()
+    });
+    Some(limit.saturating_sub(used.saturating_sub(files.unwrap_or(0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn write(root: &Path, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path: PathBuf = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_machine_and_every_group_around_the_process_count() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(available(root.path()), None, "another system");
+        write(root.path(), &[("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    8000 kB\n")]);
+        assert_eq!(available(root.path()), Some(8000 << 10));
+        let group = "sys/fs/cgroup/a";
+        write(
+            root.path(),
+            &[
+                ("proc/self/cgroup", "4:memory:/old\n0::/a/b\n"),
+                (&format!("{group}/b/memory.max"), "max\n"),
+                (&format!("{group}/b/memory.current"), "5\n"),
+                (&format!("{group}/memory.max"), "3000000\n"),
+                (&format!("{group}/memory.current"), "2500000\n"),
+                (&format!("{group}/memory.stat"), "anon 1\ninactive_file 500000\n"),
+            ],
+        );
+        assert_eq!(available(root.path()), Some(1_000_000));
+        write(root.path(), &[(&format!("{group}/memory.current"), "9000000\n")]);
+        assert_eq!(available(root.path()), Some(0), "more than the limit is used for a moment");
+    }
+
+    #[test]
+    fn nonsense_is_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        write(
+            root.path(),
+            &[("proc/meminfo", "MemAvailable: lots\n"), ("proc/self/cgroup", "0::/../../..\n")],
+        );
+        assert_eq!(available(root.path()), None);
+    }
+}

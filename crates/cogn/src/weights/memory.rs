@@ -1,0 +1,108 @@
+//! Whether a model fits into memory, asked before anything of it is fetched or loaded: a machine that swaps, or a process that
+//! the system ends, says nothing of the reason. Where the system does not tell what is left, nothing is refused.
+
+use std::path::Path;
+
+use cognitive_contract::{ErrorCode, Failure};
+use serde_json::json;
+
+use super::{KNOWN_WEIGHTS, KnownWeights, WeightsChoice, megabytes};
+use crate::platform;
+
+/// The memory that a model needs, with its name for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MemoryNeed {
+    name: String,
+    bytes: u64,
+    /// Of a file that nobody has measured the least is known.
+    at_least: bool,
+}
+
+impl MemoryNeed {
+    /// What known weights need for so many texts at once.
+    pub(crate) fn of_known(known: &KnownWeights, texts: u64) -> Self {
+        Self { name: known.short().to_owned(), bytes: known.memory(texts), at_least: false }
+    }
+
+    /// The least that any file of this length needs: no encoding becomes less than about half when it is packed.
+    pub(crate) fn of_length(name: &str, length: u64) -> Self {
+        Self { name: name.to_owned(), bytes: length / 2, at_least: true }
+    }
+
+    /// What the weights that were chosen need. Of a file that is not there nothing is known.
+    pub(crate) fn of_choice(choice: &WeightsChoice, file: Option<&Path>, texts: u64) -> Option<Self> {
+        if let Some(known) = choice.known() {
+            return Some(Self::of_known(known, texts));
+        }
+        let length = file?.metadata().ok()?.len();
+        Some(Self::of_length(&choice.name(), length))
+    }
+
+    /// Refuses what does not fit into what the system has left.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.compare(platform::available_memory())
+    }
+
+    fn compare(&self, available: Option<u64>) -> Result<(), Failure> {
+        let Some(available) = available.filter(|available| *available < self.bytes) else { return Ok(()) };
+        let (needed, left) = (megabytes(self.bytes), megabytes(available));
+        let needed = if self.at_least { format!("at least {needed}") } else { needed };
+        let message = format!(
+            "not enough memory for the embedded model `{}`: {needed} needed, {left} available",
+            self.name
+        );
+        Err(Failure::new(ErrorCode::ProviderUnavailable, message)
+            .suggest(hint(available.min(self.bytes)))
+            .with_detail("provider", json!("embedded"))
+            .with_detail("memory", json!({ "needed_bytes": self.bytes, "available_bytes": available })))
+    }
+}
+
+/// The largest model that would fit, or somebody else.
+fn hint(available: u64) -> String {
+    let fits = KNOWN_WEIGHTS.into_iter().rev().find(|known| known.memory(1) < available);
+    let elsewhere = "use another provider: set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`";
+    match fits {
+        Some(known) => format!(
+            "Use a smaller model, `--provider embedded --model {}` (needs {}); or end other programs; or {elsewhere}",
+            known.short(),
+            megabytes(known.memory(1))
+        ),
+        None => format!("End other programs, or {elsewhere}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{QWEN_1_5B, SMOLLM2};
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_both_numbers_and_a_smaller_model() {
+        let need = MemoryNeed::of_known(&QWEN_1_5B, 1);
+        assert!(need.compare(None).is_ok(), "nobody knows");
+        assert!(need.compare(Some(QWEN_1_5B.memory(1))).is_ok());
+        let refused = need.compare(Some(QWEN_1_5B.memory(1) - 1)).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::ProviderUnavailable);
+        assert!(refused.message().starts_with("not enough memory for the embedded model `qwen-1.5b`: "));
+        let shown = megabytes(QWEN_1_5B.memory(1));
+        assert!(refused.message().contains(&format!("{shown} needed")), "{}", refused.message());
+        assert!(refused.suggestion().unwrap().contains("--model qwen-0.5b"), "{:?}", refused.suggestion());
+        let less = need.compare(Some(SMOLLM2.memory(1) + 1)).unwrap_err();
+        assert!(less.suggestion().unwrap().contains("--model smollm2"), "{:?}", less.suggestion());
+        let nothing = need.compare(Some(1)).unwrap_err();
+        assert!(
+            nothing.suggestion().unwrap().starts_with("End other programs"),
+            "{:?}",
+            nothing.suggestion()
+        );
+    }
+
+    #[test]
+    fn of_a_file_of_ones_own_the_least_is_known() {
+        let need = MemoryNeed::of_length("mine", 4_000_000_000);
+        assert!(need.compare(Some(2_000_000_000)).is_ok());
+        let refused = need.compare(Some(1_000_000_000)).unwrap_err();
+        assert!(refused.message().ends_with("`mine`: at least 2000 MB needed, 1000 MB available"));
+    }
+}
