@@ -88,16 +88,37 @@ pub(super) struct Looks {
     total: Vec<f32>,
 }
 
-/// For the tokens from position `first` on: what each head sees of itself and of everything before, into `out`.
+/// What a block of tokens looks at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PositionView {
+    /// The position of the first token.
+    pub(super) first: usize,
+    /// How far each token looks back, itself included; nothing if it sees everything.
+    pub(super) window: Option<usize>,
+    pub(super) heads: Heads,
+}
+
+impl PositionView {
+    /// The first position that a token sees.
+    #[inline(always)]
+    fn begins(&self, token: usize) -> usize {
+        match self.window {
+            Some(window) => (self.first + token + 1).saturating_sub(window),
+            None => 0,
+        }
+    }
+}
+
+/// What each head of the tokens sees of itself and of what is before it, into `out`.
 pub(super) fn attend(
     kernel: Kernel,
     memory: &LayerCache,
-    first: usize,
+    view: PositionView,
     queries: &[f32],
     out: &mut [f32],
     looks: &mut Looks,
-    heads: Heads,
 ) {
+    let PositionView { first, heads, .. } = view;
     let tokens = queries.len() / (heads.queries * heads.width);
     looks.largest.clear();
     looks.largest.resize(tokens * heads.queries, f32::NEG_INFINITY);
@@ -105,10 +126,12 @@ pub(super) fn attend(
     looks.total.resize(tokens * heads.queries, 0.0);
     out.fill(0.0);
     let pages = (first + tokens).div_ceil(PAGE);
-    for (at, page) in memory.pages[..pages].iter().enumerate() {
+    // Pages that lie before the window of every token are not even opened.
+    let skipped = view.begins(0) / PAGE;
+    for (at, page) in memory.pages[..pages].iter().enumerate().skip(skipped) {
         let page = page.read().unwrap_or_else(PoisonError::into_inner);
         let page = &*page;
-        kernel.run(PageLook { kernel, page, start: at * PAGE, first, queries, out, looks, heads });
+        kernel.run(PageLook { kernel, page, start: at * PAGE, view, queries, out, looks });
     }
     for (row, total) in out.chunks_exact_mut(heads.width).zip(&looks.total) {
         for x in row {
@@ -123,23 +146,33 @@ struct PageLook<'a> {
     page: &'a CachePage,
     /// The first position of the page.
     start: usize,
-    /// The position of the first token.
-    first: usize,
+    view: PositionView,
     queries: &'a [f32],
     out: &'a mut [f32],
     looks: &'a mut Looks,
-    heads: Heads,
+}
+
+/// The positions of a page that a token sees, from the first on and up to the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct VisibleSlots {
+    from: usize,
+    to: usize,
 }
 
 impl Work for PageLook<'_> {
     #[inline(always)]
     fn run<const FUSED: bool>(mut self) {
-        let Heads { queries, keys, width } = self.heads;
+        let Heads { queries, keys, width } = self.view.heads;
         let shared = queries / keys;
-        let rows = self.queries.len() / (queries * width) * shared;
+        let mut tokens = self.queries.len() / (queries * width);
+        if let Some(window) = self.view.window {
+            // Nor do tokens whose window begins behind it.
+            tokens = tokens.min((self.start + PAGE + window - 1).saturating_sub(self.view.first));
+        }
+        let rows = tokens * shared;
         for head in 0..keys {
             // Tokens before the page do not see it.
-            let mut row = self.start.saturating_sub(self.first) * shared;
+            let mut row = self.start.saturating_sub(self.view.first) * shared;
             while row < rows {
                 let visible = self.visible(row / shared);
                 let count = (rows - row).min(4);
@@ -164,19 +197,25 @@ impl Work for PageLook<'_> {
 }
 
 impl PageLook<'_> {
-    /// How many positions of the page a token sees.
+    /// The positions of the page that a token sees.
     #[inline(always)]
-    fn visible(&self, token: usize) -> usize {
-        (self.first + token + 1 - self.start).min(PAGE)
+    fn visible(&self, token: usize) -> VisibleSlots {
+        let from = self.view.begins(token).saturating_sub(self.start);
+        VisibleSlots { from, to: (self.view.first + token + 1 - self.start).min(PAGE) }
     }
 
     /// `R` heads of `queries`, which share a head of the page.
     #[inline(always)]
-    fn look<const FUSED: bool, const R: usize>(&mut self, head: usize, rows: [usize; R], visible: usize) {
-        let width = self.heads.width;
+    fn look<const FUSED: bool, const R: usize>(
+        &mut self,
+        head: usize,
+        rows: [usize; R],
+        visible: VisibleSlots,
+    ) {
+        let width = self.view.heads.width;
         let size = width * PAGE;
         let keys = &self.page.keys[head * size..(head + 1) * size];
-        let values = &self.page.values[head * size..head * size + visible * width];
+        let values = &self.page.values[head * size..head * size + visible.to * width];
         let mut weights = [[0.0; PAGE]; R];
         let mut asked: [&[f32]; R] = [&[]; R];
         for r in 0..R {
@@ -189,7 +228,7 @@ impl PageLook<'_> {
         }
         let mut visible_weights: [&[f32]; R] = [&[]; R];
         for r in 0..R {
-            visible_weights[r] = &weights[r][..visible];
+            visible_weights[r] = &weights[r][..visible.to];
         }
         for part in (0..width).step_by(PAGE) {
             let mut sums = [[0.0; PAGE]; R];
@@ -211,16 +250,22 @@ impl PageLook<'_> {
 impl Looks {
     /// Turns the scores of a page into weights; returns what everything before is to be multiplied with.
     #[inline(always)]
-    fn weigh<const FUSED: bool>(&mut self, row: usize, scores: &mut [f32; PAGE], visible: usize) -> f32 {
+    fn weigh<const FUSED: bool>(
+        &mut self,
+        row: usize,
+        scores: &mut [f32; PAGE],
+        visible: VisibleSlots,
+    ) -> f32 {
+        let seen = |slot: usize| slot >= visible.from && slot < visible.to;
         for (slot, score) in scores.iter_mut().enumerate() {
-            *score = if slot < visible { *score } else { f32::NEG_INFINITY };
+            *score = if seen(slot) { *score } else { f32::NEG_INFINITY };
         }
         let before = self.largest[row];
         let largest = fold(*scores, |one, other| if one > other { one } else { other });
         let largest = if before > largest { before } else { largest };
         for (slot, score) in scores.iter_mut().enumerate() {
             let weight = exp::<FUSED>(*score - largest);
-            *score = if slot < visible { weight } else { 0.0 };
+            *score = if seen(slot) { weight } else { 0.0 };
         }
         let factor = if before == f32::NEG_INFINITY { 0.0 } else { exp::<FUSED>(before - largest) };
         self.largest[row] = largest;

@@ -29,25 +29,6 @@ pub(super) fn exp<const FUSED: bool>(x: f32) -> f32 {
     f32::from_bits(sum.to_bits().wrapping_add(shifted.to_bits() << 23))
 }
 
-/// `gate = gate * sigmoid(gate) * up`, number by number.
-pub(super) fn gate(kernel: Kernel, gate: &mut [f32], up: &[f32]) {
-    kernel.run(SiluGate { gate, up });
-}
-
-struct SiluGate<'a> {
-    gate: &'a mut [f32],
-    up: &'a [f32],
-}
-
-impl Work for SiluGate<'_> {
-    #[inline(always)]
-    fn run<const FUSED: bool>(self) {
-        for (gate, up) in self.gate.iter_mut().zip(self.up) {
-            *gate = *gate / (1.0 + exp::<FUSED>(-*gate)) * up;
-        }
-    }
-}
-
 /// How many sums are kept side by side: as many as the widest vectors have room for, on every processor, so that all
 /// add up in the same order.
 const SUMS: usize = 16;

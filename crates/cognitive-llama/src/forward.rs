@@ -8,11 +8,14 @@
 
 use super::Model;
 use super::activations::Activations;
-use super::attention::{LayerCache, Looks, attend};
+use super::attention::{LayerCache, Looks, PositionView, attend};
 use super::board::Board;
-use super::exp::gate;
+use super::gates::open;
+use super::norm::normalise;
 use super::product::multiply;
-use super::weights::{LayerWeights, ModelShape};
+use super::rope::{Angles, TurnTable};
+use super::shape::ModelShape;
+use super::weights::{LayerWeights, Projection};
 
 /// The room that a block of tokens needs on its way; kept, because asking for it anew costs more than a token.
 #[derive(Debug, Default)]
@@ -27,8 +30,9 @@ pub(super) struct Scratch {
     delta: Vec<f32>,
     gate: Vec<f32>,
     up: Vec<f32>,
-    /// Cosine and sine per token and pair of columns.
-    turns: Vec<(f32, f32)>,
+    turns: TurnTable,
+    /// Those of layers with a window, where they differ.
+    local_turns: TurnTable,
     looks: Looks,
 }
 
@@ -70,13 +74,18 @@ impl Block<'_> {
         for (token, x) in self.tokens.iter().zip(scratch.x.chunks_exact_mut(shape.width)) {
             self.model.weights.embedding.row(*token as usize, x);
         }
-        scratch.turn_table(self.first, self.tokens.len(), shape);
+        if shape.architecture.scales_embedding {
+            #[expect(clippy::cast_precision_loss, reason = "no model is wide enough to lose a digit")]
+            let scale = (shape.width as f32).sqrt();
+            scratch.x.iter_mut().for_each(|x| *x *= scale);
+        }
+        self.fill_turns(scratch);
         let layers = &self.model.weights.layers;
         for (index, layer) in layers.iter().enumerate() {
             if cancelled() {
                 return None;
             }
-            self.look_up(layer, scratch);
+            self.look_up(layer, scratch, index);
             self.memory[index].store(self.first, &scratch.key, &scratch.value, shape.heads);
             board.publish(self.index);
             let mut first = self.first;
@@ -85,7 +94,7 @@ impl Block<'_> {
                 match self.wanted {
                     WantedVectors::Nothing => return Some(()),
                     WantedVectors::Last => {
-                        scratch.keep_last(shape.width, shape.hidden);
+                        scratch.keep_last(shape);
                         first = self.first + self.tokens.len() - 1;
                     }
                     WantedVectors::All => {}
@@ -98,50 +107,87 @@ impl Block<'_> {
         Some(())
     }
 
+    fn fill_turns(&self, scratch: &mut Scratch) {
+        let (shape, tokens) = (&self.model.shape, self.tokens.len());
+        let factors = self.model.weights.rope_factors.as_deref();
+        let angles = Angles { base: shape.rope_base, scale: shape.rope_scale, factors };
+        scratch.turns.fill(self.first, tokens, shape.heads.width, angles);
+        if let Some(local) = shape.architecture.local {
+            let angles = Angles { base: local.rope_base, scale: 1.0, factors: None };
+            scratch.local_turns.fill(self.first, tokens, shape.heads.width, angles);
+        }
+    }
+
     /// Queries, keys and values, turned by their positions.
-    fn look_up(&self, layer: &LayerWeights, scratch: &mut Scratch) {
+    fn look_up(&self, layer: &LayerWeights, scratch: &mut Scratch, index: usize) {
         let (kernel, shape) = (self.model.kernel, &self.model.shape);
-        scratch.packed.normalise(kernel, &scratch.x, &layer.attention_norm, shape.epsilon);
-        multiply(kernel, &layer.query, &scratch.packed, &mut scratch.query);
-        multiply(kernel, &layer.key, &scratch.packed, &mut scratch.key);
-        multiply(kernel, &layer.value, &scratch.packed, &mut scratch.value);
-        let head = shape.heads.width;
-        #[expect(clippy::cast_precision_loss, reason = "no head is wide enough to lose a digit")]
-        let scale = 1.0 / (head as f32).sqrt();
-        turn(&mut scratch.query, shape.width, head, &scratch.turns, scale);
-        turn(&mut scratch.key, shape.heads.keys * head, head, &scratch.turns, 1.0);
+        let Scratch { x, packed, query, key, value, turns, local_turns, .. } = scratch;
+        packed.normalise(kernel, x, &layer.attention_norm, shape.epsilon);
+        self.project(&layer.query, packed, query);
+        self.project(&layer.key, packed, key);
+        multiply(kernel, &layer.value, packed, value);
+        add_bias(value, layer.value_bias.as_deref());
+        let turns = if shape.window(index).is_some() { local_turns } else { turns };
+        turns.turn(query, shape.query_width(), shape, shape.query_scale());
+        turns.turn(key, shape.key_width(), shape, 1.0);
+    }
+
+    fn project(&self, projection: &Projection, packed: &Activations, out: &mut [f32]) {
+        multiply(self.model.kernel, &projection.matrix, packed, out);
+        add_bias(out, projection.bias.as_deref());
+        if let Some(norm) = &projection.norm {
+            normalise(self.model.kernel, out, norm, self.model.shape.epsilon);
+        }
     }
 
     fn look_back(&self, layer: &LayerWeights, scratch: &mut Scratch, first: usize, index: usize) {
-        let (kernel, heads) = (self.model.kernel, self.model.shape.heads);
+        let (kernel, shape) = (self.model.kernel, &self.model.shape);
         let Scratch { query, seen, looks, packed, delta, x, .. } = scratch;
-        attend(kernel, &self.memory[index], first, query, seen, looks, heads);
-        packed.quantise(kernel, seen, self.model.shape.width);
+        let view = PositionView { first, window: shape.window(index), heads: shape.heads };
+        attend(kernel, &self.memory[index], view, query, seen, looks);
+        packed.quantise(kernel, seen, shape.query_width());
         multiply(kernel, &layer.attention_output, packed, delta);
-        x.iter_mut().zip(delta).for_each(|(x, delta)| *x += *delta);
+        self.add(x, delta, layer.attention_outer_norm.as_deref());
     }
 
     fn feed_forward(&self, layer: &LayerWeights, scratch: &mut Scratch) {
         let (kernel, shape) = (self.model.kernel, &self.model.shape);
-        scratch.packed.normalise(kernel, &scratch.x, &layer.feed_norm, shape.epsilon);
-        multiply(kernel, &layer.gate, &scratch.packed, &mut scratch.gate);
-        multiply(kernel, &layer.up, &scratch.packed, &mut scratch.up);
-        gate(kernel, &mut scratch.gate, &scratch.up);
-        scratch.packed.quantise(kernel, &scratch.gate, shape.hidden);
-        multiply(kernel, &layer.down, &scratch.packed, &mut scratch.delta);
-        scratch.x.iter_mut().zip(&scratch.delta).for_each(|(x, delta)| *x += delta);
+        let Scratch { x, packed, gate, up, delta, .. } = scratch;
+        packed.normalise(kernel, x, &layer.feed_norm, shape.epsilon);
+        multiply(kernel, &layer.gate, packed, gate);
+        multiply(kernel, &layer.up, packed, up);
+        open(kernel, shape.architecture.gate, gate, up);
+        packed.quantise(kernel, gate, shape.hidden);
+        multiply(kernel, &layer.down, packed, delta);
+        self.add(x, delta, layer.feed_outer_norm.as_deref());
+    }
+
+    /// Adds what a part of a layer has computed.
+    fn add(&self, x: &mut [f32], delta: &mut [f32], norm: Option<&[f32]>) {
+        if let Some(norm) = norm {
+            normalise(self.model.kernel, delta, norm, self.model.shape.epsilon);
+        }
+        x.iter_mut().zip(delta).for_each(|(x, delta)| *x += *delta);
+    }
+}
+
+/// Adds a bias to each row.
+fn add_bias(x: &mut [f32], bias: Option<&[f32]>) {
+    let Some(bias) = bias else { return };
+    for row in x.chunks_exact_mut(bias.len()) {
+        row.iter_mut().zip(bias).for_each(|(x, bias)| *x += bias);
     }
 }
 
 impl Scratch {
     fn resize(&mut self, tokens: usize, shape: &ModelShape) {
-        let keys = shape.heads.keys * shape.heads.width;
+        let (queries, keys) = (shape.query_width(), shape.key_width());
         for (room, width) in [
             (&mut self.x, shape.width),
-            (&mut self.query, shape.width),
+            (&mut self.query, queries),
             (&mut self.key, keys),
             (&mut self.value, keys),
-            (&mut self.seen, shape.width),
+            (&mut self.seen, queries),
             (&mut self.delta, shape.width),
             (&mut self.gate, shape.hidden),
             (&mut self.up, shape.hidden),
@@ -151,43 +197,15 @@ impl Scratch {
     }
 
     /// Drops all tokens but the last.
-    fn keep_last(&mut self, width: usize, hidden: usize) {
-        for room in [&mut self.x, &mut self.query] {
+    fn keep_last(&mut self, shape: &ModelShape) {
+        for (room, width) in [(&mut self.x, shape.width), (&mut self.query, shape.query_width())] {
             let from = room.len() - width;
             room.copy_within(from.., 0);
             room.truncate(width);
         }
-        self.seen.truncate(width);
-        self.delta.truncate(width);
-        self.gate.truncate(hidden);
-        self.up.truncate(hidden);
-    }
-
-    /// The angle of a pair of columns grows with the position, the slower the further the pair is to the right.
-    #[expect(clippy::cast_precision_loss, reason = "positions and columns are far below 2^24")]
-    fn turn_table(&mut self, first: usize, tokens: usize, shape: &ModelShape) {
-        let head = shape.heads.width;
-        let step = shape.rope_base.powf(-2.0 / head as f32);
-        self.turns.clear();
-        for position in first..first + tokens {
-            let mut angle = position as f32;
-            for _ in 0..head / 2 {
-                let (sin, cos) = angle.sin_cos();
-                self.turns.push((cos, sin));
-                angle *= step;
-            }
-        }
-    }
-}
-
-/// Turns each pair of columns by its angle.
-fn turn(x: &mut [f32], row: usize, head: usize, turns: &[(f32, f32)], scale: f32) {
-    for (row, turns) in x.chunks_exact_mut(row).zip(turns.chunks_exact(head / 2)) {
-        for head in row.chunks_exact_mut(head) {
-            for (pair, (cos, sin)) in head.as_chunks_mut::<2>().0.iter_mut().zip(turns) {
-                let [one, other] = *pair;
-                *pair = [(one * cos - other * sin) * scale, (one * sin + other * cos) * scale];
-            }
-        }
+        self.seen.truncate(shape.query_width());
+        self.delta.truncate(shape.width);
+        self.gate.truncate(shape.hidden);
+        self.up.truncate(shape.hidden);
     }
 }

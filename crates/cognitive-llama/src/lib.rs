@@ -1,26 +1,33 @@
 //! From a GGUF file to the probabilities of the next token. Knows nothing of JSON, prompts or contracts.
 //!
-//! It computes one architecture, `llama`, with weights in the block types of `blocks`, and refuses the rest. What a token's
-//! logits are does not depend on how the text before it was cut, nor on the number of threads: bit by bit the same. It
-//! does depend on the processor in the last digits, see [`Kernel`].
+//! It computes the architectures in `architectures` with weights in the block types of `blocks`, and refuses the rest by
+//! name. What a token's logits are does not depend on how the text before it was cut, nor on the number of threads: bit by
+//! bit the same. It does depend on the processor in the last digits, see [`Kernel`].
 //!
-//! Read the files in this order: `gguf` and `weights` (what is in a file), `blocks`, `tiles` and `activations` (how numbers
-//! lie in memory), `raw` (the vector instructions, and all `unsafe` code), `product`, `attention` and `forward` (the
-//! computation), `session` and `board` (who computes what), `tokenizer` and `pieces`.
+//! Read the files in this order: `gguf`, `architectures`, `shape` and `weights` (what is in a file), `blocks`, `tiles` and
+//! `activations` (how numbers lie in memory), `raw` (the vector instructions, and all `unsafe` code), `product`, `rope`,
+//! `attention` and `forward` (the computation), `session` and `board` (who computes what), `tokenizer`,
+//! `pieces` and `merger`.
 
 mod activations;
+mod architectures;
 mod attention;
 mod blocks;
 mod board;
 mod exp;
 mod forward;
+mod gates;
 mod gguf;
 mod letters;
 mod likelihood;
+mod merger;
+mod norm;
 mod pieces;
 mod product;
 mod raw;
+mod rope;
 mod session;
+mod shape;
 mod tiles;
 mod tokenizer;
 mod weights;
@@ -31,7 +38,8 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use gguf::{Gguf, Unread};
-use weights::{ModelShape, ModelWeights};
+use shape::ModelShape;
+use weights::ModelWeights;
 
 pub use exp::sum_of_powers;
 pub use raw::Kernel;

@@ -10,6 +10,26 @@ pub(super) enum Cut {
     Gpt2,
     /// Every digit on its own, and what lies between them as GPT-2 does.
     DigitsApart,
+    /// Every digit on its own; a word takes any sign before it, and line ends stay with the signs before them.
+    Qwen2,
+    /// The same with up to three digits together.
+    Llama3,
+}
+
+impl Cut {
+    /// Whether a piece that is a token is that token, whatever merges would make of it.
+    pub(super) fn takes_whole_tokens(self) -> bool {
+        self == Self::Llama3
+    }
+
+    /// How many signs the first piece takes; at least one. `rest` is not empty.
+    fn piece(self, rest: &[Sign]) -> usize {
+        match self {
+            Self::Gpt2 | Self::DigitsApart => gpt2_piece(rest),
+            Self::Qwen2 => line_piece(rest, 1),
+            Self::Llama3 => line_piece(rest, 3),
+        }
+    }
 }
 
 /// What matters about a character.
@@ -30,6 +50,12 @@ struct Sign {
     end: usize,
 }
 
+impl Sign {
+    fn ends_line(&self) -> bool {
+        matches!(self.c, '\r' | '\n')
+    }
+}
+
 /// Calls `piece` with every piece of the bytes, in order.
 pub(super) fn cut<'a>(bytes: &'a [u8], how: Cut, mut piece: impl FnMut(&'a [u8])) {
     let signs = signs(bytes);
@@ -43,7 +69,7 @@ pub(super) fn cut<'a>(bytes: &'a [u8], how: Cut, mut piece: impl FnMut(&'a [u8])
     for stretch in signs.chunk_by(|one, next| !apart(one) && !apart(next)) {
         let mut rest = stretch;
         while !rest.is_empty() {
-            let (taken, left) = rest.split_at(gpt2_piece(rest).min(rest.len()));
+            let (taken, left) = rest.split_at(how.piece(rest).min(rest.len()));
             taken.last().into_iter().for_each(&mut emit);
             rest = left;
         }
@@ -91,6 +117,33 @@ fn gpt2_piece(rest: &[Sign]) -> usize {
     if spaces > 1 && spaces < rest.len() { spaces - 1 } else { spaces.max(1) }
 }
 
+/// The same where a word takes any sign before it that is no line end, and signs take the line ends behind them.
+fn line_piece(rest: &[Sign], digits: usize) -> usize {
+    if let Some(length) = contraction_of_any_case(rest) {
+        return length;
+    }
+    let class = |at: usize| rest.get(at).map(|sign| sign.class);
+    let line_ends = |from: usize| rest.iter().skip(from).take_while(|sign| sign.ends_line()).count();
+    let leads = rest.first().is_some_and(|sign| !sign.ends_line() && sign.class != CharClass::Number);
+    match class(0) {
+        Some(CharClass::Letter) => return run(rest, 0, CharClass::Letter),
+        Some(CharClass::Number) => return run(rest, 0, CharClass::Number).min(digits),
+        _ if leads && class(1) == Some(CharClass::Letter) => return 1 + run(rest, 1, CharClass::Letter),
+        _ => {}
+    }
+    let blank = usize::from(rest.first().is_some_and(|sign| sign.c == ' '));
+    if class(blank) == Some(CharClass::Other) {
+        let signs = blank + run(rest, blank, CharClass::Other);
+        return signs + line_ends(signs);
+    }
+    let spaces = run(rest, 0, CharClass::Space);
+    if let Some(last) = rest.iter().take(spaces).rposition(Sign::ends_line) {
+        return last + 1;
+    }
+    // The last blank before a word belongs to the word.
+    if spaces > 1 && spaces < rest.len() { spaces - 1 } else { spaces.max(1) }
+}
+
 /// How many signs of one class follow each other from a place on.
 fn run(rest: &[Sign], from: usize, class: CharClass) -> usize {
     rest.iter().skip(from).take_while(|sign| sign.class == class).count()
@@ -98,7 +151,15 @@ fn run(rest: &[Sign], from: usize, class: CharClass) -> usize {
 
 /// The length of `'s`, `'t`, `'m`, `'d`, `'re`, `'ve` or `'ll` at the front.
 fn contraction(rest: &[Sign]) -> Option<usize> {
-    let sign = |at: usize| rest.get(at).map(|sign| sign.c);
+    contraction_of(|at| rest.get(at).map(|sign| sign.c))
+}
+
+/// The same in letters of any case.
+fn contraction_of_any_case(rest: &[Sign]) -> Option<usize> {
+    contraction_of(|at| rest.get(at).map(|sign| sign.c.to_ascii_lowercase()))
+}
+
+fn contraction_of(sign: impl Fn(usize) -> Option<char>) -> Option<usize> {
     if sign(0) != Some('\'') {
         return None;
     }
@@ -137,11 +198,32 @@ mod tests {
         assert_eq!(pieces("a  1²", Cut::DigitsApart), ["a", "  ", "1", "²"]);
     }
 
+    #[test]
+    fn words_take_a_sign_before_them_and_line_ends_stay_with_signs() {
+        let cases: [(&str, &[&str]); 8] = [
+            ("(word) it'S 'LL", &["(word", ")", " it", "'S", " '", "LL"]),
+            ("a = 12345;\n\n  b", &["a", " =", " ", "1", "2", "3", "4", "5", ";\n\n", " ", " b"]),
+            ("end.  \n\t\n x\n", &["end", ".", "  \n\t\n", " x", "\n"]),
+            ("  7", &[" ", " ", "7"]),
+            ("\tx \u{301}y", &["\tx", " \u{301}", "y"]),
+            ("   ", &["   "]),
+            ("\n\nx", &["\n\n", "x"]),
+            (" \u{a0}x", &[" ", "\u{a0}x"]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(pieces(text, Cut::Qwen2), expected, "{text:?}");
+        }
+        assert_eq!(pieces("x 1234567²", Cut::Llama3), ["x", " ", "123", "456", "7²"]);
+    }
+
     proptest! {
         #[test]
-        fn nothing_is_lost_whatever_the_bytes(bytes in prop::collection::vec(any::<u8>(), 0..64), apart: bool) {
+        fn nothing_is_lost_whatever_the_bytes(
+            bytes in prop::collection::vec(any::<u8>(), 0..64),
+            how in prop::sample::select(vec![Cut::Gpt2, Cut::DigitsApart, Cut::Qwen2, Cut::Llama3]),
+        ) {
             let mut joined = Vec::new();
-            cut(&bytes, if apart { Cut::DigitsApart } else { Cut::Gpt2 }, |piece| {
+            cut(&bytes, how, |piece| {
                 assert!(!piece.is_empty());
                 joined.extend_from_slice(piece);
             });

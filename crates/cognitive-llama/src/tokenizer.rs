@@ -2,11 +2,12 @@
 //! whatever the text looks like. Refuses vocabularies of other kinds, and ways of cutting text that it does not know.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use super::WeightsError;
 use super::gguf::{Gguf, damaged, unsupported};
+use super::merger::{Merger, PairHasher, pair};
 use super::pieces::{Cut, cut};
 
 /// Text to tokens and back, as the file defines it.
@@ -20,6 +21,11 @@ pub struct Tokenizer {
     names: HashMap<Box<str>, u32>,
     end_of_turn: u32,
     cut: Cut,
+    /// The pieces that are tokens as they are, whatever the merges would make of them; only for vocabularies that want
+    /// it so.
+    whole: HashMap<Box<[u8]>, u32>,
+    /// Tokens that are looked for before the text is cut, the longest first. They stand for text and do not steer.
+    sought: Vec<u32>,
     /// The token of each single byte, if the vocabulary has one.
     single: [Option<u32>; 256],
     /// Two neighbours to their rank and what they become.
@@ -30,6 +36,8 @@ pub struct Tokenizer {
 const CONTROL: i64 = 3;
 /// `token_type` of a token that is looked for before the text is cut.
 const USER_DEFINED: i64 = 4;
+/// `token_type` of a row of the matrices that stands for nothing.
+const UNUSED: i64 = 5;
 
 impl Tokenizer {
     pub(super) fn read(gguf: &Gguf) -> Result<Self, WeightsError> {
@@ -51,6 +59,8 @@ impl Tokenizer {
             names: HashMap::new(),
             end_of_turn: end_of_turn.ok_or_else(|| damaged("no token ends a turn"))?,
             cut,
+            whole: HashMap::new(),
+            sought: Vec::new(),
             single: [None; 256],
             merges: HashMap::default(),
         };
@@ -58,10 +68,13 @@ impl Tokenizer {
         ids.reserve(tokens.len());
         for (id, (text, kind)) in (0..).zip(texts.zip(kinds)) {
             tokenizer.add(id, text, kind)?;
-            if kind != CONTROL {
+            if ![CONTROL, USER_DEFINED, UNUSED].contains(&kind) {
                 ids.insert(text, id);
             }
         }
+        let mut sought = std::mem::take(&mut tokenizer.sought);
+        sought.sort_by_key(|token| Reverse(tokenizer.bytes(*token).len()));
+        tokenizer.sought = sought;
         if tokenizer.end_of_turn as usize >= tokenizer.len() || !tokenizer.is_control(tokenizer.end_of_turn) {
             return Err(damaged("the token that ends a turn is no control token"));
         }
@@ -78,19 +91,30 @@ impl Tokenizer {
                 self.text.extend_from_slice(text.as_bytes());
                 self.names.insert(text.into(), id);
             }
-            USER_DEFINED => return Err(unsupported(&format!("token {id} is user-defined"))),
+            USER_DEFINED => {
+                if text.is_empty() {
+                    return Err(damaged(&format!("token {id} stands for no bytes")));
+                }
+                self.text.extend_from_slice(text.as_bytes());
+                self.sought.push(id);
+            }
+            // Neither text nor a name that anybody asks for.
+            UNUSED => self.text.extend_from_slice(text.as_bytes()),
             _ => {
                 for c in text.chars() {
                     let byte =
                         byte_of(c).ok_or_else(|| damaged(&format!("token {id} stands for no bytes")))?;
                     self.text.push(byte);
                 }
+                if self.cut.takes_whole_tokens() {
+                    self.whole.insert(self.text.get(start..).unwrap_or_default().into(), id);
+                }
                 if let [byte] = self.text.get(start..).unwrap_or_default() {
                     self.single.get_mut(usize::from(*byte)).into_iter().for_each(|slot| *slot = Some(id));
                 }
             }
         }
-        self.control.push(kind == CONTROL);
+        self.control.push(kind == CONTROL || kind == UNUSED);
         self.ends.push(u32::try_from(self.text.len()).map_err(|_| damaged("the vocabulary is too long"))?);
         Ok(())
     }
@@ -126,13 +150,35 @@ impl Tokenizer {
     #[must_use]
     pub fn encode_bytes(&self, bytes: &[u8]) -> Vec<u32> {
         let mut tokens = Vec::with_capacity(bytes.len() / 3);
-        let mut merger = Merger::default();
+        self.seek(bytes, &self.sought, &mut Merger::default(), &mut tokens);
+        tokens
+    }
+
+    /// Cuts at the first of the sought tokens, and what is between at the others.
+    fn seek(&self, bytes: &[u8], sought: &[u32], merger: &mut Merger, tokens: &mut Vec<u32>) {
+        let Some((token, others)) = sought.split_first() else {
+            self.encode_text(bytes, merger, tokens);
+            return;
+        };
+        let mut rest = bytes;
+        while let Some((before, after)) = split_once(rest, self.bytes(*token)) {
+            self.seek(before, others, merger, tokens);
+            tokens.push(*token);
+            rest = after;
+        }
+        self.seek(rest, others, merger, tokens);
+    }
+
+    fn encode_text(&self, bytes: &[u8], merger: &mut Merger, tokens: &mut Vec<u32>) {
         cut(bytes, self.cut, |piece| {
+            if let Some(token) = self.whole.get(piece) {
+                tokens.push(*token);
+                return;
+            }
             let singles =
                 piece.iter().filter_map(|byte| self.single.get(usize::from(*byte)).copied().flatten());
-            merger.merge(singles, |one, other| self.merges.get(&pair(one, other)).copied(), &mut tokens);
+            merger.merge(singles, |one, other| self.merges.get(&pair(one, other)).copied(), tokens);
         });
-        tokens
     }
 
     /// The bytes of a token; the name of a control token. Nothing for a token that does not exist.
@@ -185,10 +231,18 @@ fn cut_of(gguf: &Gguf) -> Result<Cut, WeightsError> {
     match gguf.text("tokenizer.ggml.pre") {
         Some("smollm") => Ok(Cut::DigitsApart),
         Some("gpt-2") => Ok(Cut::Gpt2),
+        Some("qwen2") => Ok(Cut::Qwen2),
+        Some("llama-bpe") => Ok(Cut::Llama3),
         other => {
             Err(unsupported(&format!("the vocabulary cuts text by the rule `{}`", other.unwrap_or("none"))))
         }
     }
+}
+
+/// What is before and after the first occurrence.
+fn split_once<'a>(bytes: &'a [u8], part: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let at = bytes.windows(part.len().max(1)).position(|window| window == part)?;
+    Some((bytes.get(..at)?, bytes.get(at + part.len()..)?))
 }
 
 /// The byte that a character stands for: printable Latin-1 is itself, the other 68 bytes follow from U+0100 on.
@@ -200,108 +254,5 @@ fn byte_of(c: char) -> Option<u8> {
         0x121..=0x142 => u8::try_from(point - 0x121 + 0x7f).ok(),
         0x143 => Some(0xad),
         _ => None,
-    }
-}
-
-fn pair(one: u32, other: u32) -> u64 {
-    (u64::from(one) << 32) | u64::from(other)
-}
-
-/// Merges the tokens of a piece, the lowest rank first and the leftmost of equals. Kept between pieces for its memory.
-#[derive(Debug, Default)]
-struct Merger {
-    parts: Vec<LinkedToken>,
-    queue: BinaryHeap<Reverse<(u32, usize, u32, u32)>>,
-}
-
-/// A token in a linked list of tokens.
-#[derive(Debug, Clone, Copy)]
-struct LinkedToken {
-    /// Nothing once it is part of its left neighbour.
-    token: Option<u32>,
-    before: usize,
-    after: usize,
-}
-
-impl Merger {
-    fn merge(
-        &mut self,
-        tokens: impl Iterator<Item = u32>,
-        look_up: impl Fn(u32, u32) -> Option<(u32, u32)>,
-        out: &mut Vec<u32>,
-    ) {
-        self.parts.clear();
-        self.parts.extend((0_usize..).zip(tokens).map(|(at, token)| LinkedToken {
-            token: Some(token),
-            before: at.wrapping_sub(1),
-            after: at + 1,
-        }));
-        for at in 0..self.parts.len() {
-            self.consider(at, &look_up);
-        }
-        while let Some(Reverse((_, at, one, other))) = self.queue.pop() {
-            self.join(at, one, other, &look_up);
-        }
-        out.extend(self.parts.iter().filter_map(|part| part.token));
-    }
-
-    fn token(&self, at: usize) -> Option<u32> {
-        self.parts.get(at).and_then(|part| part.token)
-    }
-
-    /// Queues the merge of a part with the one after it, if there is one.
-    fn consider(&mut self, at: usize, look_up: &impl Fn(u32, u32) -> Option<(u32, u32)>) {
-        let Some(part) = self.parts.get(at) else { return };
-        let (Some(one), Some(other)) = (part.token, self.token(part.after)) else { return };
-        if let Some((rank, _)) = look_up(one, other) {
-            self.queue.push(Reverse((rank, at, one, other)));
-        }
-    }
-
-    /// Merges a part with the one after it, unless one of them has changed since the merge was queued.
-    fn join(&mut self, at: usize, one: u32, other: u32, look_up: &impl Fn(u32, u32) -> Option<(u32, u32)>) {
-        let Some(&part) = self.parts.get(at) else { return };
-        if part.token != Some(one) || self.token(part.after) != Some(other) {
-            return;
-        }
-        let Some((_, both)) = look_up(one, other) else { return };
-        let Some(gone) = self.parts.get_mut(part.after) else { return };
-        gone.token = None;
-        let after = gone.after;
-        if let Some(next) = self.parts.get_mut(after) {
-            next.before = at;
-        }
-        if let Some(part) = self.parts.get_mut(at) {
-            (part.token, part.after) = (Some(both), after);
-        }
-        self.consider(at, look_up);
-        self.consider(part.before, look_up);
-    }
-}
-
-/// A multiplication per word. The keys come from the vocabulary and not from a caller, so nobody can choose collisions
-/// that were not in the file already.
-#[derive(Debug, Default)]
-pub(super) struct PairHasher(u64);
-
-impl Hasher for PairHasher {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn write_u8(&mut self, byte: u8) {
-        self.write_u64(byte.into());
     }
 }

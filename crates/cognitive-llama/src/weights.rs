@@ -1,33 +1,14 @@
-//! The weights of a Llama model out of a GGUF file. Checks that the tensors are those of the architecture and have its
-//! shapes, so that the computation can rely on every length. Refuses other architectures and variants.
+//! The weights of a model out of a GGUF file. Checks that the tensors are those of the architecture and have its
+//! shapes, so that the computation can rely on every length. Refuses tensors that it would not use.
 
 use std::collections::HashMap;
 use std::io::Read;
 
 use super::WeightsError;
-use super::attention::Heads;
 use super::blocks::Encoding;
-use super::gguf::{Extent, Gguf, Tensor, Value, damaged, unreadable, unsupported};
+use super::gguf::{Extent, Gguf, Tensor, damaged, unreadable, unsupported};
+use super::shape::ModelShape;
 use super::tiles::{COLUMNS, Matrix};
-
-/// A context longer than this is cut: no model of a size that this engine computes was trained for more.
-const MAX_CONTEXT_LENGTH: usize = 1 << 20;
-
-/// The numbers that describe the model.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ModelShape {
-    pub(super) layers: usize,
-    /// The length of a token's vector.
-    pub(super) width: usize,
-    /// The length inside the feed-forward part.
-    pub(super) hidden: usize,
-    pub(super) heads: Heads,
-    pub(super) context: usize,
-    /// The base of the rotation frequencies.
-    pub(super) rope_base: f32,
-    /// Keeps the norm from dividing by zero.
-    pub(super) epsilon: f32,
-}
 
 /// All weights.
 #[derive(Debug)]
@@ -35,6 +16,8 @@ pub(super) struct ModelWeights {
     pub(super) embedding: Matrix,
     pub(super) layers: Vec<LayerWeights>,
     pub(super) norm: Box<[f32]>,
+    /// What the angles of rotation are divided by, if the model says.
+    pub(super) rope_factors: Option<Box<[f32]>>,
     /// Nothing if the embedding serves for both.
     output: Option<Matrix>,
 }
@@ -43,76 +26,28 @@ pub(super) struct ModelWeights {
 #[derive(Debug)]
 pub(super) struct LayerWeights {
     pub(super) attention_norm: Box<[f32]>,
-    pub(super) query: Matrix,
-    pub(super) key: Matrix,
+    pub(super) query: Projection,
+    pub(super) key: Projection,
     pub(super) value: Matrix,
+    pub(super) value_bias: Option<Box<[f32]>>,
     pub(super) attention_output: Matrix,
+    /// The norm of what attention adds.
+    pub(super) attention_outer_norm: Option<Box<[f32]>>,
     pub(super) feed_norm: Box<[f32]>,
     pub(super) gate: Matrix,
     pub(super) up: Matrix,
     pub(super) down: Matrix,
+    /// The norm of what the feed-forward part adds.
+    pub(super) feed_outer_norm: Option<Box<[f32]>>,
 }
 
-impl ModelShape {
-    pub(super) fn read(gguf: &Gguf) -> Result<Self, WeightsError> {
-        match gguf.text("general.architecture") {
-            Some("llama") => {}
-            Some(other) => return Err(unsupported(&format!("the architecture is `{other}`, not `llama`"))),
-            None => return Err(damaged("it names no architecture")),
-        }
-        refuse_variants(gguf)?;
-        let number = |name: &str| {
-            let value = gguf.whole(&format!("llama.{name}")).filter(|value| (1..1 << 24).contains(value));
-            value.ok_or_else(|| damaged(&format!("the value `llama.{name}` is missing or out of range")))
-        };
-        let (width, queries) = (number("embedding_length")?, number("attention.head_count")?);
-        let keys = number("attention.head_count_kv")?;
-        let heads = Heads { queries, keys, width: width / queries };
-        if !width.is_multiple_of(queries) || !queries.is_multiple_of(keys) {
-            return Err(damaged("the heads do not divide the width"));
-        }
-        if !heads.width.is_multiple_of(COLUMNS) {
-            return Err(unsupported(&format!("a head is {} wide, no multiple of 32", heads.width)));
-        }
-        for name in ["rope.dimension_count", "attention.key_length", "attention.value_length"] {
-            if gguf.whole(&format!("llama.{name}")).is_some_and(|value| value != heads.width) {
-                return Err(unsupported(&format!(
-                    "the value `llama.{name}` differs from the width of a head"
-                )));
-            }
-        }
-        Ok(Self {
-            layers: number("block_count")?,
-            width,
-            hidden: number("feed_forward_length")?,
-            heads,
-            context: number("context_length")?.min(MAX_CONTEXT_LENGTH),
-            rope_base: positive(gguf, "llama.rope.freq_base", Some(10_000.0))?,
-            epsilon: positive(gguf, "llama.attention.layer_norm_rms_epsilon", None)?,
-        })
-    }
-}
-
-/// Variants of the architecture that would be computed wrongly.
-fn refuse_variants(gguf: &Gguf) -> Result<(), WeightsError> {
-    if gguf.text("llama.rope.scaling.type").is_some_and(|kind| kind != "none") {
-        return Err(unsupported("the rotation is scaled"));
-    }
-    if gguf.whole("llama.expert_count").is_some_and(|count| count > 0) {
-        return Err(unsupported("the model is a mixture of experts"));
-    }
-    Ok(())
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a setting, given with few digits")]
-fn positive(gguf: &Gguf, name: &str, otherwise: Option<f32>) -> Result<f32, WeightsError> {
-    let value = match gguf.value(name) {
-        None => otherwise,
-        Some(Value::Float(value)) => Some(value as f32),
-        Some(_) => None,
-    };
-    let value = value.filter(|value| value.is_finite() && *value > 0.0);
-    value.ok_or_else(|| damaged(&format!("the value `{name}` is missing or out of range")))
+/// What makes queries or keys of a vector.
+#[derive(Debug)]
+pub(super) struct Projection {
+    pub(super) matrix: Matrix,
+    pub(super) bias: Option<Box<[f32]>>,
+    /// The norm of each head.
+    pub(super) norm: Option<Box<[f32]>>,
 }
 
 impl ModelWeights {
@@ -128,7 +63,10 @@ impl ModelWeights {
         let mut expected = Expected(extents.iter().map(|extent| (extent.name, *extent)).collect());
         Self::build(&mut expected, shape, vocabulary)?;
         if let Some(name) = expected.0.keys().min() {
-            return Err(unsupported(&format!("the model has a tensor that `llama` has not: `{name}`")));
+            let architecture = shape.architecture.name;
+            return Err(unsupported(&format!(
+                "the model has a tensor that `{architecture}` has not: `{name}`"
+            )));
         }
         Self::build(&mut Packed::read(&extents, data)?, shape, vocabulary)
     }
@@ -144,9 +82,10 @@ impl ModelWeights {
             layers.push(layer(tensors, index, shape)?);
         }
         let norm = tensors.vector("output_norm.weight", shape.width)?;
+        let rope_factors = optional(tensors, "rope_freqs.weight", shape.heads.width / 2)?;
         let own = tensors.has("output.weight");
         let output = own.then(|| tensors.matrix("output.weight", vocabulary, shape.width)).transpose()?;
-        Ok(Self { embedding, layers, norm, output })
+        Ok(Self { embedding, layers, norm, rope_factors, output })
     }
 
     /// The matrix that turns a vector into logits.
@@ -164,19 +103,48 @@ trait Tensors {
 
 fn layer(tensors: &mut impl Tensors, index: usize, shape: &ModelShape) -> Result<LayerWeights, WeightsError> {
     let name = |part: &str| format!("blk.{index}.{part}.weight");
-    let ModelShape { width, hidden, heads, .. } = *shape;
-    let keys = heads.keys * heads.width;
+    let ModelShape { width, hidden, architecture, .. } = *shape;
+    let (queries, keys) = (shape.query_width(), shape.key_width());
+    let outer = |tensors: &mut _, part: &str| {
+        architecture.outer_norms.then(|| Tensors::vector(tensors, &name(part), width)).transpose()
+    };
     Ok(LayerWeights {
         attention_norm: tensors.vector(&name("attn_norm"), width)?,
-        query: tensors.matrix(&name("attn_q"), width, width)?,
-        key: tensors.matrix(&name("attn_k"), keys, width)?,
+        query: projection(tensors, &format!("blk.{index}.attn_q"), queries, shape)?,
+        key: projection(tensors, &format!("blk.{index}.attn_k"), keys, shape)?,
         value: tensors.matrix(&name("attn_v"), keys, width)?,
-        attention_output: tensors.matrix(&name("attn_output"), width, width)?,
+        value_bias: optional(tensors, &format!("blk.{index}.attn_v.bias"), keys)?,
+        attention_output: tensors.matrix(&name("attn_output"), width, queries)?,
+        attention_outer_norm: outer(tensors, "post_attention_norm")?,
         feed_norm: tensors.vector(&name("ffn_norm"), width)?,
         gate: tensors.matrix(&name("ffn_gate"), hidden, width)?,
         up: tensors.matrix(&name("ffn_up"), hidden, width)?,
         down: tensors.matrix(&name("ffn_down"), width, hidden)?,
+        feed_outer_norm: outer(tensors, "post_ffw_norm")?,
     })
+}
+
+fn projection(
+    tensors: &mut impl Tensors,
+    name: &str,
+    rows: usize,
+    shape: &ModelShape,
+) -> Result<Projection, WeightsError> {
+    let matrix = tensors.matrix(&format!("{name}.weight"), rows, shape.width)?;
+    let bias = optional(tensors, &format!("{name}.bias"), rows)?;
+    let norms = shape.architecture.head_norms;
+    let norm =
+        norms.then(|| tensors.vector(&format!("{name}_norm.weight"), shape.heads.width)).transpose()?;
+    Ok(Projection { matrix, bias, norm })
+}
+
+/// A vector that not every model of an architecture has.
+fn optional(
+    tensors: &mut impl Tensors,
+    name: &str,
+    length: usize,
+) -> Result<Option<Box<[f32]>>, WeightsError> {
+    tensors.has(name).then(|| tensors.vector(name, length)).transpose()
 }
 
 /// What the header says is there. What is taken is empty; only whether it has the right shape counts.
@@ -253,7 +221,7 @@ impl<'a> Packed<'a> {
 
 impl Tensors for Packed<'_> {
     fn has(&self, name: &str) -> bool {
-        self.matrices.contains_key(name)
+        self.matrices.contains_key(name) || self.vectors.contains_key(name)
     }
 
     fn matrix(&mut self, name: &str, _: usize, _: usize) -> Result<Matrix, WeightsError> {

@@ -183,15 +183,36 @@ fn vocabularies_that_make_no_sense_are_damage() {
     assert_damaged(&Toy::default().without("tokenizer.ggml.tokens"), "tokenizer.ggml.tokens");
 }
 
+// Tokens that steer are not text; tokens that a vocabulary looks for are, and rows that stand for nothing are neither.
+#[test]
+fn tokens_that_are_looked_for_come_before_the_merges_and_unused_ones_never() {
+    let mut kinds = vec![1; 262];
+    (kinds[258], kinds[259], kinds[261]) = (4, 5, 3);
+    kinds[260] = 3;
+    let toy = Toy::default()
+        .with("tokenizer.ggml.token_type", Value::Numbers(kinds))
+        .with("tokenizer.ggml.merges", Value::Texts(vec!["t h".to_owned(), "th e".to_owned()]));
+    let model = open(&toy.bytes()).unwrap();
+    let tokenizer = model.tokenizer();
+    // The text of a token that is looked for is meant as it is, not byte by byte.
+    assert_eq!(tokenizer.bytes(258), "Ġthe".as_bytes());
+    assert_eq!(tokenizer.encode("theĠthe1"), [257, 258, u32::from(b'1')]);
+    assert!(tokenizer.is_control(259) && !tokenizer.is_control(258));
+    assert_eq!((tokenizer.control("12"), tokenizer.control("Ġthe")), (None, None));
+}
+
 #[test]
 fn models_of_other_kinds_are_sent_elsewhere() {
     let toy = Toy::default;
-    assert_unsupported(&toy().with("general.architecture", text("qwen3")), "`qwen3`");
+    assert_unsupported(&toy().with("general.architecture", text("mamba")), "`mamba`");
     assert_unsupported(&toy().with("tokenizer.ggml.model", text("llama")), "`llama`");
-    for rule in ["llama-bpe", "default"] {
+    for rule in ["deepseek-llm", "default"] {
         assert_unsupported(&toy().with("tokenizer.ggml.pre", text(rule)), &format!("`{rule}`"));
     }
-    assert_unsupported(&toy().with("llama.rope.scaling.type", text("yarn")), "rotation is scaled");
+    assert_unsupported(
+        &toy().with("llama.rope.scaling.type", text("yarn")),
+        "rotation is scaled by the rule `yarn`",
+    );
     assert_unsupported(&toy().with("llama.expert_count", Value::U32(8)), "experts");
     assert_unsupported(&toy().with("llama.attention.head_count", Value::U32(4)), "16 wide");
     for (kind, name) in [(10, "Q2_K"), (20, "IQ4_NL"), (99, "99")] {
@@ -201,9 +222,6 @@ fn models_of_other_kinds_are_sent_elsewhere() {
     let mut extra = toy();
     extra.tensors.push(matrix("blk.0.attn_q_bias", 8, 1, 64));
     assert_unsupported(&extra, "`blk.0.attn_q_bias.weight`");
-    let mut kinds = vec![1; 262];
-    kinds[260] = 4;
-    assert_unsupported(&toy().with("tokenizer.ggml.token_type", Value::Numbers(kinds)), "user-defined");
 }
 
 // Whoever copies or downloads into a file shortens it first.

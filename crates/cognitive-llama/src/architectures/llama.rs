@@ -1,0 +1,14 @@
+//! `llama`: Llama 1 to 3, `SmolLM`, Mistral and their kin. Llama 3 brings its stretched rotation as a tensor of factors.
+
+use super::{Architecture, GateCurve, RopePairs, head_width};
+
+pub(super) static LLAMA: Architecture = Architecture {
+    name: "llama",
+    pairs: RopePairs::Neighbours,
+    head_norms: false,
+    outer_norms: false,
+    gate: GateCurve::Silu,
+    scales_embedding: false,
+    local: None,
+    attention_width: head_width,
+};
