@@ -80,11 +80,13 @@ pub enum Lack {
     OciClients,
     /// `minisign`, whose signatures packages have.
     Minisign,
+    /// The file of a larger model, Qwen2.5-Coder-0.5B-Instruct.
+    Qwen,
 }
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -110,6 +112,7 @@ impl Lack {
         Self::Registry,
         Self::OciClients,
         Self::Minisign,
+        Self::Qwen,
     ];
 
     /// The word for it.
@@ -141,6 +144,7 @@ impl Lack {
             Self::Registry => "registry",
             Self::OciClients => "oci-clients",
             Self::Minisign => "minisign",
+            Self::Qwen => "qwen",
         }
     }
 
@@ -187,6 +191,9 @@ impl Lack {
                 "install `skopeo`, or set `COGN_TEST_SKOPEO` to the program; `pip install oras`, then set `COGN_TEST_PYTHON`"
             }
             Self::Minisign => "install `minisign`",
+            Self::Qwen => {
+                "put `0.5b.gguf`, Qwen's own file of Qwen2.5-Coder-0.5B-Instruct in Q4_K_M, into a folder and set `COGN_TEST_QWEN` to it"
+            }
         }
     }
 
@@ -223,6 +230,18 @@ pub fn weights() -> Option<PathBuf> {
     let path = named.or_else(usual).filter(|path| path.is_file());
     if path.is_none() {
         skip(Lack::Weights);
+    }
+    path
+}
+
+/// The file of a larger model, Qwen2.5-Coder-0.5B-Instruct in `Q4_K_M`: `0.5b.gguf` in the folder `COGN_TEST_QWEN`. `None`,
+/// after [`skip`], if it is not there.
+#[must_use]
+pub fn qwen() -> Option<PathBuf> {
+    let folder = env::var_os("COGN_TEST_QWEN").map(PathBuf::from);
+    let path = folder.map(|folder| folder.join("0.5b.gguf")).filter(|path| path.is_file());
+    if path.is_none() {
+        skip(Lack::Qwen);
     }
     path
 }
