@@ -17,7 +17,7 @@ use crate::media::MediaAccess;
 use crate::runtime::{Runtime, Surroundings};
 use crate::settings::{Environment, SettingOverrides, Settings};
 use crate::stores::Stores;
-use crate::wiring::{self, HostParts};
+use crate::wiring::{self, ChosenModels, HostParts};
 
 /// A change of the host after it was put together.
 type HostChange = dyn Fn(&mut Host) + Send + Sync;
@@ -132,12 +132,12 @@ impl RuntimeBuilder {
             None if !self.reads_env && settings.database.is_none() => (Stores::default(), None),
             None => Stores::open_or_warn(&settings, true)?,
         };
-        let provider = match &self.provider {
-            Some(provider) => Ok(Arc::clone(provider)),
-            None => wiring::provider(&settings, environment, EmbeddedUse::Server, None),
+        let models = match &self.provider {
+            Some(provider) => Ok(ChosenModels::from(Arc::clone(provider))),
+            None => wiring::models(&settings, environment, EmbeddedUse::Server, None),
         };
-        let host = provider.and_then(|provider| {
-            let parts = HostParts { modules: self.source(), provider, stores, media: self.media.clone() };
+        let host = models.and_then(|models| {
+            let parts = HostParts { modules: self.source(), models, stores, media: self.media.clone() };
             let mut host = wiring::host(&settings, parts)?;
             if let Some(change) = &self.tuned {
                 change(&mut host);

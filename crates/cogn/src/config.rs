@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cognitive_contract::Risk;
 use cognitive_contract::editor_schema::for_editors;
 use cognitive_library::find::nearest;
 use cognitive_library::yaml;
@@ -25,6 +26,11 @@ pub struct Config {
     pub model: Option<String>,
     /// The weights of the embedded model where no other are named: a name of `cogn model list`, or a GGUF file.
     pub default_model: Option<String>,
+    /// Models that are asked one after the other until an answer is good enough, such as `embedded/qwen-0.5b` and
+    /// `openai/gpt-5-mini`; in place of `provider` and `model`.
+    pub providers: Option<Vec<String>>,
+    /// When an answer is not good enough, besides failures.
+    pub climb: ClimbConfig,
     /// The address of the service, if it is not the usual one.
     pub base_url: Option<String>,
     /// Timeout of each model call, in seconds.
@@ -60,6 +66,25 @@ pub struct Config {
     /// An address of a file that nobody has trusted, which stands in the place of `base_url`.
     #[serde(skip)]
     pub untrusted_address: Option<UntrustedAddress>,
+}
+
+/// When the next of `providers` is asked.
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClimbConfig {
+    /// An answer that is less sure than this, from 0 to 1.
+    pub below_confidence: Option<f64>,
+    /// An answer of a higher risk than this: `none`, `low`, `medium` or `high`.
+    pub above_risk: Option<Risk>,
+}
+
+impl ClimbConfig {
+    fn over(self, other: Self) -> Self {
+        Self {
+            below_confidence: self.below_confidence.or(other.below_confidence),
+            above_risk: self.above_risk.or(other.above_risk),
+        }
+    }
 }
 
 /// An address in a file that nobody has trusted.
@@ -173,6 +198,8 @@ pub struct ModuleConfig {
     pub early_stop: Option<bool>,
     /// Put the receipt into `meta.provenance`.
     pub receipt: Option<bool>,
+    /// Ask only models on this machine, also for what the module is made of.
+    pub local_only: Option<bool>,
 }
 
 impl ModuleConfig {
@@ -183,6 +210,7 @@ impl ModuleConfig {
             reask: self.reask.or(other.reask),
             early_stop: self.early_stop.or(other.early_stop),
             receipt: self.receipt.or(other.receipt),
+            local_only: self.local_only.or(other.local_only),
         }
     }
 }
@@ -254,6 +282,8 @@ impl Config {
         Self {
             provider: self.provider.or(other.provider),
             model: self.model.or(other.model),
+            providers: self.providers.or(other.providers),
+            climb: self.climb.over(other.climb),
             default_model: self.default_model.or(other.default_model),
             base_url,
             base_url_of,

@@ -8,7 +8,7 @@ use cognitive_contract::address::bare_url;
 use cognitive_contract::context::Sanitiser;
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{Confidence, ErrorCode, Failure};
-use cognitive_runtime::{DEFAULT_MAX_CALLS, RunOptions};
+use cognitive_runtime::{ClimbRules, DEFAULT_MAX_CALLS, RunOptions};
 
 use crate::config::{Config, KeepConfig, MediaConfig, ModuleConfig, UntrustedAddress};
 use crate::env_vars;
@@ -70,12 +70,29 @@ pub enum ProviderChoice {
     },
 }
 
+/// One of several models that are asked one after the other.
+#[derive(Debug, Clone)]
+pub struct RungChoice {
+    /// As it was written.
+    pub name: String,
+    /// Who it is.
+    pub provider: ProviderChoice,
+    /// Why it may not be asked at the address that the project's file names, if that is so.
+    pub refused_address: Option<Failure>,
+}
+
 /// The decisions about one run.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each answers one question about the run")]
 pub struct Settings {
-    /// Who answers.
+    /// Who answers; with rungs above, who is asked first.
     pub provider: ProviderChoice,
+    /// Who is asked after that, one after the other, until an answer is good enough.
+    pub rungs: Vec<RungChoice>,
+    /// When an answer is not good enough.
+    pub climb: ClimbRules,
+    /// Modules that ask only models on this machine.
+    pub local_only: Vec<String>,
     /// Why nobody may be asked at the address that the project's file names, if that is so.
     pub refused_address: Option<Failure>,
     /// Whether a key may go over `http://` to another machine.
@@ -142,9 +159,21 @@ impl Settings {
                 Gate { exec_min_confidence: least, ..Gate::default() }
             }
         };
-        let (provider, refused_address) = choose(args, config, &of_module, environment)?;
+        let mut rungs = rungs(args, config, &of_module, environment)?.into_iter();
+        let (provider, refused_address) = match rungs.next() {
+            Some(first) => (first.provider, first.refused_address),
+            None => choose(args, config, &of_module, environment)?,
+        };
         Ok(Self {
             provider,
+            rungs: rungs.collect(),
+            climb: climb_rules(config)?,
+            local_only: config
+                .modules
+                .iter()
+                .filter(|(_, module)| module.local_only == Some(true))
+                .map(|(name, _)| name.clone())
+                .collect(),
             refused_address,
             plain_http: is_on(environment, env_vars::PLAIN_HTTP),
             timeout: Duration::from_secs(args.timeout.or(config.timeout_seconds).unwrap_or(60).max(1)),
@@ -214,6 +243,45 @@ pub fn database(config: &Config, environment: Environment<'_>) -> Option<PathBuf
     let at_home =
         || environment(env_vars::HOME).map(|home| PathBuf::from(home).join(".cognitive/cognitive.db"));
     by_environment().or_else(|| config.audit.path.clone()).or_else(at_home)
+}
+
+/// The models of `providers`, unless somebody named one by flag, by environment or for this module: that one is asked alone.
+fn rungs(
+    args: &SettingOverrides,
+    config: &Config,
+    of_module: &ModuleConfig,
+    environment: Environment<'_>,
+) -> Result<Vec<RungChoice>, Failure> {
+    let typed = args.provider.is_some() || args.model.is_some() || args.base_url.is_some();
+    let set = [env_vars::PROVIDER, env_vars::MODEL].iter().any(|name| environment(name).is_some());
+    if typed || set || of_module.provider.is_some() || of_module.model.is_some() {
+        return Ok(Vec::new());
+    }
+    let rung = |name: &String| {
+        let (provider, model) =
+            name.split_once('/').map_or((name.as_str(), None), |(who, model)| (who, Some(model)));
+        // As if it had been typed, so that every rule about names and addresses holds.
+        let typed = SettingOverrides {
+            provider: Some(provider.to_owned()),
+            model: model.map(str::to_owned),
+            ..args.clone()
+        };
+        let bare = Config { provider: None, model: None, ..config.clone() };
+        let (provider, refused_address) = choose(&typed, &bare, &ModuleConfig::default(), environment)?;
+        Ok(RungChoice { name: name.clone(), provider, refused_address })
+    };
+    config.providers.iter().flatten().map(rung).collect()
+}
+
+fn climb_rules(config: &Config) -> Result<ClimbRules, Failure> {
+    let mut rules = ClimbRules::default();
+    if let Some(value) = config.climb.below_confidence {
+        rules = rules.with_confidence(Confidence::new(value).ok_or_else(|| {
+            let message = format!("`climb.below_confidence` has to be from 0 to 1, found: `{value}`");
+            Failure::misconfigured(message).suggest("Correct `cognitive.yaml`")
+        })?);
+    }
+    Ok(config.climb.above_risk.map_or(rules, |risk| rules.with_risk(risk)))
 }
 
 /// Who answers, and why the address in the project's file cannot be used, if it would be.

@@ -12,7 +12,7 @@ use cognitive_contract::{Capabilities, ErrorCode, Failure};
 use cognitive_library::Library;
 #[cfg(feature = "net")]
 use cognitive_net::{ProviderConfig, Secret};
-use cognitive_runtime::Host;
+use cognitive_runtime::{Host, Ladder};
 #[cfg(feature = "net")]
 use serde_json::json;
 
@@ -95,6 +95,64 @@ pub fn provider(
         }
         ProviderChoice::Replay => Err(Failure::new(ErrorCode::ProviderUnavailable, "no reply file is given")
             .suggest("Name the file with `cogn run MODULE --reply FILE`")),
+    }
+}
+
+/// The models that were decided on: the one that is asked first, and those above it.
+pub struct ChosenModels {
+    /// Who is asked first.
+    pub provider: Arc<dyn Provider>,
+    /// Who is asked after that.
+    pub ladder: Option<Ladder>,
+    /// Those that cannot be asked here, and why.
+    pub left_out: Vec<String>,
+}
+
+impl From<Arc<dyn Provider>> for ChosenModels {
+    fn from(provider: Arc<dyn Provider>) -> Self {
+        Self { provider, ladder: None, left_out: Vec::new() }
+    }
+}
+
+/// The same where several are configured. One that cannot be asked is left out as long as there is another.
+pub fn models(
+    settings: &Settings,
+    environment: Environment<'_>,
+    wanted: EmbeddedUse,
+    fetch: Option<WeightsFetch<'_>>,
+) -> Result<ChosenModels, Failure> {
+    let first = provider(settings, environment, wanted, fetch);
+    if settings.rungs.is_empty() {
+        return first.map(ChosenModels::from);
+    }
+    let mut left_out = Vec::new();
+    let mut failed = |name: &str, failure: &Failure| {
+        left_out.push(format!("`{name}` is not asked: {}", failure.message()));
+    };
+    let mut built: Vec<Arc<dyn Provider>> = Vec::new();
+    let unusable = first
+        .map(|first| built.push(first))
+        .inspect_err(|failure| failed("the first of `providers`", failure));
+    for rung in &settings.rungs {
+        let own = Settings {
+            provider: rung.provider.clone(),
+            refused_address: rung.refused_address.clone(),
+            rungs: Vec::new(),
+            ..settings.clone()
+        };
+        match provider(&own, environment, wanted, fetch) {
+            Ok(rung) => built.push(rung),
+            Err(failure) => failed(&rung.name, &failure),
+        }
+    }
+    let mut built = built.into_iter();
+    match (built.next(), unusable) {
+        (Some(first), _) => {
+            let ladder = Ladder { rungs: built.collect(), rules: settings.climb };
+            Ok(ChosenModels { provider: first, ladder: Some(ladder), left_out })
+        }
+        (None, Err(failure)) => Err(failure),
+        (None, Ok(())) => Err(Failure::misconfigured("`providers` names no model")),
     }
 }
 
@@ -206,8 +264,8 @@ pub fn model(settings: &Settings) -> Option<&str> {
 pub struct HostParts {
     /// Where modules come from.
     pub modules: Arc<dyn ModuleSource>,
-    /// The model.
-    pub provider: Arc<dyn Provider>,
+    /// The models.
+    pub models: ChosenModels,
     /// Audit and context.
     pub stores: Stores,
     /// What media need besides the settings.
@@ -216,8 +274,10 @@ pub struct HostParts {
 
 /// The surroundings of all runs, as the settings decide them: the one place where a host is put together.
 pub fn host(settings: &Settings, parts: HostParts) -> Result<Host, Failure> {
-    let HostParts { modules, provider, stores, media } = parts;
-    let mut host = Host::new(modules, provider);
+    let HostParts { modules, models, stores, media } = parts;
+    let mut host = Host::new(modules, models.provider);
+    host.ladder = models.ladder;
+    host.local_only.clone_from(&settings.local_only);
     host.gate = settings.gate;
     host.sanitiser = settings.sanitiser.clone();
     host.audit_payloads = settings.audit_payloads;

@@ -137,12 +137,7 @@ fn run(
     let screen = TerminalProgress::new(printer, false);
     let parts = HostParts {
         modules: Arc::new(ModuleCache::new(library.clone())),
-        provider: wiring::provider(
-            &settings,
-            &wiring::environment,
-            EmbeddedUse::OneByOne,
-            Some(screen.fetch()),
-        )?,
+        models: wiring::models(&settings, &wiring::environment, EmbeddedUse::OneByOne, Some(screen.fetch()))?,
         // The audit is for the work of people, not for measurements.
         stores: Stores::default(),
         media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },

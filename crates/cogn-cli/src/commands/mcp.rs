@@ -7,7 +7,7 @@ use cogn::embedded::EmbeddedUse;
 use cogn::media::MediaAccess;
 use cogn::settings::Settings;
 use cogn::stores::Stores;
-use cogn::wiring::HostParts;
+use cogn::wiring::{ChosenModels, HostParts};
 use cogn::{async_runtime, wiring};
 use cognitive_contract::Failure;
 use cognitive_contract::ports::Provider;
@@ -131,16 +131,17 @@ impl AgentDoor {
         let (stores, warning) = Stores::open_or_warn(&settings, false)?;
         options.warnings.extend(warning);
         // Nothing is fetched here: a client gives up long before a model has arrived.
-        let provider = wiring::provider(&settings, &wiring::environment, EmbeddedUse::Server, None);
-        let provider: Arc<dyn Provider> = provider.unwrap_or_else(|failure| {
+        let models = wiring::models(&settings, &wiring::environment, EmbeddedUse::Server, None);
+        let models = models.unwrap_or_else(|failure| {
             let hint = failure.suggestion().map(|hint| format!(". {hint}")).unwrap_or_default();
             Printer.warning(&format!("runs will fail: {}{hint}", failure.message()));
             options.unprepared = Some(failure);
-            Arc::new(Replay::text(String::new()))
+            ChosenModels::from(Arc::new(Replay::text(String::new())) as Arc<dyn Provider>)
         });
+        models.left_out.iter().for_each(|line| Printer.warning(line));
         let parts = HostParts {
             modules: Arc::new(ModuleCache::new(library.clone())),
-            provider,
+            models,
             stores,
             media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
         };

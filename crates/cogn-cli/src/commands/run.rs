@@ -9,7 +9,7 @@ use cogn::embedded::{EmbeddedUse, WeightsFetch};
 use cogn::media::MediaAccess;
 use cogn::settings::{EMBEDDED, ProviderChoice, SettingOverrides, Settings};
 use cogn::stores::Stores;
-use cogn::wiring::HostParts;
+use cogn::wiring::{ChosenModels, HostParts};
 use cogn::{async_runtime, embedded, wiring};
 use cognitive_contract::ports::{Event, EventSink, ModuleSource, NullSink, Provider};
 use cognitive_contract::trace::{PartState, Trace};
@@ -262,13 +262,14 @@ fn prepare(
         Some(failure) => Err(failure),
         None => equip(args, &settings, &modules, &stores, &mut request),
     };
-    let provider = equipped.unwrap_or_else(|failure| {
+    let models = equipped.unwrap_or_else(|failure| {
         request.options.unprepared = Some(failure);
-        Arc::new(Replay::text(String::new()))
+        ChosenModels::from(Arc::new(Replay::text(String::new())) as Arc<dyn Provider>)
     });
+    models.left_out.iter().for_each(|line| Printer.warning(line));
     let parts = HostParts {
         modules: Arc::clone(&modules) as Arc<dyn ModuleSource>,
-        provider,
+        models,
         stores,
         media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
     };
@@ -286,7 +287,7 @@ fn equip(
     modules: &ModuleCache,
     stores: &Stores,
     request: &mut RunRequest,
-) -> Result<Arc<dyn Provider>, Failure> {
+) -> Result<ChosenModels, Failure> {
     let reply = args.reply.as_deref().filter(|_| settings.provider == ProviderChoice::Replay);
     if reply.is_some_and(|path| path.as_os_str() == "-") && args.input.reads_stdin() {
         let failure = Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
@@ -294,7 +295,7 @@ fn equip(
     }
     request.input = input(args, modules)?;
     if let Some(path) = reply {
-        return Ok(Arc::new(Replay::text(read_text(Some(path))?)));
+        return Ok(ChosenModels::from(Arc::new(Replay::text(read_text(Some(path))?)) as Arc<dyn Provider>));
     }
     // A run that fails before the call is not worth a download.
     let worthwhile = || {
@@ -303,7 +304,7 @@ fn equip(
         preview(&*modules.module(&args.module)?, &request.input, enforcement(args), Some(&memory)).map(drop)
     };
     let fetch = WeightsFetch { progress: &TerminalProgress::new(&Printer, false), before: &worthwhile };
-    wiring::provider(settings, &wiring::environment, EmbeddedUse::OneByOne, Some(fetch))
+    wiring::models(settings, &wiring::environment, EmbeddedUse::OneByOne, Some(fetch))
 }
 
 /// Says with `--verbose` where the module is, who answers and where the run is recorded.

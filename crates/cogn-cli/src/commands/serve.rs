@@ -171,14 +171,12 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<Ser
     config.findings = Some(Arc::new(move |name: &str| validate::findings(&validated, name)));
     limit(&mut config, &serve, &settings, printer)?;
     let uploads = media::uploads(&settings.media, wiring::home())?;
+    let screen = TerminalProgress::new(printer, false);
+    let models = wiring::models(&settings, &wiring::environment, EmbeddedUse::Server, Some(screen.fetch()))?;
+    models.left_out.iter().for_each(|line| printer.warning(line));
     let parts = HostParts {
         modules: Arc::new(ModuleCache::new(library.clone()).looking_every(LOOK)),
-        provider: wiring::provider(
-            &settings,
-            &wiring::environment,
-            EmbeddedUse::Server,
-            Some(TerminalProgress::new(printer, false).fetch()),
-        )?,
+        models,
         stores: stores(&settings, printer)?,
         media: MediaAccess { uploads: uploads.clone(), document_reader: Some(project::this_program()) },
     };

@@ -1,12 +1,9 @@
 //! `cogn init`, every option with every tier: the golden test of each passes, each is valid and complete without a warning,
 //! and every command that it prints works as it is printed.
 
-use std::io::Write;
-use std::net::TcpListener;
-
 use serde_json::json;
 
-use crate::support::{Place, read_request};
+use crate::support::{Place, answering_service};
 
 /// Options of one module: none, each alone, and all that go together.
 const OPTIONS: [&[&str]; 11] = [
@@ -22,25 +19,6 @@ const OPTIONS: [&[&str]; 11] = [
     &["--compose"],
     &["--streaming", "--media", "image", "--media", "document", "--context", "--compose"],
 ];
-
-/// A service that always gives the same answer, whatever it is asked.
-fn service(answer: &str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let base = format!("http://{}/v1", listener.local_addr().unwrap());
-    let choice = |delta, finish| json!({ "model": "stub", "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
-    let (said, end) = (choice(json!({ "content": answer }), json!(null)), choice(json!({}), json!("stop")));
-    let events = format!("data: {said}\n\ndata: {end}\n\ndata: [DONE]\n\n");
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            read_request(&mut stream);
-            let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n";
-            let _ = stream
-                .write_all(format!("{head}content-length: {}\r\n\r\n{events}", events.len()).as_bytes());
-        }
-    });
-    base
-}
 
 /// Words as a shell splits them; only double quotes are used.
 fn words(command: &str) -> Vec<String> {
@@ -74,7 +52,7 @@ fn test_001_every_kind_of_new_module_keeps_what_init_promises() {
             let reply = std::fs::read_to_string(
                 place.path(&format!("cognitive/modules/{name}/tests/example.reply.txt")),
             );
-            let base = service(&reply.unwrap());
+            let base = answering_service(&reply.unwrap());
             let printed: Vec<&str> =
                 made.err.lines().filter_map(|line| line.trim().strip_prefix("cogn ")).collect();
             assert!(printed.len() >= 3, "{}", made.err);

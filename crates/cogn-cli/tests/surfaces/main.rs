@@ -11,6 +11,7 @@ mod blame;
 mod editors;
 mod golden;
 mod init;
+mod ladder;
 mod old;
 mod serving;
 mod support;

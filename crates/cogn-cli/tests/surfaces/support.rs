@@ -117,6 +117,25 @@ pub(crate) fn answer() -> Value {
     })
 }
 
+/// A service that always gives the same answer, whatever it is asked.
+pub(crate) fn answering_service(answer: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let choice = |delta, finish| json!({ "model": "stub", "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
+    let (said, end) = (choice(json!({ "content": answer }), json!(null)), choice(json!({}), json!("stop")));
+    let events = format!("data: {said}\n\ndata: {end}\n\ndata: [DONE]\n\n");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            read_request(&mut stream);
+            let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n";
+            let _ = stream
+                .write_all(format!("{head}content-length: {}\r\n\r\n{events}", events.len()).as_bytes());
+        }
+    });
+    base
+}
+
 /// A service that begins an answer and then waits for its client to go. Gives its address.
 pub(crate) fn endless_service() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

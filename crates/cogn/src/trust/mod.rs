@@ -42,6 +42,8 @@ pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack
         provider,
         model,
         default_model,
+        providers,
+        climb,
         base_url,
         timeout_seconds,
         reask,
@@ -73,6 +75,9 @@ pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack
         provider,
         model,
         default_model: sieve.weights("default_model", default_model, below.default_model.as_ref()),
+        providers: sieve.hold("providers", providers, below.providers.as_ref(), "inputs go to these models"),
+        // How sure an answer must be is nobody's secret, and costs no more calls than there are models.
+        climb,
         base_url: None,
         base_url_of: None,
         untrusted_address,
@@ -176,12 +181,15 @@ impl Sieve {
         below: &Config,
         of_user: Option<&str>,
     ) -> ModuleConfig {
-        let ModuleConfig { provider, model, reask, early_stop, receipt } = says;
+        let ModuleConfig { provider, model, reask, early_stop, receipt, local_only } = says;
         let of_module = below.modules.get(name);
+        // Whoever wants to stay on this machine does so; nobody else can undo it.
+        let bound = of_module.and_then(|own| own.local_only);
+        let local_only = local_only.filter(|only| *only || bound != Some(true));
         let own = of_module.and_then(|own| named(own.provider.as_deref(), own.model.as_deref()));
         let of_user = own.as_deref().or(of_user);
         let (provider, model) = self.who(&format!("modules.{name}."), provider, model, of_user);
-        ModuleConfig { provider, model, reask, early_stop, receipt }
+        ModuleConfig { provider, model, reask, early_stop, receipt, local_only }
     }
 
     /// A threshold may be raised by anybody.
