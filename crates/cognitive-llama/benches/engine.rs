@@ -2,24 +2,26 @@
 //!
 //! ```sh
 //! cargo bench -p cognitive-llama
-//! COGN_BENCH_PYTHON=python3 cargo bench -p cognitive-llama   # with llama-cpp-python installed there
+//! COGN_MODEL=path/to/weights.gguf COGN_BENCH_PYTHON=python3 cargo bench -p cognitive-llama   # with xllamacpp installed there
 //! ```
 //!
-//! Compare figures of one run only; machines differ, and so do hours. Needs the weights.
+//! Compare figures of one run only; machines differ, and so do hours. Both engines take turns, so that a disturbance meets
+//! both; the best run of each counts. Needs the weights.
 
 #![expect(clippy::print_stdout, reason = "a bench reports to people")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run should stop")]
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
 use cognitive_llama::{Model, TokenSession};
 
 /// The best of this many runs counts: the others were disturbed.
-const RUNS: usize = 5;
-const GENERATED: usize = 64;
+const RUNS: usize = 3;
+const GENERATED: usize = 32;
 
 fn main() {
     // `cargo test --benches` only wants to see that it starts.
@@ -33,49 +35,67 @@ fn main() {
     let before = resident();
     let start = Instant::now();
     let model = Arc::new(Model::open(&path).unwrap());
-    println!("engine         {}", model.kernel().name());
+    println!("{}, {}", model.name(), model.kernel().name());
     println!("load           {:8.0} ms", start.elapsed().as_secs_f64() * 1e3);
     report_memory("after load", before);
-    let text = include_str!("../tests/data/perplexity.txt").repeat(3);
-    let tokens = model.tokenizer().encode(&text);
+    let tokens = model.tokenizer().encode(&include_str!("../tests/data/perplexity.txt").repeat(4));
+    let tokens = tokens.get(..1_000).unwrap();
+    let mut other = LlamaCpp::start(&path, tokens);
+    println!("tokens/s              ours  llama.cpp   ratio");
     for threads in [1, 2] {
         for length in [100, 1_000] {
-            let rate = prompt(&model, threads, tokens.get(..length).unwrap());
-            println!("prompt {length:5} x{threads}{rate:9.0} tokens/s");
+            let ours = || prompt(&model, threads, tokens.get(..length).unwrap());
+            report(
+                &format!("prompt {length:5} x{threads}"),
+                ours,
+                &mut other,
+                &format!("prompt {threads} {length}"),
+            );
         }
+        let ours = || generate(&model, threads, tokens);
+        let order = format!("generate {threads} {GENERATED}");
+        report(&format!("generate  {GENERATED} x{threads}"), ours, &mut other, &order);
     }
-    println!("generate  64 x1{:9.0} tokens/s", generate(&model, &tokens));
     report_memory("after 1,000", before);
-    llama_cpp(&path, &text);
+    if let Some(other) = &mut other {
+        println!("llama.cpp: load time in seconds and RSS in MB: {}", other.ask("load"));
+    }
 }
 
-fn best(mut run: impl FnMut() -> f64) -> f64 {
-    (0..RUNS).map(|_| run()).fold(0.0, f64::max)
+/// Runs both in turn, and prints the best of each.
+fn report(what: &str, mut ours: impl FnMut() -> f64, other: &mut Option<LlamaCpp>, order: &str) {
+    let (mut best, mut best_of_other) = (0.0_f64, 0.0_f64);
+    for _ in 0..RUNS {
+        best = best.max(ours());
+        if let Some(other) = other {
+            best_of_other = best_of_other.max(other.ask(order).parse().unwrap());
+        }
+    }
+    if other.is_some() {
+        println!("{what:15}{best:11.1}{best_of_other:11.1}{:8.2}", best / best_of_other);
+    } else {
+        println!("{what:15}{best:11.1}");
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a thousand at most")]
 fn prompt(model: &Arc<Model>, threads: usize, tokens: &[u32]) -> f64 {
-    best(|| {
-        let mut session = TokenSession::new(Arc::clone(model), threads);
-        let start = Instant::now();
-        session.feed(tokens, &|| false).unwrap();
-        tokens.len() as f64 / start.elapsed().as_secs_f64()
-    })
+    let mut session = TokenSession::new(Arc::clone(model), threads);
+    let start = Instant::now();
+    session.feed(tokens, &|| false).unwrap();
+    tokens.len() as f64 / start.elapsed().as_secs_f64()
 }
 
 /// Greedy, after a prompt of 100 tokens; reading the best logit off is part of it.
-#[expect(clippy::cast_precision_loss, reason = "64")]
-fn generate(model: &Arc<Model>, tokens: &[u32]) -> f64 {
-    let mut session = TokenSession::new(Arc::clone(model), 2);
-    best(|| {
-        session.truncate(0);
-        let mut next = likeliest(session.feed(tokens.get(..100).unwrap(), &|| false).unwrap());
-        let start = Instant::now();
-        for _ in 0..GENERATED {
-            next = likeliest(session.feed(&[next], &|| false).unwrap());
-        }
-        GENERATED as f64 / start.elapsed().as_secs_f64()
-    })
+#[expect(clippy::cast_precision_loss, reason = "32")]
+fn generate(model: &Arc<Model>, threads: usize, tokens: &[u32]) -> f64 {
+    let mut session = TokenSession::new(Arc::clone(model), threads);
+    let mut next = likeliest(session.feed(tokens.get(..100).unwrap(), &|| false).unwrap());
+    let start = Instant::now();
+    for _ in 0..GENERATED {
+        next = likeliest(session.feed(&[next], &|| false).unwrap());
+    }
+    GENERATED as f64 / start.elapsed().as_secs_f64()
 }
 
 fn likeliest(logits: &[f32]) -> u32 {
@@ -105,12 +125,40 @@ fn report_memory(when: &str, before: Option<u64>) {
     }
 }
 
-fn llama_cpp(path: &Path, text: &str) {
-    let Some(python) = std::env::var_os("COGN_BENCH_PYTHON") else {
-        println!("llama.cpp      skipped: COGN_BENCH_PYTHON names no Python with llama-cpp-python");
-        return;
-    };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/llama_cpp.py");
-    let status = Command::new(python).arg(script).arg(path).arg(text).status().unwrap();
-    assert!(status.success(), "llama_cpp.py: {status}");
+/// llama.cpp in a process of its own, which ends with this value.
+struct LlamaCpp {
+    child: Child,
+    orders: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl LlamaCpp {
+    fn start(path: &Path, tokens: &[u32]) -> Option<Self> {
+        let Some(python) = std::env::var_os("COGN_BENCH_PYTHON") else {
+            println!("llama.cpp      skipped: COGN_BENCH_PYTHON names no Python with xllamacpp");
+            return None;
+        };
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/llama_cpp.py");
+        let mut command = Command::new(python);
+        command.arg(script).arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut orders = child.stdin.take().unwrap();
+        writeln!(orders, "{tokens:?}").unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Some(Self { child, orders: Some(orders), answers })
+    }
+
+    fn ask(&mut self, order: &str) -> String {
+        writeln!(self.orders.as_mut().unwrap(), "{order}").unwrap();
+        let mut answer = String::new();
+        assert!(self.answers.read_line(&mut answer).unwrap() > 0, "llama_cpp.py ended");
+        answer.trim().to_owned()
+    }
+}
+
+impl Drop for LlamaCpp {
+    fn drop(&mut self) {
+        self.orders = None;
+        let _ = self.child.wait();
+    }
 }

@@ -10,11 +10,13 @@ use super::Model;
 use super::activations::Activations;
 use super::attention::{LayerCache, Looks, PositionView, attend};
 use super::board::Board;
+use super::crew::Crew;
 use super::gates::open;
 use super::norm::normalise;
 use super::product::multiply;
 use super::rope::{Angles, TurnTable};
 use super::shape::ModelShape;
+use super::tiles::Matrix;
 use super::weights::{LayerWeights, Projection};
 
 /// The room that a block of tokens needs on its way; kept, because asking for it anew costs more than a token.
@@ -47,6 +49,8 @@ pub(super) struct Block<'a> {
     pub(super) index: usize,
     /// What is wanted of it besides its keys and values.
     pub(super) wanted: WantedVectors,
+    /// Who helps with a single token.
+    pub(super) crew: Option<&'a Crew<'a>>,
 }
 
 /// Which vectors of a block somebody will look at.
@@ -60,7 +64,7 @@ pub(super) enum WantedVectors {
     All,
 }
 
-impl Block<'_> {
+impl<'a> Block<'a> {
     /// Computes the block. Afterwards `scratch.x` has the vectors that are wanted. Asks `cancelled` before each layer;
     /// returns nothing if it, or the board, said stop.
     pub(super) fn run(
@@ -119,46 +123,62 @@ impl Block<'_> {
     }
 
     /// Queries, keys and values, turned by their positions.
-    fn look_up(&self, layer: &LayerWeights, scratch: &mut Scratch, index: usize) {
+    fn look_up(&self, layer: &'a LayerWeights, scratch: &mut Scratch, index: usize) {
         let (kernel, shape) = (self.model.kernel, &self.model.shape);
         let Scratch { x, packed, query, key, value, turns, local_turns, .. } = scratch;
         packed.normalise(kernel, x, &layer.attention_norm, shape.epsilon);
-        self.project(&layer.query, packed, query);
-        self.project(&layer.key, packed, key);
-        multiply(kernel, &layer.value, packed, value);
+        let products = &mut [
+            (&layer.query.matrix, &mut **query),
+            (&layer.key.matrix, &mut **key),
+            (&layer.value, &mut **value),
+        ];
+        self.multiply(packed, products);
+        self.complete(&layer.query, query);
+        self.complete(&layer.key, key);
         add_bias(value, layer.value_bias.as_deref());
         let turns = if shape.window(index).is_some() { local_turns } else { turns };
         turns.turn(query, shape.query_width(), shape, shape.query_scale());
         turns.turn(key, shape.key_width(), shape, 1.0);
     }
 
-    fn project(&self, projection: &Projection, packed: &Activations, out: &mut [f32]) {
-        multiply(self.model.kernel, &projection.matrix, packed, out);
+    /// Multiplies matrices with the tokens, each into its result.
+    fn multiply(&self, packed: &mut Activations, products: &mut [(&'a Matrix, &mut [f32])]) {
+        match self.crew {
+            Some(crew) => crew.multiply(packed, products),
+            None => {
+                for (matrix, out) in products {
+                    multiply(self.model.kernel, matrix, packed, out);
+                }
+            }
+        }
+    }
+
+    /// Adds the bias of queries or keys, and brings their heads to the length one, where the model wants it.
+    fn complete(&self, projection: &Projection, out: &mut [f32]) {
         add_bias(out, projection.bias.as_deref());
         if let Some(norm) = &projection.norm {
             normalise(self.model.kernel, out, norm, self.model.shape.epsilon);
         }
     }
 
-    fn look_back(&self, layer: &LayerWeights, scratch: &mut Scratch, first: usize, index: usize) {
+    fn look_back(&self, layer: &'a LayerWeights, scratch: &mut Scratch, first: usize, index: usize) {
         let (kernel, shape) = (self.model.kernel, &self.model.shape);
         let Scratch { query, seen, looks, packed, delta, x, .. } = scratch;
         let view = PositionView { first, window: shape.window(index), heads: shape.heads };
         attend(kernel, &self.memory[index], view, query, seen, looks);
         packed.quantise(kernel, seen, shape.query_width());
-        multiply(kernel, &layer.attention_output, packed, delta);
+        self.multiply(packed, &mut [(&layer.attention_output, &mut **delta)]);
         self.add(x, delta, layer.attention_outer_norm.as_deref());
     }
 
-    fn feed_forward(&self, layer: &LayerWeights, scratch: &mut Scratch) {
+    fn feed_forward(&self, layer: &'a LayerWeights, scratch: &mut Scratch) {
         let (kernel, shape) = (self.model.kernel, &self.model.shape);
         let Scratch { x, packed, gate, up, delta, .. } = scratch;
         packed.normalise(kernel, x, &layer.feed_norm, shape.epsilon);
-        multiply(kernel, &layer.gate, packed, gate);
-        multiply(kernel, &layer.up, packed, up);
+        self.multiply(packed, &mut [(&layer.gate, &mut **gate), (&layer.up, &mut **up)]);
         open(kernel, shape.architecture.gate, gate, up);
         packed.quantise(kernel, gate, shape.hidden);
-        multiply(kernel, &layer.down, packed, delta);
+        self.multiply(packed, &mut [(&layer.down, &mut **delta)]);
         self.add(x, delta, layer.feed_outer_norm.as_deref());
     }
 

@@ -6,7 +6,7 @@
 //!
 //! Read the files in this order: `gguf`, `architectures`, `shape` and `weights` (what is in a file), `blocks`, `tiles` and
 //! `activations` (how numbers lie in memory), `raw` (the vector instructions, and all `unsafe` code), `product`, `rope`,
-//! `attention` and `forward` (the computation), `session` and `board` (who computes what), `tokenizer`,
+//! `attention` and `forward` (the computation), `session`, `board` and `crew` (who computes what), `tokenizer`,
 //! `pieces` and `merger`.
 
 mod activations;
@@ -14,6 +14,7 @@ mod architectures;
 mod attention;
 mod blocks;
 mod board;
+mod crew;
 mod exp;
 mod forward;
 mod gates;

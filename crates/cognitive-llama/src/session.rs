@@ -1,5 +1,5 @@
 //! A text being read: its tokens, and the keys and values of every layer. Decides how a prompt is cut into blocks and who
-//! computes them; single tokens are computed by the calling thread alone.
+//! computes them; a single token is computed by the calling thread, and others help with its products.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use super::Model;
 use super::activations::Activations;
 use super::attention::LayerCache;
 use super::board::{Board, StopOnPanic};
+use super::crew::{CloseCrew, Crew};
 use super::forward::{Block, Scratch, WantedVectors};
 use super::likelihood;
 use super::product::multiply_tiles;
@@ -39,7 +40,7 @@ pub enum FeedError {
 }
 
 impl TokenSession {
-    /// An empty session. Computes prompts with up to `threads` threads and single tokens with one.
+    /// An empty session. Computes with up to `threads` threads.
     #[must_use]
     pub fn new(model: Arc<Model>, threads: usize) -> Self {
         let memory = (0..model.shape.layers).map(|_| LayerCache::default()).collect();
@@ -68,6 +69,11 @@ impl TokenSession {
     pub fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
         let first = self.make_room(tokens)?;
         if tokens.is_empty() {
+            return Ok(&self.logits);
+        }
+        if let ([token], 2..) = (tokens, self.threads) {
+            self.step(*token, first, cancelled).ok_or(FeedError::Cancelled)?;
+            self.tokens.push(*token);
             return Ok(&self.logits);
         }
         let wanted = |is_last| if is_last { WantedVectors::Last } else { WantedVectors::Nothing };
@@ -116,6 +122,28 @@ impl TokenSession {
         Ok(first)
     }
 
+    /// Computes one token and its logits. The helpers stay for all layers of it: calling them costs as much as a layer.
+    fn step(&mut self, token: u32, first: usize, cancelled: &dyn Fn() -> bool) -> Option<()> {
+        let (model, memory, logits, packed) =
+            (&*self.model, &self.memory, &mut self.logits, &mut self.packed);
+        let scratch = self.scratch.first_mut()?;
+        let (helpers, tokens) = (self.threads - 1, [token]);
+        let (crew, board) = (Crew::new(model.kernel, helpers), Board::new(1));
+        std::thread::scope(|scope| {
+            let crew = &crew;
+            let _close = CloseCrew(crew);
+            for helper in 0..helpers {
+                scope.spawn(move || crew.help(helper));
+            }
+            let wanted = WantedVectors::Last;
+            let block = Block { model, memory, tokens: &tokens, first, index: 0, wanted, crew: Some(crew) };
+            block.run(scratch, &board, cancelled)?;
+            packed.normalise(model.kernel, &scratch.x, &model.weights.norm, model.shape.epsilon);
+            crew.multiply(packed, &mut [(model.weights.head(), logits)]);
+            Some(())
+        })
+    }
+
     /// Computes tokens in blocks, and what `take` makes of each block, in their order.
     fn compute<T: Send>(
         &mut self,
@@ -132,7 +160,15 @@ impl TokenSession {
         let (model, memory) = (&*self.model, &self.memory);
         let block = |index: usize| {
             let (first, tokens) = *blocks.get(index)?;
-            Some(Block { model, memory, tokens, first, index, wanted: wanted(index + 1 == blocks.len()) })
+            Some(Block {
+                model,
+                memory,
+                tokens,
+                first,
+                index,
+                wanted: wanted(index + 1 == blocks.len()),
+                crew: None,
+            })
         };
         // Blocks are dealt in turn: they follow each other through the layers anyway, and this thread, the only one that
         // may ask whether to go on, is sure to get its share.
