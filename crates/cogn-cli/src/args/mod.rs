@@ -151,7 +151,7 @@ pub(crate) enum Command {
     Migrate(commands::migrate::MigrateArgs),
     /// Install packages, or everything of `cognitive.lock`
     #[command(visible_alias = "install")]
-    Add(commands::add::AddArgs),
+    Add(commands::add::PackageAddArgs),
     /// Remove packages that were installed
     #[command(visible_alias = "uninstall")]
     Remove(commands::remove::RemoveArgs),

@@ -12,7 +12,7 @@ use crate::printer::{Exit, Printer};
 
 /// Options of `add`.
 #[derive(Debug, clap::Args)]
-pub struct AddArgs {
+pub struct PackageAddArgs {
     /// A folder, an archive, `https://…`, `github:owner/repo/path@ref`, `git+https://…`, `oci://host/repository:tag`, or a name of
     /// the index; none for everything of `cognitive.lock`
     source: Vec<String>,
@@ -33,12 +33,12 @@ pub struct AddArgs {
 }
 
 /// Installs what was asked for.
-pub fn add(args: &AddArgs, library: &Library, printer: &Printer) -> Exit {
+pub fn add(args: &PackageAddArgs, library: &Library, printer: &Printer) -> Exit {
     told(args.tell.json, printer, |reports| add_all(args, library, reports, printer))
 }
 
 fn add_all(
-    args: &AddArgs,
+    args: &PackageAddArgs,
     library: &Library,
     reports: &mut Vec<InstallReport>,
     printer: &Printer,
