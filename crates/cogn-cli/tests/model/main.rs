@@ -10,4 +10,5 @@ mod names;
 mod patience;
 mod process;
 mod pull;
+mod real;
 mod support;
