@@ -61,6 +61,7 @@ pub struct Model {
     weights: ModelWeights,
     tokenizer: Tokenizer,
     name: Box<str>,
+    chat_template: Option<Box<str>>,
     kernel: Kernel,
     sha256: Option<Box<str>>,
 }
@@ -137,12 +138,13 @@ impl Model {
         let shape = ModelShape::read(&gguf)?;
         let tokenizer = Tokenizer::read(&gguf)?;
         let name = gguf.text("general.name").unwrap_or("unnamed").into();
+        let chat_template = gguf.text("tokenizer.chat_template").map(Into::into);
         // The header is filled up to a round number, which may lie beyond what is here.
         let rest = beginning.get(gguf.end..).unwrap_or_default();
         let gap = gguf.end.saturating_sub(beginning.len()) as u64;
         io::copy(&mut from.take(gap), &mut io::sink()).map_err(gguf::unreadable)?;
         let weights = ModelWeights::read(&gguf, &shape, tokenizer.len(), &mut rest.chain(from))?;
-        Ok(Self { shape, weights, tokenizer, name, kernel: Kernel::best(), sha256: None })
+        Ok(Self { shape, weights, tokenizer, name, chat_template, kernel: Kernel::best(), sha256: None })
     }
 
     /// The same with the hash of its file.
@@ -179,6 +181,12 @@ impl Model {
     #[must_use]
     pub fn context_length(&self) -> usize {
         self.shape.context
+    }
+
+    /// The template of its conversations, as the file has it; it is not run here.
+    #[must_use]
+    pub fn chat_template(&self) -> Option<&str> {
+        self.chat_template.as_deref()
     }
 
     /// The name in the file, such as `SmolLM2 135M Instruct`.

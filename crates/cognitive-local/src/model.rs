@@ -26,6 +26,10 @@ pub(crate) trait LanguageModel: Send + Sync {
     fn vocabulary(&self) -> &dyn Vocabulary;
     /// How many tokens fit.
     fn context_length(&self) -> usize;
+    /// The template of its conversations, if its file has one.
+    fn chat_template(&self) -> Option<&str> {
+        None
+    }
     /// The hash of the file that they came from, if somebody has made it.
     fn sha256(&self) -> Option<&str> {
         None
@@ -90,6 +94,10 @@ impl LanguageModel for Model {
 
     fn context_length(&self) -> usize {
         Self::context_length(self)
+    }
+
+    fn chat_template(&self) -> Option<&str> {
+        Self::chat_template(self)
     }
 
     fn sha256(&self) -> Option<&str> {

@@ -21,6 +21,8 @@ pub(crate) struct Toy {
     /// Called before each computation, with the number of those before it.
     pub gate: Option<Box<dyn Fn(usize) + Send + Sync>>,
     pub feeds: AtomicUsize,
+    /// Control tokens besides the two.
+    pub marks: Vec<u32>,
 }
 
 impl Default for Toy {
@@ -34,11 +36,22 @@ impl Default for Toy {
             poison: None,
             gate: None,
             feeds: AtomicUsize::new(0),
+            marks: Vec::new(),
         }
     }
 }
 
 impl Toy {
+    /// With other control tokens.
+    pub(crate) fn with_marks<const N: usize>(names: [&str; N]) -> Self {
+        let mut toy = Self::default();
+        for name in names {
+            toy.marks.push(u32::try_from(toy.words.len()).unwrap());
+            toy.words.push(name.as_bytes().to_vec());
+        }
+        toy
+    }
+
     pub(crate) fn wordy() -> Self {
         let mut toy = Self::default();
         let words = [
@@ -98,11 +111,12 @@ impl Vocabulary for Toy {
     }
 
     fn is_control(&self, token: u32) -> bool {
-        token == START || token == END
+        token == START || token == END || self.marks.contains(&token)
     }
 
     fn control(&self, name: &str) -> Option<u32> {
-        [START, END].into_iter().find(|token| self.bytes(*token) == name.as_bytes())
+        let mut marks = [START, END].into_iter().chain(self.marks.iter().copied());
+        marks.find(|token| self.bytes(*token) == name.as_bytes())
     }
 
     fn end_of_turn(&self) -> u32 {
@@ -112,7 +126,10 @@ impl Vocabulary for Toy {
     fn encode(&self, mut bytes: &[u8]) -> Vec<u32> {
         let mut tokens = Vec::new();
         while let Some(byte) = bytes.first() {
-            let fits = |token: &usize| bytes.starts_with(&self.words[*token]);
+            let fits = |token: &usize| {
+                !self.marks.iter().any(|mark| *mark as usize == *token)
+                    && bytes.starts_with(&self.words[*token])
+            };
             let longest = (258..self.words.len()).filter(fits).max_by_key(|token| self.words[*token].len());
             let token = longest.unwrap_or(usize::from(*byte));
             bytes = &bytes[self.words[token].len()..];

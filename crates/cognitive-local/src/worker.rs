@@ -11,7 +11,7 @@ use cognitive_contract::ports::{
 use cognitive_schema::ProviderSchema;
 use serde_json::{Value, json};
 
-use crate::chat::{self, ChatPrompt};
+use crate::chat::{self, ChatForm, ChatPrompt};
 use crate::decide::Decisions;
 use crate::generate::{GenerateRequest, Generated, Halt, compose};
 use crate::grammar::{Grammar, Guide};
@@ -124,7 +124,9 @@ impl JobRun<'_> {
         let schema: &Value = call.schema.as_ref().map_or(&any_object, |lowered| &lowered.schema);
         let grammar = self.tools.guide.grammar(schema);
         let grammar = grammar.map_err(|refusal| ProviderError::Unsupported(refusal.to_string()))?;
-        let prompt = chat::prompt(call, self.tools.weights.vocabulary())?;
+        let form = ChatForm::of(self.tools.weights.chat_template(), self.tools.weights.vocabulary())?;
+        let marks = form.marks(self.tools.weights.vocabulary())?;
+        let prompt = chat::prompt(call, &marks);
         let wanted = usize::try_from(call.max_output_tokens.unwrap_or(DEFAULT_BUDGET)).unwrap_or(usize::MAX);
         let shortest = grammar.shortest.unwrap_or(0);
         let budget = chat::room(&prompt, self.tools.weights.context_length(), shortest, wanted)?;
