@@ -1,6 +1,10 @@
 //! What was decided: flag over environment over configuration file over what is there. Precedence is decided here, once.
 //! Reads no environment itself: it is handed a look-up, so that every decision can be tested.
 
+mod embedded;
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,7 +17,10 @@ use cognitive_runtime::{ClimbRules, DEFAULT_MAX_CALLS, RunOptions};
 use crate::config::{Config, KeepConfig, MediaConfig, ModuleConfig, UntrustedAddress};
 use crate::env_vars;
 use crate::services::{Kind, is_on_this_machine};
-use crate::weights::{KNOWN_WEIGHTS, WeightsChoice};
+use crate::weights::WeightsChoice;
+
+use embedded::embedded;
+pub(crate) use embedded::of_embedded;
 
 /// The name of the model in this process, as a provider.
 pub const EMBEDDED: &str = "embedded";
@@ -369,70 +376,6 @@ pub(crate) fn named(provider: Option<&str>, model: Option<&str>) -> Option<Strin
     provider.map(str::to_owned).or_else(by_model)
 }
 
-/// `embedded/qwen-0.5b` → `qwen-0.5b`, `embedded//path/x.gguf` → `/path/x.gguf`.
-pub(crate) fn of_embedded(model: &str) -> Option<&str> {
-    model.strip_prefix(EMBEDDED)?.strip_prefix('/')
-}
-
-/// The embedded model with the weights that were named: by the flag, the environment, the files. A name that it does not have
-/// is an error if it was meant for it, as it is where it is `alone`: an answer of another model than the one asked for would be
-/// worse than none.
-fn embedded(
-    args: &SettingOverrides,
-    config: &Config,
-    of_module: &ModuleConfig,
-    environment: Environment<'_>,
-    alone: bool,
-) -> Result<ProviderChoice, Failure> {
-    let choice = |model: &str| WeightsChoice::named(of_embedded(model).unwrap_or(model), environment);
-    let chosen = |weights| Ok(ProviderChoice::Embedded { weights });
-    // The name beside another provider is that of another model.
-    let beside = |provider: Option<&str>, model: Option<&String>| {
-        let meant =
-            |model: &&String| of_embedded(model).is_some() || provider.is_none_or(|name| name == EMBEDDED);
-        model.filter(meant).cloned()
-    };
-    let by_environment =
-        beside(environment(env_vars::PROVIDER).as_deref(), environment(env_vars::MODEL).as_ref());
-    let by_config = beside(of_module.provider.as_deref(), of_module.model.as_ref())
-        .or_else(|| beside(config.provider.as_deref(), config.model.as_ref()));
-    let first = args.model.clone().or_else(|| by_environment.clone()).or_else(|| by_config.clone());
-    if let Some(model) = first.filter(|model| choice(model).is_none())
-        && (alone || args.model.is_some() || of_embedded(&model).is_some())
-    {
-        return Err(no_such_model(of_embedded(&model).unwrap_or(&model)));
-    }
-    let typed = args.model.as_deref().and_then(choice);
-    let named = typed.or_else(|| by_environment.as_deref().and_then(choice));
-    let file = || environment(env_vars::WEIGHTS).map(|file| WeightsChoice::File(PathBuf::from(file)));
-    if let Some(weights) = named.or_else(file).or_else(|| by_config.as_deref().and_then(choice)) {
-        return chosen(weights);
-    }
-    let Some(usual) = &config.default_model else { return chosen(WeightsChoice::Usual) };
-    choice(usual).map_or_else(
-        || {
-            let message = format!("`default_model` names no embedded model: `{usual}`");
-            Err(Failure::misconfigured(message).suggest(format!("Use one of: {}", embedded_names())))
-        },
-        chosen,
-    )
-}
-
-fn no_such_model(name: &str) -> Failure {
-    let message = format!("no configured provider has the model: `{name}`");
-    Failure::new(ErrorCode::ProviderUnavailable, message).suggest(format!(
-        "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`, or name the provider with `--provider`; the \
-         embedded models are: {}",
-        embedded_names()
-    ))
-}
-
-/// The names of embedded models, for a hint.
-fn embedded_names() -> String {
-    let names: Vec<String> = KNOWN_WEIGHTS.iter().map(|known| format!("`{}`", known.short())).collect();
-    format!("{}, those of `cogn model list`, or a file that ends in `.gguf`", names.join(", "))
-}
-
 /// The first service that somebody set up, in a fixed order. An address alone sets up a service that needs no key.
 fn first_with_credentials(environment: Environment<'_>) -> Option<Kind> {
     let order = ["openai", "anthropic", "gemini", "ollama"];
@@ -448,6 +391,3 @@ fn unknown(name: &str) -> Failure {
     Failure::new(ErrorCode::ProviderUnavailable, format!("unknown provider: `{name}`"))
         .suggest(format!("Use one of: {EMBEDDED}, {}, replay", names.join(", ")))
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,128 @@
+//! What of a stranger's file counts, and what does not.
+
+use super::*;
+
+fn sifted(says: &str, below: &str) -> (Config, Vec<String>) {
+    let (says, below) = (Config::parse(says).unwrap(), Config::parse(below).unwrap());
+    let (counts, held) = sift(&says, &below, Path::new("cognitive.yaml"));
+    (counts, held.into_iter().map(|held| held.setting).collect())
+}
+
+#[test]
+fn h1_what_moves_keys_data_or_records_is_held_back() {
+    let everything = "
+base_url: https://me:pw@thief/v1?k=1
+model: embedded//etc/x.gguf
+exec_min_confidence: 0.1
+max_calls: 1000
+audit: {enabled: false, payloads: true, path: /x, required: true, keep: {records: 1}}
+context: {not_secret: [token]}
+media: {allow_http: true, trusted_origins: ['http://10.0.0.1'], roots: [/], keep_metadata: true, uploads: /u}
+serve: {host: 0.0.0.0, port: 9000, cors: ['https://thief.example'], modules: [m]}
+modules: {m: {model: /y.GGUF, reask: 1}}
+";
+    let (counts, held) = sifted(everything, "");
+    assert_eq!(
+        held,
+        [
+            "model",
+            "base_url",
+            "max_calls",
+            "exec_min_confidence",
+            "audit.enabled",
+            "audit.payloads",
+            "audit.path",
+            "audit.required",
+            "audit.keep",
+            "context.not_secret",
+            "media.allow_http",
+            "media.trusted_origins",
+            "media.roots",
+            "media.keep_metadata",
+            "media.uploads",
+            "serve.host",
+            "serve.cors",
+            "modules.m.model",
+        ]
+    );
+    assert_eq!(counts.untrusted_address.as_ref().unwrap().url, "https://me:pw@thief/v1?k=1");
+    assert_eq!(counts.modules["m"], ModuleConfig { reask: Some(1), ..ModuleConfig::default() });
+    assert_eq!((counts.serve.port, counts.serve.modules.as_ref().map(Vec::len)), (Some(9000), Some(1)));
+    let left = Config {
+        untrusted_address: None,
+        modules: std::collections::BTreeMap::new(),
+        serve: ServeConfig::default(),
+        ..counts
+    };
+    assert_eq!(left, Config::default());
+}
+
+#[test]
+fn a_strangers_file_makes_nobody_fetch_a_large_model_or_open_a_file() {
+    for (says, held) in [
+        ("default_model: qwen-1.5b\n", "default_model"),
+        ("default_model: embedded/QWEN-0.5b\n", "default_model"),
+        ("default_model: /etc/x.gguf\n", "default_model"),
+        ("model: embedded/qwen-0.5b\n", "model"),
+        ("provider: embedded\nmodel: qwen2.5-coder-0.5b-instruct-q4_k_m\n", "model"),
+        ("model: qwen-0.5b\n", "model"),
+        ("modules: {m: {model: embedded/qwen-0.5b}}\n", "modules.m.model"),
+    ] {
+        let (counts, found) = sifted(says, "");
+        assert_eq!(found, [held], "{says}");
+        assert_eq!((counts.default_model, counts.model), (None, None), "{says}");
+    }
+    for (says, user) in [
+        ("default_model: smollm2\n", ""),
+        ("default_model: mine\n", ""),
+        ("default_model: qwen-0.5b\n", "default_model: qwen-0.5b\n"),
+        ("provider: ollama\nmodel: qwen-0.5b\n", ""),
+        ("model: qwen-0.5b\n", "provider: ollama\n"),
+    ] {
+        assert_eq!(sifted(says, user).1, Vec::<String>::new(), "{says}");
+    }
+}
+
+#[test]
+fn what_only_the_run_is_about_counts_and_so_does_what_is_stricter() {
+    let harmless = "
+provider: anthropic
+model: claude-x
+timeout_seconds: 5
+reask: 1
+max_calls: 64
+strict_parse: true
+early_stop: true
+receipt: true
+exec_min_confidence: 0.95
+audit: {enabled: true, payloads: false}
+media: {max_size_mb: 3, shortest_side: 1}
+modules: {m: {provider: ollama, receipt: true}}
+";
+    let (counts, held) = sifted(harmless, "");
+    assert_eq!(held, Vec::<String>::new());
+    let mut says = Config::parse(harmless).unwrap();
+    says.base_url_of = None;
+    assert_eq!(counts, says);
+}
+
+#[test]
+fn what_the_user_says_too_needs_no_trust_and_the_choice_of_the_user_stays() {
+    let same = "provider: OpenAI\nbase_url: https://a\naudit: {path: /b}\n";
+    assert_eq!(
+        sifted(same, "provider: openai\nbase_url: https://a\naudit: {path: /b}\n").1,
+        Vec::<String>::new()
+    );
+    let (counts, held) = sifted(
+        "provider: openai\nmodel: m\nmedia: {max_size_mb: 9}\n",
+        "provider: ollama\nmedia: {max_size_mb: 5}\n",
+    );
+    assert_eq!(held, ["provider", "media.max_size_mb"]);
+    assert_eq!((counts.provider, counts.model), (None, None));
+    assert_eq!(sifted("provider: anthropic\n", "base_url: https://a\n").1, ["provider"]);
+    let (_, held) = sifted("modules: {m: {provider: openai}}\n", "provider: ollama\n");
+    assert_eq!(held, ["modules.m.provider"]);
+    let (_, held) =
+        sifted("modules: {m: {provider: vllm}}\n", "provider: ollama\nmodules: {m: {provider: vllm}}\n");
+    assert_eq!(held, Vec::<String>::new());
+}
