@@ -17,10 +17,6 @@ use crate::weights::{
 #[cfg(feature = "local")]
 use crate::weights::{MemoryNeed, PullSources, WeightsFolder};
 
-/// How many texts a server holds at once: those of the latest modules wait for their next run.
-#[cfg(feature = "local")]
-const TEXTS_OF_SERVER: u64 = 4;
-
 /// What a server fetches at most while it starts. Whoever looks after it takes a longer silence for a failure.
 #[cfg(feature = "local")]
 const MAX_FETCH_OF_SERVER: u64 = 200_000_000;
@@ -105,7 +101,7 @@ pub(crate) fn provider(
     use cognitive_local::EmbeddedProvider;
 
     let here = at_hand(choice, environment);
-    fits(choice, here.as_ref(), wanted)?;
+    fits(choice, here.as_ref())?;
     let weights = match here {
         Some(weights) => weights,
         None => WeightsAtHand::File(fetched(choice, settings, environment, wanted, fetch)?),
@@ -130,15 +126,14 @@ pub(crate) fn provider(
 
 /// Refuses weights that the machine has no memory for.
 #[cfg(feature = "local")]
-fn fits(choice: &WeightsChoice, here: Option<&WeightsAtHand>, wanted: EmbeddedUse) -> Result<(), Failure> {
-    let texts = if wanted == EmbeddedUse::Server { TEXTS_OF_SERVER } else { 1 };
+fn fits(choice: &WeightsChoice, here: Option<&WeightsAtHand>) -> Result<(), Failure> {
     let need = match here {
         Some(WeightsAtHand::BuiltIn(weights)) => match KnownWeights::with_hash(weights.sha256) {
-            Some(known) => Some(MemoryNeed::of_known(known, texts)),
+            Some(known) => Some(MemoryNeed::of_known(known)),
             None => Some(MemoryNeed::of_length(built_in_name(weights), weights.bytes.len() as u64)),
         },
-        Some(WeightsAtHand::File(path)) => MemoryNeed::of_choice(choice, Some(path), texts),
-        None => MemoryNeed::of_choice(choice, None, texts),
+        Some(WeightsAtHand::File(path)) => MemoryNeed::of_choice(choice, Some(path)),
+        None => MemoryNeed::of_choice(choice, None),
     };
     need.map_or(Ok(()), |need| need.check())
 }

@@ -65,7 +65,7 @@ fn send(stream: &mut TcpStream, file: &Path, head: &str, sends: Sends) -> io::Re
 fn left(world: &World) -> Vec<String> {
     let entries = fs::read_dir(world.cache().join("cogn/models")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| !name.ends_with(".lock")).collect()
+    names.filter(|name| !name.contains(".lock")).collect()
 }
 
 #[cfg(feature = "local")]

@@ -19,9 +19,9 @@ pub(crate) struct MemoryNeed {
 }
 
 impl MemoryNeed {
-    /// What known weights need for so many texts at once.
-    pub(crate) fn of_known(known: &KnownWeights, texts: u64) -> Self {
-        Self { name: known.short().to_owned(), bytes: known.memory(texts), at_least: false }
+    /// What known weights need.
+    pub(crate) fn of_known(known: &KnownWeights) -> Self {
+        Self { name: known.short().to_owned(), bytes: known.memory(), at_least: false }
     }
 
     /// The least that any file of this length needs: no encoding becomes less than about half when it is packed.
@@ -30,9 +30,9 @@ impl MemoryNeed {
     }
 
     /// What the weights that were chosen need. Of a file that is not there nothing is known.
-    pub(crate) fn of_choice(choice: &WeightsChoice, file: Option<&Path>, texts: u64) -> Option<Self> {
+    pub(crate) fn of_choice(choice: &WeightsChoice, file: Option<&Path>) -> Option<Self> {
         if let Some(known) = choice.known() {
-            return Some(Self::of_known(known, texts));
+            return Some(Self::of_known(known));
         }
         let length = file?.metadata().ok()?.len();
         Some(Self::of_length(&choice.name(), length))
@@ -60,13 +60,13 @@ impl MemoryNeed {
 
 /// The largest model that would fit, or somebody else.
 fn hint(available: u64) -> String {
-    let fits = KNOWN_WEIGHTS.into_iter().rev().find(|known| known.memory(1) < available);
+    let fits = KNOWN_WEIGHTS.into_iter().rev().find(|known| known.memory() < available);
     let elsewhere = "use another provider: set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`";
     match fits {
         Some(known) => format!(
             "Use a smaller model, `--provider embedded --model {}` (needs {}); or end other programs; or {elsewhere}",
             known.short(),
-            megabytes(known.memory(1))
+            megabytes(known.memory())
         ),
         None => format!("End other programs, or {elsewhere}"),
     }
@@ -79,16 +79,16 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_with_both_numbers_and_a_smaller_model() {
-        let need = MemoryNeed::of_known(&QWEN_1_5B, 1);
+        let need = MemoryNeed::of_known(&QWEN_1_5B);
         assert!(need.compare(None).is_ok(), "nobody knows");
-        assert!(need.compare(Some(QWEN_1_5B.memory(1))).is_ok());
-        let refused = need.compare(Some(QWEN_1_5B.memory(1) - 1)).unwrap_err();
+        assert!(need.compare(Some(QWEN_1_5B.memory())).is_ok());
+        let refused = need.compare(Some(QWEN_1_5B.memory() - 1)).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::ProviderUnavailable);
         assert!(refused.message().starts_with("not enough memory for the embedded model `qwen-1.5b`: "));
-        let shown = megabytes(QWEN_1_5B.memory(1));
+        let shown = megabytes(QWEN_1_5B.memory());
         assert!(refused.message().contains(&format!("{shown} needed")), "{}", refused.message());
         assert!(refused.suggestion().unwrap().contains("--model qwen-0.5b"), "{:?}", refused.suggestion());
-        let less = need.compare(Some(SMOLLM2.memory(1) + 1)).unwrap_err();
+        let less = need.compare(Some(SMOLLM2.memory() + 1)).unwrap_err();
         assert!(less.suggestion().unwrap().contains("--model smollm2"), "{:?}", less.suggestion());
         let nothing = need.compare(Some(1)).unwrap_err();
         assert!(
