@@ -1,4 +1,4 @@
-//! Archives of packages: [`write`] gives the same bytes for the same files on every machine, [`read`] takes nothing that could
+//! Archives of packages: [`write()`] gives the same bytes for the same files on every machine, [`read()`] takes nothing that could
 //! reach outside of one folder or fill a disk. (REG-002, SEC-021, S-39)
 
 mod read;
