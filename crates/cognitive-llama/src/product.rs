@@ -66,9 +66,8 @@ impl ProductPart<'_> {
         let blocks = tile * x.len()..(tile + 1) * x.len();
         let sums: Sums<N> = match &self.matrix.tiles {
             Tiles::Q4(tiles) => self.kernel.q4(&tiles[blocks], x),
-            Tiles::Q4K(tiles) => self.kernel.q4k(&tiles[blocks.start / 8..blocks.end / 8], x),
             Tiles::Q5(tiles) => self.kernel.q5(&tiles[blocks], x),
-            Tiles::Q6(tiles) => self.kernel.q6(&tiles[blocks.start / 8..blocks.end / 8], x),
+            Tiles::Q6(tiles) => self.kernel.q6(&tiles[blocks], x),
             Tiles::Q8(tiles) => self.kernel.q8(&tiles[blocks], x),
         };
         for (token, sums) in sums.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Weights as the kernels want them: tiles of 16 rows, so that one vector register holds one column group of 16 rows and
-//! a product needs no sum across a register. There are five kinds, of four, five, six and eight bits; which one
-//! takes what a file has is decided in `blocks`.
+//! a product needs no sum across a register. There are four kinds, of four, five, six and eight bits; which one takes
+//! what a file has is decided in `blocks`.
 
 #![expect(
     clippy::indexing_slicing,
@@ -28,23 +28,6 @@ pub(super) struct Q4Block {
     pub(super) nibbles: [[u8; 64]; 4],
 }
 
-/// 256 columns of 16 rows: for each 32 `unit * scale * nibble + min_unit * min`. A twelfth smaller than [`Q4Block`], and
-/// generation takes as long as its weights take to read.
-#[derive(Debug, Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct Q4KBlock {
-    /// Per row, as IEEE half.
-    pub(super) unit: [u16; ROWS],
-    /// Per row, as IEEE half.
-    pub(super) min_unit: [u16; ROWS],
-    /// For each 32 columns, per row.
-    pub(super) scales: [[u8; ROWS]; 8],
-    /// For each 32 columns, per row.
-    pub(super) mins: [[u8; ROWS]; 8],
-    /// For each 32 columns, as in [`Q4Block`].
-    pub(super) nibbles: [[[u8; 64]; 4]; 8],
-}
-
 /// 32 columns of 16 rows: `scale * number + min`, the numbers having five bits.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
@@ -59,19 +42,17 @@ pub(super) struct Q5Block {
     pub(super) fifth: [u8; 64],
 }
 
-/// 256 columns of 16 rows: for each 16 `unit * scale * (number - 32)`, the numbers having six bits.
+/// 32 columns of 16 rows: `scale * (number - 32)`, the numbers having six bits.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Q6Block {
-    /// For each 32 columns, as in [`Q4Block`].
-    pub(super) nibbles: [[[u8; 64]; 4]; 8],
-    /// For each 32 columns: bits `2 * k` and `2 * k + 1` of byte `4 * row + c` are the upper two of column `4 * k + c`, and in
-    /// the second array of column `16 + 4 * k + c`.
-    pub(super) upper: [[[u8; 64]; 2]; 8],
-    /// For each 32 columns, of the first 16 and of the others, per row; signed.
-    pub(super) scales: [[[u8; ROWS]; 2]; 8],
-    /// Per row, as IEEE half.
-    pub(super) unit: [u16; ROWS],
+    /// Per row, as IEEE half: of the first 16 columns, and of the others.
+    pub(super) scales: [[u16; ROWS]; 2],
+    /// As in [`Q4Block`].
+    pub(super) nibbles: [[u8; 64]; 4],
+    /// Bits `2 * k` and `2 * k + 1` of byte `4 * row + c` are the upper two of column `4 * k + c`, and in the second
+    /// array of column `16 + 4 * k + c`.
+    pub(super) upper: [[u8; 64]; 2],
 }
 
 /// 32 columns of 16 rows: `scale * byte`, the bytes being signed.
@@ -92,11 +73,10 @@ pub(super) struct Matrix {
     pub(super) tiles: Tiles,
 }
 
-/// `columns / 32` blocks for each 16 rows; of [`Q4KBlock`] and [`Q6Block`], an eighth of that.
+/// `columns / 32` blocks for each 16 rows.
 #[derive(Debug)]
 pub(super) enum Tiles {
     Q4(Vec<Q4Block>),
-    Q4K(Vec<Q4KBlock>),
     Q5(Vec<Q5Block>),
     Q6(Vec<Q6Block>),
     Q8(Vec<Q8Block>),
@@ -128,9 +108,8 @@ impl Matrix {
         for (at, out) in out.as_chunks_mut().0.iter_mut().enumerate() {
             match &self.tiles {
                 Tiles::Q4(blocks) => blocks[start + at].row(lane, out),
-                Tiles::Q4K(blocks) => blocks[(start + at) / 8].row(at % 8, lane, out),
                 Tiles::Q5(blocks) => blocks[start + at].row(lane, out),
-                Tiles::Q6(blocks) => blocks[(start + at) / 8].row(at % 8, lane, out),
+                Tiles::Q6(blocks) => blocks[start + at].row(lane, out),
                 Tiles::Q8(blocks) => blocks[start + at].row(lane, out),
             }
         }
@@ -166,31 +145,6 @@ impl Q4Block {
     }
 }
 
-impl Q4KBlock {
-    pub(super) const EMPTY: Self = Self {
-        unit: [0; ROWS],
-        min_unit: [0; ROWS],
-        scales: [[0; ROWS]; 8],
-        mins: [[0; ROWS]; 8],
-        nibbles: [[[0; 64]; 4]; 8],
-    };
-
-    /// Sets 32 columns of a row; the nibbles lie as in [`Q4Block::put`].
-    pub(super) fn put(&mut self, part: usize, row: usize, scale: u8, min: u8, nibbles: &[u8; 16]) {
-        self.scales[part][row] = scale;
-        self.mins[part][row] = min;
-        put_nibbles(&mut self.nibbles[part], row, nibbles);
-    }
-
-    fn row(&self, part: usize, lane: usize, out: &mut [f32; COLUMNS]) {
-        let scale = half(self.unit[lane]) * f32::from(self.scales[part][lane]);
-        let min = half(self.min_unit[lane]) * f32::from(self.mins[part][lane]);
-        for (column, out) in out.iter_mut().enumerate() {
-            *out = scale * f32::from(nibble(&self.nibbles[part], lane, column)) + min;
-        }
-    }
-}
-
 impl Q5Block {
     pub(super) const EMPTY: Self =
         Self { scale: [0; ROWS], min: [0; ROWS], nibbles: [[0; 64]; 4], fifth: [0; 64] };
@@ -215,36 +169,33 @@ impl Q5Block {
 }
 
 impl Q6Block {
-    pub(super) const EMPTY: Self = Self {
-        nibbles: [[[0; 64]; 4]; 8],
-        upper: [[[0; 64]; 2]; 8],
-        scales: [[[0; ROWS]; 2]; 8],
-        unit: [0; ROWS],
-    };
+    pub(super) const EMPTY: Self =
+        Self { scales: [[0; ROWS]; 2], nibbles: [[0; 64]; 4], upper: [[0; 64]; 2] };
 
-    /// Sets 32 columns of a row to numbers of six bits.
-    pub(super) fn put(&mut self, part: usize, row: usize, scales: [u8; 2], numbers: &[u8; COLUMNS]) {
+    /// Sets a row to numbers of six bits.
+    pub(super) fn put(&mut self, row: usize, scales: [u16; 2], numbers: &[u8; COLUMNS]) {
         let (near, far) = numbers.split_at(16);
         let mut nibbles = [0; 16];
         for ((nibble, near), far) in nibbles.iter_mut().zip(near).zip(far) {
             *nibble = near & 15 | far << 4;
         }
-        put_nibbles(&mut self.nibbles[part], row, &nibbles);
-        for (side, numbers) in [near, far].into_iter().enumerate() {
-            self.scales[part][side][row] = scales[side];
-            let upper = &mut self.upper[part][side].as_chunks_mut::<4>().0[row];
-            for (c, byte) in upper.iter_mut().enumerate() {
-                *byte = (0..4).rev().fold(0, |bits, k| bits << 2 | numbers[4 * k + c] >> 4 & 3);
+        put_nibbles(&mut self.nibbles, row, &nibbles);
+        for ((upper, side), (all, scale)) in
+            self.upper.iter_mut().zip([near, far]).zip(self.scales.iter_mut().zip(scales))
+        {
+            all[row] = scale;
+            for (c, byte) in upper.as_chunks_mut::<4>().0[row].iter_mut().enumerate() {
+                *byte = (0..4).rev().fold(0, |bits, k| bits << 2 | side[4 * k + c] >> 4 & 3);
             }
         }
     }
 
-    fn row(&self, part: usize, lane: usize, out: &mut [f32; COLUMNS]) {
+    fn row(&self, lane: usize, out: &mut [f32; COLUMNS]) {
         for (column, out) in out.iter_mut().enumerate() {
             let side = column / 16;
-            let upper = self.upper[part][side][4 * lane + column % 4] >> (column % 16 / 4 * 2) & 3;
-            let number = f32::from(nibble(&self.nibbles[part], lane, column) | upper << 4) - 32.0;
-            *out = half(self.unit[lane]) * f32::from(self.scales[part][side][lane].cast_signed()) * number;
+            let upper = self.upper[side][4 * lane + column % 4] >> (column % 16 / 4 * 2) & 3;
+            let number = f32::from(nibble(&self.nibbles, lane, column) | upper << 4) - 32.0;
+            *out = half(self.scales[side][lane]) * number;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The block types of GGUF files, one file each, and how a tensor of one becomes a [`Matrix`](super::tiles::Matrix). Five
+//! The block types of GGUF files, one file each, and how a tensor of one becomes a [`Matrix`](super::tiles::Matrix). Four
 //! kinds of tiles take all of them: what a tile cannot hold as it is, is rounded to eight bits per 32 columns. Refuses
 //! the types that it does not know, by name where they have one.
 
@@ -109,10 +109,8 @@ impl Encoding {
 trait FileBlock {
     /// Its length in a file; for plain numbers, that of 32 of them.
     const BYTES: usize;
-    /// How many numbers it holds.
+    /// How many numbers it holds: 32 for each tile that one block goes into.
     const NUMBERS: usize;
-    /// How many tiles a block goes into.
-    const TILES: usize = Self::NUMBERS / COLUMNS;
     /// What it becomes.
     type Tile: Copy + Send;
     /// A tile of zeros.
@@ -131,7 +129,7 @@ pub(super) fn tiles(tensor: &Tensor, name: &str) -> Result<Tiles, WeightsError> 
         Encoding::Q3_K => Tiles::Q6(pack::<q3_k::Q3K>(tensor)),
         Encoding::Q4_0 => Tiles::Q4(pack::<q4_0::Q4>(tensor)),
         Encoding::Q4_1 => Tiles::Q4(pack::<q4_1::Q4WithMin>(tensor)),
-        Encoding::Q4_K => Tiles::Q4K(pack::<q4_k::Q4K>(tensor)),
+        Encoding::Q4_K => Tiles::Q4(pack::<q4_k::Q4K>(tensor)),
         Encoding::Q5_0 => Tiles::Q5(pack::<q5_0::Q5>(tensor)),
         Encoding::Q5_1 => Tiles::Q5(pack::<q5_1::Q5WithMin>(tensor)),
         Encoding::Q5_K => Tiles::Q5(pack::<q5_k::Q5K>(tensor)),
@@ -149,7 +147,7 @@ const MAX_THREADS: usize = 4;
 /// goes here.
 fn pack<B: FileBlock>(tensor: &Tensor) -> Vec<B::Tile> {
     let row_length = tensor.columns / B::NUMBERS * B::BYTES;
-    let blocks = tensor.columns / B::NUMBERS * B::TILES;
+    let blocks = tensor.columns / COLUMNS;
     let strips = tensor.rows.div_ceil(ROWS);
     let mut packed = vec![B::EMPTY; strips * blocks];
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
@@ -172,7 +170,7 @@ fn pack_strips<B: FileBlock>(packed: &mut [B::Tile], bytes: &[u8], blocks: usize
     let strips = packed.chunks_exact_mut(blocks.max(1)).zip(bytes.chunks((ROWS * row_length).max(1)));
     for (strip, rows) in strips {
         for (row, bytes) in rows.chunks_exact(row_length.max(1)).enumerate() {
-            let tiles = strip.chunks_exact_mut(B::TILES);
+            let tiles = strip.chunks_exact_mut(B::NUMBERS / COLUMNS);
             for (tiles, block) in tiles.zip(bytes.chunks_exact(B::BYTES)) {
                 B::put(block, tiles, row);
             }

@@ -1,32 +1,24 @@
-//! `Q4_K`: 256 nibbles; for each 32 a scale and a minimum in six bits, which count in units. Kept as it is, in a tile of its
-//! own.
+//! `Q4_K`: 256 nibbles; for each 32 a scale and a minimum in six bits. The nibbles are kept, scales become halves.
 
 use super::{FileBlock, scales};
-use crate::tiles::Q4KBlock;
+use crate::tiles::Q4Block;
 
 pub(super) struct Q4K;
 
 impl FileBlock for Q4K {
     const BYTES: usize = 144;
     const NUMBERS: usize = 256;
-    const TILES: usize = 1;
-    type Tile = Q4KBlock;
-    const EMPTY: Q4KBlock = Q4KBlock::EMPTY;
+    type Tile = Q4Block;
+    const EMPTY: Q4Block = Q4Block::EMPTY;
 
-    fn put(from: &[u8], tiles: &mut [Q4KBlock], row: usize) {
-        let Some(([a, b, c, d], rest)) = from.split_first_chunk() else { return };
+    fn put(from: &[u8], tiles: &mut [Q4Block], row: usize) {
+        let Some((units, rest)) = from.split_first_chunk() else { return };
         let Some((packed, bytes)) = rest.split_first_chunk() else { return };
-        let Some(tile) = tiles.first_mut() else { return };
-        // Minima are taken off, which the sign of their unit says once for all.
-        let (unit, min_unit) = (u16::from_le_bytes([*a, *b]), u16::from_le_bytes([*c, *d]) ^ 0x8000);
-        if let (Some(to), Some(min_to)) = (tile.unit.get_mut(row), tile.min_unit.get_mut(row)) {
-            (*to, *min_to) = (unit, min_unit);
-        }
-        let scales = scales::unpacked(packed);
-        let pairs = scales.as_chunks::<2>().0.iter().zip(bytes.as_chunks().0);
-        for (pair, ([near, far], bytes)) in pairs.enumerate() {
-            tile.put(2 * pair, row, near.0, near.1, &scales::nibbles(bytes, false));
-            tile.put(2 * pair + 1, row, far.0, far.1, &scales::nibbles(bytes, true));
+        let scales = scales::of(*units, packed);
+        let pairs = tiles.as_chunks_mut::<2>().0.iter_mut().zip(scales.as_chunks::<2>().0);
+        for (([near, far], [one, other]), bytes) in pairs.zip(bytes.as_chunks().0) {
+            near.put(row, one.0, one.1, &scales::nibbles(bytes, false));
+            far.put(row, other.0, other.1, &scales::nibbles(bytes, true));
         }
     }
 }

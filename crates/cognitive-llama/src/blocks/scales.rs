@@ -4,23 +4,19 @@
 use crate::tiles::{half, to_half};
 
 /// The scale and the minimum of each 32 numbers, as halves. A product with a six-bit number needs up to six bits more
-/// than a half has, so it is rounded: by a 4,096th at most, where the weights themselves have 32 steps.
+/// than a half has, so it is rounded: by a 4,096th at most, where the weights themselves have 16 or 32 steps.
 pub(super) fn of(units: [u8; 4], packed: &[u8; 12]) -> [(u16, u16); 8] {
     let [a, b, c, d] = units;
     let (unit, min_unit) = (half(u16::from_le_bytes([a, b])), half(u16::from_le_bytes([c, d])));
-    let halves = |(scale, min)| (to_half(unit * f32::from(scale)), to_half(-(min_unit * f32::from(min))));
-    unpacked(packed).map(halves)
-}
-
-/// The same as numbers of six bits.
-pub(super) fn unpacked(packed: &[u8; 12]) -> [(u8, u8); 8] {
     let ([first, middle, last], _) = packed.as_chunks::<4>() else { return [(0, 0); 8] };
     let mut scales = [(0, 0); 8];
     let (near, far) = scales.split_at_mut(4);
     let bytes = first.iter().zip(middle).zip(last);
     for ((near, far), ((first, middle), last)) in near.iter_mut().zip(far).zip(bytes) {
-        *near = (first & 63, middle & 63);
-        *far = (last & 15 | first >> 6 << 4, last >> 4 | middle >> 6 << 4);
+        let halves =
+            |scale: u8, min: u8| (to_half(unit * f32::from(scale)), to_half(-(min_unit * f32::from(min))));
+        *near = halves(first & 63, middle & 63);
+        *far = halves(last & 15 | first >> 6 << 4, last >> 4 | middle >> 6 << 4);
     }
     scales
 }

@@ -4,16 +4,15 @@
 #![expect(clippy::indexing_slicing, reason = "every index is below a constant length")]
 
 use std::arch::x86_64::{
-    __m256, __m256i, _mm_loadl_epi64, _mm_loadu_si128, _mm256_abs_epi8, _mm256_add_epi16, _mm256_add_epi32,
-    _mm256_and_si256, _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_cvtph_ps,
-    _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_maddubs_epi16,
-    _mm256_mul_ps, _mm256_or_si256, _mm256_set1_epi8, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps,
-    _mm256_setzero_ps, _mm256_setzero_si256, _mm256_sign_epi8, _mm256_slli_epi16, _mm256_srli_epi16,
-    _mm256_storeu_ps, _mm256_sub_epi32,
+    __m256, __m256i, _mm_loadu_si128, _mm256_abs_epi8, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256,
+    _mm256_cvtepi32_ps, _mm256_cvtph_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256,
+    _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_mul_ps, _mm256_or_si256, _mm256_set1_epi8,
+    _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_ps, _mm256_setzero_si256,
+    _mm256_sign_epi8, _mm256_slli_epi16, _mm256_srli_epi16, _mm256_storeu_ps, _mm256_sub_epi32,
 };
 
 use super::super::activations::Group;
-use super::super::tiles::{Q4Block, Q4KBlock, Q5Block, Q6Block, Q8Block, ROWS};
+use super::super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS};
 use super::{SIDE_BY_SIDE, Sums, Work};
 
 /// How many rows a register holds.
@@ -55,53 +54,6 @@ fn q4_half<const N: usize, const SIDE: usize>(tile: &[Q4Block], x: &[Group], sto
         }
     }
     store::<N, SIDE>(sums, stored);
-}
-
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn q4k<const N: usize>(tile: &[Q4KBlock], x: &[Group]) -> Sums<N> {
-    let mut stored = [[0.0; ROWS]; N];
-    q4k_half::<N, 0>(tile, x, &mut stored);
-    q4k_half::<N, 1>(tile, x, &mut stored);
-    stored
-}
-
-#[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn q4k_half<const N: usize, const SIDE: usize>(tile: &[Q4KBlock], x: &[Group], stored: &mut Sums<N>) {
-    let ones = _mm256_set1_epi16(1);
-    let mut sums = [_mm256_setzero_ps(); N];
-    for (weights, x) in tile.iter().zip(x.as_chunks::<8>().0) {
-        let (unit, min_unit) = (halves::<SIDE>(&weights.unit), halves::<SIDE>(&weights.min_unit));
-        for part in 0..8 {
-            let scale = _mm256_mul_ps(unit, bytes::<SIDE>(&weights.scales[part]));
-            let min = _mm256_mul_ps(min_unit, bytes::<SIDE>(&weights.mins[part]));
-            let (low, high) = split::<SIDE>(&weights.nibbles[part]);
-            for n in 0..N {
-                let x = &x[part][n];
-                // Eight pairs of at most 15 * 127 each stay below 32,768.
-                let mut pairs = _mm256_setzero_si256();
-                for k in 0..4 {
-                    let one = _mm256_maddubs_epi16(low[k], _mm256_set1_epi32(x.bytes[k]));
-                    let other = _mm256_maddubs_epi16(high[k], _mm256_set1_epi32(x.bytes[k + 4]));
-                    pairs = _mm256_add_epi16(pairs, _mm256_add_epi16(one, other));
-                }
-                let dots = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, ones));
-                let worth = _mm256_mul_ps(scale, _mm256_set1_ps(x.scale));
-                sums[n] = _mm256_fmadd_ps(dots, worth, sums[n]);
-                sums[n] = _mm256_fmadd_ps(min, _mm256_set1_ps(x.scaled_sum), sums[n]);
-            }
-        }
-    }
-    store::<N, SIDE>(sums, stored);
-}
-
-/// Bytes as numbers.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn bytes<const SIDE: usize>(bytes: &[u8; ROWS]) -> __m256 {
-    let bytes: &[u8; HALF] = &bytes.as_chunks().0[SIDE];
-    // SAFETY: the array has the 8 bytes that are read, and the instruction takes any alignment.
-    _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(unsafe { _mm_loadl_epi64(bytes.as_ptr().cast()) }))
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -158,42 +110,27 @@ pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
 #[target_feature(enable = "avx2,fma,f16c")]
 fn q6_half<const N: usize, const SIDE: usize>(tile: &[Q6Block], x: &[Group], stored: &mut Sums<N>) {
     let mut sums = [_mm256_setzero_ps(); N];
-    for (weights, x) in tile.iter().zip(x.as_chunks::<8>().0) {
-        let unit = halves::<SIDE>(&weights.unit);
-        for part in 0..8 {
-            let scales = &weights.scales[part];
-            let first = _mm256_mul_ps(unit, signed_bytes::<SIDE>(&scales[0]));
-            let second = _mm256_mul_ps(unit, signed_bytes::<SIDE>(&scales[1]));
-            let (mut low, mut high) = split::<SIDE>(&weights.nibbles[part]);
-            for (side, upper) in [&mut low, &mut high].into_iter().zip(&weights.upper[part]) {
-                let upper = load::<SIDE>(upper);
-                side[0] = with_bits::<48>(side[0], _mm256_slli_epi16::<4>(upper));
-                side[1] = with_bits::<48>(side[1], _mm256_slli_epi16::<2>(upper));
-                side[2] = with_bits::<48>(side[2], upper);
-                side[3] = with_bits::<48>(side[3], _mm256_srli_epi16::<2>(upper));
-            }
-            for n in 0..N {
-                let x = &x[part][n];
-                // Each number is 32 too high, so 32 times the sum of the activations goes off.
-                let (near, far) = x.bytes.split_at(4);
-                let one = sixteen(&low, near, 32 * x.first_sum);
-                let other = sixteen(&high, far, 32 * (x.sum - x.first_sum));
-                let worth = _mm256_set1_ps(x.scale);
-                sums[n] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(one), _mm256_mul_ps(first, worth), sums[n]);
-                sums[n] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(other), _mm256_mul_ps(second, worth), sums[n]);
-            }
+    for (weights, x) in tile.iter().zip(x) {
+        let scales = [halves::<SIDE>(&weights.scales[0]), halves::<SIDE>(&weights.scales[1])];
+        let (mut low, mut high) = split::<SIDE>(&weights.nibbles);
+        for (side, upper) in [&mut low, &mut high].into_iter().zip(&weights.upper) {
+            let upper = load::<SIDE>(upper);
+            side[0] = with_bits::<48>(side[0], _mm256_slli_epi16::<4>(upper));
+            side[1] = with_bits::<48>(side[1], _mm256_slli_epi16::<2>(upper));
+            side[2] = with_bits::<48>(side[2], upper);
+            side[3] = with_bits::<48>(side[3], _mm256_srli_epi16::<2>(upper));
+        }
+        for n in 0..N {
+            // Each number is 32 too high, so 32 times the sum of the activations goes off.
+            let (near, far) = x[n].bytes.split_at(4);
+            let one = sixteen(&low, near, 32 * x[n].first_sum);
+            let other = sixteen(&high, far, 32 * (x[n].sum - x[n].first_sum));
+            let worth = _mm256_set1_ps(x[n].scale);
+            sums[n] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(one), _mm256_mul_ps(scales[0], worth), sums[n]);
+            sums[n] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(other), _mm256_mul_ps(scales[1], worth), sums[n]);
         }
     }
     store::<N, SIDE>(sums, stored);
-}
-
-/// Signed bytes as numbers.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn signed_bytes<const SIDE: usize>(bytes: &[u8; ROWS]) -> __m256 {
-    let bytes: &[u8; HALF] = &bytes.as_chunks().0[SIDE];
-    // SAFETY: the array has the 8 bytes that are read, and the instruction takes any alignment.
-    _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(unsafe { _mm_loadl_epi64(bytes.as_ptr().cast()) }))
 }
 
 /// Sixteen columns of six bits with their activations, less an offset.

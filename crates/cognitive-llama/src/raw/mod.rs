@@ -18,7 +18,7 @@ mod tests;
 mod vnni;
 
 use super::activations::Group;
-use super::tiles::{Q4Block, Q4KBlock, Q5Block, Q6Block, Q8Block, ROWS};
+use super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS};
 
 /// Sixteen rows of a product, for each of a few tokens.
 pub(super) type Sums<const N: usize> = [[f32; ROWS]; N];
@@ -131,23 +131,6 @@ impl Kernel {
             #[cfg(target_arch = "aarch64")]
             // SAFETY: this value exists, so `available` found NEON.
             Set::Neon => unsafe { neon::q4(tile, x) },
-        }
-    }
-
-    /// The product of a tile of 4-bit weights with scales of six bits with the first `N` tokens of a group.
-    #[inline]
-    pub(super) fn q4k<const N: usize>(self, tile: &[Q4KBlock], x: &[Group]) -> Sums<N> {
-        match self.0 {
-            Set::Portable => portable::q4k(tile, x),
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
-            Set::Avx2 => unsafe { avx2::q4k(tile, x) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
-            Set::Vnni => unsafe { vnni::q4k(tile, x) },
-            #[cfg(target_arch = "aarch64")]
-            // SAFETY: this value exists, so `available` found NEON.
-            Set::Neon => unsafe { neon::q4k(tile, x) },
         }
     }
 

@@ -10,7 +10,7 @@ use std::arch::aarch64::{
 };
 
 use super::super::activations::{Group, Quantised};
-use super::super::tiles::{Q4Block, Q4KBlock, Q5Block, Q6Block, Q8Block, ROWS, half};
+use super::super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS, half};
 use super::Sums;
 
 #[target_feature(enable = "neon")]
@@ -37,37 +37,6 @@ pub(super) fn q4<const N: usize>(tile: &[Q4Block], x: &[Group]) -> Sums<N> {
             weigh(sums, dots, &scale, x);
             for (sum, min) in sums.iter_mut().zip(min) {
                 *sum = min.mul_add(x.scaled_sum, *sum);
-            }
-        }
-    }
-    sums
-}
-
-#[target_feature(enable = "neon")]
-pub(super) fn q4k<const N: usize>(tile: &[Q4KBlock], x: &[Group]) -> Sums<N> {
-    let mut sums = [[0.0; ROWS]; N];
-    for (weights, x) in tile.iter().zip(x.as_chunks::<8>().0) {
-        let (unit, min_unit) = (weights.unit.map(half), weights.min_unit.map(half));
-        for (part, x) in x.iter().enumerate() {
-            for quarter in 0..ROWS / 4 {
-                let (low, high) = split(&weights.nibbles[part], quarter);
-                for (sums, x) in sums.iter_mut().zip(x) {
-                    // Eight products of at most 15 * 127 each stay below 32,768.
-                    let (mut near, mut far) = (vdupq_n_s16(0), vdupq_n_s16(0));
-                    for k in 0..4 {
-                        (near, far) = multiply(near, far, vreinterpretq_s8_u8(low[k]), four(x, k));
-                        (near, far) = multiply(near, far, vreinterpretq_s8_u8(high[k]), four(x, k + 4));
-                    }
-                    let mut dots = [0; 4];
-                    store(vpaddq_s32(vpaddlq_s16(near), vpaddlq_s16(far)), &mut dots);
-                    for (at, dot) in dots.into_iter().enumerate() {
-                        let row = 4 * quarter + at;
-                        let scale = unit[row] * f32::from(weights.scales[part][row]);
-                        let min = min_unit[row] * f32::from(weights.mins[part][row]);
-                        let sum = whole(dot).mul_add(scale * x.scale, sums[row]);
-                        sums[row] = min.mul_add(x.scaled_sum, sum);
-                    }
-                }
             }
         }
     }
@@ -114,29 +83,25 @@ pub(super) fn q5<const N: usize>(tile: &[Q5Block], x: &[Group]) -> Sums<N> {
 #[target_feature(enable = "neon")]
 pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
     let mut sums = [[0.0; ROWS]; N];
-    for (weights, x) in tile.iter().zip(x.as_chunks::<8>().0) {
-        let unit = weights.unit.map(half);
-        for (part, x) in x.iter().enumerate() {
-            let [first, second] = &weights.scales[part];
-            for quarter in 0..ROWS / 4 {
-                let (mut low, mut high) = split(&weights.nibbles[part], quarter);
-                for (side, upper) in [&mut low, &mut high].into_iter().zip(&weights.upper[part]) {
-                    let upper = load(upper, quarter);
-                    side[0] = with_bits::<48>(side[0], vshlq_n_u8::<4>(upper));
-                    side[1] = with_bits::<48>(side[1], vshlq_n_u8::<2>(upper));
-                    side[2] = with_bits::<48>(side[2], upper);
-                    side[3] = with_bits::<48>(side[3], vshrq_n_u8::<2>(upper));
-                }
-                for (sums, x) in sums.iter_mut().zip(x) {
-                    let (one, other) = (sixteen(&low, x, 0), sixteen(&high, x, 4));
-                    // Each number is 32 too high, so 32 times the sum of the activations goes off.
-                    let (one_off, other_off) = (32 * x.first_sum, 32 * (x.sum - x.first_sum));
-                    for at in 0..4 {
-                        let row = 4 * quarter + at;
-                        let scale = |scale: &[u8; ROWS]| unit[row] * f32::from(scale[row].cast_signed());
-                        let sum = whole(one[at] - one_off).mul_add(scale(first) * x.scale, sums[row]);
-                        sums[row] = whole(other[at] - other_off).mul_add(scale(second) * x.scale, sum);
-                    }
+    for (weights, x) in tile.iter().zip(x) {
+        let scales = weights.scales.map(|scales| scales.map(half));
+        for quarter in 0..ROWS / 4 {
+            let (mut low, mut high) = split(&weights.nibbles, quarter);
+            for (side, upper) in [&mut low, &mut high].into_iter().zip(&weights.upper) {
+                let upper = load(upper, quarter);
+                side[0] = with_bits::<48>(side[0], vshlq_n_u8::<4>(upper));
+                side[1] = with_bits::<48>(side[1], vshlq_n_u8::<2>(upper));
+                side[2] = with_bits::<48>(side[2], upper);
+                side[3] = with_bits::<48>(side[3], vshrq_n_u8::<2>(upper));
+            }
+            for (sums, x) in sums.iter_mut().zip(x) {
+                let (one, other) = (sixteen(&low, x, 0), sixteen(&high, x, 4));
+                // Each number is 32 too high, so 32 times the sum of the activations goes off.
+                let (one_off, other_off) = (32 * x.first_sum, 32 * (x.sum - x.first_sum));
+                for at in 0..4 {
+                    let row = 4 * quarter + at;
+                    let sum = whole(one[at] - one_off).mul_add(scales[0][row] * x.scale, sums[row]);
+                    sums[row] = whole(other[at] - other_off).mul_add(scales[1][row] * x.scale, sum);
                 }
             }
         }

@@ -3,7 +3,7 @@
 #![expect(clippy::indexing_slicing, reason = "every index is below a constant length")]
 
 use super::super::activations::{Group, Quantised};
-use super::super::tiles::{Q4Block, Q4KBlock, Q5Block, Q6Block, Q8Block, ROWS, half};
+use super::super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS, half};
 use super::{SIDE_BY_SIDE, Sums, fused};
 
 pub(super) fn q4<const N: usize>(tile: &[Q4Block], x: &[Group]) -> Sums<N> {
@@ -24,31 +24,6 @@ pub(super) fn q4<const N: usize>(tile: &[Q4Block], x: &[Group]) -> Sums<N> {
             for row in 0..ROWS {
                 sums[row] += whole(dots[row]) * (scale[row] * x.scale);
                 sums[row] += min[row] * x.scaled_sum;
-            }
-        }
-    }
-    sums
-}
-
-pub(super) fn q4k<const N: usize>(tile: &[Q4KBlock], x: &[Group]) -> Sums<N> {
-    let mut sums = [[0.0; ROWS]; N];
-    for (weights, x) in tile.iter().zip(x.as_chunks::<8>().0) {
-        let (unit, min_unit) = (weights.unit.map(half), weights.min_unit.map(half));
-        for (part, x) in x.iter().enumerate() {
-            let mut numbers = [[0; 64]; 8];
-            for k in 0..4 {
-                for (at, byte) in weights.nibbles[part][k].iter().enumerate() {
-                    (numbers[k][at], numbers[k + 4][at]) = (byte & 15, byte >> 4);
-                }
-            }
-            for (sums, x) in sums.iter_mut().zip(x) {
-                let dots = dots(&numbers, x, 0);
-                for row in 0..ROWS {
-                    let scale = unit[row] * f32::from(weights.scales[part][row]);
-                    let min = min_unit[row] * f32::from(weights.mins[part][row]);
-                    sums[row] += whole(dots[row]) * (scale * x.scale);
-                    sums[row] += min * x.scaled_sum;
-                }
             }
         }
     }
@@ -81,27 +56,22 @@ pub(super) fn q5<const N: usize>(tile: &[Q5Block], x: &[Group]) -> Sums<N> {
 
 pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
     let mut sums = [[0.0; ROWS]; N];
-    for (weights, x) in tile.iter().zip(x.as_chunks::<8>().0) {
-        let unit = weights.unit.map(half);
-        for (part, x) in x.iter().enumerate() {
-            let upper = &weights.upper[part];
-            let mut numbers = [[0; 64]; 8];
-            for k in 0..4 {
-                for (at, byte) in weights.nibbles[part][k].iter().enumerate() {
-                    numbers[k][at] = byte & 15 | (upper[0][at] >> (2 * k) & 3) << 4;
-                    numbers[k + 4][at] = byte >> 4 | (upper[1][at] >> (2 * k) & 3) << 4;
-                }
+    for (weights, x) in tile.iter().zip(x) {
+        let scales = weights.scales.map(|scales| scales.map(half));
+        let mut numbers = [[0; 64]; 8];
+        for k in 0..4 {
+            for (at, byte) in weights.nibbles[k].iter().enumerate() {
+                numbers[k][at] = byte & 15 | (weights.upper[0][at] >> (2 * k) & 3) << 4;
+                numbers[k + 4][at] = byte >> 4 | (weights.upper[1][at] >> (2 * k) & 3) << 4;
             }
-            let (near, far) = numbers.split_at(4);
-            for (sums, x) in sums.iter_mut().zip(x) {
-                let (one, other) = (dots(near, x, 0), dots(far, x, 4));
-                let (one_off, other_off) = (32 * x.first_sum, 32 * (x.sum - x.first_sum));
-                for row in 0..ROWS {
-                    let [first, second] = &weights.scales[part];
-                    let scale = |scale: &[u8; ROWS]| unit[row] * f32::from(scale[row].cast_signed());
-                    sums[row] += whole(one[row] - one_off) * (scale(first) * x.scale);
-                    sums[row] += whole(other[row] - other_off) * (scale(second) * x.scale);
-                }
+        }
+        let (near, far) = numbers.split_at(4);
+        for (sums, x) in sums.iter_mut().zip(x) {
+            let (one, other) = (dots(near, x, 0), dots(far, x, 4));
+            let (one_off, other_off) = (32 * x.first_sum, 32 * (x.sum - x.first_sum));
+            for row in 0..ROWS {
+                sums[row] += whole(one[row] - one_off) * (scales[0][row] * x.scale);
+                sums[row] += whole(other[row] - other_off) * (scales[1][row] * x.scale);
             }
         }
     }

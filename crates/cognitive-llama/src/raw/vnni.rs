@@ -3,15 +3,15 @@
 #![expect(clippy::indexing_slicing, reason = "every index is below a constant length")]
 
 use std::arch::x86_64::{
-    __m512, __m512i, _mm_loadu_si128, _mm256_loadu_si256, _mm512_add_epi32, _mm512_and_si512,
-    _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps, _mm512_cvtepu8_epi32, _mm512_cvtph_ps, _mm512_dpbusd_epi32,
-    _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_mul_ps, _mm512_set1_epi8, _mm512_set1_epi32,
-    _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_slli_epi16, _mm512_srli_epi16,
-    _mm512_storeu_ps, _mm512_ternarylogic_epi32, _mm512_xor_si512,
+    __m512, __m512i, _mm256_loadu_si256, _mm512_add_epi32, _mm512_and_si512, _mm512_cvtepi32_ps,
+    _mm512_cvtph_ps, _mm512_dpbusd_epi32, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512,
+    _mm512_mul_ps, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
+    _mm512_setzero_si512, _mm512_slli_epi16, _mm512_srli_epi16, _mm512_storeu_ps, _mm512_ternarylogic_epi32,
+    _mm512_xor_si512,
 };
 
 use super::super::activations::Group;
-use super::super::tiles::{Q4Block, Q4KBlock, Q5Block, Q6Block, Q8Block, ROWS};
+use super::super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS};
 use super::{SIDE_BY_SIDE, Sums, Work};
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
@@ -39,41 +39,6 @@ pub(super) fn q4<const N: usize>(tile: &[Q4Block], x: &[Group]) -> Sums<N> {
         }
     }
     store(sums)
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub(super) fn q4k<const N: usize>(tile: &[Q4KBlock], x: &[Group]) -> Sums<N> {
-    let mut sums = [_mm512_setzero_ps(); N];
-    for (weights, x) in tile.iter().zip(x.as_chunks::<8>().0) {
-        let (unit, min_unit) = (halves(&weights.unit), halves(&weights.min_unit));
-        for part in 0..8 {
-            let scale = _mm512_mul_ps(unit, bytes(&weights.scales[part]));
-            let min = _mm512_mul_ps(min_unit, bytes(&weights.mins[part]));
-            let (low, high) = split(&weights.nibbles[part]);
-            for n in 0..N {
-                let x = &x[part][n];
-                let mut one = _mm512_setzero_si512();
-                let mut other = one;
-                for k in 0..4 {
-                    one = _mm512_dpbusd_epi32(one, low[k], _mm512_set1_epi32(x.bytes[k]));
-                    other = _mm512_dpbusd_epi32(other, high[k], _mm512_set1_epi32(x.bytes[k + 4]));
-                }
-                let dots = _mm512_cvtepi32_ps(_mm512_add_epi32(one, other));
-                let worth = _mm512_mul_ps(scale, _mm512_set1_ps(x.scale));
-                sums[n] = _mm512_fmadd_ps(dots, worth, sums[n]);
-                sums[n] = _mm512_fmadd_ps(min, _mm512_set1_ps(x.scaled_sum), sums[n]);
-            }
-        }
-    }
-    store(sums)
-}
-
-/// Bytes as numbers.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn bytes(bytes: &[u8; ROWS]) -> __m512 {
-    // SAFETY: the array has the 16 bytes that are read, and the instruction takes any alignment.
-    _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }))
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
@@ -110,44 +75,30 @@ pub(super) fn q5<const N: usize>(tile: &[Q5Block], x: &[Group]) -> Sums<N> {
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
     let mut sums = [_mm512_setzero_ps(); N];
-    for (weights, x) in tile.iter().zip(x.as_chunks::<8>().0) {
-        let unit = halves(&weights.unit);
-        for part in 0..8 {
-            let scales = &weights.scales[part];
-            let first = _mm512_mul_ps(unit, signed_bytes(&scales[0]));
-            let second = _mm512_mul_ps(unit, signed_bytes(&scales[1]));
-            let (mut low, mut high) = split(&weights.nibbles[part]);
-            for (side, upper) in [&mut low, &mut high].into_iter().zip(&weights.upper[part]) {
-                let upper = load(upper);
-                side[0] = with_bits::<48>(side[0], _mm512_slli_epi16::<4>(upper));
-                side[1] = with_bits::<48>(side[1], _mm512_slli_epi16::<2>(upper));
-                side[2] = with_bits::<48>(side[2], upper);
-                side[3] = with_bits::<48>(side[3], _mm512_srli_epi16::<2>(upper));
+    for (weights, x) in tile.iter().zip(x) {
+        let scales = [halves(&weights.scales[0]), halves(&weights.scales[1])];
+        let (mut low, mut high) = split(&weights.nibbles);
+        for (side, upper) in [&mut low, &mut high].into_iter().zip(&weights.upper) {
+            let upper = load(upper);
+            side[0] = with_bits::<48>(side[0], _mm512_slli_epi16::<4>(upper));
+            side[1] = with_bits::<48>(side[1], _mm512_slli_epi16::<2>(upper));
+            side[2] = with_bits::<48>(side[2], upper);
+            side[3] = with_bits::<48>(side[3], _mm512_srli_epi16::<2>(upper));
+        }
+        for n in 0..N {
+            // Each number is 32 too high, so 32 times the sum of the activations goes off.
+            let mut one = _mm512_set1_epi32(-32 * x[n].first_sum);
+            let mut other = _mm512_set1_epi32(-32 * (x[n].sum - x[n].first_sum));
+            for k in 0..4 {
+                one = _mm512_dpbusd_epi32(one, low[k], _mm512_set1_epi32(x[n].bytes[k]));
+                other = _mm512_dpbusd_epi32(other, high[k], _mm512_set1_epi32(x[n].bytes[k + 4]));
             }
-            for n in 0..N {
-                let x = &x[part][n];
-                // Each number is 32 too high, so 32 times the sum of the activations goes off.
-                let mut one = _mm512_set1_epi32(-32 * x.first_sum);
-                let mut other = _mm512_set1_epi32(-32 * (x.sum - x.first_sum));
-                for k in 0..4 {
-                    one = _mm512_dpbusd_epi32(one, low[k], _mm512_set1_epi32(x.bytes[k]));
-                    other = _mm512_dpbusd_epi32(other, high[k], _mm512_set1_epi32(x.bytes[k + 4]));
-                }
-                let worth = _mm512_set1_ps(x.scale);
-                sums[n] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(one), _mm512_mul_ps(first, worth), sums[n]);
-                sums[n] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(other), _mm512_mul_ps(second, worth), sums[n]);
-            }
+            let worth = _mm512_set1_ps(x[n].scale);
+            sums[n] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(one), _mm512_mul_ps(scales[0], worth), sums[n]);
+            sums[n] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(other), _mm512_mul_ps(scales[1], worth), sums[n]);
         }
     }
     store(sums)
-}
-
-/// Signed bytes as numbers.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn signed_bytes(bytes: &[u8; ROWS]) -> __m512 {
-    // SAFETY: the array has the 16 bytes that are read, and the instruction takes any alignment.
-    _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }))
 }
 
 /// The low and the high halves of bytes.
