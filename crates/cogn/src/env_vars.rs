@@ -56,7 +56,9 @@ pub const OF_PROVIDERS: &str = "<PROVIDER>_API_KEY, <PROVIDER>_BASE_URL";
 
 /// The index of packages, unless `--registry` says so.
 pub const REGISTRY: &str = "COGN_REGISTRY";
-/// The login of an OCI registry, instead of that of docker or podman: a name, or a token alone.
+/// The host of the OCI registry that the login below is for, as `ghcr.io`. It is told to no other.
+pub const REGISTRY_HOST: &str = "COGN_REGISTRY_HOST";
+/// The login of that registry, instead of that of docker or podman: a name, or a token alone.
 pub const REGISTRY_USER: &str = "COGN_REGISTRY_USER";
 /// The password that goes with the name.
 pub const REGISTRY_PASSWORD: &str = "COGN_REGISTRY_PASSWORD";

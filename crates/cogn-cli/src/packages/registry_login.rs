@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cogn::env_vars::{
-    CONTAINERS_FILE, DOCKER_FOLDER, REGISTRY_PASSWORD, REGISTRY_TOKEN, REGISTRY_USER, RUNTIME_FOLDER,
+    CONTAINERS_FILE, DOCKER_FOLDER, REGISTRY_HOST, REGISTRY_PASSWORD, REGISTRY_TOKEN, REGISTRY_USER,
+    RUNTIME_FOLDER,
 };
 use cogn::wiring::{environment, home};
 use cognitive_net::Secret;
@@ -21,7 +22,7 @@ const MAX_LENGTH: u64 = 1 << 20;
 
 /// The login of a host, if there is one.
 pub(crate) fn of(host: &str) -> Result<Option<Credentials>, PackageError> {
-    if let Some(credentials) = of_environment() {
+    if let Some(credentials) = of_environment(host)? {
         return Ok(Some(credentials));
     }
     for file in files() {
@@ -35,12 +36,20 @@ pub(crate) fn of(host: &str) -> Result<Option<Credentials>, PackageError> {
     Ok(None)
 }
 
-fn of_environment() -> Option<Credentials> {
+/// The login of the environment, if it is for this host. A lock file or an index may name any host, so a login without one is for
+/// nobody.
+fn of_environment(host: &str) -> Result<Option<Credentials>, PackageError> {
     let secret = |name: &str| environment(name).and_then(Secret::new);
-    if let Some(token) = secret(REGISTRY_TOKEN) {
-        return Some(Credentials::bearer(token));
+    let credentials = match (secret(REGISTRY_TOKEN), environment(REGISTRY_USER), secret(REGISTRY_PASSWORD)) {
+        (Some(token), ..) => Credentials::bearer(token),
+        (None, Some(user), Some(password)) => Credentials::basic(user, password),
+        _ => return Ok(None),
+    };
+    match environment(REGISTRY_HOST) {
+        Some(own) => Ok(own.eq_ignore_ascii_case(host).then_some(credentials)),
+        None => Err(PackageError::new("the environment has a login, and does not say for which registry")
+            .hint(format!("Set `{REGISTRY_HOST}` to its host, such as `{host}`"))),
     }
-    Some(Credentials::basic(environment(REGISTRY_USER)?, secret(REGISTRY_PASSWORD)?))
 }
 
 /// Where podman and docker keep logins, in the order in which they look themselves.

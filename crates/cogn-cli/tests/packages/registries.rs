@@ -98,28 +98,32 @@ fn the_login_comes_from_docker_podman_a_helper_or_the_environment_and_is_never_s
     let module = place.module("labels", "1.0.0");
     let said = place.refused(&["publish", &module, &repository], "");
     assert!(said.err.contains("docker login"), "{}", said.err);
-    let with = |name: &str, value: &str, name2: &str, value2: &str| {
+    let with = |variables: &[(&str, &str)]| {
         let output = place
             .command(&["publish", &module, &repository])
-            .env(name, value)
-            .env(name2, value2)
+            .envs(variables.iter().copied())
             .output()
             .unwrap();
-        assert!(!String::from_utf8_lossy(&output.stderr).contains(REGISTRY_PASSWORD));
-        output.status.code()
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!said.contains(REGISTRY_PASSWORD), "{said}");
+        (output.status.code(), said)
     };
-    assert_eq!(with("COGN_REGISTRY_USER", REGISTRY_USER, "COGN_REGISTRY_PASSWORD", "wrong"), Some(1));
-    assert_eq!(
-        with("COGN_REGISTRY_USER", REGISTRY_USER, "COGN_REGISTRY_PASSWORD", REGISTRY_PASSWORD),
-        Some(0)
-    );
+    let (user, password) =
+        (("COGN_REGISTRY_USER", REGISTRY_USER), ("COGN_REGISTRY_PASSWORD", REGISTRY_PASSWORD));
+    let host = ("COGN_REGISTRY_HOST", registry.host.as_str());
+    assert_eq!(with(&[host, user, ("COGN_REGISTRY_PASSWORD", "wrong")]).0, Some(1));
+    assert_eq!(with(&[host, user, password]).0, Some(0));
+    // A lock file may name any host; the login is told to none but its own.
+    assert_eq!(with(&[("COGN_REGISTRY_HOST", "ghcr.io"), user, password]).0, Some(1));
+    let (code, said) = with(&[user, password]);
+    assert!(code == Some(1) && said.contains("does not say for which registry"), "{said}");
 
     // `docker login` writes the same as this.
     let auth = base64_of(&format!("{REGISTRY_USER}:{REGISTRY_PASSWORD}"));
     let config = json!({ "auths": { registry.host.as_str(): { "auth": auth } } });
     let podman = place.beside("auth.json");
     fs::write(&podman, config.to_string()).unwrap();
-    assert_eq!(with("REGISTRY_AUTH_FILE", podman.to_str().unwrap(), "A", ""), Some(0));
+    assert_eq!(with(&[("REGISTRY_AUTH_FILE", podman.to_str().unwrap())]).0, Some(0));
     fs::create_dir(place.beside("home/.docker")).unwrap();
     fs::write(place.beside("home/.docker/config.json"), config.to_string()).unwrap();
     place.json(&["add", &repository]);

@@ -231,7 +231,7 @@ impl RegistryReport {
 
     fn how_to_log_in(&self, verb: &str) -> String {
         format!(
-            "{verb} `docker login {}`, or set `COGN_REGISTRY_USER` and `COGN_REGISTRY_PASSWORD`, or `COGN_REGISTRY_TOKEN`",
+            "{verb} `docker login {}`, or set `COGN_REGISTRY_HOST`, `COGN_REGISTRY_USER` and `COGN_REGISTRY_PASSWORD`",
             self.host
         )
     }
