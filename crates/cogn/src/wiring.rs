@@ -127,7 +127,8 @@ pub fn models(
     }
     let mut left_out = Vec::new();
     let mut failed = |name: &str, failure: &Failure| {
-        left_out.push(format!("`{name}` is not asked: {}", failure.message()));
+        let hint = failure.suggestion().map(|hint| format!(". {hint}")).unwrap_or_default();
+        left_out.push(format!("`{name}` is not asked: {}{hint}", failure.message()));
     };
     let mut built: Vec<Arc<dyn Provider>> = Vec::new();
     let unusable = first
@@ -140,6 +141,8 @@ pub fn models(
             rungs: Vec::new(),
             ..settings.clone()
         };
+        // What may never be asked is not worth a download; what is asked first is.
+        let fetch = fetch.filter(|_| built.is_empty());
         match provider(&own, environment, wanted, fetch) {
             Ok(rung) => built.push(rung),
             Err(failure) => failed(&rung.name, &failure),
