@@ -165,8 +165,8 @@ fn a_registry_that_wants_a_login_says_how_to_log_in() {
         assert_eq!(error["code"], "E4007");
         assert_eq!(error["message"], format!("the registry wants a login: `{asked}:1.0`"));
         let hint = format!(
-            "Log in with `docker login {host}`, or set `COGN_REGISTRY_USER` and `COGN_REGISTRY_PASSWORD`, or \
-             `COGN_REGISTRY_TOKEN`; some registries answer the same where there is nothing of this name"
+            "Log in with `docker login {host}`, or set `COGN_REGISTRY_HOST`, `COGN_REGISTRY_USER` and \
+             `COGN_REGISTRY_PASSWORD`; some registries answer the same where there is nothing of this name"
         );
         assert_eq!(error["suggestion"], hint);
         let error = error_of(client(&stub, Some(ann())).manifest(REPOSITORY, "1.0").await);
