@@ -1,4 +1,5 @@
-//! How fast the engine is, and how large: load, prompt and generation, beside llama.cpp on the same file.
+//! How fast the engine is, and how large: load, prompt and generation, beside llama.cpp on the same file. Weights are packed
+//! into a file and mapped, as `cogn` does it; generation is measured with weights in memory too.
 //!
 //! ```sh
 //! cargo bench -p cognitive-llama
@@ -11,13 +12,14 @@
 #![expect(clippy::print_stdout, reason = "a bench reports to people")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run should stop")]
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use cognitive_llama::{Model, TokenSession};
+use cognitive_llama::{Ensemble, Model, TokenSession};
 
 /// The best of this many runs counts: the others were disturbed.
 const RUNS: usize = 3;
@@ -32,12 +34,8 @@ fn main() {
         println!("skipped: no weights; `cogn model pull` fetches them");
         return;
     };
-    let before = resident();
-    let start = Instant::now();
-    let model = Arc::new(Model::open(&path).unwrap());
+    let model = Arc::new(open_packed(&path));
     println!("{}, {}", model.name(), model.kernel().name());
-    println!("load           {:8.0} ms", start.elapsed().as_secs_f64() * 1e3);
-    report_memory("after load", before);
     let tokens = model.tokenizer().encode(&include_str!("../tests/data/perplexity.txt").repeat(4));
     let tokens = tokens.get(..1_000).unwrap();
     let mut other = LlamaCpp::start(&path, tokens);
@@ -56,10 +54,59 @@ fn main() {
         let order = format!("generate {threads} {GENERATED}");
         report(&format!("generate  {GENERATED} x{threads}"), ours, &mut other, &order);
     }
-    report_memory("after 1,000", before);
+    report_memory("after 1,000");
+    in_memory(&path, &model, tokens);
+    let alone = generate_together(&model, 1, tokens);
+    for texts in [1, 2, 4, 8, 16] {
+        let rate = (0..RUNS).map(|_| generate_together(&model, texts, tokens)).fold(0.0, f64::max);
+        println!(
+            "{:15}{rate:11.1} tokens/s, {:.2} times one",
+            format!("together  {texts:2} x2"),
+            rate / alone
+        );
+    }
     if let Some(other) = &mut other {
         println!("llama.cpp: load time in seconds and RSS in MB: {}", other.ask("load"));
     }
+}
+
+/// Packs the weights and maps them.
+fn open_packed(path: &Path) -> Model {
+    let hash = "0".repeat(64);
+    let packed = std::env::temp_dir().join(format!("cogn-bench-{}", std::process::id()));
+    let to = File::options().read(true).write(true).create_new(true).open(&packed).unwrap();
+    let from = File::open(path).unwrap();
+    let length = from.metadata().unwrap().len();
+    timed("pack", || Model::pack(from, length, &hash, &to).unwrap());
+    let packed_length = to.metadata().unwrap().len();
+    println!("packed         {:8} MB of {}", packed_length / 1_000_000, length / 1_000_000);
+    report_memory("before");
+    let model = timed("load, mapped", || Model::map(&to, &hash).unwrap());
+    std::fs::remove_file(packed).unwrap();
+    report_memory("after load");
+    model
+}
+
+/// Weights in the memory of this process, beside those that are mapped.
+fn in_memory(path: &Path, mapped: &Arc<Model>, tokens: &[u32]) {
+    let memory = Arc::new(timed("load, memory", || Model::open(path).unwrap()));
+    println!("tokens/s            mapped     memory   ratio");
+    for threads in [1, 2] {
+        let (mut best, mut best_in_memory) = (0.0_f64, 0.0_f64);
+        for _ in 0..RUNS {
+            best = best.max(generate(mapped, threads, tokens));
+            best_in_memory = best_in_memory.max(generate(&memory, threads, tokens));
+        }
+        let what = format!("generate  {GENERATED} x{threads}");
+        println!("{what:15}{best:11.1}{best_in_memory:11.1}{:8.2}", best / best_in_memory);
+    }
+}
+
+fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = work();
+    println!("{what:15}{:8.0} ms", start.elapsed().as_secs_f64() * 1e3);
+    result
 }
 
 /// Runs both in turn, and prints the best of each.
@@ -98,6 +145,27 @@ fn generate(model: &Arc<Model>, threads: usize, tokens: &[u32]) -> f64 {
     GENERATED as f64 / start.elapsed().as_secs_f64()
 }
 
+/// The same for texts that are read at the same time, with two threads for all of them.
+#[expect(clippy::cast_precision_loss, reason = "some hundreds")]
+fn generate_together(model: &Arc<Model>, texts: usize, tokens: &[u32]) -> f64 {
+    let ensemble = Arc::new(Ensemble::new(Arc::clone(model), 2));
+    let mut first = ensemble.session();
+    let next = likeliest(first.feed(tokens.get(..100).unwrap(), &|| false).unwrap());
+    first.rest();
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..texts {
+            let (mut session, mut next) = (first.fork(100), next);
+            scope.spawn(move || {
+                for _ in 0..GENERATED {
+                    next = likeliest(session.feed(&[next], &|| false).unwrap());
+                }
+            });
+        }
+    });
+    (texts * GENERATED) as f64 / start.elapsed().as_secs_f64()
+}
+
 fn likeliest(logits: &[f32]) -> u32 {
     let best = (0..).zip(logits).max_by(|(_, one), (_, other)| one.total_cmp(other));
     best.map(|(token, _)| token).unwrap()
@@ -119,9 +187,9 @@ fn resident() -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? / 1_000)
 }
 
-fn report_memory(when: &str, before: Option<u64>) {
-    if let (Some(before), Some(now)) = (before, resident()) {
-        println!("RSS {when:11}{now:8} MB ({before} MB before)");
+fn report_memory(when: &str) {
+    if let Some(now) = resident() {
+        println!("RSS {when:11}{now:8} MB");
     }
 }
 

@@ -11,7 +11,7 @@
     reason = "only what is inlined is compiled for the instructions of its kernel"
 )]
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::activations::{fold, sum};
 use super::exp::exp;
@@ -32,7 +32,7 @@ pub(super) struct Heads {
 }
 
 /// The keys and values of 32 positions of one layer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct CachePage {
     /// Per head and column, 32 positions.
     keys: Box<[f32]>,
@@ -41,19 +41,32 @@ struct CachePage {
 }
 
 /// The keys and values of one layer. The locks are never waited for in earnest: a page is written for a moment, and the
-/// positions that others read in it are complete by then.
+/// positions that others read in it are complete by then. Texts that begin alike share the pages of their beginning, and
+/// nobody writes into a page that is shared.
 #[derive(Debug, Default)]
 pub(super) struct LayerCache {
-    pages: Vec<RwLock<CachePage>>,
+    pages: Vec<Arc<RwLock<CachePage>>>,
 }
 
 impl LayerCache {
-    /// Makes room for this many positions.
-    pub(super) fn reserve(&mut self, positions: usize, heads: Heads) {
+    /// Makes room for positions from `first` on, up to this many in all. A page that they lie in and that is shared is
+    /// copied.
+    pub(super) fn reserve(&mut self, first: usize, positions: usize, heads: Heads) {
+        for page in self.pages.iter_mut().skip(first / PAGE) {
+            if Arc::get_mut(page).is_none() {
+                let copy = page.read().unwrap_or_else(PoisonError::into_inner).clone();
+                *page = Arc::new(RwLock::new(copy));
+            }
+        }
         let size = heads.keys * heads.width * PAGE;
         let page = || CachePage { keys: vec![0.0; size].into(), values: vec![0.0; size].into() };
         let count = positions.div_ceil(PAGE).max(self.pages.len());
-        self.pages.resize_with(count, || RwLock::new(page()));
+        self.pages.resize_with(count, || Arc::new(RwLock::new(page())));
+    }
+
+    /// The same keys and values up to this many positions.
+    pub(super) fn share(&self, positions: usize) -> Self {
+        Self { pages: self.pages.iter().take(positions.div_ceil(PAGE)).map(Arc::clone).collect() }
     }
 
     /// Gives back the room beyond this many positions.

@@ -3,6 +3,7 @@
 
 #![expect(clippy::indexing_slicing, reason = "a block knows its own number")]
 
+use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How many layers of each block have their keys and values stored.
@@ -49,14 +50,17 @@ impl Board {
         self.changed.notify_all();
     }
 
-    /// Sleeps until the blocks before this one have stored that many layers. Nothing if everything stops.
-    pub(super) fn wait_for_those_before(
+    /// Sleeps until these blocks have stored that many layers. Nothing if everything stops.
+    pub(super) fn wait_for(
         &self,
-        block: usize,
+        blocks: Range<usize>,
         layers: usize,
         cancelled: &dyn Fn() -> bool,
     ) -> Option<()> {
-        self.wait(cancelled, |state| state.stored[..block].iter().all(|stored| *stored >= layers))
+        if blocks.is_empty() {
+            return Some(());
+        }
+        self.wait(cancelled, |state| state.stored[blocks.clone()].iter().all(|stored| *stored >= layers))
     }
 
     /// Sleeps until all blocks are done. Nothing if everything stops.
@@ -101,12 +105,12 @@ mod tests {
     fn a_block_goes_on_once_all_before_it_are_as_far() {
         let board = Board::new(3);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| board.wait_for_those_before(2, 1, &|| false));
+            let waiting = scope.spawn(|| board.wait_for(0..2, 1, &|| false));
             board.publish(1);
             board.publish(0);
             assert_eq!(waiting.join().unwrap(), Some(()));
         });
-        assert_eq!(board.wait_for_those_before(0, 9, &|| true), Some(()), "nobody is before the first");
+        assert_eq!(board.wait_for(0..0, 9, &|| true), Some(()), "nobody is before the first");
     }
 
     #[test]
@@ -117,7 +121,7 @@ mod tests {
                 let _guard = StopOnPanic(&board);
                 panic!("on purpose");
             });
-            assert_eq!(board.wait_for_those_before(1, 1, &|| false), None);
+            assert_eq!(board.wait_for(0..1, 1, &|| false), None);
             assert!(dead.join().is_err());
         });
     }

@@ -1,10 +1,13 @@
-//! One block of tokens through all layers. Blocks of one prompt are computed at the same time, each by one thread; a
-//! block waits, layer by layer, only for the keys and values of the blocks before it.
+//! One block of tokens through all layers: stretches of one or more texts, each with keys and values of its own. Blocks are
+//! computed at the same time, each by one thread; a block waits, layer by layer, only for the keys and values of blocks
+//! that hold what comes before it in the same text.
 
 #![expect(
     clippy::indexing_slicing,
     reason = "the lengths follow from the shape of the model, which was checked on load"
 )]
+
+use std::ops::Range;
 
 use super::Model;
 use super::activations::Activations;
@@ -38,22 +41,43 @@ pub(super) struct Scratch {
     looks: Looks,
 }
 
-/// A block of tokens on its way.
-pub(super) struct Block<'a> {
-    pub(super) model: &'a Model,
+/// Tokens of one text that follow each other.
+#[derive(Debug, Clone)]
+pub(super) struct Stretch<'a> {
     pub(super) memory: &'a [LayerCache],
     pub(super) tokens: &'a [u32],
     /// The position of the first token.
     pub(super) first: usize,
-    /// The number of the block on the board.
-    pub(super) index: usize,
     /// What is wanted of it besides its keys and values.
     pub(super) wanted: WantedVectors,
-    /// Who helps with a single token.
+    /// Which of the texts that are read together it belongs to.
+    pub(super) text: usize,
+}
+
+impl Stretch<'_> {
+    /// How many vectors are wanted of it.
+    pub(super) fn kept(&self) -> usize {
+        match self.wanted {
+            WantedVectors::Nothing => 0,
+            WantedVectors::Last => self.tokens.len().min(1),
+            WantedVectors::All => self.tokens.len(),
+        }
+    }
+}
+
+/// A block of tokens on its way.
+pub(super) struct Block<'a> {
+    pub(super) model: &'a Model,
+    pub(super) stretches: &'a [Stretch<'a>],
+    /// The number of the block on the board.
+    pub(super) index: usize,
+    /// The blocks that hold what comes before it.
+    pub(super) after: Range<usize>,
+    /// Who helps with its products.
     pub(super) crew: Option<&'a Crew<'a>>,
 }
 
-/// Which vectors of a block somebody will look at.
+/// Which vectors of a stretch somebody will look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WantedVectors {
     /// None: it only stands before another.
@@ -74,8 +98,9 @@ impl<'a> Block<'a> {
         cancelled: &dyn Fn() -> bool,
     ) -> Option<()> {
         let shape = &self.model.shape;
-        scratch.resize(self.tokens.len(), shape);
-        for (token, x) in self.tokens.iter().zip(scratch.x.chunks_exact_mut(shape.width)) {
+        let tokens = self.stretches.iter().flat_map(|stretch| stretch.tokens);
+        scratch.resize(tokens.clone().count(), shape);
+        for (token, x) in tokens.zip(scratch.x.chunks_exact_mut(shape.width)) {
             self.model.weights.embedding.row(*token as usize, x);
         }
         if shape.architecture.scales_embedding {
@@ -90,36 +115,64 @@ impl<'a> Block<'a> {
                 return None;
             }
             self.look_up(layer, scratch, index);
-            self.memory[index].store(self.first, &scratch.key, &scratch.value, shape.heads);
+            self.store(scratch, index);
             board.publish(self.index);
-            let mut first = self.first;
-            if index + 1 == layers.len() {
-                // Nothing comes after the last layer but the logits of tokens that are wanted.
-                match self.wanted {
-                    WantedVectors::Nothing => return Some(()),
-                    WantedVectors::Last => {
-                        scratch.keep_last(shape);
-                        first = self.first + self.tokens.len() - 1;
-                    }
-                    WantedVectors::All => {}
+            // Nothing comes after the last layer but the logits of tokens that are wanted.
+            let is_last = index + 1 == layers.len();
+            if is_last {
+                self.keep_wanted(scratch);
+                if scratch.x.is_empty() {
+                    return Some(());
                 }
             }
-            board.wait_for_those_before(self.index, index + 1, cancelled)?;
-            self.look_back(layer, scratch, first, index);
+            board.wait_for(self.after.clone(), index + 1, cancelled)?;
+            self.look_back(layer, scratch, index, is_last);
             self.feed_forward(layer, scratch);
         }
         Some(())
     }
 
     fn fill_turns(&self, scratch: &mut Scratch) {
-        let (shape, tokens) = (&self.model.shape, self.tokens.len());
+        let shape = &self.model.shape;
         let factors = self.model.weights.rope_factors.as_deref();
         let angles = Angles { base: shape.rope_base, scale: shape.rope_scale, factors };
-        scratch.turns.fill(self.first, tokens, shape.heads.width, angles);
+        let positions =
+            self.stretches.iter().flat_map(|stretch| stretch.first..stretch.first + stretch.tokens.len());
+        scratch.turns.fill(positions.clone(), shape.heads.width, angles);
         if let Some(local) = shape.architecture.local {
             let angles = Angles { base: local.rope_base, scale: 1.0, factors: None };
-            scratch.local_turns.fill(self.first, tokens, shape.heads.width, angles);
+            scratch.local_turns.fill(positions, shape.heads.width, angles);
         }
+    }
+
+    /// Keeps keys and values, those of each text with it.
+    fn store(&self, scratch: &Scratch, index: usize) {
+        let shape = &self.model.shape;
+        let mut from = 0;
+        for stretch in self.stretches {
+            let to = from + stretch.tokens.len() * shape.key_width();
+            let (keys, values) = (&scratch.key[from..to], &scratch.value[from..to]);
+            stretch.memory[index].store(stretch.first, keys, values, shape.heads);
+            from = to;
+        }
+    }
+
+    /// Drops the tokens of which nothing is wanted.
+    fn keep_wanted(&self, scratch: &mut Scratch) {
+        let shape = &self.model.shape;
+        let (mut from, mut kept) = (0, 0);
+        for stretch in self.stretches {
+            from += stretch.tokens.len();
+            for row in from - stretch.kept()..from {
+                for (room, width) in
+                    [(&mut scratch.x, shape.width), (&mut scratch.query, shape.query_width())]
+                {
+                    room.copy_within(row * width..(row + 1) * width, kept * width);
+                }
+                kept += 1;
+            }
+        }
+        scratch.resize(kept, shape);
     }
 
     /// Queries, keys and values, turned by their positions.
@@ -161,11 +214,20 @@ impl<'a> Block<'a> {
         }
     }
 
-    fn look_back(&self, layer: &'a LayerWeights, scratch: &mut Scratch, first: usize, index: usize) {
+    fn look_back(&self, layer: &'a LayerWeights, scratch: &mut Scratch, index: usize, only_wanted: bool) {
         let (kernel, shape) = (self.model.kernel, &self.model.shape);
         let Scratch { query, seen, looks, packed, delta, x, .. } = scratch;
-        let view = PositionView { first, window: shape.window(index), heads: shape.heads };
-        attend(kernel, &self.memory[index], view, query, seen, looks);
+        let mut from = 0;
+        for stretch in self.stretches {
+            let tokens = if only_wanted { stretch.kept() } else { stretch.tokens.len() };
+            let first = stretch.first + stretch.tokens.len() - tokens;
+            let view = PositionView { first, window: shape.window(index), heads: shape.heads };
+            let to = from + tokens * shape.query_width();
+            if tokens > 0 {
+                attend(kernel, &stretch.memory[index], view, &query[from..to], &mut seen[from..to], looks);
+            }
+            from = to;
+        }
         packed.quantise(kernel, seen, shape.query_width());
         self.multiply(packed, &mut [(&layer.attention_output, &mut **delta)]);
         self.add(x, delta, layer.attention_outer_norm.as_deref());
@@ -214,18 +276,5 @@ impl Scratch {
         ] {
             room.resize(tokens * width, 0.0);
         }
-    }
-
-    /// Drops all tokens but the last.
-    fn keep_last(&mut self, shape: &ModelShape) {
-        for (room, width) in [(&mut self.x, shape.width), (&mut self.query, shape.query_width())] {
-            let from = room.len() - width;
-            room.copy_within(from.., 0);
-            room.truncate(width);
-        }
-        self.seen.truncate(shape.query_width());
-        self.delta.truncate(shape.width);
-        self.gate.truncate(shape.hidden);
-        self.up.truncate(shape.hidden);
     }
 }

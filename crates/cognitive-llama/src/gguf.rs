@@ -210,8 +210,16 @@ impl<'a> List<'a> {
             })
         })
     }
+
+    /// The numbers, if it is a list of 32-bit floats.
+    pub(super) fn numbers(&self) -> Option<impl Iterator<Item = f32> + use<'a>> {
+        let numbers = self.bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+        (self.kind == FLOAT).then_some(numbers)
+    }
 }
 
+/// The kind of a 32-bit float.
+const FLOAT: u32 = 6;
 /// The kind of a text value.
 const TEXT: u32 = 8;
 /// The kind of a list.
@@ -275,7 +283,7 @@ impl<'a> GgufReader<'a> {
             3 => Value::Signed(i16::from_le_bytes(self.array()?).into()),
             4 => Value::Unsigned(self.u32()?.into()),
             5 => Value::Signed(i32::from_le_bytes(self.array()?).into()),
-            6 => Value::Float(f32::from_le_bytes(self.array()?).into()),
+            FLOAT => Value::Float(f32::from_le_bytes(self.array()?).into()),
             7 => Value::Bool(u8::from_le_bytes(self.array()?) != 0),
             TEXT => Value::Text(self.text()?),
             LIST => Value::List(self.list()?),

@@ -1,20 +1,23 @@
 //! From a GGUF file to the probabilities of the next token. Knows nothing of JSON, prompts or contracts.
 //!
 //! It computes the architectures in `architectures` with weights in the block types of `blocks`, and refuses the rest by
-//! name. What a token's logits are does not depend on how the text before it was cut, nor on the number of threads: bit by
-//! bit the same. It does depend on the processor in the last digits, see [`Kernel`].
+//! name. What a token's logits are does not depend on how the text before it was cut, nor on the texts that are read beside
+//! it, nor on the number of threads: bit by bit the same. It does depend on the processor in the last digits, see [`Kernel`].
 //!
 //! Read the files in this order: `gguf`, `architectures`, `shape` and `weights` (what is in a file), `blocks`, `tiles` and
-//! `activations` (how numbers lie in memory), `raw` (the vector instructions, and all `unsafe` code), `product`, `rope`,
-//! `attention` and `forward` (the computation), `session`, `board` and `crew` (who computes what), `tokenizer`,
-//! `pieces` and `merger`.
+//! `activations` (how numbers lie in memory), `packed_file` (how processes share them), `raw` (the vector instructions), `product`, `rope`,
+//! `attention` and `forward` (the computation), `together`, `board` and `crew` (who computes what), `session` and `ensemble`
+//! (texts that are read alone, and beside others), `tokenizer`,
+//! `byte_pairs` with `pieces` and `merger`, and `scored_pieces`.
 
 mod activations;
 mod architectures;
 mod attention;
 mod blocks;
 mod board;
+mod byte_pairs;
 mod crew;
+mod ensemble;
 mod exp;
 mod forward;
 mod gates;
@@ -23,13 +26,17 @@ mod letters;
 mod likelihood;
 mod merger;
 mod norm;
+mod packed_file;
 mod pieces;
+mod platform;
 mod product;
 mod raw;
 mod rope;
+mod scored_pieces;
 mod session;
 mod shape;
 mod tiles;
+mod together;
 mod tokenizer;
 mod weights;
 
@@ -38,10 +45,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use gguf::{Gguf, Unread};
+use gguf::{Extent, Gguf, Unread};
 use shape::ModelShape;
-use weights::ModelWeights;
+use weights::{ModelWeights, PackedTensors};
 
+pub use ensemble::{Ensemble, EnsembleSession};
 pub use exp::sum_of_powers;
 pub use raw::Kernel;
 pub use session::{FeedError, TokenSession};
@@ -95,6 +103,18 @@ impl From<WeightsError> for Unread {
 }
 
 impl Model {
+    /// How many numbers the model in a file has learned, as [`Self::parameters`] counts them. Reads only the header.
+    pub fn parameters_in(path: &Path) -> Result<u64, WeightsError> {
+        let unreadable =
+            |error: io::Error| WeightsError::Unreadable(format!("cannot read `{}`: {error}", path.display()));
+        let file = File::open(path).map_err(unreadable)?;
+        let length = file.metadata().map_err(unreadable)?.len();
+        with_header(file, length, &mut |header, _| {
+            let tokens = header.gguf.list("tokenizer.ggml.tokens").map_or(0, |tokens| tokens.len());
+            Ok(ModelShape::read(&header.gguf)?.parameters(tokens))
+        })
+    }
+
     /// Reads a file, checks it and repacks its weights.
     pub fn open(path: &Path) -> Result<Self, WeightsError> {
         let unreadable =
@@ -112,39 +132,24 @@ impl Model {
     /// The same for weights that come from anywhere, `length` bytes in all. They are read once, from front to back, and into
     /// the buffers that they are repacked from: not mapped, so that a file that somebody shortens in the meantime is damaged
     /// and no more. What follows the last tensor is not read.
-    pub fn read(mut from: impl Read, length: u64) -> Result<Self, WeightsError> {
-        let mut beginning = Vec::new();
-        let mut wanted = HEADER.min(length);
-        loop {
-            let missing = wanted.saturating_sub(beginning.len() as u64);
-            from.by_ref().take(missing).read_to_end(&mut beginning).map_err(gguf::unreadable)?;
-            if (beginning.len() as u64) < wanted {
-                return Err(gguf::damaged("it ends early"));
-            }
-            match Self::after(&beginning, length, &mut from) {
-                Err(Unread::Refused(error)) => return Err(error),
-                Err(Unread::GoesOn) if wanted >= MAX_HEADER_LENGTH.min(length) => {
-                    return Err(gguf::damaged("its header does not end"));
-                }
-                Err(Unread::GoesOn) => wanted = wanted.saturating_mul(4).min(length),
-                Ok(model) => return Ok(model),
-            }
-        }
+    pub fn read(from: impl Read, length: u64) -> Result<Self, WeightsError> {
+        with_header(from, length, &mut |header, data| {
+            let parts = ModelParts::of(&header.gguf)?;
+            let tensors = PackedTensors::read(&parts.extents, data)?;
+            parts.with(tensors)
+        })
     }
 
-    /// The model whose file begins like this and goes on there.
-    fn after(beginning: &[u8], length: u64, from: &mut dyn Read) -> Result<Self, Unread> {
-        let gguf = Gguf::read(beginning, usize::try_from(length).unwrap_or(usize::MAX))?;
-        let shape = ModelShape::read(&gguf)?;
-        let tokenizer = Tokenizer::read(&gguf)?;
-        let name = gguf.text("general.name").unwrap_or("unnamed").into();
-        let chat_template = gguf.text("tokenizer.chat_template").map(Into::into);
-        // The header is filled up to a round number, which may lie beyond what is here.
-        let rest = beginning.get(gguf.end..).unwrap_or_default();
-        let gap = gguf.end.saturating_sub(beginning.len()) as u64;
-        io::copy(&mut from.take(gap), &mut io::sink()).map_err(gguf::unreadable)?;
-        let weights = ModelWeights::read(&gguf, &shape, tokenizer.len(), &mut rest.chain(from))?;
-        Ok(Self { shape, weights, tokenizer, name, chat_template, kernel: Kernel::best(), sha256: None })
+    /// Packs such weights into an empty file that can be read and written, for [`Self::map`]. `sha256` names them there.
+    pub fn pack(from: impl Read, length: u64, sha256: &str, to: &File) -> Result<(), WeightsError> {
+        with_header(from, length, &mut |header, data| packed_file::write(header, data, sha256, to))
+    }
+
+    /// Opens weights that [`Self::pack`] has packed, by mapping the file: all processes that do so compute with one copy in
+    /// memory. The caller sees to it that nobody shortens the file, which would end this process. Refuses a file of another
+    /// version of this engine, of other weights, or one that is not as it was written.
+    pub fn map(packed: &File, sha256: &str) -> Result<Self, WeightsError> {
+        packed_file::open(packed, sha256)
     }
 
     /// The same with the hash of its file.
@@ -183,6 +188,19 @@ impl Model {
         self.shape.context
     }
 
+    /// The memory that each token of a text takes, in bytes: the keys and values of all layers.
+    #[must_use]
+    pub fn bytes_per_token(&self) -> u64 {
+        let ModelShape { layers, heads, .. } = &self.shape;
+        (layers * heads.keys * heads.width * 2 * size_of::<f32>()) as u64
+    }
+
+    /// How many numbers it has learned: those of its matrices, the one of its vocabulary counted once.
+    #[must_use]
+    pub fn parameters(&self) -> u64 {
+        self.shape.parameters(self.tokenizer.len())
+    }
+
     /// The template of its conversations, as the file has it; it is not run here.
     #[must_use]
     pub fn chat_template(&self) -> Option<&str> {
@@ -193,5 +211,73 @@ impl Model {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+}
+
+/// The beginning of a file of weights.
+struct FileHeader<'a> {
+    gguf: Gguf<'a>,
+    /// Its bytes, as far as they say something.
+    bytes: &'a [u8],
+    /// How long the file is.
+    length: u64,
+}
+
+/// Reads the header of weights, and hands it on with what follows it.
+fn with_header<T>(
+    mut from: impl Read,
+    length: u64,
+    then: &mut dyn FnMut(&FileHeader, &mut dyn Read) -> Result<T, WeightsError>,
+) -> Result<T, WeightsError> {
+    let mut beginning = Vec::new();
+    let mut wanted = HEADER.min(length);
+    loop {
+        let missing = wanted.saturating_sub(beginning.len() as u64);
+        from.by_ref().take(missing).read_to_end(&mut beginning).map_err(gguf::unreadable)?;
+        if (beginning.len() as u64) < wanted {
+            return Err(gguf::damaged("it ends early"));
+        }
+        match Gguf::read(&beginning, usize::try_from(length).unwrap_or(usize::MAX)) {
+            Err(Unread::Refused(error)) => return Err(error),
+            Err(Unread::GoesOn) if wanted >= MAX_HEADER_LENGTH.min(length) => {
+                return Err(gguf::damaged("its header does not end"));
+            }
+            Err(Unread::GoesOn) => wanted = wanted.saturating_mul(4).min(length),
+            Ok(gguf) => {
+                // The header is filled up to a round number, which may lie beyond what is here.
+                let (bytes, rest) = beginning.split_at(gguf.end.min(beginning.len()));
+                let gap = (gguf.end - bytes.len()) as u64;
+                io::copy(&mut from.by_ref().take(gap), &mut io::sink()).map_err(gguf::unreadable)?;
+                return then(&FileHeader { gguf, bytes, length }, &mut rest.chain(from));
+            }
+        }
+    }
+}
+
+/// Everything about a model but the numbers of its tensors.
+struct ModelParts<'a> {
+    shape: ModelShape,
+    tokenizer: Tokenizer,
+    extents: Vec<Extent<'a>>,
+    name: Box<str>,
+    chat_template: Option<Box<str>>,
+}
+
+impl<'a> ModelParts<'a> {
+    /// What a header says, if its tensors are those of the architecture.
+    fn of(gguf: &Gguf<'a>) -> Result<Self, WeightsError> {
+        let shape = ModelShape::read(gguf)?;
+        let tokenizer = Tokenizer::read(gguf)?;
+        let extents = ModelWeights::extents(gguf, &shape, tokenizer.len())?;
+        let name = gguf.text("general.name").unwrap_or("unnamed").into();
+        let chat_template = gguf.text("tokenizer.chat_template").map(Into::into);
+        Ok(Self { shape, tokenizer, extents, name, chat_template })
+    }
+
+    /// The model with these tensors.
+    fn with(self, tensors: PackedTensors) -> Result<Model, WeightsError> {
+        let Self { shape, tokenizer, name, chat_template, .. } = self;
+        let weights = ModelWeights::of(tensors, &shape, tokenizer.len())?;
+        Ok(Model { shape, weights, tokenizer, name, chat_template, kernel: Kernel::best(), sha256: None })
     }
 }

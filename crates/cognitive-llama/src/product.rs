@@ -27,11 +27,27 @@ pub(super) fn multiply_tiles(
     out: &mut [f32],
     stride: usize,
 ) {
+    multiply_tiles_to(kernel, matrix, tiles, x, &mut |token, row, numbers| {
+        let to = token * stride + row;
+        out[to..to + numbers.len()].copy_from_slice(numbers);
+    });
+}
+
+/// The same for whoever has a place for each token: `put` gets a token, a row counted from the first tile on, and the
+/// numbers of that row and those behind it.
+pub(super) fn multiply_tiles_to(
+    kernel: Kernel,
+    matrix: &Matrix,
+    tiles: Range<usize>,
+    x: &Activations,
+    put: &mut impl FnMut(usize, usize, &[f32]),
+) {
     let rows = matrix.rows - tiles.start * ROWS;
     let part = ProductPart { kernel, matrix, x };
     for (at, tile) in tiles.enumerate() {
         let from = at * ROWS;
-        part.tile(tile, &mut out[from..], ROWS.min(rows - from), stride);
+        let rows = ROWS.min(rows - from);
+        part.tile(tile, &mut |token, numbers| put(token, from, &numbers[..rows]));
     }
 }
 
@@ -43,26 +59,26 @@ struct ProductPart<'a> {
 
 impl ProductPart<'_> {
     /// One tile with all tokens: its weights stay in the nearest cache meanwhile.
-    fn tile(&self, tile: usize, out: &mut [f32], rows: usize, stride: usize) {
+    fn tile(&self, tile: usize, put: &mut impl FnMut(usize, &[f32; ROWS])) {
         let mut token = 0;
         for (count, group) in self.x.groups() {
-            let out = &mut out[token * stride..];
+            let put = &mut |at: usize, numbers: &[f32; ROWS]| put(token + at, numbers);
             match count {
-                1 => self.group::<1>(tile, group, out, rows, stride),
-                2 => self.group::<2>(tile, group, out, rows, stride),
-                3 => self.group::<3>(tile, group, out, rows, stride),
-                4 => self.group::<4>(tile, group, out, rows, stride),
-                5 => self.group::<5>(tile, group, out, rows, stride),
-                6 => self.group::<6>(tile, group, out, rows, stride),
-                7 => self.group::<7>(tile, group, out, rows, stride),
-                _ => self.group::<8>(tile, group, out, rows, stride),
+                1 => self.group::<1>(tile, group, put),
+                2 => self.group::<2>(tile, group, put),
+                3 => self.group::<3>(tile, group, put),
+                4 => self.group::<4>(tile, group, put),
+                5 => self.group::<5>(tile, group, put),
+                6 => self.group::<6>(tile, group, put),
+                7 => self.group::<7>(tile, group, put),
+                _ => self.group::<8>(tile, group, put),
             }
             token += count;
         }
     }
 
     #[inline]
-    fn group<const N: usize>(&self, tile: usize, x: &[Group], out: &mut [f32], rows: usize, stride: usize) {
+    fn group<const N: usize>(&self, tile: usize, x: &[Group], put: &mut impl FnMut(usize, &[f32; ROWS])) {
         let blocks = tile * x.len()..(tile + 1) * x.len();
         let sums: Sums<N> = match &self.matrix.tiles {
             Tiles::Q4(tiles) => self.kernel.q4(&tiles[blocks], x),
@@ -71,8 +87,7 @@ impl ProductPart<'_> {
             Tiles::Q8(tiles) => self.kernel.q8(&tiles[blocks], x),
         };
         for (token, sums) in sums.iter().enumerate() {
-            let to = token * stride;
-            out[to..to + rows].copy_from_slice(&sums[..rows]);
+            put(token, sums);
         }
     }
 }

@@ -19,12 +19,12 @@ pub(super) struct Angles<'a> {
 }
 
 impl TurnTable {
-    /// The angles of some tokens.
+    /// The angles of tokens at these positions.
     #[expect(clippy::cast_precision_loss, reason = "positions and columns are far below 2^24")]
-    pub(super) fn fill(&mut self, first: usize, tokens: usize, head: usize, angles: Angles) {
+    pub(super) fn fill(&mut self, positions: impl Iterator<Item = usize>, head: usize, angles: Angles) {
         let step = angles.base.powf(-2.0 / head as f32);
         self.0.clear();
-        for position in first..first + tokens {
+        for position in positions {
             let mut angle = position as f32 * angles.scale;
             for pair in 0..head / 2 {
                 let factor = angles.factors.and_then(|factors| factors.get(pair)).copied().unwrap_or(1.0);

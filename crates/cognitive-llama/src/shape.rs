@@ -59,6 +59,13 @@ impl ModelShape {
         self.window.filter(|_| layer % local.period + 1 < local.period)
     }
 
+    /// How many numbers the matrices of all layers have, with a vocabulary of so many tokens.
+    pub(super) fn parameters(&self, tokens: usize) -> u64 {
+        let attention = 2 * self.width * (self.query_width() + self.key_width());
+        let layer = attention + 3 * self.width * self.hidden;
+        (self.width * tokens + self.layers * layer) as u64
+    }
+
     /// How long the queries of a token are.
     pub(super) fn query_width(&self) -> usize {
         self.heads.queries * self.heads.width

@@ -7,9 +7,13 @@
     reason = "every index is below a constant length, or was checked on load"
 )]
 
+use std::sync::Arc;
+
 use super::WeightsError;
 use super::blocks;
-use super::gguf::Tensor;
+use super::gguf::{Extent, Tensor};
+use super::platform::MappedFile;
+use super::raw::TileStore;
 
 /// How many rows a tile has.
 pub(super) const ROWS: usize = 16;
@@ -76,16 +80,32 @@ pub(super) struct Matrix {
 /// `columns / 32` blocks for each 16 rows.
 #[derive(Debug)]
 pub(super) enum Tiles {
-    Q4(Vec<Q4Block>),
-    Q5(Vec<Q5Block>),
-    Q6(Vec<Q6Block>),
-    Q8(Vec<Q8Block>),
+    Q4(TileStore<Q4Block>),
+    Q5(TileStore<Q5Block>),
+    Q6(TileStore<Q6Block>),
+    Q8(TileStore<Q8Block>),
 }
 
 impl Matrix {
     /// Packs a tensor whose shape has been checked.
     pub(super) fn pack(tensor: &Tensor, name: &str) -> Result<Self, WeightsError> {
         Ok(Self { rows: tensor.rows, columns: tensor.columns, tiles: blocks::tiles(tensor, name)? })
+    }
+
+    /// The tiles of a tensor that lie in a file, from this byte on.
+    pub(super) fn in_file(extent: &Extent, file: &Arc<MappedFile>, at: usize) -> Result<Self, WeightsError> {
+        let Extent { rows, columns, .. } = *extent;
+        Ok(Self { rows, columns, tiles: blocks::tiles_in_file(extent, file, at)? })
+    }
+
+    /// Its tiles as a file has them.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match &self.tiles {
+            Tiles::Q4(tiles) => tiles.bytes(),
+            Tiles::Q5(tiles) => tiles.bytes(),
+            Tiles::Q6(tiles) => tiles.bytes(),
+            Tiles::Q8(tiles) => tiles.bytes(),
+        }
     }
 
     /// How many blocks a row crosses.

@@ -1,14 +1,14 @@
-//! Text to tokens and back: byte-level pair merging, as the file defines it. A control token never comes out of text,
-//! whatever the text looks like. Refuses vocabularies of other kinds, and ways of cutting text that it does not know.
+//! Text to tokens and back, as the file defines it: by merging pairs of bytes, or by scores. A control token never comes
+//! out of text, whatever the text looks like. Refuses vocabularies of other kinds.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 
 use super::WeightsError;
-use super::gguf::{Gguf, damaged, unsupported};
-use super::merger::{Merger, PairHasher, pair};
-use super::pieces::{Cut, cut};
+use super::byte_pairs::{BytePairs, TokenNumbers, byte_of};
+use super::gguf::{Gguf, List, damaged, unsupported};
+use super::merger::Merger;
+use super::scored_pieces::{BLANK, ScoredPieces};
 
 /// Text to tokens and back, as the file defines it.
 #[derive(Debug)]
@@ -20,124 +20,147 @@ pub struct Tokenizer {
     control: Vec<bool>,
     names: HashMap<Box<str>, u32>,
     end_of_turn: u32,
-    cut: Cut,
-    /// The pieces that are tokens as they are, whatever the merges would make of them; only for vocabularies that want
-    /// it so.
-    whole: HashMap<Box<[u8]>, u32>,
-    /// Tokens that are looked for before the text is cut, the longest first. They stand for text and do not steer.
+    /// Tokens that are looked for before anything else happens to a text, the longest first. They stand for text and do
+    /// not steer.
     sought: Vec<u32>,
-    /// The token of each single byte, if the vocabulary has one.
-    single: [Option<u32>; 256],
-    /// Two neighbours to their rank and what they become.
-    merges: HashMap<u64, (u32, u32), BuildHasherDefault<PairHasher>>,
+    method: SplitMethod,
 }
 
+/// How the text between the tokens that are looked for becomes tokens.
+#[derive(Debug)]
+enum SplitMethod {
+    Pairs(BytePairs),
+    Scores(ScoredPieces),
+}
+
+/// A text on its way: what is still to be encoded, and what is a token already.
+#[derive(Debug, Clone, Copy)]
+enum TextPart<'a> {
+    Text(&'a [u8]),
+    Token(u32),
+}
+
+/// `token_type` of a token that stands for what no other token does.
+const UNKNOWN: i64 = 2;
 /// `token_type` of a token that steers.
 const CONTROL: i64 = 3;
 /// `token_type` of a token that is looked for before the text is cut.
 const USER_DEFINED: i64 = 4;
 /// `token_type` of a row of the matrices that stands for nothing.
 const UNUSED: i64 = 5;
+/// `token_type` of a token that stands for one byte, which its text names.
+const BYTE: i64 = 6;
 
 impl Tokenizer {
     pub(super) fn read(gguf: &Gguf) -> Result<Self, WeightsError> {
-        let cut = cut_of(gguf)?;
-        let list =
-            |name: &str| gguf.list(name).ok_or_else(|| damaged(&format!("the list `{name}` is missing")));
-        let tokens = list("tokenizer.ggml.tokens")?;
-        let kinds = list("tokenizer.ggml.token_type")?;
+        let tokens = list(gguf, "tokenizer.ggml.tokens")?;
+        let kinds = list(gguf, "tokenizer.ggml.token_type")?;
+        let method = match gguf.text("tokenizer.ggml.model") {
+            Some("gpt2") => SplitMethod::Pairs(BytePairs::read(gguf)?),
+            Some("llama") => SplitMethod::Scores(ScoredPieces::read(gguf, tokens.len())?),
+            other => {
+                let kind = other.unwrap_or("none");
+                return Err(unsupported(&format!("the vocabulary is of kind `{kind}`")));
+            }
+        };
         if tokens.len() == 0 || tokens.len() != kinds.len() || u32::try_from(tokens.len()).is_err() {
             return Err(damaged("the vocabulary is incomplete"));
         }
-        let texts = tokens.texts().ok_or_else(|| damaged("the vocabulary is no list of texts"))?;
-        let kinds = kinds.whole_numbers().ok_or_else(|| damaged("the token types are no numbers"))?;
-        let end_of_turn = gguf.whole("tokenizer.ggml.eos_token_id").and_then(|id| u32::try_from(id).ok());
         let mut tokenizer = Self {
             text: Vec::new(),
             ends: Vec::with_capacity(tokens.len()),
             control: Vec::with_capacity(tokens.len()),
             names: HashMap::new(),
-            end_of_turn: end_of_turn.ok_or_else(|| damaged("no token ends a turn"))?,
-            cut,
-            whole: HashMap::new(),
+            end_of_turn: 0,
             sought: Vec::new(),
-            single: [None; 256],
-            merges: HashMap::default(),
+            method,
         };
-        let mut ids: HashMap<&str, u32, BuildHasherDefault<PairHasher>> = HashMap::default();
-        ids.reserve(tokens.len());
-        for (id, (text, kind)) in (0..).zip(texts.zip(kinds)) {
-            tokenizer.add(id, text, kind)?;
-            if ![CONTROL, USER_DEFINED, UNUSED].contains(&kind) {
-                ids.insert(text, id);
-            }
-        }
+        let numbers = tokenizer.add_all(tokens, kinds)?;
         let mut sought = std::mem::take(&mut tokenizer.sought);
         sought.sort_by_key(|token| Reverse(tokenizer.bytes(*token).len()));
         tokenizer.sought = sought;
-        if tokenizer.end_of_turn as usize >= tokenizer.len() || !tokenizer.is_control(tokenizer.end_of_turn) {
-            return Err(damaged("the token that ends a turn is no control token"));
+        tokenizer.end_of_turn = tokenizer.find_end_of_turn(gguf)?;
+        match &mut tokenizer.method {
+            SplitMethod::Pairs(pairs) => {
+                let merges = list(gguf, "tokenizer.ggml.merges")?;
+                let merges = merges.texts().ok_or_else(|| damaged("the merges are no list of texts"))?;
+                pairs.add_merges(merges, &numbers)?;
+            }
+            SplitMethod::Scores(pieces) => pieces.check()?,
         }
-        let merges = list("tokenizer.ggml.merges")?;
-        let merges = merges.texts().ok_or_else(|| damaged("the merges are no list of texts"))?;
-        tokenizer.add_merges(merges, &ids)?;
         Ok(tokenizer)
     }
 
-    fn add(&mut self, id: u32, text: &str, kind: i64) -> Result<(), WeightsError> {
-        let start = self.text.len();
-        match kind {
-            CONTROL => {
-                self.text.extend_from_slice(text.as_bytes());
-                self.names.insert(text.into(), id);
-            }
-            USER_DEFINED => {
-                if text.is_empty() {
-                    return Err(damaged(&format!("token {id} stands for no bytes")));
-                }
-                self.text.extend_from_slice(text.as_bytes());
-                self.sought.push(id);
-            }
-            // Neither text nor a name that anybody asks for.
-            UNUSED => self.text.extend_from_slice(text.as_bytes()),
-            _ => {
-                for c in text.chars() {
-                    let byte =
-                        byte_of(c).ok_or_else(|| damaged(&format!("token {id} stands for no bytes")))?;
-                    self.text.push(byte);
-                }
-                if self.cut.takes_whole_tokens() {
-                    self.whole.insert(self.text.get(start..).unwrap_or_default().into(), id);
-                }
-                if let [byte] = self.text.get(start..).unwrap_or_default() {
-                    self.single.get_mut(usize::from(*byte)).into_iter().for_each(|slot| *slot = Some(id));
-                }
+    /// Adds all tokens; returns the numbers of those that text may become.
+    fn add_all<'a>(&mut self, tokens: List<'a>, kinds: List) -> Result<TokenNumbers<'a>, WeightsError> {
+        let texts = tokens.texts().ok_or_else(|| damaged("the vocabulary is no list of texts"))?;
+        let kinds = kinds.whole_numbers().ok_or_else(|| damaged("the token types are no numbers"))?;
+        let mut numbers = TokenNumbers::default();
+        for (id, (text, kind)) in (0..).zip(texts.zip(kinds)) {
+            self.add(id, text, kind).ok_or_else(|| damaged(&format!("token {id} stands for no bytes")))?;
+            self.control.push(self.steers(kind));
+            let end = u32::try_from(self.text.len()).map_err(|_| damaged("the vocabulary is too long"))?;
+            self.ends.push(end);
+            let plain = ![CONTROL, USER_DEFINED, UNUSED].contains(&kind);
+            if plain && matches!(self.method, SplitMethod::Pairs(_)) {
+                numbers.insert(text, id);
             }
         }
-        self.control.push(kind == CONTROL || kind == UNUSED);
-        self.ends.push(u32::try_from(self.text.len()).map_err(|_| damaged("the vocabulary is too long"))?);
-        Ok(())
+        Ok(numbers)
     }
 
-    fn add_merges<'a>(
-        &mut self,
-        merges: impl Iterator<Item = &'a str>,
-        ids: &HashMap<&str, u32, BuildHasherDefault<PairHasher>>,
-    ) -> Result<(), WeightsError> {
-        let mut whole = String::new();
-        for (rank, merge) in (0..).zip(merges) {
-            let (left, right) = merge.split_once(' ').ok_or_else(|| damaged("a merge has no two parts"))?;
-            whole.clear();
-            whole.push_str(left);
-            whole.push_str(right);
-            let (Some(&one), Some(&other), Some(&both)) =
-                (ids.get(left), ids.get(right), ids.get(whole.as_str()))
-            else {
-                return Err(damaged(&format!("a merge names a token that is not there: {merge}")));
-            };
-            self.merges.entry(pair(one, other)).or_insert((rank, both));
+    /// Whether tokens of this type never come out of text.
+    fn steers(&self, kind: i64) -> bool {
+        let unknown = kind == UNKNOWN && matches!(self.method, SplitMethod::Scores(_));
+        kind == CONTROL || kind == UNUSED || unknown
+    }
+
+    /// Learns what a token stands for; nothing if that cannot be said.
+    fn add(&mut self, id: u32, text: &str, kind: i64) -> Option<()> {
+        let start = self.text.len();
+        if kind == CONTROL {
+            self.names.insert(text.into(), id);
         }
-        Ok(())
+        if self.steers(kind) {
+            self.text.extend_from_slice(text.as_bytes());
+            return Some(());
+        }
+        match &mut self.method {
+            SplitMethod::Pairs(_) if kind == USER_DEFINED => self.text.extend_from_slice(text.as_bytes()),
+            SplitMethod::Pairs(pairs) => {
+                for c in text.chars() {
+                    self.text.push(byte_of(c)?);
+                }
+                pairs.add(id, self.text.get(start..)?);
+            }
+            SplitMethod::Scores(pieces) if kind == BYTE => self.text.push(pieces.add_byte(id, text)?),
+            SplitMethod::Scores(pieces) => {
+                self.text.extend_from_slice(text.replace(BLANK, " ").as_bytes());
+                if kind != USER_DEFINED {
+                    pieces.add(id, self.text.get(start..)?);
+                }
+            }
+        }
+        if kind == USER_DEFINED {
+            self.sought.push(id);
+            return (!text.is_empty()).then_some(());
+        }
+        Some(())
+    }
+
+    /// The token that ends a turn: the one that the file calls so, or the one that ends a text. Files of Gemma name only
+    /// the second, which no turn of it ends with.
+    fn find_end_of_turn(&self, gguf: &Gguf) -> Result<u32, WeightsError> {
+        let number = |name: &str| gguf.whole(name).and_then(|id| u32::try_from(id).ok());
+        let scored = matches!(self.method, SplitMethod::Scores(_));
+        let token = number("tokenizer.ggml.eot_token_id")
+            .or_else(|| self.control("<end_of_turn>").filter(|_| scored))
+            .or_else(|| number("tokenizer.ggml.eos_token_id"))
+            .ok_or_else(|| damaged("no token ends a turn"))?;
+        if !self.is_control(token) {
+            return Err(damaged("the token that ends a turn is no control token"));
+        }
+        Ok(token)
     }
 
     /// The tokens of a text. Never a control token, whatever the text looks like.
@@ -150,35 +173,43 @@ impl Tokenizer {
     #[must_use]
     pub fn encode_bytes(&self, bytes: &[u8]) -> Vec<u32> {
         let mut tokens = Vec::with_capacity(bytes.len() / 3);
-        self.seek(bytes, &self.sought, &mut Merger::default(), &mut tokens);
+        let mut merger = Merger::default();
+        for part in self.seek(bytes) {
+            match (part, &self.method) {
+                (TextPart::Token(token), _) => tokens.push(token),
+                (TextPart::Text(text), SplitMethod::Pairs(pairs)) => {
+                    pairs.encode(text, &mut merger, &mut tokens);
+                }
+                (TextPart::Text(text), SplitMethod::Scores(pieces)) => pieces.encode(text, &mut tokens),
+            }
+        }
         tokens
     }
 
-    /// Cuts at the first of the sought tokens, and what is between at the others.
-    fn seek(&self, bytes: &[u8], sought: &[u32], merger: &mut Merger, tokens: &mut Vec<u32>) {
-        let Some((token, others)) = sought.split_first() else {
-            self.encode_text(bytes, merger, tokens);
-            return;
-        };
-        let mut rest = bytes;
-        while let Some((before, after)) = split_once(rest, self.bytes(*token)) {
-            self.seek(before, others, merger, tokens);
-            tokens.push(*token);
-            rest = after;
-        }
-        self.seek(rest, others, merger, tokens);
-    }
-
-    fn encode_text(&self, bytes: &[u8], merger: &mut Merger, tokens: &mut Vec<u32>) {
-        cut(bytes, self.cut, |piece| {
-            if let Some(token) = self.whole.get(piece) {
-                tokens.push(*token);
-                return;
+    /// Cuts at the tokens that are looked for: everywhere at the longest first, and what is between at the others.
+    fn seek<'a>(&self, bytes: &'a [u8]) -> Vec<TextPart<'a>> {
+        let mut parts = vec![TextPart::Text(bytes)];
+        for token in &self.sought {
+            let sought = self.bytes(*token);
+            // Most of them are in no text at all.
+            if !contains(bytes, sought) {
+                continue;
             }
-            let singles =
-                piece.iter().filter_map(|byte| self.single.get(usize::from(*byte)).copied().flatten());
-            merger.merge(singles, |one, other| self.merges.get(&pair(one, other)).copied(), tokens);
-        });
+            let mut cut = Vec::new();
+            for part in parts {
+                let TextPart::Text(mut rest) = part else {
+                    cut.push(part);
+                    continue;
+                };
+                while let Some((before, after)) = split_once(rest, sought) {
+                    cut.extend([TextPart::Text(before), TextPart::Token(*token)]);
+                    rest = after;
+                }
+                cut.push(TextPart::Text(rest));
+            }
+            parts = cut;
+        }
+        parts
     }
 
     /// The bytes of a token; the name of a control token. Nothing for a token that does not exist.
@@ -221,38 +252,16 @@ impl Tokenizer {
     }
 }
 
-fn cut_of(gguf: &Gguf) -> Result<Cut, WeightsError> {
-    match gguf.text("tokenizer.ggml.model") {
-        Some("gpt2") => {}
-        other => {
-            return Err(unsupported(&format!("the vocabulary is of kind `{}`", other.unwrap_or("none"))));
-        }
-    }
-    match gguf.text("tokenizer.ggml.pre") {
-        Some("smollm") => Ok(Cut::DigitsApart),
-        Some("gpt-2") => Ok(Cut::Gpt2),
-        Some("qwen2") => Ok(Cut::Qwen2),
-        Some("llama-bpe") => Ok(Cut::Llama3),
-        other => {
-            Err(unsupported(&format!("the vocabulary cuts text by the rule `{}`", other.unwrap_or("none"))))
-        }
-    }
+fn list<'a>(gguf: &Gguf<'a>, name: &str) -> Result<List<'a>, WeightsError> {
+    gguf.list(name).ok_or_else(|| damaged(&format!("the list `{name}` is missing")))
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    split_once(bytes, part).is_some()
 }
 
 /// What is before and after the first occurrence.
 fn split_once<'a>(bytes: &'a [u8], part: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let at = bytes.windows(part.len().max(1)).position(|window| window == part)?;
     Some((bytes.get(..at)?, bytes.get(at + part.len()..)?))
-}
-
-/// The byte that a character stands for: printable Latin-1 is itself, the other 68 bytes follow from U+0100 on.
-fn byte_of(c: char) -> Option<u8> {
-    let point = u32::from(c);
-    match point {
-        0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff => u8::try_from(point).ok(),
-        0x100..=0x120 => u8::try_from(point - 0x100).ok(),
-        0x121..=0x142 => u8::try_from(point - 0x121 + 0x7f).ok(),
-        0x143 => Some(0xad),
-        _ => None,
-    }
 }

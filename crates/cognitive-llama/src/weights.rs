@@ -51,15 +51,13 @@ pub(super) struct Projection {
 }
 
 impl ModelWeights {
-    /// Reads the bytes that follow the header, once and in their order.
-    pub(super) fn read(
-        gguf: &Gguf,
+    /// Where the tensors lie. All of them are known to be in their places and in their shapes, before any is read.
+    pub(super) fn extents<'a>(
+        gguf: &Gguf<'a>,
         shape: &ModelShape,
         vocabulary: usize,
-        data: &mut dyn Read,
-    ) -> Result<Self, WeightsError> {
+    ) -> Result<Vec<Extent<'a>>, WeightsError> {
         let extents = gguf.extents()?;
-        // Nothing is packed before everything is known to be in its place and in its shape.
         let mut expected = Expected(extents.iter().map(|extent| (extent.name, *extent)).collect());
         Self::build(&mut expected, shape, vocabulary)?;
         if let Some(name) = expected.0.keys().min() {
@@ -68,7 +66,16 @@ impl ModelWeights {
                 "the model has a tensor that `{architecture}` has not: `{name}`"
             )));
         }
-        Self::build(&mut Packed::read(&extents, data)?, shape, vocabulary)
+        Ok(extents)
+    }
+
+    /// The weights of tensors that were found to be in their shapes.
+    pub(super) fn of(
+        mut tensors: PackedTensors,
+        shape: &ModelShape,
+        vocabulary: usize,
+    ) -> Result<Self, WeightsError> {
+        Self::build(&mut tensors, shape, vocabulary)
     }
 
     fn build(
@@ -181,45 +188,76 @@ impl Tensors for Expected<'_> {
     }
 }
 
-/// What was read, each in the form in which it is computed with.
-struct Packed<'a> {
+/// Tensors in the form in which they are computed with.
+#[derive(Debug, Default)]
+pub(super) struct PackedTensors<'a> {
     matrices: HashMap<&'a str, Matrix>,
     vectors: HashMap<&'a str, Box<[f32]>>,
 }
 
-impl<'a> Packed<'a> {
-    /// Reads tensors whose places and shapes were found right, in the order in which they lie in the file. A file that was
-    /// shortened in the meantime ends early, like one that always was too short.
-    fn read(extents: &[Extent<'a>], data: &mut dyn Read) -> Result<Self, WeightsError> {
-        let mut packed = Self { matrices: HashMap::new(), vectors: HashMap::new() };
-        // One buffer for all: its pages stay warm.
-        let longest = extents.iter().map(|extent| extent.length).max().unwrap_or(0);
-        let mut buffer = Vec::new();
-        buffer.try_reserve_exact(longest).map_err(|error| WeightsError::Unreadable(error.to_string()))?;
-        let mut at = 0;
-        for extent in extents {
-            let gap = (extent.offset - at) as u64;
-            std::io::copy(&mut data.take(gap), &mut std::io::sink()).map_err(unreadable)?;
-            buffer.clear();
-            data.take(extent.length as u64).read_to_end(&mut buffer).map_err(unreadable)?;
-            if buffer.len() != extent.length {
-                return Err(damaged("it ends early"));
-            }
-            at = extent.offset + extent.length;
-            let Extent { name, encoding, columns, rows, .. } = *extent;
-            if encoding == Encoding::F32 {
-                let numbers = buffer.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
-                packed.vectors.insert(name, numbers.collect());
-            } else {
-                let tensor = Tensor { encoding, columns, rows, bytes: &buffer };
-                packed.matrices.insert(name, Matrix::pack(&tensor, name)?);
-            }
+/// One of them.
+pub(super) enum PackedTensor {
+    Matrix(Matrix),
+    Vector(Box<[f32]>),
+}
+
+impl<'a> PackedTensors<'a> {
+    /// Reads tensors whose places and shapes were found right.
+    pub(super) fn read(extents: &[Extent<'a>], data: &mut dyn Read) -> Result<Self, WeightsError> {
+        let mut tensors = Self::default();
+        read_each(extents, data, &mut |extent, tensor| {
+            tensors.put(extent.name, tensor);
+            Ok(())
+        })?;
+        Ok(tensors)
+    }
+
+    pub(super) fn put(&mut self, name: &'a str, tensor: PackedTensor) {
+        match tensor {
+            PackedTensor::Matrix(matrix) => drop(self.matrices.insert(name, matrix)),
+            PackedTensor::Vector(vector) => drop(self.vectors.insert(name, vector)),
         }
-        Ok(packed)
     }
 }
 
-impl Tensors for Packed<'_> {
+/// Reads the bytes that follow the header, once, in the order in which the tensors lie in the file, and hands each tensor on. A
+/// file that was shortened in the meantime ends early, like one that always was too short.
+pub(super) fn read_each<'a>(
+    extents: &[Extent<'a>],
+    data: &mut dyn Read,
+    to: &mut dyn FnMut(&Extent<'a>, PackedTensor) -> Result<(), WeightsError>,
+) -> Result<(), WeightsError> {
+    // One buffer for all: its pages stay warm.
+    let longest = extents.iter().map(|extent| extent.length).max().unwrap_or(0);
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(longest).map_err(|error| WeightsError::Unreadable(error.to_string()))?;
+    let mut at = 0;
+    for extent in extents {
+        let gap = (extent.offset - at) as u64;
+        std::io::copy(&mut data.take(gap), &mut std::io::sink()).map_err(unreadable)?;
+        buffer.clear();
+        data.take(extent.length as u64).read_to_end(&mut buffer).map_err(unreadable)?;
+        if buffer.len() != extent.length {
+            return Err(damaged("it ends early"));
+        }
+        at = extent.offset + extent.length;
+        let Extent { name, encoding, columns, rows, .. } = *extent;
+        let tensor = if encoding == Encoding::F32 {
+            PackedTensor::Vector(numbers(&buffer))
+        } else {
+            PackedTensor::Matrix(Matrix::pack(&Tensor { encoding, columns, rows, bytes: &buffer }, name)?)
+        };
+        to(extent, tensor)?;
+    }
+    Ok(())
+}
+
+/// The numbers of a vector.
+pub(super) fn numbers(bytes: &[u8]) -> Box<[f32]> {
+    bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+impl Tensors for PackedTensors<'_> {
     fn has(&self, name: &str) -> bool {
         self.matrices.contains_key(name) || self.vectors.contains_key(name)
     }

@@ -10,10 +10,16 @@
 
 #[path = "engine/consistency.rs"]
 mod consistency;
+#[path = "engine/ensemble.rs"]
+mod ensemble;
 #[path = "engine/hostile.rs"]
 mod hostile;
+#[path = "engine/packed.rs"]
+mod packed;
 #[path = "engine/reference.rs"]
 mod reference;
+#[path = "engine/scored.rs"]
+mod scored;
 #[path = "engine/toy.rs"]
 mod toy;
 

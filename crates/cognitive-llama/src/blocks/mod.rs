@@ -17,8 +17,12 @@ mod scales;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use super::WeightsError;
-use super::gguf::{Tensor, unsupported};
+use super::gguf::{Extent, Tensor, damaged, unsupported};
+use super::platform::{self, MappedFile};
+use super::raw::{PlainBlock, TileStore};
 use super::tiles::{COLUMNS, ROWS, Tiles};
 
 /// How the numbers of a tensor are written.
@@ -112,7 +116,7 @@ trait FileBlock {
     /// How many numbers it holds: 32 for each tile that one block goes into.
     const NUMBERS: usize;
     /// What it becomes.
-    type Tile: Copy + Send;
+    type Tile: PlainBlock + Send;
     /// A tile of zeros.
     const EMPTY: Self::Tile;
 
@@ -120,22 +124,72 @@ trait FileBlock {
     fn put(from: &[u8], tiles: &mut [Self::Tile], row: usize);
 }
 
+/// Where the tiles of a tensor come from.
+trait TileSource {
+    /// Those that blocks of one type become.
+    fn take<B: FileBlock>(self) -> Option<TileStore<B::Tile>>;
+}
+
 /// Packs the rows of a tensor whose shape has been checked.
 pub(super) fn tiles(tensor: &Tensor, name: &str) -> Result<Tiles, WeightsError> {
-    Ok(match tensor.encoding {
-        Encoding::F32 => return Err(unsupported(&format!("tensor `{name}` is a matrix of type F32"))),
-        Encoding::F16 => Tiles::Q8(pack::<f16::F16>(tensor)),
-        Encoding::BF16 => Tiles::Q8(pack::<bf16::Bf16>(tensor)),
-        Encoding::Q3_K => Tiles::Q6(pack::<q3_k::Q3K>(tensor)),
-        Encoding::Q4_0 => Tiles::Q4(pack::<q4_0::Q4>(tensor)),
-        Encoding::Q4_1 => Tiles::Q4(pack::<q4_1::Q4WithMin>(tensor)),
-        Encoding::Q4_K => Tiles::Q4(pack::<q4_k::Q4K>(tensor)),
-        Encoding::Q5_0 => Tiles::Q5(pack::<q5_0::Q5>(tensor)),
-        Encoding::Q5_1 => Tiles::Q5(pack::<q5_1::Q5WithMin>(tensor)),
-        Encoding::Q5_K => Tiles::Q5(pack::<q5_k::Q5K>(tensor)),
-        Encoding::Q6_K => Tiles::Q6(pack::<q6_k::Q6K>(tensor)),
-        Encoding::Q8_0 => Tiles::Q8(pack::<q8_0::Q8>(tensor)),
+    match tensor.encoding {
+        Encoding::F32 => Err(unsupported(&format!("tensor `{name}` is a matrix of type F32"))),
+        encoding => tiles_from(encoding, Packing(tensor)).ok_or_else(|| missing(name)),
+    }
+}
+
+/// The tiles of a tensor that were packed earlier, in a file from this byte on.
+pub(super) fn tiles_in_file(
+    extent: &Extent,
+    file: &Arc<MappedFile>,
+    at: usize,
+) -> Result<Tiles, WeightsError> {
+    let count = extent.rows.div_ceil(ROWS) * (extent.columns / COLUMNS);
+    tiles_from(extent.encoding, InFile { file, at, count }).ok_or_else(|| missing(extent.name))
+}
+
+fn missing(name: &str) -> WeightsError {
+    damaged(&format!("the tiles of tensor `{name}` are missing"))
+}
+
+/// Which tiles take which blocks.
+fn tiles_from(encoding: Encoding, source: impl TileSource) -> Option<Tiles> {
+    Some(match encoding {
+        Encoding::F32 => return None,
+        Encoding::F16 => Tiles::Q8(source.take::<f16::F16>()?),
+        Encoding::BF16 => Tiles::Q8(source.take::<bf16::Bf16>()?),
+        Encoding::Q3_K => Tiles::Q6(source.take::<q3_k::Q3K>()?),
+        Encoding::Q4_0 => Tiles::Q4(source.take::<q4_0::Q4>()?),
+        Encoding::Q4_1 => Tiles::Q4(source.take::<q4_1::Q4WithMin>()?),
+        Encoding::Q4_K => Tiles::Q4(source.take::<q4_k::Q4K>()?),
+        Encoding::Q5_0 => Tiles::Q5(source.take::<q5_0::Q5>()?),
+        Encoding::Q5_1 => Tiles::Q5(source.take::<q5_1::Q5WithMin>()?),
+        Encoding::Q5_K => Tiles::Q5(source.take::<q5_k::Q5K>()?),
+        Encoding::Q6_K => Tiles::Q6(source.take::<q6_k::Q6K>()?),
+        Encoding::Q8_0 => Tiles::Q8(source.take::<q8_0::Q8>()?),
     })
+}
+
+/// A tensor as a file of weights has it.
+struct Packing<'a>(&'a Tensor<'a>);
+
+impl TileSource for Packing<'_> {
+    fn take<B: FileBlock>(self) -> Option<TileStore<B::Tile>> {
+        Some(TileStore::Memory(pack::<B>(self.0)))
+    }
+}
+
+/// So many tiles in a file.
+struct InFile<'a> {
+    file: &'a Arc<MappedFile>,
+    at: usize,
+    count: usize,
+}
+
+impl TileSource for InFile<'_> {
+    fn take<B: FileBlock>(self) -> Option<TileStore<B::Tile>> {
+        TileStore::in_file(self.file, self.at, self.count)
+    }
 }
 
 /// A tensor of so many bytes is worth a second thread.
@@ -149,7 +203,9 @@ fn pack<B: FileBlock>(tensor: &Tensor) -> Vec<B::Tile> {
     let row_length = tensor.columns / B::NUMBERS * B::BYTES;
     let blocks = tensor.columns / COLUMNS;
     let strips = tensor.rows.div_ceil(ROWS);
-    let mut packed = vec![B::EMPTY; strips * blocks];
+    let mut packed = Vec::with_capacity(strips * blocks);
+    platform::prefer_large_pages(&mut packed);
+    packed.resize(strips * blocks, B::EMPTY);
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     let share = strips.div_ceil(if tensor.bytes.len() < MIN_SHARED { 1 } else { cores }).max(1);
     std::thread::scope(|scope| {

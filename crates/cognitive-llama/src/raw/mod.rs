@@ -1,7 +1,8 @@
-//! The only `unsafe` code of the workspace: vector instructions that a processor may not have. The rest of the engine
-//! reaches them through the safe functions of this module; [`Kernel`] is the proof that the processor was asked first. Every kernel has a portable twin in [`portable`] that the tests hold it against.
+//! Vector instructions that a processor may not have, and blocks that lie in a file: all `unsafe` code of the engine but that
+//! which maps files (`platform`). The rest reaches it through the safe functions of this module; [`Kernel`] is the proof that
+//! the processor was asked first. Every kernel has a portable twin in [`portable`] that the tests hold it against.
 
-#![expect(unsafe_code, reason = "vector instructions have no safe interface")]
+#![expect(unsafe_code, reason = "vector instructions and bytes of files have no safe interface")]
 #![expect(
     clippy::inline_always,
     reason = "only what is inlined is compiled for the instructions of its kernel"
@@ -14,11 +15,14 @@ mod neon;
 mod portable;
 #[cfg(test)]
 mod tests;
+mod tile_store;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 
 use super::activations::Group;
 use super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS};
+
+pub(super) use tile_store::{PlainBlock, TileStore};
 
 /// Sixteen rows of a product, for each of a few tokens.
 pub(super) type Sums<const N: usize> = [[f32; ROWS]; N];

@@ -1,5 +1,12 @@
 //! The kernels for NEON: four rows of four columns in a register. Everything but the whole-number products is left to the
-//! compiler, which vectorises it for this processor anyway.
+//! compiler, which vectorises it for this processor anyway. Elsewhere its tests run under qemu:
+//!
+//! ```sh
+//! rustup target add aarch64-unknown-linux-gnu   # and Debian's gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user-static
+//! export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+//! export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu"
+//! cargo test -p cognitive-llama --lib --target aarch64-unknown-linux-gnu
+//! ```
 
 #![expect(clippy::indexing_slicing, reason = "every index is below a constant length")]
 

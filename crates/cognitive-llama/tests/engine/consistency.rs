@@ -8,7 +8,7 @@ use cognitive_llama::{FeedError, Kernel, Model, TokenSession};
 use super::{bits, log_sum_exp, logits, ranking, toy, weights};
 
 /// The toy model always, the weights if they are here.
-fn models() -> Vec<(Arc<Model>, Vec<u32>)> {
+pub(super) fn models() -> Vec<(Arc<Model>, Vec<u32>)> {
     let toy = Arc::new(toy::open(&toy::Toy::default().bytes()).unwrap());
     let text: Vec<u32> = (0..200_u32).map(|i| i * 37 % 256).collect();
     let mut models = vec![(toy, text)];

@@ -205,7 +205,7 @@ fn tokens_that_are_looked_for_come_before_the_merges_and_unused_ones_never() {
 fn models_of_other_kinds_are_sent_elsewhere() {
     let toy = Toy::default;
     assert_unsupported(&toy().with("general.architecture", text("mamba")), "`mamba`");
-    assert_unsupported(&toy().with("tokenizer.ggml.model", text("llama")), "`llama`");
+    assert_unsupported(&toy().with("tokenizer.ggml.model", text("bert")), "`bert`");
     for rule in ["deepseek-llm", "default"] {
         assert_unsupported(&toy().with("tokenizer.ggml.pre", text(rule)), &format!("`{rule}`"));
     }

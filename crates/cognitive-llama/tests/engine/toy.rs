@@ -71,7 +71,7 @@ impl Default for Toy {
 }
 
 /// The 256 bytes in their printable form, the merged ones, and two that steer.
-fn vocabulary() -> Vec<String> {
+pub fn vocabulary() -> Vec<String> {
     let mut next = 0x100;
     let mut tokens: Vec<String> = (0..=255_u32)
         .map(|byte| match byte {

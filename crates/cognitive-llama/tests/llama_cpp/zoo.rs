@@ -6,8 +6,6 @@ pub const WIDTH: usize = 256;
 const HIDDEN: usize = 512;
 const QUERIES: usize = 4;
 const KEYS: usize = 2;
-/// The vocabulary of the toy.
-const TOKENS: usize = 262;
 
 /// What a model of the zoo is made of.
 #[derive(Clone, Copy)]
@@ -25,6 +23,8 @@ pub struct Species {
     /// Whether the matrix of the logits is one of its own.
     pub output: bool,
     pub window: Option<u32>,
+    /// How many tokens the vocabulary has.
+    pub tokens: usize,
 }
 
 pub const LLAMA: Species = Species {
@@ -38,10 +38,19 @@ pub const LLAMA: Species = Species {
     rope_factors: false,
     output: false,
     window: None,
+    // Those of the toy.
+    tokens: 262,
 };
 
-/// The file of such a model.
-pub fn file(species: Species) -> Vec<u8> {
+/// The 256 bytes as files write them.
+pub fn byte_letters() -> Vec<String> {
+    let mut letters = super::toy::vocabulary();
+    letters.truncate(256);
+    letters
+}
+
+/// Such a model.
+pub fn model(species: Species) -> Toy {
     let name = |name: &str| format!("{}.{name}", species.architecture);
     let number = |n: usize| Value::U32(u32::try_from(n).unwrap());
     let mut toy = Toy::default();
@@ -65,7 +74,7 @@ pub fn file(species: Species) -> Vec<u8> {
     if let Some(window) = species.window {
         toy = toy.with(&name("attention.sliding_window"), Value::U32(window));
     }
-    toy.bytes()
+    toy
 }
 
 fn tensors(species: Species) -> Vec<Tensor> {
@@ -73,9 +82,9 @@ fn tensors(species: Species) -> Vec<Tensor> {
     let (queries, keys) = (QUERIES * head, KEYS * head);
     // The vectors of tokens are exact in both engines, so that what differs comes from the matrices.
     let mut tensors =
-        vec![matrix("token_embd.weight", 8, TOKENS, WIDTH), vector("output_norm.weight", WIDTH)];
+        vec![matrix("token_embd.weight", 8, species.tokens, WIDTH), vector("output_norm.weight", WIDTH)];
     if species.output {
-        tensors.push(matrix("output.weight", kind, TOKENS, WIDTH));
+        tensors.push(matrix("output.weight", kind, species.tokens, WIDTH));
     }
     if species.rope_factors {
         tensors.push(vector("rope_freqs.weight", head / 2));

@@ -1,0 +1,339 @@
+//! Texts that are read at the same time. Each belongs to a thread that feeds it and waits; whoever finds nobody computing
+//! computes one step for all that wait, so that every weight is read once for all of them, and those who are done go on.
+//! Texts come and go between any two steps. Nobody's logits depend on who else is there. A long text is read in parts, so
+//! that others get their tokens in between.
+//!
+//! There is no thread that plans: who is alone computes at once, on its own thread, with the help of all cores.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Model;
+use super::forward::WantedVectors;
+use super::session::FeedError;
+use super::together::{BLOCK, ReadText, TextFeed, Workroom};
+
+/// A text that has no more than this to read is never read in parts.
+const SHORT: usize = 16;
+/// How much of long texts is read per thread in a step that others wait for as well: half of a whole block, so that they
+/// wait no longer than they must.
+const BESIDE_OTHERS: usize = BLOCK / 2;
+/// How long a step waits at most for those who have got their logits and will be back in a moment, in steps.
+const PATIENCE: f64 = 0.5;
+
+/// A model that reads many texts at the same time.
+#[derive(Debug)]
+pub struct Ensemble {
+    model: Arc<Model>,
+    threads: usize,
+    room: Mutex<Workroom>,
+    stand: Mutex<Stand>,
+    changed: Condvar,
+}
+
+/// Who waits for what.
+#[derive(Debug, Default)]
+struct Stand {
+    /// What is to be read, in the order in which it came.
+    waiting: Vec<ReadTicket>,
+    /// What was read, and nobody has fetched yet; nothing where the computation broke.
+    done: HashMap<u64, Option<ReadTicket>>,
+    /// Those who want to stop.
+    leaving: Vec<u64>,
+    is_computing: bool,
+    /// How many have got their logits and have not come back yet.
+    away: usize,
+    /// Until when the next step waits for them.
+    patience: Option<Instant>,
+    next_number: u64,
+}
+
+/// A text and what is to be read next.
+#[derive(Debug)]
+struct ReadTicket {
+    number: u64,
+    text: ReadText,
+    tokens: Vec<u32>,
+    /// How many of them have been read.
+    read: usize,
+    wanted: WantedVectors,
+    likelihoods: Vec<f32>,
+}
+
+impl ReadTicket {
+    fn left(&self) -> usize {
+        self.tokens.len() - self.read
+    }
+
+    /// What it reads in the next step.
+    fn feed(&mut self, count: usize) -> TextFeed<'_> {
+        let is_end = count == self.left();
+        let wanted = match self.wanted {
+            WantedVectors::Last if !is_end => WantedVectors::Nothing,
+            wanted => wanted,
+        };
+        let tokens = self.tokens.get(self.read..).unwrap_or_default();
+        TextFeed { text: &mut self.text, tokens, count, wanted, likelihoods: Vec::new() }
+    }
+}
+
+impl Ensemble {
+    /// Reads with up to `threads` threads, however many texts there are.
+    #[must_use]
+    pub fn new(model: Arc<Model>, threads: usize) -> Self {
+        let room = Workroom::new(threads);
+        Self {
+            model,
+            threads: room.threads(),
+            room: Mutex::new(room),
+            stand: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// An empty text.
+    #[must_use]
+    pub fn session(self: &Arc<Self>) -> EnsembleSession {
+        EnsembleSession { ensemble: Arc::clone(self), text: ReadText::new(&self.model), is_away: false }
+    }
+
+    /// What it computes with.
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    fn stand(&self) -> MutexGuard<'_, Stand> {
+        // What is in there is whole whatever happened: nothing is computed while it is held.
+        self.stand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a text was read to its end or given up, and computes for all whenever nobody else does.
+    fn serve(&self, number: u64, cancelled: &dyn Fn() -> bool) -> ReadTicket {
+        let mut stand = self.stand();
+        loop {
+            match stand.done.remove(&number) {
+                Some(Some(ticket)) => return ticket,
+                Some(None) => {
+                    drop(stand);
+                    resume_unwind(Box::new("the step that several took together broke"));
+                }
+                None => {}
+            }
+            if cancelled() {
+                stand.leave(number);
+                if stand.done.contains_key(&number) {
+                    continue;
+                }
+            }
+            let wait = if stand.is_computing { Some(None) } else { stand.patience_left().map(Some) };
+            stand = match wait {
+                Some(None) => self.changed.wait(stand).unwrap_or_else(PoisonError::into_inner),
+                Some(Some(left)) => {
+                    self.changed.wait_timeout(stand, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.lead(stand, number, cancelled),
+            };
+        }
+    }
+
+    /// Computes one step for those who wait.
+    fn lead<'a>(
+        &'a self,
+        mut stand: MutexGuard<'a, Stand>,
+        number: u64,
+        cancelled: &dyn Fn() -> bool,
+    ) -> MutexGuard<'a, Stand> {
+        let mut drawn = stand.draw(self.threads);
+        stand.is_computing = true;
+        drop(stand);
+        let began = Instant::now();
+        let is_alone = drawn.iter().all(|(ticket, _)| ticket.number == number);
+        // Who is alone may stop in the middle of a step. Others would lose what is computed for them.
+        let stop: &dyn Fn() -> bool = if is_alone { cancelled } else { &|| false };
+        let read = catch_unwind(AssertUnwindSafe(|| self.compute(&mut drawn, stop)));
+        let mut stand = self.stand();
+        stand.is_computing = false;
+        match read {
+            Ok(_) => stand.put(drawn),
+            Err(_) => stand.done.extend(drawn.into_iter().map(|(ticket, _)| (ticket.number, None))),
+        }
+        stand.patience = Instant::now().checked_add(began.elapsed().mul_f64(PATIENCE));
+        self.changed.notify_all();
+        stand
+    }
+
+    fn compute(&self, drawn: &mut [(ReadTicket, usize)], stop: &dyn Fn() -> bool) -> Option<()> {
+        let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut feeds: Vec<TextFeed<'_>> =
+            drawn.iter_mut().map(|(ticket, count)| ticket.feed(*count)).collect();
+        room.read(&self.model, &mut feeds, stop)?;
+        let likelihoods: Vec<Vec<f32>> = feeds.into_iter().map(|feed| feed.likelihoods).collect();
+        for ((ticket, count), likelihoods) in drawn.iter_mut().zip(likelihoods) {
+            ticket.read += *count;
+            ticket.likelihoods.extend(likelihoods);
+        }
+        Some(())
+    }
+}
+
+impl Stand {
+    /// Somebody wants to stop. What waits goes at once; what is being computed, after this step.
+    fn leave(&mut self, number: u64) {
+        match self.waiting.iter().position(|ticket| ticket.number == number) {
+            Some(at) => {
+                let ticket = self.waiting.remove(at);
+                self.finish(ticket);
+            }
+            None if !self.leaving.contains(&number) => self.leaving.push(number),
+            None => {}
+        }
+    }
+
+    fn finish(&mut self, ticket: ReadTicket) {
+        self.away += 1;
+        self.done.insert(ticket.number, Some(ticket));
+    }
+
+    /// How long to wait for those who will be back in a moment; nothing if there is nobody to wait for.
+    fn patience_left(&self) -> Option<Duration> {
+        let until = self.patience.filter(|_| self.away > 0)?;
+        Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+    }
+
+    /// Takes what the next step reads, and how much of it: everything short, and of long texts as much as there is room.
+    fn draw(&mut self, threads: usize) -> Vec<(ReadTicket, usize)> {
+        let is_short = |ticket: &ReadTicket| ticket.left() <= SHORT;
+        let per_thread = if self.waiting.iter().any(is_short) { BESIDE_OTHERS } else { BLOCK };
+        let mut room = per_thread * threads;
+        let mut drawn = Vec::new();
+        for ticket in std::mem::take(&mut self.waiting) {
+            let count = if is_short(&ticket) { ticket.left() } else { ticket.left().min(room) };
+            if !is_short(&ticket) {
+                room -= count;
+            }
+            if count > 0 {
+                drawn.push((ticket, count));
+            } else {
+                self.waiting.push(ticket);
+            }
+        }
+        drawn
+    }
+
+    /// Puts back what was drawn: what is read to its end is done, and the rest goes before those who came later.
+    fn put(&mut self, drawn: Vec<(ReadTicket, usize)>) {
+        let later = std::mem::take(&mut self.waiting);
+        for (ticket, _) in drawn {
+            let leaves = self.leaving.iter().position(|number| *number == ticket.number);
+            if let Some(at) = leaves {
+                self.leaving.swap_remove(at);
+            }
+            if leaves.is_some() || ticket.left() == 0 {
+                self.finish(ticket);
+            } else {
+                self.waiting.push(ticket);
+            }
+        }
+        self.waiting.extend(later);
+    }
+}
+
+/// A text that is read beside others. Fed like a [`TokenSession`](super::TokenSession), with the same results.
+#[derive(Debug)]
+pub struct EnsembleSession {
+    ensemble: Arc<Ensemble>,
+    text: ReadText,
+    /// Whether others wait for it, because it has got something and will be back in a moment.
+    is_away: bool,
+}
+
+impl EnsembleSession {
+    /// What it has read.
+    #[must_use]
+    pub fn tokens(&self) -> &[u32] {
+        &self.text.tokens
+    }
+
+    /// Forgets everything after the first `length` tokens.
+    pub fn truncate(&mut self, length: usize) {
+        self.text.truncate(length);
+    }
+
+    /// Another text that begins with the first `length` tokens of this one. What was computed of them is shared, not
+    /// copied.
+    #[must_use]
+    pub fn fork(&self, length: usize) -> Self {
+        Self { ensemble: Arc::clone(&self.ensemble), text: self.text.fork(length), is_away: false }
+    }
+
+    /// Says that it will not be fed for a while, so nobody waits for it.
+    pub fn rest(&mut self) {
+        if std::mem::take(&mut self.is_away) {
+            let mut stand = self.ensemble.stand();
+            stand.away = stand.away.saturating_sub(1);
+            drop(stand);
+            self.ensemble.changed.notify_all();
+        }
+    }
+
+    /// Reads on and returns the logits after the last token. `cancelled` is asked between steps, and before each layer
+    /// while nobody else is there.
+    pub fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
+        self.advance(tokens, WantedVectors::Last, cancelled)?;
+        Ok(self.text.logits(&self.ensemble.model))
+    }
+
+    /// Reads on and returns how likely each token but the first was after those before it, as a logarithm.
+    pub fn likelihoods(
+        &mut self,
+        tokens: &[u32],
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<f32>, FeedError> {
+        self.advance(tokens, WantedVectors::All, cancelled)
+    }
+
+    /// Reads on, for somebody who does not want to know what may follow. The logits of [`feed`](Self::feed) stay those of
+    /// its last time.
+    pub fn read(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<(), FeedError> {
+        self.advance(tokens, WantedVectors::Nothing, cancelled).map(drop)
+    }
+
+    fn advance(
+        &mut self,
+        tokens: &[u32],
+        wanted: WantedVectors,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<f32>, FeedError> {
+        self.text.check_room(&self.ensemble.model, tokens.len())?;
+        if tokens.is_empty() {
+            return Ok(Vec::new());
+        }
+        let before = self.text.tokens.len();
+        let text = std::mem::replace(&mut self.text, ReadText::new(&self.ensemble.model));
+        let mut stand = self.ensemble.stand();
+        let number = stand.next_number;
+        stand.next_number += 1;
+        let tokens = tokens.to_vec();
+        stand.waiting.push(ReadTicket { number, text, tokens, read: 0, wanted, likelihoods: Vec::new() });
+        stand.away = stand.away.saturating_sub(usize::from(std::mem::take(&mut self.is_away)));
+        drop(stand);
+        let ticket = self.ensemble.serve(number, cancelled);
+        self.is_away = true;
+        let left = ticket.left();
+        self.text = ticket.text;
+        if left > 0 {
+            self.text.truncate(before);
+            return Err(FeedError::Cancelled);
+        }
+        Ok(ticket.likelihoods)
+    }
+}
+
+impl Drop for EnsembleSession {
+    fn drop(&mut self) {
+        self.rest();
+    }
+}

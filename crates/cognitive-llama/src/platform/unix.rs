@@ -1,0 +1,76 @@
+//! Linux, macOS and other Unix systems: files in memory, one copy for all processes that map them.
+
+#![expect(unsafe_code, reason = "mapped memory has no safe interface")]
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::io;
+use std::ptr::{self, NonNull};
+use std::slice;
+
+#[cfg(target_os = "linux")]
+use rustix::mm::{Advice, madvise};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// A file in memory, to be read. It must not become shorter meanwhile: whoever reads what is gone is ended by the system, with
+/// `SIGBUS`. Whoever maps a file sees to it that nobody but its owner can do that.
+#[derive(Debug)]
+pub(crate) struct MappedFile {
+    start: NonNull<c_void>,
+    length: usize,
+}
+
+// SAFETY: the memory can only be read, and belongs to the value until it is dropped, on whichever thread.
+unsafe impl Send for MappedFile {}
+// SAFETY: the memory can only be read.
+unsafe impl Sync for MappedFile {}
+
+impl MappedFile {
+    /// Everything that it holds.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: so many bytes were mapped there, and they stay until `self` is dropped. Somebody with the rights of this user
+        // could write to the file; every bit pattern is a byte, and nothing is concluded from one that is read twice.
+        unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), self.length) }
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // SAFETY: `map` mapped exactly this, and whatever was borrowed from it is gone.
+        let _nothing_else_can_be_done = unsafe { munmap(self.start.as_ptr(), self.length) };
+    }
+}
+
+/// Maps all of a file.
+pub(crate) fn map(file: &File) -> io::Result<MappedFile> {
+    let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    // SAFETY: the system chooses a place that nothing else has.
+    let start = unsafe { mmap(ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, 0) }?;
+    let start = NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
+    let mapped = MappedFile { start, length };
+    advise(start.as_ptr(), length);
+    Ok(mapped)
+}
+
+/// Asks for large pages under a vector that is still empty: going through many small ones takes a tenth longer.
+pub(crate) fn prefer_large_pages<T>(room: &mut Vec<T>) {
+    const PAGE: usize = 4096;
+    let room = room.spare_capacity_mut();
+    let (start, length) = (room.as_mut_ptr().cast::<c_void>(), size_of_val(room));
+    let before = start.align_offset(PAGE);
+    if let Some(length) =
+        length.checked_sub(before).map(|length| length / PAGE * PAGE).filter(|length| *length > 0)
+    {
+        advise(start.wrapping_byte_add(before), length);
+    }
+}
+
+/// Only Linux can be asked for large pages. Where it has none, small ones do.
+#[cfg(target_os = "linux")]
+fn advise(start: *mut c_void, length: usize) {
+    // SAFETY: the advice changes how memory is kept, and nothing that can be read from it.
+    let _only_slower = unsafe { madvise(start, length, Advice::LinuxHugepage) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise(_: *mut c_void, _: usize) {}

@@ -1,0 +1,331 @@
+//! A step that texts take together: each reads some tokens, and every weight is read from memory once for all of them.
+//! Decides how the tokens are cut into blocks and who computes them; a single token is computed by the calling thread, and
+//! others help with its products. What a text gets does not depend on who is read beside it, bit by bit.
+
+use std::ops::Range;
+
+use super::Model;
+use super::activations::Activations;
+use super::attention::LayerCache;
+use super::board::{Board, StopOnPanic};
+use super::crew::{CloseCrew, Crew};
+use super::forward::{Block, Scratch, Stretch, WantedVectors};
+use super::likelihood;
+use super::product::multiply_tiles_to;
+use super::session::FeedError;
+use super::tiles::ROWS;
+
+/// A block has no more tokens than this: large enough to use each weight often, small enough to stay in the second cache
+/// and to be asked in time whether to go on.
+pub(super) const BLOCK: usize = 64;
+/// More threads than this only wait for memory.
+const MAX_THREADS: usize = 64;
+
+/// What has been read of a text: its tokens, the keys and values of every layer, and the logits after it.
+#[derive(Debug)]
+pub(super) struct ReadText {
+    pub(super) tokens: Vec<u32>,
+    memory: Vec<LayerCache>,
+    logits: Vec<f32>,
+}
+
+impl ReadText {
+    pub(super) fn new(model: &Model) -> Self {
+        let memory = (0..model.shape.layers).map(|_| LayerCache::default()).collect();
+        Self { tokens: Vec::new(), memory, logits: Vec::new() }
+    }
+
+    /// Forgets everything after the first `length` tokens.
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.tokens.truncate(length);
+        let kept = self.tokens.len();
+        self.memory.iter_mut().for_each(|memory| memory.shrink(kept));
+    }
+
+    /// Another text that begins with the first `length` tokens of this one. They share what was computed of them.
+    pub(super) fn fork(&self, length: usize) -> Self {
+        let tokens: Vec<u32> = self.tokens.iter().copied().take(length).collect();
+        let memory = self.memory.iter().map(|memory| memory.share(tokens.len())).collect();
+        Self { tokens, memory, logits: Vec::new() }
+    }
+
+    /// The logits of the last time; of an empty text, zeros.
+    pub(super) fn logits(&mut self, model: &Model) -> &[f32] {
+        self.logits.resize(model.tokenizer.len(), 0.0);
+        &self.logits
+    }
+
+    /// Whether so many more tokens fit.
+    pub(super) fn check_room(&self, model: &Model, tokens: usize) -> Result<(), FeedError> {
+        let left = model.shape.context - self.tokens.len();
+        if tokens > left { Err(FeedError::Full) } else { Ok(()) }
+    }
+}
+
+/// What one text reads in a step.
+#[derive(Debug)]
+pub(super) struct TextFeed<'a> {
+    pub(super) text: &'a mut ReadText,
+    /// What is to be read, and possibly what follows it later.
+    pub(super) tokens: &'a [u32],
+    /// How many of them are read now.
+    pub(super) count: usize,
+    pub(super) wanted: WantedVectors,
+    /// How likely the tokens behind the first were, if all vectors are wanted.
+    pub(super) likelihoods: Vec<f32>,
+}
+
+impl<'a> TextFeed<'a> {
+    pub(super) fn new(text: &'a mut ReadText, tokens: &'a [u32], wanted: WantedVectors) -> Self {
+        Self { text, tokens, count: tokens.len(), wanted, likelihoods: Vec::new() }
+    }
+}
+
+/// The threads of a step, and the room that each needs.
+#[derive(Debug)]
+pub(super) struct Workroom {
+    scratch: Vec<Scratch>,
+    packed: Activations,
+}
+
+impl Workroom {
+    pub(super) fn new(threads: usize) -> Self {
+        let scratch = (0..threads.clamp(1, MAX_THREADS)).map(|_| Scratch::default()).collect();
+        Self { scratch, packed: Activations::default() }
+    }
+
+    pub(super) fn threads(&self) -> usize {
+        self.scratch.len()
+    }
+
+    /// Reads on in all texts, whose room was checked. Returns nothing, and leaves them as they were, if `cancelled` says
+    /// so; it is asked before each layer of each block of at most 64 tokens.
+    pub(super) fn read(
+        &mut self,
+        model: &Model,
+        feeds: &mut [TextFeed<'_>],
+        cancelled: &dyn Fn() -> bool,
+    ) -> Option<()> {
+        for feed in &mut *feeds {
+            let ReadText { tokens, memory, .. } = &mut *feed.text;
+            let (first, heads) = (tokens.len(), model.shape.heads);
+            for memory in memory {
+                memory.reserve(first, first + feed.count, heads);
+            }
+        }
+        let is_single = matches!(&*feeds, [feed] if feed.count == 1 && feed.wanted == WantedVectors::Last);
+        if is_single && self.threads() > 1 {
+            self.step(model, feeds.first_mut()?, cancelled)?;
+        } else {
+            let found = self.compute(model, feeds, cancelled)?;
+            self.deliver(model, feeds, found);
+        }
+        for feed in feeds {
+            feed.text.tokens.extend(feed.tokens.iter().take(feed.count));
+        }
+        Some(())
+    }
+
+    /// Computes one token and its logits. The helpers stay for all layers of it: calling them costs as much as a layer.
+    fn step(&mut self, model: &Model, feed: &mut TextFeed<'_>, cancelled: &dyn Fn() -> bool) -> Option<()> {
+        let helpers = self.threads() - 1;
+        let scratch = self.scratch.first_mut()?;
+        let packed = &mut self.packed;
+        let ReadText { tokens, memory, logits } = &mut *feed.text;
+        let (next, first) = (feed.tokens.get(..1)?, tokens.len());
+        let stretches = [Stretch { memory, tokens: next, first, wanted: feed.wanted, text: 0 }];
+        logits.resize(model.tokenizer.len(), 0.0);
+        let (crew, board) = (Crew::new(model.kernel, helpers), Board::new(1));
+        std::thread::scope(|scope| {
+            let crew = &crew;
+            let _close = CloseCrew(crew);
+            for helper in 0..helpers {
+                scope.spawn(move || crew.help(helper));
+            }
+            let block = Block { model, stretches: &stretches, index: 0, after: 0..0, crew: Some(crew) };
+            block.run(scratch, &board, cancelled)?;
+            packed.normalise(model.kernel, &scratch.x, &model.weights.norm, model.shape.epsilon);
+            crew.multiply(packed, &mut [(model.weights.head(), logits)]);
+            Some(())
+        })
+    }
+
+    /// Computes all tokens in blocks, and returns what was found in each.
+    fn compute(
+        &mut self,
+        model: &Model,
+        feeds: &[TextFeed<'_>],
+        cancelled: &dyn Fn() -> bool,
+    ) -> Option<Vec<Found>> {
+        let plan = plan(feeds, self.threads());
+        let threads = self.threads().min(plan.len());
+        let board = Board::new(plan.len());
+        // Blocks are dealt in turn: those of one text follow each other through the layers anyway, and this thread, the
+        // only one that may ask whether to go on, is sure to get its share.
+        let work = |thread: usize, scratch: &mut Scratch, cancelled: &dyn Fn() -> bool| {
+            let _guard = StopOnPanic(&board);
+            let mut found = Vec::new();
+            for (index, (stretches, after)) in plan.iter().enumerate().skip(thread).step_by(threads) {
+                let block = Block { model, stretches, index, after: after.clone(), crew: None };
+                if block.run(scratch, &board, cancelled).is_none() {
+                    board.stop();
+                    return Vec::new();
+                }
+                found.extend(take(model, feeds, stretches, scratch));
+                board.finish();
+            }
+            found
+        };
+        let (mine, others) = self.scratch.split_first_mut()?;
+        std::thread::scope(|scope| {
+            let work = &work;
+            let helpers: Vec<_> = (1..threads)
+                .zip(others)
+                .map(|(thread, scratch)| scope.spawn(move || work(thread, scratch, &|| false)))
+                .collect();
+            let mut found = work(0, mine, cancelled);
+            if board.wait_for_all(cancelled).is_none() {
+                board.stop();
+                return None;
+            }
+            found.extend(helpers.into_iter().flat_map(|helper| helper.join().unwrap_or_default()));
+            Some(found)
+        })
+    }
+
+    /// Hands out what was found.
+    fn deliver(&mut self, model: &Model, feeds: &mut [TextFeed<'_>], mut found: Vec<Found>) {
+        found.sort_by_key(|found| (found.text, found.first));
+        let mut vectors = Vec::new();
+        for Found { text, vector, likelihoods, .. } in found {
+            vectors.extend(vector);
+            if let Some(feed) = feeds.get_mut(text) {
+                feed.likelihoods.extend(likelihoods);
+            }
+        }
+        let asked = feeds.iter_mut().filter(|feed| feed.wanted == WantedVectors::Last && feed.count > 0);
+        let outs = asked.map(|feed| {
+            feed.text.logits.resize(model.tokenizer.len(), 0.0);
+            &mut *feed.text.logits
+        });
+        let outs = outs.collect();
+        if !vectors.is_empty() {
+            self.logits(model, &vectors, outs);
+        }
+    }
+
+    /// The logits of some vectors. The rows of the head are shared out between the threads.
+    fn logits(&mut self, model: &Model, vectors: &[f32], outs: Vec<&mut [f32]>) {
+        let threads = self.threads();
+        let packed = &mut self.packed;
+        packed.normalise(model.kernel, vectors, &model.weights.norm, model.shape.epsilon);
+        let (packed, head) = (&*packed, model.weights.head());
+        let tiles = head.tile_count();
+        let share = tiles.div_ceil(threads);
+        let starts = (0..tiles).step_by(share);
+        let mut parts: Vec<(usize, Vec<&mut [f32]>)> = starts.map(|start| (start, Vec::new())).collect();
+        for out in outs {
+            let chunks = parts.iter_mut().zip(out.chunks_mut(share * ROWS));
+            chunks.for_each(|((_, part), chunk)| part.push(chunk));
+        }
+        let compute = move |(from, mut outs): (usize, Vec<&mut [f32]>)| {
+            let tiles = from..(from + share).min(tiles);
+            multiply_tiles_to(model.kernel, head, tiles, packed, &mut |token, row, numbers| {
+                let out = outs.get_mut(token).and_then(|out| out.get_mut(row..row + numbers.len()));
+                if let Some(out) = out {
+                    out.copy_from_slice(numbers);
+                }
+            });
+        };
+        std::thread::scope(|scope| {
+            let mut parts = parts.into_iter();
+            let mine = parts.next();
+            parts.for_each(|part| drop(scope.spawn(move || compute(part))));
+            mine.into_iter().for_each(compute);
+        });
+    }
+}
+
+/// Something that a block found about a text.
+struct Found {
+    text: usize,
+    /// The position it belongs to.
+    first: usize,
+    /// The vector of its last token.
+    vector: Vec<f32>,
+    likelihoods: Vec<f32>,
+}
+
+/// What is wanted of a block that was computed.
+fn take(
+    model: &Model,
+    feeds: &[TextFeed<'_>],
+    stretches: &[Stretch<'_>],
+    scratch: &mut Scratch,
+) -> Vec<Found> {
+    let width = model.shape.width;
+    let Scratch { x, packed, .. } = scratch;
+    let (mut found, mut known, mut next, mut rows) = (Vec::new(), Vec::new(), Vec::new(), &**x);
+    for stretch in stretches {
+        let (mine, rest) = rows.split_at((stretch.kept() * width).min(rows.len()));
+        rows = rest;
+        let Stretch { text, first, wanted, .. } = *stretch;
+        let vector = if wanted == WantedVectors::Last { mine.to_vec() } else { Vec::new() };
+        found.push(Found { text, first, vector, likelihoods: Vec::new() });
+        if let (WantedVectors::All, Some(feed)) = (wanted, feeds.get(text)) {
+            let from = first - feed.text.tokens.len() + 1;
+            let following = feed.tokens.get(from..).unwrap_or_default();
+            let following = following.get(..stretch.tokens.len()).unwrap_or(following);
+            known.extend(mine.iter().take(following.len() * width));
+            next.extend(following.iter().map(|token| (found.len() - 1, *token)));
+        }
+    }
+    let tokens: Vec<u32> = next.iter().map(|(_, token)| *token).collect();
+    for ((index, _), likelihood) in next.iter().zip(likelihood::of(model, packed, &known, &tokens)) {
+        found.get_mut(*index).into_iter().for_each(|found| found.likelihoods.push(likelihood));
+    }
+    found
+}
+
+/// The stretches of a block, and the blocks that it has to come after.
+type PlannedBlock<'a> = (Vec<Stretch<'a>>, Range<usize>);
+
+/// Cuts what is read into blocks that the threads share evenly.
+fn plan<'a>(feeds: &'a [TextFeed<'_>], threads: usize) -> Vec<PlannedBlock<'a>> {
+    let tokens = feeds.iter().map(|feed| feed.count).sum::<usize>();
+    let size = block_size(tokens, threads.min(tokens));
+    let mut blocks: Vec<PlannedBlock<'a>> = Vec::new();
+    let mut room = 0;
+    for (text, feed) in feeds.iter().enumerate() {
+        let mut rest = feed.tokens.get(..feed.count).unwrap_or(feed.tokens);
+        let mut first = feed.text.tokens.len();
+        let mut before = None;
+        while !rest.is_empty() {
+            if room == 0 {
+                let index = blocks.len();
+                blocks.push((Vec::new(), before.unwrap_or(index)..index));
+                room = size;
+            }
+            let (tokens, later) = rest.split_at(rest.len().min(room));
+            // Somewhere in the middle of a text nobody looks for its last token.
+            let wanted = match feed.wanted {
+                WantedVectors::Last if !later.is_empty() => WantedVectors::Nothing,
+                wanted => wanted,
+            };
+            before = before.or(Some(blocks.len() - 1));
+            if let Some((stretches, _)) = blocks.last_mut() {
+                stretches.push(Stretch { memory: &feed.text.memory, tokens, first, wanted, text });
+            }
+            first += tokens.len();
+            room -= tokens.len();
+            rest = later;
+        }
+    }
+    blocks
+}
+
+/// As many blocks as threads can share evenly, none longer than [`BLOCK`].
+fn block_size(tokens: usize, threads: usize) -> usize {
+    let blocks = tokens.div_ceil(BLOCK).next_multiple_of(threads.max(1));
+    tokens.div_ceil(blocks.max(1))
+}

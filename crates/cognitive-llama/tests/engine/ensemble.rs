@@ -1,0 +1,137 @@
+//! Texts that are read at the same time: what each gets is what it would get alone, bit by bit, whoever comes and goes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use cognitive_llama::{Ensemble, EnsembleSession, FeedError, TokenSession};
+
+use super::{bits, consistency::models, logits};
+
+/// How many tokens each of the sixteen reads at once before it goes on token by token: all of them differ.
+fn beginning(reader: usize) -> usize {
+    3 + reader * 11 % 80
+}
+
+#[test]
+fn whoever_is_read_beside_a_text_does_not_change_a_bit_of_it() {
+    for (model, text) in models() {
+        let alone: Vec<_> = (0..16)
+            .map(|reader| {
+                let mut session = TokenSession::new(Arc::clone(&model), 1);
+                let text = &text[reader..];
+                let first = bits(session.feed(&text[..beginning(reader)], &|| false).unwrap());
+                let mut all = vec![first];
+                for token in &text[beginning(reader)..beginning(reader) + 6] {
+                    all.push(bits(session.feed(&[*token], &|| false).unwrap()));
+                }
+                all
+            })
+            .collect();
+        for readers in [1, 2, 3, 5, 8, 9, 16] {
+            let ensemble = Arc::new(Ensemble::new(Arc::clone(&model), 2));
+            let start = Barrier::new(readers);
+            thread::scope(|scope| {
+                for (reader, alone) in alone.iter().enumerate().take(readers) {
+                    let (text, mut session, start) = (&text[reader..], ensemble.session(), &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        let from = beginning(reader);
+                        let mut parts = vec![&text[..from]];
+                        parts.extend(text[from..from + 6].chunks(1));
+                        for (part, expected) in parts.into_iter().zip(alone) {
+                            let found = bits(session.feed(part, &|| false).unwrap());
+                            assert!(found == *expected, "reader {reader} of {readers}");
+                        }
+                    });
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn what_is_weighed_beside_others_weighs_the_same() {
+    let (model, text) = models().swap_remove(0);
+    let ensemble = Arc::new(Ensemble::new(Arc::clone(&model), 2));
+    let start = Barrier::new(4);
+    thread::scope(|scope| {
+        for reader in 0..4 {
+            let (model, text, start, ensemble) = (&model, &text[reader * 7..150 + reader], &start, &ensemble);
+            scope.spawn(move || {
+                let alone = TokenSession::new(Arc::clone(model), 1).likelihoods(text, &|| false).unwrap();
+                start.wait();
+                let found = ensemble.session().likelihoods(text, &|| false).unwrap();
+                assert_eq!(bits(&found), bits(&alone), "reader {reader}");
+            });
+        }
+    });
+}
+
+/// Texts that begin alike share what was computed of their beginning, and never see each other's ends.
+#[test]
+fn a_shared_beginning_is_nobodys_to_change() {
+    for (model, text) in models() {
+        let ensemble = Arc::new(Ensemble::new(Arc::clone(&model), 2));
+        for shared in [1, 31, 32, 33, 64, 70] {
+            let mut first = ensemble.session();
+            first.feed(&text[..80], &|| false).unwrap();
+            let with_end = |mut session: EnsembleSession, end: &[u32]| {
+                assert_eq!(session.tokens(), &text[..shared]);
+                bits(session.feed(end, &|| false).unwrap())
+            };
+            let (one, other) = (first.fork(shared), first.fork(shared));
+            let expected = |end: &[u32]| bits(&logits(&model, 1, &[&text[..shared], end].concat()));
+            assert_eq!(with_end(one, &text[100..120]), expected(&text[100..120]), "{shared}");
+            assert_eq!(with_end(other, &text[130..190]), expected(&text[130..190]), "{shared}");
+            // The one that they were taken of goes on as if there had been nobody.
+            let expected = bits(&logits(&model, 1, &text[..95]));
+            assert_eq!(bits(first.feed(&text[80..95], &|| false).unwrap()), expected, "{shared}");
+        }
+    }
+}
+
+/// One that stops is as it was before, frees its place, and the others get what they would have got.
+#[test]
+fn who_stops_takes_nothing_from_the_others() {
+    let (model, text) = models().swap_remove(0);
+    let ensemble = Arc::new(Ensemble::new(Arc::clone(&model), 2));
+    let (start, stops) = (Barrier::new(4), AtomicBool::new(false));
+    let expected = bits(&logits(&model, 1, &text[..60]));
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            let (mut session, text, start, stops, expected) =
+                (ensemble.session(), &text, &start, &stops, &expected);
+            scope.spawn(move || {
+                start.wait();
+                for token in &text[..59] {
+                    session.feed(&[*token], &|| false).unwrap();
+                    stops.store(true, Ordering::Relaxed);
+                }
+                assert_eq!(bits(session.feed(&text[59..60], &|| false).unwrap()), *expected);
+            });
+        }
+        let mut session = ensemble.session();
+        session.feed(&text[..20], &|| false).unwrap();
+        start.wait();
+        while session.feed(&text[20..180], &|| stops.load(Ordering::Relaxed)) != Err(FeedError::Cancelled) {
+            session.truncate(20);
+        }
+        assert_eq!(session.tokens(), &text[..20]);
+        let expected = bits(&logits(&model, 1, &text[..30]));
+        assert_eq!(bits(session.feed(&text[20..30], &|| false).unwrap()), expected);
+    });
+}
+
+#[test]
+fn a_text_beside_others_has_the_limits_of_one_alone() {
+    let (model, text) = models().swap_remove(0);
+    let ensemble = Arc::new(Ensemble::new(Arc::clone(&model), 2));
+    let mut session = ensemble.session();
+    let long: Vec<u32> = text.iter().copied().cycle().take(model.context_length() + 1).collect();
+    assert_eq!(session.feed(&long, &|| panic!("nothing to ask")), Err(FeedError::Full));
+    assert_eq!(session.likelihoods(&text[..5], &|| true), Err(FeedError::Cancelled));
+    assert!(session.tokens().is_empty());
+    let read = session.feed(&text[..5], &|| false).unwrap().to_vec();
+    assert_eq!(session.feed(&[], &|| false).unwrap(), read);
+}
