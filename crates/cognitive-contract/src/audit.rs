@@ -108,6 +108,12 @@ impl AuditRecord {
         Self::of(CALL, at, trace_id, module, false, receipt)
     }
 
+    /// A record of something that a person did and no run: a login, an edit of a module.
+    #[must_use]
+    pub fn change(event: &'static str, at: SystemTime, trace_id: &str, module: &str, receipt: Value) -> Self {
+        Self::of(event, at, trace_id, module, true, receipt)
+    }
+
     /// Whose budget the record counts against: that of the tenant, else of the key, else of whoever uses this machine.
     /// Nobody's records make room for those of another owner.
     #[must_use]

@@ -155,6 +155,7 @@ catalogue! {
     SessionExpired "E4013" "SESSION_EXPIRED" [] Caller true High Zero "the stream session is unknown or has expired"
     CheckpointInvalid "E4014" "CHECKPOINT_INVALID" [] Caller true High Zero "the checkpoint does not match the stream"
     CallLimitExceeded "E4100" "CALL_LIMIT_EXCEEDED" [] Module false High Zero "a run needs more model calls than it may make"
+    CostLimitExceeded "E4101" "COST_LIMIT_EXCEEDED" [] Caller false High Zero "a run could cost more than it may"
 }
 
 impl ErrorCode {

@@ -70,6 +70,10 @@ fn meta() -> Value {
                 "type": "number", "minimum": 0, "maximum": 1,
                 "description": "How sure the module is of having met its declared contract. Not a probability of being right.",
             },
+            "calibrated_confidence": {
+                "type": "number", "minimum": 0, "maximum": 1,
+                "description": "How often people found answers of such a confidence right, once they decided on enough of them.",
+            },
             "risk": { "enum": Risk::WORDS, "description": "How much harm acting on the answer could do." },
             "explain": {
                 "type": "string", "maxLength": EXPLAIN_LIMIT, "description": "One line for logs and review cards.",
@@ -78,7 +82,7 @@ fn meta() -> Value {
             "model": { "type": "string", "description": "provider/model" },
             "latency_ms": { "type": "number", "minimum": 0 },
             "processing_time_ms": { "type": "integer", "minimum": 0 },
-            "usage": { "description": "Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`." },
+            "usage": { "description": "Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`; with a price, `cost` in `currency`." },
             "media_processed": { "type": "array" },
             "media_validation": { "type": "object" },
             "confidence_aggregation": { "enum": ["mean", "min", "weighted_mean"] },
@@ -133,7 +137,7 @@ fn error() -> Value {
         "type": "object",
         "required": ["code", "message"],
         "properties": {
-            "code": { "type": "string", "description": "E1000 to E4014, E4100 of this runtime, or the module's own. `cogn explain CODE`." },
+            "code": { "type": "string", "description": "E1000 to E4014, E4100 and E4101 of this runtime, or the module's own. `cogn explain CODE`." },
             "message": { "type": "string" },
             "recoverable": { "type": "boolean" },
             "suggestion": { "type": "string" },

@@ -16,8 +16,10 @@
 //! 6. [`media`] — pictures, sound, film and documents. [`context`] — what a run may know besides its input. [`policy`] — tools and callers; [`capabilities`] — what a runtime can do and what it does when asked for more;
 //!    [`compose`] — modules made of modules; [`json_cmp`] — when two values are the same;
 //!    [`json`] — how texts are parsed; [`numbers`] — when reading would change a number; [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
+//!    [`thinking`] — a bounded thought before the answer.
 //!
-//! [`address`] — addresses and paths as others may read them. [`editor_schema`] — schemas as editors want them.
+//! [`review`] — answers that people judge, and what that says about confidence; [`archive`] — questions about past runs.
+//! [`workshop`] — the files of modules for those who change them. [`address`] — addresses and paths as others may read them. [`editor_schema`] — schemas as editors want them.
 //! [`built`] — what a text takes once it is read. [`SharedText`] — texts that many calls send, written once.
 //!
 //! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, prints nothing.
@@ -61,6 +63,7 @@ pub mod tier;
 pub mod wrap_v21;
 
 pub mod address;
+pub mod archive;
 mod audit;
 pub mod built;
 pub mod capabilities;
@@ -70,9 +73,14 @@ pub mod json;
 pub mod json_cmp;
 pub mod large_json;
 pub mod media;
+pub mod money;
 pub mod numbers;
 pub mod policy;
+pub mod prices;
+pub mod review;
+pub mod spending;
 pub mod stream;
+pub mod thinking;
 
 mod port_future;
 pub mod ports;
@@ -83,6 +91,7 @@ pub mod text;
 pub mod tools;
 pub mod trace;
 mod usage;
+pub mod workshop;
 
 pub use capabilities::Capabilities;
 pub use code::ErrorCode;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
+use crate::review::CALIBRATED_CONFIDENCE;
 use crate::risk_level::Risk;
 use crate::text::{self, pointer};
 use crate::usage::Usage;
@@ -16,7 +17,7 @@ use crate::violation::{OptionalMember, Violation};
 /// The most code points that `meta.explain` may have.
 pub const EXPLAIN_LIMIT: usize = 280;
 /// Members that the runtime alone sets about a run.
-pub const OF_THE_RUNTIME: [&str; 9] = [
+pub const OF_THE_RUNTIME: [&str; 10] = [
     "trace_id",
     "model",
     "latency_ms",
@@ -26,6 +27,7 @@ pub const OF_THE_RUNTIME: [&str; 9] = [
     "media_validation",
     "warnings",
     "provenance",
+    CALIBRATED_CONFIDENCE,
 ];
 /// The member with the tokens of a run.
 pub(crate) const USAGE: &str = "usage";
@@ -259,11 +261,16 @@ fn check_optional(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
     if meta.keys().all(|name| matches!(name.as_str(), "confidence" | "risk" | "explain")) {
         return;
     }
-    let rules: [OptionalMember; 10] = [
+    let rules: [OptionalMember; 11] = [
         ("trace_id", Value::is_string, "expected a string"),
         ("model", Value::is_string, "expected a string"),
         ("latency_ms", |value| value.as_f64().is_some_and(|ms| ms >= 0.0), "expected a number, 0 or more"),
         ("processing_time_ms", |value| value.is_u64(), "expected a whole number, 0 or more"),
+        (
+            CALIBRATED_CONFIDENCE,
+            |value| value.as_f64().and_then(Confidence::new).is_some(),
+            "expected a number from 0 to 1",
+        ),
         ("media_processed", Value::is_array, "expected a list"),
         ("warnings", Value::is_array, "expected a list"),
         (

@@ -17,6 +17,7 @@ use crate::module::Module;
 pub use crate::port_future::PortFuture;
 pub use crate::provider_error::{FailedTry, FailureKind, ProviderError};
 use crate::shared_text::SharedText;
+use crate::thinking::ThoughtOutcome;
 use crate::tools::{ToolCall, ToolRound, ToolSpec, ToolUse};
 use crate::trace::{PartEvent, Trace};
 pub use crate::usage::Usage;
@@ -92,6 +93,12 @@ pub trait Provider: Send + Sync {
         Some(Destination::default())
     }
 
+    /// The request that it would send for a call, for people who want to see it; `None` if it sends none. A name of a
+    /// variable stands in the place of every secret.
+    fn rendered(&self, _: &ModelCall) -> Option<RenderedRequest> {
+        None
+    }
+
     /// Whether what it is asked stays on this machine.
     fn stays_here(&self) -> bool {
         self.destination().is_none()
@@ -122,9 +129,23 @@ impl Destination {
     }
 }
 
+/// A request to a service as people may see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RenderedRequest {
+    /// Such as `POST`.
+    pub method: String,
+    /// Where it goes.
+    pub url: String,
+    /// Name and value of each header, in order. `$NAME` stands where the value of a secret variable would.
+    pub headers: Vec<(String, String)>,
+    /// What is sent.
+    pub body: Value,
+}
+
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the call")]
 pub struct ModelCall {
     /// What to do and how to answer. Most calls of a module share it.
     pub instructions: SharedText,
@@ -144,6 +165,13 @@ pub struct ModelCall {
     pub seed: Option<u64>,
     /// Maximum length of the answer, in tokens.
     pub max_output_tokens: Option<u64>,
+    /// Whether that limit has to be kept, because somebody pays by it: a service that does not take it is not asked without.
+    pub keeps_limit: bool,
+    /// Whether instructions and examples are the same in every call of the module, so that a service may keep them.
+    pub has_stable_prefix: bool,
+    /// How long the model may think before it answers, in tokens, besides the answer; 0 is not at all. Without it the
+    /// model does what it does unasked.
+    pub thinking: Option<u32>,
     /// The time for the whole call, all attempts together.
     pub timeout: Duration,
     /// The contract in the provider's own words.
@@ -170,6 +198,9 @@ impl ModelCall {
             temperature,
             seed: None,
             max_output_tokens: None,
+            keeps_limit: false,
+            has_stable_prefix: false,
+            thinking: None,
             timeout: Duration::from_mins(1),
             schema: None,
             tools: Vec::new(),
@@ -284,6 +315,8 @@ pub struct ModelEnd {
     pub turn: Value,
     /// Whether the service turned out to take no tools and was asked without them.
     pub without_tools: bool,
+    /// What became of [`ModelCall::thinking`], if the provider says.
+    pub thinking: Option<ThoughtOutcome>,
     /// Media that came beside the text, in their order.
     pub media: Vec<Reported>,
 }
@@ -303,6 +336,7 @@ impl ModelEnd {
             more_calls: 0,
             turn: Value::Null,
             without_tools: false,
+            thinking: None,
             media: Vec::new(),
         }
     }

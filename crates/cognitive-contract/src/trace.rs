@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_trace_says_what_a_part_cost_and_nothing_of_what_it_said() {
         let envelope = Failure::new(ErrorCode::Timeout, "secret words").into_envelope();
-        let usage = Some(Usage { input_tokens: 3, output_tokens: 1 });
+        let usage = Some(Usage::new(3, 1));
         let part = Trace::of("part", "1.0.0", &envelope, 2.5, usage);
         let whole = Trace::unfinished("whole", PartState::Cancelled).with_parts(vec![part]);
         let shown = serde_json::to_value(&whole).unwrap();

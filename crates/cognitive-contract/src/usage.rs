@@ -1,43 +1,117 @@
-//! Tokens that calls cost, and how durations and tokens are written in records.
+//! Tokens that calls cost, and money where there is a price for them; how durations and tokens are written in records.
 
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::money::{CURRENCY, Money};
+
 /// Tokens that a call cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Tokens read.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Tokens written, thoughts included.
     pub output_tokens: u64,
+    /// How many of those were thoughts before the answer, as far as somebody counted them.
+    pub thinking_tokens: u64,
+    /// How many of those that were read came from the service's cache of prompts.
+    pub cache_read_tokens: u64,
+    /// How many of those that were read it put there.
+    pub cache_write_tokens: u64,
+    /// What all of it cost, if there is a price.
+    pub cost: Option<Money>,
 }
 
 impl Usage {
+    /// Tokens read and written, none of them known to be thoughts.
+    #[must_use]
+    pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
+        let (thinking_tokens, cache_read_tokens, cache_write_tokens) = (0, 0, 0);
+        Self {
+            input_tokens,
+            output_tokens,
+            thinking_tokens,
+            cache_read_tokens,
+            cache_write_tokens,
+            cost: None,
+        }
+    }
+
+    /// The same with what the service's cache of prompts had to do with it. Both are part of what was read.
+    #[must_use]
+    pub fn with_cache(self, read: u64, written: u64) -> Self {
+        let read = read.min(self.input_tokens);
+        Self { cache_read_tokens: read, cache_write_tokens: written.min(self.input_tokens - read), ..self }
+    }
+
+    /// The same with what it cost.
+    #[must_use]
+    pub fn with_cost(self, cost: Option<Money>) -> Self {
+        Self { cost, ..self }
+    }
+
+    /// The same with so many thoughts among what was written. Nobody thought more than was written.
+    #[must_use]
+    pub fn with_thoughts(self, tokens: u64) -> Self {
+        Self { thinking_tokens: tokens.min(self.output_tokens), ..self }
+    }
+
     /// The `usage` member of `meta`, and of the final chunk of a stream.
     #[must_use]
     pub fn to_value(self) -> Value {
-        serde_json::json!({
+        let mut value = serde_json::json!({
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "total_tokens": self.input_tokens.saturating_add(self.output_tokens),
-        })
+        });
+        if let Some(members) = value.as_object_mut() {
+            let further = [
+                ("thinking_tokens", self.thinking_tokens),
+                ("cache_read_tokens", self.cache_read_tokens),
+                ("cache_write_tokens", self.cache_write_tokens),
+            ];
+            let counted = further.into_iter().filter(|(_, count)| *count > 0);
+            members.extend(counted.map(|(name, count)| (name.to_owned(), count.into())));
+            if let Some(cost) = self.cost {
+                members.insert("cost".to_owned(), Value::Number(cost.to_number()));
+                members.insert("currency".to_owned(), CURRENCY.into());
+            }
+        }
+        value
     }
 
     /// What such a member says.
     #[must_use]
     pub fn from_value(value: &Value) -> Self {
         let count = |member: &str| value.get(member).and_then(Value::as_u64).unwrap_or_default();
-        Self { input_tokens: count("input_tokens"), output_tokens: count("output_tokens") }
+        Self::new(count("input_tokens"), count("output_tokens"))
+            .with_thoughts(count("thinking_tokens"))
+            .with_cache(count("cache_read_tokens"), count("cache_write_tokens"))
+            .with_cost(value.get("cost").and_then(Money::from_value))
     }
 
-    /// The tokens of two calls together.
+    fn is_nothing(self) -> bool {
+        self.input_tokens == 0 && self.output_tokens == 0
+    }
+
+    /// The tokens of two calls together. What one of them cost is not known where the other has no price: part of a sum
+    /// would look like all of it.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            thinking_tokens: self.thinking_tokens.saturating_add(other.thinking_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
+            cost: match (self.cost, other.cost) {
+                (Some(one), Some(other)) => Some(one.plus(other)),
+                (cost, None) if other.is_nothing() => cost,
+                (None, cost) if self.is_nothing() => cost,
+                _ => None,
+            },
         }
     }
 }
@@ -57,4 +131,38 @@ pub(crate) fn as_member<S: serde::Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     usage.map(Usage::to_value).serialize(serializer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thoughts_are_part_of_what_was_written_and_named_only_if_there_are_any() {
+        let plain = Usage::new(3, 5);
+        assert_eq!(plain.to_value().get("thinking_tokens"), None);
+        let thought = plain.with_thoughts(4);
+        assert_eq!(thought.to_value()["thinking_tokens"], 4);
+        assert_eq!(thought.to_value()["total_tokens"], 8);
+        assert_eq!(Usage::from_value(&thought.to_value()), thought);
+        assert_eq!(thought.plus(thought).thinking_tokens, 8);
+        assert_eq!(plain.with_thoughts(9).thinking_tokens, 5, "nobody thinks more than is written");
+    }
+
+    #[test]
+    fn what_it_cost_is_said_in_dollars_and_added_only_where_all_of_it_is_known() {
+        let priced = Usage::new(10, 5).with_cache(4, 3).with_cost(Money::parse("0.0125"));
+        let value = priced.to_value();
+        assert_eq!(
+            (&value["cost"], &value["currency"]),
+            (&serde_json::json!(0.0125), &serde_json::json!("USD"))
+        );
+        assert_eq!((&value["cache_read_tokens"], &value["cache_write_tokens"]), (&4.into(), &3.into()));
+        assert_eq!(Usage::from_value(&value), priced);
+        assert_eq!(priced.plus(priced).cost, Money::parse("0.025"));
+        assert_eq!(priced.plus(Usage::new(1, 1)).cost, None, "the other has no price");
+        assert_eq!(Usage::default().plus(priced), priced, "nothing has no price and costs nothing");
+        assert_eq!(Usage::new(3, 0).with_cache(9, 9), Usage { cache_read_tokens: 3, ..Usage::new(3, 0) });
+        assert_eq!(Usage::new(1, 1).to_value().get("cost"), None);
+    }
 }

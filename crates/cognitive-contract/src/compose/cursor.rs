@@ -20,7 +20,7 @@ pub struct Slip {
 
 impl Slip {
     /// Something that was expected at `span`.
-    pub(super) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, message: message.into() }
     }
 }

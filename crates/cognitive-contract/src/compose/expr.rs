@@ -53,7 +53,13 @@ pub(super) enum Comparison {
 impl Condition {
     /// Compiles a condition; a wrong one is told with its place.
     pub fn parse(text: &str) -> Result<Self, Slip> {
-        Ok(Self { source: text.to_owned(), tree: parser::parse(text)? })
+        Self::parse_over(text, &[])
+    }
+
+    /// The same where these members of the root may stand without `$.`, and a value may be one of a list:
+    /// `risk in [medium, high]`.
+    pub fn parse_over(text: &str, names: &[&str]) -> Result<Self, Slip> {
+        Ok(Self { source: text.to_owned(), tree: parser::parse(text, names)? })
     }
 
     /// Whether it holds. A condition that is no comparison holds if its value is `true`, and nothing else is true.
@@ -102,6 +108,31 @@ impl Condition {
                 ExprKind::Not(inner) => open.push(inner),
                 ExprKind::All(parts) | ExprKind::Any(parts) => open.extend(parts.iter().rev()),
                 ExprKind::Compare(..) | ExprKind::Path(_) | ExprKind::Exists(_) | ExprKind::Literal(_) => {}
+            }
+        }
+        found
+    }
+
+    /// Every path whose order counts, as with `<`, with the place of the comparison in the text.
+    #[must_use]
+    pub fn orders(&self) -> Vec<(&Path, Range<usize>)> {
+        let mut found = Vec::new();
+        let mut open = vec![&self.tree];
+        while let Some(node) = open.pop() {
+            match &node.kind {
+                ExprKind::Compare(_, Comparison::Equal | Comparison::Unequal, _)
+                | ExprKind::Path(_)
+                | ExprKind::Exists(_)
+                | ExprKind::Literal(_) => {}
+                ExprKind::Compare(left, _, right) => {
+                    for side in [left, right] {
+                        if let ExprKind::Path(path) = &side.kind {
+                            found.push((path, node.span.clone()));
+                        }
+                    }
+                }
+                ExprKind::Not(inner) => open.push(inner),
+                ExprKind::All(parts) | ExprKind::Any(parts) => open.extend(parts.iter().rev()),
             }
         }
         found

@@ -4,7 +4,7 @@
 
 use serde_json::{Number, Value};
 
-use super::cursor::{Cursor, Slip, within_limit};
+use super::cursor::{Cursor, Slip, is_name, within_limit};
 use super::expr::{Comparison, ExprKind, ExprNode};
 use super::path::Path;
 
@@ -23,10 +23,11 @@ const COMPARISONS: [(&str, Comparison); 6] = [
     (">", Comparison::Greater),
 ];
 
-/// Parses a whole condition.
-pub(super) fn parse(text: &str) -> Result<ExprNode, Slip> {
+/// Parses a whole condition. `names` are members of the root that may stand without `$.`; with any, a value may also be
+/// one of a list: `risk in [medium, high]`.
+pub(super) fn parse(text: &str, names: &[&str]) -> Result<ExprNode, Slip> {
     within_limit(text)?;
-    let mut parser = Parser { cursor: Cursor::new(text, 0), depth: 0 };
+    let mut parser = Parser { cursor: Cursor::new(text, 0), depth: 0, names };
     let tree = parser.any()?;
     match parser.cursor.peek() {
         None => Ok(tree),
@@ -39,6 +40,8 @@ pub(super) fn parse(text: &str) -> Result<ExprNode, Slip> {
 struct Parser<'a> {
     cursor: Cursor<'a>,
     depth: usize,
+    /// See [`parse`].
+    names: &'a [&'a str],
 }
 
 impl Parser<'_> {
@@ -72,6 +75,9 @@ impl Parser<'_> {
 
     fn comparison(&mut self) -> Result<ExprNode, Slip> {
         let left = self.unary()?;
+        if self.is_in() {
+            return self.one_of(left);
+        }
         let Some(comparison) = self.operator()? else { return Ok(left) };
         let right = self.unary()?;
         let after = self.cursor.at();
@@ -81,6 +87,52 @@ impl Parser<'_> {
         }
         let span = left.span.start..right.span.end;
         Ok(ExprNode { kind: ExprKind::Compare(Box::new(left), comparison, Box::new(right)), span })
+    }
+
+    /// Steps over the word `in`, where there are lists.
+    fn is_in(&mut self) -> bool {
+        let behind = self.cursor.rest().strip_prefix("in").filter(|_| !self.names.is_empty());
+        behind.is_some_and(|rest| !rest.starts_with(is_name)) && self.eat("in")
+    }
+
+    /// The rest of `value in [a, b]`: equal to one of them.
+    fn one_of(&mut self, value: ExprNode) -> Result<ExprNode, Slip> {
+        if !self.eat("[") {
+            return Err(self.cursor.expected("a list such as `[medium, high]` after `in`"));
+        }
+        let mut choices = Vec::new();
+        loop {
+            let start = self.cursor.at();
+            let literal = self.listed()?;
+            let item = ExprNode { kind: ExprKind::Literal(literal), span: start..self.cursor.at() };
+            let span = value.span.start..item.span.end;
+            let equal = ExprKind::Compare(Box::new(value.clone()), Comparison::Equal, Box::new(item));
+            choices.push(ExprNode { kind: equal, span });
+            self.cursor.skip_space();
+            if !self.eat(",") {
+                break;
+            }
+        }
+        let end = self.cursor.at();
+        if !self.eat("]") {
+            return Err(self.cursor.expected("`,` or a closing `]`"));
+        }
+        Ok(ExprNode { kind: ExprKind::Any(choices), span: value.span.start..end + 1 })
+    }
+
+    /// A value of a list. A bare word is a text.
+    fn listed(&mut self) -> Result<Value, Slip> {
+        match self.cursor.peek() {
+            Some('\'' | '"') => self.cursor.quoted().map(Value::String),
+            Some('-' | '0'..='9') => self.number().map(Value::Number),
+            Some(letter) if is_name(letter) => match self.cursor.take_while(is_name) {
+                "true" => Ok(Value::Bool(true)),
+                "false" => Ok(Value::Bool(false)),
+                "null" => Ok(Value::Null),
+                word => Ok(Value::String(word.to_owned())),
+            },
+            _ => Err(self.cursor.expected("a value of the list: a word, a number or a text between quotes")),
+        }
     }
 
     fn operator(&mut self) -> Result<Option<Comparison>, Slip> {
@@ -152,6 +204,14 @@ impl Parser<'_> {
             "false" => Ok(ExprKind::Literal(Value::Bool(false))),
             "null" => Ok(ExprKind::Literal(Value::Null)),
             "exists" => self.exists(),
+            name if self.names.contains(&name) => Ok(ExprKind::Path(Path::of_member(name))),
+            _ if !self.names.is_empty() => {
+                let message = format!(
+                    "expected a value: one of `{}`, a number or a text between quotes",
+                    self.names.join("`, `")
+                );
+                Err(Slip::new(start..self.cursor.at(), message))
+            }
             _ => Err(Slip::new(start..self.cursor.at(), format!("expected {VALUE}"))),
         }
     }
@@ -193,6 +253,10 @@ impl Parser<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(text: &str) -> Result<ExprNode, Slip> {
+        super::parse(text, &[])
+    }
 
     fn slip(text: &str) -> (usize, String) {
         let slip = parse(text).expect_err(text);
@@ -258,6 +322,32 @@ mod tests {
         assert!(parse(&"(".repeat(1_000)).is_err());
         assert!(parse(&format!("true{}", "||true".repeat(166))).is_ok());
         assert!(slip(&format!("true{}", " && true".repeat(200))).1.contains("1000 characters"));
+    }
+
+    #[test]
+    fn names_and_lists_are_there_only_where_names_are_given() {
+        for text in ["risk == 'high'", "$.risk in ['high']", "'a' in ['a']"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        let named = |text: &str| super::parse(text, &["risk", "confidence"]);
+        for text in [
+            "risk in [high]",
+            "risk in[ 'high' ,medium,1,true ]&&confidence<0.5",
+            "!(risk in [low])",
+            "exists($.x)",
+        ] {
+            assert!(named(text).is_ok(), "{text}: {:?}", named(text));
+        }
+        for (text, start) in [
+            ("risk in", 7),
+            ("risk in []", 9),
+            ("risk in [a", 10),
+            ("risk in [a b]", 11),
+            ("rist == 1", 0),
+            ("risk inside", 5),
+        ] {
+            assert_eq!(named(text).expect_err(text).span.start, start, "{text}");
+        }
     }
 
     #[test]

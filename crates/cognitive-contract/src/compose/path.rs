@@ -77,6 +77,11 @@ impl fmt::Display for Path {
 }
 
 impl Path {
+    /// The path to a member of the root.
+    pub(super) fn of_member(name: &str) -> Self {
+        Self { steps: vec![PathStep::Member(name.to_owned())] }
+    }
+
     /// Reads a path; the whole text must be one.
     pub fn parse(text: &str) -> Result<Self, Slip> {
         within_limit(text)?;

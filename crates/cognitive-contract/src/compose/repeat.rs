@@ -41,6 +41,12 @@ impl Repeat {
         Ok(Self { until, rounds: rounds.clamp(1, MAX_ROUNDS), feed: None })
     }
 
+    /// The most rounds.
+    #[must_use]
+    pub fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
     /// The same with a word on what the next round gets: members of its input, each from a path into the envelope.
     #[must_use]
     pub fn fed_by(mut self, feed: Mapping) -> Self {

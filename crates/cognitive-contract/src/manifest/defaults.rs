@@ -89,6 +89,7 @@ pub(super) fn resolve(file: ManifestFile, format: Format) -> Manifest {
         context: context(file.context),
         composition: file.composition,
         max_calls: file.max_calls,
+        thinking: file.thinking,
         invocation: Invocation {
             user_invocable: invocation.user_invocable.unwrap_or(true),
             agent_invocable: invocation.agent_invocable.unwrap_or(true),

@@ -11,6 +11,7 @@ use super::words::{
     Aggregate, Allow, ChunkType, ContextMode, EnumStrategy, FailureContract, InputModality, Mode,
     OutputModality, Pattern, RiskRule, SchemaAlias, SchemaStrictness, Tier, ToolPolicy,
 };
+use crate::thinking::ThinkingRule;
 
 /// Manifest of a Cognitive Module (`module.yaml`).
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -65,6 +66,8 @@ pub struct ManifestFile {
     /// can only lower what the operator allows.
     #[schemars(range(min = 1))]
     pub max_calls: Option<u64>,
+    /// A thought before the answer, where the model can have one. It is never part of the answer.
+    pub thinking: Option<ThinkingRule>,
     /// Who may run the module.
     pub invocation: Option<InvocationFile>,
     /// The module's own error codes, E5000 to E9999, with what they mean.

@@ -22,6 +22,7 @@ pub use words::{
 
 use crate::format::Format;
 use crate::insights::Limit;
+use crate::thinking::ThinkingRule;
 use crate::violation::Violation;
 
 /// A manifest with all defaults applied.
@@ -52,6 +53,8 @@ pub struct Manifest {
     pub composition: Option<CompositionFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_calls: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<ThinkingRule>,
     pub invocation: Invocation,
     pub error_codes: BTreeMap<String, String>,
     pub constraints: Constraints,

@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn stream_013_the_tokens_of_a_failed_stream_stay_in_its_meta() {
         let mut envelope = Failure::new(ErrorCode::StreamTimeout, "m").into_envelope();
-        envelope.meta_mut().set_usage(Usage { input_tokens: 2, output_tokens: 3 });
+        envelope.meta_mut().set_usage(Usage::new(2, 3));
         let value = serde_json::to_value(Chunk::terminal(session(), envelope)).unwrap();
         assert_eq!((value.get("usage"), &value["meta"]["usage"]["total_tokens"]), (None, &json!(5)));
     }

@@ -1,0 +1,213 @@
+//! Which runs a person has to look at: conditions over `meta`, compiled once when a process begins. They are written in the
+//! language of compositions, with names for what a rule may look at. Never looks at `data`: whoever routes runs needs not
+//! read what they say.
+
+use std::ops::Range;
+
+use serde_json::{Value, json};
+
+use crate::compose::{Condition, Path, PathRoot, Slip};
+use crate::envelope::{Envelope, ErrorBody};
+use crate::review::CALIBRATED_CONFIDENCE;
+use crate::risk_level::Risk;
+
+/// What a rule may look at without `$.`.
+const NAMES: [&str; 7] = ["risk", "confidence", CALIBRATED_CONFIDENCE, "ok", "code", "module", "model"];
+/// The rest of `meta`, as in `$.meta.usage.cost`.
+const META: &str = "meta";
+/// Names that only a rule about failures has.
+const OF_FAILURES: [&str; 2] = ["ok", "code"];
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReviewRule {
+    condition: Condition,
+    modules: Vec<String>,
+    /// A failure has nothing that could be right, so only rules that mention it are about failures.
+    is_about_failures: bool,
+    /// Whether it looks at more of `meta` than the names.
+    reads_meta: bool,
+}
+
+/// What rules look at.
+#[derive(Debug, Clone, Copy)]
+pub struct ReviewFacts<'a> {
+    /// The module by its own name.
+    pub module: &'a str,
+    /// `provider/model`; empty if no model was asked.
+    pub model: &'a str,
+    /// The answer. Its payload is not looked at.
+    pub envelope: &'a Envelope,
+}
+
+/// All rules of a process.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ReviewRules(Vec<ReviewRule>);
+
+impl ReviewRule {
+    /// Compiles a rule for these modules, or for all if none is named; a wrong one is told with its place.
+    pub fn parse(when: &str, modules: Vec<String>) -> Result<Self, Slip> {
+        let condition = Condition::parse_over(when, &NAMES)?;
+        let mut names = Vec::new();
+        for (path, span) in condition.paths() {
+            match path.first_member() {
+                Some(name) if name == META || NAMES.contains(&name) => names.push(name.to_owned()),
+                _ => return Err(slip(span, "expected something of `meta`: rules look at nothing else")),
+            }
+        }
+        check_risk(&condition)?;
+        let mentions = |wanted: &[&str]| names.iter().any(|name| wanted.contains(&name.as_str()));
+        let (is_about_failures, reads_meta) = (mentions(&OF_FAILURES), mentions(&[META]));
+        Ok(Self { condition, modules, is_about_failures, reads_meta })
+    }
+
+    /// The condition as it was written.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        self.condition.source()
+    }
+
+    fn matches(&self, facts: ReviewFacts<'_>) -> bool {
+        let ReviewFacts { module, model, envelope } = facts;
+        if !(self.modules.is_empty() || self.modules.iter().any(|name| name == module)) {
+            return false;
+        }
+        if !(envelope.ok() || self.is_about_failures) {
+            return false;
+        }
+        let meta = envelope.meta();
+        let whole = if self.reads_meta { json!(meta) } else { Value::Null };
+        let calibrated = meta.extra.get(CALIBRATED_CONFIDENCE).cloned().unwrap_or_default();
+        let members = [
+            ("risk", &json!(meta.risk.level().word())),
+            ("confidence", &json!(meta.confidence.get())),
+            (CALIBRATED_CONFIDENCE, &calibrated),
+            ("ok", &json!(envelope.ok())),
+            ("code", &json!(envelope.error().map(ErrorBody::code))),
+            ("module", &json!(module)),
+            ("model", &json!(model)),
+            (META, &whole),
+        ];
+        self.condition.holds(PathRoot::Named(&members))
+    }
+}
+
+fn slip(span: Range<usize>, message: impl Into<String>) -> Slip {
+    Slip::new(span, message)
+}
+
+/// As texts, `high` comes before `low`, and a word that is none would never hold: both would let risky answers pass unseen.
+fn check_risk(condition: &Condition) -> Result<(), Slip> {
+    let is_risk = |path: &Path| path.first_member() == Some("risk");
+    if let Some((_, span)) = condition.orders().into_iter().find(|(path, _)| is_risk(path)) {
+        return Err(slip(
+            span,
+            "expected a list of risks, such as `risk in [medium, high]`: they have no order here",
+        ));
+    }
+    let words = condition.equalities().into_iter().filter(|(path, ..)| is_risk(path));
+    for (_, value, span) in words {
+        if value.as_str().and_then(Risk::parse).is_none() {
+            return Err(slip(span, format!("expected one of `{}`", Risk::WORDS.join("`, `"))));
+        }
+    }
+    Ok(())
+}
+
+impl ReviewRules {
+    /// These rules; the first that holds counts.
+    #[must_use]
+    pub fn new(rules: Vec<ReviewRule>) -> Self {
+        Self(rules)
+    }
+
+    /// Whether there is no rule, so that no run is ever looked at.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first rule that holds for a run.
+    #[must_use]
+    pub fn first_match(&self, facts: ReviewFacts<'_>) -> Option<&ReviewRule> {
+        self.0.iter().find(|rule| rule.matches(facts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Failure;
+    use crate::{Confidence, ErrorCode};
+
+    fn answer(confidence: f64, risk: &str) -> Envelope {
+        let meta =
+            json!({ "confidence": confidence, "risk": risk, "explain": "e", "usage": { "cost": 0.2 } });
+        Envelope::from_value(json!({ "ok": true, "meta": meta, "data": { "rationale": "r" } })).unwrap()
+    }
+
+    fn holds(when: &str, envelope: &Envelope) -> bool {
+        let rule = ReviewRule::parse(when, Vec::new()).unwrap_or_else(|slip| panic!("{when}: {slip:?}"));
+        let facts = ReviewFacts { module: "m", model: "p/one", envelope };
+        ReviewRules::new(vec![rule]).first_match(facts).is_some()
+    }
+
+    #[test]
+    fn rules_speak_about_meta_by_name() {
+        let risky = answer(0.9, "high");
+        for when in [
+            "risk in [high]",
+            "risk in [medium, high] && confidence > 0.5",
+            "confidence < 0.95",
+            "model in ['p/one'] && module == 'm'",
+            "$.meta.usage.cost > 0.1",
+            "calibrated_confidence == null",
+            "true",
+        ] {
+            assert!(holds(when, &risky), "{when}");
+        }
+        for when in ["confidence < 0.6", "risk in [low]", "calibrated_confidence < 0.6", "!ok"] {
+            assert!(!holds(when, &risky), "{when}");
+        }
+        let mut calibrated = answer(0.9, "low");
+        calibrated.meta_mut().extra.insert(CALIBRATED_CONFIDENCE.to_owned(), json!(0.4));
+        assert!(holds("calibrated_confidence < 0.6", &calibrated));
+    }
+
+    #[test]
+    fn a_failure_is_meant_only_by_rules_that_mention_it() {
+        let failure = Failure::new(ErrorCode::Timeout, "m").into_envelope();
+        assert_eq!(failure.meta().confidence, Confidence::ZERO);
+        assert!(
+            !holds("confidence < 0.6", &failure) && !holds("risk in [high, medium, low, none]", &failure)
+        );
+        let code = failure.error().unwrap().code().to_owned();
+        assert!(holds("!ok", &failure) && holds(&format!("code in [{code}]"), &failure));
+        assert!(!holds("code in [E9999]", &failure));
+    }
+
+    #[test]
+    fn a_rule_for_some_modules_leaves_others_alone() {
+        let envelope = answer(0.1, "low");
+        let rules = ReviewRules::new(vec![ReviewRule::parse("true", vec!["a".to_owned()]).unwrap()]);
+        let matches =
+            |module| rules.first_match(ReviewFacts { module, model: "", envelope: &envelope }).is_some();
+        assert!(matches("a") && !matches("b"));
+    }
+
+    #[test]
+    fn what_would_never_hold_or_look_at_data_is_refused_with_its_place() {
+        for (when, place, word) in [
+            ("$.data.label == 'x'", "$.data.label", "of `meta`"),
+            ("confidence < 0.6 && $.input.x", "$.input.x", "of `meta`"),
+            ("risk >= 'medium'", "risk >= 'medium'", "no order"),
+            ("risk in [hihg]", "hihg", "one of `none`"),
+            ("risk == 1", "1", "one of `none`"),
+            ("confidnce < 0.6", "confidnce", "one of `risk`"),
+        ] {
+            let slip = ReviewRule::parse(when, Vec::new()).unwrap_err();
+            assert_eq!(when.get(slip.span.clone()), Some(place), "{when}: {slip:?}");
+            assert!(slip.message.contains(word), "{when}: {slip:?}");
+        }
+    }
+}
