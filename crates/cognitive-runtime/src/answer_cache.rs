@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::receipt::canonical_sha256;
 use crate::run::Run;
 use crate::run_context::{CACHE, NOTICE};
+use crate::stages::call;
 use crate::stages::input::ValidInput;
 use crate::stages::media::MediaSet;
 use crate::stages::output::JudgedAnswer;
@@ -52,7 +53,7 @@ impl AnswerCache {
         let mut key =
             key(&pattern, &run.context.variables(module, &hash)).filter(|key| key.input_hash.is_some())?;
         // An answer depends on more than the input. With another of these it is another question.
-        let bound = canonical_sha256(&json!({
+        let mut bound = json!({
             "module": module.digest.module,
             "context": others(input.context()),
             "provider": run.provider.name(),
@@ -60,8 +61,14 @@ impl AnswerCache {
             "identity": identity(run),
             // What an address leads to can change; the input would not show it.
             "media": media.fingerprint(),
-        }));
-        key.text = format!("{}:{bound}", key.text);
+        });
+        // Where nobody speaks of thoughts, questions have the key that they always had.
+        if let (Some(tokens), Some(members)) =
+            (call::thinking(run.host, run.options, module), bound.as_object_mut())
+        {
+            members.insert("thinking".to_owned(), json!(tokens));
+        }
+        key.text = format!("{}:{}", key.text, canonical_sha256(&bound));
         Some(Self { key, ttl })
     }
 

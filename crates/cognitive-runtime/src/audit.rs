@@ -15,6 +15,7 @@ use cognitive_contract::tools::ToolUse;
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
 use serde_json::{Map, Value, json};
 
+use crate::compose::lineage::Lineage;
 use crate::host::{Host, RunInput, RunRequest};
 use crate::receipt::Receipt;
 use crate::run::milliseconds;
@@ -150,10 +151,14 @@ fn unrecorded(reason: &str) -> Failure {
 pub(crate) struct RunRecord<'a> {
     pub(crate) audit: RunAudit<'a>,
     pub(crate) started: Instant,
-    /// The input, if payloads are recorded.
+    /// The input, if payloads are recorded or a person may have to look at the run.
     given: Option<RunInput>,
+    /// The name that the module has itself, once it is loaded.
+    pub(crate) own_name: String,
     /// The module's version, once it is loaded.
     pub(crate) version: String,
+    /// The path of the runs above it; `None` for a run that a surface asks for.
+    above: Option<String>,
     pub(crate) receipt: Receipt,
     is_closed: bool,
 }
@@ -164,13 +169,18 @@ impl<'a> RunRecord<'a> {
         host: &'a Host,
         request: &'a RunRequest,
         given: &RunInput,
-        context: &Map<String, Value>,
+        lineage: &Lineage,
     ) -> Self {
+        let is_recorded = host.audit.is_some() && host.audit_payloads;
+        let has_rules = host.review.as_ref().is_some_and(|review| !review.rules.is_empty());
+        let is_kept = is_recorded || (has_rules && lineage.is_empty());
         Self {
             audit: RunAudit::new(host, request),
             started: Instant::now(),
-            given: (host.audit.is_some() && host.audit_payloads).then(|| with_context(given, context)),
+            given: is_kept.then(|| with_context(given, &lineage.context)),
+            own_name: String::new(),
             version: String::new(),
+            above: lineage.span(),
             receipt: Receipt::default(),
             is_closed: false,
         }
@@ -182,6 +192,37 @@ impl<'a> RunRecord<'a> {
 
     pub(crate) fn request(&self) -> &'a RunRequest {
         self.audit.request
+    }
+
+    /// Whether a surface asked for the run.
+    pub(crate) fn is_root(&self) -> bool {
+        self.above.is_none()
+    }
+
+    /// What the records of the run share; empty where there is no audit log.
+    pub(crate) fn run_id(&self) -> &str {
+        &self.audit.run_id
+    }
+
+    /// The module by its own name, or as it was asked for where it was not found.
+    pub(crate) fn module(&self) -> &str {
+        if self.own_name.is_empty() { self.audit.name() } else { &self.own_name }
+    }
+
+    /// Who answered, else who was asked; empty if nobody was.
+    pub(crate) fn model(&self) -> String {
+        let answered = self.receipt.model.clone();
+        answered.or_else(|| lock(&self.audit.asked).clone()).unwrap_or_default()
+    }
+
+    /// The input as people may see it, if it was kept.
+    pub(crate) fn given_value(&self) -> Option<Value> {
+        let given = self.given.clone()?;
+        let is_json = matches!(given, RunInput::Raw(_));
+        Some(match recorded(given) {
+            Value::String(text) if is_json => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+            value => value,
+        })
     }
 
     /// Writes the record of a run that has come to its end. A record that cannot be written is a warning; it never fails the
@@ -205,13 +246,21 @@ impl<'a> RunRecord<'a> {
         record.version = std::mem::take(&mut self.version);
         record.latency_ms = latency_ms;
         record.usage = self.receipt.usage;
-        let model = self.receipt.model.clone().or_else(|| lock(&run.asked).clone());
-        record.model = model.unwrap_or_default();
+        record.model = self.model();
         record.receipt = serde_json::to_value(&self.receipt).unwrap_or_default();
-        if let (true, Value::Object(members)) = (was_cancelled(envelope), &mut record.receipt) {
-            members.insert("end".to_owned(), json!("cancelled"));
+        if let Value::Object(members) = &mut record.receipt {
+            if was_cancelled(envelope) {
+                members.insert("end".to_owned(), json!("cancelled"));
+            }
+            // The columns of the books have tokens; what they cost, and the service's cache, have a place here only.
+            if let Some(usage) = record.usage.filter(|usage| usage.cost.is_some()) {
+                members.insert("usage".to_owned(), usage.to_value());
+            }
         }
-        let given = self.given.take();
+        if let (Some(above), Value::Object(members)) = (&self.above, &mut record.receipt) {
+            members.insert("parent_span".to_owned(), json!(above));
+        }
+        let given = self.given.take().filter(|_| self.audit.host.audit_payloads);
         record.payload = given.map(|given| json!({ "input": recorded(given), "envelope": envelope }));
         log.record(&record)
     }

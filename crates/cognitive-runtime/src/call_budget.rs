@@ -1,5 +1,5 @@
 //! What has to hold before a request leaves for a model, the first one of a call and every repetition: the run, and every
-//! module that it is a part of, have calls left, and the audit knows of the request. Every request of every provider passes
+//! module that it is a part of, have calls left, its worst case has room in the limit of cost, and the audit knows of it. Every request of every provider passes
 //! here and is counted once; an answer from the cache sends no request and costs nothing.
 
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::audit::RunAudit;
 use crate::compose::lineage::Lineage;
+use crate::cost::CallCost;
 use crate::host::RunOptions;
 
 /// How many model calls a run makes at most, unless the operator says otherwise.
@@ -69,12 +70,14 @@ impl CallBudget {
 }
 
 /// What a request of one run has to pass before it leaves.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct CallPermit<'a> {
     pub(crate) module: &'a Module,
     pub(crate) lineage: &'a Lineage,
     pub(crate) audit: &'a RunAudit<'a>,
     pub(crate) provider: &'a dyn Provider,
+    /// What it may cost, if the run has a limit of cost.
+    pub(crate) cost: Option<CallCost>,
 }
 
 impl CallPermit<'_> {
@@ -82,6 +85,9 @@ impl CallPermit<'_> {
     pub(crate) async fn obtain(&self) -> Result<(), Failure> {
         for budget in self.lineage.budgets() {
             budget.take()?;
+        }
+        if let Some(cost) = &self.cost {
+            cost.hold()?;
         }
         self.audit.commit_call(self.module, self.provider).await
     }

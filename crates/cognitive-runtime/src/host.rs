@@ -7,8 +7,12 @@ use std::time::Duration;
 use cognitive_contract::compose::CustomAggregate;
 use cognitive_contract::context::Sanitiser;
 use cognitive_contract::media::{MediaLimits, MediaSource};
+use cognitive_contract::money::Money;
 use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{AuditLog, ContextStore, ModuleSource, Provider, Timer};
+use cognitive_contract::prices::PriceTable;
+use cognitive_contract::spending::{DayBudget, SpendingLedger};
+use cognitive_contract::thinking::ThinkingLimits;
 use cognitive_contract::tier::Gate;
 use cognitive_contract::tools::ToolBox;
 use cognitive_contract::{Capabilities, Enforcement, Failure, Module, Warning};
@@ -17,11 +21,13 @@ use serde_json::Value;
 use crate::call_budget::DEFAULT_MAX_CALLS;
 use crate::clock::Clock;
 use crate::ladder::Ladder;
+use crate::review::Reviewing;
 use crate::spans::SpanParent;
 use crate::stages::requirements::MEDIA;
 use crate::tools::built_in;
 
-/// The surroundings of all runs of a process. Safe to share between runs.
+/// The surroundings of all runs of a process. Safe to share between runs; a copy shares all that is in it.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Host {
     /// Where modules come from.
@@ -32,6 +38,8 @@ pub struct Host {
     pub ladder: Option<Ladder>,
     /// Modules that may only ask models on this machine, and so may all that they are made of.
     pub local_only: Vec<String>,
+    /// How long models may think before they answer, as the operator says; above what modules say themselves.
+    pub thinking: ThinkingLimits,
     /// The operator's thresholds.
     pub gate: Gate,
     /// Who keeps the audit.
@@ -60,6 +68,21 @@ pub struct Host {
     pub timer: Option<Arc<dyn Timer>>,
     /// What models may call, if the module that runs asks for it and its policies let it.
     pub tools: ToolBox,
+    /// What models cost.
+    pub prices: Arc<PriceTable>,
+    /// What may be spent in a day, and who keeps the books of it.
+    pub spending: Option<Spending>,
+    /// Which runs people look at, and what they decided before.
+    pub review: Option<Reviewing>,
+}
+
+/// A budget of money, and its books.
+#[derive(Clone)]
+pub struct Spending {
+    /// What may be spent in a day.
+    pub budget: DayBudget,
+    /// Who keeps the books, for all processes that share the budget.
+    pub ledger: Arc<dyn SpendingLedger>,
 }
 
 impl Host {
@@ -73,6 +96,7 @@ impl Host {
             provider,
             ladder: None,
             local_only: Vec::new(),
+            thinking: ThinkingLimits::default(),
             gate: Gate::default(),
             audit: None,
             audit_required: false,
@@ -86,7 +110,17 @@ impl Host {
             media_limits: MediaLimits::default(),
             keep_metadata: false,
             timer: None,
+            prices: PriceTable::built_in(),
+            spending: None,
+            review: None,
         }
+    }
+
+    /// The same surroundings with another model, and nobody above it. What the operator says of modules, money and records
+    /// holds there too.
+    #[must_use]
+    pub fn asking(&self, provider: Arc<dyn Provider>) -> Self {
+        Self { provider, ladder: None, ..self.clone() }
     }
 
     /// What this host says of itself: what the runtime offers, as far as its provider goes along. (CAP-001, CAP-002)
@@ -206,6 +240,8 @@ pub struct RunOptions {
     pub reask: u32,
     /// The most model calls of the run, those of its parts, repetitions and tools included (E4100).
     pub max_calls: u64,
+    /// The most that the run may cost, with its parts and repetitions. One that could cost more does not begin (E4101).
+    pub max_cost: Option<Money>,
     /// Put the receipt into `meta.provenance`.
     pub receipt: bool,
     /// The time for each call.
@@ -214,6 +250,9 @@ pub struct RunOptions {
     pub seed: Option<u64>,
     /// Maximum length of the answer, in tokens.
     pub max_output_tokens: Option<u64>,
+    /// How long models may think before they answer, in tokens; 0 is not at all. It holds for the parts too, and stands
+    /// above what operator and module say.
+    pub thinking: Option<u32>,
     /// Stop a call as soon as its answer cannot become valid any more, where the model is bound to one document (D-08).
     /// Without it every call is read to its end, so that a failure holds the whole answer.
     pub early_stop: bool,
@@ -252,10 +291,12 @@ impl Default for RunOptions {
             strict_parse: false,
             reask: 0,
             max_calls: DEFAULT_MAX_CALLS,
+            max_cost: None,
             receipt: false,
             timeout: Duration::from_mins(1),
             seed: None,
             max_output_tokens: None,
+            thinking: None,
             early_stop: false,
             require_streaming: false,
             warnings: Vec::new(),

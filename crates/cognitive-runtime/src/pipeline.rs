@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::answer_cache::AnswerCache;
 use crate::compose::{self, Composed};
+use crate::cost;
 use crate::early_stop::record;
 use crate::host::RunInput;
 use crate::ladder;
@@ -25,6 +26,7 @@ pub(crate) async fn answer(run: &mut Run<'_, '_>, given: RunInput) -> Result<Env
     requirements::check(run)?;
     run.lineage.references.judge(run.module, &run.policies, input.value())?;
     let media = media::collect(run, &input).await?;
+    cost::admit(run, &input)?;
     let mut composed = compose::run(run, &mut input, context).await?;
     let cache = AnswerCache::for_question(run, &input, &media);
     let mut answer = match composed.answer.take() {
@@ -98,6 +100,7 @@ async fn ask_once(
     let mut answer = judge(run, &reply);
     media::check_answer(run, &mut answer).await;
     answer.warnings.extend(call::lost_characters(&reply.text));
+    answer.warnings.extend(call::ignored_thinking(run, &reply));
     run.receipt.judged(&answer, call::schema_ignored(run, &reply, &answer));
     Ok(answer)
 }

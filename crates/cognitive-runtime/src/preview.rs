@@ -1,12 +1,13 @@
 //! What a model would be asked, without asking it. The same stages as a run, up to the call.
 
-use cognitive_contract::ports::Example;
+use cognitive_contract::ports::{Example, ModelCall};
 use cognitive_contract::{Enforcement, Failure, Module};
 
-use crate::host::RunInput;
+use crate::host::{Host, RunInput, RunOptions};
 use crate::run_context::RunContext;
 use crate::stages::prompt::Prompt;
-use crate::stages::{input, media, prompt};
+use crate::stages::{call, input, media, prompt};
+use crate::tools;
 
 /// The prompt of a run that is not made.
 #[derive(Debug, Clone)]
@@ -29,13 +30,46 @@ pub fn preview(
     enforcement: Enforcement,
     context: Option<&RunContext<'_>>,
 ) -> Result<Preview, Failure> {
+    build(module, given, enforcement, context).map(Preview::of)
+}
+
+/// The same with the call that the host's model would get first, as far as it is known before: media are described and not
+/// fetched, and parts have said nothing yet.
+pub fn preview_call(
+    host: &Host,
+    module: &Module,
+    given: &RunInput,
+    options: &RunOptions,
+) -> Result<(Preview, ModelCall), Failure> {
+    let context = RunContext::new(host.context.as_deref(), &host.clock, options);
+    let context = context.with_sanitiser(host.sanitiser.clone());
+    let mut prompt = build(module, given, options.enforcement, Some(&context))?;
+    let provider = host.provider.as_ref();
+    let tools = tools::offered_alone(host, provider, module);
+    tools::instruct(&mut prompt, !tools.is_empty());
+    let mut call = call::unlimited_call(host, provider, module, options, &prompt);
+    call.tools = tools;
+    Ok((Preview::of(prompt), call))
+}
+
+fn build(
+    module: &Module,
+    given: &RunInput,
+    enforcement: Enforcement,
+    context: Option<&RunContext<'_>>,
+) -> Result<Prompt, Failure> {
     let given = input::read(given.clone())?;
     let (recalled, _) = context.map(|context| context.recall(module, &given)).unwrap_or_default();
     let sanitiser = context.map(|context| context.sanitiser.clone()).unwrap_or_default();
     let mut valid = input::validate(module, given, &recalled, enforcement, &sanitiser)?;
     let attached = media::describe(module, &mut valid)?;
-    let built = prompt::build(module, &valid, attached)?;
-    let estimated_tokens = built.estimated_tokens();
-    let Prompt { instructions, examples, input, .. } = built;
-    Ok(Preview { instructions: instructions.to_string(), examples, input, estimated_tokens })
+    prompt::build(module, &valid, attached)
+}
+
+impl Preview {
+    fn of(built: Prompt) -> Self {
+        let estimated_tokens = built.estimated_tokens();
+        let Prompt { instructions, examples, input, .. } = built;
+        Self { instructions: instructions.to_string(), examples, input, estimated_tokens }
+    }
 }

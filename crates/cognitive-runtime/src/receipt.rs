@@ -8,6 +8,7 @@ use cognitive_contract::context::MEMBER;
 use cognitive_contract::ports::{Attempt, DecodeMode, Usage};
 use cognitive_contract::repair::Repair;
 use cognitive_contract::text::hex;
+use cognitive_contract::thinking::ThoughtOutcome;
 use cognitive_contract::tools::ToolUse;
 use cognitive_contract::trace::Trace;
 use cognitive_schema::ProviderSchema;
@@ -37,6 +38,9 @@ pub struct Receipt {
     /// What the confidence was measured from, if it is not the model's own word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence_from: Option<&'static str>,
+    /// The thought before the answer, if there was a word about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<ThoughtRecord>,
     /// Whether the service was given a schema and answered as if it had not been.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub schema_ignored: bool,
@@ -85,6 +89,16 @@ pub struct Receipt {
     /// What the modules did that this one is made of.
     #[serde(skip)]
     pub parts: Vec<Trace>,
+}
+
+/// What was asked about a thought, and what became of it. How long it was is in `usage`; what it said is nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ThoughtRecord {
+    /// The longest thought that was asked for, in tokens; 0 is none.
+    pub max_tokens: u32,
+    /// What became of it, if the provider says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<ThoughtOutcome>,
 }
 
 /// SHA-256 in lower-case hex; empty where there was nothing to hash.
@@ -158,6 +172,7 @@ impl Receipt {
         self.model = earlier.model;
         self.decode = earlier.decode;
         self.confidence_from = earlier.confidence_from;
+        self.thinking = earlier.thinking;
         self.schema_ignored = earlier.schema_ignored;
         self.lowered = earlier.lowered;
         self.liberties = earlier.liberties;

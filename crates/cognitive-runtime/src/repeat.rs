@@ -42,6 +42,7 @@ pub async fn repeat_until(
     let mut lineage = Lineage::default();
     // All rounds together are one run.
     lineage.limit_by_operator(&request.options);
+    lineage.rounds = until.rounds();
     if let Some(module) = &module {
         lineage.limit_by_module(module);
         request.module = ModuleRef::loaded(request.module.name(), Arc::clone(module));

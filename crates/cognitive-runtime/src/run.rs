@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use cognitive_contract::manifest::{Policies, Tier};
-use cognitive_contract::ports::{Event, EventSink, Provider, Stage};
+use cognitive_contract::ports::{Event, EventSink, ModelCall, Provider, Stage};
 use cognitive_contract::trace::Trace;
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning, policy};
 use cognitive_schema::SchemaTarget;
@@ -25,7 +25,7 @@ use crate::spans::{RunSpan, SpanWork};
 use crate::stages::input::ValidInput;
 use crate::stages::media;
 use crate::stream::listeners::RunListeners;
-use crate::{pipeline, stream};
+use crate::{cost, pipeline, review, stream};
 
 /// The member of `meta` that says how long models took. (C-44)
 pub(crate) const MODEL_TIME: &str = "processing_time_ms";
@@ -94,8 +94,9 @@ impl<'a, 'l> Run<'a, 'l> {
     }
 
     /// What a request of the run has to pass before it leaves.
-    pub(crate) fn permit(&self) -> CallPermit<'a> {
-        CallPermit { module: self.module, lineage: self.lineage, audit: self.audit, provider: self.provider }
+    pub(crate) fn permit(&self, call: &ModelCall) -> CallPermit<'a> {
+        let Self { module, lineage, audit, provider, .. } = *self;
+        CallPermit { module, lineage, audit, provider, cost: cost::of_call(self, call) }
     }
 
     /// Judges what an answer hands on to later runs, leaves only that in it, and keeps what is to be kept.
@@ -147,7 +148,7 @@ pub(crate) async fn run_below(
     lineage.limit_by_operator(&request.options);
     listeners.begin_span(RunSpan::begin(SpanWork::Run, host, &request.options));
     // Declared before the run itself, and so dropped after it: a run that is dropped before its end leaves its record.
-    let mut record = RunRecord::begin(host, request, &input, &lineage.context);
+    let mut record = RunRecord::begin(host, request, &input, lineage);
     let outcome = {
         let run = pin!(load_and_answer(lineage, input, listeners, &mut record));
         unless_stopped(pin!(panics::catch(run)), stop).await
@@ -163,7 +164,7 @@ pub(crate) async fn run_below(
             failure.suggest("Report it with the trace id; the input was not changed").into_envelope()
         }
     };
-    close(envelope, lineage, listeners, record)
+    close(envelope, lineage, listeners, record).await
 }
 
 /// Waits for a run or for the reason to end it. A run that is done in the same moment counts.
@@ -198,6 +199,7 @@ async fn load_and_answer(
     if request.options.require_streaming && !listeners.streams() {
         return Err(stream::not_streamed());
     }
+    record.own_name.clone_from(&module.manifest.name);
     record.version.clone_from(&module.manifest.version);
     let receipt = &mut record.receipt;
     receipt.is_read = host.audit.is_some() || request.options.receipt;
@@ -206,8 +208,9 @@ async fn load_and_answer(
     pipeline::answer(&mut Run::new(&module, lineage, listeners, record), input).await
 }
 
-/// Says in `meta` who answered, what it took and what it cost, writes the record and tells the listeners the end.
-fn close(
+/// Says in `meta` who answered, what it took and what it cost, queues what a person has to look at, writes the record and
+/// tells the listeners the end.
+async fn close(
     mut envelope: Envelope,
     lineage: &Lineage,
     listeners: &mut RunListeners<'_>,
@@ -232,6 +235,8 @@ fn close(
     if let Some(span) = lineage.span() {
         extra.insert("parent_span".to_owned(), Value::String(span));
     }
+    review::calibrate(&mut envelope, &record);
+    review::queue(&mut envelope, &mut record).await;
     let parts = std::mem::take(&mut record.receipt.parts);
     let trace = listeners.is_heard().then(|| {
         let (name, usage) = (request.module.name(), record.receipt.usage);

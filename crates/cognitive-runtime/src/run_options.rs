@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cognitive_contract::money::Money;
 use cognitive_contract::{Enforcement, Warning};
 
 use crate::host::RunOptions;
@@ -28,6 +29,13 @@ impl RunOptions {
         self
     }
 
+    /// Costing no more than this.
+    #[must_use]
+    pub fn with_max_cost(mut self, most: Option<Money>) -> Self {
+        self.max_cost = most;
+        self
+    }
+
     /// With this seed.
     #[must_use]
     pub fn with_seed(mut self, seed: Option<u64>) -> Self {
@@ -39,6 +47,13 @@ impl RunOptions {
     #[must_use]
     pub fn with_max_output_tokens(mut self, tokens: Option<u64>) -> Self {
         self.max_output_tokens = tokens;
+        self
+    }
+
+    /// With thoughts of so many tokens at most.
+    #[must_use]
+    pub fn with_thinking(mut self, tokens: Option<u32>) -> Self {
+        self.thinking = tokens;
         self
     }
 

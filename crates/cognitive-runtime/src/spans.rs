@@ -168,7 +168,7 @@ impl RunSpan {
             span = span.text("cogn.module", module).text("cogn.module.version", version);
         }
         // The parts are counted in, so it has a name of its own: who adds up `gen_ai.usage` counts each token once.
-        if let Some(Usage { input_tokens, output_tokens }) = usage {
+        if let Some(Usage { input_tokens, output_tokens, .. }) = usage {
             span = span
                 .count("cogn.usage.input_tokens", input_tokens)
                 .count("cogn.usage.output_tokens", output_tokens);
@@ -199,7 +199,7 @@ impl RunSpan {
                 span = span.text(name, model);
             }
         }
-        if let Some(Usage { input_tokens, output_tokens }) = end.and_then(|end| end.usage) {
+        if let Some(Usage { input_tokens, output_tokens, .. }) = end.and_then(|end| end.usage) {
             span = span
                 .count("gen_ai.usage.input_tokens", input_tokens)
                 .count("gen_ai.usage.output_tokens", output_tokens);

@@ -78,7 +78,7 @@ pub(crate) struct FailedChild {
 impl FailedChild {
     /// Whether the whole run ends with it, also where the parent can do without the part.
     fn is_final(&self) -> bool {
-        self.failure.code() == ErrorCode::CallLimitExceeded
+        matches!(self.failure.code(), ErrorCode::CallLimitExceeded | ErrorCode::CostLimitExceeded)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a run inherits from the runs above it: their names, what they deny, and the calls that they have left. (COMP-090)
 //! A child can be denied more than it denies itself, never less.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cognitive_contract::Module;
 use cognitive_contract::manifest::{Allow, AllowedTools, Policies, Tier};
@@ -10,11 +10,12 @@ use serde_json::{Map, Value};
 use super::caller_references::CallerReferences;
 use super::resolve::MAX_DEPTH;
 use crate::call_budget::CallBudget;
+use crate::cost::CostMeter;
 use crate::host::RunOptions;
 use crate::stages::media::MediaCache;
 
 /// The runs above a run. Empty for a run that a surface asks for.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Lineage {
     /// Their names, outermost first.
     path: Vec<String>,
@@ -27,6 +28,10 @@ pub(crate) struct Lineage {
     /// The model calls that are left, the operator's limit first, then those of the modules above and of the one that
     /// runs here. Empty until the run begins.
     budgets: Vec<Arc<CallBudget>>,
+    /// The money of the outermost run and all below it, once the run is let begin under a limit.
+    meter: Arc<OnceLock<Arc<CostMeter>>>,
+    /// How often the outermost run may be repeated, itself included; 0 and 1 are the same.
+    pub(crate) rounds: u32,
     /// What the caller of the outermost run sent.
     pub(crate) references: CallerReferences,
     /// The media that the outermost composition and all below it share.
@@ -55,6 +60,16 @@ impl Lineage {
     /// The calls that are left to a run here.
     pub(crate) fn budgets(&self) -> &[Arc<CallBudget>] {
         &self.budgets
+    }
+
+    /// The money of the run, if it has a limit.
+    pub(crate) fn meter(&self) -> Option<Arc<CostMeter>> {
+        self.meter.get().cloned()
+    }
+
+    /// Begins to count money. The first meter counts.
+    pub(crate) fn set_meter(&self, meter: Arc<CostMeter>) {
+        let _ = self.meter.set(meter);
     }
 
     /// The operator's limit to the calls of a run and all of its parts, unless an outer run has brought it.
@@ -110,8 +125,19 @@ impl Lineage {
         let tools = self.tools(module).into_iter().cloned().collect();
         let (policies, references) = (Some(self.policies(module)), references.clone());
         let budgets = self.budgets.clone();
-        let media = self.media.clone();
-        Self { path, policies, tools, tier, budgets, references, media, context: Map::new() }
+        let (media, meter) = (self.media.clone(), Arc::clone(&self.meter));
+        Self {
+            path,
+            policies,
+            tools,
+            tier,
+            budgets,
+            meter,
+            rounds: 1,
+            references,
+            media,
+            context: Map::new(),
+        }
     }
 }
 

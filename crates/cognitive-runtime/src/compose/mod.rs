@@ -27,6 +27,7 @@ pub use self::overview::{
     Overview, OverviewEdge, OverviewMapping, OverviewMember, OverviewRule, OverviewStep, overview,
 };
 use self::parts::PartsRun;
+pub(crate) use self::resolve::MAX_DEPTH;
 use self::resolve::check;
 pub use self::results::Results;
 pub(crate) use self::results::Shown;

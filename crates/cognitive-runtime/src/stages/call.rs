@@ -9,9 +9,10 @@ use std::time::Instant;
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Event, EventSink, FailedTry, FailureKind, Finish, ModelCall, ModelEnd,
-    PortFuture, ProviderError, Stage,
+    PortFuture, Provider, ProviderError, Stage,
 };
-use cognitive_contract::{Enforcement, ErrorCode, Failure, Warning, text};
+use cognitive_contract::thinking::{MAX_THINKING_TOKENS, ThoughtOutcome};
+use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, text};
 use cognitive_schema::{accepts, drop_stand_ins};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
@@ -20,8 +21,10 @@ use super::output::JudgedAnswer;
 use super::prompt::Prompt;
 use super::{media, parse};
 use crate::call_budget::CallPermit;
+use crate::cost;
 use crate::early_stop::EarlyStop;
-use crate::receipt::Receipt;
+use crate::host::{Host, RunOptions};
+use crate::receipt::{Receipt, ThoughtRecord};
 use crate::run::Run;
 use crate::stream::listeners::unless_stopped_early;
 use crate::tools::{HeldText, ToolLoop};
@@ -90,7 +93,20 @@ async fn answer(run: &mut Run<'_, '_>, prompt: &Prompt, tools: &mut ToolLoop) ->
 
 /// What the model is asked: the prompt, bound to the contract in the provider's words.
 pub(crate) fn model_call(run: &Run<'_, '_>, prompt: &Prompt) -> ModelCall {
-    let (module, options) = (run.module, run.options);
+    let mut call = unlimited_call(run.host, run.provider, run.module, run.options, prompt);
+    call.timeout = run.call_timeout;
+    cost::hold_to_limit(run, &mut call);
+    call
+}
+
+/// The same without what other runs and budgets leave of time and money.
+pub(crate) fn unlimited_call(
+    host: &Host,
+    provider: &dyn Provider,
+    module: &Module,
+    options: &RunOptions,
+    prompt: &Prompt,
+) -> ModelCall {
     let mut call =
         ModelCall::new(prompt.instructions.clone(), prompt.input.clone(), temperature(module.manifest.tier));
     call.module.clone_from(&module.manifest.name);
@@ -98,9 +114,11 @@ pub(crate) fn model_call(run: &Run<'_, '_>, prompt: &Prompt) -> ModelCall {
     call.media.clone_from(&prompt.media.parts);
     call.wants_media = prompt.wants_media;
     call.seed = options.seed;
-    call.timeout = run.call_timeout;
+    call.timeout = options.timeout;
     call.max_output_tokens = options.max_output_tokens;
-    call.schema = run.provider.target().map(|target| module.provider_schema(target));
+    call.has_stable_prefix = prompt.is_stable;
+    call.thinking = thinking(host, options, module);
+    call.schema = provider.target().map(|target| module.provider_schema(target));
     call
 }
 
@@ -114,19 +132,26 @@ pub(crate) async fn send(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: boo
 
 /// Attempts go into the receipt, also when none of them worked; the text that came by then goes into the failure.
 async fn gather(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Result<Reply, Failure> {
-    let (permit, provider) = (run.permit(), run.provider);
+    let (permit, provider, host) = (run.permit(call), run.provider, run.host);
     permit.obtain().await?;
     let mut held = HeldText::new(&mut *run.listeners, has_tools);
     let text = String::with_capacity(DEFAULT_REPLY_CAPACITY);
     let receipt = &mut *run.receipt;
     let before = receipt.attempts.len();
-    let mut gathered = Gathered { text, sink: &mut held, receipt, permit, stopped: None };
+    let cost = permit.cost.clone();
+    let mut gathered = Gathered { text, sink: &mut held, receipt, host, permit, stopped: None };
     let asked = Instant::now();
     let outcome = provider.ask(call, &mut gathered).await;
     let Gathered { text, stopped, .. } = gathered;
     run.receipt.took(asked.elapsed());
     let end = match outcome {
-        Ok(end) => end,
+        Ok(mut end) => {
+            if let Some(cost) = cost {
+                cost.answered(end.usage);
+            }
+            end.usage = end.usage.map(|usage| cost::priced(host, provider, usage));
+            end
+        }
         Err(error) => {
             run.receipt.broke_off(provider.name(), &text, before);
             let tried = run.receipt.attempts.get(before..).and_then(<[Attempt]>::last);
@@ -137,6 +162,8 @@ async fn gather(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Res
     if let (Some(lowered), DecodeMode::NativeSchema | DecodeMode::Grammar) = (&call.schema, end.decode) {
         run.receipt.lowered = Some(Arc::clone(lowered));
     }
+    let outcome = end.thinking;
+    run.receipt.thinking = call.thinking.map(|max_tokens| ThoughtRecord { max_tokens, outcome });
     let model = format!("{}/{}", provider.name(), end.model);
     let reply = Reply { text, end, model };
     if !reply.wants_tools() {
@@ -190,6 +217,27 @@ pub(crate) fn lost_characters(reply: &str) -> Option<Warning> {
     Some(Warning::new("ENCODING", message))
 }
 
+/// How long the model may think. The caller knows this input, the operator pays for all of them, and the author knows what
+/// helps: they are heard in this order. (A part is a run of its own, with its own author.)
+pub(crate) fn thinking(host: &Host, options: &RunOptions, module: &Module) -> Option<u32> {
+    let manifest = &module.manifest;
+    let said = options.thinking.or_else(|| host.thinking.of(&manifest.name));
+    let said = said.or_else(|| manifest.thinking.map(|rule| rule.max_tokens));
+    said.map(|tokens| tokens.min(MAX_THINKING_TOKENS))
+}
+
+/// Says that a model was asked to think, or not to, and cannot be.
+pub(crate) fn ignored_thinking(run: &Run<'_, '_>, reply: &Reply) -> Option<Warning> {
+    if reply.end.thinking != Some(ThoughtOutcome::Ignored) {
+        return None;
+    }
+    let message = match thinking(run.host, run.options, run.module)? {
+        0 => "the model cannot be told not to think before it answers".to_owned(),
+        tokens => format!("the model cannot be asked to think before it answers; asked for: {tokens} tokens"),
+    };
+    Some(Warning::new("THINKING", message))
+}
+
 /// How freely the model may speak. Exec is deterministic; exploration is not.
 fn temperature(tier: Tier) -> f64 {
     match tier {
@@ -203,6 +251,7 @@ struct Gathered<'a> {
     text: String,
     sink: &'a mut dyn EventSink,
     receipt: &'a mut Receipt,
+    host: &'a Host,
     permit: CallPermit<'a>,
     /// Why no further request is allowed.
     stopped: Option<Failure>,
@@ -214,7 +263,11 @@ impl CallSink for Gathered<'_> {
         self.sink.event(Event::Text(text));
     }
 
-    fn attempt(&mut self, attempt: Attempt) {
+    fn attempt(&mut self, mut attempt: Attempt) {
+        if let Some(cost) = self.permit.cost.as_ref().filter(|_| attempt.outcome != "ok") {
+            cost.failed(&attempt);
+        }
+        attempt.usage = attempt.usage.map(|usage| cost::priced(self.host, self.permit.provider, usage));
         if let Some(usage) = attempt.usage {
             self.receipt.spent(usage);
         }

@@ -36,7 +36,49 @@ pub struct Prompt {
     pub media: Attached,
     /// Whether the answer may come with media beside its text.
     pub wants_media: bool,
+    /// Whether instructions and examples are the same in every run of the module.
+    pub is_stable: bool,
 }
+
+/// How long the prompt of a run can be, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PromptSize {
+    /// What is the same in every run of the module, or could be.
+    pub(crate) stable: u64,
+    /// What depends on the run.
+    pub(crate) varying: u64,
+}
+
+/// The same for a run that is not made: its input and the results of its parts have this length. A template that places one
+/// of them repeats it.
+pub(crate) fn size(module: &Module, input: u64, results: u64, tokens: &dyn Fn(&str) -> u64) -> PromptSize {
+    let (template, directives) = (module.prompt.as_str(), module.directives());
+    let is_alone = module.manifest.composition.is_none() && directives.calls.is_empty();
+    let labels = if is_alone { LABELS } else { RESULT_LABELS };
+    let mut limits = String::new();
+    add_limits(&mut limits, module, &module.manifest.policies);
+    let placed = template.matches('$').count() as u64;
+    let schemas = template.matches("$SCHEMA").count() as u64;
+    let schema = if schemas > 0 {
+        serde_json::to_string_pretty(module.contract.data().schema()).map_or(0, |text| tokens(&text))
+    } else {
+        0
+    };
+    let examples = examples(module).iter().map(|each| tokens(&each.input) + tokens(&each.answer)).sum();
+    let own = [tokens(template), tokens(&limits), tokens(ANSWER), examples, labels];
+    let own = own.into_iter().fold(0, u64::saturating_add);
+    let inserted = (directives.calls.len() + directives.inserts.len()) as u64;
+    // Written for people, with a line for each member, JSON is up to twice as long.
+    let varying = input
+        .saturating_mul(1 + 2 * placed.saturating_sub(schemas))
+        .saturating_add(results.saturating_mul(1 + inserted));
+    PromptSize { stable: own.saturating_add(schemas.saturating_mul(schema)), varying }
+}
+
+/// What stands between the pieces of a prompt, and what policies of the modules above add to it.
+const LABELS: u64 = 96;
+/// The same where there are results of parts between them.
+const RESULT_LABELS: u64 = 256;
 
 impl Prompt {
     /// The hash of what is sent.
@@ -146,7 +188,9 @@ fn build_with(
         block if told => format!("{block}\n\n{turn}"),
         block => format!("{block}\n\nInput as JSON.\n{turn}"),
     };
-    let prompt = Prompt { instructions, examples: examples(module), input, media, wants_media: false };
+    let is_stable = !rendered.used_input && !rendered.used_media && results.is_empty();
+    let examples = examples(module);
+    let prompt = Prompt { instructions, examples, input, media, wants_media: false, is_stable };
     within_budget(module, &prompt)?;
     let missing = |name: String| {
         Warning::new("COMPOSITION", format!("the prompt asks for a value that is missing: `{name}`"))

@@ -26,7 +26,7 @@ pub(crate) fn check(run: &mut Run<'_, '_>) -> Result<(), Failure> {
 }
 
 /// Why a model cannot serve the module at all.
-fn refusal(manifest: &Manifest, provider: &dyn Provider) -> Option<Failure> {
+pub(crate) fn refusal(manifest: &Manifest, provider: &dyn Provider) -> Option<Failure> {
     if manifest.runtime_requirements.structured_output && !provider.structured_output() {
         let message =
             format!("provider `{}` cannot answer in JSON, which the module requires", provider.name());

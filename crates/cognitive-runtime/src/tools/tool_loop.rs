@@ -8,20 +8,21 @@ use std::time::{Duration, Instant};
 
 use cognitive_contract::manifest::{Policies, ToolPolicy};
 use cognitive_contract::policy::ToolLaw;
-use cognitive_contract::ports::{Event, EventSink, ProviderError, Stage};
+use cognitive_contract::ports::{Event, EventSink, Provider, ProviderError, Stage};
 use cognitive_contract::tools::{
     FUNCTION_CALLING, MAX_CALLS, ToolCall, ToolOutcome, ToolReply, ToolRound, ToolSpec, ToolUse,
 };
-use cognitive_contract::{ErrorCode, Failure, Warning};
+use cognitive_contract::{ErrorCode, Failure, Module, Warning};
 use serde_json::json;
 
 use super::execute::{allowed, execute, not_made};
+use crate::host::Host;
 use crate::run::Run;
 use crate::stages::call::{self, Reply};
 use crate::stages::prompt::Prompt;
 
 /// How often a model may ask for tools in one run. (S-35)
-const MAX_ROUNDS: usize = 8;
+pub(crate) const MAX_ROUNDS: usize = 8;
 /// The code of notices about tools.
 const NOTICE: &str = "TOOLS";
 /// What a model is told beside the tools themselves.
@@ -42,6 +43,23 @@ pub(crate) struct ToolLoop {
 fn law<'a>(run: &'a Run<'_, '_>) -> ToolLaw<'a> {
     let policies: &Policies = &run.policies;
     ToolLaw { policies, lists: run.lineage.tools(run.module) }
+}
+
+/// What a module that stands alone could offer to a model, for those who look at a request that is not sent.
+pub(crate) fn offered_alone(host: &Host, provider: &dyn Provider, module: &Module) -> Vec<Arc<ToolSpec>> {
+    let tools = &module.manifest.tools;
+    let none = tools.policy == ToolPolicy::DenyByDefault && tools.allowed.is_empty();
+    if none || !provider.capabilities().contains(&FUNCTION_CALLING) {
+        return Vec::new();
+    }
+    host.tools.offered(&ToolLaw { policies: &module.manifest.policies, lists: vec![tools] })
+}
+
+/// Tells the model what tools are, if it has any.
+pub(crate) fn instruct(prompt: &mut Prompt, has_tools: bool) {
+    if has_tools {
+        prompt.instructions = prompt.instructions.with(RULE);
+    }
 }
 
 impl ToolLoop {
@@ -77,9 +95,7 @@ impl ToolLoop {
 
     /// Tells the model what tools are, if it has any.
     pub(crate) fn instruct(&self, prompt: &mut Prompt) {
-        if self.has_tools() {
-            prompt.instructions = prompt.instructions.with(RULE);
-        }
+        instruct(prompt, self.has_tools());
     }
 
     /// Asks the model until it answers. A model that is asked again has to answer without more calls: the results are

@@ -125,7 +125,7 @@ impl Provider for Model {
             };
             sink.piece(&text.to_string());
             let mut end = ModelEnd::complete("m", DecodeMode::Prompt);
-            end.usage = Some(Usage { input_tokens: 10, output_tokens: 2 });
+            end.usage = Some(Usage::new(10, 2));
             Ok(end)
         })
     }

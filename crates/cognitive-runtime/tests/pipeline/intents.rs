@@ -79,7 +79,7 @@ impl Provider for Model {
         Box::pin(async move {
             self.1.fetch_add(1, Ordering::Relaxed);
             let mut failed = Attempt::new(DecodeMode::Prompt, "overloaded", Duration::ZERO);
-            failed.usage = Some(Usage { input_tokens: 7, output_tokens: 1 });
+            failed.usage = Some(Usage::new(7, 1));
             sink.attempt(failed);
             sink.before_retry().await?;
             match self.0 {
@@ -151,7 +151,7 @@ fn h4_s_18_a_run_that_nobody_waits_for_leaves_its_end() {
         (end.ok, end.code.as_deref(), &end.receipt["end"]),
         (false, Some("E2010"), &json!("cancelled"))
     );
-    assert_eq!(end.usage, Some(Usage { input_tokens: 7, output_tokens: 1 }));
+    assert_eq!(end.usage, Some(Usage::new(7, 1)));
     assert_eq!((&end.run_id, end.model.as_str()), (&records[0].run_id, "stub/m"));
     drop(records);
     let (host, log, _) = world(Way::Falls);

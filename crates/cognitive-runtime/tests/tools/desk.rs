@@ -94,7 +94,7 @@ impl Provider for Model {
             sink.piece(piece);
         }
         let mut end = ModelEnd::complete("m", DecodeMode::Prompt);
-        end.usage = Some(Usage { input_tokens: 10, output_tokens: 1 });
+        end.usage = Some(Usage::new(10, 1));
         let call = |(index, (name, arguments)): (usize, &(&str, String))| {
             ToolCall::new(&format!("call_{index}"), name, arguments)
         };

@@ -1,0 +1,111 @@
+//! The one place where a run under a limit is let begin, or is not (E4101). Asks no model.
+
+use std::sync::Arc;
+
+use cognitive_contract::money::{CURRENCY, Money};
+use cognitive_contract::ports::Provider;
+use cognitive_contract::spending::MAX_COST;
+use cognitive_contract::{ErrorCode, Failure};
+use serde_json::{Value, json};
+
+use super::WritingScript;
+use super::ceiling::Estimate;
+use super::meter::CostMeter;
+use crate::run::Run;
+use crate::stages::input::ValidInput;
+
+/// Begins the meter of a root run that has a limit, if the worst case has room in it. Parts and later rounds find it there.
+pub(crate) fn admit(run: &Run<'_, '_>, input: &ValidInput) -> Result<(), Failure> {
+    let (host, options) = (run.host, run.options);
+    let has_budget = host.spending.as_ref().is_some_and(|spending| spending.budget.is_set());
+    if run.lineage.meter().is_some() || (options.max_cost.is_none() && !has_budget) {
+        return Ok(());
+    }
+    let given = [serde_json::to_string(input.value()), serde_json::to_string(input.context())];
+    let given = given.into_iter().map(Result::unwrap_or_default).collect::<String>();
+    let script = WritingScript::of([given.as_str()]);
+    let estimate = Estimate::new(host, options).with_media(&run.receipt.media)?.with_text(&given);
+    let ceiling = estimate.rounds(run.module, given.len() as u64, run.lineage.rounds)?;
+    let cost = ceiling.cost;
+    if let Some(limit) = options.max_cost.filter(|limit| cost > *limit) {
+        return Err(too_dear(cost, limit, MAX_COST)
+            .with_detail("calls", json!(ceiling.calls))
+            .suggest(format!(
+                "Allow it with `--max-cost {cost}`, send less, or choose a cheaper model with `--model`"
+            ))
+            .suggest_remotely("Send less, or ask for a cheaper model"));
+    }
+    let meter = CostMeter::begin(host, options, cost, script).map_err(|error| match error {
+        Err(failure) => failure,
+        // Runs that share a limit, such as those of an evaluation.
+        Ok(short) if short.budget == MAX_COST => {
+            too_dear(cost, short.limit, short.budget).with_detail("left", money(short.left)).suggest(
+                "Raise `--max-cost`: it is the limit of all runs together, and those before have used it up",
+            )
+        }
+        Ok(short) => too_dear(cost, short.limit, short.budget)
+            .with_detail("left", money(short.left))
+            .with_recoverable(true)
+            .suggest("Wait for the next day (UTC), or raise `budget` in the configuration")
+            .suggest_remotely("Try again on the next day (UTC)"),
+    })?;
+    run.lineage.set_meter(Arc::new(meter));
+    Ok(())
+}
+
+fn money(amount: Money) -> Value {
+    Value::Number(amount.to_number())
+}
+
+fn failure(message: String) -> Failure {
+    Failure::new(ErrorCode::CostLimitExceeded, message)
+}
+
+/// The run does not begin.
+fn too_dear(ceiling: Money, limit: Money, from: &str) -> Failure {
+    let message = format!("the run could cost {ceiling} {CURRENCY}, the limit is: {limit}");
+    told(failure(message), ceiling, limit, from)
+}
+
+/// The run does not go on.
+pub(super) fn too_dear_now(total: Money, limit: Money, from: &str) -> Failure {
+    let message =
+        format!("the next model call could bring the cost to {total} {CURRENCY}, the limit is: {limit}");
+    told(failure(message), total, limit, from)
+        .suggest("Raise the limit: a text that flows from one part to another is longer than usual")
+}
+
+fn told(failure: Failure, ceiling: Money, limit: Money, from: &str) -> Failure {
+    failure
+        .with_detail("ceiling", money(ceiling))
+        .with_detail("limit", money(limit))
+        .with_detail("limit_from", json!(from))
+        .with_detail("currency", json!(CURRENCY))
+}
+
+/// The model has no price, so nobody knows what the run could cost.
+pub(super) fn no_price(provider: &dyn Provider) -> Failure {
+    let model = provider.destination().unwrap_or_default().asked(provider.name());
+    failure(format!("there is a limit of cost, and no price of the model is known: `{model}`"))
+        .with_detail("kind", json!("no_price"))
+        .with_detail("model", json!(model))
+        .suggest(format!(
+            "Put a line for `{model}` into a table of your own and name it with `prices` in the configuration; `cogn prices` \
+             shows what is known"
+        ))
+        .suggest_remotely("The operator of the server has to add a price for it")
+}
+
+/// Nobody can say how many tokens something has.
+pub(super) fn no_bound(what: &str) -> Failure {
+    failure(format!("there is a limit of cost, and nobody knows how many tokens this has: {what}"))
+        .with_detail("kind", json!("no_bound"))
+        .suggest("Run it without `max_cost` and `budget`, or choose a model whose price says `image_tokens`")
+}
+
+/// The books of the budget cannot be kept, so nothing is spent.
+pub(super) fn no_books(reason: &str) -> Failure {
+    failure(format!("the budget cannot be looked up, so no model is asked: {reason}"))
+        .with_detail("kind", json!("no_books"))
+        .suggest("Make the database writable (`cogn doctor` shows where it is), or take `budget` out of the configuration")
+}

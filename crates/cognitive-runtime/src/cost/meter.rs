@@ -1,0 +1,193 @@
+//! What a run under a limit has spent, and what its requests that are under way may still cost. Every request passes here
+//! before it leaves; parts that run at once share one meter. Refuses a request whose worst case has no room.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cognitive_contract::Failure;
+use cognitive_contract::money::Money;
+use cognitive_contract::ports::{Attempt, Usage};
+use cognitive_contract::prices::ModelPrice;
+use cognitive_contract::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger, day_of};
+
+use super::WritingScript;
+use super::limit::{no_books, too_dear_now};
+use crate::clock::Clock;
+use crate::host::{Host, RunOptions};
+
+/// How long a run that is silent holds what it has not sent, beyond the time of a call.
+const LEASE: Duration = Duration::from_mins(5);
+
+/// The money of a root run and all of its parts.
+pub(crate) struct CostMeter {
+    limit: Option<Money>,
+    /// What the answers of the run are taken to be written in.
+    pub(crate) script: WritingScript,
+    state: Mutex<Spent>,
+    books: Option<Books>,
+}
+
+/// What there is of it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    /// What requests cost that are over.
+    settled: Money,
+    /// What requests can cost that are under way.
+    held: Money,
+    /// What the books keep for the run.
+    reserved: Money,
+}
+
+/// The run's entry in the books of the day.
+struct Books {
+    ledger: Arc<dyn SpendingLedger>,
+    budget: DayBudget,
+    clock: Clock,
+    id: String,
+    day: u64,
+    key: String,
+    lease: Duration,
+}
+
+impl Books {
+    fn cover(&self, reserved: Money, sent: Money) -> Result<Result<(), BudgetShort>, String> {
+        let now = self.clock.now();
+        let until = now.checked_add(self.lease).unwrap_or(now);
+        let entry = SpendingEntry {
+            id: self.id.clone(),
+            day: self.day,
+            key: self.key.clone(),
+            reserved,
+            sent,
+            until,
+        };
+        self.ledger.cover(&entry, &self.budget, now)
+    }
+}
+
+impl CostMeter {
+    /// For a run that can cost so much; the error is that a budget has no room for it.
+    pub(crate) fn begin(
+        host: &Host,
+        options: &RunOptions,
+        ceiling: Money,
+        script: WritingScript,
+    ) -> Result<Self, Result<BudgetShort, Failure>> {
+        let mut meter = Self { limit: options.max_cost, script, state: Mutex::default(), books: None };
+        let Some(spending) = host.spending.as_ref().filter(|spending| spending.budget.is_set()) else {
+            return Ok(meter);
+        };
+        let books = Books {
+            ledger: Arc::clone(&spending.ledger),
+            budget: spending.budget,
+            clock: host.clock.clone(),
+            id: uuid::Uuid::new_v4().simple().to_string(),
+            day: day_of(host.clock.now()),
+            key: options.key.clone().unwrap_or_default(),
+            lease: options.timeout.saturating_add(LEASE),
+        };
+        match books.cover(ceiling, Money::ZERO) {
+            Ok(Ok(())) => {
+                meter.lock().reserved = ceiling;
+                meter.books = Some(books);
+                Ok(meter)
+            }
+            Ok(Err(short)) => Err(Ok(short)),
+            Err(reason) => Err(Err(no_books(&reason))),
+        }
+    }
+
+    /// Lets a request leave that can cost so much, or says why it may not.
+    fn hold(&self, worst: Money) -> Result<(), Failure> {
+        let mut state = self.lock();
+        let total = state.settled.plus(state.held).plus(worst);
+        if let Some(limit) = self.limit.filter(|limit| total > *limit) {
+            return Err(too_dear_now(total, limit, MAX_COST));
+        }
+        if let Some(books) = &self.books {
+            let reserved = state.reserved.max(total);
+            match books.cover(reserved, total) {
+                Ok(Ok(())) => state.reserved = reserved,
+                Ok(Err(short)) => return Err(too_dear_now(total, short.limit, short.budget)),
+                Err(reason) => return Err(no_books(&reason)),
+            }
+        }
+        state.held = state.held.plus(worst);
+        Ok(())
+    }
+
+    /// Takes note of what a request cost that was let leave.
+    fn settle(&self, worst: Money, cost: Money) {
+        let mut state = self.lock();
+        state.held = state.held.minus(worst);
+        state.settled = state.settled.plus(cost);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Spent> {
+        // Every change is one step, so it is whole after a panic too.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for CostMeter {
+    /// However the run ended: what was under way then may have cost all that it could.
+    fn drop(&mut self) {
+        let Spent { settled, held, .. } = *self.lock();
+        if let Some(books) = &self.books {
+            // Books that cannot be written now let go of the rest when the time of the entry is over.
+            let _ = books.ledger.settle(&books.id, settled.plus(held));
+        }
+    }
+}
+
+/// One request and its repetitions, each of which can cost the same.
+#[derive(Clone)]
+pub(crate) struct CallCost {
+    pub(crate) meter: Arc<CostMeter>,
+    pub(crate) price: ModelPrice,
+    pub(crate) worst: Money,
+}
+
+impl CallCost {
+    /// Lets one request leave, or says why it may not.
+    pub(crate) fn hold(&self) -> Result<(), Failure> {
+        self.meter.hold(self.worst)
+    }
+
+    /// A try failed. What the service refused cost nothing; what broke off without a count may have cost all.
+    pub(crate) fn failed(&self, attempt: &Attempt) {
+        let refused = attempt.status.is_some_and(|status| !(200..300).contains(&status));
+        let uncounted = if refused { Money::ZERO } else { self.worst };
+        self.meter.settle(self.worst, self.of(attempt.usage, uncounted));
+    }
+
+    /// A try gave an answer. One that nobody counted may have cost all.
+    pub(crate) fn answered(&self, usage: Option<Usage>) {
+        self.meter.settle(self.worst, self.of(usage, self.worst));
+    }
+
+    fn of(&self, usage: Option<Usage>, uncounted: Money) -> Money {
+        usage.map_or(uncounted, |usage| self.price.cost(&usage))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meter(limit: u64) -> CostMeter {
+        let script = WritingScript::Latin;
+        CostMeter { limit: Some(Money::from_pico(limit)), script, state: Mutex::default(), books: None }
+    }
+
+    #[test]
+    fn what_is_under_way_counts_until_it_is_settled() {
+        let (meter, pico) = (meter(10), Money::from_pico);
+        meter.hold(pico(6)).unwrap();
+        let refused = meter.hold(pico(6)).unwrap_err();
+        assert_eq!(refused.number(), "E4101");
+        meter.settle(pico(6), pico(4));
+        meter.hold(pico(6)).unwrap();
+        assert!(meter.hold(pico(1)).is_err());
+    }
+}

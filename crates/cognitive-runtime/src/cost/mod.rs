@@ -1,0 +1,145 @@
+//! What a run can cost, before its first call, and what it does cost while it goes on.
+//!
+//! A run under a limit (`max_cost`, or a budget of the operator) begins only if its [`CostCeiling`] is within the limit. The
+//! ceiling is a sum over all calls that module, parts, repetitions, tools, questions that are asked again and rungs of the
+//! ladder allow. Each call counts with its worst case: as many tokens of input as its texts can have ([`text_tokens`]), with
+//! what a service adds to every request, and as many tokens of output as the limit that is sent with it. That limit is derived
+//! from the contract's own bounds.
+//!
+//! What a part gets depends on what others said, so the ceiling supposes a usual length of texts ([`BYTES_PER_TOKEN`]).
+//! Therefore it is enforced as well: every request passes the [`CostMeter`], which lets it leave only if its own worst case
+//! has room in what is left. So no run costs more than its limit, whatever a model writes.
+//!
+//! What is supposed of services: they bill no more input than the texts that they are sent can have, [`service_tokens`] of
+//! their own and [`TURN_TOKENS`] for each turn; they keep the limit of output that they are sent; a request that they refuse with an error
+//! status costs nothing. A try that broke off without a count is taken to have cost all that it could.
+
+mod answer_size;
+mod ceiling;
+mod limit;
+mod meter;
+mod text_tokens;
+
+use cognitive_contract::Module;
+use cognitive_contract::ports::{ModelCall, Provider, Usage};
+use cognitive_contract::prices::{BilledVocabulary, ModelPrice};
+use cognitive_contract::thinking::LEAST_THOUGHT;
+use cognitive_contract::tools::{ToolRound, ToolSpec};
+
+pub(crate) use self::answer_size::{WritingScript, answer_tokens};
+pub use self::ceiling::{CostCeiling, PartCost, ceiling};
+pub(crate) use self::limit::admit;
+pub(crate) use self::meter::{CallCost, CostMeter};
+pub use self::text_tokens::most_tokens;
+use crate::host::{Host, RunOptions};
+use crate::run::Run;
+use crate::stages::call::thinking;
+
+/// Tokens that a service adds to a request on its own account: its words about roles, formats and tools. The most that one
+/// of them documents is 675, for tools.
+pub(crate) fn service_tokens(has_schema: bool, has_tools: bool) -> u64 {
+    64 + if has_schema { 96 } else { 0 } + if has_tools { 768 } else { 0 }
+}
+
+/// Tokens around each turn; the services that say so need four.
+pub(crate) const TURN_TOKENS: u64 = 8;
+/// How long a token of a model's answer is taken to be, in bytes, where the answer goes into another prompt.
+pub(crate) const BYTES_PER_TOKEN: u64 = 4;
+
+/// What a provider's model costs: its line in the table; nothing, if it stays on this machine and has no line; `None` if
+/// nobody knows.
+#[must_use]
+pub fn price_of(host: &Host, provider: &dyn Provider) -> Option<ModelPrice> {
+    let model = provider.destination().and_then(|to| to.model).unwrap_or_default();
+    let listed = host.prices.price(provider.name(), &model);
+    listed.or_else(|| provider.stays_here().then_some(ModelPrice::FREE))
+}
+
+/// Tokens with what they cost, for a call of the model that is asked now.
+pub(crate) fn priced(host: &Host, provider: &dyn Provider, usage: Usage) -> Usage {
+    // A saved reply was paid for by somebody else, once.
+    let asks = provider.destination().is_some();
+    usage.with_cost(price_of(host, provider).filter(|_| asks).map(|price| price.cost(&usage)))
+}
+
+/// How long a thought can become, in tokens, where one of so many is asked for: not every service takes a short one.
+fn thought_tokens(wanted: Option<u32>) -> u64 {
+    wanted.filter(|tokens| *tokens > 0).map_or(0, |tokens| u64::from(tokens.max(LEAST_THOUGHT)))
+}
+
+/// The limit of output that goes with each request of a run under a limit. A model that thinks unasked needs room for it.
+fn output_limit(
+    host: &Host,
+    options: &RunOptions,
+    module: &Module,
+    price: &ModelPrice,
+    script: WritingScript,
+) -> u64 {
+    let answer = answer_tokens(module, options.max_output_tokens, script);
+    let unasked = if thinking(host, options, module).is_none() { price.thinking_tokens } else { 0 };
+    answer.saturating_add(unasked)
+}
+
+/// Holds a call to a limit of its output, if it costs money and the run has a limit.
+pub(crate) fn hold_to_limit(run: &Run<'_, '_>, call: &mut ModelCall) {
+    let Some(meter) = run.lineage.meter() else { return };
+    let Some(price) = price_of(run.host, run.provider).filter(|price| *price != ModelPrice::FREE) else {
+        return;
+    };
+    call.max_output_tokens = Some(output_limit(run.host, run.options, run.module, &price, meter.script));
+    call.keeps_limit = true;
+}
+
+/// What a request may cost at most, if somebody has to know.
+pub(crate) fn of_call(run: &Run<'_, '_>, call: &ModelCall) -> Option<CallCost> {
+    let meter = run.lineage.meter()?;
+    let price = price_of(run.host, run.provider)?;
+    let size = RequestSize::of(call, price.vocabulary);
+    let output = call.max_output_tokens.unwrap_or(u64::MAX).saturating_add(thought_tokens(call.thinking));
+    // Media have a bound only if the table names one; the run did not begin without.
+    let media = price.image_tokens.unwrap_or(0).saturating_mul(call.media.len() as u64);
+    let worst = if price == ModelPrice::FREE {
+        cognitive_contract::money::Money::ZERO
+    } else {
+        price.worst(size.input.saturating_add(media), size.stable, output)
+    };
+    Some(CallCost { meter, price, worst })
+}
+
+/// The most tokens that a request can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct RequestSize {
+    /// All of it.
+    pub(crate) input: u64,
+    /// What is the same in every call of the module, so that a service may keep it in its cache.
+    pub(crate) stable: u64,
+}
+
+impl RequestSize {
+    fn of(call: &ModelCall, vocabulary: BilledVocabulary) -> Self {
+        let tokens = |text: &str| most_tokens(text, vocabulary);
+        let examples: u64 = call.examples.iter().map(|each| tokens(&each.input) + tokens(&each.answer)).sum();
+        let tools: u64 = call.tools.iter().map(|tool| tool_tokens(tool, vocabulary)).sum();
+        let schema = call.schema.as_ref().map_or(0, |schema| tokens(schema.text()));
+        let told: u64 = call.rounds.iter().map(|round| round_tokens(round, vocabulary)).sum();
+        let turns = 2 + 2 * (call.examples.len() + call.rounds.len() + call.media.len()) as u64;
+        let around = service_tokens(call.schema.is_some(), !call.tools.is_empty()) + turns * TURN_TOKENS;
+        let stable = tokens(&call.instructions) + examples + tools + schema + around;
+        Self { input: stable + tokens(&call.input) + told, stable }
+    }
+}
+
+/// A tool as it is offered.
+fn tool_tokens(tool: &ToolSpec, vocabulary: BilledVocabulary) -> u64 {
+    let tokens = |text: &str| most_tokens(text, vocabulary);
+    tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.parameters.to_string()) + 2 * TURN_TOKENS
+}
+
+/// What a model asked of tools, and what they told it.
+fn round_tokens(round: &ToolRound, vocabulary: BilledVocabulary) -> u64 {
+    let tokens = |text: &str| most_tokens(text, vocabulary);
+    let told = round.calls.iter().map(|(call, reply)| {
+        2 * (tokens(&call.id) + tokens(&call.name)) + tokens(&call.arguments) + tokens(&reply.content)
+    });
+    tokens(&round.turn.to_string()) + told.sum::<u64>()
+}

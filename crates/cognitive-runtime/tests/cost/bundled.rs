@@ -1,0 +1,130 @@
+//! The bundled modules: how far their ceilings are above what runs cost. `COGN_COST_DUMP=FILE` writes every request with its
+//! reply and its ceiling, so that others can count the tokens with a vocabulary of their own.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use cognitive_contract::money::Money;
+use cognitive_contract::ports::{
+    CallSink, DecodeMode, Destination, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
+    Usage,
+};
+use cognitive_library::Library;
+use cognitive_runtime::{Host, RunRequest, run};
+use cognitive_schema::SchemaTarget;
+use cognitive_testkit::poll_now;
+use serde_json::{Value, json};
+
+/// A service that answers with a recorded reply, and counts four bytes as a token, as English has them.
+struct Recorded {
+    service: &'static str,
+    model: &'static str,
+    target: SchemaTarget,
+    reply: String,
+    seen: Mutex<Vec<Value>>,
+}
+
+impl Provider for Recorded {
+    fn name(&self) -> &str {
+        self.service
+    }
+
+    fn target(&self) -> Option<SchemaTarget> {
+        Some(self.target)
+    }
+
+    fn capabilities(&self) -> &[&str] {
+        &["json_mode"]
+    }
+
+    fn destination(&self) -> Option<Destination> {
+        Some(Destination { model: Some(self.model.to_owned()), address: None })
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        Box::pin(async move {
+            let turns: Vec<String> =
+                call.examples.iter().flat_map(|each| [each.input.clone(), each.answer.clone()]).collect();
+            let schema = call.schema.as_ref().map_or("", |schema| schema.text());
+            let bytes = call.instructions.len() + turns.concat().len() + call.input.len() + schema.len();
+            self.seen.lock().unwrap().push(json!({
+                "instructions": &*call.instructions, "turns": turns, "input": call.input, "schema": schema,
+                "limit": call.max_output_tokens,
+            }));
+            sink.piece(&self.reply);
+            let mut end = ModelEnd::complete(self.model, DecodeMode::NativeSchema);
+            end.usage = Some(Usage::new(bytes as u64 / 4, self.reply.len() as u64 / 4));
+            Ok(end)
+        })
+    }
+}
+
+/// Every recorded case of every module that is one prompt.
+fn cases() -> Vec<(String, String, Value, String)> {
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules");
+    let mut cases = Vec::new();
+    let mut names: Vec<_> = fs::read_dir(&modules).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    for module in names {
+        let name = module.file_name().unwrap().to_string_lossy().into_owned();
+        let mut files: Vec<_> =
+            fs::read_dir(module.join("tests")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        for file in files {
+            let text = file.to_string_lossy().into_owned();
+            let Some(case) = text.strip_suffix(".reply.txt") else { continue };
+            let Ok(input) = fs::read_to_string(format!("{case}.input.json")) else { continue };
+            let (input, reply) = (serde_json::from_str(&input).unwrap(), fs::read_to_string(&file).unwrap());
+            let case = Path::new(case).file_name().unwrap().to_string_lossy().into_owned();
+            cases.push((name.clone(), case, input, reply));
+        }
+    }
+    cases
+}
+
+#[test]
+fn ceilings_are_near_what_recorded_runs_cost() {
+    let services = [
+        ("openai", "gpt-4.1", SchemaTarget::OpenAi),
+        ("anthropic", "claude-haiku-4-5", SchemaTarget::Anthropic),
+        ("gemini", "gemini-2.5-flash-lite", SchemaTarget::Gemini),
+    ];
+    let mut dump = Vec::new();
+    let mut judged = 0;
+    for (module, case, input, reply) in cases() {
+        for (service, model, target) in services {
+            let reply = reply.clone();
+            let provider =
+                Arc::new(Recorded { service, model, target, reply: reply.clone(), seen: Mutex::default() });
+            let host = Host::new(Arc::new(Library::default()), Arc::clone(&provider) as Arc<dyn Provider>);
+            // A limit of nothing tells the ceiling; with it the run goes through.
+            let mut request = RunRequest::new(module.as_str(), input.clone());
+            request.options.max_cost = Some(Money::ZERO);
+            let refused = poll_now(run(&host, request.clone(), &mut NullSink));
+            let refused = serde_json::to_value(&refused).unwrap();
+            let Some(ceiling) = refused.pointer("/error/details/ceiling").and_then(Money::from_value) else {
+                continue;
+            };
+            request.options.max_cost = Some(ceiling);
+            let envelope = poll_now(run(&host, request, &mut NullSink));
+            let cost = envelope.meta().usage().and_then(|usage| usage.cost);
+            let seen = provider.seen.lock().unwrap();
+            let Some(cost) = cost.filter(|_| !seen.is_empty()) else { continue };
+            assert!(cost <= ceiling, "{module}/{case}: {cost} of {ceiling}");
+            judged += 1;
+            dump.push(json!({
+                "service": service, "model": model, "module": module, "case": case, "reply": reply,
+                "ceiling": ceiling, "cost_by_four_bytes": cost, "requests": *seen, "ok": envelope.error().is_none(),
+            }));
+        }
+    }
+    assert!(judged > 60, "{judged}");
+    if let Some(path) = std::env::var_os("COGN_COST_DUMP") {
+        fs::write(path, serde_json::to_string(&dump).unwrap()).unwrap();
+    }
+}

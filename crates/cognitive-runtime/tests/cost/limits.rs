@@ -1,0 +1,208 @@
+//! What a limit does, and what is said of it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use cognitive_contract::money::Money;
+use cognitive_contract::ports::{
+    CallSink, DecodeMode, Destination, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
+    Usage,
+};
+use cognitive_contract::prices::PriceTable;
+use cognitive_contract::spending::{BudgetShort, DayBudget, SpendingEntry, SpendingLedger};
+use cognitive_runtime::{Host, RunRequest, Spending, run};
+use cognitive_testkit::{NamedModules, SeededRandom, poll_now};
+use serde_json::{Value, json};
+
+use super::drawn;
+
+/// A service that answers and counts a hundred tokens read and ten written.
+struct Service {
+    name: &'static str,
+    stays: bool,
+    calls: Mutex<Vec<ModelCall>>,
+}
+
+impl Service {
+    fn new(name: &'static str) -> Arc<Self> {
+        Arc::new(Self { name, stays: false, calls: Mutex::default() })
+    }
+
+    fn calls(&self) -> usize {
+        self.calls.lock().unwrap().len()
+    }
+}
+
+impl Provider for Service {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn destination(&self) -> Option<Destination> {
+        Some(Destination { model: Some("m".to_owned()), address: None })
+    }
+
+    fn stays_here(&self) -> bool {
+        self.stays
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a mut dyn CallSink,
+    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+        Box::pin(async move {
+            self.calls.lock().unwrap().push(call.clone());
+            let data = json!({ "rationale": "r", "text": "t" });
+            let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
+            sink.piece(&json!({ "ok": true, "meta": meta, "data": data }).to_string());
+            let mut end = ModelEnd::complete("m", DecodeMode::Prompt);
+            end.usage = Some(Usage::new(100, 10).with_cache(40, 0));
+            Ok(end)
+        })
+    }
+}
+
+fn host(provider: &Arc<Service>) -> Host {
+    let module = drawn::leaf("bound-one", &mut SeededRandom::new(5));
+    let modules = BTreeMap::from([("bound-one".to_owned(), module)]);
+    let mut host = Host::new(Arc::new(NamedModules(modules)), Arc::clone(provider) as Arc<dyn Provider>);
+    let table = json!({ "as_of": "2026-11-17", "models": { "dear/m": { "input": 10, "output": 100, "cache_read": 1 } } });
+    host.prices = Arc::new(PriceTable::from_value(table).unwrap());
+    host
+}
+
+fn go(host: &Host, limit: Option<&str>) -> Value {
+    let mut request = RunRequest::new("bound-one", json!({ "text": "x" }));
+    request.options.max_cost = limit.map(|limit| Money::parse(limit).unwrap());
+    serde_json::to_value(poll_now(run(host, request, &mut NullSink))).unwrap()
+}
+
+#[test]
+fn what_a_run_cost_is_in_its_usage() {
+    let service = Service::new("dear");
+    let usage = &go(&host(&service), None)["meta"]["usage"];
+    // 60 plain at 10, 40 from the cache at 1, 10 written at 100, per million.
+    assert_eq!((&usage["cost"], &usage["currency"]), (&json!(0.00164), &json!("USD")));
+    assert_eq!(usage["cache_read_tokens"], 40);
+    let call = &service.calls.lock().unwrap()[0];
+    assert_eq!((call.max_output_tokens, call.keeps_limit), (None, false), "nobody pays by a limit");
+}
+
+#[test]
+fn a_run_that_could_cost_more_does_not_begin_and_says_how_much_it_could() {
+    let service = Service::new("dear");
+    let (host, dear) = (host(&service), |envelope: &Value| envelope["error"]["details"].clone());
+    let refused = go(&host, Some("0.000001"));
+    assert_eq!(refused["error"]["code"], "E4101");
+    let details = dear(&refused);
+    assert_eq!((&details["limit"], &details["limit_from"]), (&json!(0.000_001), &json!("max_cost")));
+    assert_eq!(service.calls(), 0);
+    let ceiling = details["ceiling"].to_string();
+    assert_eq!(go(&host, Some(&ceiling))["ok"], true, "the ceiling itself is enough: {ceiling}");
+    let call = service.calls.lock().unwrap()[0].clone();
+    assert!(call.keeps_limit && call.max_output_tokens.is_some(), "{:?}", call.max_output_tokens);
+    let less = Money::parse(&ceiling).unwrap().minus(Money::from_pico(1)).to_string();
+    assert_eq!(go(&host, Some(&less))["error"]["code"], "E4101");
+}
+
+#[test]
+fn a_model_without_a_price_has_no_cost_and_is_not_asked_under_a_limit() {
+    let service = Service::new("unlisted");
+    let host = host(&service);
+    assert_eq!(go(&host, None)["meta"]["usage"].get("cost"), None);
+    let refused = go(&host, Some("1000"));
+    assert_eq!((&refused["error"]["code"], service.calls()), (&json!("E4101"), 1));
+    let hint = refused["error"]["suggestion"].as_str().unwrap();
+    assert!(hint.contains("`unlisted/m`") && hint.contains("`prices`"), "{hint}");
+}
+
+#[test]
+fn models_on_this_machine_cost_nothing() {
+    let service = Arc::new(Service { name: "here", stays: true, calls: Mutex::default() });
+    let answer = go(&host(&service), Some("0"));
+    assert_eq!((&answer["ok"], &answer["meta"]["usage"]["cost"]), (&json!(true), &json!(0.0)));
+    assert_eq!(service.calls.lock().unwrap()[0].max_output_tokens, None, "they are held to nothing");
+}
+
+/// Books that remember every entry.
+#[derive(Default)]
+struct BooksInMemory {
+    entries: Mutex<BTreeMap<String, (String, Money)>>,
+    broken: bool,
+}
+
+impl SpendingLedger for BooksInMemory {
+    fn cover(
+        &self,
+        entry: &SpendingEntry,
+        budget: &DayBudget,
+        now: SystemTime,
+    ) -> Result<Result<(), BudgetShort>, String> {
+        if self.broken {
+            return Err("the disk is full".to_owned());
+        }
+        self.entries.lock().unwrap().remove(&entry.id);
+        let room = budget.room(entry.reserved, self.counted(0, &entry.key, now)?);
+        if room.is_ok() {
+            self.entries.lock().unwrap().insert(entry.id.clone(), (entry.key.clone(), entry.reserved));
+        }
+        Ok(room)
+    }
+
+    fn settle(&self, id: &str, spent: Money) -> Result<(), String> {
+        self.entries.lock().unwrap().get_mut(id).unwrap().1 = spent;
+        Ok(())
+    }
+
+    fn counted(&self, _: u64, key: &str, _: SystemTime) -> Result<(Money, Money), String> {
+        let entries = self.entries.lock().unwrap();
+        let of =
+            |every: bool| entries.values().filter(|(of, _)| every || of == key).map(|(_, held)| *held).sum();
+        Ok((of(true), of(false)))
+    }
+}
+
+fn with_key(host: &Host, key: &str) -> Value {
+    let mut request = RunRequest::new("bound-one", json!({ "text": "x" }));
+    request.options.key = Some(key.to_owned());
+    serde_json::to_value(poll_now(run(host, request, &mut NullSink))).unwrap()
+}
+
+#[test]
+fn a_budget_of_the_day_is_used_up_by_what_runs_cost_and_not_by_what_they_could_have() {
+    let service = Service::new("dear");
+    let mut host = host(&service);
+    let ceiling = go(&host, Some("0"))["error"]["details"]["ceiling"].to_string();
+    let (ceiling, each) = (Money::parse(&ceiling).unwrap(), Money::parse("0.00164").unwrap());
+    assert!(ceiling > each.times(3), "{ceiling}");
+    let books = Arc::new(BooksInMemory::default());
+    let budget = DayBudget { per_day: Some(ceiling.plus(each.times(2))), per_key: Some(ceiling.plus(each)) };
+    host.spending = Some(Spending { budget, ledger: Arc::clone(&books) as Arc<dyn SpendingLedger> });
+    assert_eq!(with_key(&host, "ann")["ok"], true);
+    assert_eq!(with_key(&host, "ann")["ok"], true);
+    let short = with_key(&host, "ann");
+    assert_eq!(
+        (&short["error"]["code"], &short["error"]["details"]["limit_from"]),
+        (&json!("E4101"), &json!("per_key"))
+    );
+    assert_eq!(short["error"]["recoverable"], true, "tomorrow there is room");
+    assert_eq!(with_key(&host, "ben")["ok"], true);
+    let short = with_key(&host, "ben");
+    assert_eq!(short["error"]["details"]["limit_from"], "per_day");
+    assert_eq!(books.counted(0, "ann", SystemTime::now()).unwrap(), (each.times(3), each.times(2)));
+    assert_eq!(service.calls(), 3);
+}
+
+#[test]
+fn books_that_cannot_be_kept_are_a_reason_not_to_spend() {
+    let service = Service::new("dear");
+    let mut host = host(&service);
+    let ledger = Arc::new(BooksInMemory { broken: true, ..BooksInMemory::default() });
+    let budget = DayBudget { per_day: Some(Money::MAX), per_key: None };
+    host.spending = Some(Spending { budget, ledger });
+    let refused = with_key(&host, "ann");
+    assert_eq!((&refused["error"]["code"], service.calls()), (&json!("E4101"), 0));
+    assert!(refused["error"]["message"].as_str().unwrap().ends_with(": the disk is full"), "{refused}");
+}
