@@ -13,9 +13,10 @@ use std::thread::Thread;
 use std::time::SystemTime;
 
 use cognitive_contract::Envelope;
+use cognitive_contract::archive::{RunArchive, RunFilter};
 use cognitive_contract::context::{ContextEntry, ContextFilter, ContextScope, Key, Owner, Ttl};
 use cognitive_contract::ports::{AuditLog, AuditRecord, ContextStore};
-use cognitive_store::{Background, Filter, Retention, Store, StoreOptions};
+use cognitive_store::{AuditArchive, Background, Filter, Retention, Store, StoreOptions};
 use cognitive_testkit::MemoryContext;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use serde_json::json;
@@ -181,5 +182,44 @@ fn context(group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::Wal
     });
 }
 
-criterion_group!(benches, bench);
+/// 10,000 runs with a call, a receipt and a payload each, as a page about them asks.
+fn bench_archive(criterion: &mut Criterion) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(Store::open(&dir.path().join("store.db")).unwrap());
+    let records: Vec<AuditRecord> = (0..10_000)
+        .flat_map(|number| {
+            let mut run = record(number);
+            run.run_id = format!("{number:032x}");
+            run.receipt = json!({ "padding": "x".repeat(2_000), "usage": { "cost": 0.001 } });
+            run.payload = Some(json!({ "input": "x".repeat(2_000), "envelope": {} }));
+            let mut call = AuditRecord::call(run.at, &run.trace_id, "code-reviewer", json!({ "attempt": 1 }));
+            call.run_id.clone_from(&run.run_id);
+            [call, run]
+        })
+        .collect();
+    for batch in records.chunks(500) {
+        store.record_all(batch).into_iter().for_each(|kept| kept.unwrap());
+    }
+    let archive = AuditArchive::new(Arc::clone(&store));
+    let mut group = criterion.benchmark_group("archive of 10,000 runs");
+    group.sample_size(20);
+    group.bench_function("baseline: read every record", |bencher| {
+        bencher.iter(|| store.list(&Filter::default()).unwrap().len());
+    });
+    let newest = RunFilter::default();
+    let rare = RunFilter { code: Some("E2003".to_owned()), ..RunFilter::default() };
+    for (name, filter) in [("the newest 50", &newest), ("a filter that nothing passes", &rare)] {
+        group.bench_function(name, |bencher| bencher.iter(|| archive.runs(black_box(filter)).unwrap()));
+    }
+    group.bench_function("figures in 48 parts", |bencher| {
+        bencher.iter(|| archive.stats(black_box(&newest), 48).unwrap());
+    });
+    group.bench_function("one run", |bencher| {
+        let id = format!("{:032x}", 5_000);
+        bencher.iter(|| archive.run(black_box(&id)).unwrap().unwrap());
+    });
+    group.finish();
+}
+
+criterion_group!(benches, bench, bench_archive);
 criterion_main!(benches);

@@ -5,11 +5,12 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 
 use cognitive_contract::ports::{AuditLog, AuditRecord, DropCounts, PortFuture};
 use serde_json::json;
+
+use crate::acknowledgement::Acknowledgement;
 
 /// Records of what happened in runs that may wait. Each is some kilobytes.
 const DETAILS: usize = 4_096;
@@ -44,9 +45,12 @@ struct RecordQueue {
     more: Condvar,
 }
 
+/// A record, and who wants to know when it is kept.
+type QueuedRecord = (AuditRecord, Option<Arc<Acknowledgement<WriteOutcome>>>);
+
 #[derive(Debug, Default)]
 struct RecordLine {
-    records: VecDeque<(AuditRecord, Option<Arc<Acknowledgement>>)>,
+    records: VecDeque<QueuedRecord>,
     payloads: usize,
     closed: bool,
 }
@@ -73,7 +77,7 @@ impl Background {
 /// Writes a batch and tells everybody how that went.
 fn write(
     books: &dyn AuditLog,
-    batch: Vec<(AuditRecord, Option<Arc<Acknowledgement>>)>,
+    batch: Vec<(AuditRecord, Option<Arc<Acknowledgement<WriteOutcome>>>)>,
     complain: &dyn Fn(String),
 ) {
     let (records, receipts): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
@@ -104,7 +108,11 @@ impl RecordQueue {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, mut record: AuditRecord, receipt: Option<Arc<Acknowledgement>>) -> Result<(), String> {
+    fn push(
+        &self,
+        mut record: AuditRecord,
+        receipt: Option<Arc<Acknowledgement<WriteOutcome>>>,
+    ) -> Result<(), String> {
         let mut line = self.lock();
         if line.closed {
             return Err("the audit log is closed".to_owned());
@@ -128,7 +136,7 @@ impl RecordQueue {
     }
 
     /// The next records to write; `None` when there will be no more.
-    fn next(&self) -> Option<Vec<(AuditRecord, Option<Arc<Acknowledgement>>)>> {
+    fn next(&self) -> Option<Vec<QueuedRecord>> {
         let line = self.lock();
         let mut line = self
             .more
@@ -143,37 +151,7 @@ impl RecordQueue {
     }
 }
 
-/// Where somebody hears whether a record was kept.
-#[derive(Debug, Default)]
-struct Acknowledgement(Mutex<(Option<WriteOutcome>, Option<Waker>)>);
-
 type WriteOutcome = Result<(), String>;
-
-impl Acknowledgement {
-    fn give(&self, outcome: Result<(), String>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.0 = Some(outcome);
-        let waker = state.1.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    async fn wait(&self) -> Result<(), String> {
-        std::future::poll_fn(|context| {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match state.0.take() {
-                Some(outcome) => Poll::Ready(outcome),
-                None => {
-                    state.1 = Some(context.waker().clone());
-                    Poll::Pending
-                }
-            }
-        })
-        .await
-    }
-}
 
 impl AuditLog for Background {
     fn record(&self, record: &AuditRecord) -> Result<(), String> {

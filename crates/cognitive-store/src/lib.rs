@@ -1,9 +1,9 @@
 //! The database of the runtime: one `SQLite` file that remembers what was run and how it went, and what modules handed
-//! on for later runs.
+//! on for later runs, and what runs spent of a budget.
 //!
 //! [`Store::open`] gives a [`Store`], which keeps audit records ([`AuditLog`](cognitive_contract::ports::AuditLog))
 //! and answers questions about them, and keeps context ([`ContextStore`](cognitive_contract::ports::ContextStore)),
-//! each owner's apart. Several threads and several processes may use one file at once: `SQLite` locks it,
+//! each owner's apart, and the books of a budget ([`SpendingLedger`](cognitive_contract::spending::SpendingLedger)). Several threads and several processes may use one file at once: `SQLite` locks it,
 //! and the write-ahead log lets readers read while someone writes.
 //!
 //! What holds, whatever happens:
@@ -40,6 +40,8 @@
 //! assert_eq!(rows[0].trace_id, "trace-1");
 //! ```
 
+mod acknowledgement;
+mod archive;
 mod audit;
 mod background;
 mod context;
@@ -47,14 +49,18 @@ mod error;
 mod gate;
 mod place;
 mod platform;
+mod review;
 mod schema;
+mod spending;
 mod store;
 mod time;
 
+pub use archive::AuditArchive;
 pub use audit::{
     Anchor, Breach, ChainLink, Figures, Filter, Head, ModuleFigures, OwnerDrops, Row, Stats, Verification,
 };
 pub use background::{Background, DROPPING};
 pub use error::{Problem, StoreError};
+pub use review::{Desk, ReviewLimits};
 pub use store::{Retention, Store, StoreOptions};
 pub use time::{since, text as timestamp};

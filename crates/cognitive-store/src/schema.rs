@@ -10,7 +10,7 @@ use crate::error::Problem;
 const APPLICATION_ID: i64 = 0x636f_676e;
 
 /// Step n brings a file from version n to n + 1.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 5] = [
     // `position` is where a record begins in the stream of all records ever kept, in bytes, and ids have no gaps. So the
     // first and the last row tell how many records there are and how much they hold, without counting.
     "CREATE TABLE audit (
@@ -89,6 +89,60 @@ const STEPS: [&str; 3] = [
     ) STRICT;
     CREATE TABLE audit_began (before_id INTEGER NOT NULL) STRICT;
     INSERT INTO audit_began SELECT coalesce(max(id), 0) FROM audit;",
+    // What runs hold of the budget of a day, in picodollars. One that has settled has no `until`.
+    "CREATE TABLE spending (
+        id TEXT PRIMARY KEY,
+        day INTEGER NOT NULL,
+        key TEXT NOT NULL,
+        reserved INTEGER NOT NULL,
+        sent INTEGER NOT NULL,
+        until TEXT
+    ) STRICT;
+    CREATE INDEX spending_day ON spending (day, key);",
+    // Runs that a person has to look at. Input and envelope come last, so that lists do not read them; they go when too many
+    // are decided, and `bytes` is 0 then. Decisions have what calibration needs, and stay. The last index has everything
+    // that questions about runs look at, so that they read neither receipts nor payloads.
+    "CREATE TABLE reviews (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        at TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        trace_id TEXT NOT NULL,
+        key TEXT,
+        user TEXT,
+        tenant TEXT,
+        module TEXT NOT NULL,
+        version TEXT NOT NULL,
+        model TEXT NOT NULL,
+        ok INTEGER NOT NULL CHECK (ok IN (0, 1)),
+        code TEXT,
+        risk TEXT NOT NULL,
+        confidence REAL NOT NULL,
+        calibrated REAL,
+        explain TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        is_open INTEGER NOT NULL CHECK (is_open IN (0, 1)),
+        bytes INTEGER NOT NULL,
+        input TEXT,
+        envelope TEXT
+    ) STRICT;
+    CREATE INDEX reviews_state ON reviews (is_open, id, module, bytes);
+    CREATE TABLE decisions (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        review INTEGER NOT NULL UNIQUE REFERENCES reviews (id),
+        module TEXT NOT NULL,
+        model TEXT NOT NULL,
+        ok INTEGER NOT NULL CHECK (ok IN (0, 1)),
+        confidence REAL NOT NULL,
+        verdict TEXT NOT NULL CHECK (verdict IN ('approve', 'reject', 'correct')),
+        reason TEXT NOT NULL,
+        by TEXT,
+        at TEXT NOT NULL,
+        data TEXT
+    ) STRICT;
+    CREATE INDEX decisions_module ON decisions (module, seq, model, ok, confidence, verdict);
+    CREATE INDEX audit_overview ON audit (event, run_id, ts, module, model, ok, code, risk, confidence, latency_ms,
+        input_tokens, output_tokens, key, user, tenant,
+        (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.usage.cost') END));",
 ];
 
 /// What makes an old file that cannot be written look like a new one, for this connection only: the table of before with
@@ -101,6 +155,12 @@ pub(crate) const AS_IF_NEW: &str = "CREATE TEMP VIEW audit AS SELECT *, '' AS ru
     CREATE TEMP VIEW audit_began AS SELECT coalesce(max(id), 0) AS before_id FROM main.audit;";
 /// The version from which on a file needs no such thing.
 pub(crate) const CHAINED: i64 = 3;
+/// What does the same for the reviews: there are none.
+pub(crate) const AS_IF_REVIEWED: &str = "CREATE TEMP TABLE reviews (id, at, run_id, trace_id, key, user, tenant, module,
+        version, model, ok, code, risk, confidence, calibrated, explain, rule, is_open, bytes, input, envelope);
+    CREATE TEMP TABLE decisions (seq, review, module, model, ok, confidence, verdict, reason, by, at, data);";
+/// The version from which on a file needs no such thing.
+pub(crate) const REVIEWED: i64 = 5;
 
 /// The newest version that this program knows.
 #[expect(clippy::cast_possible_wrap, reason = "there are never 2^63 steps")]

@@ -96,8 +96,12 @@ impl Store {
 
     /// Opens a store to ask it questions. Creates none: `None` if there is none. It may be write-protected.
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
+        Self::open_existing_with(path, StoreOptions::default())
+    }
+
+    /// The same for a store that behaves as told.
+    pub fn open_existing_with(path: &Path, options: StoreOptions) -> Result<Option<Self>, StoreError> {
         let fail = |problem| StoreError::new(path, problem);
-        let options = StoreOptions::default();
         let Some(file) = place::look(path).map_err(fail)? else { return Ok(None) };
         let open = connect(&file, options.patience).map_err(fail)?;
         let path = absolute(path).map_err(fail)?;
@@ -128,6 +132,12 @@ impl Store {
         }
     }
 
+    /// Another connection to the same file, for somebody who takes long; nothing in memory.
+    pub(crate) fn sibling(&self) -> Option<Self> {
+        let path = self.path.as_deref()?;
+        Self::open_existing_with(path, self.options).ok().flatten()
+    }
+
     /// How much is kept.
     pub(crate) fn retention(&self) -> Retention {
         self.options.retention
@@ -154,6 +164,30 @@ impl Store {
         result.map_err(|error| self.error(Problem::of(&error, patience)))
     }
 
+    /// The same for what has to be on the disk when it is done, also when the power goes.
+    pub(crate) fn with_synced<T>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.with(|connection| {
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            let result = work(connection);
+            connection.pragma_update(None, "synchronous", USUAL_SYNC)?;
+            result
+        })
+    }
+
+    /// The same for what is not worth waiting for: nothing if somebody else is at it, or it does not work.
+    pub(crate) fn with_at_once<T>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> Option<T> {
+        let _turn = self.gate.enter(Duration::ZERO)?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        self.keep_usable(&mut open).ok()?;
+        open.connection.busy_timeout(Duration::ZERO).and_then(|()| work(&mut open.connection)).ok()
+    }
+
     /// A server outlives its file: someone deletes or moves it, and records would go where nobody looks. Also, a
     /// transaction that could neither be ended nor undone would block every later one. Both are cured by a fresh start.
     fn keep_usable(&self, open: &mut OpenStore) -> Result<(), StoreError> {
@@ -171,6 +205,8 @@ impl Store {
 }
 
 const MEMORY: &str = ":memory:";
+/// How much is waited for with every write: until the system has it.
+const USUAL_SYNC: &str = "NORMAL";
 
 fn absolute(path: &Path) -> Result<PathBuf, Problem> {
     Ok(path::absolute(path)?)
@@ -231,12 +267,15 @@ fn adopt(connection: &mut Connection) -> Result<(), Stale> {
     // Before anything is written: a file that is not ours stays as it is.
     let version = schema::inspect(connection)?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "synchronous", USUAL_SYNC)?;
     if connection.is_readonly("main")? {
         // An old file that is write-protected can still be read: steps only ever add.
         if version > 0 {
             if version < schema::CHAINED {
                 connection.execute_batch(schema::AS_IF_NEW)?;
+            }
+            if version < schema::REVIEWED {
+                connection.execute_batch(schema::AS_IF_REVIEWED)?;
             }
             return Ok(());
         }
@@ -285,7 +324,10 @@ mod tests {
     fn a_full_disk_is_an_error_and_what_is_kept_stays_readable() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).unwrap();
-        pragma(&store, "max_page_count", 22);
+        let empty: i64 = store
+            .with(|connection| connection.pragma_query_value(None, "page_count", |row| row.get(0)))
+            .unwrap();
+        pragma(&store, "max_page_count", empty + 14);
         let kept = (0..100).take_while(|_| store.record(&record("t")).is_ok()).count();
         assert!((5..22).contains(&kept), "{kept}");
         for _ in 0..3 {

@@ -50,19 +50,59 @@ fn keep(
 ) -> rusqlite::Result<Vec<Gone>> {
     // Immediate: two writers that both begin by reading could not both go on, and the end of a chain has to be its end.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let (mut gone, last) = append(&transaction, entries, retention)?;
+    if let Some(now) = due {
+        gone.extend(sweep(&transaction, last, now, retention)?);
+    }
+    transaction.commit()?;
+    Ok(gone)
+}
+
+/// Appends entries to their chains. Gives what went for them, and the newest id.
+pub(super) fn append(
+    transaction: &Transaction<'_>,
+    entries: &[NewAuditRow],
+    retention: Retention,
+) -> rusqlite::Result<(Vec<Gone>, i64)> {
     let mut id: i64 =
         transaction.query_row("SELECT coalesce(max(id), 0) FROM audit", [], |row| row.get(0))?;
     let mut gone = Vec::with_capacity(entries.len());
     for entry in entries {
         id += 1;
-        let mut chain = Chain::find(&transaction, &entry.owner, entry.kind)?;
-        gone.push(chain.append(&transaction, id, entry, retention)?);
+        let mut chain = Chain::find(transaction, &entry.owner, entry.kind)?;
+        gone.push(chain.append(transaction, id, entry, retention)?);
     }
-    if let Some(now) = due {
-        gone.extend(sweep(&transaction, id, now, retention)?);
+    Ok((gone, id))
+}
+
+/// A record that is kept with something else, in one transaction with it.
+pub(crate) struct NoteRecord(NewAuditRow);
+
+/// What went for such a record.
+pub(crate) struct NoteCost(Vec<Gone>);
+
+impl NoteRecord {
+    pub(crate) fn of(record: &AuditRecord) -> Self {
+        Self(NewAuditRow::of(record))
     }
-    transaction.commit()?;
-    Ok(gone)
+
+    /// Appends it. What it gives is to be counted once the transaction is certain.
+    pub(crate) fn append(
+        &self,
+        transaction: &Transaction<'_>,
+        retention: Retention,
+    ) -> rusqlite::Result<NoteCost> {
+        append(transaction, std::slice::from_ref(&self.0), retention).map(|(gone, _)| NoteCost(gone))
+    }
+}
+
+impl Store {
+    /// Counts what went for a record.
+    pub(crate) fn count_drops(&self, cost: &NoteCost) {
+        for gone in &cost.0 {
+            self.drops.add(gone);
+        }
+    }
 }
 
 /// Drops what has become too old, of all owners: also of those who write no more. `last` is the newest id.

@@ -13,7 +13,11 @@ mod verify;
 
 pub(crate) use drops::DropTally;
 pub use drops::OwnerDrops;
+pub(crate) use keep::{NoteCost, NoteRecord};
 pub use query::Filter;
+pub(crate) use query::{SqlFilter, WHERE};
+pub(crate) use row::{COLUMNS, tokens};
 pub use row::{ChainLink, Row};
 pub use stats::{Figures, ModuleFigures, Stats};
+pub(crate) use stats::{dollars, percentile};
 pub use verify::{Anchor, Breach, Head, Verification};

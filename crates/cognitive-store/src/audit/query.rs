@@ -11,7 +11,7 @@ use crate::store::Store;
 use crate::time;
 
 /// Which records are meant. The default means all of them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Filter {
     /// Only this kind of event, such as `run`.
     pub event: Option<String>,
@@ -25,18 +25,33 @@ pub struct Filter {
     pub tenant: Option<String>,
     /// Only this module.
     pub module: Option<String>,
+    /// Only this model: `provider/model`.
+    pub model: Option<String>,
+    /// Only this risk.
+    pub risk: Option<String>,
+    /// Only what was at least so sure.
+    pub min_confidence: Option<f64>,
+    /// Only what was at most so sure.
+    pub max_confidence: Option<f64>,
     /// Only failures with this code.
     pub code: Option<String>,
     /// Only successes, or only failures.
     pub ok: Option<bool>,
     /// Only records of this time and later.
     pub since: Option<SystemTime>,
+    /// Only records of before this time.
+    pub until: Option<SystemTime>,
+    /// Only records that are older than the one with this id.
+    pub before: Option<i64>,
     /// Only the newest so many of them.
     pub limit: Option<usize>,
 }
 
 pub(crate) const WHERE: &str = "(:event IS NULL OR event = :event) AND (:module IS NULL OR module = :module)
     AND (:code IS NULL OR code = :code) AND (:ok IS NULL OR ok = :ok) AND (:since IS NULL OR ts >= :since)
+    AND (:until IS NULL OR ts < :until) AND (:before IS NULL OR id < :before)
+    AND (:model IS NULL OR model = :model) AND (:risk IS NULL OR risk = :risk)
+    AND (:least IS NULL OR confidence >= :least) AND (:most IS NULL OR confidence <= :most)
     AND (:key IS NULL OR key = :key) AND (:user IS NULL OR user = :user) AND (:tenant IS NULL OR tenant = :tenant)
     AND (NOT :runs OR event = 'run' OR (event = 'call' AND NOT EXISTS (SELECT 1 FROM audit AS other
         WHERE other.run_id = audit.run_id AND (other.event = 'run' OR (other.event = 'call' AND other.id < audit.id)))))";
@@ -45,6 +60,7 @@ pub(crate) const WHERE: &str = "(:event IS NULL OR event = :event) AND (:module 
 pub(crate) struct SqlFilter<'a> {
     filter: &'a Filter,
     since: Option<String>,
+    until: Option<String>,
     limit: i64,
 }
 
@@ -52,11 +68,11 @@ impl<'a> SqlFilter<'a> {
     pub(crate) fn of(filter: &'a Filter) -> Self {
         // A negative limit is no limit.
         let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-        Self { filter, since: filter.since.map(time::text), limit }
+        Self { filter, since: filter.since.map(time::text), until: filter.until.map(time::text), limit }
     }
 
     /// The values for [`WHERE`] and a limit.
-    pub(crate) fn values(&self) -> [(&'static str, &dyn ToSql); 10] {
+    pub(crate) fn values(&self) -> [(&'static str, &dyn ToSql); 16] {
         let filter = self.filter;
         [
             (":event", &filter.event),
@@ -68,6 +84,12 @@ impl<'a> SqlFilter<'a> {
             (":code", &filter.code),
             (":ok", &filter.ok),
             (":since", &self.since),
+            (":until", &self.until),
+            (":before", &filter.before),
+            (":model", &filter.model),
+            (":risk", &filter.risk),
+            (":least", &filter.min_confidence),
+            (":most", &filter.max_confidence),
             (":limit", &self.limit),
         ]
     }

@@ -65,6 +65,12 @@ pub struct Row {
     pub unfinished: bool,
 }
 
+/// The tokens of a record. Of what they cost, and of the service's cache, the receipt knows.
+fn usage(input_tokens: u64, output_tokens: u64, receipt: &Value) -> Usage {
+    let told = receipt.get("usage").map(Usage::from_value).unwrap_or_default();
+    Usage { input_tokens, output_tokens, ..told }
+}
+
 /// The place of a record in its chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -79,7 +85,9 @@ pub struct ChainLink {
 
 impl Row {
     pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        let usage = tokens(row, 12)?.zip(tokens(row, 13)?);
+        let counted = tokens(row, 12)?.zip(tokens(row, 13)?);
+        let receipt = value(row.get(14)?);
+        let usage = counted.map(|(input_tokens, output_tokens)| usage(input_tokens, output_tokens, &receipt));
         Ok(Self {
             id: row.get(0)?,
             ts: row.get(1)?,
@@ -93,8 +101,8 @@ impl Row {
             confidence: row.get(9)?,
             risk: row.get(10)?,
             latency_ms: row.get(11)?,
-            usage: usage.map(|(input_tokens, output_tokens)| Usage { input_tokens, output_tokens }),
-            receipt: value(row.get(14)?),
+            usage,
+            receipt,
             payload: row.get::<_, Option<String>>(15)?.map(value),
             run_id: row.get(16)?,
             key: row.get(17)?,

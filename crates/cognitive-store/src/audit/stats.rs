@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use cognitive_contract::money::Money;
 use serde::Serialize;
 
 use super::query::{Filter, SqlFilter, WHERE};
@@ -60,6 +61,9 @@ pub struct Figures {
     pub input_tokens: u64,
     /// Tokens written, as far as known.
     pub output_tokens: u64,
+    /// What the runs cost that have a price, in US dollars; nothing if none has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
     /// How many runs ended in each of 16 equal parts of the time between `from` and `to` of all of them.
     pub activity: Vec<u64>,
 }
@@ -71,7 +75,8 @@ impl Store {
     /// Sums up the records that the filter means.
     pub fn stats(&self, filter: &Filter) -> Result<Stats, StoreError> {
         let sql = format!(
-            "SELECT module, ok, code, latency_ms, input_tokens, output_tokens, event, ts FROM audit
+            "SELECT module, ok, code, latency_ms, input_tokens, output_tokens, event, ts,
+                 CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.usage.cost') END FROM audit
              WHERE {WHERE} ORDER BY id DESC LIMIT :limit"
         );
         let bound = SqlFilter::of(filter);
@@ -92,6 +97,7 @@ struct RecordedRun {
     output_tokens: u64,
     is_call: bool,
     ended: SystemTime,
+    cost: Option<Money>,
 }
 
 impl RecordedRun {
@@ -105,7 +111,17 @@ impl RecordedRun {
             output_tokens: tokens(row, 5)?.unwrap_or(0),
             is_call: row.get_ref(6)?.as_str()? == "call",
             ended: time::read(row.get_ref(7)?.as_str()?),
+            cost: dollars(row.get(8)?),
         })
+    }
+}
+
+/// An amount as a receipt has it.
+pub(crate) fn dollars(value: rusqlite::types::Value) -> Option<Money> {
+    match value {
+        rusqlite::types::Value::Real(amount) => Money::parse(&amount.to_string()),
+        rusqlite::types::Value::Integer(amount) => Money::parse(&amount.to_string()),
+        _ => None,
     }
 }
 
@@ -174,6 +190,9 @@ impl AuditTally {
         figures.succeeded += u64::from(run.ok);
         figures.input_tokens = figures.input_tokens.saturating_add(run.input_tokens);
         figures.output_tokens = figures.output_tokens.saturating_add(run.output_tokens);
+        if let Some(cost) = run.cost {
+            figures.cost = Some(figures.cost.unwrap_or_default().plus(cost));
+        }
         if let Some(code) = &run.code {
             *figures.codes.entry(code.clone()).or_default() += 1;
         }
@@ -199,7 +218,7 @@ fn rate(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// Nearest rank: the smallest value that at least `percent` of all values do not exceed.
-fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
+pub(crate) fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
     let rank = sorted.len().checked_mul(percent)?.div_ceil(100);
     sorted.get(rank.checked_sub(1)?).copied()
 }

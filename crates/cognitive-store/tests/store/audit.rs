@@ -38,7 +38,7 @@ fn full_record() -> AuditRecord {
     (record.key, record.user) = (Some("ann".to_owned()), Some("ann".to_owned()));
     record.confidence = 0.25;
     record.latency_ms = 1234.5;
-    record.usage = Some(Usage { input_tokens: 10, output_tokens: u64::MAX });
+    record.usage = Some(Usage::new(10, u64::MAX));
     record.receipt =
         json!({ "sha256": { "input": "abc" }, "sizes": { "input": 7 }, "attempts": [{ "n": 1 }] });
     record.payload = Some(json!({ "input": { "text": "häßlich \u{0} 😀" } }));
@@ -63,7 +63,7 @@ fn a_record_comes_back_as_it_was() {
         (row.confidence.to_bits(), row.latency_ms.to_bits()),
         (0.25f64.to_bits(), 1234.5f64.to_bits())
     );
-    assert_eq!(row.usage, Some(Usage { input_tokens: 10, output_tokens: i64::MAX.cast_unsigned() }));
+    assert_eq!(row.usage, Some(Usage::new(10, i64::MAX.cast_unsigned())));
     assert_eq!((&row.receipt, &row.payload), (&record.receipt, &record.payload));
 }
 
@@ -205,7 +205,7 @@ fn an_export_can_break_off_and_leaves_others_alone() {
 fn sums_are_right() {
     let run = |mut record: AuditRecord, latency: f64, tokens: Option<(u64, u64)>| {
         record.latency_ms = latency;
-        record.usage = tokens.map(|(input_tokens, output_tokens)| Usage { input_tokens, output_tokens });
+        record.usage = tokens.map(|(input_tokens, output_tokens)| Usage::new(input_tokens, output_tokens));
         record
     };
     let store = store_with([

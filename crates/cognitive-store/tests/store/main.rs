@@ -3,6 +3,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+mod archive;
 mod audit;
 mod chain;
 mod child;
@@ -10,4 +11,6 @@ mod common;
 mod context;
 mod file;
 mod processes;
+mod review;
+mod spending;
 mod trouble;

@@ -1,0 +1,42 @@
+//! Where somebody who waits without a thread hears what became of a write.
+
+use std::sync::{Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+/// One answer for one who waits.
+#[derive(Debug)]
+pub(crate) struct Acknowledgement<T>(Mutex<(Option<T>, Option<Waker>)>);
+
+impl<T> Default for Acknowledgement<T> {
+    fn default() -> Self {
+        Self(Mutex::new((None, None)))
+    }
+}
+
+impl<T> Acknowledgement<T> {
+    /// Gives the answer, and wakes whoever waits for it.
+    pub(crate) fn give(&self, outcome: T) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 = Some(outcome);
+        let waker = state.1.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Resolves with the answer.
+    pub(crate) async fn wait(&self) -> T {
+        std::future::poll_fn(|context| {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match state.0.take() {
+                Some(outcome) => Poll::Ready(outcome),
+                None => {
+                    state.1 = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}

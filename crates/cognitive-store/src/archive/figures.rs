@@ -1,0 +1,155 @@
+//! Figures over time. Percentiles are exact, by nearest rank, as those of `cogn audit stats` are.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use cognitive_contract::archive::{RunBucket, RunStats, RunTotals};
+use cognitive_contract::money::Money;
+
+use super::COST;
+use crate::audit::{Filter, SqlFilter, WHERE, dollars, percentile, tokens};
+use crate::error::StoreError;
+use crate::store::Store;
+use crate::time;
+
+/// The most parts of the time.
+const BUCKETS: usize = 500;
+/// The parts of confidence from 0 to 1.
+const CONFIDENCES: usize = 20;
+
+/// What is counted of a run.
+struct RunFigures {
+    at: SystemTime,
+    is_call: bool,
+    module: String,
+    model: String,
+    ok: bool,
+    code: Option<String>,
+    confidence: f64,
+    latency_ms: f64,
+    tokens: (u64, u64),
+    cost: Option<Money>,
+}
+
+impl RunFigures {
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            at: time::read(row.get_ref(0)?.as_str()?),
+            is_call: row.get_ref(1)?.as_str()? == "call",
+            module: row.get(2)?,
+            model: row.get(3)?,
+            ok: row.get(4)?,
+            code: row.get(5)?,
+            confidence: row.get(6)?,
+            latency_ms: row.get(7)?,
+            tokens: (tokens(row, 8)?.unwrap_or(0), tokens(row, 9)?.unwrap_or(0)),
+            cost: dollars(row.get(10)?),
+        })
+    }
+}
+
+pub(super) fn sql() -> String {
+    format!(
+        "SELECT ts, event, module, model, ok, code, confidence, latency_ms, input_tokens, output_tokens, {COST}
+         FROM audit WHERE {WHERE} ORDER BY ts LIMIT :limit"
+    )
+}
+
+pub(super) fn of(store: &Store, filter: &Filter, buckets: usize) -> Result<RunStats, StoreError> {
+    let (sql, bound) = (sql(), SqlFilter::of(filter));
+    let runs: Vec<RunFigures> = store.with(|connection| {
+        connection.prepare_cached(&sql)?.query_map(bound.values().as_slice(), RunFigures::read)?.collect()
+    })?;
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Ok(RunStats::default()) };
+    let from = filter.since.unwrap_or(first.at);
+    let to = filter.until.unwrap_or(last.at).max(from + Duration::from_millis(1));
+    let mut stats = RunStats {
+        from: Some(time::text(from)),
+        to: Some(time::text(to)),
+        confidence: vec![0; CONFIDENCES],
+        ..RunStats::default()
+    };
+    let count = buckets.clamp(1, BUCKETS);
+    let (mut total, mut parts) = (RunTally::default(), vec![RunTally::default(); count]);
+    let length = to.duration_since(from).unwrap_or_default().as_secs_f64();
+    for run in &runs {
+        total.add(run);
+        let share = run.at.duration_since(from).unwrap_or_default().as_secs_f64() / length;
+        if let Some(part) = parts.get_mut(place(share, count)) {
+            part.add(run);
+        }
+        count_names(&mut stats, run);
+    }
+    stats.totals = total.finish();
+    let width = Duration::from_secs_f64(length).div_f64(f64::from(u32::try_from(count).unwrap_or(1)));
+    stats.buckets = parts
+        .into_iter()
+        .enumerate()
+        .map(|(at, part)| {
+            let begins = from + width.saturating_mul(u32::try_from(at).unwrap_or(u32::MAX));
+            RunBucket { at: time::text(begins), totals: part.finish() }
+        })
+        .collect();
+    Ok(stats)
+}
+
+/// Which of so many equal parts a share from 0 to 1 is in.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "bounded by both"
+)]
+fn place(share: f64, count: usize) -> usize {
+    ((share.clamp(0.0, 1.0) * count as f64) as usize).min(count - 1)
+}
+
+fn count_names(stats: &mut RunStats, run: &RunFigures) {
+    let add = |names: &mut BTreeMap<String, u64>, name: &String| match names.get_mut(name) {
+        Some(count) => *count += 1,
+        None => drop(names.insert(name.clone(), 1)),
+    };
+    add(&mut stats.modules, &run.module);
+    if !run.model.is_empty() {
+        add(&mut stats.models, &run.model);
+    }
+    if run.is_call {
+        return;
+    }
+    if let Some(code) = &run.code {
+        add(&mut stats.codes, code);
+    }
+    if run.ok
+        && let Some(count) = stats.confidence.get_mut(place(run.confidence, CONFIDENCES))
+    {
+        *count += 1;
+    }
+}
+
+#[derive(Clone, Default)]
+struct RunTally {
+    totals: RunTotals,
+    latencies: Vec<f64>,
+}
+
+impl RunTally {
+    fn add(&mut self, run: &RunFigures) {
+        let totals = &mut self.totals;
+        if run.is_call {
+            totals.unfinished += 1;
+            return;
+        }
+        totals.runs += 1;
+        totals.failures += u64::from(!run.ok);
+        totals.input_tokens = totals.input_tokens.saturating_add(run.tokens.0);
+        totals.output_tokens = totals.output_tokens.saturating_add(run.tokens.1);
+        totals.cost = totals.cost.plus(run.cost.unwrap_or_default());
+        self.latencies.push(run.latency_ms);
+    }
+
+    fn finish(mut self) -> RunTotals {
+        self.latencies.sort_by(f64::total_cmp);
+        let [p50_ms, p95_ms, p99_ms] = [50, 95, 99].map(|percent| percentile(&self.latencies, percent));
+        RunTotals { p50_ms, p95_ms, p99_ms, ..self.totals }
+    }
+}

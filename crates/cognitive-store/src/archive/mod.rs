@@ -1,0 +1,177 @@
+//! Answers questions about past runs for pages and charts. Filters and figures read one index and no receipt; only the runs
+//! that are shown are read themselves.
+
+mod figures;
+mod waterfall;
+
+use std::sync::{Arc, OnceLock};
+
+use cognitive_contract::archive::{ArchivedRun, RunArchive, RunDetails, RunFilter, RunPage, RunStats};
+use cognitive_contract::ports::Usage;
+use rusqlite::OptionalExtension;
+use serde_json::Value;
+
+use crate::audit::{COLUMNS, Filter, Row, SqlFilter, WHERE, dollars, tokens};
+use crate::store::Store;
+
+/// How many runs a page has if nobody says.
+const USUAL: usize = 50;
+/// The most runs of a page.
+const MOST: usize = 500;
+/// The most records of a trace that are shown.
+const RECORDS: u32 = 1_000;
+
+/// What a run cost, as the index has it.
+const COST: &str = "CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.usage.cost') END";
+/// The columns of a run in one line, in the order in which [`in_one_line`] takes them; `COST` follows.
+const LINE: &str =
+    "id, event, run_id, trace_id, ts, module, version, model, ok, code, risk, confidence, latency_ms,
+    input_tokens, output_tokens, key, user, payload IS NOT NULL";
+
+/// The same question in the words of the audit.
+fn filter(asked: &RunFilter) -> Result<Filter, String> {
+    let before = match &asked.cursor {
+        None => None,
+        Some(text) => Some(text.parse().map_err(|_| format!("no such cursor: `{text}`"))?),
+    };
+    let RunFilter { min_confidence, max_confidence, ok, since, until, .. } = *asked;
+    let RunFilter { module, model, risk, code, key, user, tenant, limit, .. } = asked.clone();
+    let mut filter = Filter {
+        runs: true,
+        module,
+        model,
+        risk,
+        min_confidence,
+        max_confidence,
+        code,
+        ok,
+        ..Filter::default()
+    };
+    (filter.key, filter.user, filter.tenant) = (key, user, tenant);
+    (filter.since, filter.until, filter.before, filter.limit) = (since, until, before, limit);
+    Ok(filter)
+}
+
+/// The runs in the audit of a store, read through a connection of their own, so that nobody who records anything waits for
+/// a page.
+#[derive(Debug)]
+pub struct AuditArchive {
+    store: Arc<Store>,
+    own: OnceLock<Option<Store>>,
+}
+
+impl AuditArchive {
+    /// The archive of a store.
+    #[must_use]
+    pub fn new(store: Arc<Store>) -> Self {
+        Self { store, own: OnceLock::new() }
+    }
+
+    /// What the database is asked, for whoever wants to see how it answers.
+    #[must_use]
+    pub fn statements() -> [String; 2] {
+        [page_sql(), figures::sql()]
+    }
+
+    fn store(&self) -> &Store {
+        self.own.get_or_init(|| self.store.sibling()).as_ref().unwrap_or(&self.store)
+    }
+}
+
+/// The `+` keeps the database from going through the rows themselves, the newest first.
+fn page_sql() -> String {
+    format!(
+        "SELECT {LINE}, {COST} FROM audit WHERE id IN
+            (SELECT id FROM audit WHERE {WHERE} ORDER BY +id DESC LIMIT :limit) ORDER BY id DESC"
+    )
+}
+
+impl RunArchive for AuditArchive {
+    fn runs(&self, asked: &RunFilter) -> Result<RunPage, String> {
+        let limit = asked.limit.unwrap_or(USUAL).clamp(1, MOST);
+        let filter = Filter { limit: Some(limit + 1), ..filter(asked)? };
+        let sql = page_sql();
+        let bound = SqlFilter::of(&filter);
+        let found = self.store().with(|connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let rows = statement.query_map(bound.values().as_slice(), in_one_line)?;
+            rows.collect::<rusqlite::Result<Vec<(i64, ArchivedRun)>>>()
+        });
+        let mut found = found.map_err(|error| error.to_string())?;
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| has_more).map(|(id, _)| id.to_string());
+        Ok(RunPage { runs: found.into_iter().map(|(_, run)| run).collect(), next })
+    }
+
+    fn run(&self, run_id: &str) -> Result<Option<RunDetails>, String> {
+        if run_id.is_empty() {
+            return Ok(None);
+        }
+        // The record of its end, or of its first call where it has none.
+        let one = format!(
+            "SELECT {LINE}, {COST} FROM audit WHERE run_id = ?1 AND event IN ('run', 'call')
+             ORDER BY event = 'run' DESC, id LIMIT 1"
+        );
+        let all = format!("SELECT {COLUMNS} FROM audit WHERE trace_id = ?1 ORDER BY id LIMIT ?2");
+        let found = self.store().with(|connection| {
+            let run = connection.prepare_cached(&one)?.query_row([run_id], in_one_line).optional()?;
+            let Some((id, run)) = run else { return Ok(None) };
+            let mut statement = connection.prepare_cached(&all)?;
+            let rows = statement.query_map((&run.trace_id, RECORDS), Row::read)?;
+            Ok(Some((id, run, rows.collect::<rusqlite::Result<Vec<Row>>>()?)))
+        });
+        let Some((id, run, rows)) = found.map_err(|error| error.to_string())? else { return Ok(None) };
+        let tree = if run.unfinished { None } else { waterfall::of(&rows, id) };
+        let payload = rows.iter().find(|row| row.id == id).and_then(|row| row.payload.as_ref());
+        let part = |name: &str| payload.and_then(|payload| payload.get(name)).cloned();
+        let (input, envelope) = (part("input"), part("envelope"));
+        // Input and envelope stand in their own place.
+        let without_payload = |row: &Row| {
+            let mut record = row.to_json();
+            if let Value::Object(members) = &mut record {
+                members.shift_remove("payload");
+            }
+            record
+        };
+        Ok(Some(RunDetails {
+            run,
+            records: rows.iter().map(without_payload).collect(),
+            tree,
+            input,
+            envelope,
+        }))
+    }
+
+    fn stats(&self, asked: &RunFilter, buckets: usize) -> Result<RunStats, String> {
+        let filter = Filter { limit: None, before: None, ..filter(asked)? };
+        figures::of(self.store(), &filter, buckets).map_err(|error| error.to_string())
+    }
+}
+
+/// A run in one line, with the id of its record.
+fn in_one_line(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, ArchivedRun)> {
+    let cost = dollars(row.get(18)?);
+    let counted = tokens(row, 13)?.zip(tokens(row, 14)?);
+    let usage = counted.map(|(input, output)| Usage::new(input, output).with_cost(cost));
+    let run = ArchivedRun {
+        run_id: row.get(2)?,
+        trace_id: row.get(3)?,
+        ts: row.get(4)?,
+        module: row.get(5)?,
+        version: row.get(6)?,
+        model: row.get(7)?,
+        ok: row.get(8)?,
+        code: row.get(9)?,
+        risk: row.get(10)?,
+        confidence: row.get(11)?,
+        latency_ms: row.get(12)?,
+        usage,
+        cost,
+        key: row.get(15)?,
+        user: row.get(16)?,
+        has_payload: row.get(17)?,
+        unfinished: row.get_ref(1)?.as_str()? == "call",
+    };
+    Ok((row.get(0)?, run))
+}

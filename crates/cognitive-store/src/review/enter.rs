@@ -1,0 +1,173 @@
+//! Puts runs into the queue: a thread of its own writes, so that a run that waits for it holds up no other, and all that
+//! wait at once share one transaction. The thread begins with the first entry.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use cognitive_contract::review::{Review, ReviewEntry};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use serde_json::{Value, json};
+
+use super::ReviewLimits;
+use crate::acknowledgement::Acknowledgement;
+use crate::store::Store;
+use crate::time;
+
+/// The most entries of one transaction.
+const BATCH: usize = 64;
+/// The longest input or envelope that is kept, in bytes.
+const LONGEST: usize = 4 << 20;
+
+/// What becomes of an entry: its name, or why it has none.
+type EntryOutcome = Result<String, String>;
+type QueuedEntry = (ReviewEntry, Arc<Acknowledgement<EntryOutcome>>);
+
+/// Hands entries to the thread that writes them.
+#[derive(Debug)]
+pub(super) struct EntryWriter {
+    store: Arc<Store>,
+    limits: ReviewLimits,
+    line: Mutex<Option<(Sender<QueuedEntry>, JoinHandle<()>)>>,
+}
+
+impl EntryWriter {
+    pub(super) fn new(store: Arc<Store>, limits: ReviewLimits) -> Self {
+        Self { store, limits, line: Mutex::default() }
+    }
+
+    /// Queues an entry. What it gives says when it is kept.
+    pub(super) fn push(&self, entry: &ReviewEntry) -> Result<Arc<Acknowledgement<EntryOutcome>>, String> {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.is_none() {
+            *line = Some(self.begin().map_err(|error| format!("cannot start a thread: {error}"))?);
+        }
+        let receipt = Arc::new(Acknowledgement::default());
+        let queued = (entry.clone(), Arc::clone(&receipt));
+        let is_taken = line.as_ref().is_some_and(|(sender, _)| sender.send(queued).is_ok());
+        if is_taken { Ok(receipt) } else { Err("internal error of the review queue".to_owned()) }
+    }
+
+    fn begin(&self) -> std::io::Result<(Sender<QueuedEntry>, JoinHandle<()>)> {
+        let (sender, receiver) = channel();
+        let (store, limits) = (Arc::clone(&self.store), self.limits);
+        let work = move || write_all(&receiver, &store, limits);
+        let thread = std::thread::Builder::new().name("reviews".to_owned()).spawn(work)?;
+        Ok((sender, thread))
+    }
+}
+
+impl Drop for EntryWriter {
+    fn drop(&mut self) {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((sender, thread)) = line {
+            drop(sender);
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write_all(receiver: &Receiver<QueuedEntry>, store: &Store, limits: ReviewLimits) {
+    while let Ok(first) = receiver.recv() {
+        let mut batch = vec![first];
+        batch.extend(receiver.try_iter().take(BATCH - 1));
+        // Whoever waits must hear something, whatever happens here.
+        let kept = catch_unwind(AssertUnwindSafe(|| write(&batch, store, limits)))
+            .unwrap_or_else(|_| Err("internal error of the review queue".to_owned()));
+        let mut outcomes = kept.as_ref().map(|outcomes| outcomes.iter()).into_iter().flatten();
+        for (_, receipt) in &batch {
+            let lost = || kept.as_ref().err().cloned().unwrap_or_default();
+            receipt.give(outcomes.next().cloned().unwrap_or_else(|| Err(lost())));
+        }
+    }
+}
+
+fn write(batch: &[QueuedEntry], store: &Store, limits: ReviewLimits) -> Result<Vec<EntryOutcome>, String> {
+    let rows: Vec<NewReviewRow> = batch.iter().map(|(entry, _)| NewReviewRow::of(entry)).collect();
+    store.with_synced(|connection| insert(connection, &rows, limits)).map_err(|error| error.to_string())
+}
+
+/// An entry as columns, prepared before the lock is taken.
+struct NewReviewRow {
+    review: Review,
+    input: String,
+    envelope: String,
+}
+
+impl NewReviewRow {
+    fn of(entry: &ReviewEntry) -> Self {
+        let review = Review::of(String::new(), time::text(entry.at), entry);
+        Self { review, input: bounded(&entry.input), envelope: bounded(&entry.envelope) }
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.input.len() + self.envelope.len()) as u64
+    }
+}
+
+/// A value as text. What is too long is left out, and says so.
+fn bounded(value: &Value) -> String {
+    let text = value.to_string();
+    if text.len() <= LONGEST {
+        return text;
+    }
+    json!({ "omitted": format!("{} bytes, above the limit of {LONGEST}", text.len()) }).to_string()
+}
+
+fn insert(
+    connection: &mut Connection,
+    rows: &[NewReviewRow],
+    limits: ReviewLimits,
+) -> rusqlite::Result<Vec<EntryOutcome>> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let count = "SELECT count(*), coalesce(sum(bytes), 0) FROM reviews WHERE is_open = 1";
+    let (mut open, mut bytes): (i64, i64) =
+        transaction.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut outcomes = Vec::with_capacity(rows.len());
+    for row in rows {
+        let size = i64::try_from(row.bytes()).unwrap_or(i64::MAX);
+        let is_full = u64::try_from(open).unwrap_or(u64::MAX) >= limits.open
+            || u64::try_from(bytes.saturating_add(size)).unwrap_or(u64::MAX) > limits.bytes;
+        if is_full {
+            outcomes.push(Err(format!("{open} runs wait for review already")));
+            continue;
+        }
+        outcomes.push(Ok(one(&transaction, row, size)?));
+        (open, bytes) = (open + 1, bytes.saturating_add(size));
+    }
+    transaction.commit()?;
+    Ok(outcomes)
+}
+
+fn one(transaction: &Transaction<'_>, row: &NewReviewRow, size: i64) -> rusqlite::Result<String> {
+    let NewReviewRow { review, input, envelope } = row;
+    transaction
+        .prepare_cached(
+            "INSERT INTO reviews (at, run_id, trace_id, key, user, tenant, module, version, model, ok, code, risk,
+                confidence, calibrated, explain, rule, is_open, bytes, input, envelope)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, 1, ?17, ?18, ?19)",
+        )?
+        .execute(params![
+            review.at,
+            review.run_id,
+            review.trace_id,
+            review.key,
+            review.user,
+            review.tenant,
+            review.module,
+            review.version,
+            review.model,
+            review.ok,
+            review.code,
+            review.risk,
+            review.confidence,
+            review.calibrated_confidence,
+            review.explain,
+            review.rule,
+            size,
+            input,
+            envelope,
+        ])?;
+    Ok(transaction.last_insert_rowid().to_string())
+}

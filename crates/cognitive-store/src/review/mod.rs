@@ -1,0 +1,114 @@
+//! The queue of runs that a person has to look at, and what people decided. An entry and a decision are on the disk before
+//! anybody hears of them. Nothing that is open ever makes room: a queue that is full takes no more. Decided entries lose
+//! input and envelope when there are too many; what was decided stays.
+
+mod curves;
+mod decide;
+mod enter;
+mod read;
+
+use std::sync::Arc;
+
+use cognitive_contract::ports::PortFuture;
+use cognitive_contract::review::{
+    CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport,
+    ReviewFilter, ReviewPage, exported,
+};
+use serde_json::Value;
+
+use self::curves::CurveCache;
+use self::enter::EntryWriter;
+use crate::store::Store;
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReviewLimits {
+    /// The most entries that may be open.
+    pub open: u64,
+    /// The most decided entries that have their input and envelope.
+    pub decided: u64,
+    /// The most bytes of inputs and envelopes, of open and of decided entries each.
+    pub bytes: u64,
+}
+
+impl Default for ReviewLimits {
+    fn default() -> Self {
+        Self { open: 10_000, decided: 50_000, bytes: 512 << 20 }
+    }
+}
+
+/// The desk of a store.
+#[derive(Debug)]
+pub struct Desk {
+    store: Arc<Store>,
+    limits: ReviewLimits,
+    /// Whether decisions go into the audit as well.
+    is_audited: bool,
+    curves: CurveCache,
+    writer: EntryWriter,
+}
+
+impl Desk {
+    /// The desk in a store. Decisions are recorded in the audit too, unless nothing is to be recorded there.
+    #[must_use]
+    pub fn new(store: Arc<Store>, limits: ReviewLimits, is_audited: bool) -> Self {
+        let writer = EntryWriter::new(Arc::clone(&store), limits);
+        Self { store, limits, is_audited, curves: CurveCache::default(), writer }
+    }
+}
+
+impl ReviewDesk for Desk {
+    fn enter<'a>(&'a self, entry: &'a ReviewEntry) -> PortFuture<'a, Result<String, String>> {
+        let waiting = self.writer.push(entry);
+        Box::pin(async move { waiting?.wait().await })
+    }
+
+    fn list(&self, filter: &ReviewFilter) -> Result<ReviewPage, String> {
+        read::page(&self.store, filter)
+    }
+
+    fn get(&self, id: &str) -> Result<Option<Review>, String> {
+        let Ok(id) = id.parse::<i64>() else { return Ok(None) };
+        self.store.with(|connection| read::whole(connection, id)).map_err(|error| error.to_string())
+    }
+
+    fn decide(&self, id: &str, decision: &NewDecision) -> Result<Decided, DeskError> {
+        decision.check()?;
+        let id = id.parse::<i64>().map_err(|_| DeskError::Unknown)?;
+        decide::decide(self, id, decision)
+    }
+
+    fn calibration(&self, module: Option<&str>) -> Result<CalibrationReport, String> {
+        let judged = self.store.with(|connection| curves::judged(connection, module));
+        judged.map(|judged| CalibrationReport::of(&judged)).map_err(|error| error.to_string())
+    }
+
+    fn calibrated(&self, module: &str, model: &str, confidence: f64) -> Option<f64> {
+        self.curves.at(&self.store, module, model, confidence)
+    }
+
+    fn export(
+        &self,
+        form: ReviewExport,
+        module: Option<&str>,
+        take: &mut dyn FnMut(Value) -> bool,
+    ) -> Result<(), String> {
+        let mut after = 0;
+        loop {
+            let page = self.store.with(|connection| read::decided_after(connection, after, module));
+            let page = page.map_err(|error| error.to_string())?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = *last;
+            for (_, review) in &page {
+                if let Some(line) = exported(form, review)
+                    && !take(line)
+                {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

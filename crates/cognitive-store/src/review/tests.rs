@@ -1,0 +1,75 @@
+//! A disk that is full: nothing is half kept, and what could not be kept is said.
+
+use std::time::SystemTime;
+
+use cognitive_contract::review::Verdict;
+use serde_json::json;
+
+use super::*;
+
+fn entry() -> ReviewEntry {
+    let words = || "x".to_owned();
+    ReviewEntry {
+        at: SystemTime::UNIX_EPOCH,
+        run_id: words(),
+        trace_id: words(),
+        key: None,
+        user: None,
+        tenant: None,
+        module: words(),
+        version: words(),
+        model: words(),
+        rule: words(),
+        input: json!({ "text": "x".repeat(500) }),
+        envelope: json!({ "ok": true, "meta": { "confidence": 0.5, "risk": "low", "explain": "e" }, "data": {} }),
+    }
+}
+
+fn limit_pages(store: &Store, count: i64) {
+    store
+        .with(|connection| connection.pragma_update_and_check(None, "max_page_count", count, |_| Ok(())))
+        .unwrap();
+}
+
+/// Queues an entry and waits for the writer.
+fn enter(desk: &Desk) -> Result<String, String> {
+    let receipt = desk.writer.push(&entry())?;
+    let mut wait = std::pin::pin!(receipt.wait());
+    loop {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        if let std::task::Poll::Ready(outcome) = wait.as_mut().poll(&mut context) {
+            return outcome;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_entries_and_decisions_and_what_is_open_stays_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(Store::open(&dir.path().join("store.db")).unwrap());
+    let desk = Desk::new(Arc::clone(&store), ReviewLimits::default(), true);
+    enter(&desk).unwrap();
+    // The least that a file can be held to is what it has.
+    limit_pages(&store, 1);
+    let error = (0..500).find_map(|_| enter(&desk).err()).unwrap();
+    assert!(error.ends_with("the disk is full"), "{error}");
+    let open = || desk.list(&ReviewFilter { open: Some(true), ..ReviewFilter::default() }).unwrap();
+    let decision = NewDecision {
+        verdict: Verdict::Approve,
+        reason: "x".repeat(2_000),
+        data: None,
+        by: None,
+        key: None,
+        at: SystemTime::UNIX_EPOCH,
+    };
+    let refused = (0..500).find_map(|_| {
+        let id = open().reviews.first()?.id.clone();
+        desk.decide(&id, &decision).err().map(|error| (id, error))
+    });
+    let (id, error) = refused.unwrap();
+    assert!(matches!(&error, DeskError::Unavailable(why) if why.ends_with("the disk is full")), "{error}");
+    assert!(desk.get(&id).unwrap().unwrap().is_open());
+    limit_pages(&store, 1_000_000);
+    assert!(desk.decide(&id, &decision).unwrap().is_new);
+}

@@ -1,0 +1,185 @@
+//! Questions about past runs: every filter, pages, one run with its parts, figures over time; and that they read the index.
+
+use std::sync::Arc;
+
+use cognitive_contract::Envelope;
+use cognitive_contract::archive::{RunArchive, RunFilter};
+use cognitive_contract::money::Money;
+use cognitive_contract::ports::{AuditLog, AuditRecord, Usage};
+use cognitive_store::{AuditArchive, Store};
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::common::{at, bad, good, place};
+
+fn run(number: u64, module: &str) -> AuditRecord {
+    let envelope = json!({
+        "ok": true,
+        "meta": { "confidence": 0.5, "risk": "medium", "explain": "Done" },
+        "data": { "rationale": "r" }
+    });
+    let envelope = Envelope::from_value(envelope).unwrap();
+    let mut record = AuditRecord::new(at(number), &format!("trace-{number}"), module, &envelope);
+    record.run_id = format!("run-{number}");
+    "p/one".clone_into(&mut record.model);
+    #[expect(clippy::cast_precision_loss, reason = "some seconds")]
+    {
+        record.latency_ms = number as f64;
+    }
+    let usage = Usage::new(10, 5).with_cost(Money::parse("0.25"));
+    record.usage = Some(usage);
+    record.receipt = json!({ "usage": usage.to_value() });
+    record
+}
+
+fn named(run_id: &str, mut record: AuditRecord) -> AuditRecord {
+    run_id.clone_into(&mut record.run_id);
+    record
+}
+
+fn archive(records: &[AuditRecord]) -> (tempfile::TempDir, AuditArchive) {
+    let (dir, path) = place();
+    let store = Arc::new(Store::open(&path).unwrap());
+    store.record_all(records).into_iter().for_each(Result::unwrap);
+    (dir, AuditArchive::new(store))
+}
+
+#[test]
+fn each_filter_means_what_it_says() {
+    let mut failed = named("bad", bad("t", "b", "E2003"));
+    failed.user = Some("ann".to_owned());
+    let mut paid = run(9, "a");
+    (paid.key, paid.payload) = (Some("app".to_owned()), Some(json!({ "input": { "x": 1 }, "envelope": {} })));
+    let mut lost = named("lost", AuditRecord::call(at(20), "lost", "c", json!({})));
+    lost.model = "p/two".to_owned();
+    let (_dir, archive) = archive(&[failed, paid, lost]);
+    let all = RunFilter::default();
+    let ids = |filter: &RunFilter| -> Vec<String> {
+        archive.runs(filter).unwrap().runs.into_iter().map(|run| run.run_id).collect()
+    };
+    assert_eq!(ids(&all), ["lost", "run-9", "bad"], "the newest first");
+    let word = |word: &str| Some(word.to_owned());
+    for (filter, expected) in [
+        (RunFilter { module: word("a"), ..all.clone() }, vec!["run-9"]),
+        (RunFilter { model: word("p/two"), ..all.clone() }, vec!["lost"]),
+        (RunFilter { risk: word("high"), ..all.clone() }, vec!["bad"]),
+        (RunFilter { min_confidence: Some(0.5), ..all.clone() }, vec!["run-9"]),
+        (RunFilter { max_confidence: Some(0.1), ..all.clone() }, vec!["lost", "bad"]),
+        (RunFilter { code: word("E2003"), ..all.clone() }, vec!["bad"]),
+        (RunFilter { ok: Some(true), ..all.clone() }, vec!["run-9"]),
+        (RunFilter { user: word("ann"), ..all.clone() }, vec!["bad"]),
+        (RunFilter { key: word("app"), ..all.clone() }, vec!["run-9"]),
+        (RunFilter { tenant: word("t"), ..all.clone() }, vec![]),
+        (RunFilter { since: Some(at(9)), ..all.clone() }, vec!["lost", "run-9"]),
+        (RunFilter { until: Some(at(9)), ..all.clone() }, vec!["bad"]),
+    ] {
+        assert_eq!(ids(&filter), expected, "{filter:?}");
+    }
+    let runs = archive.runs(&all).unwrap().runs;
+    assert_eq!((runs[0].unfinished, runs[1].has_payload, runs[1].cost), (true, true, Money::parse("0.25")));
+    assert_eq!(archive.runs(&RunFilter { cursor: word("x"), ..all }).unwrap_err(), "no such cursor: `x`");
+}
+
+#[test]
+fn pages_follow_each_other_without_gap_or_double() {
+    let records: Vec<AuditRecord> = (0..25).map(|number| run(number, "m")).collect();
+    let (_dir, archive) = archive(&records);
+    let (mut cursor, mut seen) = (None, Vec::new());
+    loop {
+        let page = archive.runs(&RunFilter { limit: Some(10), cursor, ..RunFilter::default() }).unwrap();
+        seen.extend(page.runs.into_iter().map(|run| run.run_id));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, (0..25).rev().map(|number| format!("run-{number}")).collect::<Vec<_>>());
+}
+
+#[test]
+fn one_run_has_its_records_its_parts_and_what_was_said() {
+    let of = |id: &str, module: &str, second: u64, latency_ms: f64, above: Option<&str>| {
+        let mut record = named(id, good("trace", module));
+        (record.at, record.latency_ms) = (at(second), latency_ms);
+        record.receipt = json!({ "parent_span": above });
+        record
+    };
+    let call = named("inner", AuditRecord::call(at(2), "trace", "inner", json!({})));
+    let mut whole = of("whole", "whole", 10, 10_000.0, None);
+    whole.payload = Some(json!({ "input": { "q": 1 }, "envelope": { "ok": true } }));
+    let part = of("inner", "inner", 4, 2_000.0, Some("whole"));
+    let deep = of("deep", "deep", 3, 500.0, Some("whole/inner"));
+    let (_dir, archive) = archive(&[call, deep, part, whole]);
+    let details = archive.run("whole").unwrap().unwrap();
+    assert_eq!((details.records.len(), details.input), (4, Some(json!({ "q": 1 }))));
+    assert!(details.records.iter().all(|record| record.get("payload").is_none()));
+    let tree = serde_json::to_value(details.tree.unwrap()).unwrap();
+    assert_eq!((&tree["module"], &tree["duration_ms"]), (&json!("whole"), &json!(10_000.0)));
+    let inner = &tree["children"][0];
+    assert_eq!((&inner["module"], inner["start_ms"].as_f64().unwrap().round()), (&json!("inner"), 2_000.0));
+    let within: Vec<&str> =
+        inner["children"].as_array().unwrap().iter().map(|child| child["name"].as_str().unwrap()).collect();
+    assert_eq!(within, ["call", "run"]);
+    assert_eq!(
+        archive.run("inner").unwrap().unwrap().tree.unwrap().children.len(),
+        2,
+        "a part has a tree of its own"
+    );
+    assert_eq!((archive.run("none").unwrap(), archive.run("").unwrap()), (None, None));
+}
+
+#[test]
+fn figures_are_summed_over_equal_parts_of_the_time() {
+    let mut records: Vec<AuditRecord> = (1..=100).map(|number| run(number, "m")).collect();
+    let mut failed = named("bad", bad("t", "b", "E2003"));
+    failed.at = at(100);
+    records.push(failed);
+    records.push(named("lost", AuditRecord::call(at(100), "lost", "m", json!({}))));
+    let (_dir, archive) = archive(&records);
+    let stats = archive.stats(&RunFilter::default(), 4).unwrap();
+    let totals = &stats.totals;
+    assert_eq!((totals.runs, totals.failures, totals.unfinished), (101, 1, 1));
+    assert_eq!((totals.input_tokens, totals.output_tokens), (1_000, 500));
+    assert_eq!(totals.cost, Money::parse("25").unwrap());
+    assert_eq!((totals.p50_ms, totals.p99_ms), (Some(50.0), Some(99.0)));
+    assert_eq!((stats.codes["E2003"], stats.modules["m"], stats.models["p/one"]), (1, 101, 100));
+    assert_eq!((stats.confidence.len(), stats.confidence[10]), (20, 100));
+    assert_eq!(stats.buckets.len(), 4);
+    assert_eq!(stats.buckets.iter().map(|bucket| bucket.totals.runs).sum::<u64>(), 101);
+    assert_eq!(stats.buckets[0].at, stats.from.clone().unwrap());
+    let since = archive.stats(&RunFilter { since: Some(at(99)), ..RunFilter::default() }, 2).unwrap();
+    assert_eq!(since.totals.runs, 3);
+    let none = archive.stats(&RunFilter { module: Some("x".to_owned()), ..RunFilter::default() }, 4).unwrap();
+    assert!(none.buckets.is_empty() && none.from.is_none());
+}
+
+// Receipts and payloads are many times larger than what filters and figures look at.
+#[test]
+fn filters_and_figures_read_the_index_and_no_receipt() {
+    let (dir, archive) = archive(&[run(1, "m")]);
+    archive.stats(&RunFilter::default(), 4).unwrap();
+    let raw = Connection::open(dir.path().join("cognitive.db")).unwrap();
+    for sql in AuditArchive::statements() {
+        let plan: Vec<String> = raw.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap().raw_plan();
+        let scans: Vec<&String> = plan.iter().filter(|step| step.starts_with("SCAN audit")).collect();
+        assert!(
+            !scans.is_empty() && scans.iter().all(|step| step.contains("COVERING INDEX audit_overview")),
+            "{plan:#?}"
+        );
+    }
+}
+
+trait RawPlan {
+    fn raw_plan(self) -> Vec<String>;
+}
+
+impl RawPlan for rusqlite::Statement<'_> {
+    fn raw_plan(mut self) -> Vec<String> {
+        let mut rows = self.raw_query();
+        let mut steps = Vec::new();
+        while let Some(row) = rows.next().unwrap() {
+            steps.push(row.get::<_, String>(3).unwrap());
+        }
+        steps
+    }
+}

@@ -1,0 +1,362 @@
+//! The queue and the decisions on a real disk: nothing that was acknowledged is lost, of two decisions one stands, and a
+//! store that cannot write refuses a decision.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cognitive_contract::review::{
+    DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport, ReviewFilter, Verdict,
+};
+use cognitive_store::{Desk, Filter, ReviewLimits, Store, StoreOptions};
+use cognitive_testkit::SeededRandom;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::child::child;
+use crate::common::{FIRST_VERSION, at, place};
+use crate::processes::integrity;
+
+pub fn entry(module: &str, confidence: f64) -> ReviewEntry {
+    ReviewEntry {
+        at: at(0),
+        run_id: "run".to_owned(),
+        trace_id: "trace".to_owned(),
+        key: Some("ann".to_owned()),
+        user: Some("ann".to_owned()),
+        tenant: None,
+        module: module.to_owned(),
+        version: "1.0.0".to_owned(),
+        model: "p/m".to_owned(),
+        rule: "confidence < 0.6".to_owned(),
+        input: json!({ "text": "t" }),
+        envelope: json!({
+            "ok": true,
+            "meta": { "confidence": confidence, "risk": "low", "explain": "e" },
+            "data": { "rationale": "r", "label": "a" },
+        }),
+    }
+}
+
+pub fn verdict(verdict: Verdict) -> NewDecision {
+    let data = (verdict == Verdict::Correct).then(|| json!({ "label": "b" }));
+    NewDecision {
+        verdict,
+        reason: "because".to_owned(),
+        data,
+        by: Some("bob".to_owned()),
+        key: None,
+        at: at(1),
+    }
+}
+
+/// Waits for a future with a thread: the writer of the queue wakes it.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let std::task::Poll::Ready(output) =
+            future.as_mut().poll(&mut std::task::Context::from_waker(&waker))
+        {
+            return output;
+        }
+        std::thread::park();
+    }
+}
+
+fn desk(path: &Path) -> Desk {
+    Desk::new(Arc::new(Store::open(path).unwrap()), ReviewLimits::default(), true)
+}
+
+fn open(desk: &Desk) -> Vec<Review> {
+    desk.list(&ReviewFilter { open: Some(true), ..ReviewFilter::default() }).unwrap().reviews
+}
+
+#[test]
+fn an_entry_waits_until_it_is_decided_and_comes_back_as_it_was() {
+    let (_dir, path) = place();
+    let desk = desk(&path);
+    let ids: Vec<String> =
+        ["a", "b", "a"].iter().map(|module| block_on(desk.enter(&entry(module, 0.4))).unwrap()).collect();
+    assert_eq!(ids, ["1", "2", "3"]);
+    let filter =
+        ReviewFilter { open: Some(true), module: Some("a".to_owned()), limit: Some(1), cursor: None };
+    let first = desk.list(&filter).unwrap();
+    assert_eq!((first.reviews[0].id.as_str(), first.open), ("1", 2), "the oldest first");
+    assert_eq!(first.reviews[0].input, None, "lists are light");
+    let second = desk.list(&ReviewFilter { cursor: first.next, ..filter }).unwrap();
+    assert_eq!((second.reviews[0].id.as_str(), second.next), ("3", None));
+    let whole = desk.get("2").unwrap().unwrap();
+    assert_eq!(whole, Review::of("2".to_owned(), "2026-01-02T03:04:05.000Z".to_owned(), &entry("b", 0.4)));
+    assert_eq!((desk.get("9").unwrap(), desk.get("x").unwrap()), (None, None));
+    let decided = desk.decide("2", &verdict(Verdict::Correct)).unwrap();
+    assert!(decided.is_new);
+    let again = desk.get("2").unwrap().unwrap();
+    assert_eq!(again, decided.review);
+    assert_eq!(again.decision.unwrap().data, Some(json!({ "label": "b" })));
+    assert_eq!(open(&desk).len(), 2);
+    let done = desk.list(&ReviewFilter { open: Some(false), ..ReviewFilter::default() }).unwrap();
+    assert_eq!((done.reviews.len(), done.open), (1, 2));
+}
+
+#[test]
+fn the_same_decision_again_is_fine_and_another_is_told_which_one_stands() {
+    let (_dir, path) = place();
+    let desk = desk(&path);
+    block_on(desk.enter(&entry("m", 0.4))).unwrap();
+    assert!(desk.decide("1", &verdict(Verdict::Approve)).unwrap().is_new);
+    let again = desk.decide("1", &NewDecision { by: None, ..verdict(Verdict::Approve) }).unwrap();
+    assert_eq!((again.is_new, again.review.decision.unwrap().by.as_deref()), (false, Some("bob")));
+    let Err(DeskError::Conflict(stands)) = desk.decide("1", &verdict(Verdict::Reject)) else {
+        unreachable!("another decision was taken")
+    };
+    assert_eq!(stands.decision.unwrap().verdict, Verdict::Approve);
+    assert_eq!(desk.decide("2", &verdict(Verdict::Approve)), Err(DeskError::Unknown));
+    assert!(matches!(
+        desk.decide("1", &NewDecision { data: None, ..verdict(Verdict::Correct) }),
+        Err(DeskError::Invalid(_))
+    ));
+}
+
+#[test]
+fn a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said() {
+    let (_dir, path) = place();
+    let desk = desk(&path);
+    block_on(desk.enter(&entry("m", 0.4))).unwrap();
+    desk.decide("1", &NewDecision { key: Some("bob".to_owned()), ..verdict(Verdict::Correct) }).unwrap();
+    desk.decide("1", &verdict(Verdict::Correct)).unwrap();
+    let store = Store::open(&path).unwrap();
+    let rows = store.list(&Filter { event: Some("review".to_owned()), ..Filter::default() }).unwrap();
+    assert_eq!(rows.len(), 1, "one decision, one record");
+    assert_eq!((rows[0].user.as_deref(), rows[0].key.as_deref()), (Some("bob"), Some("bob")));
+    assert_eq!((&rows[0].receipt["verdict"], &rows[0].receipt["review"]), (&json!("correct"), &json!("1")));
+    assert_eq!((rows[0].trace_id.as_str(), rows[0].run_id.as_str()), ("trace", "run"));
+    assert!(!rows[0].to_json().to_string().contains("because"), "{}", rows[0].to_json());
+    assert!(store.verify(&[]).unwrap().is_whole());
+    let silent = Desk::new(Arc::new(store), ReviewLimits::default(), false);
+    block_on(silent.enter(&entry("m", 0.4))).unwrap();
+    silent.decide("2", &verdict(Verdict::Approve)).unwrap();
+    let store = Store::open(&path).unwrap();
+    assert_eq!(
+        store.list(&Filter::default()).unwrap().len(),
+        1,
+        "where nothing is recorded, this is not either"
+    );
+}
+
+#[test]
+fn a_full_queue_takes_no_more_and_drops_nothing_that_waits() {
+    let (_dir, path) = place();
+    let limits = ReviewLimits { open: 2, decided: 1, ..ReviewLimits::default() };
+    let desk = Desk::new(Arc::new(Store::open(&path).unwrap()), limits, true);
+    for _ in 0..2 {
+        block_on(desk.enter(&entry("m", 0.4))).unwrap();
+    }
+    assert_eq!(block_on(desk.enter(&entry("m", 0.4))), Err("2 runs wait for review already".to_owned()));
+    for id in ["1", "2"] {
+        desk.decide(id, &verdict(Verdict::Approve)).unwrap();
+    }
+    assert_eq!(
+        block_on(desk.enter(&entry("m", 0.4))).unwrap(),
+        "3",
+        "there is room again, and no number comes twice"
+    );
+    let oldest = desk.get("1").unwrap().unwrap();
+    assert_eq!((oldest.input, oldest.envelope), (None, None), "of two that are decided, one is whole");
+    assert_eq!(oldest.decision.unwrap().verdict, Verdict::Approve);
+    assert!(desk.get("2").unwrap().unwrap().input.is_some());
+}
+
+#[test]
+fn decisions_are_exported_in_their_order_and_cases_only_where_the_answer_is_known() {
+    let (_dir, path) = place();
+    let desk = desk(&path);
+    for module in ["a", "a", "b", "a"] {
+        block_on(desk.enter(&entry(module, 0.4))).unwrap();
+    }
+    for (id, word) in [("2", Verdict::Reject), ("1", Verdict::Correct), ("3", Verdict::Approve)] {
+        desk.decide(id, &verdict(word)).unwrap();
+    }
+    let export = |form, module| {
+        let mut lines: Vec<Value> = Vec::new();
+        let mut take = |line| {
+            lines.push(line);
+            true
+        };
+        desk.export(form, module, &mut take).unwrap();
+        lines
+    };
+    let ids: Vec<Value> =
+        export(ReviewExport::Decisions, None).iter().map(|line| line["id"].clone()).collect();
+    assert_eq!(ids, [json!("2"), json!("1"), json!("3")]);
+    assert_eq!(
+        export(ReviewExport::Cases, Some("a")),
+        [json!({ "id": "review-1", "input": { "text": "t" }, "expect": { "label": "b" } })]
+    );
+    let mut count = 0;
+    let mut take = |_| {
+        count += 1;
+        false
+    };
+    desk.export(ReviewExport::Decisions, None, &mut take).unwrap();
+    assert_eq!(count, 1, "who has enough gets no more");
+}
+
+/// Decides on so many entries as somebody who is right less often than the model says.
+fn judge(desk: &Desk, module: &str, count: usize, seed: u64) {
+    let mut random = SeededRandom::new(seed);
+    for _ in 0..count {
+        #[expect(clippy::cast_precision_loss, reason = "a hundred")]
+        let confidence = (50 + random.below(50)) as f64 / 100.0;
+        let id = block_on(desk.enter(&entry(module, confidence))).unwrap();
+        let word = if random.below(100) < 30 { Verdict::Approve } else { Verdict::Reject };
+        desk.decide(&id, &verdict(word)).unwrap();
+    }
+}
+
+#[test]
+fn what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_process() {
+    let (_dir, path) = place();
+    let (one, other) = (desk(&path), desk(&path));
+    judge(&one, "m", 29, 7);
+    assert_eq!((one.calibrated("m", "p/m", 0.8), other.calibrated("m", "p/m", 0.8)), (None, None), "too few");
+    judge(&one, "m", 31, 8);
+    let worth = one.calibrated("m", "p/m", 0.8).unwrap();
+    assert!(worth < 0.6, "{worth}");
+    assert_eq!(other.calibrated("m", "p/m", 0.8), Some(worth), "another connection sees it too");
+    assert_eq!(one.calibrated("m", "p/other", 0.8), None, "what one model is worth says nothing of another");
+    assert_eq!(one.calibrated("n", "p/m", 0.8), None);
+    assert_eq!(one.calibrated("m", "p/m", 0.1), None, "nobody decided on so low a confidence");
+    let report = one.calibration(Some("m")).unwrap();
+    assert_eq!((report.decisions, report.bins.iter().map(|bin| bin.count).sum::<u64>()), (60, 60));
+    assert_eq!(one.calibration(None).unwrap(), report);
+}
+
+#[test]
+fn failures_say_nothing_about_confidence() {
+    let (_dir, path) = place();
+    let desk = desk(&path);
+    let mut failed = entry("m", 0.0);
+    failed.envelope = json!({ "ok": false, "meta": { "confidence": 0, "risk": "high", "explain": "e" }, "error": { "code": "E2010" } });
+    block_on(desk.enter(&failed)).unwrap();
+    assert_eq!(desk.get("1").unwrap().unwrap().code.as_deref(), Some("E2010"));
+    desk.decide("1", &verdict(Verdict::Reject)).unwrap();
+    assert_eq!(desk.calibration(None).unwrap().decisions, 0);
+}
+
+#[test]
+fn a_locked_store_refuses_decisions_and_entries_and_knows_what_it_knew() {
+    let (_dir, path) = place();
+    judge(&desk(&path), "m", 40, 7);
+    let options = StoreOptions { patience: Duration::from_millis(100), ..StoreOptions::default() };
+    let desk = Desk::new(Arc::new(Store::open_with(&path, options).unwrap()), ReviewLimits::default(), true);
+    let known = desk.calibrated("m", "p/m", 0.8);
+    assert!(known.is_some());
+    let waiting = block_on(desk.enter(&entry("m", 0.4))).unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let Err(DeskError::Unavailable(reason)) = desk.decide(&waiting, &verdict(Verdict::Approve)) else {
+        unreachable!("a locked store took a decision")
+    };
+    assert!(reason.contains("kept it locked"), "{reason}");
+    assert!(block_on(desk.enter(&entry("m", 0.4))).unwrap_err().contains("kept it locked"));
+    assert_eq!(desk.calibrated("m", "p/m", 0.8), known, "nobody waits for that");
+    other.execute_batch("COMMIT").unwrap();
+    assert!(desk.decide(&waiting, &verdict(Verdict::Approve)).unwrap().is_new);
+}
+
+#[test]
+fn an_old_file_gets_the_tables_and_keeps_its_records() {
+    let (_dir, path) = place();
+    Connection::open(&path).unwrap().execute_batch(FIRST_VERSION).unwrap();
+    let desk = desk(&path);
+    assert!(open(&desk).is_empty());
+    assert_eq!(block_on(desk.enter(&entry("m", 0.4))).unwrap(), "1");
+    assert_eq!(Store::open(&path).unwrap().list(&Filter::default()).unwrap().len(), 1);
+}
+
+/// A job of another process: decides on one entry and says how that went.
+pub fn decide_one(words: &str, path: &Path, say: fn(&str)) {
+    let (id, word) = words.split_once(' ').unwrap();
+    let decision = NewDecision { by: Some(word.to_owned()), ..verdict(Verdict::parse(word).unwrap()) };
+    say(&match desk(path).decide(id, &decision) {
+        Ok(decided) if decided.is_new => format!("made {word}"),
+        Ok(_) => "the same".to_owned(),
+        Err(error) => error.to_string(),
+    });
+}
+
+/// A job of another process: decides on everything that waits, and says so after each.
+pub fn decide_for_ever(name: &str, path: &Path, say: fn(&str)) {
+    let desk = desk(path);
+    for review in open(&desk) {
+        desk.decide(&review.id, &NewDecision { by: Some(name.to_owned()), ..verdict(Verdict::Correct) })
+            .unwrap();
+        say(&review.id);
+    }
+}
+
+#[test]
+fn of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told() {
+    let (_dir, path) = place();
+    let shared = desk(&path);
+    for round in 1..=20 {
+        let id = block_on(shared.enter(&entry("m", 0.4))).unwrap();
+        assert_eq!(id, round.to_string());
+        let mut helpers = ["approve", "reject"].map(|word| child(&format!("decide {id} {word}"), &path));
+        for helper in &mut helpers {
+            assert_eq!(helper.report().as_deref(), Some("ready"));
+        }
+        helpers.iter_mut().for_each(crate::child::Helper::go);
+        let mut said: Vec<String> = helpers.iter_mut().flat_map(crate::child::Helper::rest).collect();
+        said.sort_by_key(|line| !line.starts_with("made "));
+        let stands = shared.get(&id).unwrap().unwrap().decision.unwrap();
+        assert_eq!(said[0], format!("made {}", stands.verdict.word()));
+        let told =
+            format!("review {id} was {} before by: `{}`", stands.verdict.past(), stands.verdict.word());
+        assert_eq!(said[1], told);
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_decides_leaves_every_decision_that_it_acknowledged() {
+    let (_dir, path) = place();
+    let shared = desk(&path);
+    let mut random = SeededRandom::new(11);
+    for round in 0..25 {
+        for _ in 0..40 {
+            block_on(shared.enter(&entry("m", 0.4))).unwrap();
+        }
+        let mut helper = child(&format!("decide-for-ever {round}"), &path);
+        helper.go();
+        let mut kept = Vec::new();
+        let until = 1 + random.index(30);
+        while kept.len() < until {
+            kept.push(helper.report().unwrap());
+        }
+        kept.extend(helper.kill());
+        assert_eq!(integrity(&path), "ok", "round {round}");
+        for id in kept.iter().filter(|id| *id != "ready") {
+            let decision = shared.get(id).unwrap().unwrap().decision;
+            assert!(decision.is_some(), "round {round}: {id} was acknowledged");
+        }
+    }
+    // As many records in the audit as decisions, and the chain is whole.
+    let store = Store::open(&path).unwrap();
+    assert!(store.verify(&[]).unwrap().is_whole());
+    let records = store.list(&Filter { event: Some("review".to_owned()), ..Filter::default() }).unwrap();
+    let recorded: HashSet<String> =
+        records.iter().map(|row| row.receipt["review"].as_str().unwrap().to_owned()).collect();
+    let mut decided = HashSet::new();
+    let mut take = |line: Value| decided.insert(line["id"].as_str().unwrap().to_owned());
+    shared.export(ReviewExport::Decisions, None, &mut take).unwrap();
+    assert_eq!((recorded.len(), records.len()), (decided.len(), decided.len()));
+    assert_eq!(recorded, decided);
+}
