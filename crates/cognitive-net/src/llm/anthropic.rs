@@ -2,6 +2,7 @@
 
 use cognitive_contract::media::{AcceptedForm, Category, MediaPart};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
+use cognitive_contract::thinking::{LEAST_THOUGHT, ThoughtOutcome};
 use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
 use cognitive_schema::SchemaTarget;
 use serde_json::{Map, Value, json};
@@ -11,12 +12,15 @@ use crate::llm::borrowed::Node;
 use crate::llm::calls::declaration;
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Endpoint, REFUSED, Reading, Wire, count, messages, names_in, text_of};
+use crate::llm::{Endpoint, REFUSED, Reading, Wire, count, messages, names_in, text_of, thinking};
 
 /// The version of the API that this file speaks.
 pub(crate) const VERSION: &str = "2023-06-01";
 /// The API insists on a limit. Every model of today can write this much, thinking included.
 const DEFAULT_LIMIT: u64 = 16_384;
+
+/// No model keeps a prefix of fewer than 512 tokens, and no token is shorter than a byte.
+const MIN_KEPT_BYTES: usize = 512;
 
 /// Images are scaled down to this side by the service.
 const MAX_SIDE_LENGTH: u32 = 1568;
@@ -52,14 +56,37 @@ impl Wire for Anthropic {
         let mut body = Vec::with_capacity(8);
         let mut set = |name: &'static str, value: Node<'a>| body.push((name, value));
         set("model", Node::from(&self.endpoint.model));
-        set("max_tokens", call.max_output_tokens.unwrap_or(DEFAULT_LIMIT).into());
-        set("system", Node::Json(call.instructions.json()));
+        let thought = thinking::wanted(call, terms);
+        let budget =
+            u64::from(thought.filter(|tokens| *tokens > 0).map_or(0, |tokens| tokens.max(LEAST_THOUGHT)));
+        let limit = call.max_output_tokens.unwrap_or(DEFAULT_LIMIT);
+        set("max_tokens", limit.saturating_add(budget).into());
+        let is_marked = is_worth_keeping(call) && terms.keeps(Extra::CacheMark);
+        let instructions = Node::Json(call.instructions.json());
+        let ends_prefix = is_marked && call.examples.is_empty();
+        set("system", if ends_prefix { marked(instructions) } else { instructions });
         let mut messages = messages(call);
+        if let Some(example) = call.examples.last().filter(|_| is_marked) {
+            let last = messages.get_mut(2 * call.examples.len() - 1);
+            media::set(last, "content", marked(Node::from(&example.answer)));
+        }
         media::attach(&mut messages, 0, "content", call, PARTS);
         messages.extend(call.rounds.iter().flat_map(round));
         set("messages", Node::List(messages));
         set("stream", true.into());
-        if terms.keeps(Extra::Temperature) {
+        let by_number = terms.keeps(Extra::ThinkingBudget);
+        match thought {
+            Some(0) if by_number => set("thinking", Node::object([("type", "disabled".into())])),
+            // Newer models cannot be kept from it, and say so.
+            None | Some(0) => {}
+            Some(_) if by_number => {
+                let members = [("type", "enabled".into()), ("budget_tokens", budget.into())];
+                set("thinking", Node::object(members));
+            }
+            Some(_) => set("thinking", Node::object([("type", "adaptive".into())])),
+        }
+        // A model that thinks takes no temperature.
+        if terms.keeps(Extra::Temperature) && budget == 0 {
             // The scale ends at 1 here.
             set("temperature", call.temperature.min(1.0).into());
         }
@@ -71,11 +98,25 @@ impl Wire for Anthropic {
                 set("tool_choice", Node::object([("type", "none".into())]));
             }
         }
+        let mut output = Vec::new();
         if let Some(schema) = schema {
             let format = Node::object([("type", "json_schema".into()), ("schema", Node::Json(schema))]);
-            set("output_config", Node::object([("format", format)]));
+            output.push(("format", format));
+        }
+        if let Some(tokens) = thought.filter(|tokens| *tokens > 0 && !by_number) {
+            output.push(("effort", thinking::effort(tokens).into()));
+        }
+        if !output.is_empty() {
+            set("output_config", Node::Object(output));
         }
         Node::Object(body)
+    }
+
+    fn thought(&self, tokens: u32, terms: &Terms) -> ThoughtOutcome {
+        match tokens {
+            0 if !terms.keeps(Extra::ThinkingBudget) => ThoughtOutcome::Ignored,
+            _ => thinking::budget_or_word(tokens, terms),
+        }
     }
 
     fn form(&self, category: Category) -> Option<AcceptedForm> {
@@ -144,6 +185,19 @@ impl Wire for Anthropic {
     fn names(&self, list: &Value) -> Vec<String> {
         names_in(list, "data", "id")
     }
+}
+
+/// Whether the service should keep what comes before the input for the next call of the module.
+fn is_worth_keeping(call: &ModelCall) -> bool {
+    let examples = call.examples.iter().map(|example| example.input.len() + example.answer.len());
+    call.has_stable_prefix && examples.fold(call.instructions.len(), usize::saturating_add) >= MIN_KEPT_BYTES
+}
+
+/// The last text of what is the same in every call, with the mark that ends it. What stands before it, tools included, is
+/// kept with it.
+fn marked(text: Node<'_>) -> Node<'_> {
+    let mark = Node::object([("type", "ephemeral".into())]);
+    Node::List(vec![Node::object([("type", "text".into()), ("text", text), ("cache_control", mark)])])
 }
 
 /// A turn with calls, and all replies to it in one turn of the user.
@@ -233,12 +287,18 @@ fn opening(message: &Value, reading: &mut Reading) {
 fn count_tokens(usage: Option<&Value>, reading: &mut Reading) {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
     let so_far = reading.usage.unwrap_or_default();
-    let parts = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
-    let input_tokens = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(count(usage, part)));
-    reading.usage = Some(Usage {
-        input_tokens: if input_tokens == 0 { so_far.input_tokens } else { input_tokens },
-        output_tokens: count(usage, "output_tokens").max(so_far.output_tokens),
-    });
+    let cached = [count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")];
+    let input_tokens =
+        cached.iter().fold(count(usage, "input_tokens"), |sum, part| sum.saturating_add(*part));
+    let (input_tokens, [read, written]) = match input_tokens {
+        0 => (so_far.input_tokens, [so_far.cache_read_tokens, so_far.cache_write_tokens]),
+        _ => (input_tokens, cached),
+    };
+    let output_tokens = count(usage, "output_tokens").max(so_far.output_tokens);
+    let thoughts = usage.get("output_tokens_details").map_or(0, |details| count(details, "thinking_tokens"));
+    let thoughts = thoughts.max(so_far.thinking_tokens);
+    let counted = Usage::new(input_tokens, output_tokens).with_thoughts(thoughts);
+    reading.usage = Some(counted.with_cache(read, written));
 }
 
 fn stop(place: &Value, reading: &mut Reading) -> Result<(), Complaint> {

@@ -8,6 +8,7 @@ use crate::kind::Kind;
 use crate::llm::media;
 use crate::llm::openai::{Dialect, EVERYTHING, OPENAI};
 use crate::llm::terms::{Bind, Extra};
+use crate::llm::thinking::ThinkingWords;
 
 /// The dialect of a kind; `None` for those that speak something else.
 pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
@@ -15,17 +16,33 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
         Kind::Anthropic | Kind::Gemini | Kind::Ollama => None,
         Kind::OpenAi => Some(OPENAI),
         // JSON mode only: a schema is answered with 400, or is taken and ignored.
-        Kind::DeepSeek => Some(Dialect { ladder: NO_SCHEMA, sees: &[], ..DEFAULT_DIALECT }),
-        Kind::Qwen => Some(Dialect { ladder: NO_SCHEMA, largest_image: TEN, ..DEFAULT_DIALECT }),
-        Kind::Moonshot => Some(Dialect { ladder: NO_SCHEMA, ..DEFAULT_DIALECT }),
-        // Documents no `response_format` at all, and mixes thoughts into the text unless told to keep them apart.
-        Kind::MiniMax => {
-            Some(Dialect { ladder: ONLY_PROMPT, switches: &["reasoning_split"], ..DEFAULT_DIALECT })
+        Kind::DeepSeek => Some(Dialect {
+            ladder: NO_SCHEMA,
+            sees: &[],
+            thinking: ThinkingWords::SwitchAndEffort,
+            ..DEFAULT_DIALECT
+        }),
+        Kind::Qwen => Some(Dialect {
+            ladder: NO_SCHEMA,
+            largest_image: TEN,
+            thinking: ThinkingWords::Budget,
+            ..DEFAULT_DIALECT
+        }),
+        Kind::Moonshot => {
+            Some(Dialect { ladder: NO_SCHEMA, thinking: ThinkingWords::Switch, ..DEFAULT_DIALECT })
         }
+        // Documents no `response_format` at all, and mixes thoughts into the text unless told to keep them apart.
+        Kind::MiniMax => Some(Dialect {
+            ladder: ONLY_PROMPT,
+            switches: &["reasoning_split"],
+            thinking: ThinkingWords::Nothing,
+            ..DEFAULT_DIALECT
+        }),
         // Refuses members that it does not know, counts tokens without being asked, and has its own word for the seed.
         Kind::Mistral => Some(Dialect {
-            without: &[Extra::StreamUsage],
+            without: &[Extra::StreamUsage, Extra::ThinkingBudget],
             seed: "random_seed",
+            thinking: ThinkingWords::FullEffort,
             largest_image: TEN,
             ..DEFAULT_DIALECT
         }),
@@ -35,13 +52,26 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
         // and a small model then writes an `error` into a success.
         Kind::LlamaCpp => {
             // Blind unless it was started with a projector, which only its owner knows.
-            Some(Dialect { target: SchemaTarget::Ollama, alone: GRAMMARS, sees: &[], ..DEFAULT_DIALECT })
+            Some(Dialect {
+                target: SchemaTarget::Ollama,
+                alone: GRAMMARS,
+                sees: &[],
+                thinking: ThinkingWords::Template("thinking_budget_tokens"),
+                ..DEFAULT_DIALECT
+            })
         }
         // The last of them may be any server, also one with grammars.
-        Kind::Vllm => Some(Dialect { alone: GRAMMARS, sees: EYES_AND_EARS, ..DEFAULT_DIALECT }),
+        Kind::Vllm => Some(Dialect {
+            alone: GRAMMARS,
+            sees: EYES_AND_EARS,
+            thinking: ThinkingWords::Template("thinking_token_budget"),
+            ..DEFAULT_DIALECT
+        }),
         Kind::Compatible => Some(Dialect { alone: GRAMMARS, ..DEFAULT_DIALECT }),
         Kind::Groq => Some(Dialect { largest_image: FOUR, ..DEFAULT_DIALECT }),
-        Kind::OpenRouter => Some(Dialect { sees: ALL_BUT_VIDEO, ..DEFAULT_DIALECT }),
+        Kind::OpenRouter => {
+            Some(Dialect { sees: ALL_BUT_VIDEO, thinking: ThinkingWords::Reasoning, ..DEFAULT_DIALECT })
+        }
     }
 }
 
@@ -49,8 +79,9 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
 const DEFAULT_DIALECT: Dialect = Dialect {
     target: SchemaTarget::OpenAi,
     ladder: EVERYTHING,
-    without: &[],
+    without: &[Extra::ThinkingBudget],
     seed: "seed",
+    thinking: ThinkingWords::Effort,
     switches: &[],
     alone: &[],
     sees: EYES,

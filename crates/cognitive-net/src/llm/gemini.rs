@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
+use cognitive_contract::thinking::ThoughtOutcome;
 use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
 use cognitive_schema::SchemaTarget;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use crate::llm::borrowed::Node;
 use crate::llm::calls::{declaration, offers};
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Endpoint, Reading, Wire, at, count, first_candidate, names_in, text_of, turns};
+use crate::llm::{Endpoint, Reading, Wire, at, count, first_candidate, names_in, text_of, thinking, turns};
 
 /// Seeds are 32-bit numbers here.
 const SEED: u64 = 0x7FFF_FFFF;
@@ -24,6 +25,15 @@ const MAX_SIDE_LENGTH: u32 = 3072;
 const MAX_SIZE: u64 = media::bytes_in(95_000_000);
 /// In megabytes, for a document that is sent within the request.
 const MAX_PDF_SIZE: u64 = 47;
+
+/// How hard to think, for models that take no number. Not all of them know a step between these.
+fn level(tokens: u32) -> &'static str {
+    match tokens {
+        0 => "minimal",
+        1..=4096 => "low",
+        _ => "high",
+    }
+}
 
 /// Gemini.
 #[derive(Debug)]
@@ -41,8 +51,16 @@ impl Gemini {
         if let Some(seed) = call.seed.filter(|_| terms.keeps(Extra::Seed)) {
             set("seed", (seed & SEED).into());
         }
-        if let Some(limit) = call.max_output_tokens {
+        if let Some(limit) = thinking::limit(call, terms) {
             set("maxOutputTokens", limit.into());
+        }
+        if let Some(tokens) = thinking::wanted(call, terms) {
+            let how = if terms.keeps(Extra::ThinkingBudget) {
+                ("thinkingBudget", u64::from(tokens).into())
+            } else {
+                ("thinkingLevel", level(tokens).into())
+            };
+            set("thinkingConfig", Node::object([how]));
         }
         if terms.bind != Bind::Prompt {
             set("responseMimeType", "application/json".into());
@@ -92,6 +110,10 @@ impl Wire for Gemini {
         Node::Object(body)
     }
 
+    fn thought(&self, tokens: u32, terms: &Terms) -> ThoughtOutcome {
+        thinking::budget_or_word(tokens, terms)
+    }
+
     fn form(&self, category: Category) -> Option<AcceptedForm> {
         Some(match category {
             Category::Image => media::images(media::IMAGES, MAX_SIDE_LENGTH, MAX_SIZE),
@@ -122,11 +144,11 @@ impl Wire for Gemini {
     ) -> Result<(), Complaint> {
         reading.name_model(frame.get("modelVersion"));
         if let Some(usage) = frame.get("usageMetadata").filter(|usage| usage.is_object()) {
-            reading.usage = Some(Usage {
-                input_tokens: count(usage, "promptTokenCount"),
-                output_tokens: count(usage, "candidatesTokenCount")
-                    .saturating_add(count(usage, "thoughtsTokenCount")),
-            });
+            let thoughts = count(usage, "thoughtsTokenCount");
+            let written = count(usage, "candidatesTokenCount").saturating_add(thoughts);
+            let cached = count(usage, "cachedContentTokenCount");
+            let counted = Usage::new(count(usage, "promptTokenCount"), written).with_thoughts(thoughts);
+            reading.usage = Some(counted.with_cache(cached, 0));
         }
         if let Some(reason) =
             text_of(frame, "/promptFeedback/blockReason").filter(|reason| !is_silent(reason))

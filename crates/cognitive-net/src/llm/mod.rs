@@ -16,9 +16,11 @@ pub(crate) mod openai;
 pub(crate) mod remote;
 pub(crate) mod segments;
 pub(crate) mod terms;
+pub(crate) mod thinking;
 
 use cognitive_contract::media::{AcceptedForm, Category, Reported};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
+use cognitive_contract::thinking::ThoughtOutcome;
 use cognitive_schema::SchemaTarget;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
@@ -67,6 +69,9 @@ pub(crate) trait Wire: Send + Sync {
 
     /// The request for a call. The schema is there, as JSON text, exactly if the terms bind to one.
     fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a>;
+
+    /// What becomes of the wish for a thought of so many tokens, on terms that keep it.
+    fn thought(&self, tokens: u32, terms: &Terms) -> ThoughtOutcome;
 
     /// In which form it can be sent a kind of media; `None` if it has no words for it.
     fn form(&self, category: Category) -> Option<AcceptedForm>;

@@ -3,6 +3,7 @@
 
 use cognitive_contract::media::{AcceptedForm, Category, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
+use cognitive_contract::thinking::ThoughtOutcome;
 use cognitive_contract::tools::{ToolCall, ToolReply};
 use cognitive_schema::SchemaTarget;
 use serde_json::{Value, json};
@@ -13,7 +14,9 @@ use crate::llm::borrowed::Node;
 use crate::llm::calls::{functions, object, offers, rounds};
 use crate::llm::media;
 use crate::llm::terms::{Bind, Extra, Terms};
-use crate::llm::{Endpoint, Reading, Wire, at, count, messages_with_instructions, names_in, text_of};
+use crate::llm::{
+    Endpoint, Reading, Wire, at, count, messages_with_instructions, names_in, text_of, thinking,
+};
 
 /// The port that Ollama listens on unless told otherwise.
 const PORT: u16 = 11_434;
@@ -39,7 +42,7 @@ impl Wire for Ollama {
     }
 
     fn without(&self) -> &'static [Extra] {
-        &[Extra::StreamUsage, Extra::OldTokenName, Extra::TokenLimit]
+        &[Extra::StreamUsage, Extra::OldTokenName, Extra::TokenLimit, Extra::ThinkingBudget]
     }
 
     /// Its grammar lets no call through, and it does not say so.
@@ -73,10 +76,18 @@ impl Wire for Ollama {
             (Bind::Json, _) => body.push(("format", "json".into())),
             (Bind::Schema, None) | (Bind::Prompt, _) => {}
         }
+        if let Some(tokens) = thinking::wanted(call, terms) {
+            body.push(("think", (tokens > 0).into()));
+        }
         if offers(call) && terms.keeps(Extra::Tools) {
             body.push(("tools", functions(call)));
         }
         Node::Object(body)
+    }
+
+    /// It knows a switch and no number.
+    fn thought(&self, tokens: u32, _: &Terms) -> ThoughtOutcome {
+        if tokens == 0 { ThoughtOutcome::Off } else { ThoughtOutcome::Effort }
     }
 
     fn form(&self, category: Category) -> Option<AcceptedForm> {
@@ -113,10 +124,7 @@ impl Wire for Ollama {
             _ => Finish::Complete,
         });
         if frame.get("eval_count").is_some() {
-            reading.usage = Some(Usage {
-                input_tokens: count(frame, "prompt_eval_count"),
-                output_tokens: count(frame, "eval_count"),
-            });
+            reading.usage = Some(Usage::new(count(frame, "prompt_eval_count"), count(frame, "eval_count")));
         }
         Ok(())
     }
@@ -163,7 +171,7 @@ fn options(call: &ModelCall, terms: &Terms) -> Node<'static> {
     if let Some(seed) = call.seed.filter(|_| terms.keeps(Extra::Seed)) {
         options.push(("seed", (seed & SEED).into()));
     }
-    if let Some(limit) = call.max_output_tokens {
+    if let Some(limit) = thinking::limit(call, terms) {
         options.push(("num_predict", limit.into()));
     }
     Node::Object(options)

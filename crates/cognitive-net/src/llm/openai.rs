@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
+use cognitive_contract::thinking::ThoughtOutcome;
 use cognitive_contract::tools::{ToolCall, ToolReply};
 use cognitive_schema::SchemaTarget;
 use serde_json::{Value, json};
@@ -14,8 +15,10 @@ use crate::llm::borrowed::Node;
 use crate::llm::calls::{functions, offers, rounds};
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
+use crate::llm::thinking::ThinkingWords;
 use crate::llm::{
     Endpoint, Reading, Wire, at, count, first_candidate, messages_with_instructions, names_in, text_of,
+    thinking,
 };
 
 /// Where one service differs from the others.
@@ -29,6 +32,8 @@ pub(crate) struct Dialect {
     pub(crate) without: &'static [Extra],
     /// How it calls the seed.
     pub(crate) seed: &'static str,
+    /// How its models are told to think.
+    pub(crate) thinking: ThinkingWords,
     /// Switches that it needs to be turned on.
     pub(crate) switches: &'static [&'static str],
     /// The bindings that keep its models from calling tools, or that it refuses beside them.
@@ -48,8 +53,9 @@ pub(crate) const EVERYTHING: &[Bind] = &[Bind::Schema, Bind::Json, Bind::Prompt]
 pub(crate) const OPENAI: Dialect = Dialect {
     target: SchemaTarget::OpenAi,
     ladder: EVERYTHING,
-    without: &[Extra::OldTokenName],
+    without: &[Extra::OldTokenName, Extra::ThinkingBudget],
     seed: "seed",
+    thinking: ThinkingWords::Effort,
     switches: &[],
     alone: &[],
     sees: &[Category::Image, Category::Document],
@@ -108,9 +114,15 @@ impl Wire for OpenAi {
         if let Some(seed) = call.seed.filter(|_| terms.keeps(Extra::Seed)) {
             set(self.dialect.seed, (seed & SIGNED).into());
         }
-        if let Some(limit) = call.max_output_tokens.filter(|_| terms.keeps(Extra::TokenLimit)) {
+        let takes_limit = call.keeps_limit || terms.keeps(Extra::TokenLimit);
+        if let Some(limit) = thinking::limit(call, terms).filter(|_| takes_limit) {
             let old = terms.keeps(Extra::OldTokenName);
             set(if old { "max_tokens" } else { "max_completion_tokens" }, limit.into());
+        }
+        if let Some(tokens) = thinking::wanted(call, terms) {
+            for (name, value) in self.dialect.thinking.members(tokens) {
+                set(name, value.into());
+            }
         }
         for switch in self.dialect.switches {
             set(switch, true.into());
@@ -125,6 +137,10 @@ impl Wire for OpenAi {
             set("response_format", format);
         }
         Node::Object(body)
+    }
+
+    fn thought(&self, tokens: u32, _: &Terms) -> ThoughtOutcome {
+        self.dialect.thinking.outcome(tokens)
     }
 
     fn form(&self, category: Category) -> Option<AcceptedForm> {
@@ -157,13 +173,16 @@ impl Wire for OpenAi {
         reading.name_model(frame.get("model"));
         // Groq counts in a member of its own while it streams.
         let usage = frame.get("usage").or_else(|| at(frame, "/x_groq/usage"));
-        if let Some(usage) = usage.filter(|usage| usage.is_object()) {
+        if let Some(counts) = usage.filter(|usage| usage.is_object()) {
             // Some gateways pass the counts on in the words of the service behind them.
-            let tokens = |name: &str, other: &str| count(usage, name).max(count(usage, other));
-            reading.usage = Some(Usage {
-                input_tokens: tokens("prompt_tokens", "input_tokens"),
-                output_tokens: tokens("completion_tokens", "output_tokens"),
-            });
+            let tokens = |name: &str, other: &str| count(counts, name).max(count(counts, other));
+            let details = ["completion_tokens_details", "output_tokens_details"];
+            let details = details.iter().find_map(|name| counts.get(*name));
+            let thoughts = details.map_or(0, |details| count(details, "reasoning_tokens"));
+            let read = tokens("prompt_tokens", "input_tokens");
+            let written = tokens("completion_tokens", "output_tokens");
+            let usage = Usage::new(read, written).with_thoughts(thoughts);
+            reading.usage = Some(usage.with_cache(cached(counts), 0));
         }
         let Some(choice) = first_candidate(frame, "choices") else { return Ok(()) };
         // Some services send the sum of all pieces beside each piece, and an empty piece beside a whole answer.
@@ -311,6 +330,14 @@ fn finish(reason: &str) -> Result<Finish, Complaint> {
         }
         _ => Ok(Finish::Complete),
     }
+}
+
+/// How many of the tokens that were read came from the service's cache, under the names that services have for them.
+fn cached(counts: &Value) -> u64 {
+    let details = ["prompt_tokens_details", "input_tokens_details"];
+    let details = details.iter().filter_map(|name| counts.get(*name));
+    let told = details.map(|details| count(details, "cached_tokens"));
+    told.chain([count(counts, "prompt_cache_hit_tokens")]).max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -11,8 +11,9 @@ use cognitive_contract::address::bare_url;
 use cognitive_contract::media::{AcceptedForm, Category};
 use cognitive_contract::ports::{
     Attempt, CallSink, Destination, FailureKind, Finish, ModelCall, ModelEnd, PortFuture, Provider,
-    ProviderError, Usage,
+    ProviderError, RenderedRequest, Usage,
 };
+use cognitive_contract::thinking::ThoughtOutcome;
 use cognitive_contract::tools::FUNCTION_CALLING;
 use cognitive_schema::{ProviderSchema, SchemaTarget};
 use hyper::Method;
@@ -24,6 +25,7 @@ use crate::complaint::Complaint;
 use crate::config::is_loopback;
 use crate::fault::{Fault, MEDIA, Reporter};
 use crate::frames::{Frames, Unreadable};
+use crate::kind::Kind;
 use crate::llm::calls::offers;
 use crate::llm::echo::Echo;
 use crate::llm::endings::{ending, no_answer, not_json, too_late, too_long, unreadable};
@@ -35,6 +37,7 @@ use crate::llm::terms::{Bind, Extra, Memory, Terms};
 use crate::llm::{Reading, Wire, thoughts_in};
 use crate::redact::Redactor;
 use crate::retry::{Again, Pause, retry_after, wait};
+use crate::secret::Secret;
 use crate::service::{Answer, MAX_BODY_LENGTH, Place, Service, Trouble};
 
 /// A model that has not begun after so long will not. Who allows more than the usual minute for a call, say because a
@@ -104,6 +107,27 @@ impl Provider for Remote {
         Some(Destination {
             model: Some(self.wire.endpoint().model.clone()),
             address: Some(self.redactor.clean(&shown)),
+        })
+    }
+
+    fn rendered(&self, call: &ModelCall) -> Option<RenderedRequest> {
+        let terms = self.memory.terms(call);
+        let text = self.body(call, &terms).into_text()?;
+        let variable = Kind::parse(self.name).and_then(Kind::key_variable).unwrap_or("KEY");
+        let shown = |(name, value, is_secret): (String, String, bool)| {
+            let key = self.redactor.key().map(Secret::reveal).filter(|key| value.contains(key));
+            let shown = match key {
+                Some(key) => value.replace(key, &format!("${variable}")),
+                None if is_secret => "[redacted]".to_owned(),
+                None => self.redactor.hide(&value),
+            };
+            (name, shown)
+        };
+        Some(RenderedRequest {
+            method: Method::POST.to_string(),
+            url: self.redactor.clean(&bare_url(self.wire.endpoint().calls.as_str())),
+            headers: self.calls.headers_of_its_own().map(shown).collect(),
+            body: serde_json::from_str(&text).ok()?,
         })
     }
 
@@ -280,6 +304,13 @@ impl Remote {
         }
         let mut end = self.end(&reading, terms.bind);
         end.media = std::mem::take(&mut reading.media);
+        end.thinking = call.thinking.map(|tokens| {
+            if terms.keeps(Extra::Thinking) {
+                self.wire.thought(tokens, terms)
+            } else {
+                ThoughtOutcome::Ignored
+            }
+        });
         end.without_tools = offers(call) && !terms.keeps(Extra::Tools);
         end.tool_calls = reading.calls.iter().cloned().collect();
         end.tool_calls.iter_mut().for_each(|call| feed.echo.clean(&mut call.arguments));
@@ -291,9 +322,12 @@ impl Remote {
     }
 
     async fn send(&self, call: &ModelCall, terms: &Terms) -> Result<Answer<'_>, Trouble> {
+        self.service.ask(Method::POST, &self.calls, self.body(call, terms)).await
+    }
+
+    fn body(&self, call: &ModelCall, terms: &Terms) -> Segments {
         let schema = self.memory.schema(call).filter(|_| terms.bind == Bind::Schema);
-        let body = Segments::of(&self.wire.body(call, terms, schema.map(ProviderSchema::text)));
-        self.service.ask(Method::POST, &self.calls, body).await
+        Segments::of(&self.wire.body(call, terms, schema.map(ProviderSchema::text)))
     }
 
     /// An answer with an error status. A guard that stops a prompt is no failure: it is the service's answer. (S-09)

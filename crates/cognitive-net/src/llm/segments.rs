@@ -43,14 +43,19 @@ impl Segments {
         Self::Many(writer.done)
     }
 
-    /// All of it as text.
+    /// All of it as text, for people.
+    pub(crate) fn into_text(self) -> Option<String> {
+        let bytes = match self {
+            Self::One(text) => text.to_vec(),
+            Self::Many(left) => left.into_iter().flatten().collect(),
+        };
+        String::from_utf8(bytes).ok()
+    }
+
+    /// The same.
     #[cfg(test)]
     pub(crate) fn text(&self) -> String {
-        let pieces = match self {
-            Self::One(text) => vec![text.clone()],
-            Self::Many(left) => left.iter().cloned().collect(),
-        };
-        String::from_utf8(pieces.concat()).unwrap()
+        self.clone().into_text().unwrap()
     }
 }
 

@@ -46,6 +46,12 @@ pub(crate) enum Extra {
     OldTokenName,
     /// Any limit in chat completions.
     TokenLimit,
+    /// The number of tokens of a thought, where a service has a word for it besides. Without it the word is used.
+    ThinkingBudget,
+    /// Any word about thoughts.
+    Thinking,
+    /// The mark at the end of what the service may keep for the next call.
+    CacheMark,
     /// The tools that the model may call.
     Tools,
 }
@@ -105,8 +111,16 @@ impl Terms {
 }
 
 /// In the order in which they are given up.
-const NAMED: &[Extra] =
-    &[Extra::Temperature, Extra::Seed, Extra::StreamUsage, Extra::OldTokenName, Extra::TokenLimit];
+const NAMED: &[Extra] = &[
+    Extra::ThinkingBudget,
+    Extra::Thinking,
+    Extra::Temperature,
+    Extra::Seed,
+    Extra::StreamUsage,
+    Extra::OldTokenName,
+    Extra::TokenLimit,
+    Extra::CacheMark,
+];
 
 impl Extra {
     fn names(self) -> &'static [&'static str] {
@@ -116,6 +130,8 @@ impl Extra {
             Self::StreamUsage => &["stream_options", "include_usage"],
             Self::OldTokenName => &["max_tokens"],
             Self::TokenLimit => &["max_completion_tokens"],
+            Self::CacheMark => &["cache_control"],
+            Self::ThinkingBudget | Self::Thinking => THINKING,
             Self::Tools => TOOLS,
         }
     }
@@ -126,12 +142,36 @@ impl Extra {
             Self::Temperature | Self::StreamUsage => true,
             Self::Seed => call.seed.is_some(),
             Self::OldTokenName => call.max_output_tokens.is_some(),
-            Self::TokenLimit => call.max_output_tokens.is_some() && !terms.keeps(Self::OldTokenName),
+            // Somebody who pays by it does not go without.
+            Self::TokenLimit => {
+                call.max_output_tokens.is_some() && !call.keeps_limit && !terms.keeps(Self::OldTokenName)
+            }
+            Self::CacheMark => call.has_stable_prefix,
+            Self::ThinkingBudget | Self::Thinking => call.thinking.is_some(),
             // In the midst of a dialogue it is too late to go without.
             Self::Tools => offers(call) && call.rounds.is_empty(),
         }
     }
 }
+
+/// How thoughts are called by the services. A complaint about one of these is about the thought, whatever else it names:
+/// the contract and the rest of the request are kept before it.
+const THINKING: &[&str] = &[
+    "think",
+    "thinking",
+    "thinking_budget",
+    "thinkingbudget",
+    "thinking_level",
+    "thinkinglevel",
+    "thinking_config",
+    "thinkingconfig",
+    "enable_thinking",
+    "budget_tokens",
+    "reasoning",
+    "reasoning_effort",
+    "effort",
+    "chat_template_kwargs",
+];
 
 /// How tools are called by the services.
 const TOOLS: &[&str] = &["tool", "function calling", "functions"];

@@ -80,6 +80,19 @@ pub(crate) struct Place {
     headers: HeaderMap,
 }
 
+impl Place {
+    /// Names and values of the headers that say what the request is, and whether each is secret. Those that carry the
+    /// request are left out.
+    pub(crate) fn headers_of_its_own(&self) -> impl Iterator<Item = (String, String, bool)> {
+        let carrying = [HOST, ACCEPT, ACCEPT_ENCODING, USER_AGENT, CONTENT_LENGTH, PROXY_AUTHORIZATION];
+        let own = self.headers.iter().filter(move |(name, _)| !carrying.contains(name));
+        // What is not text is not shown.
+        own.filter_map(|(name, value)| {
+            Some((name.to_string(), value.to_str().ok()?.to_owned(), value.is_sensitive()))
+        })
+    }
+}
+
 impl Service {
     /// The service at this address. Asks nobody.
     pub(crate) fn new(base: &Url, proxies: Proxies) -> Result<Self, ProviderError> {

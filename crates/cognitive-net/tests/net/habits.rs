@@ -21,7 +21,7 @@ fn hear_body(kind: Kind, content_type: &str, body: &str) -> Outcome {
 }
 
 fn usage(input_tokens: u64, output_tokens: u64) -> Usage {
-    Usage { input_tokens, output_tokens }
+    Usage::new(input_tokens, output_tokens)
 }
 
 /// What the last try is known to have been.
@@ -66,7 +66,10 @@ fn b3_a_guard_of_gemini_refuses_and_is_not_asked_again() {
     let why =
         "The response violated Responsible AI Safety settings (Hate Speech, Harassment, Dangerous) filters.";
     assert_eq!(outcome.ok().finish, Finish::Refused(why.to_owned()));
-    assert_eq!((outcome.ok().usage, outcome.ok().model.as_str()), (Some(usage(19, 33)), "gemini-2.5-flash"));
+    assert_eq!(
+        (outcome.ok().usage, outcome.ok().model.as_str()),
+        (Some(usage(19, 33).with_thoughts(27)), "gemini-2.5-flash")
+    );
 }
 
 // ERR-015: words of a guard go to the caller, but no key does.
@@ -81,14 +84,20 @@ fn err_015_a_guard_that_repeats_the_key_is_not_repeated() {
 fn b3_calls_that_gemini_did_not_expect_are_calls_that_nobody_offered() {
     let outcome = hear(Kind::Gemini, "gemini/unexpected-call");
     let names: Vec<&str> = outcome.ok().tool_calls.iter().map(|call| call.name.as_str()).collect();
-    assert_eq!((names, outcome.ok().usage), (vec!["default_api.find"], Some(usage(211, 17))));
+    assert_eq!(
+        (names, outcome.ok().usage),
+        (vec!["default_api.find"], Some(usage(211, 17).with_thoughts(3)))
+    );
 
     let outcome = hear(Kind::Gemini, "gemini/malformed-call");
     let why =
         "gemini reported: the model stopped: MALFORMED_FUNCTION_CALL: Malformed function call: print(find(";
     assert_eq!(outcome.error(), &ProviderError::Interrupted(why.to_owned()));
     let attempt = outcome.heard.attempts.first().unwrap();
-    assert_eq!((last_kind(&outcome), attempt.usage), (Some(FailureKind::Malformed), Some(usage(211, 17))));
+    assert_eq!(
+        (last_kind(&outcome), attempt.usage),
+        (Some(FailureKind::Malformed), Some(usage(211, 17).with_thoughts(3)))
+    );
     assert!(attempt.failed.as_ref().unwrap().passes, "the next answer may be a better one");
 }
 
@@ -145,7 +154,10 @@ fn c1_a_model_that_deepseek_does_not_know() {
 #[test]
 fn c1_a_limit_of_tokens_that_is_told_as_an_error_is_a_limit_of_tokens() {
     let outcome = hear(Kind::OpenRouter, "services/openrouter-token-limit");
-    assert_eq!((&outcome.ok().finish, outcome.ok().usage), (&Finish::CutOff, Some(usage(43, 10))));
+    assert_eq!(
+        (&outcome.ok().finish, outcome.ok().usage),
+        (&Finish::CutOff, Some(usage(43, 10).with_thoughts(10)))
+    );
     let body = json!({ "error": { "message": "max completion tokens reached before generating a valid document",
         "type": "invalid_request_error", "code": "json_validate_failed" } });
     let reply = Reply::new("400 Bad Request", "content-type: application/json", &body.to_string());

@@ -9,6 +9,7 @@
 )]
 
 mod answers;
+mod caching;
 mod concessions;
 mod download;
 mod errors;
@@ -21,4 +22,5 @@ mod recorded;
 mod requests;
 mod ssrf;
 mod support;
+mod thinking;
 mod tools;

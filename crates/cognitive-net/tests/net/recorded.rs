@@ -43,7 +43,7 @@ fn a_server_that_takes_schemas_and_counts() {
     assert_eq!(end.usage.map(|usage| usage.input_tokens), Some(29));
     let (whole, _) = replay(&["llama-server/whole"]);
     assert_eq!((whole.heard.text.as_str(), &whole.ok().finish), (OK, &Finish::Complete));
-    assert_eq!(whole.ok().usage, Some(Usage { input_tokens: 29, output_tokens: 31 }));
+    assert_eq!(whole.ok().usage, Some(Usage::new(29, 31).with_cache(28, 0)));
 }
 
 // PIPE-009: the same request again with JSON mode in place of the schema.
@@ -58,7 +58,7 @@ fn pipe_009_a_server_that_fails_on_schemas_and_counts_nothing() {
     assert_eq!((&end.finish, end.decode, end.usage), (&Finish::Complete, DecodeMode::JsonMode, None));
     assert_eq!(outcome.statuses(), [Some(500), Some(200)]);
     let (whole, _) = replay(&["llama-cpp-python/whole"]);
-    assert_eq!(whole.ok().usage, Some(Usage { input_tokens: 29, output_tokens: 26 }));
+    assert_eq!(whole.ok().usage, Some(Usage::new(29, 26)));
 }
 
 // PIPE-010: limits of both servers, in their words or without any.
