@@ -5,6 +5,7 @@
 use cognitive_contract::ports::{ModelCall, ProviderError};
 
 use crate::model::Vocabulary;
+use crate::thought::{self, ThoughtForm};
 
 /// The least room for an answer that is worth beginning.
 pub(crate) const MIN_ROOM: usize = 128;
@@ -27,18 +28,25 @@ pub(crate) enum ChatForm {
     },
     /// `<|start_header_id|>role<|end_header_id|>`, two line ends, the text and `<|eot_id|>`: Llama 3.
     Llama3,
+    /// `<start_of_turn>role`, a line end, the text, `<end_of_turn>` and a line end; the model is called `model`, and what
+    /// it is told beforehand stands in the first turn of the user: Gemma.
+    Gemma,
 }
 
-/// What an answer begins with if a model that thinks aloud shall not. An answer is bound to its contract from the first
-/// token on, so there is no room for thoughts.
+/// What an answer begins with if a model that thinks aloud shall not: an answer is bound to its contract from the first
+/// token on.
 const THOUGHT: &str = "<think>\n\n</think>\n\n";
 
 impl ChatForm {
     /// The form that a template describes. A file without one is taken by the marks in its vocabulary.
     pub(crate) fn of(template: Option<&str>, vocabulary: &dyn Vocabulary) -> Result<Self, ProviderError> {
         let Some(template) = template else {
-            let llama = vocabulary.control("<|start_header_id|>").is_some();
-            return Ok(if llama { Self::Llama3 } else { Self::ChatMl { thinks: false } });
+            let has = |mark| vocabulary.control(mark).is_some();
+            return Ok(match (has("<|start_header_id|>"), has("<start_of_turn>")) {
+                (true, _) => Self::Llama3,
+                (false, true) => Self::Gemma,
+                (false, false) => Self::ChatMl { thinks: false },
+            });
         };
         let has = |mark: &str| template.contains(mark);
         // A third mark within a turn makes another form of it, whatever the rest looks like.
@@ -48,10 +56,21 @@ impl ChatForm {
         if has("<|start_header_id|>") && has("<|end_header_id|>") && has("<|eot_id|>") {
             return Ok(Self::Llama3);
         }
+        if has("<start_of_turn>") && has("<end_of_turn>") {
+            return Ok(Self::Gemma);
+        }
         let beginning: String = template.chars().take(60).collect();
         Err(ProviderError::Misconfigured(format!(
-            "the chat form of the embedded model is none of `ChatML` and `Llama 3`; its template begins: {beginning}"
+            "the chat form of the embedded model is none of `ChatML`, `Llama 3` and `Gemma`; its template begins: {beginning}"
         )))
+    }
+
+    /// How a model of this form is brought to think.
+    pub(crate) fn thought(self) -> ThoughtForm {
+        match self {
+            Self::ChatMl { thinks: true } => thought::MARKED,
+            Self::ChatMl { thinks: false } | Self::Llama3 | Self::Gemma => thought::PROSE,
+        }
     }
 
     /// The tokens that tell turns apart.
@@ -65,12 +84,16 @@ impl ChatForm {
             Self::Llama3 => {
                 (mark("<|start_header_id|>")?, Some(mark("<|end_header_id|>")?), mark("<|eot_id|>")?, "")
             }
+            Self::Gemma => (mark("<start_of_turn>")?, None, mark("<end_of_turn>")?, ""),
         };
         let first = match self {
             Self::ChatMl { .. } => None,
             Self::Llama3 => vocabulary.control("<|begin_of_text|>"),
+            Self::Gemma => vocabulary.control("<bos>"),
         };
-        Ok(TurnMarks { vocabulary, first, start, after_role, end, opening })
+        let is_gemma = self == Self::Gemma;
+        let model = if is_gemma { "model" } else { "assistant" };
+        Ok(TurnMarks { vocabulary, first, start, after_role, end, model, has_system: !is_gemma, opening })
     }
 }
 
@@ -83,11 +106,20 @@ pub(crate) struct TurnMarks<'a> {
     /// What ends the name of a role, if not a line end.
     after_role: Option<u32>,
     end: u32,
+    /// What the model itself is called.
+    model: &'static str,
+    /// Whether there is a turn for what the model is told beforehand.
+    has_system: bool,
     /// What an answer begins with.
     opening: &'static str,
 }
 
 impl TurnMarks<'_> {
+    /// The same for an answer that begins otherwise.
+    pub(crate) fn with_opening(self, opening: &'static str) -> Self {
+        Self { opening, ..self }
+    }
+
     /// The beginning of a conversation.
     pub(crate) fn begin(&self) -> Vec<u32> {
         self.first.into_iter().collect()
@@ -119,16 +151,23 @@ impl TurnMarks<'_> {
 /// Puts the conversation together.
 pub(crate) fn prompt(call: &ModelCall, marks: &TurnMarks<'_>) -> ChatPrompt {
     let mut tokens = marks.begin();
-    if !call.instructions.is_empty() {
-        marks.turn(&mut tokens, "system", &call.instructions);
+    let mut before = Some(&*call.instructions).filter(|told| !told.is_empty());
+    if marks.has_system
+        && let Some(told) = before.take()
+    {
+        marks.turn(&mut tokens, "system", told);
     }
+    let mut user = |tokens: &mut Vec<u32>, text: &str| match before.take() {
+        Some(told) => marks.turn(tokens, "user", &format!("{told}\n\n{text}")),
+        None => marks.turn(tokens, "user", text),
+    };
     for example in &call.examples {
-        marks.turn(&mut tokens, "user", &example.input);
-        marks.turn(&mut tokens, "assistant", &example.answer);
+        user(&mut tokens, &example.input);
+        marks.turn(&mut tokens, marks.model, &example.answer);
     }
     let fixed = tokens.len();
-    marks.turn(&mut tokens, "user", &call.input);
-    marks.open(&mut tokens, "assistant", marks.opening);
+    user(&mut tokens, &call.input);
+    marks.open(&mut tokens, marks.model, marks.opening);
     ChatPrompt { tokens, fixed }
 }
 
@@ -210,6 +249,8 @@ mod tests {
         assert_eq!(of(&thinking), Ok(ChatForm::ChatMl { thinks: true }));
         let llama = "'<|start_header_id|>' + role + '<|end_header_id|>\n\n' + content + '<|eot_id|>'";
         assert_eq!(of(llama), Ok(ChatForm::Llama3));
+        let gemma = "'<start_of_turn>' + role + '\n' + content | trim + '<end_of_turn>\n'";
+        assert_eq!(of(gemma), Ok(ChatForm::Gemma));
         for unknown in ["[INST] {{ content }} [/INST]", "<|im_start|>user<|im_sep|>x<|im_end|>", ""] {
             let Err(ProviderError::Misconfigured(why)) = of(unknown) else { panic!("{unknown}") };
             assert!(why.ends_with(&format!("its template begins: {unknown}")), "{why}");
@@ -236,6 +277,22 @@ mod tests {
         let turns: String = turns.map(|(role, text)| turn(role, text) + "<|eot_id|>").concat();
         let expected = format!("<|begin_of_text|>{turns}{}", turn("assistant", ""));
         assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_form_of_gemma_has_no_turn_for_instructions_and_calls_the_model_model() {
+        let toy = Toy::with_marks(["<bos>", "<start_of_turn>", "<end_of_turn>"]);
+        let text = |call: &ModelCall| -> String {
+            let tokens = prompt(call, &toy).tokens;
+            String::from_utf8(tokens.iter().flat_map(|token| toy.bytes(*token).to_vec()).collect()).unwrap()
+        };
+        let turn = |role: &str, text: &str| format!("<start_of_turn>{role}\n{text}<end_of_turn>\n");
+        let begun = format!("<bos>{}{}", turn("user", "Be brief.\n\na"), turn("model", "b"));
+        assert_eq!(text(&call("in")), format!("{begun}{}<start_of_turn>model\n", turn("user", "in")));
+        let mut alone = call("in");
+        alone.examples.clear();
+        let first = turn("user", "Be brief.\n\nin");
+        assert_eq!(text(&alone), format!("<bos>{first}<start_of_turn>model\n"));
     }
 
     #[test]

@@ -10,14 +10,16 @@ const RANGE: (f64, f64) = (0.01, 0.99);
 pub(crate) const LABELS: &str = "label_probability";
 /// See [`LABELS`]. How often decisions like these were right.
 pub(crate) const DECISIONS: &str = "calibrated_decisions";
+/// See [`LABELS`]. The odds that the model gives its decisions, where nobody has measured what they are worth.
+pub(crate) const PLAIN_DECISIONS: &str = "decision_probability";
 /// See [`LABELS`].
 pub(crate) const TOKENS: &str = "token_probability";
 
 /// Gathers the probabilities of choices in `data`.
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceConfidence {
-    /// What is known from decisions that were made beforehand.
-    decided: Option<f64>,
+    /// What is known from decisions that were made beforehand, and whether it was measured.
+    decided: Option<(f64, bool)>,
     /// The least probable of the finished labels.
     weakest: Option<f64>,
     /// The label that is being written: which value it is, and the product so far.
@@ -28,7 +30,7 @@ pub(crate) struct ChoiceConfidence {
 
 impl ChoiceConfidence {
     /// With what is known from decisions that were made beforehand; then nothing else counts.
-    pub(crate) fn new(decided: Option<f64>) -> Self {
+    pub(crate) fn new(decided: Option<(f64, bool)>) -> Self {
         Self { decided, ..Self::default() }
     }
 
@@ -60,7 +62,8 @@ impl ChoiceConfidence {
     /// The number to write, with two decimals, and where it comes from.
     pub(crate) fn measured(&self) -> Option<(String, &'static str)> {
         let (value, source) = match (self.decided, self.least()) {
-            (Some(decided), _) => (decided, DECISIONS),
+            (Some((decided, true)), _) => (decided, DECISIONS),
+            (Some((decided, false)), _) => (decided, PLAIN_DECISIONS),
             (None, Some(least)) => (least, LABELS),
             (None, None) if self.choices > 0 => ((self.logarithms / f64::from(self.choices)).exp(), TOKENS),
             (None, None) => return None,

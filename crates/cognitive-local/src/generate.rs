@@ -145,7 +145,7 @@ impl Composer<'_> {
             if self.write_decided(&here)? {
                 continue;
             }
-            if !self.written.closed && self.write_name(&here)? {
+            if !self.written.closed && (self.write_name(&here)? || self.write_list(&here)?) {
                 continue;
             }
             if !self.written.closed && self.written.tokens >= self.look_at {
@@ -203,7 +203,7 @@ impl Composer<'_> {
         let decisions = self.order.decisions;
         let is_left_out = |name: &str| {
             let above = here.path().count().saturating_sub(1);
-            let path = here.path().take(above).chain([Some(name.as_bytes())]);
+            let path = here.words().take(above).chain([name.into()]);
             decisions.at(path).is_some_and(|decision| decision.value.is_none())
         };
         let Some(name) = self.copies.next_name(&known, is_left_out, here) else { return Ok(false) };
@@ -214,6 +214,28 @@ impl Composer<'_> {
         });
         if fits == Some(true) {
             self.write(&name)?;
+        }
+        Ok(fits == Some(true))
+    }
+
+    /// Goes on with a list or ends it, as the items that were decided say; if the grammar takes it.
+    fn write_list(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
+        let Some(item) = here.item() else { return Ok(false) };
+        let above = here.path().count().saturating_sub(1);
+        let is_decided = |item: usize| {
+            self.order.decisions.has_below(here.words().take(above).chain([item.to_string().into()]))
+        };
+        if !is_decided(item) {
+            return Ok(false);
+        }
+        let sign = if is_decided(item + 1) { "," } else { "]" };
+        let fits = self.walk.explore(|steps| {
+            let fits = steps.push_all(sign.as_bytes());
+            steps.pop(usize::from(fits));
+            fits
+        });
+        if fits == Some(true) {
+            self.write(sign)?;
         }
         Ok(fits == Some(true))
     }
@@ -250,7 +272,7 @@ impl Composer<'_> {
             return Some("true".to_owned());
         }
         let decisions = self.order.decisions;
-        let value = match decisions.at(here.path()) {
+        let value = match decisions.at(here.words()) {
             Some(decision) => decision.value.clone()?,
             None => say::sentence(self.shape.said(here).filter(|_| !self.written.closed)?, decisions)?,
         };

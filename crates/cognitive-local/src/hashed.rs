@@ -1,9 +1,9 @@
-//! A file of weights that is hashed while it is loaded, so that what was judged is what is computed with. Opened once, read
-//! once. Somebody may remember the hash of a file that has not changed, which saves the time; who that is, and what a file
-//! should be, is not known here.
+//! A file of weights that is hashed before it is computed with, so that what was judged is what is computed with. Somebody may
+//! remember the hash of a file that has not changed, which saves the time, and may keep the weights in packed form, which all
+//! processes share; who that is, and what a file should be, is not known here.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _};
 use std::path::Path;
 
 use cognitive_contract::text::hex;
@@ -18,6 +18,24 @@ pub trait KnownHashes: Send + Sync {
 
     /// Takes note of the hash of a file that was read just now. The error refuses it and says why.
     fn confirm(&self, file: &File, sha256: &str) -> Result<(), String>;
+
+    /// Where the weights are kept in packed form; nowhere if every process is to have a copy of its own.
+    fn packed(&self) -> Option<&dyn PackedWeights> {
+        None
+    }
+}
+
+/// Someone who keeps a file of weights in packed form. Whatever goes wrong there costs time and memory, and no answer.
+pub trait PackedWeights {
+    /// The packed form, if there is one.
+    fn find(&self) -> Option<File>;
+
+    /// Takes back what [`Self::find`] gave: nothing can be done with it.
+    fn discard(&self);
+
+    /// Lets an empty file be written and keeps it, unless another process has done so in the meantime. At least so many bytes
+    /// are needed.
+    fn keep(&self, length: u64, write: &mut dyn FnMut(&File) -> io::Result<()>) -> Option<File>;
 }
 
 /// Remembers nothing and lets everything pass.
@@ -37,9 +55,21 @@ impl KnownHashes for Nobody {
 pub(crate) fn open(path: &Path, witness: &dyn KnownHashes) -> Result<Model, WeightsError> {
     let unreadable =
         |error: io::Error| WeightsError::Unreadable(format!("cannot read `{}`: {error}", path.display()));
-    let file = File::open(path).map_err(unreadable)?;
+    let mut file = File::open(path).map_err(unreadable)?;
     let length = file.metadata().map_err(unreadable)?.len();
-    let recalled = witness.recall(&file);
+    let mut recalled = witness.recall(&file);
+    if let Some(packed) = witness.packed() {
+        let sha256 = match recalled {
+            Some(sha256) => sha256,
+            None => digest(&file).map_err(unreadable)?,
+        };
+        witness.confirm(&file, &sha256).map_err(WeightsError::Damaged)?;
+        if let Some(model) = shared(&file, length, &sha256, witness, packed) {
+            return Ok(model.with_sha256(&sha256));
+        }
+        file.rewind().map_err(unreadable)?;
+        recalled = Some(sha256);
+    }
     let mut hashed = Hashed { file: &file, hash: recalled.is_none().then(Sha256::new) };
     let model = Model::read(&mut hashed, length);
     let sha256 = match recalled {
@@ -52,6 +82,36 @@ pub(crate) fn open(path: &Path, witness: &dyn KnownHashes) -> Result<Model, Weig
     // Whoever knows better what is wrong with a file says it first.
     witness.confirm(&file, &sha256).map_err(WeightsError::Damaged)?;
     Ok(model?.with_sha256(&sha256))
+}
+
+/// The model in packed form, which other processes compute with as well. Packs it if nobody has yet.
+fn shared(
+    mut file: &File,
+    length: u64,
+    sha256: &str,
+    witness: &dyn KnownHashes,
+    packed: &dyn PackedWeights,
+) -> Option<Model> {
+    let open = |packed: File| Model::map(&packed, sha256).ok();
+    if let Some(found) = packed.find() {
+        match open(found) {
+            Some(model) => return Some(model),
+            None => packed.discard(),
+        }
+    }
+    let kept = packed.keep(length, &mut |to| {
+        file.rewind()?;
+        Model::pack(file, length, sha256, to).map_err(io::Error::other)?;
+        // Nobody may have changed it while it was packed.
+        witness.confirm(file, sha256).map_err(io::Error::other)
+    });
+    kept.and_then(open)
+}
+
+fn digest(file: &File) -> io::Result<String> {
+    let mut hashed = Hashed { file, hash: Some(Sha256::new()) };
+    io::copy(&mut hashed, &mut io::sink())?;
+    Ok(hex(&hashed.hash.unwrap_or_default().finalize()))
 }
 
 /// Hashes what passes, if somebody wants that.

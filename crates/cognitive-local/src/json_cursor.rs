@@ -1,6 +1,8 @@
 //! Where in a JSON document a writer stands, byte by byte. Believes that the bytes are JSON, because a grammar let
 //! them through; it checks nothing.
 
+use std::borrow::Cow;
+
 /// A place in a document that is being written.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JsonCursor {
@@ -19,7 +21,8 @@ pub(crate) struct JsonCursor {
 enum CursorStep {
     /// The name of the member, as it was written.
     Member(Vec<u8>),
-    Item,
+    /// Which item of the list it is, from 0.
+    Item(usize),
 }
 
 /// What may come next.
@@ -73,8 +76,24 @@ impl JsonCursor {
     pub(crate) fn path(&self) -> impl Iterator<Item = Option<&[u8]>> {
         self.steps.iter().map(|step| match step {
             CursorStep::Member(name) => Some(name.as_slice()),
-            CursorStep::Item => None,
+            CursorStep::Item(_) => None,
         })
+    }
+
+    /// The way from the top in words: names of members as they were written, numbers of items.
+    pub(crate) fn words(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.steps.iter().map(|step| match step {
+            CursorStep::Member(name) => String::from_utf8_lossy(name),
+            CursorStep::Item(number) => Cow::Owned(number.to_string()),
+        })
+    }
+
+    /// The number of the item that was just written, if a list goes on or ends here.
+    pub(crate) fn item(&self) -> Option<usize> {
+        match self.steps.last() {
+            Some(CursorStep::Item(number)) if self.now == Now::Next => Some(*number),
+            _ => None,
+        }
     }
 
     /// Whether this is at or below a member of the document itself.
@@ -140,7 +159,7 @@ impl JsonCursor {
                 self.now = Now::Member;
             }
             b'[' => {
-                self.steps.push(CursorStep::Item);
+                self.steps.push(CursorStep::Item(0));
                 self.expect_value();
             }
             b']' => self.close(),
@@ -151,10 +170,13 @@ impl JsonCursor {
 
     fn next(&mut self, byte: u8) {
         self.now = Now::Next;
-        match byte {
-            b',' if matches!(self.steps.last(), Some(CursorStep::Item)) => self.expect_value(),
-            b',' => self.now = Now::Member,
-            b'}' | b']' => self.close(),
+        match (byte, self.steps.last_mut()) {
+            (b',', Some(CursorStep::Item(number))) => {
+                *number += 1;
+                self.expect_value();
+            }
+            (b',', _) => self.now = Now::Member,
+            (b'}' | b']', _) => self.close(),
             _ => {}
         }
     }

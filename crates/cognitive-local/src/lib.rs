@@ -2,9 +2,10 @@
 //! It fetches nothing, writes nothing and reads one file: the weights that it is handed.
 //!
 //! From below: `cognitive_llama` computes, `guide` knows what may come next, `sample` chooses, `compose` writes one document with
-//! both, `decide` settles beforehand what the contract wants decided, `closing` ends it in time and `confidence` measures how sure the model was. `chat` makes the prompt; `queue`,
-//! `sessions` and `desk` serve many requests; `provider` is what the runtime sees.
+//! both, `decide` settles beforehand what the contract wants decided, `closing` ends it in time and `confidence` measures how sure the model was. `chat` makes the prompt, `thought` lets the model think before it answers; `queue`,
+//! `text_room`, `beginnings` and `worker` serve many requests at the same time; `provider` is what the runtime sees.
 
+mod beginnings;
 mod chat;
 mod confidence;
 mod copying;
@@ -18,13 +19,14 @@ mod provider;
 mod queue;
 mod sample;
 mod say;
-mod sessions;
 mod shape;
 mod shortest_ending;
+mod text_room;
+mod thought;
 #[cfg(test)]
 mod toy;
 mod utf8;
 mod worker;
 
-pub use hashed::KnownHashes;
+pub use hashed::{KnownHashes, PackedWeights};
 pub use provider::{EmbeddedProvider, OpenError};

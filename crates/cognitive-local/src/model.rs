@@ -1,9 +1,9 @@
-//! What writing needs of a model: a vocabulary, a context and sessions. The engine has all of it; tests bring a toy.
-//! Computes nothing itself.
+//! What writing needs of a model: a vocabulary, a context and texts that are read. The engine has all of it, and reads the
+//! texts of all requests together; tests bring a toy. Computes nothing itself.
 
 use std::sync::Arc;
 
-use cognitive_llama::{FeedError, Model, TokenSession, Tokenizer};
+use cognitive_llama::{Ensemble, EnsembleSession, FeedError, Tokenizer};
 
 /// Text to tokens and back.
 pub(crate) trait Vocabulary: Send + Sync {
@@ -34,8 +34,14 @@ pub(crate) trait LanguageModel: Send + Sync {
     fn sha256(&self) -> Option<&str> {
         None
     }
-    /// An empty session.
-    fn session(self: Arc<Self>, threads: usize) -> Box<dyn ModelState>;
+    /// How many numbers it has learned, or near to it; nothing is known of a model that does not say.
+    fn parameters(&self) -> u64 {
+        0
+    }
+    /// The memory that each token of a text takes, in bytes.
+    fn bytes_per_token(&self) -> u64;
+    /// An empty text.
+    fn session(self: Arc<Self>) -> Box<dyn SharedReading>;
 }
 
 /// What has been read so far.
@@ -59,6 +65,14 @@ pub(crate) trait ModelState: Send {
         }
         Ok(found)
     }
+}
+
+/// A text whose beginning others may share.
+pub(crate) trait SharedReading: ModelState {
+    /// Reads on, for somebody who does not want to know what may follow.
+    fn read(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<(), FeedError>;
+    /// Another text that begins with the first `length` tokens of this one. What was computed of them is shared.
+    fn fork(&self, length: usize) -> Box<dyn SharedReading>;
 }
 
 impl Vocabulary for Tokenizer {
@@ -87,29 +101,37 @@ impl Vocabulary for Tokenizer {
     }
 }
 
-impl LanguageModel for Model {
+impl LanguageModel for Ensemble {
     fn vocabulary(&self) -> &dyn Vocabulary {
-        self.tokenizer()
+        self.model().tokenizer()
     }
 
     fn context_length(&self) -> usize {
-        Self::context_length(self)
+        self.model().context_length()
     }
 
     fn chat_template(&self) -> Option<&str> {
-        Self::chat_template(self)
+        self.model().chat_template()
     }
 
     fn sha256(&self) -> Option<&str> {
-        Self::sha256(self)
+        self.model().sha256()
     }
 
-    fn session(self: Arc<Self>, threads: usize) -> Box<dyn ModelState> {
-        Box::new(TokenSession::new(self, threads))
+    fn parameters(&self) -> u64 {
+        self.model().parameters()
+    }
+
+    fn bytes_per_token(&self) -> u64 {
+        self.model().bytes_per_token()
+    }
+
+    fn session(self: Arc<Self>) -> Box<dyn SharedReading> {
+        Box::new(Ensemble::session(&self))
     }
 }
 
-impl ModelState for TokenSession {
+impl ModelState for EnsembleSession {
     fn tokens(&self) -> &[u32] {
         Self::tokens(self)
     }
@@ -124,5 +146,15 @@ impl ModelState for TokenSession {
 
     fn likelihoods(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<f32>, FeedError> {
         Self::likelihoods(self, tokens, cancelled)
+    }
+}
+
+impl SharedReading for EnsembleSession {
+    fn read(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<(), FeedError> {
+        Self::read(self, tokens, cancelled)
+    }
+
+    fn fork(&self, length: usize) -> Box<dyn SharedReading> {
+        Box::new(Self::fork(self, length))
     }
 }

@@ -13,14 +13,27 @@ use cognitive_contract::ports::{
 use cognitive_schema::SchemaTarget;
 use tokio::sync::mpsc;
 
+use crate::decide::REASONS;
 use crate::hashed::{self, KnownHashes, Nobody};
 use crate::model::LanguageModel;
-use crate::queue::{self, Job, Queue, WorkerReport};
+use crate::queue::{Job, Queue, QueueLimits, Work, WorkerReport};
 use crate::worker::LocalWorker;
-use cognitive_llama::{Model, WeightsError};
+use cognitive_llama::{Ensemble, Model, WeightsError};
 
 /// What to do about weights that are missing or damaged.
 const HINT: &str = "`cogn model pull [NAME]` fetches them";
+
+/// How many requests are worked on at once where nobody said, for each core and at least. More would hardly be answered
+/// sooner, and each holds its keys and values in memory.
+const AT_ONCE_PER_CORE: usize = 4;
+const LEAST_AT_ONCE: usize = 16;
+/// What no embedded model offers, and what a small one does not offer either.
+const LACKED: [&str; 3] = ["long_context", "function_calling", "vision"];
+const LACKED_BY_SMALL: [&str; 4] = ["reasoning", "long_context", "function_calling", "vision"];
+/// A shorter file, in bytes, has no model that reasons, whatever its block types.
+const LEAST_THAT_REASONS: u64 = 300_000_000;
+/// How many wait besides where nobody said.
+const DEFAULT_WAITING: usize = 256;
 
 /// The model inside this process: no key, no network, answers bound to the contract token by token.
 pub struct EmbeddedProvider {
@@ -29,8 +42,10 @@ pub struct EmbeddedProvider {
     file: String,
     desk: Arc<LocalWorker>,
     queue: Arc<Queue>,
-    workers: usize,
-    started: OnceLock<Result<(), ProviderError>>,
+    /// The file itself.
+    path: Option<PathBuf>,
+    /// Whether the model in it weighs and orders, once somebody has asked.
+    reasons: OnceLock<bool>,
 }
 
 /// Why there is no embedded model.
@@ -71,11 +86,10 @@ impl EmbeddedProvider {
         }
         let name =
             path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
-        let (path, file) = (path.to_owned(), stamp(path));
-        let mut model = Self::new(&name, move || {
-            Ok(Arc::new(hashed::open(&path, &*witness).map_err(OpenError::Load)?) as Arc<dyn LanguageModel>)
-        });
-        model.file = file;
+        let (path, kept, file) = (path.to_owned(), path.to_owned(), stamp(path));
+        let mut model =
+            Self::new(&name, move || Ok(together(hashed::open(&path, &*witness).map_err(OpenError::Load)?)));
+        (model.file, model.path) = (file, Some(kept));
         Ok(model)
     }
 
@@ -84,7 +98,7 @@ impl EmbeddedProvider {
     pub fn from_static(name: &str, bytes: &'static [u8], sha256: &'static str) -> Self {
         Self::new(name, move || {
             let model = Model::from_bytes(bytes).map_err(OpenError::Load)?;
-            Ok(Arc::new(model.with_sha256(sha256)) as Arc<dyn LanguageModel>)
+            Ok(together(model.with_sha256(sha256)))
         })
     }
 
@@ -92,15 +106,25 @@ impl EmbeddedProvider {
         name: &str,
         load: impl Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync + 'static,
     ) -> Self {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let at_once = (cores() * AT_ONCE_PER_CORE).max(LEAST_AT_ONCE);
         Self {
             model: name.to_owned(),
             file: String::new(),
-            desk: Arc::new(LocalWorker::new(name, load, cores)),
-            queue: Arc::default(),
-            workers: 1,
-            started: OnceLock::new(),
+            path: None,
+            reasons: OnceLock::new(),
+            desk: Arc::new(LocalWorker::new(name, load)),
+            queue: Arc::new(Queue::new(QueueLimits { at_once, waiting: DEFAULT_WAITING })),
         }
+    }
+
+    /// Whether the model is large enough to weigh and order. Asked once; of a large file the header is read for it.
+    fn reasons(&self) -> bool {
+        let look = || {
+            let path = self.path.as_deref()?;
+            let is_large = path.metadata().ok()?.len() >= LEAST_THAT_REASONS;
+            is_large.then(|| Model::parameters_in(path).ok())?
+        };
+        *self.reasons.get_or_init(|| look().is_some_and(|parameters| parameters >= REASONS))
     }
 
     /// The same, under another name.
@@ -111,13 +135,26 @@ impl EmbeddedProvider {
         self
     }
 
-    /// The same, for a process that answers many requests: one request per core at a time, and 60 ms more at the start
-    /// for cheaper tokens. Without it one request at a time has all cores, which is best for a single answer.
+    /// The same, for a process that answers many requests: 60 ms more at the start for cheaper tokens.
     #[must_use]
     pub fn for_server(mut self) -> Self {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        self.workers = cores;
         Arc::make_mut(&mut self.desk).serve_many();
+        self
+    }
+
+    /// The same with other bounds: how many requests are worked on at once, which is at least one, and how many wait
+    /// besides. Whoever comes then is told to come back later.
+    #[must_use]
+    pub fn with_places(mut self, at_once: usize, waiting: usize) -> Self {
+        self.queue = Arc::new(Queue::new(QueueLimits { at_once, waiting }));
+        self
+    }
+
+    /// The same with so many bytes of memory for keys and values of all requests that are worked on at once. Those that do
+    /// not fit wait. A request that is larger than all of it is answered alone.
+    #[must_use]
+    pub fn with_text_memory(mut self, bytes: u64) -> Self {
+        Arc::make_mut(&mut self.desk).limit_room(bytes);
         self
     }
 
@@ -126,18 +163,7 @@ impl EmbeddedProvider {
         self.desk.tools().map(drop)
     }
 
-    fn start(&self) -> Result<(), ProviderError> {
-        let begin = || {
-            (0..self.workers).try_for_each(|_| {
-                let desk = Arc::clone(&self.desk);
-                queue::start(Arc::clone(&self.queue), Arc::new(move |job, queue| desk.serve(job, queue)))
-            })
-        };
-        self.started.get_or_init(begin).clone()
-    }
-
     async fn answer(&self, call: &ModelCall, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
-        self.start()?;
         let (reports, mut inbox) = mpsc::unbounded_channel();
         let left = Departure(Arc::default());
         let job = Job {
@@ -146,7 +172,9 @@ impl EmbeddedProvider {
             cancelled: Arc::clone(&left.0),
             reports,
         };
-        self.queue.push(job)?;
+        let desk = Arc::clone(&self.desk);
+        let work: Arc<Work> = Arc::new(move |job, queue| desk.serve(job, queue));
+        self.queue.push(job, &work)?;
         sink.bound(call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar));
         while let Some(report) = inbox.recv().await {
             match report {
@@ -157,6 +185,15 @@ impl EmbeddedProvider {
         }
         Err(ProviderError::Unexpected("the embedded model ended unexpectedly".to_owned()))
     }
+}
+
+/// A model that reads the texts of all requests together, with all cores.
+fn together(model: Model) -> Arc<dyn LanguageModel> {
+    Arc::new(Ensemble::new(Arc::new(model), cores()))
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// What tells one file of weights from another without reading it.
@@ -197,9 +234,9 @@ impl Provider for EmbeddedProvider {
         &["json_mode", "seed", "offline"]
     }
 
-    /// A model of this size labels and copies. Asked for more it repeats its examples, which is worse than no answer.
+    /// A small model labels and copies. Asked for more it repeats its examples, which is worse than no answer.
     fn lacks(&self) -> &[&str] {
-        &["reasoning", "long_context", "function_calling", "vision"]
+        if self.reasons() { &LACKED } else { &LACKED_BY_SMALL }
     }
 
     fn destination(&self) -> Option<Destination> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::model::{LanguageModel, ModelState, Vocabulary};
+use crate::model::{LanguageModel, ModelState, SharedReading, Vocabulary};
 use cognitive_llama::FeedError;
 
 pub(crate) const START: u32 = 256;
@@ -148,18 +148,22 @@ impl LanguageModel for Toy {
         self.context
     }
 
-    fn session(self: Arc<Self>, _: usize) -> Box<dyn ModelState> {
-        Box::new(ToySession { toy: self, tokens: Vec::new(), logits: Vec::new() })
+    fn bytes_per_token(&self) -> u64 {
+        1
+    }
+
+    fn session(self: Arc<Self>) -> Box<dyn SharedReading> {
+        Box::new(ToyText { toy: self, tokens: Vec::new(), logits: Vec::new() })
     }
 }
 
-struct ToySession {
+struct ToyText {
     toy: Arc<Toy>,
     tokens: Vec<u32>,
     logits: Vec<f32>,
 }
 
-impl ModelState for ToySession {
+impl ModelState for ToyText {
     fn tokens(&self) -> &[u32] {
         &self.tokens
     }
@@ -188,5 +192,16 @@ impl ModelState for ToySession {
         let mut dice = crate::sample::Dice::new(seed);
         self.logits = (0..self.toy.words.len()).map(|_| 10.0 * dice.fraction()).collect();
         Ok(&self.logits)
+    }
+}
+
+impl SharedReading for ToyText {
+    fn read(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<(), FeedError> {
+        if tokens.is_empty() { Ok(()) } else { self.feed(tokens, cancelled).map(drop) }
+    }
+
+    fn fork(&self, length: usize) -> Box<dyn SharedReading> {
+        let tokens = self.tokens.iter().copied().take(length).collect();
+        Box::new(Self { toy: Arc::clone(&self.toy), tokens, logits: Vec::new() })
     }
 }

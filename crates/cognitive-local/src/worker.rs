@@ -1,24 +1,27 @@
-//! Where a worker answers a request: prompt, grammar, session, text, report. One try, unless the grammar is such that its
-//! end is not certain; then nothing is said before it is known. Refuses a contract that no grammar can keep: every answer
-//! from here is lawful.
+//! Where a worker answers a request: prompt, grammar, room, text, report. Many workers do so at the same time, and the model
+//! reads their texts together. One try, unless the grammar is such that its end is not certain; then nothing is said before
+//! it is known. Refuses a contract that no grammar can keep: every answer from here is lawful.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use cognitive_contract::ports::{
     Attempt, DecodeMode, FailedTry, FailureKind, ModelEnd, ProviderError, Usage,
 };
+use cognitive_contract::thinking::ThoughtOutcome;
 use cognitive_schema::ProviderSchema;
 use serde_json::{Value, json};
 
-use crate::chat::{self, ChatForm, ChatPrompt};
-use crate::decide::Decisions;
+use crate::beginnings::{Beginnings, PromptText};
+use crate::chat::{self, ChatForm, ChatPrompt, TurnMarks};
+use crate::decide::{DecisionRequest, Decisions, JudgeProfile};
 use crate::generate::{GenerateRequest, Generated, Halt, compose};
 use crate::grammar::{Grammar, Guide};
 use crate::model::LanguageModel;
 use crate::provider::OpenError;
 use crate::queue::{Job, Queue, WorkerReport};
-use crate::sessions::IdleSessions;
+use crate::text_room::TextRoom;
+use crate::thought::{self, Thought, ThoughtForm, ThoughtRequest};
 use crate::utf8::Characters;
 use cognitive_llama::FeedError;
 
@@ -28,6 +31,8 @@ const DEFAULT_BUDGET: u64 = 512;
 const DEFAULT_SEED: u64 = 2_718_281_828;
 /// How often an answer without a certain end is tried.
 const MAX_TRIES: u64 = 3;
+/// The memory for keys and values where nobody said, in bytes.
+const DEFAULT_ROOM: u64 = 1 << 30;
 
 type Load = dyn Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync;
 
@@ -36,8 +41,9 @@ type Load = dyn Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync;
 pub(crate) struct LocalWorker {
     model: String,
     load: Arc<Load>,
-    threads: usize,
     slices: bool,
+    /// The memory for keys and values of all texts, in bytes.
+    room: u64,
     tools: OnceLock<Result<Arc<LoadedModel>, OpenError>>,
 }
 
@@ -45,25 +51,39 @@ pub(crate) struct LocalWorker {
 pub(crate) struct LoadedModel {
     weights: Arc<dyn LanguageModel>,
     guide: Guide,
-    sessions: Mutex<IdleSessions>,
+    beginnings: Beginnings,
+    room: TextRoom,
+}
+
+#[cfg(test)]
+impl LoadedModel {
+    /// How many requests wait for memory.
+    pub(crate) fn waiting_for_room(&self) -> usize {
+        self.room.waiting()
+    }
 }
 
 impl LocalWorker {
     pub(crate) fn new(
         model: &str,
         load: impl Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync + 'static,
-        threads: usize,
     ) -> Self {
-        Self { model: model.to_owned(), load: Arc::new(load), threads, slices: false, tools: OnceLock::new() }
+        let (model, load) = (model.to_owned(), Arc::new(load));
+        Self { model, load, slices: false, room: DEFAULT_ROOM, tools: OnceLock::new() }
     }
 
     pub(crate) fn rename(&mut self, name: &str) {
         name.clone_into(&mut self.model);
     }
 
-    /// From now on there are as many workers as cores, so each computes alone.
+    /// From now on cheap tokens are worth a longer start.
     pub(crate) fn serve_many(&mut self) {
-        (self.threads, self.slices, self.tools) = (1, true, OnceLock::new());
+        (self.slices, self.tools) = (true, OnceLock::new());
+    }
+
+    /// From now on texts have so many bytes for keys and values.
+    pub(crate) fn limit_room(&mut self, bytes: u64) {
+        (self.room, self.tools) = (bytes, OnceLock::new());
     }
 
     /// The weights and what belongs to them, loaded at the first call.
@@ -71,7 +91,9 @@ impl LocalWorker {
         let load = || {
             let weights = (self.load)()?;
             let guide = Guide::new(Arc::clone(&weights), self.slices).map_err(OpenError::Vocabulary)?;
-            Ok(Arc::new(LoadedModel { weights, guide, sessions: Mutex::default() }))
+            let tokens = usize::try_from(self.room / weights.bytes_per_token().max(1)).unwrap_or(usize::MAX);
+            let (beginnings, room) = (Beginnings::default(), TextRoom::new(tokens));
+            Ok(Arc::new(LoadedModel { weights, guide, beginnings, room }))
         };
         self.tools.get_or_init(load).as_ref().map_err(Clone::clone)
     }
@@ -126,32 +148,90 @@ impl JobRun<'_> {
         let grammar = grammar.map_err(|refusal| ProviderError::Unsupported(refusal.to_string()))?;
         let form = ChatForm::of(self.tools.weights.chat_template(), self.tools.weights.vocabulary())?;
         let marks = form.marks(self.tools.weights.vocabulary())?;
-        let prompt = chat::prompt(call, &marks);
+        let mut prompt = chat::prompt(call, &marks);
         let wanted = usize::try_from(call.max_output_tokens.unwrap_or(DEFAULT_BUDGET)).unwrap_or(usize::MAX);
         let shortest = grammar.shortest.unwrap_or(0);
         let budget = chat::room(&prompt, self.tools.weights.context_length(), shortest, wanted)?;
-        let seed = call.seed.unwrap_or(DEFAULT_SEED);
-        let (decisions, read) = self.decide(&grammar).map_err(|halt| self.failure(halt))?;
+        let thought = self.thought_limit(&prompt, budget);
+        // What is decided and what is thought is read in texts that are no longer than this.
+        let needed = prompt.tokens.len() + budget + thought.map_or(0, |limit| limit + thought::MAX_MARKS);
+        let share = self.tools.room.take(needed, &|| self.must_stop());
+        let _share = share.ok_or_else(|| self.failure(Halt::Stopped))?;
+        let (decisions, read) = self.decide(&grammar, &marks).map_err(|halt| self.failure(halt))?;
+        let fixed = prompt.tokens.get(..prompt.fixed).unwrap_or_default();
+        let mut text = self.tools.beginnings.text(fixed, &self.tools.weights);
+        let thought = match thought {
+            Some(limit) => {
+                prompt = chat::prompt(call, &marks.with_opening(form.thought().opening));
+                Some(self.think(&mut text, form.thought(), &mut prompt, limit)?)
+            }
+            None => None,
+        };
         let task = Task { grammar: &grammar, prompt: &prompt, decisions: &decisions, budget };
         let written = match grammar.shortest {
-            Some(_) => self.stream(&task, seed),
-            None => self.try_again(&task, seed),
+            Some(_) => self.stream(&mut text, &task),
+            None => self.try_again(&mut text, &task),
         };
         let written = written.map_err(|halt| self.failure(halt))?;
-        let read = read + if written.asked { prompt.tokens.len() } else { 0 };
-        Ok(self.end(read, written))
+        // What the model wrote itself is counted as written.
+        let own = thought.as_ref().map_or(0, |thought| thought.written);
+        let asked = written.asked || thought.is_some();
+        let read = read + if asked { prompt.tokens.len().saturating_sub(own) } else { 0 };
+        Ok(self.end(read, written, thought.as_ref()))
+    }
+
+    fn seed(&self) -> u64 {
+        self.job.call.seed.unwrap_or(DEFAULT_SEED)
+    }
+
+    /// How long the model thinks first at most, if it shall and there is room: the answer comes before the thought in that.
+    fn thought_limit(&self, prompt: &ChatPrompt, budget: usize) -> Option<usize> {
+        let wanted = self.job.call.thinking.map_or(0, |tokens| tokens as usize);
+        let taken = prompt.tokens.len().saturating_add(budget).saturating_add(thought::MAX_MARKS);
+        let limit = wanted.min(self.tools.weights.context_length().saturating_sub(taken));
+        Some(limit).filter(|limit| *limit > 0)
+    }
+
+    /// Lets the model think first. What it thought becomes a part of the prompt.
+    fn think(
+        &self,
+        text: &mut PromptText<'_>,
+        form: ThoughtForm,
+        prompt: &mut ChatPrompt,
+        limit: usize,
+    ) -> Result<Thought, ProviderError> {
+        let request = ThoughtRequest {
+            vocabulary: self.tools.weights.vocabulary(),
+            prompt: &prompt.tokens,
+            form,
+            limit,
+            temperature: self.job.call.temperature,
+            seed: self.seed(),
+        };
+        text.go_back_to(&prompt.tokens);
+        let thought = thought::think(text, &request, &|| self.must_stop());
+        let thought = thought.map_err(|halt| self.failure(halt))?;
+        prompt.tokens.extend_from_slice(&thought.tokens);
+        Ok(thought)
     }
 
     /// What the contract wants decided, and how many tokens were read for it. A text that does not fit is left to the
     /// writer.
-    fn decide(&self, grammar: &Grammar) -> Result<(Decisions, usize), Halt> {
+    fn decide(&self, grammar: &Grammar, marks: &TurnMarks<'_>) -> Result<(Decisions, usize), Halt> {
         if !Decisions::are_wanted(&grammar.schema) {
             return Ok((Decisions::default(), 0));
         }
-        let mut session = Arc::clone(&self.tools.weights).session(self.desk.threads);
-        let vocabulary = self.tools.weights.vocabulary();
-        let input = &self.job.call.input;
-        match Decisions::make(&grammar.schema, input, &mut *session, vocabulary, &|| self.must_stop()) {
+        let (call, weights) = (&self.job.call, &self.tools.weights);
+        let request = DecisionRequest {
+            schema: &grammar.schema,
+            input: &call.input,
+            examples: &call.examples,
+            marks,
+            vocabulary: weights.vocabulary(),
+            profile: JudgeProfile::of(weights.parameters()),
+        };
+        let begin = |fixed: &[u32]| self.tools.beginnings.text(fixed, weights);
+        match Decisions::make(&request, begin, &|| self.must_stop()) {
             Ok(made) => Ok(made),
             Err(FeedError::Full) => Ok((Decisions::default(), 0)),
             Err(FeedError::Cancelled) => Err(Halt::Stopped),
@@ -164,9 +244,9 @@ impl JobRun<'_> {
     }
 
     /// An answer that is heard while it is written.
-    fn stream(&self, task: &Task<'_>, seed: u64) -> Result<Generated, Halt> {
+    fn stream(&self, reading: &mut PromptText<'_>, task: &Task<'_>) -> Result<Generated, Halt> {
         let mut characters = Characters::default();
-        self.write(task, seed, &mut |bytes| {
+        self.write(reading, task, self.seed(), &mut |bytes| {
             let text = characters.push(bytes);
             if !text.is_empty() {
                 self.job.report(WorkerReport::Piece(text));
@@ -175,11 +255,11 @@ impl JobRun<'_> {
     }
 
     /// An answer that is heard when it is whole, since it may not get there: then other dice are tried.
-    fn try_again(&self, task: &Task<'_>, seed: u64) -> Result<Generated, Halt> {
+    fn try_again(&self, reading: &mut PromptText<'_>, task: &Task<'_>) -> Result<Generated, Halt> {
         let mut last = Halt::Stopped;
         for again in 0..MAX_TRIES {
             let mut text = Vec::new();
-            let written = self.write(task, seed.wrapping_add(again), &mut |bytes| {
+            let written = self.write(reading, task, self.seed().wrapping_add(again), &mut |bytes| {
                 text.extend_from_slice(bytes);
             });
             match written {
@@ -194,7 +274,13 @@ impl JobRun<'_> {
         Err(last)
     }
 
-    fn write(&self, task: &Task<'_>, seed: u64, out: &mut dyn FnMut(&[u8])) -> Result<Generated, Halt> {
+    fn write(
+        &self,
+        reading: &mut PromptText<'_>,
+        task: &Task<'_>,
+        seed: u64,
+        out: &mut dyn FnMut(&[u8]),
+    ) -> Result<Generated, Halt> {
         let vocabulary = self.tools.weights.vocabulary();
         let order = GenerateRequest {
             grammar: task.grammar,
@@ -206,15 +292,8 @@ impl JobRun<'_> {
             temperature: self.job.call.temperature,
             seed,
         };
-        let mut session = self.sessions().take(task.prompt, &self.tools.weights, self.desk.threads);
-        let written = compose(&mut *session, &order, &|| self.must_stop(), out);
-        self.sessions().give_back(session);
-        written
-    }
-
-    fn sessions(&self) -> std::sync::MutexGuard<'_, IdleSessions> {
-        // Whatever panicked, the sessions in the list are whole.
-        self.tools.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        reading.go_back_to(&task.prompt.tokens);
+        compose(reading, &order, &|| self.must_stop(), out)
     }
 
     fn failure(&self, halt: Halt) -> ProviderError {
@@ -225,7 +304,7 @@ impl JobRun<'_> {
         }
     }
 
-    fn end(&self, read: usize, written: Generated) -> ModelEnd {
+    fn end(&self, read: usize, written: Generated, thought: Option<&Thought>) -> ModelEnd {
         let mut outcome = "ok".to_owned();
         if written.closed {
             outcome.push_str("; brought to an end at the token limit");
@@ -233,7 +312,15 @@ impl JobRun<'_> {
         let decode = self.job.call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar);
         self.job.report(WorkerReport::Attempt(Attempt::new(decode, outcome, self.began.elapsed())));
         let mut end = ModelEnd::complete(&self.desk.model, decode);
-        end.usage = Some(Usage { input_tokens: read as u64, output_tokens: written.tokens as u64 });
+        let thoughts = thought.map_or(0, |thought| thought.written);
+        let usage = Usage::new(read as u64, (written.tokens + thoughts) as u64);
+        end.usage = Some(usage.with_thoughts(thoughts as u64));
+        end.thinking = self.job.call.thinking.map(|tokens| match (tokens, thought) {
+            (0, _) => ThoughtOutcome::Off,
+            (_, None) => ThoughtOutcome::Ignored,
+            (_, Some(thought)) if thought.closed => ThoughtOutcome::Closed,
+            (_, Some(_)) => ThoughtOutcome::Ended,
+        });
         end.confidence_from = written.confidence_from;
         end.weights_sha256 = self.tools.weights.sha256().map(str::to_owned);
         end

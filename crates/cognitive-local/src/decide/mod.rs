@@ -2,16 +2,24 @@
 //! weighed on its own, so the order of a list plays no part; a piece of the text has to be likelier than none. They are
 //! made before anything is written, so that what is written about them can be true. Writes nothing itself.
 
+mod asking;
 mod calibration;
+mod judge;
 mod pieces;
 mod question;
 mod scale;
 #[cfg(test)]
 mod tests;
 
+use cognitive_contract::ports::Example;
+
+use crate::chat::TurnMarks;
 use crate::model::{ModelState, Vocabulary};
+use asking::Asking;
+use calibration::Curve;
+pub(crate) use calibration::{JudgeProfile, REASONS};
 use cognitive_llama::FeedError;
-use question::{DecisionKind, DecisionQuestion};
+use judge::DecisionJudge;
 use scale::Scale;
 
 /// What was decided about one value.
@@ -31,29 +39,53 @@ pub(crate) struct Decision {
 
 /// Everything that was decided about one answer.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Decisions(Vec<Decision>);
+pub(crate) struct Decisions {
+    made: Vec<Decision>,
+    /// Whether it was measured how often decisions like these are right.
+    is_fitted: bool,
+}
+
+/// What decisions are made of.
+pub(crate) struct DecisionRequest<'a> {
+    /// The lowered contract.
+    pub schema: &'a serde_json::Value,
+    /// What is judged, as it was sent.
+    pub input: &'a str,
+    /// Answers of the same contract, to show a model how its questions are answered.
+    pub examples: &'a [Example],
+    pub marks: &'a TurnMarks<'a>,
+    pub vocabulary: &'a dyn Vocabulary,
+    pub profile: JudgeProfile,
+}
 
 impl Decisions {
-    /// Decides what `schema` asks for about `input`, with a session that has read nothing yet, and says how many tokens it
-    /// took. What cannot be decided, because the input lacks what is judged, is left to the writer.
-    pub(crate) fn make(
-        schema: &serde_json::Value,
-        input: &str,
-        reading: &mut dyn ModelState,
-        vocabulary: &dyn Vocabulary,
+    /// Decides what the contract asks for about the input, and says how many tokens it took. `begin` gives a text that
+    /// begins with the given tokens and has read nothing else. What cannot be decided, because the input lacks what is
+    /// judged or the model is not of the kind that could, is left to the writer.
+    pub(crate) fn make<T: ModelState>(
+        request: &DecisionRequest<'_>,
+        begin: impl Fn(&[u32]) -> T,
         stop: &dyn Fn() -> bool,
     ) -> Result<(Self, usize), FeedError> {
-        let input = serde_json::from_str(input).unwrap_or_default();
-        let questions = question::all(schema, &input);
-        let Some(mut scale) = Scale::new(reading, vocabulary, stop).filter(|_| !questions.is_empty()) else {
-            return Ok((Self::default(), 0));
+        let input = serde_json::from_str(request.input).unwrap_or_default();
+        let questions = question::all(request.schema, &input);
+        let asking = Asking::new(request);
+        let (mut weighed, mut asked) = (begin(&[]), begin(&asking.fixed()));
+        let mut judge = DecisionJudge {
+            profile: request.profile,
+            weighing: Scale::new(&mut weighed, request.vocabulary, stop),
+            asked: Scale::new(&mut asked, request.vocabulary, stop),
+            asking: &asking,
         };
         let mut made = Vec::new();
         for question in &questions {
-            made.push(decide(question, &mut scale)?);
+            let alone = judge.piece_curve(question).filter(|_| question.kind.is_alone());
+            made.extend(judge.decide(question)?.into_iter().map(|decision| (alone, decision)));
         }
-        give_each_piece_to_one(&questions, &mut made);
-        Ok((Self(made), scale.read))
+        give_each_piece_to_one(&mut made);
+        let made = made.into_iter().map(|(_, decision)| decision).collect();
+        let read = judge.weighing.read + judge.asked.read;
+        Ok((Self { made, is_fitted: request.profile.is_fitted }, read))
     }
 
     /// Whether a lowered contract wants anything decided.
@@ -63,100 +95,69 @@ impl Decisions {
 
     #[cfg(test)]
     pub(crate) fn of(made: Vec<Decision>) -> Self {
-        Self(made)
+        Self { made, is_fitted: true }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.made.is_empty()
     }
 
     /// The decision about the value at a place, if there was one; the way leads from the document itself.
-    pub(crate) fn at<'a>(&self, path: impl Iterator<Item = Option<&'a [u8]>>) -> Option<&Decision> {
-        let path: Vec<&[u8]> = path.collect::<Option<_>>()?;
-        let (first, rest) = path.split_first()?;
-        let is_there =
-            |decision: &&Decision| decision.path.iter().map(String::as_bytes).eq(rest.iter().copied());
-        self.0.iter().filter(|_| *first == b"data").find(is_there)
+    pub(crate) fn at<T: AsRef<str>>(&self, mut path: impl Iterator<Item = T>) -> Option<&Decision> {
+        path.next().filter(|first| first.as_ref() == "data")?;
+        let path: Vec<T> = path.collect();
+        self.made
+            .iter()
+            .find(|decision| decision.path.iter().map(String::as_str).eq(path.iter().map(AsRef::as_ref)))
+    }
+
+    /// Whether anything was decided about an item of a list; the way leads from the document itself to the item.
+    pub(crate) fn has_below<T: AsRef<str>>(&self, mut path: impl Iterator<Item = T>) -> bool {
+        let is_data = path.next().is_some_and(|first| first.as_ref() == "data");
+        let path: Vec<T> = path.collect();
+        is_data
+            && self.made.iter().any(|decision| {
+                decision.path.len() > path.len()
+                    && decision.path.iter().zip(&path).all(|(one, other)| one == other.as_ref())
+            })
     }
 
     /// The decision at a dotted path below `data`.
     pub(crate) fn named(&self, path: &str) -> Option<&Decision> {
-        self.0.iter().find(|decision| decision.path.iter().map(String::as_str).eq(path.split('.')))
+        self.made.iter().find(|decision| decision.path.iter().map(String::as_str).eq(path.split('.')))
     }
 
     /// The decisions about the members of an object at a dotted path below `data`.
     pub(crate) fn below(&self, path: &str) -> impl Iterator<Item = &Decision> {
-        self.0.iter().filter(move |decision| {
+        self.made.iter().filter(move |decision| {
             let above = decision.path.split_last().map(|(_, above)| above).unwrap_or_default();
             above.iter().map(String::as_str).eq(path.split('.'))
         })
     }
 
-    /// How often answers like this one are right as a whole.
-    pub(crate) fn probability(&self) -> Option<f64> {
-        calibration::of_all(self.0.iter().map(|decision| decision.probability))
+    /// How often answers like this one are right as a whole, and whether that was measured.
+    pub(crate) fn probability(&self) -> Option<(f64, bool)> {
+        let all = calibration::of_all(self.made.iter().map(|decision| decision.probability))?;
+        Some((all, self.is_fitted))
     }
 }
 
-fn decide(question: &DecisionQuestion<'_>, scale: &mut Scale<'_>) -> Result<Decision, FeedError> {
-    let path = question.path.iter().map(|name| (*name).to_owned()).collect();
-    match &question.kind {
-        DecisionKind::Choice(candidates) => {
-            let weights = scale.weigh(&question.ways, question.text, candidates)?;
-            let mut ranked: Vec<(f64, &String)> = weights.into_iter().zip(candidates).collect();
-            // Equals in the order of their letters, so that the order of the list cannot matter.
-            ranked.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
-            let (first, second) = (ranked.first(), ranked.get(1));
-            let ways = u32::try_from(question.ways.len()).map_or(1.0, f64::from).max(1.0);
-            let lead = first.zip(second).map_or(f64::INFINITY, |(first, second)| first.0 - second.0) / ways;
-            Ok(Decision {
-                path,
-                value: first.map(|(_, value)| (*value).clone()),
-                next: second.map(|(_, value)| (*value).clone()),
-                weight: lead,
-                probability: calibration::of_lead(lead),
-            })
-        }
-        DecisionKind::Topic { most } => {
-            let found = pieces::likeliest(scale, &question.ways, question.text, *most, f64::NEG_INFINITY)?;
-            // Nobody asked for one of a list, so there is none that would be right.
-            Ok(Decision { path, value: found.piece, next: None, weight: found.weight, probability: 1.0 })
-        }
-        DecisionKind::Piece { most, .. } => {
-            let found = pieces::likeliest(scale, &question.ways, question.text, *most, pieces::MIN_SCORE)?;
-            Ok(piece(path, found.piece, found.weight))
-        }
-    }
-}
-
-/// A piece, unless it is likelier that there is none.
-fn piece(path: Vec<String>, piece: Option<String>, weight: f64) -> Decision {
-    let probability = calibration::of_piece(weight);
-    let is_there = probability >= 0.5 && piece.is_some();
-    let probability = if is_there { probability } else { 1.0 - probability };
-    let (value, next) = if is_there { (piece, None) } else { (None, piece) };
-    Decision { path, value, next, weight, probability }
-}
-
-/// Where the contract says that a piece can be only one of several things, the likeliest of them keeps it.
-fn give_each_piece_to_one(questions: &[DecisionQuestion<'_>], made: &mut [Decision]) {
-    let is_alone = |index: usize| {
-        questions
-            .get(index)
-            .is_some_and(|question| matches!(question.kind, DecisionKind::Piece { alone: true, .. }))
-    };
-    let claims: Vec<(Option<String>, f64)> =
-        made.iter().map(|each| (each.value.clone(), each.weight)).collect();
-    for (index, decision) in made.iter_mut().enumerate().filter(|(index, _)| is_alone(*index)) {
-        let is_taken = claims.iter().enumerate().any(|(other, (value, weight))| {
+/// Where the contract says that a piece can be only one of several things, the likeliest of them keeps it. Those that can be
+/// only one thing come with the curve that they lie on.
+fn give_each_piece_to_one(made: &mut [(Option<Curve>, Decision)]) {
+    let claims: Vec<(bool, Option<String>, f64)> =
+        made.iter().map(|(alone, each)| (alone.is_some(), each.value.clone(), each.weight)).collect();
+    for (index, (alone, decision)) in made.iter_mut().enumerate() {
+        let Some(curve) = *alone else { continue };
+        let is_taken = claims.iter().enumerate().any(|(other, (is_alone, value, weight))| {
             other != index
-                && is_alone(other)
+                && *is_alone
                 && value.is_some()
                 && *value == decision.value
                 && *weight > decision.weight
         });
         if is_taken {
-            *decision = piece(std::mem::take(&mut decision.path), None, pieces::MIN_SCORE);
+            *decision = judge::piece(std::mem::take(&mut decision.path), None, pieces::MIN_SCORE, curve);
         }
     }
 }

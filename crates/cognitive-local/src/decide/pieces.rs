@@ -1,7 +1,6 @@
 //! The likeliest piece of a text as the answer to a question about it. A piece is a run of whole words within a sentence.
 //! Looks at the likeliest beginnings first and stops where no other piece can be likelier.
 
-use super::question::WeighingWay;
 use super::scale::{Scale, beginning};
 use cognitive_llama::FeedError;
 
@@ -21,26 +20,42 @@ pub(super) struct FoundPieces {
     pub weight: f64,
 }
 
+/// What a piece stands between.
+pub(super) struct PieceFrame {
+    /// What is read before it.
+    pub before: Vec<u32>,
+    /// What is written right before it.
+    pub lead: &'static str,
+    /// What is written right behind it, if not a mark.
+    pub tail: &'static str,
+    /// The mark that ends it.
+    pub end: Option<u32>,
+}
+
+/// The part of a text that pieces are looked for in.
+pub(super) fn searched(text: &str) -> &str {
+    beginning(text, MAX_CHARACTERS)
+}
+
 /// The likeliest piece of at most `most` characters that is likelier than `least`.
 pub(super) fn likeliest(
     scale: &mut Scale<'_>,
-    ways: &[WeighingWay<'_>],
+    frame: &PieceFrame,
     text: &str,
     most: usize,
     least: f64,
 ) -> Result<FoundPieces, FeedError> {
     let mut found = FoundPieces { piece: None, weight: least };
-    let text = beginning(text, MAX_CHARACTERS);
-    let Some(way) = ways.first() else { return Ok(found) };
-    let before = scale.before(way, text);
-    for (likelihood, pieces) in beginnings(scale, &before, text, most)? {
+    for (likelihood, pieces) in beginnings(scale, frame, text, most)? {
         // The whole is never likelier than its first token.
         if likelihood <= found.weight {
             break;
         }
         for piece in pieces {
-            let tokens = scale.vocabulary.encode(format!(" {piece}.").as_bytes());
-            let each = scale.likelihoods(&before, &tokens)?;
+            let text = format!("{}{piece}{}", frame.lead, frame.tail);
+            let mut tokens = scale.vocabulary.encode(text.as_bytes());
+            tokens.extend(frame.end);
+            let each = scale.likelihoods(&frame.before, &tokens)?;
             let weight: f64 = each.iter().copied().map(f64::from).sum();
             let without_end: f64 = each.iter().rev().skip(1).copied().map(f64::from).sum();
             if weight > found.weight {
@@ -57,7 +72,7 @@ pub(super) fn likeliest(
 /// The pieces by the word that they begin with, shortest first, likeliest beginning first.
 fn beginnings<'t>(
     scale: &mut Scale<'_>,
-    before: &[u32],
+    frame: &PieceFrame,
     text: &'t str,
     most: usize,
 ) -> Result<Vec<(f64, Vec<&'t str>)>, FeedError> {
@@ -67,13 +82,14 @@ fn beginnings<'t>(
             all.push(pieces);
         }
     }
-    let Some((last, known)) = before.split_last() else { return Ok(Vec::new()) };
+    let Some((last, known)) = frame.before.split_last() else { return Ok(Vec::new()) };
     scale.go_to(known)?;
     let logits = scale.reading.feed(&[*last], scale.stop)?;
     let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = logits.iter().map(|logit| f64::from(logit - highest).exp()).sum();
     let likelihood = |piece: &str| {
-        let token = scale.vocabulary.encode(format!(" {piece}").as_bytes()).first().copied()?;
+        let text = format!("{}{piece}", frame.lead);
+        let token = scale.vocabulary.encode(text.as_bytes()).first().copied()?;
         let logit = logits.get(token as usize)?;
         Some(f64::from(logit - highest) - sum.ln())
     };

@@ -4,7 +4,12 @@
 //! the input that is judged, and each entry of `by` is one way to judge it. The candidates are the listed values; with
 //! `x-copy-from` the entries of that list in the input, or the pieces of the text itself. Where there is no list, the piece
 //! that says best what the text is about stands in, by the way in `else`. `"alone": true` says that a piece can be only
-//! one of several things.
+//! one of several things. `"ask"` is the question for a model that understands one, with `{options}` for the candidates,
+//! and `"told"` is what it is told before all questions.
+//!
+//! `"order": "priority"` at a member of the items of a list: the list has every entry of the input's list once, in the
+//! order of the level that the model gives each, which is the member of this name; `"with"` names members of the input that
+//! matter for it.
 
 use serde_json::Value;
 
@@ -18,6 +23,8 @@ const NAMES: &str = "x-name-from";
 const FREE_TEXT: &str = "query";
 /// The longest piece where the schema sets no limit.
 const MAX_LENGTH: usize = 200;
+/// The place of the candidates in a question.
+const OPTIONS: &str = "{options}";
 
 /// One value to decide.
 #[derive(Debug, PartialEq)]
@@ -28,7 +35,43 @@ pub(super) struct DecisionQuestion<'a> {
     pub text: &'a str,
     /// The ways to judge it.
     pub ways: Vec<WeighingWay<'a>>,
+    /// The question for a model that understands one.
+    pub ask: Option<AskedQuestion<'a>>,
     pub kind: DecisionKind,
+}
+
+/// A question as a person would put it.
+#[derive(Debug, PartialEq)]
+pub(super) struct AskedQuestion<'a> {
+    ask: &'a str,
+    /// What else matters, with its name.
+    with: Vec<(&'a str, &'a str)>,
+    /// What the thing that is judged is called.
+    about: &'a str,
+}
+
+impl AskedQuestion<'_> {
+    /// The question about a text, with these candidates.
+    pub(super) fn about<'o>(&self, text: &str, options: impl Iterator<Item = &'o String>) -> String {
+        let named = |name: &str, text: &str| {
+            let mut letters = name.chars();
+            let first = letters.next().map(char::to_uppercase).into_iter().flatten().collect::<String>();
+            format!("{first}{}: {text}\n", letters.as_str())
+        };
+        let with: String = self.with.iter().map(|(name, text)| named(name, text)).collect();
+        let ask = if self.ask.contains(OPTIONS) {
+            let options: Vec<&str> = options.map(String::as_str).collect();
+            self.ask.replace(OPTIONS, &options.join(", "))
+        } else {
+            self.ask.to_owned()
+        };
+        format!("{with}{}\n{ask}", named(self.about, text))
+    }
+
+    /// Whether the order of the candidates could matter.
+    pub(super) fn lists_options(&self) -> bool {
+        self.ask.contains(OPTIONS)
+    }
 }
 
 /// A way to weigh a candidate.
@@ -50,6 +93,15 @@ pub(super) enum DecisionKind {
     Piece { most: usize, alone: bool },
     /// The piece of the text that says best what it is about.
     Topic { most: usize },
+    /// An order of these, each as the member `entry` of an item; the member `level` has one of `levels`, highest first.
+    Order { entries: Vec<String>, entry: String, level: String, levels: Vec<String> },
+}
+
+impl DecisionKind {
+    /// Whether it is a piece that no other value may be.
+    pub(super) fn is_alone(&self) -> bool {
+        matches!(self, Self::Piece { alone: true, .. })
+    }
 }
 
 /// Whether a lowered contract has any question.
@@ -58,6 +110,18 @@ pub(super) fn any(schema: &Value) -> bool {
         Value::Object(members) => members.contains_key(DECIDE) || members.values().any(any),
         Value::Array(items) => items.iter().any(any),
         _ => false,
+    }
+}
+
+/// What a model is told before all questions of a lowered contract, whichever of them an input asks for.
+pub(super) fn told(schema: &Value) -> Option<&str> {
+    match schema {
+        Value::Object(members) => {
+            let own = members.get(DECIDE).and_then(|wish| wish.get("told")?.as_str());
+            own.or_else(|| members.values().find_map(told))
+        }
+        Value::Array(items) => items.iter().find_map(told),
+        _ => None,
     }
 }
 
@@ -86,6 +150,46 @@ fn gather<'a>(
             path.pop();
         }
     }
+    let items = node.get("items").and_then(|items| items.get("properties")).and_then(Value::as_object);
+    found.extend(items.into_iter().flatten().filter_map(|(name, member)| {
+        let members = items?;
+        order(name, member, members, input, path)
+    }));
+}
+
+/// The question about the order of a list, if this member of its items asks for one.
+fn order<'a>(
+    name: &'a str,
+    member: &'a Value,
+    members: &'a serde_json::Map<String, Value>,
+    input: &'a Value,
+    path: &[&'a str],
+) -> Option<DecisionQuestion<'a>> {
+    let wish = member.get(DECIDE)?;
+    let level = wish.get("order")?.as_str()?;
+    let mut entries = texts(input.get(wish.get("about")?.as_str()?)?)?;
+    entries.sort_unstable();
+    let levels = texts(members.get(level)?.get("enum")?)?;
+    let ask = asked(wish, input, name)?;
+    let is_whole = !entries.is_empty() && levels.len() > 1;
+    let kind = DecisionKind::Order { entries, entry: name.to_owned(), level: level.to_owned(), levels };
+    is_whole.then(|| DecisionQuestion {
+        path: path.to_vec(),
+        text: "",
+        ways: Vec::new(),
+        ask: Some(ask),
+        kind,
+    })
+}
+
+fn asked<'a>(wish: &'a Value, input: &'a Value, about: &'a str) -> Option<AskedQuestion<'a>> {
+    let names = wish.get("with").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let beside = names.filter_map(|name| Some((name, input.get(name)?.as_str()?))).collect();
+    Some(AskedQuestion { ask: wish.get("ask")?.as_str()?, with: beside, about })
+}
+
+fn texts(list: &Value) -> Option<Vec<String>> {
+    list.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
 }
 
 /// Whether the input asks for a member that has to be asked for.
@@ -102,12 +206,18 @@ fn question<'a>(node: &'a Value, input: &'a Value, path: &[&'a str]) -> Option<D
     let kind = kind(node, input, about)?;
     let ways = match (&kind, wish.get("else")) {
         (DecisionKind::Topic { .. }, Some(other)) => vec![way(other)?],
-        _ => wish.get("by")?.as_array()?.iter().map(way).collect::<Option<Vec<_>>>()?,
+        _ => match wish.get("by") {
+            Some(by) => by.as_array()?.iter().map(way).collect::<Option<Vec<_>>>()?,
+            None => Vec::new(),
+        },
     };
-    (!ways.is_empty() && !text.trim().is_empty()).then(|| DecisionQuestion {
+    let ask = asked(wish, input, about);
+    let has_a_way = ask.is_some() || !ways.is_empty();
+    (has_a_way && !text.trim().is_empty()).then(|| DecisionQuestion {
         path: path.to_vec(),
         text,
         ways,
+        ask,
         kind,
     })
 }
@@ -123,9 +233,6 @@ fn way(wish: &Value) -> Option<WeighingWay<'_>> {
 }
 
 fn kind(node: &Value, input: &Value, about: &str) -> Option<DecisionKind> {
-    let texts = |list: &Value| -> Option<Vec<String>> {
-        list.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
-    };
     let most = node.get("maxLength").and_then(Value::as_u64).and_then(|most| most.try_into().ok());
     let most = most.unwrap_or(MAX_LENGTH);
     let mut candidates = match (node.get("enum"), node.get(COPY).and_then(Value::as_str)) {

@@ -19,19 +19,23 @@ pub(super) struct Scale<'a> {
     pub(super) stop: &'a dyn Fn() -> bool,
     /// How many tokens were read.
     pub(super) read: usize,
-    start: u32,
-    end: u32,
+    /// The marks of turns, for sentences that are put together here. None if the vocabulary has others.
+    marks: Option<(u32, u32)>,
 }
 
 impl<'a> Scale<'a> {
-    /// `None` if the vocabulary is not that of a chat model.
     pub(super) fn new(
         reading: &'a mut dyn ModelState,
         vocabulary: &'a dyn Vocabulary,
         stop: &'a dyn Fn() -> bool,
-    ) -> Option<Self> {
-        let (start, end) = (vocabulary.control("<|im_start|>")?, vocabulary.control("<|im_end|>")?);
-        Some(Self { reading, vocabulary, stop, read: 0, start, end })
+    ) -> Self {
+        let marks = vocabulary.control("<|im_start|>").zip(vocabulary.control("<|im_end|>"));
+        Self { reading, vocabulary, stop, read: 0, marks }
+    }
+
+    /// Whether sentences can be put together for this model.
+    pub(super) fn can_weigh(&self) -> bool {
+        self.marks.is_some()
     }
 
     /// The weight of each candidate, all ways together. Of two candidates the heavier one fits better.
@@ -83,14 +87,14 @@ impl<'a> Scale<'a> {
 
     fn turns(&self, question: &str, answer: &str) -> Vec<u32> {
         let mut tokens = self.plain(&format!("user\n{question}"));
-        tokens.push(self.end);
+        tokens.extend(self.marks.map(|(_, end)| end));
         tokens.extend(self.vocabulary.encode(b"\n"));
         tokens.extend(self.plain(&format!("assistant\n{answer}")));
         tokens
     }
 
     fn plain(&self, text: &str) -> Vec<u32> {
-        let mut tokens = vec![self.start];
+        let mut tokens: Vec<u32> = self.marks.map(|(start, _)| start).into_iter().collect();
         tokens.extend(self.vocabulary.encode(text.as_bytes()));
         tokens
     }

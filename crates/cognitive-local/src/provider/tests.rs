@@ -1,7 +1,7 @@
 //! The provider with a toy instead of a model: order, cancellation, panics and what is reported.
 
 use std::sync::mpsc as threads;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use cognitive_contract::ports::{Attempt, DecodeMode, Finish};
@@ -120,14 +120,44 @@ async fn eight_requests_at_once_all_finish() {
     }
 }
 
+/// Asks in a task of its own.
+fn spawned(
+    embedded: &Arc<EmbeddedProvider>,
+    call: ModelCall,
+) -> tokio::task::JoinHandle<(Result<ModelEnd, ProviderError>, Heard)> {
+    let embedded = Arc::clone(embedded);
+    tokio::spawn(async move { ask(&embedded, &call).await })
+}
+
+#[tokio::test]
+async fn sixteen_requests_are_worked_on_at_the_same_time_and_each_gets_the_answer_that_it_gets_alone() {
+    // The first computation reads what all begin with; the next sixteen wait until all of them are there.
+    let (here, all_here) = (Mutex::new(0), Condvar::new());
+    let gate = move |count: usize| {
+        if (1..=16).contains(&count) {
+            let mut here = here.lock().unwrap();
+            *here += 1;
+            all_here.notify_all();
+            let minute = Duration::from_mins(1);
+            let waited = all_here.wait_timeout_while(here, minute, |here| *here < 16).unwrap();
+            assert!(!waited.1.timed_out(), "they are not worked on at the same time");
+        }
+    };
+    let toy = Arc::new(Toy { gate: Some(Box::new(gate)), ..Toy::wordy() });
+    let together = Arc::new(embedded(&toy).with_places(16, 0));
+    let tasks: Vec<_> = (0..16).map(|number| spawned(&together, call(&number.to_string()))).collect();
+    for (number, task) in tasks.into_iter().enumerate() {
+        let (end, heard) = task.await.unwrap();
+        let (alone, expected) = ask(&embedded(&Arc::new(Toy::wordy())), &call(&number.to_string())).await;
+        assert_eq!((end.unwrap(), heard.text), (alone.unwrap(), expected.text), "{number}");
+    }
+}
+
 #[tokio::test]
 async fn dropping_the_future_stops_the_model_within_one_token() {
     let (toy, gate) = gated(Toy::wordy());
-    let embedded = Arc::new(embedded(&toy));
-    let task = {
-        let embedded = Arc::clone(&embedded);
-        tokio::spawn(async move { ask(&embedded, &call("never mind")).await })
-    };
+    let embedded = Arc::new(embedded(&toy).with_places(1, 9));
+    let task = spawned(&embedded, call("never mind"));
     tokio::task::yield_now().await;
     for expected in 0..5 {
         assert_eq!(gate.reached.recv().unwrap(), expected);
@@ -146,22 +176,64 @@ async fn dropping_the_future_stops_the_model_within_one_token() {
     assert_eq!(toy.feeds.load(Ordering::SeqCst), gate.reached.try_iter().last().unwrap() + 1);
 }
 
+// PIPE-010: the wait is a hint.
+#[tokio::test]
+async fn pipe_010_who_finds_every_place_taken_is_told_when_to_come_back() {
+    let (toy, gate) = gated(Toy::wordy());
+    let embedded = Arc::new(embedded(&toy).with_places(1, 1));
+    let first = spawned(&embedded, call("one"));
+    tokio::task::yield_now().await;
+    gate.reached.recv().unwrap();
+    let second = spawned(&embedded, call("two"));
+    tokio::task::yield_now().await;
+    let told = Some(Duration::from_secs(1));
+    assert_eq!(
+        ask(&embedded, &call("three")).await.0,
+        Err(ProviderError::RateLimited { retry_after: told }),
+        "one is worked on and one waits"
+    );
+    // Who goes leaves its place to the next at once, whether it waits or is worked on.
+    for gone in [second, first] {
+        gone.abort();
+        assert!(gone.await.unwrap_err().is_cancelled());
+    }
+    let others = [spawned(&embedded, call("three")), spawned(&embedded, call("four"))];
+    tokio::task::yield_now().await;
+    drop(gate.open);
+    for other in others {
+        assert!(other.await.unwrap().0.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn texts_that_do_not_fit_into_the_memory_wait_for_each_other() {
+    let (toy, gate) = gated(Toy::wordy());
+    // The toy takes a byte for each token: there is room for one text and not for two.
+    let embedded = Arc::new(embedded(&toy).with_places(2, 0).with_text_memory(1_200));
+    let first = spawned(&embedded, call("one"));
+    tokio::task::yield_now().await;
+    gate.reached.recv().unwrap();
+    let mut other = call("two");
+    other.instructions = "Another module, with another beginning.".to_owned().into();
+    let second = spawned(&embedded, other);
+    while embedded.desk.tools().unwrap().waiting_for_room() == 0 {
+        assert!(gate.reached.try_recv().is_err(), "both are read at the same time");
+        tokio::task::yield_now().await;
+    }
+    drop(gate.open);
+    assert!(first.await.unwrap().0.is_ok() && second.await.unwrap().0.is_ok());
+}
+
 #[tokio::test]
 async fn who_waits_too_long_is_told_while_another_is_served() {
     let (toy, gate) = gated(Toy::wordy());
-    let embedded = Arc::new(embedded(&toy));
-    let first = {
-        let embedded = Arc::clone(&embedded);
-        tokio::spawn(async move { ask(&embedded, &call("slow")).await })
-    };
+    let embedded = Arc::new(embedded(&toy).with_places(1, 9));
+    let first = spawned(&embedded, call("slow"));
     tokio::task::yield_now().await;
     gate.reached.recv().unwrap();
-    let second = {
-        let embedded = Arc::clone(&embedded);
-        let mut hurried = call("hurried");
-        hurried.timeout = Duration::ZERO;
-        tokio::spawn(async move { ask(&embedded, &hurried).await })
-    };
+    let mut hurried = call("hurried");
+    hurried.timeout = Duration::ZERO;
+    let second = spawned(&embedded, hurried);
     tokio::task::yield_now().await;
     gate.open.send(()).unwrap();
     let (end, heard) = second.await.unwrap();

@@ -153,7 +153,7 @@ fn the_same_seed_gives_the_same_bytes() {
             seed,
         };
         let mut text = Vec::new();
-        let mut session = Arc::clone(&weights).session(1);
+        let mut session = Arc::clone(&weights).session();
         compose(&mut *session, &order, &|| false, &mut |bytes| text.extend_from_slice(bytes)).unwrap();
         text
     };

@@ -51,7 +51,7 @@ fn document(
         seed,
     };
     let mut text = Vec::new();
-    let mut session = Arc::clone(weights).session(1);
+    let mut session = Arc::clone(weights).session();
     let written = compose(&mut *session, &order, &|| false, &mut |bytes| text.extend_from_slice(bytes))?;
     Ok((String::from_utf8(text).unwrap(), written))
 }

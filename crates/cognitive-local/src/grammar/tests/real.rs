@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::schemas::random_data;
 use super::*;
-use crate::model::{ModelState, Vocabulary};
-use cognitive_llama::{FeedError, Model};
+use crate::model::{ModelState, SharedReading, Vocabulary};
+use cognitive_llama::{Ensemble, FeedError, Model};
 
 fn model() -> Option<Arc<Model>> {
     Some(Arc::new(Model::open(&cognitive_testkit::weights()?).unwrap()))
@@ -23,11 +23,16 @@ impl LanguageModel for Random {
         8_192
     }
 
-    fn session(self: Arc<Self>, _: usize) -> Box<dyn ModelState> {
+    fn bytes_per_token(&self) -> u64 {
+        self.0.bytes_per_token()
+    }
+
+    fn session(self: Arc<Self>) -> Box<dyn SharedReading> {
         Box::new(RandomSession { size: self.0.tokenizer().len(), tokens: Vec::new(), logits: Vec::new() })
     }
 }
 
+#[derive(Clone)]
 struct RandomSession {
     size: usize,
     tokens: Vec<u32>,
@@ -50,6 +55,18 @@ impl ModelState for RandomSession {
         let mut dice = Dice::new(seed);
         self.logits = (0..self.size).map(|_| 10.0 * dice.fraction()).collect();
         Ok(&self.logits)
+    }
+}
+
+impl SharedReading for RandomSession {
+    fn read(&mut self, tokens: &[u32], stop: &dyn Fn() -> bool) -> Result<(), FeedError> {
+        self.feed(tokens, stop).map(drop)
+    }
+
+    fn fork(&self, length: usize) -> Box<dyn SharedReading> {
+        let mut fork = self.clone();
+        fork.truncate(length);
+        Box::new(fork)
     }
 }
 
@@ -80,7 +97,7 @@ fn d_05_documents_in_the_words_of_the_real_model_obey_their_contracts() {
 }
 
 /// Times the model, so that the rest is what grammar and choice cost.
-struct Timed(Box<dyn ModelState>, Duration);
+struct Timed(Box<dyn SharedReading>, Duration);
 
 impl ModelState for Timed {
     fn tokens(&self) -> &[u32] {
@@ -104,7 +121,7 @@ impl ModelState for Timed {
 #[ignore = "a figure for quiet machines: cargo test -p cognitive-local --lib share -- --ignored --nocapture"]
 fn the_share_of_the_grammar_in_the_time_of_an_answer() {
     let Some(model) = model() else { return };
-    let weights: Arc<dyn LanguageModel> = model;
+    let weights: Arc<dyn LanguageModel> = Arc::new(Ensemble::new(model, 1));
     let data = json!({ "type": "object", "required": ["mood", "parts"], "properties": {
         "mood": { "enum": ["good", "bad"] }, "parts": { "type": "array", "items": { "type": "string" } } } });
     let schema = lowered(&module(&data).unwrap());
@@ -125,7 +142,7 @@ fn the_share_of_the_grammar_in_the_time_of_an_answer() {
                 temperature: 0.8,
                 seed,
             };
-            let mut session = Timed(Arc::clone(&weights).session(1), Duration::ZERO);
+            let mut session = Timed(Arc::clone(&weights).session(), Duration::ZERO);
             session.feed(&prompt[..prompt.len() - 1], &|| false).unwrap();
             session.1 = Duration::ZERO;
             let began = Instant::now();

@@ -1,0 +1,122 @@
+//! Questions as a conversation: what the contract tells, the questions that its examples answer, and the real one. All
+//! questions of a contract begin with the same turns, so a model reads those once. Judges nothing itself.
+
+use cognitive_contract::ports::{Example, ModelCall};
+use serde_json::Value;
+
+use super::DecisionRequest;
+use super::question::{self, AskedQuestion, DecisionKind, DecisionQuestion};
+use super::scale::{Scale, beginning};
+use crate::chat::{self, ChatPrompt, TurnMarks};
+use cognitive_llama::FeedError;
+
+/// The answer where a text has nothing of the kind.
+pub(super) const NONE: &str = "none";
+/// A choice is judged by the beginning of a long text.
+const MAX_CHARACTERS: usize = 2_000;
+
+/// The turns that all questions begin with.
+pub(super) struct Asking<'a> {
+    told: String,
+    turns: Vec<Example>,
+    marks: &'a TurnMarks<'a>,
+    end: u32,
+}
+
+impl<'a> Asking<'a> {
+    pub(super) fn new(request: &DecisionRequest<'a>) -> Self {
+        let told = question::told(request.schema).unwrap_or_default().to_owned();
+        let turns = request.examples.iter().flat_map(|example| turns(request.schema, example)).collect();
+        Self { told, turns, marks: request.marks, end: request.vocabulary.end_of_turn() }
+    }
+
+    /// The tokens that all questions begin with.
+    pub(super) fn fixed(&self) -> Vec<u32> {
+        let mut prompt = self.prompt(String::new());
+        prompt.tokens.truncate(prompt.fixed);
+        prompt.tokens
+    }
+
+    fn prompt(&self, question: String) -> ChatPrompt {
+        let mut call = ModelCall::new(self.told.clone(), question, 0.0);
+        call.examples.clone_from(&self.turns);
+        chat::prompt(&call, self.marks)
+    }
+
+    /// What is read before the answer to a question, and the mark that ends it.
+    pub(super) fn before(&self, question: String) -> (Vec<u32>, u32) {
+        (self.prompt(question).tokens, self.end)
+    }
+
+    /// How likely each candidate is as the whole answer to a question about a text. Where the question lists them, they are
+    /// listed forwards and backwards: a model likes some places better than others.
+    pub(super) fn weigh(
+        &self,
+        scale: &mut Scale<'_>,
+        ask: &AskedQuestion<'_>,
+        text: &str,
+        candidates: &[String],
+    ) -> Result<Vec<f64>, FeedError> {
+        let text = beginning(text, MAX_CHARACTERS);
+        let mut questions = vec![ask.about(text, candidates.iter())];
+        if ask.lists_options() {
+            questions.push(ask.about(text, candidates.iter().rev()));
+        }
+        let count = if questions.len() > 1 { 2.0 } else { 1.0 };
+        let mut weights = vec![0.0; candidates.len()];
+        for question in questions {
+            let (before, end) = self.before(question);
+            for (weight, candidate) in weights.iter_mut().zip(candidates) {
+                *weight += scale.answer(&before, candidate, end)? / count;
+            }
+        }
+        Ok(weights)
+    }
+}
+
+impl Scale<'_> {
+    /// The logarithm of the probability of a text as the whole answer.
+    pub(super) fn answer(&mut self, before: &[u32], text: &str, end: u32) -> Result<f64, FeedError> {
+        let mut tokens = self.vocabulary.encode(text.as_bytes());
+        tokens.push(end);
+        Ok(self.likelihoods(before, &tokens)?.into_iter().map(f64::from).sum())
+    }
+}
+
+/// The questions that an example answers, with their answers.
+fn turns(schema: &Value, example: &Example) -> Vec<Example> {
+    let (Ok(input), Ok(answer)) =
+        (serde_json::from_str::<Value>(&example.input), serde_json::from_str::<Value>(&example.answer))
+    else {
+        return Vec::new();
+    };
+    let Some(data) = answer.get("data") else { return Vec::new() };
+    question::all(schema, &input).iter().flat_map(|question| answered(question, data)).collect()
+}
+
+fn answered(question: &DecisionQuestion<'_>, data: &Value) -> Vec<Example> {
+    let Some(ask) = &question.ask else { return Vec::new() };
+    let value = question.path.iter().try_fold(data, |value, name| value.get(name));
+    let turn = |text: &str, options: &[String], answer: &str| Example {
+        input: ask.about(text, options.iter()),
+        answer: answer.to_owned(),
+    };
+    match &question.kind {
+        DecisionKind::Choice(candidates) => {
+            let value = value.and_then(Value::as_str);
+            value.map(|value| turn(question.text, candidates, value)).into_iter().collect()
+        }
+        DecisionKind::Piece { .. } => {
+            vec![turn(question.text, &[], value.and_then(Value::as_str).unwrap_or(NONE))]
+        }
+        DecisionKind::Order { entries, entry, level, levels } => {
+            let items = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let level_of = |text: &String| {
+                let item = items.iter().find(|item| item.get(entry).and_then(Value::as_str) == Some(text))?;
+                Some(turn(text, levels, item.get(level)?.as_str()?))
+            };
+            entries.iter().filter_map(level_of).collect()
+        }
+        DecisionKind::Topic { .. } => Vec::new(),
+    }
+}
