@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use crate::draft_folder::DraftFolder;
 use crate::platform;
 
 /// The largest manifest or prompt.
@@ -29,6 +30,8 @@ pub enum Folder {
         /// Path → content.
         files: Arc<BTreeMap<String, Vec<u8>>>,
     },
+    /// A folder with some files in the place of its own.
+    Draft(Arc<DraftFolder>),
 }
 
 /// Why a file could not be read.
@@ -100,6 +103,7 @@ impl Folder {
                 last(path).or_else(|| last(&path.canonicalize().ok()?)).unwrap_or_default()
             }
             Self::Memory { name, .. } => name.clone(),
+            Self::Draft(draft) => draft.base.name(),
         }
     }
 
@@ -109,6 +113,7 @@ impl Folder {
         match self {
             Self::Disk(path) => path.display().to_string(),
             Self::Memory { name, .. } => format!("{name} (bundled)"),
+            Self::Draft(draft) => format!("{} (draft)", draft.base.display()),
         }
     }
 
@@ -118,6 +123,7 @@ impl Folder {
         match self {
             Self::Disk(path) => Some(path),
             Self::Memory { .. } => None,
+            Self::Draft(draft) => draft.base.path(),
         }
     }
 
@@ -130,6 +136,7 @@ impl Folder {
                 entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
             }
             Self::Memory { files, .. } => files.keys().cloned().collect(),
+            Self::Draft(draft) => draft.names(),
         }
     }
 
@@ -137,7 +144,11 @@ impl Folder {
     /// examples. Files in memory never change.
     #[must_use]
     pub fn stamp(&self) -> Vec<(String, u64, Option<std::time::SystemTime>)> {
-        let Self::Disk(path) = self else { return Vec::new() };
+        let path = match self {
+            Self::Disk(path) => path,
+            Self::Memory { .. } => return Vec::new(),
+            Self::Draft(draft) => return draft.base.stamp(),
+        };
         let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
         let mut stamp: Vec<_> = entries(path)
             .chain(entries(&path.join("examples")))
@@ -162,6 +173,7 @@ impl Folder {
                 let prefix = format!("{sub}/");
                 files.keys().filter_map(|path| path.strip_prefix(&prefix)).map(str::to_owned).collect()
             }
+            Self::Draft(draft) => draft.names_in(sub),
         };
         names.sort();
         names
@@ -176,6 +188,14 @@ impl Folder {
     pub fn read_within(&self, path: &str, budget: &mut Budget) -> Result<String, ReadError> {
         let inside = relative(path)?;
         let bytes = match self {
+            Self::Draft(draft) => match draft.changed(&inside) {
+                None => return draft.base.read_within(path, budget),
+                Some(changed) => {
+                    let text = changed.ok_or(ReadError::Missing)?;
+                    budget.take(text.len() as u64)?;
+                    text.as_bytes().to_vec()
+                }
+            },
             Self::Disk(root) => read_disk(root, &inside, budget)?,
             Self::Memory { files, .. } => {
                 let bytes = in_memory(files, &inside)?;
@@ -193,6 +213,10 @@ impl Folder {
     pub fn check(&self, path: &str, limit: u64) -> Result<(), ReadError> {
         let inside = relative(path)?;
         let size = match self {
+            Self::Draft(draft) => match draft.changed(&inside) {
+                None => return draft.base.check(path, limit),
+                Some(changed) => changed.ok_or(ReadError::Missing)?.len() as u64,
+            },
             Self::Disk(root) => size_of_regular(&locate(root, &inside)?)?,
             Self::Memory { files, .. } => in_memory(files, &inside)?.len() as u64,
         };

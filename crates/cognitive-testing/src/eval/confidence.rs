@@ -1,8 +1,8 @@
 //! Whether `meta.confidence` is worth anything: does it tell right answers from wrong ones, and does it lie where the
 //! shares lie? Knows pairs of a number and a verdict, nothing else.
 
-/// How many answers of about the same confidence are compared with their share of right ones.
-const BINS: u8 = 10;
+/// How far confidence and share of right answers are apart: the measure by which reviews are judged too.
+pub(super) use cognitive_contract::review::calibration::error as calibration_error;
 
 /// The probability that a right answer has a higher confidence than a wrong one: 0.5 is chance. `None` if all answers are
 /// right, or none is.
@@ -21,23 +21,6 @@ pub(super) fn auc(answers: &[(f64, bool)]) -> Option<f64> {
         }
     }
     (pairs > 0.0).then(|| sum / pairs)
-}
-
-/// The expected calibration error: how far confidence and share of right answers are apart, on average over ten groups of
-/// equal width. `None` without answers.
-pub(super) fn calibration_error(answers: &[(f64, bool)]) -> Option<f64> {
-    let mut sums = vec![(0.0, 0.0); usize::from(BINS)];
-    for (number, right) in answers {
-        let at = (0..BINS).rev().find(|bin| *number >= f64::from(*bin) / f64::from(BINS)).unwrap_or(0);
-        if let Some((numbers, rights)) = sums.get_mut(usize::from(at)) {
-            *numbers += number;
-            *rights += f64::from(u8::from(*right));
-        }
-    }
-    let count: f64 = answers.iter().map(|_| 1.0).sum();
-    (count > 0.0).then(|| {
-        sums.iter().map(|(numbers, rights): &(f64, f64)| (numbers - rights).abs()).sum::<f64>() / count
-    })
 }
 
 #[cfg(test)]

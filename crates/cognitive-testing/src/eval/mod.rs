@@ -11,6 +11,7 @@ mod confidence;
 mod expect;
 mod report;
 mod runner;
+mod total_limit;
 
 pub use case::{LabelledCase, parse};
 pub use expect::LabelExpectation;

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use cognitive_contract::ErrorCode;
+use cognitive_contract::money::Money;
+use cognitive_contract::ports::Usage;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -132,6 +134,12 @@ pub struct Evaluation {
     pub input_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
+    /// What all runs cost, in US dollars; nothing if there is one without a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
+    /// The same for each case that is right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_right: Option<Money>,
     /// Time for all of it, in milliseconds.
     pub elapsed_ms: f64,
     /// Every case, in the order of the file.
@@ -163,6 +171,8 @@ impl Evaluation {
                 cases.iter().filter_map(|case| case.envelope.pointer("/meta/usage")?.get(name)?.as_u64());
             counts.fold(0, u64::saturating_add)
         };
+        let cost = cost(&cases);
+        let right = cases.iter().filter(|case| case.right).count() as u64;
         Self {
             module: module.to_owned(),
             version: version.to_owned(),
@@ -180,6 +190,8 @@ impl Evaluation {
             latency_p95_ms: percentile(&times, 95),
             input_tokens: tokens("input_tokens"),
             output_tokens: tokens("output_tokens"),
+            cost,
+            cost_per_right: cost.and_then(|cost| Some(Money::from_pico(cost.pico().checked_div(right)?))),
             elapsed_ms,
             cases,
         }
@@ -206,6 +218,16 @@ impl Evaluation {
         let line = |case: &CaseOutcome| serde_json::to_string(case).unwrap_or_default() + "\n";
         self.cases.iter().map(line).collect()
     }
+}
+
+/// What all cases cost together. Runs that asked nobody cost nothing; a run without a price makes the sum unknown.
+fn cost(cases: &[CaseOutcome]) -> Option<Money> {
+    let counted = cases.iter().filter_map(|case| case.envelope.pointer("/meta/usage"));
+    let mut sum = None;
+    for usage in counted {
+        sum = Some(Usage::from_value(usage).cost?.plus(sum.unwrap_or_default()));
+    }
+    sum
 }
 
 fn by_field(cases: &[CaseOutcome]) -> BTreeMap<String, AccuracyShare> {

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use super::case::LabelledCase;
 use super::report::{CaseOutcome, Evaluation};
+use super::total_limit;
 
 /// What is to be run, and how.
 pub struct EvaluationPlan {
@@ -20,7 +21,7 @@ pub struct EvaluationPlan {
     pub module: String,
     /// Everything around the runs.
     pub host: Host,
-    /// How each run is to be done.
+    /// How each run is to be done. `max_cost` is for all of them together.
     pub options: RunOptions,
     /// The cases.
     pub cases: Vec<LabelledCase>,
@@ -34,6 +35,10 @@ pub async fn run(
     done: impl Fn(&CaseOutcome) + Send + Sync + 'static,
 ) -> Result<Evaluation, Failure> {
     let started = Instant::now();
+    let mut plan = plan;
+    if let Some(limit) = plan.options.max_cost {
+        total_limit::hold(&mut plan.host, limit);
+    }
     let module = plan.host.modules.module(&plan.module)?;
     let concurrency = plan.concurrency.clamp(1, plan.cases.len().max(1));
     let (plan, next, done) = (Arc::new(plan), Arc::new(AtomicUsize::new(0)), Arc::new(done));

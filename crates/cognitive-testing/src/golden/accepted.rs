@@ -38,6 +38,12 @@ pub(super) fn propose(
     })
 }
 
+/// A first expectation that an envelope satisfies, as the text of its file; the error says why it is not accepted.
+pub(crate) fn first_expectation(envelope: &Value) -> Result<String, String> {
+    let new = accept(None, envelope, AcceptedAnswers::Failures)?;
+    Ok(format!("{}\n", written(&new, 0, true)))
+}
+
 /// JSON as people write expectations: a member on a line of its own, values on one line as long as they fit.
 fn written(value: &Value, depth: usize, open: bool) -> String {
     let (pieces, left, right): (Vec<(String, &Value)>, _, _) = match value {

@@ -22,6 +22,7 @@ mod witness;
 
 pub use crate::expect::accept::AcceptedAnswers;
 pub use accepted::AcceptedExpectation;
+pub(crate) use accepted::first_expectation;
 pub use case::{GoldenCase, cases};
 pub use coverage::{Coverage, CoverageShare};
 pub use junit::to_junit;

@@ -1,0 +1,92 @@
+//! A limit of cost for all runs of an evaluation together, also for those that go on at the same time. A budget of the
+//! operator counts as well: what has room here has to have room there.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use cognitive_contract::money::Money;
+use cognitive_contract::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger};
+use cognitive_runtime::{Host, Spending};
+
+/// The books of one evaluation.
+struct TotalLimit {
+    limit: Money,
+    /// What each run holds, or has cost.
+    runs: Mutex<BTreeMap<String, Money>>,
+    outer: Option<Spending>,
+}
+
+/// Lets all runs of a host together cost no more than this.
+pub(super) fn hold(host: &mut Host, limit: Money) {
+    let ledger = TotalLimit { limit, runs: Mutex::default(), outer: host.spending.take() };
+    let budget = DayBudget { per_day: Some(limit), per_key: None };
+    host.spending = Some(Spending { budget, ledger: Arc::new(ledger) });
+}
+
+impl TotalLimit {
+    fn runs(&self) -> MutexGuard<'_, BTreeMap<String, Money>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SpendingLedger for TotalLimit {
+    fn cover(
+        &self,
+        entry: &SpendingEntry,
+        _: &DayBudget,
+        now: SystemTime,
+    ) -> Result<Result<(), BudgetShort>, String> {
+        let mut runs = self.runs();
+        let others: Money = runs.iter().filter(|(id, _)| **id != entry.id).map(|(_, held)| *held).sum();
+        let left = self.limit.minus(others);
+        if entry.reserved > left {
+            return Ok(Err(BudgetShort { budget: MAX_COST, limit: self.limit, left }));
+        }
+        if let Some(outer) = &self.outer
+            && let Err(short) = outer.ledger.cover(entry, &outer.budget, now)?
+        {
+            return Ok(Err(short));
+        }
+        runs.insert(entry.id.clone(), entry.reserved);
+        Ok(Ok(()))
+    }
+
+    fn settle(&self, id: &str, spent: Money) -> Result<(), String> {
+        self.runs().insert(id.to_owned(), spent);
+        self.outer.as_ref().map_or(Ok(()), |outer| outer.ledger.settle(id, spent))
+    }
+
+    fn counted(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
+        let sum: Money = self.runs().values().copied().sum();
+        Ok((sum, sum))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_share_one_limit_and_give_back_what_they_did_not_need() {
+        let ledger = TotalLimit { limit: Money::from_pico(10), runs: Mutex::default(), outer: None };
+        let cover = |id: &str, amount: u64| {
+            let (reserved, until) = (Money::from_pico(amount), SystemTime::UNIX_EPOCH);
+            let entry = SpendingEntry {
+                id: id.to_owned(),
+                day: 0,
+                key: String::new(),
+                reserved,
+                sent: reserved,
+                until,
+            };
+            ledger.cover(&entry, &DayBudget::default(), until).unwrap()
+        };
+        assert_eq!(cover("a", 6), Ok(()));
+        assert_eq!(cover("b", 5).unwrap_err().left, Money::from_pico(4));
+        ledger.settle("a", Money::from_pico(1)).unwrap();
+        assert_eq!(cover("b", 9), Ok(()));
+        assert_eq!(cover("b", 8), Ok(()), "its own place");
+        assert_eq!(cover("c", 2).unwrap_err().budget, "max_cost");
+    }
+}
