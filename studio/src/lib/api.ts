@@ -1,0 +1,147 @@
+// Everything the page asks of the server, and nothing else of the network. Every answer that is a failure is thrown as a `Refused`
+// that holds the envelope, so that pages show one shape of error. The session is a cookie that scripts cannot read.
+
+import type {
+  Calibration, Case, Draft, Envelope, Failure, Finding, Json, Model, ModuleDescription, ModuleFiles, ModuleSummary, Plan, Preview,
+  Replay, Review, ReviewPage, RunDetails, RunOptions, RunPage, RunStats, Session, Verdict,
+} from "./wire";
+
+/** A request that did not work out, as an envelope. */
+export class Refused extends Error {
+  constructor(
+    readonly envelope: Failure,
+    readonly status: number,
+    readonly retryAfter: number | null = null,
+  ) {
+    super(envelope.error.message);
+  }
+}
+
+/** What the page says when no envelope came. */
+export function noAnswer(message: string, suggestion?: string): Failure {
+  const error = suggestion === undefined ? { code: "–", message } : { code: "–", message, suggestion };
+  return { ok: false, meta: { confidence: 0, risk: "none", explain: message }, error };
+}
+
+/** The failure that something thrown stands for. */
+export function failureOf(thrown: unknown): Failure {
+  if (thrown instanceof Refused) return thrown.envelope;
+  if (thrown instanceof DOMException && thrown.name === "AbortError") return noAnswer("stopped");
+  if (thrown instanceof TypeError) {
+    return noAnswer("the server cannot be reached", "Is `cogn serve` still running? Then try again.");
+  }
+  return noAnswer(thrown instanceof Error ? thrown.message : String(thrown));
+}
+
+export function isEnvelope(value: unknown): value is Envelope {
+  return typeof value === "object" && value !== null && "ok" in value && "meta" in value && ("data" in value || "error" in value);
+}
+
+type Query = Record<string, string | number | boolean | null | undefined>;
+
+/** An address of this server, below whatever path the page stands at. */
+export function address(path: string, query: Query = {}): string {
+  const url = new URL(path, document.baseURI.replace(/#.*$/, ""));
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, String(value));
+  }
+  return url.href;
+}
+
+interface Asked {
+  method?: string;
+  body?: string;
+  headers?: Record<string, string>;
+  signal?: AbortSignal | undefined;
+}
+
+/** Sends a request; what comes back is an answer whose body has not been read. */
+export async function send(url: string, asked: Asked = {}): Promise<Response> {
+  const headers: Record<string, string> = { accept: "application/json", "x-cogn-studio": "1", ...asked.headers };
+  if (asked.body !== undefined) headers["content-type"] = "application/json";
+  const init: RequestInit = { method: asked.method ?? "GET", headers, credentials: "same-origin", cache: "no-cache" };
+  if (asked.body !== undefined) init.body = asked.body;
+  if (asked.signal !== undefined) init.signal = asked.signal;
+  const response = await fetch(url, init);
+  // The session is over: the login page stands at the same address.
+  if (response.status === 401) location.reload();
+  return response;
+}
+
+/** Throws what an answer says that is no success. */
+export async function refuse(response: Response): Promise<never> {
+  const wait = Number(response.headers.get("retry-after") ?? Number.NaN);
+  const value: unknown = await response.json().catch(() => null);
+  const envelope = isEnvelope(value) && !value.ok ? value : noAnswer(`the server answered with status ${response.status}`);
+  throw new Refused(envelope, response.status, Number.isFinite(wait) ? wait : null);
+}
+
+async function ask<T>(path: string, query: Query = {}, asked: Asked = {}): Promise<T> {
+  const response = await send(address(path, query), asked);
+  if (!response.ok) return refuse(response);
+  return (await response.json()) as T;
+}
+
+function post<T>(path: string, body: unknown, method = "POST", signal?: AbortSignal): Promise<T> {
+  return ask(path, {}, { method, body: JSON.stringify(body), signal });
+}
+
+const name = encodeURIComponent;
+
+export const session = () => ask<Session>("v1/session");
+export const logOut = () => send(address("v1/session"), { method: "DELETE" });
+
+export async function modules(): Promise<ModuleSummary[]> {
+  const answer = await ask<ModuleSummary[] | { modules: ModuleSummary[] }>("api/modules");
+  return Array.isArray(answer) ? answer : answer.modules;
+}
+export const module = (of: string) => ask<ModuleDescription>(`api/modules/${name(of)}`);
+export const models = async () => (await ask<{ models: Model[] }>("v1/models")).models;
+export const plan = (of: string) => ask<Plan>(`v1/modules/${name(of)}/plan`);
+export const files = (of: string) => ask<ModuleFiles>(`v1/modules/${name(of)}/files`);
+export const cases = async (of: string) => (await ask<{ cases: Case[] }>(`v1/modules/${name(of)}/cases`)).cases;
+
+/** The body of a run: the input as it was typed, so that no number is rewritten on its way. */
+export function runBody(input: string, options: RunOptions): string {
+  return `{"input":${input},"_options":${JSON.stringify(options)}}`;
+}
+
+export const preview = (of: string, input: string, options: RunOptions, signal?: AbortSignal) =>
+  ask<Preview>(`v1/modules/${name(of)}/preview`, {}, { method: "POST", body: runBody(input, options), signal });
+
+/** One run, answered whole. A failure is an answer too; only what is no envelope is thrown. */
+export async function execute(of: string, input: string, options: RunOptions, signal?: AbortSignal): Promise<Envelope> {
+  const asked: Asked = { method: "POST", body: runBody(input, options), signal };
+  const response = await send(address(`v1/modules/${name(of)}/execute`), asked);
+  // A caller who is asked to wait has not been answered.
+  if (response.status === 429) return refuse(response);
+  const value: unknown = await response.json().catch(() => null);
+  return isEnvelope(value) ? value : noAnswer(`the server answered with status ${response.status}`);
+}
+
+type Changed = Record<string, string | null>;
+export const check = (of: string, changed: Changed, signal?: AbortSignal) =>
+  post<{ findings: Finding[] }>(`v1/modules/${name(of)}/check`, { files: changed }, "POST", signal);
+export const save = (of: string, hash: string, changed: Changed) =>
+  post<{ hash: string; findings: Finding[] }>(`v1/modules/${name(of)}/files`, { hash, files: changed }, "PUT");
+
+export interface NewCase {
+  kind: "golden" | "example" | "case";
+  name: string;
+  input: Json;
+  envelope: Envelope;
+}
+export const addCase = (of: string, made: NewCase) => post<Json>(`v1/modules/${name(of)}/cases`, made);
+
+export const runs = (filter: Query, signal?: AbortSignal) => ask<RunPage>("v1/runs", filter, { signal });
+export const stats = (filter: Query, signal?: AbortSignal) => ask<RunStats>("v1/runs/stats", filter, { signal });
+export const run = (id: string) => ask<RunDetails>(`v1/runs/${name(id)}`);
+export const replay = (id: string, how: { model?: string; draft?: Draft }, signal?: AbortSignal) =>
+  post<Replay>(`v1/runs/${name(id)}/replay`, how, "POST", signal);
+
+export const reviews = (filter: Query) => ask<ReviewPage>("v1/reviews", filter);
+export const review = (id: string) => ask<Review>(`v1/reviews/${name(id)}`);
+export const decide = (id: string, verdict: Verdict, reason: string, data?: Json) =>
+  post<Review>(`v1/reviews/${name(id)}/decision`, data === undefined ? { verdict, reason } : { verdict, reason, data });
+export const calibration = (of: string) => ask<Calibration>("v1/reviews/calibration", { module: of });
+export const exportAddress = (as: "decisions" | "cases", of: string) => address("v1/reviews/export", { as, module: of });

@@ -1,0 +1,76 @@
+// What the whole page knows: who is logged in, which modules and models there are, and what is said to everybody, screen readers
+// included. Loaded once; a page that changes something asks for it anew.
+
+import * as api from "./api";
+import type { Failure, Model, ModuleSummary, Role, Session } from "./wire";
+
+class App {
+  session = $state<Session | null>(null);
+  modules = $state<ModuleSummary[]>([]);
+  models = $state<Model[]>([]);
+  /** How many reviews wait, where there are any. */
+  open = $state<number | null>(null);
+  failure = $state<Failure | null>(null);
+  /** What a screen reader is told. */
+  said = $state("");
+  notices = $state<Notice[]>([]);
+
+  may(role: Role): boolean {
+    return this.session !== null && (this.session.roles.includes(role) || this.session.roles.includes("admin"));
+  }
+}
+
+export interface Notice {
+  id: number;
+  kind: "good" | "bad";
+  text: string;
+}
+
+export const app = new App();
+
+/** Tells a screen reader, without a sign on the screen. */
+export function announce(text: string): void {
+  // The same words twice are two announcements.
+  app.said = app.said === text ? `${text}\u00a0` : text;
+}
+
+let last = 0;
+/** How long a notice of success stays. */
+const STAYS = 6000;
+
+/** Says on the screen that something was done or failed. A failure stays until it is closed. */
+export function notify(kind: Notice["kind"], text: string): void {
+  last += 1;
+  const id = last;
+  app.notices.push({ id, kind, text });
+  announce(text);
+  if (kind === "good") setTimeout(() => closeNotice(id), STAYS);
+}
+
+export function closeNotice(id: number): void {
+  app.notices = app.notices.filter((each) => each.id !== id);
+}
+
+export async function loadModules(): Promise<void> {
+  app.modules = await api.modules();
+}
+
+export async function countOpen(): Promise<void> {
+  if (!app.may("review") || !app.session?.has.review) return;
+  const page = await api.reviews({ state: "open", limit: 1 }).catch(() => null);
+  app.open = page?.open ?? null;
+}
+
+/** Loads what every page needs. */
+export async function load(): Promise<void> {
+  try {
+    app.failure = null;
+    app.session = await api.session();
+    const models = app.may("author") ? api.models().catch(() => []) : Promise.resolve([]);
+    await loadModules();
+    app.models = await models;
+    void countOpen();
+  } catch (thrown) {
+    app.failure = api.failureOf(thrown);
+  }
+}

@@ -1,0 +1,210 @@
+// A comparison: some inputs on some variants of a module, so many times each. Asks two at a time, waits where the server says so, and
+// can be stopped; what has come by then stays.
+
+import * as api from "./api";
+import { announce } from "./app.svelte";
+import { plural } from "./format";
+import { withFiles } from "./input.svelte";
+import { leaves, pretty } from "./json";
+import type { Draft, Envelope, Json, RunOptions } from "./wire";
+
+export interface Variant {
+  id: number;
+  name: string;
+  module: string;
+  /** `""`: the server's own. */
+  model: string;
+  draft: Draft | null;
+}
+
+export interface CompareInput {
+  id: string;
+  /** What is sent, as text. */
+  text: string;
+  value: Json;
+  expect?: Json;
+}
+
+export interface Cell {
+  envelopes: Envelope[];
+}
+
+/** Runs at the same time. */
+const AT_ONCE = 2;
+
+class Comparison {
+  module = $state("");
+  variants = $state<Variant[]>([]);
+  repeats = $state(1);
+  running = $state(false);
+  done = $state(0);
+  total = $state(0);
+  /** Seconds that the server asked to wait for. */
+  waits = $state(0);
+  /** What was asked, as it was when it began. */
+  inputs = $state.raw<CompareInput[]>([]);
+  asked = $state.raw<Variant[]>([]);
+  cells = $state.raw<Map<string, Cell>>(new Map());
+  private stopper = new AbortController();
+  private last = 0;
+
+  /** Begins anew for a module: as it is saved, and where there is a draft, the draft beside it. */
+  begin(module: string, draft: Draft | null): void {
+    if (this.module === module) return;
+    this.stop();
+    this.module = module;
+    this.cells = new Map();
+    this.inputs = [];
+    this.asked = [];
+    this.done = this.total = 0;
+    this.variants = [];
+    this.add({ name: "saved", module, model: "", draft: null });
+    if (draft !== null) this.add({ name: "draft", module, model: "", draft: { ...draft } });
+  }
+
+  add(variant: Omit<Variant, "id">): void {
+    this.last += 1;
+    this.variants.push({ id: this.last, ...variant });
+  }
+
+  remove(id: number): void {
+    this.variants = this.variants.filter((each) => each.id !== id);
+  }
+
+  cell(input: CompareInput, variant: Variant): Cell | undefined {
+    return this.cells.get(`${input.id} ${variant.id}`);
+  }
+
+  async start(inputs: CompareInput[]): Promise<void> {
+    if (this.running) return;
+    this.stopper = new AbortController();
+    const signal = this.stopper.signal;
+    this.inputs = inputs;
+    this.asked = this.variants.map((each) => ({ ...each }));
+    this.cells = new Map();
+    const repeats = Math.max(1, Math.floor(this.repeats));
+    // One round after the other, so that an early stop has asked everybody as often.
+    const wanted = Array.from({ length: repeats }, () => inputs.flatMap((input) => this.asked.map((variant) => ({ input, variant })))).flat();
+    this.done = 0;
+    this.total = wanted.length;
+    this.running = true;
+    announce(`Comparing: ${plural(this.total, "run")}`);
+    let next = 0;
+    const worker = async () => {
+      while (next < wanted.length && !signal.aborted) {
+        const one = wanted[next] as (typeof wanted)[number];
+        next += 1;
+        const envelope = await this.ask(one.input, one.variant, signal);
+        if (signal.aborted) return;
+        const key = `${one.input.id} ${one.variant.id}`;
+        const before = this.cells.get(key)?.envelopes ?? [];
+        this.cells = new Map(this.cells).set(key, { envelopes: [...before, envelope] });
+        this.done += 1;
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    this.running = false;
+    announce(signal.aborted ? `Stopped after ${this.done} of ${this.total} runs` : `All ${plural(this.total, "run")} done`);
+  }
+
+  private async ask(input: CompareInput, variant: Variant, signal: AbortSignal): Promise<Envelope> {
+    const options: RunOptions = { no_cache: true };
+    if (variant.model !== "") options.model = variant.model;
+    if (variant.draft !== null) options.draft = variant.draft;
+    for (;;) {
+      try {
+        return await api.execute(variant.module, withFiles(input.text), options, signal);
+      } catch (thrown) {
+        const wait = thrown instanceof api.Refused ? thrown.retryAfter : null;
+        if (wait === null || signal.aborted) return api.failureOf(thrown);
+        this.waits = wait;
+        await pause(wait * 1000, signal);
+        this.waits = 0;
+      }
+    }
+  }
+
+  stop(): void {
+    this.stopper.abort();
+    this.running = false;
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+export const comparison = new Comparison();
+
+export interface FieldSpread {
+  path: string;
+  /** Values with how often each came, the most frequent first. */
+  values: { value: Json | undefined; times: number }[];
+}
+
+/** How the answers of one cell differ, field by field; fields on which all agree come last. */
+export function spread(envelopes: Envelope[]): FieldSpread[] {
+  const good = envelopes.filter((each) => each.ok);
+  const seen = good.map((each) => new Map<string, Json>([["/meta/risk", each.meta.risk], ["/meta/confidence", each.meta.confidence], ...leaves(each.data, "/data")]));
+  const paths = [...new Set(seen.flatMap((each) => [...each.keys()]))];
+  const fields = paths.map((path): FieldSpread => {
+    const counts = new Map<string, { value: Json | undefined; times: number }>();
+    for (const each of seen) {
+      const value = each.get(path);
+      const key = each.has(path) ? JSON.stringify(value) : "";
+      counts.set(key, { value, times: (counts.get(key)?.times ?? 0) + 1 });
+    }
+    return { path, values: [...counts.values()].sort((one, other) => other.times - one.times) };
+  });
+  return fields.sort((one, other) => Number(other.values.length > 1) - Number(one.values.length > 1));
+}
+
+/** The middle of some figures. */
+export function median(figures: number[]): number | null {
+  if (figures.length === 0) return null;
+  const sorted = figures.toSorted((one, other) => one - other);
+  const half = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? (sorted[half] as number) : ((sorted[half - 1] as number) + (sorted[half] as number)) / 2;
+}
+
+export interface Summary {
+  runs: number;
+  good: number;
+  confidence: number | null;
+  ms: number | null;
+  cost: number | null;
+  tokens: number;
+}
+
+/** What some envelopes took and were worth together. */
+export function summary(envelopes: Envelope[]): Summary {
+  const good = envelopes.filter((each) => each.ok);
+  const known = envelopes.map((each) => each.meta.usage?.cost).filter((each) => each !== undefined);
+  const sum = good.reduce((all, each) => all + (each.meta.confidence ?? 0), 0);
+  return {
+    runs: envelopes.length,
+    good: good.length,
+    confidence: good.length === 0 ? null : sum / good.length,
+    ms: median(envelopes.map((each) => each.meta.latency_ms).filter((each) => each !== undefined)),
+    cost: known.length === 0 ? null : known.reduce((all: number, each) => all + Number(each), 0),
+    tokens: envelopes.reduce((all, each) => all + (each.meta.usage?.input_tokens ?? 0) + (each.meta.usage?.output_tokens ?? 0), 0),
+  };
+}
+
+/** What two envelopes are compared by. */
+export function comparable(envelope: Envelope): Json {
+  if (!envelope.ok) return { ok: false, error: { code: envelope.error.code } };
+  return { ok: true, meta: { risk: envelope.meta.risk, confidence: envelope.meta.confidence }, data: envelope.data };
+}
+
+/** An input as it is sent. */
+export function inputOf(id: string, value: Json, expect?: Json): CompareInput {
+  const input: CompareInput = { id, value, text: pretty(value) };
+  return expect === undefined ? input : { ...input, expect };
+}

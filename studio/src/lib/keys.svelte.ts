@@ -1,0 +1,71 @@
+// Shortcuts: each page says what its keys do, and the help lists exactly that. Single letters work only outside of fields, and can
+// be turned off, since people who speak to their computer would set them off by talking.
+
+export interface Shortcut {
+  /** As it is shown and compared: `a`, `Ctrl+Enter`, `g r`, `Escape`. */
+  keys: string;
+  does: string;
+  act: () => void;
+  /** Whether it also works while something is typed into a field. */
+  inFields?: boolean;
+}
+
+class Keys {
+  /** The shortcuts of what is shown, by where they come from. */
+  groups = $state<Record<string, Shortcut[]>>({});
+  lettersOn = $state(true);
+  help = $state(false);
+}
+
+export const keys = new Keys();
+/** The first of two keys, while the second is awaited. */
+let begun = "";
+
+/** Adds shortcuts while a component is there: `$effect(() => shortcuts("Run", […]))`. */
+export function shortcuts(group: string, list: Shortcut[]): () => void {
+  keys.groups[group] = list;
+  return () => {
+    delete keys.groups[group];
+  };
+}
+
+function isField(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
+}
+
+/** Checkboxes and radio buttons take no letters. */
+function takesLetters(target: EventTarget | null): boolean {
+  if (target instanceof HTMLInputElement) return !["checkbox", "radio", "button", "file", "range"].includes(target.type);
+  return isField(target);
+}
+
+function pressed(event: KeyboardEvent): string {
+  const key = event.key.length === 1 ? event.key : event.key.replace("Esc", "Escape").replace("Escapeape", "Escape");
+  return (event.ctrlKey || event.metaKey ? "Ctrl+" : "") + (event.altKey ? "Alt+" : "") + key;
+}
+
+function find(combination: string, typing: boolean): Shortcut | undefined {
+  const all = Object.values(keys.groups).reverse().flat();
+  return all.find((each) => {
+    if (each.keys !== combination || (typing && !each.inFields)) return false;
+    return keys.lettersOn || combination.length > 1 || combination === "?";
+  });
+}
+
+addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.isComposing) return;
+  // A dialog is a world of its own; it closes by itself.
+  if (document.querySelector("dialog[open]") !== null) return;
+  const key = pressed(event);
+  const typing = takesLetters(event.target);
+  const two = begun === "" ? undefined : find(`${begun} ${key}`, typing);
+  begun = "";
+  const shortcut = two ?? find(key, typing);
+  if (shortcut !== undefined) {
+    event.preventDefault();
+    shortcut.act();
+  } else if (!typing && keys.lettersOn && key === "g") {
+    begun = key;
+  }
+});

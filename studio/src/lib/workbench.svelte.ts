@@ -1,0 +1,183 @@
+// What is being tried: a module, its input, drafts of its files, and the run that goes on. Pages share it, so that a draft that
+// was begun in one can be run in another, and a graph lights up wherever it is shown.
+
+import * as api from "./api";
+import { announce, app } from "./app.svelte";
+import { duration, riskWord, share } from "./format";
+import { InputText } from "./input.svelte";
+import { isObject } from "./json";
+import { beginning } from "./schema";
+import { stream } from "./stream";
+import type { Draft, Envelope, Failure, Json, JsonObject, ModuleDescription, Plan, RunOptions, Schema } from "./wire";
+
+export type PartState = "waiting" | "started" | "finished" | "failed" | "skipped" | "cancelled";
+
+class Workbench {
+  module = $state("");
+  description = $state.raw<ModuleDescription | null>(null);
+  plan = $state.raw<Plan | null>(null);
+  failure = $state.raw<Failure | null>(null);
+  input = new InputText();
+  model = $state("");
+  streaming = $state(true);
+  /** Files that were changed and not saved, by module. */
+  drafts = $state<Record<string, Draft>>({});
+
+  running = $state(false);
+  percent = $state(0);
+  stage = $state("");
+  live = $state.raw<JsonObject | null>(null);
+  envelope = $state.raw<Envelope | null>(null);
+  /** How far each part of a composition is. */
+  parts = $state<Record<string, PartState>>({});
+  private stopper = new AbortController();
+  private inputs: Record<string, string> = {};
+  /** Counts what was asked for; only the last counts. */
+  private asked = 0;
+
+  /** The input contract, with the context that the manifest takes where the schema does not say it. */
+  get schema(): Schema {
+    const section = this.description?.schema["input"];
+    return isObject(section) ? withContext(section, this.description?.manifest ?? {}) : {};
+  }
+
+  get root(): JsonObject {
+    return this.description?.schema ?? {};
+  }
+
+  /** What runs use of the changed files: those that a module is made of. */
+  get draft(): Draft | null {
+    return runnable(this.drafts[this.module]);
+  }
+
+  /** What a file chooser offers. */
+  get accept(): string {
+    const modalities = this.description?.manifest["modalities"];
+    const kinds = isObject(modalities) && Array.isArray(modalities["input"]) ? modalities["input"] : [];
+    return kinds.filter((each) => each !== "text").map((each) => (each === "document" ? "application/pdf" : `${String(each)}/*`)).join(",");
+  }
+
+  /** Takes up another module. What was typed for the last one is there when it comes back. */
+  async choose(name: string, input?: string): Promise<void> {
+    // One that is there, or on its way, is not asked for again: what was typed meanwhile would go.
+    if (this.module === name && this.failure === null && input === undefined) return;
+    if (this.description !== null) this.inputs[this.module] = this.input.text;
+    this.stop();
+    this.asked += 1;
+    const mine = this.asked;
+    this.module = name;
+    this.description = null;
+    this.plan = null;
+    this.failure = null;
+    this.envelope = null;
+    this.live = null;
+    this.parts = {};
+    try {
+      const [description, plan] = await Promise.all([api.module(name), app.may("author") ? api.plan(name).catch(() => null) : null]);
+      if (this.asked !== mine) return;
+      this.description = description;
+      this.plan = plan !== null && plan.pattern !== "none" ? plan : null;
+      this.input.setText(input ?? this.inputs[name] ?? "");
+      if (this.input.text.trim() === "") this.input.setValue(beginning(this.schema, this.root));
+    } catch (thrown) {
+      if (this.asked === mine) this.failure = api.failureOf(thrown);
+    }
+  }
+
+  /** Changes a file for runs from here on; `null` takes the change back. */
+  setDraft(file: string, text: string | null, module = this.module): void {
+    const { [file]: _, ...rest } = this.drafts[module] ?? {};
+    this.drafts[module] = text === null ? rest : { ...rest, [file]: text };
+  }
+
+  options(): RunOptions {
+    const options: RunOptions = { receipt: true };
+    if (this.model !== "") options.model = this.model;
+    if (this.draft !== null) options.draft = this.draft;
+    return options;
+  }
+
+  async run(): Promise<void> {
+    if (this.running || this.description === null) return;
+    this.stopper = new AbortController();
+    const signal = this.stopper.signal;
+    this.running = true;
+    this.envelope = null;
+    this.live = null;
+    this.percent = 0;
+    this.stage = "asking";
+    this.parts = Object.fromEntries(this.plan?.modules.slice(1).map((each) => [each.name, "waiting" as PartState]) ?? []);
+    announce("Running");
+    let frame = 0;
+    let grown: JsonObject | null = null;
+    const heard = {
+      data: (data: JsonObject) => {
+        grown = data;
+        // As often as the screen is drawn, and no more.
+        frame ||= requestAnimationFrame(() => {
+          frame = 0;
+          if (this.running) this.live = grown;
+        });
+      },
+      progress: (percent: number, stage: string, message: string) => {
+        this.percent = percent;
+        this.stage = message === "" ? stage : message;
+        if (stage === "part") this.heardPart(message);
+      },
+    };
+    try {
+      const text = this.input.whole;
+      this.envelope = this.streaming
+        ? await stream(this.module, text, this.options(), heard, signal)
+        : await api.execute(this.module, text, this.options(), signal);
+    } catch (thrown) {
+      this.envelope = api.failureOf(thrown);
+    } finally {
+      this.running = false;
+      cancelAnimationFrame(frame);
+    }
+    announce(spoken(this.envelope));
+  }
+
+  stop(): void {
+    if (this.running) this.stopper.abort();
+  }
+
+  private heardPart(message: string): void {
+    const space = message.lastIndexOf(" ");
+    const path = message.slice(0, space).split(/[/>.]/);
+    const name = path.at(-1)?.trim() ?? "";
+    if (name !== "") this.parts[name] = message.slice(space + 1) as PartState;
+  }
+}
+
+/** Files that a run can take in place of those on disk. */
+const DRAFTED = ["prompt.md", "schema.json", "module.yaml"];
+
+/** The part of changed files that a run can use; `null` if there is none. */
+export function runnable(changed: Draft | undefined): Draft | null {
+  const usable = Object.entries(changed ?? {}).filter(([file]) => DRAFTED.includes(file));
+  return usable.length > 0 ? Object.fromEntries(usable) : null;
+}
+
+/** What a screen reader is told at the end of a run. */
+export function spoken(envelope: Envelope): string {
+  const took = envelope.meta.latency_ms === undefined ? "" : `, after ${duration(envelope.meta.latency_ms)}`;
+  if (!envelope.ok) return `Failed: ${envelope.error.message}${took}`;
+  return `Done: ${riskWord(envelope.meta.risk)} risk, confidence ${share(envelope.meta.confidence)}${took}. ${envelope.meta.explain}`;
+}
+
+function withContext(section: JsonObject, manifest: JsonObject): JsonObject {
+  const context = manifest["context"];
+  const accepts = isObject(context) && Array.isArray(context["accepts"]) ? context["accepts"] : [];
+  const properties = isObject(section["properties"]) ? section["properties"] : {};
+  if (accepts.length === 0 || "_context" in properties) return section;
+  const types: JsonObject = {};
+  for (const each of accepts as Json[]) {
+    if (isObject(each) && typeof each["type"] === "string") types[each["type"]] = { description: `Context of the type ${each["type"]}` };
+  }
+  const described = { type: "object", description: "What is handed over from earlier turns", properties: types };
+  return { ...section, properties: { ...properties, _context: described } };
+}
+
+export const bench = new Workbench();
