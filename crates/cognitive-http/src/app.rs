@@ -20,11 +20,19 @@ use crate::openapi::Description;
 use crate::overview::{LastLook, Renewed};
 use crate::pages::ModulesList;
 use crate::sessions::Sessions;
+use crate::studio::logins::Logins;
+use crate::studio::models::ModelShelf;
 
 /// Long texts that are read at once. More would only take the processors from those who serve.
 const PARSERS: usize = 2;
 /// How many streams with long answers have a thread of their own.
 const LONG_ANSWERS: usize = 4;
+
+/// How many work with the files of modules at once.
+const WORKBENCHES: usize = 4;
+
+/// How many ask about the past at once.
+const ARCHIVISTS: usize = 4;
 
 /// A server without a socket. Cheap to clone.
 #[derive(Clone)]
@@ -38,6 +46,14 @@ pub(crate) struct Shared {
     pub(crate) config: ServerConfig,
     pub(crate) limits: Arc<Limits>,
     pub(crate) sessions: Sessions,
+    /// Who is logged in.
+    pub(crate) logins: Logins,
+    /// The models that a run may name.
+    pub(crate) models: ModelShelf,
+    /// Places for those who work with the files of modules.
+    pub(crate) workbenches: Arc<Semaphore>,
+    /// Places for those who ask about the past.
+    pub(crate) archivists: Arc<Semaphore>,
     pub(crate) metrics: Metrics,
     pub(crate) catalog: Catalog,
     pub(crate) overview: LastLook,
@@ -67,6 +83,7 @@ impl App {
         let sessions = Sessions::new(config.live_streams);
         let host = Arc::new(host);
         let mcp = crate::mcp::open(&host, &config);
+        let models = ModelShelf::new(&host, &config.models);
         Self(Arc::new(Shared {
             host,
             mcp,
@@ -76,6 +93,10 @@ impl App {
             long_answers: Arc::new(Semaphore::new(LONG_ANSWERS)),
             limits,
             sessions,
+            logins: Logins::default(),
+            models,
+            workbenches: Arc::new(Semaphore::new(WORKBENCHES)),
+            archivists: Arc::new(Semaphore::new(ARCHIVISTS)),
             metrics: Metrics::default(),
             catalog: Catalog::default(),
             overview: LastLook::default(),

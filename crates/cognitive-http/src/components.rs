@@ -3,10 +3,12 @@
 
 use cognitive_contract::envelope_schema;
 use cognitive_contract::media::MediaType;
+use cognitive_contract::thinking::MAX_THINKING_TOKENS;
 use serde_json::{Map, Value, json};
 
 use crate::client_form::{CUSTOM_VALUE, ClientForm, Direction};
 use crate::schemas::reference;
+use crate::studio::described;
 
 /// A reference to a named schema.
 pub(crate) fn named(name: &str) -> Value {
@@ -14,7 +16,7 @@ pub(crate) fn named(name: &str) -> Value {
 }
 
 /// An object with these members, of which the first names are required.
-fn object(description: &str, required: &[&str], properties: Value) -> Value {
+pub(crate) fn object(description: &str, required: &[&str], properties: Value) -> Value {
     let mut schema = json!({ "type": "object", "properties": properties });
     if let Some(members) = schema.as_object_mut() {
         if !required.is_empty() {
@@ -27,25 +29,26 @@ fn object(description: &str, required: &[&str], properties: Value) -> Value {
     schema
 }
 
-fn text() -> Value {
+pub(crate) fn text() -> Value {
     json!({ "type": "string" })
 }
 
-fn count() -> Value {
+pub(crate) fn count() -> Value {
     json!({ "type": "integer", "minimum": 0 })
 }
 
-fn list(items: Value) -> Value {
+pub(crate) fn list(items: Value) -> Value {
     json!({ "type": "array", "items": items })
 }
 
 /// All of them, by name.
 pub(crate) fn all() -> Map<String, Value> {
-    let groups = [envelopes(), chunks(), pages(), media(), requests()];
+    let groups = [envelopes(), chunks(), pages(), media(), requests(), described::all()];
     groups.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
 
-type Named = Vec<(&'static str, Value)>;
+/// Schemas with their names.
+pub(crate) type Named = Vec<(&'static str, Value)>;
 
 fn envelopes() -> Named {
     let tokens = json!({ "input_tokens": count(), "output_tokens": count(), "total_tokens": count() });
@@ -257,6 +260,11 @@ fn requests() -> Named {
     let options = json!({
         "response_mode": word(&["sync", "streaming"]), "chunk_type": word(&["delta", "snapshot"]), "receipt": flag,
         "seed": count(), "max_output_tokens": { "type": "integer", "minimum": 1 }, "session": text(),
+        "thinking": { "type": "integer", "minimum": 0, "maximum": MAX_THINKING_TOKENS },
+        "max_cost": { "type": "number", "minimum": 0, "description": "The most that the run may cost, in US dollars" },
+        "model": { "type": "string", "description": "One of `/v1/models`, for authors" },
+        "draft": { "type": "object", "description": "Texts in the place of files of the module, by path; for authors",
+                   "additionalProperties": { "type": ["string", "null"] } },
         "no_cache": flag, "media_out": word(&["base64", "url"]), "require_streaming": flag,
         "resume_only": { "type": "boolean", "description": "Refuse to begin a new run where a stream cannot be taken up" },
     });

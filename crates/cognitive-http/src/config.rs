@@ -4,17 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cognitive_contract::Failure;
+use cognitive_contract::archive::RunArchive;
 use cognitive_contract::media::UploadStore;
+use cognitive_contract::money::Money;
+use cognitive_contract::ports::Provider;
+use cognitive_contract::review::ReviewDesk;
 use cognitive_contract::span::SpanSink;
+use cognitive_contract::workshop::{CaseBook, ModuleWorkshop};
 pub use cognitive_mcp::ToolSurface;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::roles::Roles;
+
 /// A key that a caller may show, and the name under which the books know it. Only its hash is kept.
 #[derive(Clone)]
 pub struct ApiKey {
-    name: String,
+    pub(crate) name: String,
+    pub(crate) roles: Roles,
     hash: [u8; 32],
 }
 
@@ -22,16 +30,25 @@ impl ApiKey {
     /// A key; `None` if it is too short to be one.
     #[must_use]
     pub fn new(name: &str, key: &str) -> Option<Self> {
-        (key.len() >= 16 && !name.is_empty())
-            .then(|| Self { name: name.to_owned(), hash: Sha256::digest(key.as_bytes()).into() })
+        (key.len() >= 16 && !name.is_empty()).then(|| Self {
+            name: name.to_owned(),
+            roles: Roles::USUAL,
+            hash: Sha256::digest(key.as_bytes()).into(),
+        })
     }
 
-    /// The name that belongs to a key. Looks at all of them, in time that says nothing about how close a guess was.
-    pub(crate) fn find<'a>(keys: &'a [Self], shown: &str) -> Option<&'a str> {
+    /// The same key, good for these roles instead of running modules alone.
+    #[must_use]
+    pub fn with_roles(mut self, roles: Roles) -> Self {
+        self.roles = roles;
+        self
+    }
+
+    /// The key that somebody shows. Looks at all of them, in time that says nothing about how close a guess was.
+    pub(crate) fn find<'a>(keys: &'a [Self], shown: &str) -> Option<&'a Self> {
         let shown: [u8; 32] = Sha256::digest(shown.as_bytes()).into();
-        keys.iter().fold(None, |found, key| {
-            if bool::from(key.hash.ct_eq(&shown)) { Some(key.name.as_str()) } else { found }
-        })
+        keys.iter()
+            .fold(None, |found, key| if bool::from(key.hash.ct_eq(&shown)) { Some(key) } else { found })
     }
 }
 
@@ -71,12 +88,38 @@ pub type ModuleFilter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 /// Says what is right and wrong with a module, as `cogn validate --json` does.
 pub type ModuleFindings = Arc<dyn Fn(&str) -> Result<Value, Failure> + Send + Sync>;
 
+/// Builds a provider, or says why it cannot be asked.
+pub type ProviderMaker = Arc<dyn Fn() -> Result<Arc<dyn Provider>, Failure> + Send + Sync>;
+
+/// A model that authors may name instead of the one that is asked anyway.
+#[derive(Clone)]
+pub struct NamedModel {
+    /// `provider/model`.
+    pub name: String,
+    /// Whether what it is asked stays on this machine.
+    pub is_local: bool,
+    /// Builds it, when somebody asks it for the first time.
+    pub make: ProviderMaker,
+}
+
 /// How the server behaves.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ServerConfig {
     /// The keys that open it; without any, everybody who reaches it may use it.
     pub keys: Vec<ApiKey>,
+    /// Whether the first page is Studio.
+    pub studio: bool,
+    /// Models that authors may name, besides the one that is asked and those above it.
+    pub models: Vec<NamedModel>,
+    /// Who knows the files of modules; without, authors see none.
+    pub workshop: Option<Arc<dyn ModuleWorkshop>>,
+    /// Who knows the cases of modules.
+    pub cases: Option<Arc<dyn CaseBook>>,
+    /// Who can be asked about runs of the past.
+    pub archive: Option<Arc<dyn RunArchive>>,
+    /// Who keeps what waits for a person.
+    pub reviews: Option<Arc<dyn ReviewDesk>>,
     /// Web origins that may call it from a browser.
     pub cors: Vec<String>,
     /// Runs per minute and client (S-29); 0 is no limit.
@@ -113,6 +156,10 @@ pub struct ServerConfig {
     pub early_stop: bool,
     /// The most model calls of one run, those of its parts, repetitions and tools included.
     pub max_calls: u64,
+    /// The most that one run may cost; a caller may ask for less.
+    pub max_cost: Option<Money>,
+    /// How long models may think before they answer, unless a caller says otherwise.
+    pub thinking: Option<u32>,
     /// The longest stream (S-04).
     pub stream_limit: Duration,
     /// Silence after which a heartbeat is sent (STREAM-006).
@@ -135,6 +182,12 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             keys: Vec::new(),
+            studio: true,
+            models: Vec::new(),
+            workshop: None,
+            cases: None,
+            archive: None,
+            reviews: None,
             cors: Vec::new(),
             runs_per_minute: DEFAULT_RUNS_PER_MINUTE,
             limit_local_callers: true,
@@ -153,6 +206,8 @@ impl Default for ServerConfig {
             call_timeout: Duration::from_mins(1),
             early_stop: false,
             max_calls: cognitive_runtime::DEFAULT_MAX_CALLS,
+            max_cost: None,
+            thinking: None,
             stream_limit: Duration::from_mins(5),
             heartbeat: Duration::from_secs(15),
             grace: Duration::from_secs(30),
@@ -173,9 +228,10 @@ mod tests {
     fn s_19_keys_are_found_by_hash_and_never_shown() {
         let keys =
             [ApiKey::new("a", "0123456789abcdef").unwrap(), ApiKey::new("b", "fedcba9876543210").unwrap()];
-        assert_eq!(ApiKey::find(&keys, "fedcba9876543210"), Some("b"));
-        assert_eq!(ApiKey::find(&keys, "fedcba9876543211"), None);
-        assert_eq!(ApiKey::find(&[], ""), None);
+        let found = |keys: &[ApiKey], shown: &str| ApiKey::find(keys, shown).map(|key| key.name.clone());
+        assert_eq!(found(&keys, "fedcba9876543210").as_deref(), Some("b"));
+        assert_eq!(found(&keys, "fedcba9876543211"), None);
+        assert_eq!(found(&[], ""), None);
         assert!(ApiKey::new("short", "0123").is_none() && ApiKey::new("", "0123456789abcdef").is_none());
         assert!(!format!("{:?}", keys[0]).contains("hash"));
     }

@@ -5,12 +5,14 @@ use std::time::Instant;
 
 use cognitive_contract::ports::{Event, EventSink, Stage};
 use cognitive_contract::{Envelope, Failure};
+use cognitive_runtime::Host;
 
 use crate::app::Shared;
 
 /// Counts a run when it is over, also one that was dropped because its client is gone.
 pub(crate) struct CountedRun<'a> {
     shared: &'a Shared,
+    host: &'a Host,
     module: &'a str,
     started: Instant,
     was_asked: &'a AtomicBool,
@@ -19,8 +21,13 @@ pub(crate) struct CountedRun<'a> {
 
 impl<'a> CountedRun<'a> {
     /// A run that begins now; an [`AskedSink`] notes whether it asks a model.
-    pub(crate) fn begin(shared: &'a Shared, module: &'a str, was_asked: &'a AtomicBool) -> Self {
-        Self { shared, module, started: Instant::now(), was_asked, is_over: false }
+    pub(crate) fn begin(
+        shared: &'a Shared,
+        host: &'a Host,
+        module: &'a str,
+        was_asked: &'a AtomicBool,
+    ) -> Self {
+        Self { shared, host, module, started: Instant::now(), was_asked, is_over: false }
     }
 
     pub(crate) fn ended(mut self, envelope: &Envelope) {
@@ -29,7 +36,7 @@ impl<'a> CountedRun<'a> {
     }
 
     fn count(&self, envelope: &Envelope) {
-        let asked = asked_model(self.shared, self.was_asked);
+        let asked = asked_model(self.host, self.was_asked);
         self.shared.metrics.ran(self.module, envelope, asked.as_deref(), self.started.elapsed());
     }
 }
@@ -51,8 +58,8 @@ impl EventSink for AskedSink<'_> {
 }
 
 /// The model of a run that asked one.
-pub(crate) fn asked_model(shared: &Shared, was_asked: &AtomicBool) -> Option<String> {
-    let provider = &shared.host.provider;
+pub(crate) fn asked_model(host: &Host, was_asked: &AtomicBool) -> Option<String> {
+    let provider = &host.provider;
     was_asked.load(Ordering::Relaxed).then(|| provider.destination())?.map(|to| to.asked(provider.name()))
 }
 

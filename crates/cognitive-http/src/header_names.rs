@@ -16,3 +16,7 @@ pub(crate) static SESSION: HeaderName = HeaderName::from_static("x-cognitive-ses
 pub(crate) static RECOVERY_SESSION: HeaderName = HeaderName::from_static("x-cognitive-recovery-session");
 pub(crate) static RECOVERY_SEQ: HeaderName = HeaderName::from_static("x-cognitive-recovery-seq");
 pub(crate) static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// What our own page sends with everything that changes something.
+pub(crate) static STUDIO: HeaderName = HeaderName::from_static("x-cogn-studio");
+/// Where a browser says that a page comes from.
+pub(crate) static FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");

@@ -1,13 +1,15 @@
 //! Modules over HTTP: `POST /api/run/{module}` and its aliases, streams by SSE, NDJSON and WebSocket, and what operators
 //! need around them. Has no rule about modules or envelopes: every request enters by `cognitive_runtime`.
 //!
-//! One request, start to finish: `server` accepts the connection as a `wire`, `routes` is the table, `guard` says who asks
-//! and whether they may, `intake` takes their body in, `ask` reads what they want, `catalog` finds the module, `run` runs it, `session` keeps the `log` of
+//! One request, start to finish: `server` accepts the connection as a `wire`, `operations` is the table, `guard` says who asks
+//! and `admission` whether they may, `intake` takes their body in, `ask` reads what they want, `catalog` finds the module, `run` runs it, `session` keeps the `log` of
 //! what a stream has sent, `sessions` those that can be taken up again, and `answer` gives every envelope its status and headers.
-//! `uploads` takes media that are sent ahead; `files` gives back those of answers. `mcp` lets agents in.
+//! `uploads` takes media that are sent ahead; `files` gives back those of answers. `mcp` lets agents in. `studio` is the page for
+//! people, with what it needs besides.
 
 pub mod config;
 
+mod admission;
 mod app;
 mod auth;
 mod catalog;
@@ -26,6 +28,7 @@ mod mcp;
 mod memory_budget;
 mod metrics;
 mod openapi;
+mod operations;
 mod origin;
 mod overview;
 mod pace;
@@ -34,6 +37,7 @@ mod platform;
 mod ready;
 mod request;
 mod response;
+mod roles;
 mod routes;
 mod run;
 mod schemas;
@@ -42,13 +46,15 @@ mod session;
 mod sessions;
 mod spans;
 mod stream_log;
+mod studio;
 mod trace;
 mod transport;
 mod uploads;
 mod websocket;
 
 pub use app::App;
-pub use config::{AccessRecord, ApiKey, ServerConfig};
+pub use config::{AccessRecord, ApiKey, NamedModel, ServerConfig};
 pub use origin::origin;
 pub use ready::ask_ready;
+pub use roles::{KeyRole, Roles};
 pub use server::{listen, serve};

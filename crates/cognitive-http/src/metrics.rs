@@ -6,6 +6,7 @@ use std::fmt::{Display, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cognitive_contract::money::Money;
 use cognitive_contract::ports::{DropCounts, Usage};
 use cognitive_contract::{Envelope, ErrorCode};
 
@@ -34,6 +35,7 @@ struct Counters {
 struct Runs {
     by_outcome: BTreeMap<(Arc<str>, &'static str), u64>,
     tokens: BTreeMap<(Arc<str>, &'static str), u64>,
+    cost: BTreeMap<Arc<str>, Money>,
     seconds: Histogram,
 }
 
@@ -77,7 +79,11 @@ impl Metrics {
         let Some(runs) = counters.modules.get_mut(module) else { return };
         *runs.by_outcome.entry((Arc::clone(&model), outcome)).or_default() += 1;
         runs.seconds.add(took.as_secs_f64());
-        if let Some(Usage { input_tokens, output_tokens }) = envelope.meta().usage() {
+        if let Some(Usage { input_tokens, output_tokens, cost, .. }) = envelope.meta().usage() {
+            if let Some(cost) = cost {
+                let sum = runs.cost.entry(Arc::clone(&model)).or_default();
+                *sum = sum.plus(cost);
+            }
             // A service may count whatever it likes; a counter that went back would look like a new start.
             for (kind, tokens) in [("input_tokens", input_tokens), ("output_tokens", output_tokens)] {
                 let sum = runs.tokens.entry((Arc::clone(&model), kind)).or_default();
@@ -127,6 +133,16 @@ impl Metrics {
             for ((model, kind), count) in &runs.tokens {
                 let labels = format_args!("{{module=\"{module}\",model=\"{model}\",kind=\"{kind}\"}}");
                 page.line(labels, count);
+            }
+        }
+        page.family(
+            "cogn_cost_dollars_total",
+            "counter",
+            "What runs cost by module and model, in US dollars, where there is a price",
+        );
+        for (module, runs) in &counters.modules {
+            for (model, cost) in &runs.cost {
+                page.line(format_args!("{{module=\"{module}\",model=\"{model}\"}}"), cost);
             }
         }
         page.family("cogn_run_seconds", "histogram", "How long runs took, by module");
@@ -210,7 +226,7 @@ mod tests {
     fn l_token_counters_stop_at_the_end_and_do_not_wrap() {
         let metrics = Metrics::default();
         let mut envelope = Failure::new(ErrorCode::Timeout, "m").into_envelope();
-        envelope.meta_mut().set_usage(Usage { input_tokens: u64::MAX, output_tokens: 7 });
+        envelope.meta_mut().set_usage(Usage::new(u64::MAX, 7));
         metrics.ran("m", &envelope, None, Duration::ZERO);
         metrics.ran("m", &envelope, None, Duration::ZERO);
         let text = metrics.text(&ServerGauges::default());

@@ -12,9 +12,9 @@ use serde_json::{Map, Value, json};
 use crate::app::Shared;
 use crate::client_form::{ClientForm, Direction, component_prefix, pascal};
 use crate::components::{self, named};
+use crate::operations::{Described, LINES, OPERATIONS, Operation, OperationAccess};
 use crate::overview::{PerModule, Told};
 use crate::response;
-use crate::routes::{Described, OPERATIONS, Operation};
 use crate::{files, schemas};
 
 /// The whole description.
@@ -58,11 +58,12 @@ impl PerModule for Description {
 }
 
 /// What the operations are about.
-const TAGS: [(&str, &str); 5] = [
+const TAGS: [(&str, &str); 6] = [
     ("modules", "Run a module: its own input in, its own data out"),
     ("runs", "Run any module by name, also as a stream"),
     ("catalog", "What is offered here"),
     ("media", "Media sent ahead of a run, and media of answers"),
+    ("studio", "What people do on the page of the server: log in, try, edit, watch, judge"),
     ("server", "Whether the server is well"),
 ];
 
@@ -106,6 +107,11 @@ fn frame(shared: &Shared) -> (String, String, String) {
 /// A body or an answer of JSON that has a named schema.
 fn of_json(name: &str) -> Value {
     json!({ "application/json": { "schema": named(name) } })
+}
+
+/// An answer of lines of JSON.
+fn lines() -> Value {
+    json!({ "application/x-ndjson": { "schema": { "type": "string", "description": "Lines of JSON" } } })
 }
 
 /// What a run of any module answers: an envelope, or a stream of chunks.
@@ -155,10 +161,15 @@ fn body_of(path: &str) -> Option<Value> {
 }
 
 /// An operation of the fixed table.
-fn general(operation: &Operation, Described { id, tag, summary }: &Described) -> Value {
+fn general(operation: &Operation, described: &Described) -> Value {
+    let Described { id, tag, summary, .. } = described;
     let path = operation.path;
-    let (status, content) = answer_of(path);
-    let is_run = path.contains("run") || path.contains("execute");
+    let (status, content) = match described.gives {
+        Some(LINES) => ("200", Some(lines())),
+        Some(name) => ("200", Some(of_json(name))),
+        None => answer_of(path),
+    };
+    let is_run = path.contains("/run/") || path == "/run" || path.contains("execute");
     let mut answer = json!({ "description": if status == "101" { "The connection is a WebSocket" } else { "The answer" } });
     if let (Some(answer), Some(content)) = (answer.as_object_mut(), content) {
         if is_run {
@@ -178,21 +189,28 @@ fn general(operation: &Operation, Described { id, tag, summary }: &Described) ->
     if is_run {
         parameters.extend(schemas::of_a_run());
     }
-    let mut described = json!({ "operationId": id, "tags": [tag], "summary": summary });
-    if let Some(members) = described.as_object_mut() {
+    parameters.extend(described.asks.iter().map(
+        |(name, kind)| json!({ "name": name, "in": "query", "required": false, "schema": { "type": kind } }),
+    ));
+    let body = match described.takes {
+        Some(name) => Some(json!({ "required": true, "content": of_json(name) })),
+        None => body_of(path),
+    };
+    let mut told = json!({ "operationId": id, "tags": [tag], "summary": summary });
+    if let Some(members) = told.as_object_mut() {
         if !parameters.is_empty() {
             members.insert("parameters".to_owned(), Value::Array(parameters));
         }
-        if let Some(body) = body_of(path) {
+        if let Some(body) = body {
             members.insert("requestBody".to_owned(), body);
         }
         members.insert("responses".to_owned(), responses);
-        // Whether the server lives is no secret.
-        if matches!(path, "/health" | "/ready") {
+        // Whether the server lives is no secret, and whoever logs in has shown nothing yet.
+        if operation.access == OperationAccess::Open {
             members.insert("security".to_owned(), json!([]));
         }
     }
-    described
+    told
 }
 
 /// The run of one module. A stream of it is asked for at `/api/run/{module}`: beside a second kind of answer, generators

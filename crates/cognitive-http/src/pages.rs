@@ -4,15 +4,17 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
 use crate::app::Shared;
+use crate::auth::Client;
 use crate::metrics::ServerGauges;
 use crate::overview::{PerModule, Told};
 use crate::response;
 use crate::routes::{Name, body_limit};
+use crate::studio::assets::{first_page, wants_page};
 
 type Shares = State<Arc<Shared>>;
 
@@ -110,10 +112,18 @@ pub(crate) async fn module(State(shared): Shares, Name(name): Name) -> Response<
     }
 }
 
-/// `GET /`: the page for people in a browser, for everybody else where to go on.
-pub(crate) async fn index(headers: HeaderMap) -> Response<Body> {
+/// `GET /`: the page for people in a browser, which is Studio unless the operator wants none; for everybody else where to go
+/// on.
+pub(crate) async fn index(
+    State(shared): Shares,
+    Extension(client): Extension<Arc<Client>>,
+    headers: HeaderMap,
+) -> Response<Body> {
     let mut response = if wants_page(&headers) {
-        docs().await
+        match first_page(&shared, &client) {
+            Some(page) => page,
+            None => docs().await,
+        }
     } else {
         let places = json!({
             "name": "cogn",
@@ -127,14 +137,6 @@ pub(crate) async fn index(headers: HeaderMap) -> Response<Body> {
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
     response
-}
-
-/// Browsers name pages; programs name JSON or nothing.
-fn wants_page(headers: &HeaderMap) -> bool {
-    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.any(|value| {
-        value.split(',').any(|each| each.split(';').next().is_some_and(|kind| kind.trim() == "text/html"))
-    })
 }
 
 /// `GET /docs`: the description for people, without a line of somebody else's code.

@@ -4,7 +4,9 @@
 use axum::http::{HeaderMap, HeaderName, header};
 use cognitive_contract::capabilities::WantedAnswer;
 use cognitive_contract::manifest::ChunkType;
+use cognitive_contract::money::Money;
 use cognitive_contract::stream::Checkpoint;
+use cognitive_contract::workshop::ChangedFiles;
 use cognitive_contract::{ErrorCode, Failure, large_json, numbers};
 use cognitive_runtime::host::RunInput;
 use serde::Deserialize;
@@ -35,6 +37,10 @@ pub(crate) struct Options {
     pub(crate) receipt: bool,
     pub(crate) seed: Option<u64>,
     pub(crate) max_output_tokens: Option<u64>,
+    /// How long the model may think before it answers, in tokens.
+    pub(crate) thinking: Option<u64>,
+    /// The most that the run may cost, in US dollars.
+    pub(crate) max_cost: Option<Money>,
     /// A sync answer instead of a stream would be of no use (CAP-013).
     pub(crate) require_streaming: bool,
     /// A new run instead of the rest of a stream would be of no use: nobody wants to pay for it twice.
@@ -44,6 +50,10 @@ pub(crate) struct Options {
     /// Ask the model even if an answer to the same input is cached.
     pub(crate) no_cache: bool,
     pub(crate) media_out: MediaOut,
+    /// One of `GET /v1/models`, in the place of the model that is asked anyway.
+    pub(crate) model: Option<String>,
+    /// Files in the place of those of the module, for this run alone.
+    pub(crate) draft: Option<ChangedFiles>,
 }
 
 /// In which form a client wants the media of an answer.

@@ -14,9 +14,20 @@ const HEADERS: usize = 13;
 /// Most envelopes are not longer; one that is grows.
 const DEFAULT_LENGTH: usize = 1024;
 
+/// `details.kind` of a failure of somebody who came too late: what they meant to change is another by now.
+pub(crate) const CONFLICT: &str = "conflict";
+
 /// The status of an envelope. A code that a module made up itself is an answer that cannot be used, like any E3xxx.
 pub(crate) fn status(envelope: &Envelope) -> StatusCode {
     let Some(error) = envelope.error() else { return StatusCode::OK };
+    if error
+        .members()
+        .get("details")
+        .and_then(|details| details.get("kind"))
+        .is_some_and(|kind| kind == CONFLICT)
+    {
+        return StatusCode::CONFLICT;
+    }
     ErrorCode::find(error.code()).map_or(StatusCode::UNPROCESSABLE_ENTITY, of_code)
 }
 

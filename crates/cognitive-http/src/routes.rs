@@ -1,5 +1,5 @@
-//! The table of routes. Handlers hold no rule: they take a request apart and call the one function that answers it.
-//! Everything that is not in the table is answered with an envelope too.
+//! The router that comes of the table of operations, and the handlers of runs. They hold no rule: they take a request apart and
+//! call the one function that answers it. Everything that is not in the table is answered with an envelope too.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use axum::body::Body;
 use axum::extract::{Extension, FromRequestParts, Path, Query as QueryOf, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
-use axum::routing::{MethodRouter, delete, get, post, put};
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_runtime::host::RunInput;
@@ -20,95 +19,10 @@ use crate::app::Shared;
 use crate::auth::{Client, Peer, guard};
 use crate::catalog::no_module;
 use crate::intake::{self, too_large};
+use crate::operations::{OPERATIONS, allowed};
 use crate::request::{Content, Query, by_headers};
 use crate::run::Incoming;
-use crate::{files, mcp, openapi, pages, response, run, uploads, websocket};
-
-/// One operation: how it is asked for, how `/openapi.json` describes it, and who answers.
-pub(crate) struct Operation {
-    /// In lower case, as `OpenAPI` writes it.
-    pub(crate) method: &'static str,
-    pub(crate) path: &'static str,
-    /// The pages for people have none: they are no part of the description.
-    pub(crate) described: Option<Described>,
-    handler: fn() -> MethodRouter<Arc<Shared>>,
-}
-
-/// What `/openapi.json` says of an operation besides its types. Those that run one module have ids that begin with `run`, so
-/// none does here.
-pub(crate) struct Described {
-    pub(crate) id: &'static str,
-    pub(crate) tag: &'static str,
-    pub(crate) summary: &'static str,
-}
-
-/// An operation that is described: its id, what it is about, and what it does.
-const fn told(id: &'static str, tag: &'static str, summary: &'static str) -> Described {
-    Described { id, tag, summary }
-}
-
-/// Writes the table. The word for a method is axum's function for it and its name in `OpenAPI`.
-macro_rules! operations {
-    ($($method:ident $path:literal $described:expr => $handler:path;)*) => {
-        [$(Operation {
-            method: stringify!($method),
-            path: $path,
-            described: $described,
-            handler: || $method($handler),
-        }),*]
-    };
-}
-
-/// Everything that can be asked. The router, the methods that a 405 allows, the names of spans and `/openapi.json` come
-/// from here.
-pub(crate) static OPERATIONS: [Operation; 21] = operations! {
-    post "/api/run/{module}" Some(told("startRun", "runs", "Run a module")) => run_named;
-    post "/v1/modules/{module}/execute" Some(told("executeModule", "runs", "Run a module")) => run_named;
-    post "/run" Some(told("startNamedRun", "runs", "Run the module that the body names")) => run_in_body;
-    delete "/v1/streams/{id}" Some(told("endStream", "runs", "End a run whose stream nobody wants any more")) => end_stream;
-    get "/api/modules" Some(told("listModules", "catalog", "The modules that are offered")) => pages::modules;
-    get "/api/modules/{module}" Some(told("getModule", "catalog", "Input, output and permissions of a module")) => pages::module;
-    post "/v1/media/upload-url" Some(told("announceUpload", "media", "Announce an upload")) => uploads::announce;
-    put "/v1/media/uploads/{id}" Some(told("sendUpload", "media", "Send the bytes of an upload")) => uploads::receive;
-    get "/v1/media/files/{id}" Some(told("getFile", "media", "The bytes of a media item of an answer")) => files::serve;
-    get "/capabilities" Some(told("getCapabilities", "catalog", "What this runtime can do")) => pages::capabilities;
-    get "/health" Some(told("getHealth", "server", "Whether the server is alive")) => pages::health;
-    get "/ready" Some(told("getReadiness", "server", "Whether the server is ready for work")) => pages::ready;
-    get "/metrics" Some(told("getMetrics", "server", "Counters in the text format of Prometheus")) => pages::metrics;
-    get "/openapi.json" Some(told("getDescription", "server", "This description")) => openapi::document;
-    get "/ws" Some(told("openSocket", "runs", "Several runs over one WebSocket")) => websocket::upgrade;
-    post "/mcp" None => mcp::serve;
-    get "/mcp" None => mcp::serve;
-    delete "/mcp" None => mcp::serve;
-    get "/" None => pages::index;
-    get "/docs" None => pages::docs;
-    get "/docs.js" None => pages::docs_script;
-};
-
-/// The operations at a path. What is not in the table has none.
-fn operations_at(path: &str) -> impl Iterator<Item = &'static Operation> {
-    let fits = move |operation: &&Operation| {
-        let (mut parts, mut asked) = (operation.path.split('/'), path.split('/'));
-        parts.by_ref().all(|part| {
-            asked.next().is_some_and(|asked| part == asked || (part.starts_with('{') && !asked.is_empty()))
-        }) && asked.next().is_none()
-    };
-    OPERATIONS.iter().filter(fits)
-}
-
-/// The route of a path, as the table names it.
-pub(crate) fn route(path: &str) -> Option<&'static str> {
-    operations_at(path).next().map(|operation| operation.path)
-}
-
-/// The methods that a path takes, as `Allow` lists them. Where there is `GET` there is `HEAD`.
-fn allowed(path: &str) -> String {
-    let methods = operations_at(path).map(|operation| match operation.method {
-        "get" => "GET, HEAD".to_owned(),
-        other => other.to_ascii_uppercase(),
-    });
-    methods.collect::<Vec<_>>().join(", ")
-}
+use crate::{response, run};
 
 /// All routes. Only the guard may call them.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
@@ -128,7 +42,7 @@ pub(crate) fn guarded(shared: Arc<Shared>) -> Router {
     })
 }
 
-async fn run_named(
+pub(crate) async fn run_named(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Arc<Client>>,
     Name(module): Name,
@@ -143,7 +57,7 @@ async fn run_named(
 }
 
 /// `DELETE /v1/streams/{id}`.
-async fn end_stream(
+pub(crate) async fn end_stream(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Arc<Client>>,
     Name(id): Name,
@@ -157,7 +71,7 @@ async fn end_stream(
 }
 
 /// `POST /run` with `{module, input | args}` (C-56).
-async fn run_in_body(
+pub(crate) async fn run_in_body(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Arc<Client>>,
     request: Request,
@@ -283,6 +197,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
 }
 
 async fn unknown_path(method: Method, uri: axum::http::Uri) -> Response<Body> {
+    no_such_path(&method, &uri)
+}
+
+/// There is nothing at this path.
+pub(crate) fn no_such_path(method: &Method, uri: &axum::http::Uri) -> Response<Body> {
     let path = cognitive_contract::text::cut(uri.path(), 200);
     let failure = Failure::new(ErrorCode::InvalidReference, format!("no such endpoint: `{method} {path}`"))
         .suggest("`GET /openapi.json` lists the endpoints");
@@ -329,38 +248,6 @@ mod tests {
             let request = Request::builder().method(&*method).uri(&path).body(Body::empty()).unwrap();
             let response = guard(Arc::clone(&shared), table.clone(), Peer::new(None), request).await;
             assert!(response.headers().contains_key("x-layer"), "{method} {path}");
-        }
-    }
-
-    #[test]
-    fn what_a_path_allows_follows_from_the_table() {
-        for (path, methods) in [
-            ("/run", "POST"),
-            ("/api/run/a", "POST"),
-            ("/v1/modules/a/execute", "POST"),
-            ("/v1/streams/sess_1", "DELETE"),
-            ("/v1/media/upload-url", "POST"),
-            ("/v1/media/uploads/1", "PUT"),
-            ("/v1/media/files/1", "GET, HEAD"),
-            ("/api/modules", "GET, HEAD"),
-            ("/api/modules/a", "GET, HEAD"),
-            ("/docs", "GET, HEAD"),
-            ("/docs.js", "GET, HEAD"),
-            ("/ws", "GET, HEAD"),
-            ("/nothing", ""),
-        ] {
-            assert_eq!(allowed(path), methods, "{path}");
-        }
-    }
-
-    #[test]
-    fn a_path_is_told_by_its_route() {
-        assert_eq!(route("/api/run/a"), Some("/api/run/{module}"));
-        assert_eq!(route("/v1/modules/a/execute"), Some("/v1/modules/{module}/execute"));
-        assert_eq!(route("/ws"), Some("/ws"));
-        assert_eq!(route("/"), Some("/"));
-        for none in ["", "/api/run", "/api/run/", "/api/run/a/b", "/v1/modules/a", "/secret"] {
-            assert_eq!(route(none), None, "{none}");
         }
     }
 }

@@ -10,9 +10,10 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response, StatusCode};
 use cognitive_contract::code::Blame;
 use cognitive_contract::stream::{Chunk, ChunkWriter};
+use cognitive_contract::thinking::checked_bound;
 use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk, Warning};
 use cognitive_runtime::host::RunInput;
-use cognitive_runtime::{Delivery, ModuleRef, RunOptions, RunRequest, Stream, session_id};
+use cognitive_runtime::{Delivery, Host, ModuleRef, RunOptions, RunRequest, Stream, session_id};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -25,6 +26,7 @@ use crate::memory_budget::MemoryClaim;
 use crate::request::{self, Ask, Content, LeftOff, Options, Query};
 use crate::response;
 use crate::session::{Reader, Resumption, Session};
+use crate::studio::choice::ChosenRun;
 use crate::{files, transport};
 
 /// Everything about a request but its module.
@@ -69,9 +71,7 @@ async fn try_answer(
     let client = &*client;
     // Looking for a module that is not there costs as much as a run.
     let module = module.or_else(|failure| rate.clone().and(Err(failure)))?;
-    let properties = module.contract.input().schema().get("properties");
-    let takes_input = properties.is_some_and(|properties| properties.get("input").is_some());
-    let mut ask = request::read(&headers, &query, body, takes_input)?;
+    let mut ask = request::read(&headers, &query, body, takes_input(&module))?;
     // They hold on to all that the connection read with them, and nobody needs that while a model answers.
     drop(headers);
     let mut warnings = Vec::new();
@@ -95,6 +95,7 @@ async fn try_answer(
         }
     }
     rate?;
+    let ChosenRun { host, module } = shared.choose(client, name, module, &mut ask.options).await?;
     let agreed = capabilities.agree(module.manifest.response.mode, ask.wanted, transport);
     forbidden_fallback(&ask.options, agreed.streaming)?;
     warnings.extend(agreed.warning);
@@ -110,27 +111,39 @@ async fn try_answer(
     if !agreed.streaming {
         // What was made of the body stays as large, so its room stays taken until there is an answer.
         let _claim = claim;
-        let was_asked = AtomicBool::default();
-        let counted = CountedRun::begin(shared, name, &was_asked);
         let _busy = shared.busy();
-        let mut sink = AskedSink(&was_asked);
-        let mut envelope =
-            cognitive_runtime::run_until(&shared.host, request, &mut sink, shared.time_is_up()).await;
+        let mut envelope = whole_envelope(shared, &host, request).await;
         files::publish(shared, client.uploader(), ask.options.media_out, &mut envelope).await;
-        counted.ended(&envelope);
         let mut response = response::envelope(&envelope, Some(module.manifest.tier.word()));
         if !envelope.ok() && *shared.ending.borrow() {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         }
         return Ok(response);
     }
-    let mut reader = start(shared, client, request, &ask.options, permit(shared, client)?, claim);
+    let mut reader = start(shared, &host, client, request, &ask.options, permit(shared, client)?, claim);
     // STREAM-017: what fails before the first chunk is an ordinary answer; nothing has been sent yet.
     let failed_at_once = reader.peek().await.and_then(|first| first.envelope);
     if let Some(envelope) = failed_at_once {
         return Ok(response::envelope(&envelope, Some(module.manifest.tier.word())));
     }
     Ok(respond(shared, &module, &ask, reader, None))
+}
+
+/// The envelope of a run, which is counted and which a server that stops waits for.
+pub(crate) async fn whole_envelope(shared: &Arc<Shared>, host: &Host, request: RunRequest) -> Envelope {
+    let (was_asked, name) = (AtomicBool::default(), request.module.name().to_owned());
+    let counted = CountedRun::begin(shared, host, &name, &was_asked);
+    let _busy = shared.busy();
+    let mut sink = AskedSink(&was_asked);
+    let envelope = cognitive_runtime::run_until(host, request, &mut sink, shared.time_is_up()).await;
+    counted.ended(&envelope);
+    envelope
+}
+
+/// Whether the module's own input has a member called `input`.
+pub(crate) fn takes_input(module: &Module) -> bool {
+    let properties = module.contract.input().schema().get("properties");
+    properties.is_some_and(|properties| properties.get("input").is_some())
 }
 
 fn respond(
@@ -165,9 +178,11 @@ pub(crate) fn options(shared: &Shared, client: &Client, asked: &Options) -> Resu
     options.timeout = shared.config.call_timeout;
     options.early_stop = shared.config.early_stop;
     options.max_calls = shared.config.max_calls;
+    options.max_cost = asked.max_cost.into_iter().chain(shared.config.max_cost).min();
     options.receipt = asked.receipt;
     options.seed = asked.seed;
     options.max_output_tokens = asked.max_output_tokens;
+    options.thinking = asked.thinking.map(checked_bound).transpose()?.or(shared.config.thinking);
     Ok(options)
 }
 
@@ -216,6 +231,7 @@ pub(crate) fn too_much(what: &str, wait: Duration) -> Failure {
 /// Starts a run of its own that outlives the connection, and the first reader of its stream.
 pub(crate) fn start(
     shared: &Arc<Shared>,
+    host: &Arc<Host>,
     client: &Client,
     request: RunRequest,
     asked: &Options,
@@ -229,7 +245,7 @@ pub(crate) fn start(
     shared.sessions.insert(&session);
     let owner = client.uploader().to_owned();
     let (chunk_type, media_out) = (asked.chunk_type, asked.media_out);
-    let shared = Arc::clone(shared);
+    let (shared, host) = (Arc::clone(shared), Arc::clone(host));
     let (watched, places) = (Arc::clone(&session), Arc::clone(&shared.long_answers));
     let is_heavy = claim.is_heavy();
     let work = async move {
@@ -253,7 +269,7 @@ pub(crate) fn start(
         }
         let stop = stop(&shared, &session);
         let was_asked = AtomicBool::default();
-        let delivery = stream.run_until(&shared.host, request, &mut AskedSink(&was_asked), stop).await;
+        let delivery = stream.run_until(&host, request, &mut AskedSink(&was_asked), stop).await;
         drop(stream);
         let (envelope, mut rest) = match delivery {
             Delivery::Streamed(envelope) => (envelope, last.into_iter().collect()),
@@ -265,7 +281,7 @@ pub(crate) fn start(
         // Whoever hears the last word has the place back.
         drop(permit);
         end(&shared, &session, rest);
-        let asked = asked_model(&shared, &was_asked);
+        let asked = asked_model(&host, &was_asked);
         shared.metrics.ran(&module, &envelope, asked.as_deref(), started.elapsed());
     };
     if is_heavy {

@@ -14,7 +14,7 @@ use cognitive_runtime::SpanParent;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::app::Shared;
-use crate::routes::route;
+use crate::operations::route;
 use crate::trace::Trace;
 
 /// The time from a beginning that lies so far back until now.
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn every_method_of_the_table_goes_by_its_name() {
-        for operation in &crate::routes::OPERATIONS {
+        for operation in &crate::operations::OPERATIONS {
             let method = operation.method.to_uppercase();
             let asked = Asked {
                 trace: Arc::new(Trace::of(&HeaderMap::new())),

@@ -32,6 +32,7 @@ use crate::request::Options;
 use crate::routes::{body_limit, limit_for_any};
 use crate::run;
 use crate::session::{Reader, Session};
+use crate::studio::choice::ChosenRun;
 use crate::trace::Trace;
 
 /// Chunks that wait for a slow client before its runs wait for it.
@@ -289,7 +290,7 @@ impl Socket {
     }
 
     async fn run(&mut self, wish: RunWish, claim: MemoryClaim) -> Result<(), Failure> {
-        let RunWish { id, module: name, input, args, options: asked, traceparent } = wish;
+        let RunWish { id, module: name, input, args, options: mut asked, traceparent } = wish;
         if id.as_ref().is_some_and(|id| !is_label(id)) {
             let what = format!("`id` has to be a number or a string of at most {LABEL} bytes");
             return Err(Failure::new(ErrorCode::InvalidInput, what).suggest("Number the runs of a socket"));
@@ -300,6 +301,7 @@ impl Socket {
         // Looking for a module that is not there costs as much as a run.
         run::within_rate(&self.shared, &self.client)?;
         let module = self.shared.module(&name).await?;
+        let ChosenRun { host, module } = self.shared.choose(&self.client, &name, module, &mut asked).await?;
         // This channel carries only streams, so a module that does not stream sends its whole answer as the last chunk.
         let wanted = Some(WantedAnswer::Streaming);
         let agreed = self.shared.host.capabilities.agree(module.manifest.response.mode, wanted, "websocket");
@@ -320,7 +322,7 @@ impl Socket {
             None => RunInput::Json(input.unwrap_or_default()),
         };
         let request = RunRequest { module: ModuleRef::loaded(name, module), input, options };
-        let reader = run::start(&self.shared, &self.client, request, &asked, permit, claim);
+        let reader = run::start(&self.shared, &host, &self.client, request, &asked, permit, claim);
         let session = Arc::downgrade(reader.session());
         let name = reader.session().id.as_str().to_owned();
         let task = tokio::spawn(forward(reader, id, self.out.clone(), self.shared.config.heartbeat));

@@ -94,7 +94,7 @@ impl Provider for Script {
                 tokio::task::yield_now().await;
             }
             let mut end = ModelEnd::complete("stub", DecodeMode::Prompt);
-            end.usage = Some(Usage { input_tokens: 7, output_tokens: 5 });
+            end.usage = Some(Usage::new(7, 5));
             Ok(end)
         })
     }
@@ -222,6 +222,17 @@ pub(crate) fn client() -> reqwest::Client {
     // The client is told which cryptography to use even when no test uses any.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+/// Bodies of JSON, for a client that was built without them.
+pub(crate) trait SendJson {
+    fn json(self, body: &Value) -> Self;
+}
+
+impl SendJson for reqwest::RequestBuilder {
+    fn json(self, body: &Value) -> Self {
+        self.header("content-type", "application/json").body(body.to_string())
+    }
 }
 
 /// A run of `words`.

@@ -91,7 +91,9 @@ async fn s11_the_page_for_people_opens_without_a_key_and_asks_for_it() {
 // A browser at the first address sees a page whose links hold below any path; a program sees where to go on.
 #[tokio::test]
 async fn the_first_page_is_for_people_and_for_programs() {
-    let server = server().await;
+    let mut config = roomy();
+    config.studio = false;
+    let server = Server::start(&Script::free(&ANSWER), "both", config).await;
     let page = client().get(server.url("/")).header("accept", "text/html, */*;q=0.8").send().await.unwrap();
     assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
     assert!(page.headers().get_all("vary").iter().any(|each| each == "Accept"));

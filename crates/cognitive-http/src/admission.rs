@@ -1,0 +1,240 @@
+//! Whether a request is let in, and as whom: hosts, origins, keys and logins. Lets nothing through that a stranger's web page
+//! could send from a user's browser. Knows nothing of single operations but what their route asks for.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use cognitive_contract::{ErrorCode, Failure};
+
+use crate::app::Shared;
+use crate::auth::Peer;
+use crate::config::ApiKey;
+use crate::header_names;
+use crate::operations::{self, OperationAccess};
+use crate::response;
+use crate::roles::Roles;
+use crate::studio::logins;
+
+/// The subprotocol in which a page may show a key where it cannot set a header, and the one that it gets (`/ws`).
+const SHOWN: &str = "cogn.bearer.";
+
+/// Somebody who is let in.
+pub(crate) struct Admitted {
+    /// The name of a key, else an address.
+    pub(crate) name: Arc<str>,
+    pub(crate) roles: Roles,
+    /// Whether they showed a key or are logged in, or nobody has to.
+    pub(crate) is_known: bool,
+}
+
+/// The name of the client, or the answer that turns it away.
+pub(crate) fn admit(
+    shared: &Shared,
+    request: &Request,
+    peer: &Peer,
+) -> Result<Admitted, Box<Response<Body>>> {
+    let headers = request.headers();
+    well_formed(headers)?;
+    if !origin_allowed(headers, &shared.config.cors) {
+        let failure = Failure::new(ErrorCode::PermissionDenied, "this web origin may not call the server")
+            .suggest("The operator can allow it with `--cors ORIGIN`");
+        return Err(Box::new(response::failure(failure)));
+    }
+    if shared.config.keys.is_empty() {
+        if !host_is_local(headers) && peer.address.is_none_or(|address| address.is_loopback()) {
+            let failure = Failure::new(ErrorCode::PermissionDenied, "this host name is not allowed")
+                .suggest("Use `localhost`, or start it with a key");
+            return Err(Box::new(response::failure(failure)));
+        }
+        return Ok(Admitted { name: Arc::clone(&peer.name), roles: Roles::ALL, is_known: true });
+    }
+    let (method, path) = (request.method(), request.uri().path());
+    let access = operations::access(method, path);
+    // A browser asks without a key whether a page may send one; only `preflight` answers that.
+    let is_preflight = *method == Method::OPTIONS && headers.contains_key(header::ORIGIN);
+    let known = if is_preflight { None } else { known(shared, request)? };
+    let role = match access {
+        Some(OperationAccess::Role(role)) => Some(role),
+        _ => None,
+    };
+    match known {
+        Some(admitted) => match role.map(|role| admitted.roles.need(role)) {
+            Some(Err(failure)) => Err(Box::new(response::failure(failure))),
+            _ => Ok(admitted),
+        },
+        None if is_preflight || access == Some(OperationAccess::Open) => {
+            Ok(Admitted { name: Arc::clone(&peer.name), roles: Roles::NONE, is_known: false })
+        }
+        None => Err(Box::new(unknown())),
+    }
+}
+
+/// The answer to somebody who showed no key that is known here.
+pub(crate) fn unknown() -> Response<Body> {
+    let failure = Failure::new(ErrorCode::PermissionDenied, "a valid API key is needed")
+        .suggest("Send `Authorization: Bearer KEY`");
+    let mut response = response::failure_as(StatusCode::UNAUTHORIZED, failure);
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+/// The holder of the key that a request shows, or of the cookie. A key counts before a cookie; a cookie never opens a
+/// WebSocket and is nothing to agents.
+fn known(shared: &Shared, request: &Request) -> Result<Option<Admitted>, Box<Response<Body>>> {
+    let (headers, path) = (request.headers(), request.uri().path());
+    if let Some(shown) = bearer(headers).or_else(|| protocol(headers).filter(|_| path == "/ws")) {
+        let key = ApiKey::find(&shared.config.keys, shown.trim());
+        return Ok(key.map(|key| Admitted {
+            name: key.name.as_str().into(),
+            roles: key.roles,
+            is_known: true,
+        }));
+    }
+    let cookie = logins::shown(headers).filter(|_| !matches!(path, "/ws" | "/mcp"));
+    let Some(login) = cookie.and_then(|secret| shared.logins.find(secret, Instant::now())) else {
+        return Ok(None);
+    };
+    if !is_of_our_page(request) {
+        let failure = Failure::new(
+            ErrorCode::PermissionDenied,
+            "a login counts only for requests of this server's own page",
+        )
+        .suggest("Send `Authorization: Bearer KEY` instead of the cookie");
+        return Err(Box::new(response::failure(failure)));
+    }
+    Ok(Some(Admitted { name: login.name, roles: login.roles, is_known: true }))
+}
+
+/// Whether a request that a browser lets in by its cookie was sent by our own page. What only reads may come from anywhere:
+/// no other page sees the answer. (A page of another site cannot set the header without being asked for; that the browser
+/// says where the page comes from is a second lock.)
+fn is_of_our_page(request: &Request) -> bool {
+    let headers = request.headers();
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return true;
+    }
+    let is_marked = headers.get(&header_names::STUDIO).is_some_and(|value| value == "1");
+    let fetched = headers.get(&header_names::FETCH_SITE).map(|site| site == "same-origin");
+    let origin = headers.get(header::ORIGIN).map(|origin| is_own_origin(headers, origin));
+    is_marked && (fetched.or(origin) == Some(true)) && origin != Some(false)
+}
+
+/// Headers by which proxies say for whom they ask.
+const FORWARDED: [&str; 6] =
+    ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
+
+/// Whether the runs of whoever sent this are limited. Where the operator has set no limit, whoever uses this machine without
+/// a key and without a proxy is the operator; what a proxy hands on may come from anybody.
+pub(crate) fn is_limited(shared: &Shared, peer: &Peer, headers: &HeaderMap) -> bool {
+    let is_own = shared.config.keys.is_empty() && peer.address.is_some_and(|address| address.is_loopback());
+    let is_forwarded = || FORWARDED.iter().any(|name| headers.contains_key(*name));
+    shared.config.limit_local_callers || !is_own || is_forwarded()
+}
+
+/// All headers together, in bytes. The HTTP library has the same limit, but looks only at what it has not read yet.
+const HEADERS: usize = 64 << 10;
+
+/// Refuses what can be read in two ways: more names than one, and a body in a form that nobody here undoes.
+fn well_formed(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
+    let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if size > HEADERS {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        let failure = Failure::new(ErrorCode::InputTooLarge, "the headers are too many or too long")
+            .suggest("Send fewer");
+        return Err(Box::new(response::failure_as(status, failure)));
+    }
+    if headers.get_all(header::HOST).iter().nth(1).is_some() {
+        let failure = Failure::new(ErrorCode::ParseError, "the request has more than one `Host` header")
+            .suggest("Send one");
+        return Err(Box::new(response::failure(failure)));
+    }
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let plain = |coding: &HeaderValue| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    if !codings.all(plain) {
+        let failure =
+            Failure::new(ErrorCode::ParseError, "the body is sent in a form that is not undone here")
+                .suggest("Send it as it is, with `Content-Length` or `Transfer-Encoding: chunked`");
+        return Err(Box::new(response::failure_as(StatusCode::NOT_IMPLEMENTED, failure)));
+    }
+    Ok(())
+}
+
+/// The key in `Authorization`.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(key)
+}
+
+/// The key in a subprotocol: all that a page can send with a WebSocket.
+fn protocol(headers: &HeaderMap) -> Option<&str> {
+    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let mut offered = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    offered.find_map(|each| each.trim().strip_prefix(SHOWN))
+}
+
+/// A browser says where a page comes from. Without the header it is no page of somebody else.
+fn origin_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
+    let Some(origin) = headers.get(header::ORIGIN) else { return true };
+    allowed.iter().any(|each| each.as_bytes() == origin.as_bytes()) || is_own_origin(headers, origin)
+}
+
+/// Whether a page comes from this server.
+fn is_own_origin(headers: &HeaderMap, origin: &HeaderValue) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let (_, after) = origin.to_str().ok().and_then(|origin| origin.split_once("://")).unwrap_or_default();
+    !after.is_empty() && host.is_some_and(|host| host.eq_ignore_ascii_case(after))
+}
+
+/// Without keys only this machine is served, under the names that only it has: a web page whose name was made to
+/// point here still sends its own name.
+pub(crate) fn host_is_local(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return true };
+    let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, port)) => (name, port),
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    // Whatever else follows a name makes it another one.
+    if !port.is_empty() && port.strip_prefix(':').is_none_or(|port| port.parse::<u16>().is_err()) {
+        return false;
+    }
+    let address = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    address || name.eq_ignore_ascii_case("localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn s_19_a_page_of_a_stranger_is_turned_away() {
+        let listed = vec!["https://app.example".to_owned()];
+        let from = |origin: &str| {
+            origin_allowed(&headers(&[("origin", origin), ("host", "localhost:8000")]), &listed)
+        };
+        assert!(from("https://app.example") && from("http://localhost:8000"));
+        assert!(!from("https://evil.example") && !from("null") && !from("https://app.example.evil"));
+        assert!(origin_allowed(&HeaderMap::new(), &[]));
+        assert!(
+            !origin_allowed(&headers(&[("origin", "null"), ("host", "")]), &[]),
+            "no name is not our name"
+        );
+    }
+
+    #[test]
+    fn a_name_that_was_made_to_point_here_is_not_ours() {
+        let local = |host: &str| host_is_local(&headers(&[("host", host)]));
+        assert!(local("127.0.0.1:8000") && local("localhost") && local("[::1]:8000") && local("LOCALHOST:1"));
+        for odd in ["[::1]evil.example", "localhost:evil", "127.0.0.1:80:80", "[::1]:", "localhost:99999"] {
+            assert!(!local(odd), "{odd}");
+        }
+        assert!(!local("evil.example:8000") && !local("10.0.0.1") && !local("localhost.evil.example"));
+    }
+}

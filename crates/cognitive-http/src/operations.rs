@@ -1,0 +1,250 @@
+//! The table of operations: how each is asked for, who may, how it is described, and who answers. The router, the methods that a
+//! 405 allows, the names of spans, the roles and `/openapi.json` come from here. An operation without a role is no line of it.
+
+use std::sync::Arc;
+
+use axum::http::Method;
+use axum::routing::{MethodRouter, delete, get, post, put};
+
+use crate::app::Shared;
+use crate::roles::KeyRole;
+use crate::studio::{assets, cases, login, models, preview, replay, reviews, runs, workbench};
+use crate::{files, mcp, openapi, pages, routes, uploads, websocket};
+
+/// One operation: how it is asked for, how `/openapi.json` describes it, and who answers.
+pub(crate) struct Operation {
+    /// In lower case, as `OpenAPI` writes it.
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+    /// Who may.
+    pub(crate) access: OperationAccess,
+    /// The pages for people have none: they are no part of the description.
+    pub(crate) described: Option<Described>,
+    pub(crate) handler: fn() -> MethodRouter<Arc<Shared>>,
+}
+
+/// Who may ask for an operation of a server that has keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OperationAccess {
+    /// Everybody: it says nothing of what is here.
+    Open,
+    /// Whoever shows a key or is logged in.
+    Known,
+    /// Of those, whoever has this role.
+    Role(KeyRole),
+}
+
+/// What `/openapi.json` says of an operation. Those that run one module have ids that begin with `run`, so none does here.
+pub(crate) struct Described {
+    pub(crate) id: &'static str,
+    pub(crate) tag: &'static str,
+    pub(crate) summary: &'static str,
+    /// The named schema of its body, where the path alone does not tell.
+    pub(crate) takes: Option<&'static str>,
+    /// The named schema of its answer, likewise.
+    pub(crate) gives: Option<&'static str>,
+    /// What its query may say: names and types.
+    pub(crate) asks: &'static [(&'static str, &'static str)],
+}
+
+/// An operation that is described: its id, what it is about, and what it does.
+const fn told(id: &'static str, tag: &'static str, summary: &'static str) -> Described {
+    Described { id, tag, summary, takes: None, gives: None, asks: &[] }
+}
+
+impl Described {
+    const fn takes(mut self, name: &'static str) -> Self {
+        self.takes = Some(name);
+        self
+    }
+
+    const fn gives(mut self, name: &'static str) -> Self {
+        self.gives = Some(name);
+        self
+    }
+
+    const fn asks(mut self, query: &'static [(&'static str, &'static str)]) -> Self {
+        self.asks = query;
+        self
+    }
+}
+
+/// An answer that is lines of JSON and has no schema.
+pub(crate) const LINES: &str = "";
+
+/// Which runs are meant.
+const RUN_QUERY: &[(&str, &str)] = &[
+    ("module", "string"),
+    ("model", "string"),
+    ("risk", "string"),
+    ("min_confidence", "number"),
+    ("max_confidence", "number"),
+    ("code", "string"),
+    ("ok", "boolean"),
+    ("user", "string"),
+    ("key", "string"),
+    ("since", "string"),
+    ("until", "string"),
+    ("limit", "integer"),
+    ("cursor", "string"),
+    ("buckets", "integer"),
+];
+const REVIEW_QUERY: &[(&str, &str)] =
+    &[("state", "string"), ("module", "string"), ("limit", "integer"), ("cursor", "string")];
+const OF_MODULE: &[(&str, &str)] = &[("module", "string")];
+const EXPORT_QUERY: &[(&str, &str)] = &[("as", "string"), ("module", "string")];
+
+/// Writes the table. The word for a method is axum's function for it and its name in `OpenAPI`.
+macro_rules! operations {
+    ($($method:ident $path:literal $access:ident $described:expr => $handler:path;)*) => {
+        [$(Operation {
+            method: stringify!($method),
+            path: $path,
+            access: $access,
+            described: $described,
+            handler: || $method($handler),
+        }),*]
+    };
+}
+
+/// Who may, in the words of the table.
+const OPEN: OperationAccess = OperationAccess::Open;
+const KNOWN: OperationAccess = OperationAccess::Known;
+const RUN: OperationAccess = OperationAccess::Role(KeyRole::Run);
+const AUTHOR: OperationAccess = OperationAccess::Role(KeyRole::Author);
+const REVIEW: OperationAccess = OperationAccess::Role(KeyRole::Review);
+
+/// Everything that can be asked. The router, the methods that a 405 allows, the names of spans and `/openapi.json` come
+/// from here.
+pub(crate) static OPERATIONS: [Operation; 45] = operations! {
+    post "/api/run/{module}" RUN Some(told("startRun", "runs", "Run a module")) => routes::run_named;
+    post "/v1/modules/{module}/execute" RUN Some(told("executeModule", "runs", "Run a module")) => routes::run_named;
+    post "/run" RUN Some(told("startNamedRun", "runs", "Run the module that the body names")) => routes::run_in_body;
+    delete "/v1/streams/{id}" RUN Some(told("endStream", "runs", "End a run whose stream nobody wants any more")) => routes::end_stream;
+    get "/api/modules" RUN Some(told("listModules", "catalog", "The modules that are offered")) => pages::modules;
+    get "/api/modules/{module}" RUN Some(told("getModule", "catalog", "Input, output and permissions of a module")) => pages::module;
+    post "/v1/media/upload-url" RUN Some(told("announceUpload", "media", "Announce an upload")) => uploads::announce;
+    put "/v1/media/uploads/{id}" RUN Some(told("sendUpload", "media", "Send the bytes of an upload")) => uploads::receive;
+    get "/v1/media/files/{id}" RUN Some(told("getFile", "media", "The bytes of a media item of an answer")) => files::serve;
+    get "/capabilities" KNOWN Some(told("getCapabilities", "catalog", "What this runtime can do")) => pages::capabilities;
+    get "/health" OPEN Some(told("getHealth", "server", "Whether the server is alive")) => pages::health;
+    get "/ready" OPEN Some(told("getReadiness", "server", "Whether the server is ready for work")) => pages::ready;
+    get "/metrics" KNOWN Some(told("getMetrics", "server", "Counters in the text format of Prometheus")) => pages::metrics;
+    get "/openapi.json" KNOWN Some(told("getDescription", "server", "This description")) => openapi::document;
+    get "/ws" RUN Some(told("openSocket", "runs", "Several runs over one WebSocket")) => websocket::upgrade;
+    post "/mcp" RUN None => mcp::serve;
+    get "/mcp" RUN None => mcp::serve;
+    delete "/mcp" RUN None => mcp::serve;
+    get "/" OPEN None => pages::index;
+    get "/docs" OPEN None => pages::docs;
+    get "/docs.js" OPEN None => pages::docs_script;
+    get "/login.js" OPEN None => assets::serve;
+    get "/login.css" OPEN None => assets::serve;
+    get "/icon.svg" KNOWN None => assets::serve;
+    get "/assets/{file}" KNOWN None => assets::serve;
+    post "/v1/session" OPEN Some(told("login", "studio", "Show a key once, and get a cookie for this browser")
+        .takes("LoginRequest").gives("StudioSession")) => login::begin;
+    get "/v1/session" KNOWN Some(told("getSession", "studio", "Who asks, and what they may do here").gives("StudioSession")) => login::show;
+    delete "/v1/session" KNOWN Some(told("logout", "studio", "End the login of this browser").gives("SessionEnd")) => login::end;
+    get "/v1/models" AUTHOR Some(told("listModels", "studio", "The models that a run may name").gives("ModelList")) => models::list;
+    post "/v1/modules/{module}/preview" AUTHOR Some(told("previewRun", "studio", "What a run would say to its model, and could cost")
+        .takes("AnyInput").gives("RunPreview")) => preview::show;
+    get "/v1/modules/{module}/files" AUTHOR Some(told("getFiles", "studio", "The files of a module, and what validation says of them")
+        .gives("ModuleFiles")) => workbench::files;
+    put "/v1/modules/{module}/files" AUTHOR Some(told("saveFiles", "studio", "Change files of a module, all of them or none")
+        .takes("SaveRequest").gives("SavedModule")) => workbench::save;
+    post "/v1/modules/{module}/check" AUTHOR Some(told("checkFiles", "studio", "What validation would say of a module with these files")
+        .takes("CheckRequest").gives("FindingList")) => workbench::check;
+    get "/v1/modules/{module}/plan" RUN Some(told("getPlan", "studio", "What a module is made of, and what would run")) => workbench::plan;
+    get "/v1/modules/{module}/cases" AUTHOR Some(told("listCases", "studio", "Golden tests and labelled cases of a module")
+        .gives("CaseList")) => cases::list;
+    post "/v1/modules/{module}/cases" AUTHOR Some(told("keepCase", "studio", "Keep an answer as a test, an example or a labelled case")
+        .takes("CaseRequest").gives("KeptCase")) => cases::keep;
+    get "/v1/runs" RUN Some(told("listRuns", "studio", "Runs of the past, the newest first; one's own, or everybody's for an admin")
+        .gives("RunPage").asks(RUN_QUERY)) => runs::list;
+    get "/v1/runs/stats" RUN Some(told("getRunStats", "studio", "Figures over runs of the past").gives("RunStats").asks(RUN_QUERY)) => runs::stats;
+    get "/v1/runs/{id}" RUN Some(told("getRun", "studio", "Everything that is known of a run").gives("RunDetails")) => runs::show;
+    post "/v1/runs/{id}/replay" AUTHOR Some(told("replayRun", "studio", "Run it again, perhaps with another model or a draft, and compare")
+        .takes("ReplayRequest").gives("RunReplay")) => replay::again;
+    get "/v1/reviews" REVIEW Some(told("listReviews", "studio", "What waits for a person, or was decided")
+        .gives("ReviewPage").asks(REVIEW_QUERY)) => reviews::list;
+    get "/v1/reviews/calibration" REVIEW Some(told("getCalibration", "studio", "What decisions say about confidence")
+        .gives("CalibrationReport").asks(OF_MODULE)) => reviews::calibration;
+    get "/v1/reviews/export" REVIEW Some(told("exportReviews", "studio", "Decisions, or labelled cases made of them, as lines of JSON")
+        .gives(LINES).asks(EXPORT_QUERY)) => reviews::export;
+    get "/v1/reviews/{id}" REVIEW Some(told("getReview", "studio", "A run that waits for a person, with input and answer")
+        .gives("RunReview")) => reviews::show;
+    post "/v1/reviews/{id}/decision" REVIEW Some(told("decideReview", "studio", "Approve, reject or correct an answer")
+        .takes("DecisionRequest").gives("RunReview")) => reviews::decide;
+};
+
+/// The operations at a path; where a fixed path and one with a name both fit, the fixed one, as in the router. What is not
+/// in the table has none.
+fn operations_at(path: &str) -> impl Iterator<Item = &'static Operation> {
+    let fits = move |operation: &&Operation| {
+        let (mut parts, mut asked) = (operation.path.split('/'), path.split('/'));
+        parts.by_ref().all(|part| {
+            asked.next().is_some_and(|asked| part == asked || (part.starts_with('{') && !asked.is_empty()))
+        }) && asked.next().is_none()
+    };
+    let fixed = OPERATIONS.iter().any(|operation| operation.path == path);
+    OPERATIONS.iter().filter(fits).filter(move |operation| !fixed || operation.path == path)
+}
+
+/// The route of a path, as the table names it.
+pub(crate) fn route(path: &str) -> Option<&'static str> {
+    operations_at(path).next().map(|operation| operation.path)
+}
+
+/// Who may ask this; `None` for what is not in the table. Where `GET` may be asked, `HEAD` may.
+pub(crate) fn access(method: &Method, path: &str) -> Option<OperationAccess> {
+    let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
+    let mut at = operations_at(path);
+    at.find(|operation| operation.method.eq_ignore_ascii_case(method)).map(|operation| operation.access)
+}
+
+/// The methods that a path takes, as `Allow` lists them. Where there is `GET` there is `HEAD`.
+pub(crate) fn allowed(path: &str) -> String {
+    let methods = operations_at(path).map(|operation| match operation.method {
+        "get" => "GET, HEAD".to_owned(),
+        other => other.to_ascii_uppercase(),
+    });
+    methods.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_path_allows_follows_from_the_table() {
+        for (path, methods) in [
+            ("/run", "POST"),
+            ("/api/run/a", "POST"),
+            ("/v1/modules/a/execute", "POST"),
+            ("/v1/streams/sess_1", "DELETE"),
+            ("/v1/media/upload-url", "POST"),
+            ("/v1/media/uploads/1", "PUT"),
+            ("/v1/media/files/1", "GET, HEAD"),
+            ("/api/modules", "GET, HEAD"),
+            ("/api/modules/a", "GET, HEAD"),
+            ("/docs", "GET, HEAD"),
+            ("/docs.js", "GET, HEAD"),
+            ("/ws", "GET, HEAD"),
+            ("/nothing", ""),
+        ] {
+            assert_eq!(allowed(path), methods, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_told_by_its_route() {
+        assert_eq!(route("/api/run/a"), Some("/api/run/{module}"));
+        assert_eq!(route("/v1/modules/a/execute"), Some("/v1/modules/{module}/execute"));
+        assert_eq!(route("/ws"), Some("/ws"));
+        assert_eq!(route("/"), Some("/"));
+        for none in ["", "/api/run", "/api/run/", "/api/run/a/b", "/v1/modules/a", "/secret"] {
+            assert_eq!(route(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The page itself: files that were built from `studio/` and are part of the program, compressed as they are sent. Without a
+//! key only the login can be read. Every page has a policy that allows its own files and nothing else.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, Uri, header};
+use std::sync::Arc;
+
+use crate::app::Shared;
+use crate::auth::Client;
+use crate::routes;
+
+/// Path, type and compressed bytes of every file.
+static FILES: &[(&str, &str, &[u8])] = include!("../../../../studio/dist/assets.rs");
+
+/// What pages of Studio may do: nothing inline, nothing from elsewhere, in nobody's frame.
+pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+                                 media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; \
+                                 frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+/// A file whose name changes with its bytes.
+const FOR_EVER: &str = "private, max-age=31536000, immutable";
+/// A page, or a file whose name stays.
+const ASK_EACH_TIME: &str = "private, no-cache";
+
+/// The first page: Studio for those who are known, the login for others; `None` where there is no Studio.
+pub(crate) fn first_page(shared: &Shared, client: &Client) -> Option<Response<Body>> {
+    let name = if client.is_known { "index.html" } else { "login.html" };
+    shared.config.studio.then(|| file(name)).flatten()
+}
+
+/// `GET /login.js`, `/login.css`, `/icon.svg` and `/assets/{file}`.
+pub(crate) async fn serve(State(shared): State<Arc<Shared>>, uri: Uri) -> Response<Body> {
+    let name = uri.path().trim_start_matches('/');
+    let found = shared.config.studio.then(|| file(name)).flatten();
+    found.unwrap_or_else(|| routes::no_such_path(&axum::http::Method::GET, &uri))
+}
+
+/// The paths of all files, for tests that go through them.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(name, ..)| *name)
+}
+
+fn file(name: &str) -> Option<Response<Body>> {
+    let (_, kind, bytes) = FILES.iter().find(|(known, ..)| *known == name)?;
+    let mut response = Response::new(Body::from(*bytes));
+    let headers = response.headers_mut();
+    let mut put = |name: HeaderName, value: &'static str| {
+        headers.insert(name, HeaderValue::from_static(value));
+    };
+    put(header::CONTENT_TYPE, kind);
+    put(header::CONTENT_ENCODING, "gzip");
+    put(header::CACHE_CONTROL, if name.starts_with("assets/") { FOR_EVER } else { ASK_EACH_TIME });
+    put(header::CONTENT_SECURITY_POLICY, POLICY);
+    put(header::REFERRER_POLICY, "no-referrer");
+    put(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    Some(response)
+}
+
+/// Whether somebody wants a page: browsers name them, programs name JSON or nothing.
+pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.any(|value| {
+        value.split(',').any(|each| each.split(';').next().is_some_and(|kind| kind.trim() == "text/html"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_compressed_and_the_pages_are_there() {
+        for page in ["index.html", "login.html", "login.js", "login.css"] {
+            assert!(names().any(|name| name == page), "{page}");
+        }
+        for (name, kind, bytes) in FILES {
+            assert!(bytes.starts_with(&[0x1f, 0x8b]), "{name}");
+            assert!(kind.contains('/') && HeaderValue::from_str(kind).is_ok(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Bodies of the operations of Studio: JSON within the limit of every body, as a type of ours. Unknown members are refused: what
+//! is misspelt would otherwise be left out in silence.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::Response;
+use cognitive_contract::{ErrorCode, Failure, json};
+use serde::de::DeserializeOwned;
+
+use crate::app::Shared;
+use crate::intake;
+use crate::memory_budget::MemoryClaim;
+use crate::response;
+
+/// Reads a body. The claim is the memory that it takes, for as long as it is needed.
+pub(crate) async fn read<T: DeserializeOwned + Send + 'static>(
+    shared: &Arc<Shared>,
+    request: Request,
+) -> Result<(T, MemoryClaim), Box<Response<Body>>> {
+    let (parts, body) = request.into_parts();
+    let mut claim = shared.room.claim();
+    let limit = shared.config.body_limit;
+    let bytes = intake::body_of(shared, &parts.headers, body, limit, &mut claim).await?;
+    let read = intake::read(shared, bytes, claim, |text| of_text(&text)).await;
+    read.map_err(|failure| Box::new(response::failure(failure)))
+}
+
+fn of_text<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+    let value = json::parse(text).map_err(|error| {
+        Failure::new(ErrorCode::ParseError, format!("the body is not JSON: {}", error.message))
+            .suggest("Send one object of JSON")
+    })?;
+    serde_json::from_value(value).map_err(|error| {
+        let message = format!("the body cannot be used: {error}");
+        Failure::new(ErrorCode::InvalidInput, cognitive_contract::text::cut(&message, 300))
+            .suggest("See the schema of the request in `/openapi.json`")
+    })
+}

@@ -1,0 +1,76 @@
+//! The cases of a module: its golden tests and labelled cases, and answers that become one. Writes only where the module may be
+//! changed, and notes it before.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::Response;
+use cognitive_contract::workshop::{CaseBook, CaseKind, NewCase};
+use cognitive_contract::{ErrorCode, Failure};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::body;
+use super::workbench::{answer, at_work, record_edit};
+use crate::app::Shared;
+use crate::auth::Client;
+use crate::routes::Name;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseBody {
+    kind: CaseWord,
+    name: String,
+    input: Value,
+    envelope: Value,
+    #[serde(default)]
+    reply: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum CaseWord {
+    Golden,
+    Example,
+    Case,
+}
+
+fn book(shared: &Shared) -> Result<&dyn CaseBook, Failure> {
+    shared.config.cases.as_deref().ok_or_else(|| {
+        Failure::new(ErrorCode::PermissionDenied, "this server does not show the cases of modules")
+            .suggest("Ask whoever runs this server")
+    })
+}
+
+/// `GET /v1/modules/{module}/cases`.
+pub(crate) async fn list(State(shared): State<Arc<Shared>>, Name(module): Name) -> Response<Body> {
+    let cases = at_work(&shared, &module, |shared, module| book(shared)?.cases(module)).await;
+    answer(cases.map(|cases| json!({ "cases": cases })))
+}
+
+/// `POST /v1/modules/{module}/cases`.
+pub(crate) async fn keep(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(module): Name,
+    request: Request,
+) -> Response<Body> {
+    let (CaseBody { kind, name, input, envelope, reply }, _claim) = match body::read(&shared, request).await {
+        Ok(read) => read,
+        Err(refusal) => return *refusal,
+    };
+    let kind = match kind {
+        CaseWord::Golden => CaseKind::Golden,
+        CaseWord::Example => CaseKind::Example,
+        CaseWord::Case => CaseKind::Labelled,
+    };
+    let case = NewCase { kind, name, input, envelope, reply };
+    answer(
+        at_work(&shared, &module, move |shared, module| {
+            let record = || record_edit(shared, &client, module, json!({ "case": case.name }));
+            book(shared)?.keep(module, &case, &record)
+        })
+        .await,
+    )
+}

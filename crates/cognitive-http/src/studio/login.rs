@@ -1,0 +1,108 @@
+//! `/v1/session`: a browser shows its key once, is told what it may do, and says goodbye. The key is in no address and no log,
+//! and nobody keeps it. A wrong key says no more than that it is wrong.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use cognitive_contract::ports::AuditRecord;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{body, logins};
+use crate::admission::{host_is_local, unknown};
+use crate::app::Shared;
+use crate::auth::Client;
+use crate::config::ApiKey;
+use crate::roles::Roles;
+use crate::{response, run};
+
+/// The version of what Studio and its server say to each other.
+const STUDIO: u32 = 1;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LoginBody {
+    #[serde(default)]
+    key: String,
+}
+
+/// `GET /v1/session`: who asks, and what they may do here.
+pub(crate) async fn show(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+) -> Response<Body> {
+    response::json(StatusCode::OK, &session(&shared, client.user(), client.roles))
+}
+
+/// `POST /v1/session`: logs in.
+pub(crate) async fn begin(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    request: Request,
+) -> Response<Body> {
+    let may_be_plain = host_is_local(request.headers());
+    let now = Instant::now();
+    if let Some(wait) = shared.logins.is_guessing(&client.address, now) {
+        return response::failure(run::too_much("too many wrong keys from this address", wait));
+    }
+    let (LoginBody { key }, _) = match body::read(&shared, request).await {
+        Ok(read) => read,
+        Err(refusal) => return *refusal,
+    };
+    if shared.config.keys.is_empty() {
+        return response::json(StatusCode::OK, &session(&shared, None, Roles::ALL));
+    }
+    let Some(key) = ApiKey::find(&shared.config.keys, key.trim()) else {
+        shared.logins.guessed(&client.address, now);
+        return unknown();
+    };
+    let secret = shared.logins.begin(key, now);
+    record(&shared, &client, key, "login");
+    let mut response = response::json(StatusCode::OK, &session(&shared, Some(&key.name), key.roles));
+    put_cookie(&mut response, logins::given(&secret, may_be_plain));
+    response
+}
+
+/// `DELETE /v1/session`: logs out.
+pub(crate) async fn end(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response<Body> {
+    if let Some(secret) = logins::shown(&headers) {
+        shared.logins.end(secret);
+    }
+    let mut response = response::json(StatusCode::OK, &json!({ "status": "ended" }));
+    put_cookie(&mut response, logins::taken(host_is_local(&headers)));
+    response
+}
+
+fn put_cookie(response: &mut Response<Body>, cookie: Option<HeaderValue>) {
+    if let Some(cookie) = cookie {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+}
+
+fn session(shared: &Shared, name: Option<&str>, roles: Roles) -> Value {
+    let config = &shared.config;
+    json!({
+        "name": name,
+        "roles": roles.words(),
+        "keyed": !config.keys.is_empty(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "studio": STUDIO,
+        "has": {
+            "runs": config.archive.is_some(),
+            "payloads": shared.host.audit.is_some() && shared.host.audit_payloads,
+            "review": config.reviews.is_some(),
+            "edit": config.workshop.as_ref().is_some_and(|workshop| workshop.edits()),
+        },
+    })
+}
+
+/// Notes who logged in. One that cannot be noted is in the access log all the same.
+fn record(shared: &Shared, client: &Client, key: &ApiKey, event: &'static str) {
+    let Some(audit) = &shared.host.audit else { return };
+    let mut record = AuditRecord::change(event, SystemTime::now(), &client.trace.id, "", json!({}));
+    record.key = Some(key.name.clone());
+    let _in_the_access_log = audit.record(&record);
+}

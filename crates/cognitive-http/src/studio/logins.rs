@@ -1,0 +1,175 @@
+//! Who is logged in: a browser shows its key once and gets a cookie for half a day. Only hashes are kept, in the memory of this
+//! process; whoever guesses keys is slowed down by address. Knows no HTTP but the text of a cookie.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use cognitive_contract::text::hex;
+use sha2::{Digest, Sha256};
+
+use crate::config::ApiKey;
+use crate::limits::Limits;
+use crate::roles::Roles;
+
+/// The name of the cookie.
+pub(crate) const COOKIE: &str = "cogn_session";
+/// How long a login is good for.
+const LIFETIME: Duration = Duration::from_hours(12);
+/// Logins at once. For one more, the one that ends first goes.
+const MOST: usize = 1_000;
+/// Wrong keys that an address may show in a minute.
+const GUESSES: u32 = 10;
+
+/// All logins of a server.
+pub(crate) struct Logins {
+    by_hash: Mutex<HashMap<[u8; 32], Login>>,
+    guesses: Limits,
+}
+
+/// Somebody who showed a key.
+#[derive(Debug, Clone)]
+pub(crate) struct Login {
+    pub(crate) name: Arc<str>,
+    pub(crate) roles: Roles,
+    until: Instant,
+}
+
+impl Default for Logins {
+    fn default() -> Self {
+        Self { by_hash: Mutex::default(), guesses: Limits::new(GUESSES, 0) }
+    }
+}
+
+impl Logins {
+    /// Logs the holder of a key in, and gives the secret that the cookie holds.
+    pub(crate) fn begin(&self, key: &ApiKey, now: Instant) -> String {
+        // Three random ids have more than 256 random bits; what is told is a hash of them.
+        let random = [(); 3].map(|()| uuid::Uuid::new_v4().into_bytes()).concat();
+        let secret = hex(&Sha256::digest(random));
+        let login = Login { name: key.name.as_str().into(), roles: key.roles, until: now + LIFETIME };
+        let mut all = self.lock();
+        all.retain(|_, login| login.until > now);
+        if all.len() >= MOST {
+            let first = all.iter().min_by_key(|(_, login)| login.until).map(|(hash, _)| *hash);
+            first.and_then(|first| all.remove(&first));
+        }
+        all.insert(hash(&secret), login);
+        secret
+    }
+
+    /// Who a cookie belongs to, unless it has ended.
+    pub(crate) fn find(&self, secret: &str, now: Instant) -> Option<Login> {
+        self.lock().get(&hash(secret)).filter(|login| login.until > now).cloned()
+    }
+
+    /// Ends a login.
+    pub(crate) fn end(&self, secret: &str) {
+        self.lock().remove(&hash(secret));
+    }
+
+    /// Whether an address has shown so many wrong keys that the next one is not even looked at, and for how long.
+    pub(crate) fn is_guessing(&self, address: &str, now: Instant) -> Option<Duration> {
+        self.guesses.has_run_out(address, now)
+    }
+
+    /// Takes note of a wrong key.
+    pub(crate) fn guessed(&self, address: &str, now: Instant) {
+        let _ = self.guesses.run(address, now);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Login>> {
+        // A panic while the lock was held leaves at worst a login that is missing.
+        self.by_hash.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn hash(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// The secret in the cookie of a request. Two cookies of the name are none: somebody put one of them there.
+pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
+    let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let mut ours = pairs.filter(|(name, _)| *name == COOKIE).map(|(_, value)| value);
+    ours.next().filter(|_| ours.next().is_none())
+}
+
+/// The header that gives a browser its cookie. Only where nobody can listen may it travel in clear.
+pub(crate) fn given(secret: &str, may_be_plain: bool) -> Option<HeaderValue> {
+    header(secret, LIFETIME.as_secs(), may_be_plain)
+}
+
+/// The header that takes it away.
+pub(crate) fn taken(may_be_plain: bool) -> Option<HeaderValue> {
+    header("", 0, may_be_plain)
+}
+
+fn header(secret: &str, seconds: u64, may_be_plain: bool) -> Option<HeaderValue> {
+    let secure = if may_be_plain { "" } else { "; Secure" };
+    let text = format!("{COOKIE}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    HeaderValue::try_from(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roles::KeyRole;
+
+    fn key() -> ApiKey {
+        ApiKey::new("ann", "0123456789abcdef").unwrap().with_roles(Roles::of([KeyRole::Review]))
+    }
+
+    #[test]
+    fn a_login_ends_after_its_time_or_when_it_is_ended() {
+        let (logins, now) = (Logins::default(), Instant::now());
+        let (first, second) = (logins.begin(&key(), now), logins.begin(&key(), now));
+        assert!(first.len() == 64 && first != second);
+        let found = logins.find(&first, now).unwrap();
+        assert_eq!((&*found.name, found.roles), ("ann", Roles::of([KeyRole::Review])));
+        assert!(logins.find(&first, now + LIFETIME).is_none() && logins.find("", now).is_none());
+        logins.end(&first);
+        assert!(logins.find(&first, now).is_none() && logins.find(&second, now).is_some());
+    }
+
+    #[test]
+    fn there_are_so_many_logins_and_no_more() {
+        let (logins, now) = (Logins::default(), Instant::now());
+        let oldest = logins.begin(&key(), now);
+        for number in 0..MOST {
+            logins.begin(&key(), now + Duration::from_millis(1 + number as u64));
+        }
+        assert_eq!(logins.lock().len(), MOST);
+        assert!(logins.find(&oldest, now).is_none());
+    }
+
+    #[test]
+    fn an_address_that_guesses_has_to_wait_and_no_other_has() {
+        let (logins, now) = (Logins::default(), Instant::now());
+        for _ in 0..GUESSES {
+            assert_eq!(logins.is_guessing("a", now), None);
+            logins.guessed("a", now);
+        }
+        assert!(logins.is_guessing("a", now).is_some() && logins.is_guessing("b", now).is_none());
+        assert_eq!(logins.is_guessing("a", now + Duration::from_mins(1)), None);
+    }
+
+    #[test]
+    fn a_cookie_is_found_among_others_and_only_once() {
+        let shown = |texts: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for text in texts {
+                headers.append(header::COOKIE, HeaderValue::from_static(text));
+            }
+            shown(&headers).map(str::to_owned)
+        };
+        assert_eq!(shown(&["a=1; cogn_session=x; b=2"]).as_deref(), Some("x"));
+        assert_eq!(shown(&["a=1", "cogn_session=x"]).as_deref(), Some("x"));
+        assert_eq!(shown(&["cogn_session=x; cogn_session=y"]), None);
+        assert_eq!(shown(&["xcogn_session=x", ""]), None);
+        let given = given("s", false).unwrap();
+        assert_eq!(given, "cogn_session=s; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure");
+    }
+}

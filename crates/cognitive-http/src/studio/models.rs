@@ -1,0 +1,98 @@
+//! The models that a run may name: the one that is asked anyway, those above it, and those that the operator lists. Each has the
+//! same surroundings, so that budgets, records and rules of the operator hold for all of them. Built when first asked.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use cognitive_contract::money::CURRENCY;
+use cognitive_contract::ports::Provider;
+use cognitive_contract::prices::PriceTable;
+use cognitive_contract::text::cut;
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_runtime::Host;
+use serde_json::{Value, json};
+
+use crate::app::Shared;
+use crate::config::{NamedModel, ProviderMaker};
+use crate::response;
+
+/// All models of a server.
+pub(crate) struct ModelShelf(Vec<ShelvedModel>);
+
+struct ShelvedModel {
+    name: String,
+    is_default: bool,
+    is_local: bool,
+    make: ProviderMaker,
+    /// The surroundings of runs with it, once there was one.
+    host: OnceLock<Arc<Host>>,
+}
+
+impl ModelShelf {
+    /// Those of a host, then those that the operator names besides.
+    pub(crate) fn new(host: &Arc<Host>, named: &[NamedModel]) -> Self {
+        let above = host.ladder.iter().flat_map(|ladder| &ladder.rungs);
+        let built =
+            std::iter::once(&host.provider).chain(above).map(|provider| NamedModel::of(Arc::clone(provider)));
+        let mut shelf: Vec<ShelvedModel> = Vec::new();
+        for model in built.chain(named.iter().cloned()) {
+            if shelf.iter().all(|known| known.name != model.name) {
+                let is_default = shelf.is_empty();
+                let NamedModel { name, is_local, make } = model;
+                shelf.push(ShelvedModel { name, is_default, is_local, make, host: OnceLock::new() });
+            }
+        }
+        // Who is asked first without a word is the same model without those above it.
+        if let Some(first) = shelf.first().filter(|_| host.ladder.is_none()) {
+            let _ = first.host.set(Arc::clone(host));
+        }
+        Self(shelf)
+    }
+
+    /// The surroundings of runs with a model. May take as long as it takes to load one.
+    pub(crate) fn host(&self, usual: &Host, name: &str) -> Result<Arc<Host>, Failure> {
+        let Some(model) = self.0.iter().find(|model| model.name == name) else {
+            let message = format!("there is no such model here: `{}`", cut(name, 128));
+            return Err(Failure::new(ErrorCode::InvalidInput, message)
+                .suggest("`GET /v1/models` lists those that there are"));
+        };
+        if let Some(known) = model.host.get() {
+            return Ok(Arc::clone(known));
+        }
+        let provider = (model.make)()?;
+        Ok(Arc::clone(model.host.get_or_init(|| Arc::new(usual.asking(provider)))))
+    }
+
+    fn told(&self, prices: &PriceTable) -> Vec<Value> {
+        let told = |model: &ShelvedModel| {
+            let (provider, own) = model.name.split_once('/').unwrap_or((&model.name, ""));
+            let price = prices.row(provider, own).map(|row| {
+                json!({
+                    "input_per_million": row.input.to_string(),
+                    "output_per_million": row.output.to_string(),
+                    "currency": CURRENCY,
+                    "as_of": row.as_of,
+                })
+            });
+            json!({ "name": model.name, "is_default": model.is_default, "is_local": model.is_local, "price": price })
+        };
+        self.0.iter().map(told).collect()
+    }
+}
+
+impl NamedModel {
+    /// A model that is there already.
+    #[must_use]
+    pub fn of(provider: Arc<dyn Provider>) -> Self {
+        let name = provider.destination().unwrap_or_default().asked(provider.name());
+        let is_local = provider.stays_here();
+        Self { name, is_local, make: Arc::new(move || Ok(Arc::clone(&provider))) }
+    }
+}
+
+/// `GET /v1/models`.
+pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Response<Body> {
+    response::json(StatusCode::OK, &json!({ "models": shared.models.told(&shared.host.prices) }))
+}

@@ -1,0 +1,92 @@
+//! `POST /v1/modules/{module}/preview`: what a run would say to its model, what it could cost at most, and the very request, with
+//! names of variables in the place of keys. Asks nobody; what a run would refuse is refused here too.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderMap, Response};
+use cognitive_contract::Failure;
+use cognitive_contract::money::CURRENCY;
+use cognitive_contract::ports::Example;
+use cognitive_runtime::host::RunInput;
+use cognitive_runtime::{cost, preview_call};
+use serde_json::{Map, Value, json};
+
+use super::{curl, workbench};
+use crate::app::Shared;
+use crate::auth::Client;
+use crate::catalog::beside;
+use crate::request::{self, Content, Query};
+use crate::routes::Name;
+use crate::{intake, response, run};
+
+/// Answers with the prompt of a run that is not made.
+pub(crate) async fn show(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(module): Name,
+    request: Request,
+) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let mut claim = shared.room.claim();
+    let bytes =
+        match intake::body_of(&shared, &parts.headers, body, shared.config.body_limit, &mut claim).await {
+            Ok(bytes) => bytes,
+            Err(refusal) => return *refusal,
+        };
+    match intake::read(&shared, bytes, claim, |text| Ok(Content::of(text))).await {
+        Ok((content, _claim)) => workbench::answer(previewed(&shared, &client, &module, content).await),
+        Err(failure) => response::failure(failure),
+    }
+}
+
+async fn previewed(
+    shared: &Arc<Shared>,
+    client: &Client,
+    name: &str,
+    content: Content,
+) -> Result<Value, Failure> {
+    let module = shared.module(name).await?;
+    let mut ask = request::read(&HeaderMap::new(), &Query::default(), content, run::takes_input(&module))?;
+    let chosen = shared.choose(client, name, module, &mut ask.options).await?;
+    let options = run::options(shared, client, &ask.options)?;
+    let input = ask.input;
+    beside(shared, &shared.workbenches, move |_| {
+        let (host, module) = (&chosen.host, &chosen.module);
+        let (preview, call) = preview_call(host, module, &input, &options)?;
+        let turn = |example: &Example| json!({ "input": example.input, "answer": example.answer });
+        let rendered = host.provider.rendered(&call);
+        // What has no price, or no bound, has no ceiling; a run of it says so where it matters.
+        let ceiling = cost::ceiling(host, module, &options, length(&input)).ok();
+        Ok(json!({
+            "instructions": preview.instructions,
+            "examples": preview.examples.iter().map(turn).collect::<Vec<_>>(),
+            "input": preview.input,
+            "estimated_tokens": preview.estimated_tokens,
+            "ceiling": ceiling.map(|ceiling| json!({ "cost": ceiling.cost.to_string(), "currency": CURRENCY })),
+            "curl": rendered.as_ref().map(curl::command),
+            "request": rendered.map(|request| {
+                let headers = request.headers.into_iter().map(|(name, value)| (name, Value::String(value)));
+                json!({
+                    "method": request.method,
+                    "url": request.url,
+                    "headers": headers.collect::<Map<_, _>>(),
+                    "body": request.body,
+                })
+            }),
+        }))
+    })
+    .await?
+}
+
+/// About how long an input is, in bytes.
+fn length(input: &RunInput) -> u64 {
+    let length = match input {
+        RunInput::Json(value) => value.to_string().len(),
+        RunInput::Shared(value) => value.to_string().len(),
+        RunInput::Raw(text) | RunInput::Text(text) => text.len(),
+        _ => 0,
+    };
+    length as u64
+}

@@ -1,0 +1,95 @@
+//! `POST /v1/runs/{id}/replay`: a run of the past once more, with the same input and perhaps another model or a draft, and how the
+//! contract sees the difference. It is a run like any other: limits, budgets and records hold.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::{Response, StatusCode};
+use cognitive_contract::archive::RunDetails;
+use cognitive_contract::workshop::ChangedFiles;
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_runtime::host::RunInput;
+use cognitive_runtime::{ModuleRef, RunRequest};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::choice::ChosenRun;
+use super::difference::contract_difference;
+use super::workbench::answer;
+use super::{body, runs};
+use crate::app::Shared;
+use crate::auth::Client;
+use crate::request::Options;
+use crate::routes::Name;
+use crate::{response, run};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReplayBody {
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    draft: Option<ChangedFiles>,
+}
+
+/// Runs it again.
+pub(crate) async fn again(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(id): Name,
+    request: Request,
+) -> Response<Body> {
+    let (ReplayBody { model, draft }, _claim) = match body::read(&shared, request).await {
+        Ok(read) => read,
+        Err(refusal) => return *refusal,
+    };
+    let details = match runs::details(&shared, &client, id).await {
+        Ok(Some(details)) => details,
+        Ok(None) => return runs::no_such_run(),
+        Err(failure) => return response::failure(failure),
+    };
+    let RunDetails { run, input: Some(input), envelope: Some(before), .. } = details else {
+        let failure = Failure::new(ErrorCode::InvalidReference, "input and answer of this run were not kept")
+            .with_detail("kind", json!("no_payload"))
+            .suggest(
+                "Set `audit: {payloads: true}` in the configuration; runs from then on can be run again",
+            );
+        return response::failure_as(StatusCode::CONFLICT, failure);
+    };
+    let mut options = Options::default();
+    // An answer of before is what the new one is compared with.
+    (options.model, options.draft, options.no_cache) = (model, draft, true);
+    answer(run_again(&shared, &client, &run.module, given(input), options).await.map(
+        |after| json!({ "diff": contract_difference(&before, &after), "before": before, "after": after }),
+    ))
+}
+
+async fn run_again(
+    shared: &Arc<Shared>,
+    client: &Client,
+    name: &str,
+    input: RunInput,
+    mut asked: Options,
+) -> Result<Value, Failure> {
+    run::within_rate(shared, client)?;
+    let module = shared.module(name).await?;
+    let ChosenRun { host, module } = shared.choose(client, name, module, &mut asked).await?;
+    let mut options = run::options(shared, client, &asked)?;
+    options.trace_id = Some(client.trace.id.clone());
+    options.spans = shared.place(&client.trace, Some(&client.trace.span));
+    let request = RunRequest { module: ModuleRef::loaded(name, module), input, options };
+    let envelope = run::whole_envelope(shared, &host, request).await;
+    serde_json::to_value(&envelope).map_err(|_| {
+        Failure::new(ErrorCode::InternalError, "internal error of the server: the answer cannot be sent")
+    })
+}
+
+/// An input as the audit has kept it: what was no value is a text there.
+fn given(kept: Value) -> RunInput {
+    match kept {
+        Value::String(text) if text.trim_start().starts_with('{') => RunInput::Raw(text),
+        Value::String(text) => RunInput::Text(text),
+        value => RunInput::Json(value),
+    }
+}

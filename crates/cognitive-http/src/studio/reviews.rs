@@ -1,0 +1,240 @@
+//! What waits for a person: the queue, decisions, what they say about confidence, and their export. A decision that is answered is
+//! kept; another one about the same run is a conflict. Corrections are held against the module's contract.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
+use cognitive_contract::review::{
+    DeskError, NewDecision, Review, ReviewDesk, ReviewExport, ReviewFilter, Verdict,
+};
+use cognitive_contract::{ErrorCode, Failure};
+use futures_util::stream;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::body;
+use super::runs::{self, query};
+use super::workbench::answer;
+use crate::app::Shared;
+use crate::auth::Client;
+use crate::catalog::beside;
+use crate::response;
+use crate::routes::Name;
+
+/// Entries of a page unless somebody says otherwise, and at most.
+const DEFAULT_LIMIT: usize = 50;
+const MAX_LIMIT: usize = 500;
+/// Lines of an export that wait to be sent.
+const WAITING: usize = 16;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    state: Option<StateWord>,
+    module: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum StateWord {
+    Open,
+    Decided,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfModule {
+    module: Option<String>,
+    #[serde(rename = "as")]
+    form: Option<FormWord>,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum FormWord {
+    Decisions,
+    Cases,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DecisionBody {
+    verdict: Verdict,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    data: Option<Value>,
+}
+
+fn desk(shared: &Shared) -> Result<Arc<dyn ReviewDesk>, Failure> {
+    shared.config.reviews.clone().ok_or_else(|| {
+        Failure::new(ErrorCode::PermissionDenied, "this server keeps no queue for reviewers")
+            .suggest("Write `review: {rules: …}` into the configuration")
+    })
+}
+
+/// Asks the desk beside the threads that serve.
+async fn ask<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    act: impl FnOnce(&dyn ReviewDesk) -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let desk = desk(shared)?;
+    beside(shared, &shared.archivists, move |_| act(desk.as_ref())).await
+}
+
+/// The reason may name places on this machine.
+fn unreadable(_: String) -> Failure {
+    Failure::new(ErrorCode::InternalError, "the queue of reviews cannot be read at the moment")
+}
+
+fn no_such_review() -> Response<Body> {
+    let failure = Failure::new(ErrorCode::InvalidReference, "there is no such review")
+        .suggest("`GET /v1/reviews` lists those that there are");
+    response::failure_as(StatusCode::NOT_FOUND, failure)
+}
+
+/// `GET /v1/reviews`.
+pub(crate) async fn list(State(shared): State<Arc<Shared>>, uri: Uri) -> Response<Body> {
+    let ListQuery { state, module, limit, cursor } = match query(&uri) {
+        Ok(query) => query,
+        Err(failure) => return response::failure(failure),
+    };
+    let text = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let cursor = match runs::cursor(text(cursor)) {
+        Ok(cursor) => cursor,
+        Err(failure) => return response::failure(failure),
+    };
+    let filter = ReviewFilter {
+        open: state.map(|state| state == StateWord::Open),
+        module: text(module),
+        limit: Some(limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT)),
+        cursor,
+    };
+    let listed = ask(&shared, move |desk| desk.list(&filter)).await;
+    answer(listed.and_then(|listed| listed.map_err(unreadable)))
+}
+
+/// `GET /v1/reviews/{id}`.
+pub(crate) async fn show(State(shared): State<Arc<Shared>>, Name(id): Name) -> Response<Body> {
+    match find(&shared, id).await {
+        Ok(Some(review)) => answer(Ok(review)),
+        Ok(None) => no_such_review(),
+        Err(failure) => response::failure(failure),
+    }
+}
+
+async fn find(shared: &Arc<Shared>, id: String) -> Result<Option<Review>, Failure> {
+    ask(shared, move |desk| desk.get(&id)).await?.map_err(unreadable)
+}
+
+/// `POST /v1/reviews/{id}/decision`.
+pub(crate) async fn decide(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(id): Name,
+    request: Request,
+) -> Response<Body> {
+    let (DecisionBody { verdict, reason, data }, _claim) = match body::read(&shared, request).await {
+        Ok(read) => read,
+        Err(refusal) => return *refusal,
+    };
+    if let Some(data) = data.as_ref().filter(|_| verdict == Verdict::Correct) {
+        match find(&shared, id.clone()).await {
+            Ok(Some(review)) => {
+                if let Err(failure) = fits(&shared, &review, data).await {
+                    return response::failure(failure);
+                }
+            }
+            Ok(None) => return no_such_review(),
+            Err(failure) => return response::failure(failure),
+        }
+    }
+    let key = client.user().map(str::to_owned);
+    let decision = NewDecision { verdict, reason, data, by: key.clone(), key, at: SystemTime::now() };
+    let decided = ask(&shared, move |desk| desk.decide(&id, &decision)).await;
+    match decided {
+        Ok(Ok(decided)) => answer(Ok(decided.review)),
+        Ok(Err(DeskError::Unknown)) => no_such_review(),
+        Ok(Err(error)) => response::failure(refusal(&error)),
+        Err(failure) => response::failure(failure),
+    }
+}
+
+fn refusal(error: &DeskError) -> Failure {
+    let told = error.to_string();
+    match error {
+        DeskError::Conflict(review) => Failure::new(ErrorCode::InvalidReference, told)
+            .with_detail("kind", json!(response::CONFLICT))
+            .with_detail("decision", json!(review.decision))
+            .suggest("Look at the decision that stands; the first one counts"),
+        DeskError::Invalid(_) => Failure::new(ErrorCode::InvalidInput, told)
+            .suggest("See the schema of the request in `/openapi.json`"),
+        _ => Failure::new(ErrorCode::InternalError, "the decision was not kept")
+            .suggest("Try again in a moment"),
+    }
+}
+
+/// Whether a correction is what the module could have answered, as long as the module is there. (E1001)
+async fn fits(shared: &Arc<Shared>, review: &Review, data: &Value) -> Result<(), Failure> {
+    let Ok(module) = shared.module(&review.module).await else { return Ok(()) };
+    let found = review.correction_faults(&module, data);
+    if found.is_empty() { Ok(()) } else { Err(Failure::of_violations(ErrorCode::InvalidInput, &found)) }
+}
+
+/// `GET /v1/reviews/calibration`.
+pub(crate) async fn calibration(State(shared): State<Arc<Shared>>, uri: Uri) -> Response<Body> {
+    let OfModule { module, .. } = match query(&uri) {
+        Ok(query) => query,
+        Err(failure) => return response::failure(failure),
+    };
+    let module = module.filter(|module| !module.is_empty());
+    let report = ask(&shared, move |desk| desk.calibration(module.as_deref())).await;
+    answer(report.and_then(|report| report.map_err(unreadable)))
+}
+
+/// `GET /v1/reviews/export`: lines of JSON, as they are read.
+pub(crate) async fn export(State(shared): State<Arc<Shared>>, uri: Uri) -> Response<Body> {
+    let asked = query::<OfModule>(&uri).and_then(|query| Ok((query, desk(&shared)?)));
+    let (OfModule { module, form }, desk) = match asked {
+        Ok(asked) => asked,
+        Err(failure) => return response::failure(failure),
+    };
+    let form = match form {
+        Some(FormWord::Cases) => ReviewExport::Cases,
+        Some(FormWord::Decisions) | None => ReviewExport::Decisions,
+    };
+    let module = module.filter(|module| !module.is_empty());
+    let (lines, mut waiting) = mpsc::channel::<Result<Bytes, String>>(WAITING);
+    tokio::task::spawn_blocking(move || {
+        let mut take = |line: Value| lines.blocking_send(Ok(format!("{line}\n").into())).is_ok();
+        if let Err(reason) = desk.export(form, module.as_deref(), &mut take) {
+            // Nobody may be there any more to hear it.
+            let _ = lines.blocking_send(Err(reason));
+        }
+    });
+    let first = match waiting.recv().await {
+        Some(Err(reason)) => return response::failure(unreadable(reason)),
+        Some(Ok(line)) => Some(line),
+        None => None,
+    };
+    let rest = stream::unfold(waiting, async |mut waiting| {
+        // What breaks off in the middle ends there: the last line is whole.
+        let line = waiting.recv().await?.ok()?;
+        Some((Ok::<_, Infallible>(line), waiting))
+    });
+    let all = futures_util::StreamExt::chain(stream::iter(first.map(Ok)), rest);
+    let mut response = Response::new(Body::from_stream(all));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let name = HeaderValue::from_static("attachment; filename=\"reviews.jsonl\"");
+    headers.insert(header::CONTENT_DISPOSITION, name);
+    response
+}

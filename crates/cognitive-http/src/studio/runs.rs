@@ -1,0 +1,193 @@
+//! Runs of the past: which there were, one of them with all that is known of it, and figures over time. Whoever runs modules sees
+//! their own, by the key that they showed; only an admin sees everybody's. Changes nothing.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::{Response, StatusCode, Uri};
+use cognitive_contract::archive::{RunArchive, RunDetails, RunFilter};
+use cognitive_contract::text::cut;
+use cognitive_contract::{ErrorCode, Failure};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::workbench::answer;
+use crate::app::Shared;
+use crate::auth::Client;
+use crate::catalog::beside;
+use crate::response;
+use crate::roles::KeyRole;
+use crate::routes::Name;
+
+/// Runs of a page unless somebody says otherwise, and at most.
+const DEFAULT_LIMIT: usize = 50;
+const MAX_LIMIT: usize = 500;
+/// Parts of the time in figures unless somebody says otherwise, and at most.
+const DEFAULT_BUCKETS: usize = 48;
+const MAX_BUCKETS: usize = 500;
+
+/// What the query of a list or of figures may say.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunQuery {
+    module: Option<String>,
+    model: Option<String>,
+    risk: Option<String>,
+    min_confidence: Option<f64>,
+    max_confidence: Option<f64>,
+    code: Option<String>,
+    ok: Option<bool>,
+    user: Option<String>,
+    key: Option<String>,
+    since: Option<String>,
+    until: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+    buckets: Option<usize>,
+}
+
+/// Reads the query of a request. (E1001)
+pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Failure> {
+    let read = axum::extract::Query::<T>::try_from_uri(uri);
+    read.map(|axum::extract::Query(query)| query).map_err(|refused| {
+        let message = format!("the query cannot be used: {}", cut(&refused.body_text(), 200));
+        Failure::new(ErrorCode::InvalidInput, message)
+            .suggest("See the parameters of the operation in `/openapi.json`")
+    })
+}
+
+impl RunQuery {
+    /// What is asked for, as far as the client may ask for it.
+    fn filter(self, client: &Client) -> Result<RunFilter, Failure> {
+        let text = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let own = client.user().filter(|_| !client.roles.has(KeyRole::Admin));
+        let key = text(self.key);
+        if key.as_deref().is_some_and(|key| own.is_some_and(|own| own != key)) {
+            client.roles.need(KeyRole::Admin)?;
+        }
+        Ok(RunFilter {
+            module: text(self.module),
+            model: text(self.model),
+            risk: text(self.risk),
+            min_confidence: self.min_confidence,
+            max_confidence: self.max_confidence,
+            code: text(self.code),
+            ok: self.ok,
+            key: own.map(str::to_owned).or(key),
+            user: text(self.user),
+            tenant: None,
+            since: moment("since", text(self.since))?,
+            until: moment("until", text(self.until))?,
+            limit: Some(self.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT)),
+            cursor: cursor(text(self.cursor))?,
+        })
+    }
+}
+
+/// Where the page before ended. What no page gave is told so, before anybody looks for it.
+pub(super) fn cursor(given: Option<String>) -> Result<Option<String>, Failure> {
+    if given.as_deref().is_none_or(|given| given.parse::<i64>().is_ok()) {
+        return Ok(given);
+    }
+    let message = format!("no such cursor: `{}`", cut(&given.unwrap_or_default(), 60));
+    Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Send the `next` of the page before"))
+}
+
+fn moment(name: &str, text: Option<String>) -> Result<Option<SystemTime>, Failure> {
+    let read = |text: String| {
+        text.parse::<jiff::Timestamp>().map(SystemTime::from).map_err(|_| {
+            let message = format!("`{name}` is not a moment: `{}`", cut(&text, 60));
+            Failure::new(ErrorCode::InvalidInput, message).suggest("Write it as `2026-11-17T09:00:00Z`")
+        })
+    };
+    text.map(read).transpose()
+}
+
+/// Asks the archive beside the threads that serve.
+async fn ask<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    act: impl FnOnce(&dyn RunArchive) -> Result<T, String> + Send + 'static,
+) -> Result<T, Failure> {
+    let Some(archive) = shared.config.archive.clone() else {
+        return Err(Failure::new(ErrorCode::PermissionDenied, "this server keeps no record of runs")
+            .suggest("Start it without `--no-audit`")
+            .suggest_remotely("Ask whoever runs this server"));
+    };
+    let asked = beside(shared, &shared.archivists, move |_| act(archive.as_ref())).await?;
+    // The reason may name places on this machine.
+    asked.map_err(|_| {
+        Failure::new(ErrorCode::InternalError, "the records of runs cannot be read at the moment")
+    })
+}
+
+/// `GET /v1/runs`.
+pub(crate) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    uri: Uri,
+) -> Response<Body> {
+    let filter = query::<RunQuery>(&uri).and_then(|query| query.filter(&client));
+    match filter {
+        Ok(filter) => answer(ask(&shared, move |archive| archive.runs(&filter)).await),
+        Err(failure) => response::failure(failure),
+    }
+}
+
+/// `GET /v1/runs/stats`.
+pub(crate) async fn stats(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    uri: Uri,
+) -> Response<Body> {
+    let asked = query::<RunQuery>(&uri).and_then(|query| {
+        let buckets = query.buckets.unwrap_or(DEFAULT_BUCKETS).clamp(1, MAX_BUCKETS);
+        Ok((query.filter(&client)?, buckets))
+    });
+    match asked {
+        Ok((filter, buckets)) => answer(ask(&shared, move |archive| archive.stats(&filter, buckets)).await),
+        Err(failure) => response::failure(failure),
+    }
+}
+
+/// `GET /v1/runs/{id}`.
+pub(crate) async fn show(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(id): Name,
+) -> Response<Body> {
+    match details(&shared, &client, id).await {
+        Ok(Some(details)) => answer(Ok(details)),
+        Ok(None) => no_such_run(),
+        Err(failure) => response::failure(failure),
+    }
+}
+
+pub(super) fn no_such_run() -> Response<Body> {
+    let failure = Failure::new(ErrorCode::InvalidReference, "there is no such run")
+        .suggest("`GET /v1/runs` lists those that there are");
+    response::failure_as(StatusCode::NOT_FOUND, failure)
+}
+
+/// A run that the client may see. Others are as if they were not there; of a trace that several share, only the records of
+/// one's own are shown.
+pub(super) async fn details(
+    shared: &Arc<Shared>,
+    client: &Client,
+    id: String,
+) -> Result<Option<RunDetails>, Failure> {
+    let found = ask(shared, move |archive| archive.run(&id)).await?;
+    let own = client.user().filter(|_| !client.roles.has(KeyRole::Admin));
+    let (Some(mut details), Some(own)) = (found.clone(), own) else { return Ok(found) };
+    if details.run.key.as_deref() != Some(own) {
+        return Ok(None);
+    }
+    let all = details.records.len();
+    details.records.retain(|record| record.get("key").and_then(Value::as_str) == Some(own));
+    if details.records.len() != all {
+        details.tree = None;
+    }
+    Ok(Some(details))
+}

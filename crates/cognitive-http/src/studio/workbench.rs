@@ -1,0 +1,147 @@
+//! The files of a module: what they are, what validation says of them, what the module is made of, and how they change. Only
+//! modules that are offered have files here, and only what the operator allows is changed. Every change is in the audit before
+//! it is made.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::{Response, StatusCode};
+use cognitive_contract::ports::AuditRecord;
+use cognitive_contract::text::is_plain_name;
+use cognitive_contract::workshop::{ChangedFiles, ModuleFiles, SavedModule};
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_runtime::compose::overview;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::body;
+use crate::app::Shared;
+use crate::auth::Client;
+use crate::catalog::{beside, no_module};
+use crate::response;
+use crate::routes::Name;
+
+/// The answer of `GET /v1/modules/{module}/files`.
+#[derive(Serialize)]
+struct ShownFiles {
+    #[serde(flatten)]
+    files: ModuleFiles,
+    tests: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckBody {
+    files: ChangedFiles,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SaveBody {
+    hash: String,
+    files: ChangedFiles,
+}
+
+/// Does something with the files of a module that is offered, beside the threads that serve. A module need not be sound for
+/// that: whoever mends one looks at it.
+pub(crate) async fn at_work<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    module: &str,
+    act: impl FnOnce(&Shared, &str) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    if !is_plain_name(module) || !shared.offers(module) {
+        return Err(no_module(module));
+    }
+    let module = module.to_owned();
+    beside(shared, &shared.workbenches, move |shared| act(shared, &module)).await?
+}
+
+/// What a handler here answers.
+pub(crate) fn answer(outcome: Result<impl Serialize, Failure>) -> Response<Body> {
+    match outcome {
+        Ok(value) => response::json(StatusCode::OK, &value),
+        Err(failure) => response::failure(failure),
+    }
+}
+
+/// `GET /v1/modules/{module}/files`.
+pub(crate) async fn files(State(shared): State<Arc<Shared>>, Name(module): Name) -> Response<Body> {
+    answer(
+        at_work(&shared, &module, |shared, module| {
+            let files = shared.workshop()?.files(module)?;
+            let cases = shared.config.cases.as_ref().map(|book| book.cases(module)).transpose()?;
+            let tests = cases.into_iter().flatten().filter(|case| case.set == "tests");
+            Ok(ShownFiles { files, tests: tests.map(|case| json!({ "name": case.id })).collect() })
+        })
+        .await,
+    )
+}
+
+/// `POST /v1/modules/{module}/check`.
+pub(crate) async fn check(
+    State(shared): State<Arc<Shared>>,
+    Name(module): Name,
+    request: Request,
+) -> Response<Body> {
+    let (CheckBody { files }, _claim) = match body::read(&shared, request).await {
+        Ok(read) => read,
+        Err(refusal) => return *refusal,
+    };
+    let checked =
+        at_work(&shared, &module, move |shared, module| shared.workshop()?.check(module, &files)).await;
+    answer(checked.map(|findings| json!({ "findings": findings })))
+}
+
+/// `PUT /v1/modules/{module}/files`.
+pub(crate) async fn save(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(module): Name,
+    request: Request,
+) -> Response<Body> {
+    let (SaveBody { hash, files }, _claim) = match body::read(&shared, request).await {
+        Ok(read) => read,
+        Err(refusal) => return *refusal,
+    };
+    let saved = at_work(&shared, &module, move |shared, module| {
+        let paths: Vec<&String> = files.keys().collect();
+        let record = || record_edit(shared, &client, module, json!({ "files": paths, "before": hash }));
+        let saved: SavedModule = shared.workshop()?.save(module, &hash, &files, &record)?;
+        Ok(saved)
+    });
+    answer(saved.await)
+}
+
+/// `GET /v1/modules/{module}/plan`: what `cogn compose plan --json` prints.
+pub(crate) async fn plan(State(shared): State<Arc<Shared>>, Name(module): Name) -> Response<Body> {
+    let module = match shared.module(&module).await {
+        Ok(module) => module,
+        Err(failure) => return response::failure(failure),
+    };
+    let planned =
+        beside(&shared, &shared.workbenches, move |shared| overview(shared.host.modules.as_ref(), &module))
+            .await;
+    answer(planned.and_then(std::convert::identity))
+}
+
+/// Notes a change before it is made. Where the operator requires records, a change that cannot be noted is not made.
+pub(crate) fn record_edit(
+    shared: &Shared,
+    client: &Client,
+    module: &str,
+    receipt: Value,
+) -> Result<(), Failure> {
+    let Some(audit) = &shared.host.audit else { return Ok(()) };
+    let mut record = AuditRecord::change("edit", SystemTime::now(), &client.trace.id, module, receipt);
+    record.key = client.user().map(str::to_owned);
+    record.user.clone_from(&record.key);
+    match audit.record(&record) {
+        Err(reason) if shared.host.audit_required => {
+            let message = format!("the change cannot be recorded, so it is not made: {reason}");
+            Err(Failure::new(ErrorCode::InternalError, message).with_detail("kind", json!("audit")))
+        }
+        _ => Ok(()),
+    }
+}
