@@ -45,7 +45,7 @@ pub struct Meta {
     pub latency_ms: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processing_time_ms: Option<i64>,
-    /// Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`.
+    /// Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`; with a price, `cost` in `currency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ pub struct MetaTemporalConfidence {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorInfo {
-    /// E1000 to E4014, E4100 of this runtime, or the module's own. `cogn explain CODE`.
+    /// E1000 to E4014, E4100 and E4101 of this runtime, or the module's own. `cogn explain CODE`.
     pub code: String,
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,7 +13,7 @@ export interface Meta {
   model?: string;
   latency_ms?: number;
   processing_time_ms?: number;
-  /** Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`. */
+  /** Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`; with a price, `cost` in `currency`. */
   usage?: unknown;
   media_processed?: Array<unknown>;
   media_validation?: Record<string, unknown>;
@@ -36,7 +36,7 @@ export interface MetaTemporalConfidence {
 }
 
 export interface ErrorInfo {
-  /** E1000 to E4014, E4100 of this runtime, or the module's own. `cogn explain CODE`. */
+  /** E1000 to E4014, E4100 and E4101 of this runtime, or the module's own. `cogn explain CODE`. */
   code: string;
   message: string;
   recoverable?: boolean;

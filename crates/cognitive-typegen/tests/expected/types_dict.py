@@ -19,7 +19,7 @@ class Meta(TypedDict):
     model: NotRequired[str]
     latency_ms: NotRequired[float]
     processing_time_ms: NotRequired[int]
-    # Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`.
+    # Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`; with a price, `cost` in `currency`.
     usage: NotRequired[Any]
     media_processed: NotRequired[list[Any]]
     media_validation: NotRequired[dict[str, Any]]
@@ -42,7 +42,7 @@ class MetaTemporalConfidence(TypedDict):
 
 
 class ErrorInfo(TypedDict):
-    # E1000 to E4014, E4100 of this runtime, or the module's own. `cogn explain CODE`.
+    # E1000 to E4014, E4100 and E4101 of this runtime, or the module's own. `cogn explain CODE`.
     code: str
     message: str
     recoverable: NotRequired[bool]

@@ -23,7 +23,7 @@ class Meta(BaseModel):
     model: Union[str, None] = None
     latency_ms: Union[float, None] = None
     processing_time_ms: Union[int, None] = None
-    # Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`.
+    # Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`; with a price, `cost` in `currency`.
     usage: Any = None
     media_processed: Union[list[Any], None] = None
     media_validation: Union[dict[str, Any], None] = None
@@ -52,7 +52,7 @@ class MetaTemporalConfidence(BaseModel):
 class ErrorInfo(BaseModel):
     model_config = ConfigDict(extra="allow", populate_by_name=True)
 
-    # E1000 to E4014, E4100 of this runtime, or the module's own. `cogn explain CODE`.
+    # E1000 to E4014, E4100 and E4101 of this runtime, or the module's own. `cogn explain CODE`.
     code: str
     message: str
     recoverable: Union[bool, None] = None
