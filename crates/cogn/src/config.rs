@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use cognitive_contract::Risk;
 use cognitive_contract::editor_schema::for_editors;
+use cognitive_contract::money::Money;
+use cognitive_contract::thinking::ThinkingRule;
 use cognitive_library::find::nearest;
 use cognitive_library::yaml;
 use schemars::JsonSchema;
@@ -13,6 +15,7 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::review_config::ReviewConfig;
 use crate::serve_config::ServeConfig;
 use crate::weights::weights_file;
 
@@ -39,6 +42,15 @@ pub struct Config {
     pub reask: Option<u32>,
     /// The most model calls of one run.
     pub max_calls: Option<u64>,
+    /// The most that one run may cost, in US dollars, its parts included. One that could cost more does not begin.
+    #[schemars(with = "Option<f64>")]
+    pub max_cost: Option<Money>,
+    /// What may be spent in a day. A run that could exceed it does not begin.
+    pub budget: BudgetConfig,
+    /// What models cost, besides the prices that come along.
+    pub prices: PricesConfig,
+    /// A thought before each answer, where the model can have one; above what modules say themselves.
+    pub thinking: Option<ThinkingRule>,
     /// Take no liberties with the model's syntax.
     pub strict_parse: Option<bool>,
     /// Stop a call as soon as its answer cannot become valid any more.
@@ -49,6 +61,8 @@ pub struct Config {
     pub exec_min_confidence: Option<f64>,
     /// What is recorded of runs, and for how long.
     pub audit: AuditConfig,
+    /// Which runs people look at.
+    pub review: ReviewConfig,
     /// What context reaches a model.
     pub context: ContextConfig,
     /// What media may be, and where they may come from.
@@ -66,6 +80,45 @@ pub struct Config {
     /// An address of a file that nobody has trusted, which stands in the place of `base_url`.
     #[serde(skip)]
     pub untrusted_address: Option<UntrustedAddress>,
+}
+
+/// What may be spent in a day, in UTC.
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BudgetConfig {
+    /// By all together, in US dollars.
+    #[schemars(with = "Option<f64>")]
+    pub per_day: Option<Money>,
+    /// By each key of the server, in US dollars; callers without a key share one.
+    #[schemars(with = "Option<f64>")]
+    pub per_key: Option<Money>,
+}
+
+impl BudgetConfig {
+    fn over(self, other: Self) -> Self {
+        Self { per_day: self.per_day.or(other.per_day), per_key: self.per_key.or(other.per_key) }
+    }
+}
+
+/// What models cost.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PricesConfig {
+    /// A table of your own, as YAML or JSON, with `as_of` and `models`.
+    #[schemars(with = "Option<String>")]
+    pub file: Option<PathBuf>,
+    /// The day whose prices `models` has, such as `2026-11-17`.
+    pub as_of: Option<String>,
+    /// Prices by `provider/model`, in US dollars per million tokens: `{input: 2.5, output: 10, cache_read: 1.25}`.
+    pub models: BTreeMap<String, Value>,
+}
+
+impl PricesConfig {
+    fn over(self, other: Self) -> Self {
+        let mut models = other.models;
+        models.extend(self.models);
+        Self { file: self.file.or(other.file), as_of: self.as_of.or(other.as_of), models }
+    }
 }
 
 /// When the next of `providers` is asked.
@@ -200,6 +253,8 @@ pub struct ModuleConfig {
     pub receipt: Option<bool>,
     /// Ask only models on this machine, also for what the module is made of.
     pub local_only: Option<bool>,
+    /// A thought before each answer of this module.
+    pub thinking: Option<ThinkingRule>,
 }
 
 impl ModuleConfig {
@@ -211,6 +266,7 @@ impl ModuleConfig {
             early_stop: self.early_stop.or(other.early_stop),
             receipt: self.receipt.or(other.receipt),
             local_only: self.local_only.or(other.local_only),
+            thinking: self.thinking.or(other.thinking),
         }
     }
 }
@@ -246,7 +302,13 @@ impl Config {
         let named =
             says.get("modules").and_then(Value::as_object).into_iter().flat_map(|modules| modules.keys());
         let modules = named.map(|name| (name.clone(), ModuleConfig::default())).collect();
-        serde_json::to_value(Self { modules, ..Self::default() }).unwrap_or_default()
+        let models_with_prices =
+            says.pointer("/prices/models").and_then(Value::as_object).into_iter().flatten();
+        let prices = PricesConfig {
+            models: models_with_prices.map(|(name, _)| (name.clone(), Value::Null)).collect(),
+            ..PricesConfig::default()
+        };
+        serde_json::to_value(Self { prices, modules, ..Self::default() }).unwrap_or_default()
     }
 
     /// The same with relative paths as seen from the folder of the file, wherever the process stands.
@@ -264,6 +326,8 @@ impl Config {
         self.media.uploads = self.media.uploads.map(from);
         self.media.roots = self.media.roots.map(|roots| roots.into_iter().map(from).collect());
         self.serve.keys_file = self.serve.keys_file.map(from);
+        self.serve.edit = self.serve.edit.map(|folders| folders.into_iter().map(from).collect());
+        self.prices.file = self.prices.file.map(from);
         self
     }
 
@@ -291,6 +355,10 @@ impl Config {
             timeout_seconds: self.timeout_seconds.or(other.timeout_seconds),
             reask: self.reask.or(other.reask),
             max_calls: self.max_calls.or(other.max_calls),
+            max_cost: self.max_cost.or(other.max_cost),
+            budget: self.budget.over(other.budget),
+            prices: self.prices.over(other.prices),
+            thinking: self.thinking.or(other.thinking),
             strict_parse: self.strict_parse.or(other.strict_parse),
             early_stop: self.early_stop.or(other.early_stop),
             receipt: self.receipt.or(other.receipt),
@@ -302,6 +370,7 @@ impl Config {
                 required: self.audit.required.or(other.audit.required),
                 keep: self.audit.keep.over(other.audit.keep),
             },
+            review: self.review.over(other.review),
             context: ContextConfig { not_secret: self.context.not_secret.or(other.context.not_secret) },
             media: self.media.over(other.media),
             serve: self.serve.over(other.serve),

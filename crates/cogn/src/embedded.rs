@@ -101,7 +101,7 @@ pub(crate) fn provider(
     use cognitive_local::EmbeddedProvider;
 
     let here = at_hand(choice, environment);
-    fits(choice, here.as_ref())?;
+    let need = fits(choice, here.as_ref())?;
     let weights = match here {
         Some(weights) => weights,
         None => WeightsAtHand::File(fetched(choice, settings, environment, wanted, fetch)?),
@@ -114,6 +114,10 @@ pub(crate) fn provider(
             EmbeddedProvider::open_before(path, Arc::new(weights::expectation(path, environment)))
         }
     };
+    let opened = opened.map(|model| match need.and_then(|need| need.left_for_texts()) {
+        Some(bytes) => model.with_text_memory(bytes),
+        None => model,
+    });
     match opened {
         Ok(model) if wanted == EmbeddedUse::Server => Ok(Arc::new(model.for_server())),
         Ok(model) => Ok(Arc::new(model)),
@@ -124,9 +128,9 @@ pub(crate) fn provider(
     }
 }
 
-/// Refuses weights that the machine has no memory for.
+/// Refuses weights that the machine has no memory for, and says what they need.
 #[cfg(feature = "local")]
-fn fits(choice: &WeightsChoice, here: Option<&WeightsAtHand>) -> Result<(), Failure> {
+fn fits(choice: &WeightsChoice, here: Option<&WeightsAtHand>) -> Result<Option<MemoryNeed>, Failure> {
     let need = match here {
         Some(WeightsAtHand::BuiltIn(weights)) => match KnownWeights::with_hash(weights.sha256) {
             Some(known) => Some(MemoryNeed::of_known(known)),
@@ -135,7 +139,7 @@ fn fits(choice: &WeightsChoice, here: Option<&WeightsAtHand>) -> Result<(), Fail
         Some(WeightsAtHand::File(path)) => MemoryNeed::of_choice(choice, Some(path)),
         None => MemoryNeed::of_choice(choice, None),
     };
-    need.map_or(Ok(()), |need| need.check())
+    need.map(|need| need.check().map(|()| need)).transpose()
 }
 
 /// There is no engine in this build.

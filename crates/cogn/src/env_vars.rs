@@ -6,6 +6,8 @@ use crate::platform;
 pub const MODULES_PATH: &str = "COGNITIVE_MODULES_PATH";
 /// The user's home directory, for `~/.cognitive`.
 pub const HOME: &str = platform::HOME;
+/// The name of this user, for decisions in `cogn review`.
+pub const USER: &str = "USER";
 /// Who answers, unless `--provider` says so.
 pub const PROVIDER: &str = "LLM_PROVIDER";
 /// The model, unless `--model` says so.
@@ -27,6 +29,9 @@ pub const SERVE_CORS: &str = "COGN_SERVE_CORS";
 pub const SERVE_MODULES: &str = "COGN_SERVE_MODULES";
 /// Runs per minute and client, unless `--rate` says so.
 pub const SERVE_RATE: &str = "COGN_SERVE_RATE";
+
+/// The program that `cogn studio` opens its page with, instead of the one of the system.
+pub const BROWSER: &str = "BROWSER";
 
 /// Trusts the project's `cognitive.yaml`: `1`, or the sha256 that the file must have.
 pub const TRUST_PROJECT: &str = "COGN_TRUST_PROJECT";

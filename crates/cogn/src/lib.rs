@@ -41,9 +41,13 @@ pub mod env_vars;
 pub mod layers;
 pub mod media;
 mod module_run;
+pub mod named_models;
 pub mod out_file;
+pub mod planned;
 mod platform;
+pub mod prices;
 pub mod project_root;
+pub mod review_config;
 mod runtime;
 pub mod serve_config;
 pub mod services;
@@ -53,11 +57,13 @@ mod timer;
 pub mod trust;
 pub mod weights;
 pub mod wiring;
+pub mod workshop;
 
 pub use builder::RuntimeBuilder;
 pub use module_run::ModuleRun;
 pub use runtime::Runtime;
 
+pub use cognitive_contract::money::Money;
 pub use cognitive_contract::ports::ModuleSource;
 pub use cognitive_contract::ports::{
     CallSink, DecodeMode, Event, EventSink, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cognitive_contract::money::Money;
 use cognitive_contract::ports::{EventSink, NullSink};
 use cognitive_contract::stream::{Chunk, ChunkWriter};
 use cognitive_contract::{Enforcement, Envelope};
@@ -67,6 +68,20 @@ impl ModuleRun {
     /// Maximum length of the answer, in tokens.
     pub fn max_output_tokens(mut self, tokens: u64) -> Self {
         self.request.options.max_output_tokens = Some(tokens);
+        self
+    }
+
+    /// How long models may think before they answer, in tokens; 0 is not at all. What is longer than
+    /// [`MAX_THINKING_TOKENS`](cognitive_contract::thinking::MAX_THINKING_TOKENS) counts as that.
+    pub fn thinking(mut self, tokens: u32) -> Self {
+        self.request.options.thinking = Some(tokens);
+        self
+    }
+
+    /// The most that the run may cost. One that could cost more does not begin, and one of whose models no price is known
+    /// does not either (E4101).
+    pub fn max_cost(mut self, most: Money) -> Self {
+        self.request.options.max_cost = Some(most);
         self
     }
 

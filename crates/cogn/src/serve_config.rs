@@ -23,11 +23,19 @@ pub struct ServeConfig {
     pub host: Option<IpAddr>,
     /// The port; 0 picks a free one.
     pub port: Option<u16>,
-    /// Keys that open the server: the name of each, and the environment variable that holds it.
-    pub keys: Option<BTreeMap<String, String>>,
-    /// A file with keys, one `NAME KEY` per line.
+    /// Keys that open the server: the name of each, and the environment variable that holds it; or `{env, roles}`, to say
+    /// what it is good for.
+    pub keys: Option<BTreeMap<String, ServerKeyConfig>>,
+    /// A file with keys, one `NAME KEY` per line, and perhaps roles behind it with commas between.
     #[schemars(with = "Option<String>")]
     pub keys_file: Option<PathBuf>,
+    /// Whether the first page is Studio; it is unless this is false.
+    pub studio: Option<bool>,
+    /// Folders in which authors may change modules. Without any, nobody changes one over HTTP.
+    #[schemars(with = "Option<Vec<String>>")]
+    pub edit: Option<Vec<PathBuf>>,
+    /// Models that authors may name besides the one that is configured, such as `openai/gpt-5-mini` or `embedded/qwen-0.5b`.
+    pub models: Option<Vec<String>>,
     /// Web origins that may call from a browser.
     pub cors: Option<Vec<String>>,
     /// The modules that are offered; all of them if this is left out.
@@ -54,6 +62,46 @@ pub struct ServeConfig {
     pub otlp: Option<String>,
     /// Whether an access log is written; it is unless this is false.
     pub access_log: Option<bool>,
+}
+
+/// A key of the server.
+#[derive(Debug, Clone, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
+#[serde(untagged)]
+pub enum ServerKeyConfig {
+    /// The variable that holds a key which runs modules.
+    Variable(String),
+    /// The same with what it is good for.
+    WithRoles(RoledKeyConfig),
+}
+
+/// A key and what it is good for.
+#[derive(Debug, Clone, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RoledKeyConfig {
+    /// The variable that holds it.
+    pub env: String,
+    /// `run`, `author`, `review` and `admin`, which is all of them.
+    pub roles: Vec<String>,
+}
+
+impl ServerKeyConfig {
+    /// The variable that holds it.
+    #[must_use]
+    pub fn variable(&self) -> &str {
+        match self {
+            Self::Variable(variable) => variable,
+            Self::WithRoles(key) => &key.env,
+        }
+    }
+
+    /// What it is good for, if anybody says.
+    #[must_use]
+    pub fn roles(&self) -> Option<&[String]> {
+        match self {
+            Self::Variable(_) => None,
+            Self::WithRoles(key) => Some(&key.roles),
+        }
+    }
 }
 
 impl ServeConfig {
@@ -87,6 +135,9 @@ impl ServeConfig {
             port: self.port.or(other.port),
             keys: self.keys.or(other.keys),
             keys_file: self.keys_file.or(other.keys_file),
+            studio: self.studio.or(other.studio),
+            edit: self.edit.or(other.edit),
+            models: self.models.or(other.models),
             cors: self.cors.or(other.cors),
             modules: self.modules.or(other.modules),
             bundled: self.bundled.or(other.bundled),
@@ -130,6 +181,21 @@ mod tests {
         let decided = ServeConfig::decide(typed, &config, &environment).unwrap();
         assert_eq!((decided.port, decided.rate, decided.streams), (Some(9001), Some(9), Some(1)));
         assert_eq!(decided.modules, Some(vec!["a".to_owned(), "b".to_owned()]));
+    }
+
+    #[test]
+    fn a_key_may_say_what_it_is_good_for() {
+        let says = serde_json::json!({ "keys": { "app": "APP_KEY", "ann": { "env": "ANN_KEY", "roles": ["review"] } } });
+        let config: ServeConfig = serde_json::from_value(says).unwrap();
+        let keys = config.keys.unwrap();
+        assert_eq!((keys["app"].variable(), keys["app"].roles()), ("APP_KEY", None));
+        assert_eq!((keys["ann"].variable(), keys["ann"].roles().unwrap().len()), ("ANN_KEY", 1));
+        for odd in
+            [serde_json::json!({ "env": "A" }), serde_json::json!({ "env": "A", "roles": [], "more": 1 })]
+        {
+            let says = serde_json::json!({ "keys": { "ann": odd } });
+            assert!(serde_json::from_value::<ServeConfig>(says).is_err());
+        }
     }
 
     #[test]

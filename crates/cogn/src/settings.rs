@@ -10,11 +10,15 @@ use std::time::Duration;
 
 use cognitive_contract::address::bare_url;
 use cognitive_contract::context::Sanitiser;
+use cognitive_contract::money::Money;
+use cognitive_contract::review::ReviewRules;
+use cognitive_contract::spending::DayBudget;
+use cognitive_contract::thinking::{MAX_THINKING_TOKENS, ThinkingLimits, ThinkingRule, checked_bound};
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{Confidence, ErrorCode, Failure};
 use cognitive_runtime::{ClimbRules, DEFAULT_MAX_CALLS, RunOptions};
 
-use crate::config::{Config, KeepConfig, MediaConfig, ModuleConfig, UntrustedAddress};
+use crate::config::{Config, KeepConfig, MediaConfig, ModuleConfig, PricesConfig, UntrustedAddress};
 use crate::env_vars;
 use crate::services::{Kind, is_on_this_machine};
 use crate::weights::WeightsChoice;
@@ -42,10 +46,14 @@ pub struct SettingOverrides {
     pub reask: Option<u32>,
     /// The most model calls of one run.
     pub max_calls: Option<u64>,
+    /// The most that one run may cost.
+    pub max_cost: Option<Money>,
     /// Seed of the model, where the provider supports one.
     pub seed: Option<u64>,
     /// Maximum length of the answer, in tokens.
     pub max_tokens: Option<u64>,
+    /// How long models may think before they answer, in tokens; 0 is not at all.
+    pub thinking: Option<u32>,
     /// Whether the receipt goes into `meta.provenance`.
     pub receipt: bool,
     /// Whether the parser takes no liberties in any tier.
@@ -112,10 +120,20 @@ pub struct Settings {
     pub reask: u32,
     /// The most model calls of one run.
     pub max_calls: u64,
+    /// The most that one run may cost.
+    pub max_cost: Option<Money>,
+    /// What may be spent in a day.
+    pub budget: DayBudget,
+    /// What models cost, besides what comes along.
+    pub prices: PricesConfig,
     /// The seed.
     pub seed: Option<u64>,
     /// Maximum length of the answer, in tokens.
     pub max_tokens: Option<u64>,
+    /// How long models may think before they answer, if somebody typed it.
+    pub thinking: Option<u32>,
+    /// The same for single modules and for all, as it is configured.
+    pub thinking_limits: ThinkingLimits,
     /// Whether the receipt is shown.
     pub receipt: bool,
     /// Whether the parser takes no liberties.
@@ -136,6 +154,10 @@ pub struct Settings {
     pub audit_required: bool,
     /// How much of the audit is kept.
     pub audit_keep: KeepConfig,
+    /// Which runs people look at.
+    pub review: ReviewRules,
+    /// The most runs that may wait for that, and the most decided ones that are kept whole.
+    pub review_limits: (Option<u64>, Option<u64>),
     /// Whether weights must not be fetched.
     pub offline: bool,
     /// Which members of context are kept from the model.
@@ -187,8 +209,13 @@ impl Settings {
             patience: args.timeout.map(|seconds| Duration::from_secs(seconds.max(1))),
             reask: args.reask.or(of_module.reask).or(config.reask).unwrap_or(0),
             max_calls: args.max_calls.or(config.max_calls).unwrap_or(DEFAULT_MAX_CALLS),
+            max_cost: args.max_cost.or(config.max_cost),
+            budget: DayBudget { per_day: config.budget.per_day, per_key: config.budget.per_key },
+            prices: config.prices.clone(),
             seed: args.seed,
             max_tokens: args.max_tokens,
+            thinking: args.thinking.map(|tokens| checked_bound(tokens.into())).transpose()?,
+            thinking_limits: thinking_limits(config)?,
             receipt: args.receipt || of_module.receipt.or(config.receipt).unwrap_or(false),
             strict_parse: args.strict_parse || config.strict_parse.unwrap_or(false),
             early_stop: args.early_stop || of_module.early_stop.or(config.early_stop).unwrap_or(false),
@@ -199,6 +226,8 @@ impl Settings {
             audit_payloads: config.audit.payloads.unwrap_or(false),
             audit_required: config.audit.required.unwrap_or(false),
             audit_keep: config.audit.keep,
+            review: config.review.compiled()?,
+            review_limits: (config.review.max_open, config.review.max_decided),
             offline: args.no_pull || offline(environment),
             sanitiser: sanitiser(config),
             media: config.media.clone(),
@@ -212,12 +241,31 @@ impl Settings {
             .with_timeout(self.timeout)
             .with_reask(self.reask)
             .with_max_calls(self.max_calls)
+            .with_max_cost(self.max_cost)
             .with_seed(self.seed)
             .with_max_output_tokens(self.max_tokens)
+            .with_thinking(self.thinking)
             .with_receipt(self.receipt)
             .with_strict_parse(self.strict_parse)
             .with_early_stop(self.early_stop)
     }
+}
+
+/// How long models may think, as it is configured.
+fn thinking_limits(config: &Config) -> Result<ThinkingLimits, Failure> {
+    let bound = |place: &str, rule: ThinkingRule| {
+        checked_bound(rule.max_tokens.into()).map_err(|_| {
+            let found = rule.max_tokens;
+            let message = format!(
+                "`{place}thinking.max_tokens` has to be from 0 to {MAX_THINKING_TOKENS}, found: {found}"
+            );
+            Failure::misconfigured(message).suggest("Correct `cognitive.yaml`")
+        })
+    };
+    let usual = config.thinking.map(|rule| bound("", rule)).transpose()?;
+    let named = config.modules.iter().filter_map(|(name, says)| Some((name, says.thinking?)));
+    let of_module = named.map(|(name, rule)| Ok((name.clone(), bound(&format!("modules.{name}."), rule)?)));
+    Ok(ThinkingLimits { usual, of_module: of_module.collect::<Result<_, Failure>>()? })
 }
 
 /// Which members of context are kept from the model. (CTX-041)
@@ -264,20 +312,26 @@ fn rungs(
     if typed || set || of_module.provider.is_some() || of_module.model.is_some() {
         return Ok(Vec::new());
     }
-    let rung = |name: &String| {
-        let (provider, model) =
-            name.split_once('/').map_or((name.as_str(), None), |(who, model)| (who, Some(model)));
-        // As if it had been typed, so that every rule about names and addresses holds.
-        let typed = SettingOverrides {
-            provider: Some(provider.to_owned()),
-            model: model.map(str::to_owned),
-            ..args.clone()
-        };
-        let bare = Config { provider: None, model: None, ..config.clone() };
-        let (provider, refused_address) = choose(&typed, &bare, &ModuleConfig::default(), environment)?;
-        Ok(RungChoice { name: name.clone(), provider, refused_address })
+    config.providers.iter().flatten().map(|name| named_rung(name, args, config, environment)).collect()
+}
+
+/// A model by its name, `provider/model` or a provider alone, as if it had been typed: every rule about names and addresses
+/// holds.
+pub(crate) fn named_rung(
+    name: &str,
+    args: &SettingOverrides,
+    config: &Config,
+    environment: Environment<'_>,
+) -> Result<RungChoice, Failure> {
+    let (provider, model) = name.split_once('/').map_or((name, None), |(who, model)| (who, Some(model)));
+    let typed = SettingOverrides {
+        provider: Some(provider.to_owned()),
+        model: model.map(str::to_owned),
+        ..args.clone()
     };
-    config.providers.iter().flatten().map(rung).collect()
+    let bare = Config { provider: None, model: None, ..config.clone() };
+    let (provider, refused_address) = choose(&typed, &bare, &ModuleConfig::default(), environment)?;
+    Ok(RungChoice { name: name.to_owned(), provider, refused_address })
 }
 
 fn climb_rules(config: &Config) -> Result<ClimbRules, Failure> {

@@ -3,8 +3,15 @@
 
 use std::sync::Arc;
 
-use cognitive_contract::ports::{AuditLog, ContextStore};
+use cognitive_contract::archive::RunArchive;
+use cognitive_contract::ports::{AuditLog, ContextStore, PortFuture};
+use cognitive_contract::review::{
+    CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport,
+    ReviewFilter, ReviewPage,
+};
+use cognitive_contract::spending::SpendingLedger;
 use cognitive_contract::{Failure, Warning};
+use cognitive_runtime::Spending;
 
 use crate::config::Config;
 use crate::env_vars;
@@ -21,6 +28,10 @@ pub struct Stores {
     pub audit: Option<Arc<dyn AuditLog>>,
     /// Context.
     pub context: Option<Arc<dyn ContextStore>>,
+    /// Runs that people look at, and what they decided.
+    pub review: Option<Arc<dyn ReviewDesk>>,
+    /// Questions about runs of the past; only where they are recorded.
+    pub archive: Option<Arc<dyn RunArchive>>,
 }
 
 impl Stores {
@@ -37,10 +48,81 @@ impl Stores {
             )),
             Err(reason) => {
                 let message = format!("the run is not recorded, and context is not stored: {reason}");
-                Ok((Self::default(), Some(Warning::new("AUDIT", message))))
+                Ok((Self::closed(settings, &reason), Some(Warning::new("AUDIT", message))))
             }
         }
     }
+
+    /// What there is where there is no database: nothing, and a desk that says so to every run that should be queued.
+    #[must_use]
+    pub fn closed(settings: &Settings, reason: &str) -> Self {
+        let desk = || Arc::new(ClosedDesk(reason.to_owned())) as Arc<dyn ReviewDesk>;
+        Self { review: (!settings.review.is_empty()).then(desk), ..Self::default() }
+    }
+}
+
+/// A desk that keeps nothing, and why.
+struct ClosedDesk(String);
+
+impl ReviewDesk for ClosedDesk {
+    fn enter<'a>(&'a self, _: &'a ReviewEntry) -> PortFuture<'a, Result<String, String>> {
+        Box::pin(std::future::ready(Err(self.0.clone())))
+    }
+
+    fn list(&self, _: &ReviewFilter) -> Result<ReviewPage, String> {
+        Err(self.0.clone())
+    }
+
+    fn get(&self, _: &str) -> Result<Option<Review>, String> {
+        Err(self.0.clone())
+    }
+
+    fn decide(&self, _: &str, _: &NewDecision) -> Result<Decided, DeskError> {
+        Err(DeskError::Unavailable(self.0.clone()))
+    }
+
+    fn calibration(&self, _: Option<&str>) -> Result<CalibrationReport, String> {
+        Err(self.0.clone())
+    }
+
+    fn calibrated(&self, _: &str, _: &str, _: f64) -> Option<f64> {
+        None
+    }
+
+    fn export(
+        &self,
+        _: ReviewExport,
+        _: Option<&str>,
+        _: &mut dyn FnMut(serde_json::Value) -> bool,
+    ) -> Result<(), String> {
+        Err(self.0.clone())
+    }
+}
+
+/// The budget of the settings with its books, if there is one. A budget that nobody could keep is no budget, so it is not
+/// gone without.
+pub fn spending(settings: &Settings) -> Result<Option<Spending>, Failure> {
+    if !settings.budget.is_set() {
+        return Ok(None);
+    }
+    let refused = |reason: String| {
+        Failure::misconfigured(format!("the books of `budget` cannot be kept: {reason}"))
+            .suggest("Make the database writable (`audit: {path: …}` says where it is), or take `budget` out of the configuration")
+    };
+    let ledger = open_ledger(settings).map_err(refused)?;
+    Ok(Some(Spending { budget: settings.budget, ledger }))
+}
+
+#[cfg(feature = "store")]
+fn open_ledger(settings: &Settings) -> Result<Arc<dyn SpendingLedger>, String> {
+    let path = settings.database.as_ref().ok_or_else(no_place)?;
+    let store = cognitive_store::Store::open(path).map_err(|error| error.to_string())?;
+    Ok(Arc::new(store))
+}
+
+#[cfg(not(feature = "store"))]
+fn open_ledger(_: &Settings) -> Result<Arc<dyn SpendingLedger>, String> {
+    Err("this build has no store".to_owned())
 }
 
 /// Why there is no store where nothing says where it is.
@@ -58,20 +140,25 @@ impl Stores {
     /// Opens the database of the settings; the error says why there is neither audit nor context. Where the audit is switched
     /// off, the file is created only for a caller who is named.
     pub fn open(settings: &Settings, named: bool) -> Result<Self, String> {
-        use cognitive_store::{Store, StoreOptions};
+        use cognitive_store::{AuditArchive, Desk, Store, StoreOptions};
 
         let Some(path) = &settings.database else {
             return if settings.audit_enabled { Err(no_place()) } else { Ok(Self::default()) };
         };
         let options = StoreOptions { retention: retention(settings.audit_keep), ..StoreOptions::default() };
-        let opened = if named || settings.store.is_some() {
+        let opened = if named || settings.store.is_some() || !settings.review.is_empty() {
             Store::open_with(path, options).map(Some)
         } else {
             Store::open_existing(path)
         };
         let store = opened.map_err(|error| error.to_string())?.map(Arc::new);
         let audit = store.clone().filter(|_| settings.store.is_some());
+        let desk = |store| {
+            Arc::new(Desk::new(store, review_limits(settings.review_limits), settings.store.is_some()))
+        };
         Ok(Self {
+            review: store.clone().map(|store| desk(store) as Arc<dyn ReviewDesk>),
+            archive: audit.clone().map(|store| Arc::new(AuditArchive::new(store)) as Arc<dyn RunArchive>),
             audit: audit.map(|store| store as Arc<dyn AuditLog>),
             context: store.map(|store| store as Arc<dyn ContextStore>),
         })
@@ -85,6 +172,18 @@ impl Stores {
         Some(Arc::new(store))
     }
 
+    /// The desk, for a command: nothing if there is no database yet; the error says why it cannot be opened.
+    pub fn desk_of(config: &Config) -> Result<Option<Arc<dyn ReviewDesk>>, String> {
+        use cognitive_store::{Desk, Store, StoreOptions};
+
+        let path = database(config, &environment).ok_or_else(no_place)?;
+        let options = StoreOptions { retention: retention(config.audit.keep), ..StoreOptions::default() };
+        let store = Store::open_existing_with(&path, options).map_err(|error| error.to_string())?;
+        let limits = review_limits((config.review.max_open, config.review.max_decided));
+        let desk = |store| Desk::new(Arc::new(store), limits, config.audit.enabled != Some(false));
+        Ok(store.map(|store| Arc::new(desk(store)) as Arc<dyn ReviewDesk>))
+    }
+
     /// The same stores with an audit that a thread of its own writes, as a server needs it. `complain` hears once what cannot
     /// be written.
     pub fn in_background(self, complain: impl Fn(String) + Send + 'static) -> Result<Self, Failure> {
@@ -96,6 +195,17 @@ impl Stores {
             Ok::<_, Failure>(Arc::new(background) as Arc<dyn AuditLog>)
         });
         Ok(Self { audit: audit.transpose()?, ..self })
+    }
+}
+
+/// The same for the queue of reviews.
+#[cfg(feature = "store")]
+fn review_limits((open, decided): (Option<u64>, Option<u64>)) -> cognitive_store::ReviewLimits {
+    let usual = cognitive_store::ReviewLimits::default();
+    cognitive_store::ReviewLimits {
+        open: open.unwrap_or(usual.open),
+        decided: decided.unwrap_or(usual.decided),
+        ..usual
     }
 }
 
@@ -126,6 +236,11 @@ impl Stores {
     #[must_use]
     pub fn context_of(_: &Config) -> Option<Arc<dyn ContextStore>> {
         None
+    }
+
+    /// There is no desk in this build.
+    pub fn desk_of(_: &Config) -> Result<Option<Arc<dyn ReviewDesk>>, String> {
+        Err("this build has no store".to_owned())
     }
 
     /// There is no audit in this build.

@@ -12,7 +12,7 @@ use cognitive_contract::{Capabilities, ErrorCode, Failure};
 use cognitive_library::Library;
 #[cfg(feature = "net")]
 use cognitive_net::{ProviderConfig, Secret};
-use cognitive_runtime::{Host, Ladder};
+use cognitive_runtime::{Host, Ladder, Reviewing};
 #[cfg(feature = "net")]
 use serde_json::json;
 
@@ -20,11 +20,12 @@ use crate::embedded::{self, EmbeddedUse, WeightsFetch};
 use crate::env_vars;
 use crate::layers::{Layers, Vouching};
 use crate::media::{self, MediaAccess};
+use crate::prices;
 use crate::project_root;
 #[cfg(feature = "net")]
 use crate::services::Kind;
 use crate::settings::{Environment, ProviderChoice, Settings};
-use crate::stores::Stores;
+use crate::stores::{self, Stores};
 use crate::timer::TokioTimer;
 
 /// A variable of the environment; an empty one is none.
@@ -281,13 +282,17 @@ pub fn host(settings: &Settings, parts: HostParts) -> Result<Host, Failure> {
     let mut host = Host::new(modules, models.provider);
     host.ladder = models.ladder;
     host.local_only.clone_from(&settings.local_only);
+    host.thinking.clone_from(&settings.thinking_limits);
     host.gate = settings.gate;
     host.sanitiser = settings.sanitiser.clone();
     host.audit_payloads = settings.audit_payloads;
     host.audit_required = settings.audit_required;
     host.audit = stores.audit;
     host.context = stores.context;
+    host.review = stores.review.map(|desk| Reviewing { rules: settings.review.clone(), desk });
     host.timer = Some(Arc::new(TokioTimer));
+    host.prices = prices::table(&settings.prices)?;
+    host.spending = stores::spending(settings)?;
     let limits = media::limits(&settings.media)?;
     #[cfg(feature = "media")]
     {

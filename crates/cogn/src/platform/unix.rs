@@ -86,3 +86,17 @@ pub(crate) fn is_as_safe_as(folder: &Metadata, other: &Metadata) -> bool {
     const WRITABLE_BY_ALL: u32 = 0o002;
     folder.uid() == other.uid() && folder.dev() == other.dev() && folder.mode() & WRITABLE_BY_ALL == 0
 }
+
+/// Creates a file, or empties it, that only its owner can read and write.
+#[cfg(feature = "local")]
+pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// Whether a file or folder belongs to the user of this process, and nobody else can write to it.
+#[cfg(feature = "local")]
+pub(crate) fn is_ours_alone(meta: &Metadata) -> bool {
+    const WRITABLE_BY_OTHERS: u32 = 0o022;
+    let owner = rustix::process::geteuid().as_raw();
+    meta.uid() == owner && meta.mode() & WRITABLE_BY_OTHERS == 0
+}

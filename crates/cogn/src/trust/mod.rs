@@ -8,14 +8,17 @@ mod tests;
 
 use std::path::Path;
 
+use cognitive_contract::money::Money;
 use cognitive_contract::tier::Gate;
 use cognitive_runtime::DEFAULT_MAX_CALLS;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::config::{
-    AuditConfig, Config, ContextConfig, KeepConfig, MediaConfig, ModuleConfig, UntrustedAddress,
+    AuditConfig, BudgetConfig, Config, ContextConfig, KeepConfig, MediaConfig, ModuleConfig, PricesConfig,
+    UntrustedAddress,
 };
+use crate::review_config::ReviewConfig;
 use crate::serve_config::ServeConfig;
 use crate::services::Kind;
 use crate::settings::{EMBEDDED, named, of_embedded};
@@ -50,11 +53,16 @@ pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack
         timeout_seconds,
         reask,
         max_calls,
+        max_cost,
+        budget,
+        prices,
+        thinking,
         strict_parse,
         early_stop,
         receipt,
         exec_min_confidence,
         audit,
+        review,
         context,
         media,
         serve,
@@ -87,11 +95,19 @@ pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack
         timeout_seconds,
         reask,
         max_calls: sieve.at_most(max_calls, below.max_calls),
+        max_cost: sieve.spend("max_cost", max_cost, below.max_cost),
+        budget: BudgetConfig {
+            per_day: sieve.spend("budget.per_day", budget.per_day, below.budget.per_day),
+            per_key: sieve.spend("budget.per_key", budget.per_key, below.budget.per_key),
+        },
+        prices: sieve.prices(prices, &below.prices),
+        thinking,
         strict_parse,
         early_stop,
         receipt,
         exec_min_confidence: sieve.at_least(exec_min_confidence, below.exec_min_confidence),
         audit: sieve.audit(audit, &below.audit),
+        review: sieve.review(review, &below.review),
         context: ContextConfig {
             not_secret: sieve.hold(
                 "context.not_secret",
@@ -183,7 +199,7 @@ impl Sieve {
         below: &Config,
         of_user: Option<&str>,
     ) -> ModuleConfig {
-        let ModuleConfig { provider, model, reask, early_stop, receipt, local_only } = says;
+        let ModuleConfig { provider, model, reask, early_stop, receipt, local_only, thinking } = says;
         let of_module = below.modules.get(name);
         // Whoever wants to stay on this machine does so; nobody else can undo it.
         let bound = of_module.and_then(|own| own.local_only);
@@ -191,7 +207,7 @@ impl Sieve {
         let own = of_module.and_then(|own| named(own.provider.as_deref(), own.model.as_deref()));
         let of_user = own.as_deref().or(of_user);
         let (provider, model) = self.who(&format!("modules.{name}."), provider, model, of_user);
-        ModuleConfig { provider, model, reask, early_stop, receipt, local_only }
+        ModuleConfig { provider, model, reask, early_stop, receipt, local_only, thinking }
     }
 
     /// A threshold may be raised by anybody.
@@ -212,6 +228,22 @@ impl Sieve {
         }
         self.note("max_calls", json!(calls), "one run may make, and cost, more model calls");
         None
+    }
+
+    /// The same for money. Where the user has no limit, any is a lower one.
+    fn spend(&mut self, setting: &str, says: Option<Money>, below: Option<Money>) -> Option<Money> {
+        let amount = says?;
+        if below.is_none_or(|limit| amount <= limit) {
+            return Some(amount);
+        }
+        self.note(setting, json!(amount), "runs may cost more than your own file allows");
+        None
+    }
+
+    /// Prices that are too low make every limit of cost a higher one.
+    fn prices(&mut self, says: PricesConfig, below: &PricesConfig) -> PricesConfig {
+        let said = (says != PricesConfig::default()).then_some(says);
+        self.hold("prices", said, Some(below), "limits of cost are kept by these prices").unwrap_or_default()
     }
 
     fn audit(&mut self, says: AuditConfig, below: &AuditConfig) -> AuditConfig {
@@ -247,6 +279,23 @@ impl Sieve {
             keep: self
                 .hold("audit.keep", kept, Some(&below.keep), "it says which records are dropped")
                 .unwrap_or_default(),
+        }
+    }
+
+    /// What is to be reviewed is kept with its input and answer, and a full queue lets runs pass unseen. Rules of the user hold
+    /// whatever a project says.
+    fn review(&mut self, says: ReviewConfig, below: &ReviewConfig) -> ReviewConfig {
+        let ReviewConfig { rules, max_open, max_decided } = says;
+        let because = "it says how much of what waits for review is kept";
+        ReviewConfig {
+            rules: self.hold(
+                "review.rules",
+                rules,
+                below.rules.as_ref(),
+                "inputs and answers of these runs are stored",
+            ),
+            max_open: self.hold("review.max_open", max_open, below.max_open.as_ref(), because),
+            max_decided: self.hold("review.max_decided", max_decided, below.max_decided.as_ref(), because),
         }
     }
 

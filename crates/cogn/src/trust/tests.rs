@@ -9,6 +9,18 @@ fn sifted(says: &str, below: &str) -> (Config, Vec<String>) {
 }
 
 #[test]
+fn a_stranger_stores_no_input_for_review_and_switches_no_review_off() {
+    let own = "review: {rules: [{when: 'confidence < 0.6'}], max_open: 9}";
+    let (counts, held) = sifted("review: {rules: [{when: 'true'}], max_open: 0, max_decided: 0}", own);
+    assert_eq!(held, ["review.rules", "review.max_open", "review.max_decided"]);
+    let both = counts.over(Config::parse(own).unwrap()).review;
+    assert_eq!(both, Config::parse(own).unwrap().review);
+    assert!(sifted(own, own).1.is_empty(), "what the user says too needs no trust");
+    let trusted = Config::parse("review: {rules: [{when: 'ok'}]}").unwrap().over(Config::parse(own).unwrap());
+    assert_eq!(trusted.review.rules.unwrap().len(), 2, "also a trusted file takes no rule away");
+}
+
+#[test]
 fn h1_what_moves_keys_data_or_records_is_held_back() {
     let everything = "
 base_url: https://me:pw@thief/v1?k=1

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
+use super::packed::PackedPlace;
 use super::remembered::{HashMemory, Stamp};
 
 /// What is expected of one file while it is loaded.
@@ -15,11 +16,18 @@ pub(crate) struct ExpectedWeights {
     begun: Mutex<Option<Stamp>>,
     /// What was read last.
     found: Mutex<Option<String>>,
+    /// Where its packed form is kept.
+    packed: Option<PackedPlace>,
 }
 
 impl ExpectedWeights {
     pub(super) fn new(memory: Option<HashMemory>, sha256: Option<String>) -> Self {
-        Self { memory, sha256, begun: Mutex::new(None), found: Mutex::new(None) }
+        Self { memory, sha256, begun: Mutex::new(None), found: Mutex::new(None), packed: None }
+    }
+
+    /// The same for weights that are kept in packed form.
+    pub(super) fn with_packed(self, packed: Option<PackedPlace>) -> Self {
+        Self { packed, ..self }
     }
 
     /// The hash of the file that was read last, if it was whole.
@@ -65,6 +73,10 @@ impl cognitive_local::KnownHashes for ExpectedWeights {
 
     fn confirm(&self, file: &File, sha256: &str) -> Result<(), String> {
         self.confirmed(file, sha256)
+    }
+
+    fn packed(&self) -> Option<&dyn cognitive_local::PackedWeights> {
+        self.packed.as_ref().map(|packed| packed as &dyn cognitive_local::PackedWeights)
     }
 }
 

@@ -43,6 +43,16 @@ impl MemoryNeed {
         self.compare(platform::available_memory())
     }
 
+    /// The memory for keys and values of all requests that are answered at once: half of what is left beside the model, so
+    /// that other programs are not pushed out. Where the system does not tell, nobody knows.
+    pub(crate) fn left_for_texts(&self) -> Option<u64> {
+        self.left_of(platform::available_memory())
+    }
+
+    fn left_of(&self, available: Option<u64>) -> Option<u64> {
+        available.map(|available| available.saturating_sub(self.bytes) / 2)
+    }
+
     fn compare(&self, available: Option<u64>) -> Result<(), Failure> {
         let Some(available) = available.filter(|available| *available < self.bytes) else { return Ok(()) };
         let (needed, left) = (megabytes(self.bytes), megabytes(available));
@@ -95,6 +105,15 @@ mod tests {
             nothing.suggestion().unwrap().starts_with("End other programs"),
             "{:?}",
             nothing.suggestion()
+        );
+    }
+
+    #[test]
+    fn texts_have_half_of_what_is_left_beside_the_model() {
+        let need = MemoryNeed::of_length("mine", 2_000);
+        assert_eq!(
+            [None, Some(5_000), Some(10)].map(|left| need.left_of(left)),
+            [None, Some(2_000), Some(0)]
         );
     }
 

@@ -13,6 +13,8 @@ mod known;
 #[cfg(feature = "local")]
 mod memory;
 mod package;
+#[cfg(feature = "local")]
+mod packed;
 mod pull;
 mod remembered;
 
@@ -146,6 +148,12 @@ impl WeightsFolder {
         added::record_of(self.file())
     }
 
+    /// The weights as the engine computes with them, for all processes of this user.
+    #[must_use]
+    pub fn packed(&self) -> PathBuf {
+        self.with(".packed")
+    }
+
     /// The hashes that are remembered of it and of other files.
     #[must_use]
     pub fn hashes(&self) -> PathBuf {
@@ -200,8 +208,13 @@ fn pinned(path: &Path, environment: Environment<'_>) -> Option<(u64, String)> {
 /// What a file of weights should be while it is loaded: those in the cache are known, others may be anything.
 #[cfg(feature = "local")]
 pub(crate) fn expectation(path: &Path, environment: Environment<'_>) -> expected::ExpectedWeights {
-    let memory = WeightsFolder::models(environment).map(|folder| HashMemory::below(&folder));
-    expected::ExpectedWeights::new(memory, pinned(path, environment).map(|(_, sha256)| sha256))
+    let folder = WeightsFolder::models(environment);
+    let memory = folder.as_deref().map(HashMemory::below);
+    let pinned = pinned(path, environment);
+    // Only what has a name is packed: with it goes what was packed.
+    let place = path.file_stem().and_then(|name| Some(WeightsFolder::in_models(name.to_str()?, &folder?)));
+    let packed = place.filter(|_| pinned.is_some()).map(|place| packed::PackedPlace::new(place.packed()));
+    expected::ExpectedWeights::new(memory, pinned.map(|(_, sha256)| sha256)).with_packed(packed)
 }
 
 /// The hash of a file of weights. The error says what is wrong with it; of a file of the user's own that is not known.

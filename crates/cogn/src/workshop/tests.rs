@@ -1,0 +1,129 @@
+//! What a workshop shows, tries and changes, and what it refuses.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::*;
+
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { dir: tempfile::tempdir().unwrap() };
+        place.write("cognitive/modules", "m", "policies: {network: deny}\n");
+        place.write("extra", "n", "");
+        place
+    }
+
+    fn write(&self, parent: &str, name: &str, more: &str) {
+        let folder = self.dir.path().join(parent).join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let manifest = format!("name: {name}\nversion: 1.2.3\nresponsibility: x\ntier: decision\n{more}");
+        fs::write(folder.join("module.yaml"), manifest).unwrap();
+        fs::write(folder.join("prompt.md"), "p").unwrap();
+        fs::write(folder.join("schema.json"), r#"{"input": {"type": "object"}, "data": {"type": "object", "properties": {"rationale": {"type": "string"}}}}"#).unwrap();
+    }
+
+    fn workshop(&self) -> FolderWorkshop {
+        let library = Library::new(self.dir.path(), None, &[self.dir.path().join("extra")]);
+        FolderWorkshop::new(library).editing(&[self.dir.path().join("cognitive/modules")]).unwrap()
+    }
+}
+
+fn files(changes: &[(&str, &str)]) -> ChangedFiles {
+    changes.iter().map(|(path, text)| ((*path).to_owned(), Some((*text).to_owned()))).collect()
+}
+
+#[test]
+fn a_draft_says_in_its_version_that_it_is_one() {
+    let place = Place::new();
+    let workshop = place.workshop();
+    let draft = workshop.draft("m", &files(&[("prompt.md", "other")])).unwrap();
+    assert_eq!(draft.prompt, "other");
+    let digits = draft.manifest.version.strip_prefix("1.2.3+draft.").unwrap();
+    assert!(digits.len() == DRAFT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit()), "{digits}");
+    let again = workshop.draft("m", &files(&[("prompt.md", "third")])).unwrap();
+    assert_ne!(again.manifest.version, draft.manifest.version);
+    assert_eq!(workshop.files("m").unwrap().files[1].text.as_deref(), Some("p"), "nothing is written");
+    assert!(workshop.draft("summarizer", &files(&[("prompt.md", "other")])).is_ok(), "also of a bundled one");
+}
+
+#[test]
+fn a_draft_may_do_no_more_than_its_module() {
+    let place = Place::new();
+    let workshop = place.workshop();
+    let manifest = |more: &str| format!("name: m\nversion: 1.2.3\nresponsibility: x\ntier: decision\n{more}");
+    for (more, member) in [
+        ("policies: {network: allow}\n", "policies.network"),
+        ("tools: {allowed: [x]}\npolicies: {network: deny}\n", "tools"),
+    ] {
+        let refused = workshop.draft("m", &files(&[("module.yaml", &manifest(more))])).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::PermissionDenied);
+        assert!(refused.message().contains(member), "{}", refused.message());
+    }
+    let other = files(&[("module.yaml", "name: n\nversion: 1.2.3\nresponsibility: x\ntier: decision\n")]);
+    assert!(workshop.draft("m", &other).unwrap_err().message().contains("`name`"));
+}
+
+#[test]
+fn a_draft_that_is_no_module_is_the_fault_of_its_author() {
+    let workshop = Place::new().workshop();
+    for broken in [
+        files(&[("module.yaml", "name: [")]),
+        files(&[("schema.json", "{")]),
+        files(&[("module.yaml", "tier: nonsense")]),
+        BTreeMap::from([("module.yaml".to_owned(), None)]),
+    ] {
+        let refused = workshop.draft("summarizer", &broken).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::InvalidInput, "{broken:?}: {}", refused.message());
+    }
+    for path in ["../x", "/etc/passwd", ".env"] {
+        assert_eq!(
+            workshop.draft("summarizer", &files(&[(path, "")])).unwrap_err().code(),
+            ErrorCode::InvalidInput
+        );
+    }
+}
+
+#[test]
+fn only_folders_that_the_operator_names_are_changed() {
+    let place = Place::new();
+    let workshop = place.workshop();
+    let hash = workshop.files("m").unwrap().hash;
+    let saved = workshop.save("m", &hash, &files(&[("prompt.md", "new")]), &|| Ok(())).unwrap();
+    assert_eq!(workshop.files("m").unwrap().hash, saved.hash);
+    for other in ["n", "summarizer"] {
+        let shown = workshop.files(other).unwrap();
+        assert!(!shown.editable);
+        let refused =
+            workshop.save(other, &shown.hash, &files(&[("prompt.md", "new")]), &|| Ok(())).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::PermissionDenied);
+    }
+    assert_eq!(fs::read_to_string(place.dir.path().join("extra/n/prompt.md")).unwrap(), "p");
+    assert!(FolderWorkshop::new(Library::default()).editing(&["/no/such/folder".into()]).is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_elsewhere_is_not_below_the_folder_that_it_stands_in() {
+    let place = Place::new();
+    std::os::unix::fs::symlink(
+        place.dir.path().join("extra/n"),
+        place.dir.path().join("cognitive/modules/l"),
+    )
+    .unwrap();
+    let shown = place.workshop().files("l").unwrap();
+    assert!(!shown.editable);
+}
+
+#[test]
+fn a_check_says_what_is_wrong_and_where() {
+    let workshop = Place::new().workshop();
+    let found = workshop.check("summarizer", &files(&[("schema.json", "{\n  \"data\": 7\n}")])).unwrap();
+    assert!(
+        found.iter().any(|finding| finding["file"] == "schema.json" && finding["line"].is_u64()),
+        "{found:?}"
+    );
+}
