@@ -26,6 +26,10 @@ export interface RunOptions {
   receipt?: boolean;
   seed?: number;
   maxOutputTokens?: number;
+  /** How many tokens the model may think before it answers, where it can; 0 is not at all. */
+  thinking?: number;
+  /** The most that the run may cost, in US dollars; one that could cost more does not begin. */
+  maxCost?: number;
   /** Ask the model even if an answer to the same input is kept. */
   noCache?: boolean;
   /** `url`: media of the answer stay on the server for an hour, and the answer has addresses (`client.file`). */
@@ -41,6 +45,8 @@ export function wireOptions(options: RunOptions): Record<string, unknown> {
     receipt: options.receipt,
     seed: options.seed,
     max_output_tokens: options.maxOutputTokens,
+    thinking: options.thinking,
+    max_cost: options.maxCost,
     no_cache: options.noCache,
     media_out: options.mediaOut,
   };

@@ -9,9 +9,10 @@ use cognitive_net::Kind;
 
 /// Where the page is.
 pub(crate) const PATH: &str = "docs/configuration.md";
-/// Where the types of the configuration are, and those of the server.
+/// Where the types of the configuration are, and those of the server and of reviews.
 const TYPES: &str = "crates/cogn/src/config.rs";
 const TYPES_OF_SERVER: &str = "crates/cogn/src/serve_config.rs";
+const TYPES_OF_REVIEW: &str = "crates/cogn/src/review_config.rs";
 /// Where the variables are.
 const VARIABLES: &str = "crates/cogn/src/env_vars.rs";
 
@@ -38,7 +39,7 @@ Both files have the same keys, and a key that does not exist is an error.
 /// The page as it should be.
 pub(crate) fn render(root: &Path) -> Result<String, String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
-    let types = read(TYPES)? + &read(TYPES_OF_SERVER)?;
+    let types = read(TYPES)? + &read(TYPES_OF_SERVER)? + &read(TYPES_OF_REVIEW)?;
     let mut page = HEAD.to_owned();
     page.push_str("\n## Keys of cognitive.yaml\n\n| Key | Value | Meaning |\n|---|---|---|\n");
     keys(&types, "Config", "", &mut page)?;
@@ -95,21 +96,33 @@ fn key(types: &str, name: &str, kind: &str, comment: &str, page: &mut String) ->
         inner.to_owned()
     };
     let kind = inner(kind);
-    if kind == "BTreeMap<String, String>" {
-        let _ = writeln!(page, "| `{name}.NAME` | text | {comment} |");
+    let plain = [
+        ("BTreeMap<String, String>", "text"),
+        ("BTreeMap<String, Value>", "object"),
+        ("BTreeMap<String, ServerKeyConfig>", "text or object"),
+    ];
+    if let Some((_, word)) = plain.iter().find(|(plain, _)| *plain == kind) {
+        let _ = writeln!(page, "| `{name}.NAME` | {word} | {comment} |");
         return Ok(());
     }
     if let Some(of) = kind.strip_prefix("BTreeMap<String, ").and_then(|rest| rest.strip_suffix('>')) {
         let _ = writeln!(page, "| `{name}.NAME` | object | {comment} |");
         return keys(types, of, &format!("{name}.NAME."), page);
     }
-    if types.contains(&format!("pub struct {kind} {{")) {
+    let is_described = |kind: &str| types.contains(&format!("pub struct {kind} {{"));
+    if let Some(of) =
+        kind.strip_prefix("Vec<").and_then(|rest| rest.strip_suffix('>')).filter(|of| is_described(of))
+    {
+        let _ = writeln!(page, "| `{name}` | list of objects | {comment} |");
+        return keys(types, of, &format!("{name}[]."), page);
+    }
+    if is_described(&kind) {
         let _ = writeln!(page, "| `{name}` | object | {comment} |");
         return keys(types, &kind, &format!("{name}."), page);
     }
     let word = match kind.as_str() {
         "bool" => "`true` or `false`",
-        "f64" => "number",
+        "f64" | "Money" => "number",
         "u16" | "u32" | "u64" | "usize" | "NonZeroU32" | "NonZeroU64" | "NonZeroUsize" => "whole number",
         "PathBuf" => "path",
         "Vec<String>" => "list of texts",

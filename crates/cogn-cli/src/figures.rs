@@ -1,5 +1,6 @@
 //! Figures as people read them: counts, durations, times of their own zone, bars and small charts. Programs get numbers and UTC, as JSON.
 
+use cognitive_contract::money::Money;
 use cognitive_contract::text;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -17,6 +18,21 @@ pub(crate) fn duration(milliseconds: f64) -> String {
             let (minutes, rest) = ((seconds / 60.0).floor(), seconds % 60.0);
             if rest < 0.5 { format!("{minutes:.0} min") } else { format!("{minutes:.0} min {rest:.0} s") }
         }
+    }
+}
+
+/// `$1.25`, `$0.0042`. What is less than a millionth of a dollar is shown exactly.
+pub(crate) fn dollars(amount: Money) -> String {
+    let exact = amount.to_string();
+    let Some((whole, decimals)) = exact.split_once('.') else { return format!("${exact}") };
+    let kept = if whole == "0" { decimals.len().min(6) } else { 2 };
+    // Only what is left away without a trace is shown as it is.
+    match decimals.get(..kept) {
+        Some(shown) if shown.bytes().any(|digit| digit != b'0') => {
+            format!("${}", Money::parse(&format!("{whole}.{shown}")).unwrap_or(amount))
+        }
+        _ if whole != "0" => format!("${whole}"),
+        _ => format!("${exact}"),
     }
 }
 

@@ -198,7 +198,7 @@ fn info_shows_what_goes_in_and_out() {
     let place = Place::new();
     let output = place.run(&["info", "text-classifier"]);
     assert_eq!(output.code, 0);
-    for words in ["text-classifier 1.1.0", "tier", "Input", "Data", "rationale", "Does not do"] {
+    for words in ["text-classifier 1.2.0", "tier", "Input", "Data", "rationale", "Does not do"] {
         assert!(output.out.contains(words), "{words} in {}", output.out);
     }
     assert_eq!(place.json(&["info", "text-classifier", "--json"])["manifest"]["tier"], "decision");
@@ -351,7 +351,7 @@ fn explain_knows_numbers_names_and_module_codes() {
     assert_eq!(place.run(&["explain", "OUTPUT_SCHEMA_VIOLATION"]).out, output.out);
     assert!(place.run(&["explain", "E5001"]).out.contains("error_codes"));
     assert_eq!(place.run(&["explain", "E0000"]).code, 1);
-    assert_eq!(place.run(&["explain"]).out.lines().count(), 47);
+    assert_eq!(place.run(&["explain"]).out.lines().count(), 48);
 }
 
 // Nowhere is confidence called a probability of being right.
@@ -498,7 +498,7 @@ fn what_is_no_code_is_answered_with_an_error_and_a_suggestion() {
         wrong.err
     );
     assert_eq!(place.json(&["explain", "E3001", "--json"])["name"], "SCHEMA_VALIDATION_FAILED");
-    assert_eq!(place.json(&["explain", "--json"]).as_array().unwrap().len(), 47);
+    assert_eq!(place.json(&["explain", "--json"]).as_array().unwrap().len(), 48);
     assert_eq!(place.json(&["model", "rm", "--json"])["removed"], false);
     assert!(place.json(&["model", "path", "--json"])["path"].is_null());
 }

@@ -115,7 +115,11 @@ fn a_generated_python_client_runs_modules_with_types() {
     let server = Server::start();
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    fs::write(at.join("generator.yaml"), "post_hooks: []\n").unwrap();
+    fs::write(
+        at.join("generator.yaml"),
+        "post_hooks: []\ncontent_type_overrides: {application/x-ndjson: text/plain}\n",
+    )
+    .unwrap();
     let url = format!("{}/openapi.json", server.base);
     let generate = ["generate", "--url", &url, "--meta", "none", "--output-path", "cogn_client"];
     let strictly = ["--fail-on-warning", "--config", "generator.yaml"];

@@ -101,7 +101,7 @@ fn a_run_asks_the_service_keeps_the_books_and_shows_no_key() {
     assert_eq!(output.envelope["meta"]["model"], "openai/stub-1");
     assert_eq!(
         output.envelope["meta"]["usage"],
-        json!({ "input_tokens": 11, "output_tokens": 7, "total_tokens": 18 })
+        json!({ "input_tokens": 11, "output_tokens": 7, "total_tokens": 18, "cost": 0, "currency": "USD" })
     );
     let receipt = &output.envelope["meta"]["provenance"];
     assert_eq!(receipt["decode"], "native_schema");
@@ -138,7 +138,8 @@ fn w06_the_tokens_of_a_live_run_are_in_meta() {
     boastful["usage"] = json!({ "input_tokens": 1 });
     boastful["meta"]["usage"] = json!("little");
     let broken = json!({ "ok": true, "meta": good()["meta"], "data": {} });
-    let tokens = json!({ "input_tokens": 11, "output_tokens": 7, "total_tokens": 18 });
+    let tokens =
+        json!({ "input_tokens": 11, "output_tokens": 7, "total_tokens": 18, "cost": 0, "currency": "USD" });
     let official = Official::find();
     for (answer, members) in
         [(good(), "ok meta data"), (boastful, "ok meta data"), (broken, "ok meta error partial_data")]

@@ -169,3 +169,116 @@ fn callers_on_this_machine_are_not_limited_unless_somebody_says_so() {
     let run = || limited.ask("POST /api/run/summarizer", "", "{}").0;
     assert_eq!((run(), run(), run()), (400, 400, 429));
 }
+
+/// Keys of a test, in the form of the file.
+const KEYS: &str = "app 0123456789abcdef-app\nann 0123456789abcdef-ann author\n\n# both\nben 0123456789abcdef-ben run,review\n";
+
+/// A file of keys that only its owner can read, so that nobody is warned of it.
+fn write_keys(home: &TempDir, keys: &str) {
+    let path = home.path().join("keys.txt");
+    fs::write(&path, keys).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+}
+
+fn bearer(name: &str) -> String {
+    format!("authorization: Bearer 0123456789abcdef-{name}\r\n")
+}
+
+// A key runs modules unless its line, or the configuration, says what else it is good for.
+#[test]
+fn keys_have_the_roles_that_their_operator_gives_them() {
+    let home = home("serve: {keys: {eva: {env: EVA_KEY, roles: [admin]}, old: OLD_KEY}}\n");
+    write_keys(&home, KEYS);
+    let variables = [("EVA_KEY", "0123456789abcdef-eva"), ("OLD_KEY", "0123456789abcdef-old")];
+    let server = Server::start(&home, &["--port", "0", "--keys", "keys.txt"], &variables);
+    for (name, roles) in [
+        ("app", json!(["run"])),
+        ("ann", json!(["author"])),
+        ("ben", json!(["run", "review"])),
+        ("eva", json!(["run", "author", "review", "admin"])),
+        ("old", json!(["run"])),
+    ] {
+        let (status, session) = server.ask("GET /v1/session", &bearer(name), "");
+        assert_eq!((status, &session["name"], &session["roles"]), (200, &json!(name), &roles));
+        assert_eq!(session["has"]["runs"], true, "the audit of this user answers");
+    }
+    let (status, refused) = server.ask("GET /v1/models", &bearer("app"), "");
+    assert_eq!((status, &refused["error"]["details"]["role"]), (403, &json!("author")));
+    let (_, models) = server.ask("GET /v1/models", &bearer("ann"), "");
+    assert!(models["models"][0]["name"].as_str().unwrap().starts_with("openai/"), "{models}");
+    let (status, runs) = server.ask("GET /v1/runs", &bearer("eva"), "");
+    assert_eq!((status, &runs["runs"]), (200, &json!([])));
+}
+
+#[test]
+fn a_role_that_nobody_knows_stops_the_start() {
+    let home = home("");
+    fs::write(home.path().join("keys.txt"), "app 0123456789abcdef-app rnu\n").unwrap();
+    let output = command(&home, &["--port", "0", "--keys", "keys.txt"], &[]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("unknown role: `rnu`"), "{said}");
+    let output = command(&home, &["--port", "0", "--edit", "no/such/folder"], &[]).output().unwrap();
+    assert!(!output.status.success(), "a folder to edit has to be there");
+}
+
+// Nothing is changed until the operator names a folder; then an answer becomes a test that passes.
+#[test]
+fn modules_are_changed_only_in_folders_that_were_named() {
+    let home = home("");
+    let case = json!({ "kind": "golden", "name": "first", "input": { "text": "a" }, "envelope": {
+        "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } } });
+    let keep = |server: &Server| server.ask("POST /v1/modules/words/cases", "", &case.to_string());
+    let closed = Server::start(&home, &["--port", "0"], &[]);
+    assert_eq!(closed.ask("GET /v1/session", "", "").1["has"]["edit"], false);
+    assert_eq!(closed.ask("GET /v1/modules/words/files", "", "").1["editable"], false);
+    assert_eq!(keep(&closed).0, 403);
+    drop(closed);
+    let open = Server::start(&home, &["--port", "0", "--edit", "cognitive/modules"], &[]);
+    assert_eq!(open.ask("GET /v1/session", "", "").1["has"]["edit"], true);
+    let (status, kept) = keep(&open);
+    assert_eq!(status, 200, "{kept}");
+    assert_eq!(keep(&open).0, 409, "no case replaces another");
+    let (_, files) = open.ask("GET /v1/modules/words/files", "", "");
+    assert_eq!((&files["hash"], &files["tests"]), (&kept["hash"], &json!([{ "name": "first" }])));
+    assert_eq!(open.ask("GET /v1/modules/words/cases", "", "").1["cases"][0]["id"], "first");
+    drop(open);
+    let mut test = Command::new(env!("CARGO_BIN_EXE_cogn"));
+    let test = test
+        .args(["test", "words"])
+        .current_dir(home.path())
+        .env_clear()
+        .env("HOME", home.path())
+        .output()
+        .unwrap();
+    assert!(test.status.success(), "{}", String::from_utf8_lossy(&test.stdout));
+}
+
+// `cogn studio` is the same server, with its page opened; the address in it holds no secret.
+#[cfg(unix)]
+#[test]
+fn studio_opens_the_page_of_its_server() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = home("");
+    let (browser, seen) = (home.path().join("browser"), home.path().join("seen"));
+    assert!(Command::new("mkfifo").arg(&seen).status().unwrap().success());
+    fs::write(&browser, format!("#!/bin/sh\nprintf %s \"$1\" > '{}'\n", seen.display())).unwrap();
+    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+    command.args(["studio", "--provider", "openai", "--base-url", "http://127.0.0.1:9"]);
+    command.current_dir(home.path()).env_clear().env("HOME", home.path()).env("OPENAI_API_KEY", "sk-test");
+    let mut child =
+        command.env("PATH", "/usr/bin:/bin").env("BROWSER", &browser).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+    let server = Server {
+        child,
+        address: said.split("http://").nth(1).unwrap().split([' ', ',', '\n']).next().unwrap().to_owned(),
+    };
+    // A pipe: reading waits for the browser.
+    assert_eq!(fs::read_to_string(&seen).unwrap(), format!("http://{}/", server.address));
+    assert_eq!(server.ask("GET /v1/session", "", "").1["studio"], 1);
+}

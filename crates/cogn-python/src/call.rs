@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
 use crate::to_python;
 
 /// The names of all members.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "instructions",
     "input",
     "module",
@@ -19,6 +19,7 @@ const NAMES: [&str; 12] = [
     "temperature",
     "seed",
     "max_output_tokens",
+    "thinking",
     "timeout",
     "media",
     "answer_now",
@@ -95,6 +96,12 @@ impl CallView {
     #[getter]
     fn max_output_tokens(&self) -> Option<u64> {
         self.0.max_output_tokens
+    }
+
+    /// How many tokens the model may think before it answers; `None` if nobody says.
+    #[getter]
+    fn thinking(&self) -> Option<u32> {
+        self.0.thinking
     }
 
     /// In seconds.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cogn::ModuleRun;
+use cognitive_contract::money::Money;
+use cognitive_contract::thinking::checked_bound;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -20,6 +22,8 @@ pub struct PythonOptions {
     reask: Option<u32>,
     seed: Option<u64>,
     max_output_tokens: Option<u64>,
+    thinking: Option<u32>,
+    max_cost: Option<Money>,
     receipt: bool,
     user: Option<String>,
     session: Option<String>,
@@ -30,8 +34,8 @@ pub struct PythonOptions {
 }
 
 /// The names, for people who miss one.
-const NAMES: &str =
-    "`timeout`, `reask`, `seed`, `max_output_tokens`, `receipt`, `user`, `session`, `schemas` and `text`";
+const NAMES: &str = "`timeout`, `reask`, `seed`, `max_output_tokens`, `thinking`, `max_cost`, `receipt`, `user`, \
+                     `session`, `schemas` and `text`";
 
 impl PythonOptions {
     /// Reads them.
@@ -55,6 +59,8 @@ impl PythonOptions {
             "reask" => self.reask = Some(number(name, value)?),
             "seed" => self.seed = Some(number(name, value)?),
             "max_output_tokens" => self.max_output_tokens = Some(number(name, value)?),
+            "thinking" => self.thinking = Some(bound(value)?),
+            "max_cost" => self.max_cost = Some(dollars(value)?),
             "receipt" => self.receipt = word(name, value)?,
             "user" => self.user = Some(word(name, value)?),
             "session" => self.session = Some(word(name, value)?),
@@ -95,6 +101,12 @@ impl PythonOptions {
         if let Some(tokens) = self.max_output_tokens {
             run = run.max_output_tokens(tokens);
         }
+        if let Some(tokens) = self.thinking {
+            run = run.thinking(tokens);
+        }
+        if let Some(most) = self.max_cost {
+            run = run.max_cost(most);
+        }
         if self.receipt {
             run = run.receipt();
         }
@@ -109,6 +121,19 @@ impl PythonOptions {
         }
         Ok(run)
     }
+}
+
+/// How long a thought may be; `ValueError` if that is too long.
+fn bound(value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    checked_bound(number("thinking", value)?)
+        .map_err(|refused| PyValueError::new_err(refused.message().to_owned()))
+}
+
+/// An amount of money, of any type that is written as a number: `float`, `int`, `Decimal` or `str`.
+fn dollars(value: &Bound<'_, PyAny>) -> PyResult<Money> {
+    Money::parse(value.str()?.to_cow()?.as_ref()).ok_or_else(|| {
+        PyValueError::new_err(format!("the option `max_cost` is no amount in dollars: {value}"))
+    })
 }
 
 /// A value of a type; `TypeError` if it is of another one.

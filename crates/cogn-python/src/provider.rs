@@ -54,7 +54,7 @@ impl FunctionProvider {
             }
         }
         let mut end = ModelEnd::complete(answer.model.as_deref().unwrap_or(&self.model), DecodeMode::Prompt);
-        end.usage = answer.usage.map(|(input_tokens, output_tokens)| Usage { input_tokens, output_tokens });
+        end.usage = answer.usage.map(|(input_tokens, output_tokens)| Usage::new(input_tokens, output_tokens));
         end.finish = match answer.finish.as_deref() {
             Some("cut_off") => Finish::CutOff,
             Some("refused") => Finish::Refused(String::new()),

@@ -23,9 +23,9 @@ const GROUPS: [(&str, &[&str]); 6] = [
         ],
     ),
     ("Packages", &["add", "remove", "update", "versions", "search", "pack", "sign", "publish", "registry"]),
-    ("Server and records", &["serve", "mcp", "audit", "context"]),
+    ("Server and records", &["serve", "studio", "mcp", "audit", "review", "context"]),
     ("This machine", &["doctor", "model", "trust", "capabilities", "completions", "man"]),
-    ("Reference", &["explain", "schema", "check", "conformance"]),
+    ("Reference", &["explain", "prices", "schema", "check", "conformance"]),
 ];
 
 /// The same command with a first page that has its commands in groups.

@@ -185,8 +185,12 @@ pub(crate) enum Command {
     Verify(commands::verify::VerifyArgs),
     /// Measure how often a module is right on labelled cases
     Eval(commands::eval::EvalArgs),
+    /// Show what models cost
+    Prices(commands::prices::PricesArgs),
     /// Show the audit log: which runs were made, and how
     Audit(commands::audit::AuditArgs),
+    /// Look at runs that wait for a person, decide on them, and see what confidence was worth
+    Review(commands::review::ReviewArgs),
     /// Show, set and remove the context stored between runs
     Context(commands::context::ContextArgs),
     /// Show media as modules and providers would get them
@@ -195,6 +199,8 @@ pub(crate) enum Command {
     Model(commands::model::ModelArgs),
     /// Serve modules over HTTP: one envelope or one stream for every request
     Serve(commands::serve::ServeArgs),
+    /// Serve this machine, and open the page to try, compare, watch, edit and judge modules
+    Studio(commands::studio::StudioArgs),
     /// Offer modules as tools to agents, over the Model Context Protocol
     Mcp(commands::mcp::McpArgs),
     /// Show what this runtime can do, as JSON

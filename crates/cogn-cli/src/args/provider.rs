@@ -1,6 +1,8 @@
 //! What can be typed about the provider and the run, for every command that asks a model.
 
 use cogn::settings::SettingOverrides;
+use cognitive_contract::money::Money;
+use cognitive_contract::thinking::MAX_THINKING_TOKENS;
 
 use super::candidates;
 
@@ -27,12 +29,18 @@ pub struct ProviderArgs {
     /// Maximum number of model calls of a run, its parts, retries and tools included (64)
     #[arg(long, value_name = "N")]
     pub max_calls: Option<u64>,
+    /// Begin only if the run, with its parts and repetitions, cannot cost more than this, in US dollars
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub max_cost: Option<Money>,
     /// Seed of the model, where the provider supports one
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
     /// Maximum length of the answer, in tokens
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
+    /// Let the model think up to N tokens before it answers, where it can; 0 is not at all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_THINKING_TOKENS)))]
+    pub thinking: Option<u32>,
     /// Put the receipt of the run into meta.provenance
     #[arg(long)]
     pub receipt: bool,
@@ -59,12 +67,20 @@ impl ProviderArgs {
             timeout: typed.timeout,
             reask: typed.reask,
             max_calls: typed.max_calls,
+            max_cost: typed.max_cost,
             seed: typed.seed,
             max_tokens: typed.max_tokens,
+            thinking: typed.thinking,
             receipt: typed.receipt,
             strict_parse: typed.strict_parse,
             early_stop: typed.early_stop,
             no_pull: typed.no_pull,
         }
     }
+}
+
+/// An amount of money, such as `0.05`.
+fn dollars(text: &str) -> Result<Money, String> {
+    Money::parse(text.trim_start_matches('$'))
+        .ok_or_else(|| "expected an amount in dollars, such as 0.05".to_owned())
 }

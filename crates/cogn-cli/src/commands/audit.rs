@@ -17,7 +17,7 @@ mod proof;
 mod summary;
 
 use crate::args::candidates;
-use crate::figures::{duration, local_time, sparkline};
+use crate::figures::{dollars, duration, local_time, sparkline};
 use crate::platform;
 use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, NOTE, Printer, plain};
 use crate::text_table::TextTable;
@@ -330,9 +330,20 @@ fn stats(args: &StatsArgs, store: &Store, printer: &Printer) -> Result<Exit, Sto
     if stats.total.runs + stats.total.unfinished == 0 {
         printer.err(nothing(store)?);
     } else {
-        let heads =
-            ["MODULE", "RUNS", "WHEN", "UNFINISHED", "OK", "P50", "P95", "TOKENS IN", "OUT", "ERRORS"];
-        let table = TextTable::new(heads).right(&[1, 3, 4, 5, 6, 7, 8]).without(&[3, 7, 8, 2, 6]);
+        let heads = [
+            "MODULE",
+            "RUNS",
+            "WHEN",
+            "UNFINISHED",
+            "OK",
+            "P50",
+            "P95",
+            "TOKENS IN",
+            "OUT",
+            "COST",
+            "ERRORS",
+        ];
+        let table = TextTable::new(heads).right(&[1, 3, 4, 5, 6, 7, 8, 9]).without(&[3, 7, 8, 2, 6]);
         printer.table(&table.with(sums(&stats)));
         if let (Some(from), Some(to)) = (&stats.from, &stats.to) {
             printer.notice(format!("{FAINT}from {} to {}{FAINT:#}", local_time(from), local_time(to)));
@@ -368,6 +379,7 @@ fn figures(name: &str, figures: &Figures) -> Vec<String> {
         figures.latency_p95_ms.map_or("-".to_owned(), duration),
         figures.input_tokens.to_string(),
         figures.output_tokens.to_string(),
+        figures.cost.map_or("-".to_owned(), dollars),
         codes.join(", "),
     ]
 }

@@ -1,11 +1,15 @@
 //! `cogn compose plan MODULE`: what a module is made of, in which versions, and what would run.
 //! Asks no model. A composition that could not run is told with the code that a run would have.
 
+use cognitive_contract::Failure;
 use cognitive_library::Library;
+use cognitive_runtime::CostCeiling;
 use cognitive_runtime::compose::{Overview, OverviewEdge, OverviewStep, overview};
 
 use super::fail;
+use super::plan_cost::{self, USUAL_INPUT_BYTES};
 use crate::args::candidates;
+use crate::args::provider::ProviderArgs;
 use crate::figures::duration;
 use crate::printer::{DOUBT, Exit, FAINT, HEAD, NOTE, Printer};
 use crate::text_table::TextTable;
@@ -32,25 +36,52 @@ struct PlanArgs {
     #[arg(long)]
     json: bool,
     /// Print a Mermaid graph
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "cost"])]
     mermaid: bool,
+    /// Show the most that one run can cost, module by module; exit 1 if that is more than `--max-cost`
+    #[arg(long)]
+    cost: bool,
+    /// Length of the input that `--cost` supposes
+    #[arg(long, value_name = "N", default_value_t = USUAL_INPUT_BYTES)]
+    input_bytes: u64,
+    #[command(flatten)]
+    provider: ProviderArgs,
 }
 
 /// Prints the plan.
 pub fn compose(args: &ComposeArgs, library: &Library, printer: &Printer) -> Exit {
     let Action::Plan(args) = &args.action;
-    let overview = match library.load(&args.module).and_then(|module| overview(library, &module)) {
-        Ok(overview) => overview,
+    let (overview, ceiling) = match planned(args, library) {
+        Ok(planned) => planned,
         Err(failure) => return fail(&failure, printer),
     };
     if args.json {
-        printer.json(&overview);
+        printer.json(&PlanWithCost { overview: &overview, at_most: ceiling.as_ref() });
     } else if args.mermaid {
         printer.out(overview.mermaid().trim_end());
     } else {
         show(&overview, printer);
+        if let Some(ceiling) = &ceiling {
+            plan_cost::show(ceiling, printer);
+        }
     }
-    Exit::Good
+    let limit = args.provider.max_cost.zip(ceiling);
+    if limit.is_some_and(|(limit, ceiling)| ceiling.cost > limit) { Exit::Bad } else { Exit::Good }
+}
+
+/// A plan for machines.
+#[derive(serde::Serialize)]
+struct PlanWithCost<'p> {
+    #[serde(flatten)]
+    overview: &'p Overview,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_most: Option<&'p CostCeiling>,
+}
+
+fn planned(args: &PlanArgs, library: &Library) -> Result<(Overview, Option<CostCeiling>), Failure> {
+    let module = library.load(&args.module)?;
+    let ceiling = args.cost.then(|| plan_cost::of(&module, library, &args.provider, args.input_bytes));
+    Ok((overview(library, &module)?, ceiling.transpose()?))
 }
 
 fn show(overview: &Overview, printer: &Printer) {

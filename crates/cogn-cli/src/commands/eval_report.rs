@@ -4,7 +4,7 @@
 use cognitive_contract::text::written_out as plain;
 use cognitive_testing::eval::{AccuracyShare, CaseOutcome, Evaluation, ListPosition};
 
-use crate::figures::duration;
+use crate::figures::{dollars, duration};
 use crate::printer::{BAD, FAINT, GOOD, HEAD};
 use crate::text_table::{TextTable, visible};
 
@@ -73,7 +73,11 @@ fn shares(report: &Evaluation) -> Vec<Vec<String>> {
 fn facts(report: &Evaluation) -> Vec<Vec<String>> {
     let text = |name: &str, value: String| vec![name.to_owned(), value];
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
-    vec![
+    let cost = report.cost.map(|cost| {
+        let each = report.cost_per_right.map(|each| format!(", {} for each right case", dollars(each)));
+        text("cost", format!("{}{}", dollars(cost), each.unwrap_or_default()))
+    });
+    let mut facts = vec![
         text(
             "confidence",
             format!("AUC {}, calibration error {}", number(report.auc), number(report.calibration_error)),
@@ -83,8 +87,10 @@ fn facts(report: &Evaluation) -> Vec<Vec<String>> {
             format!("p50 {}, p95 {}", duration(report.latency_p50_ms), duration(report.latency_p95_ms)),
         ),
         text("tokens", format!("{} read, {} written", report.input_tokens, report.output_tokens)),
-        text("time", duration(report.elapsed_ms)),
-    ]
+    ];
+    facts.extend(cost);
+    facts.push(text("time", duration(report.elapsed_ms)));
+    facts
 }
 
 fn details(case: &CaseOutcome) -> Vec<String> {

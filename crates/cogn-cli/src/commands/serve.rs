@@ -22,9 +22,10 @@ use cognitive_http::{AccessRecord, App, ServerConfig};
 use cognitive_library::find::ModuleOrigin;
 use cognitive_library::{Library, ModuleCache, bundled};
 use cognitive_runtime::Host;
+use tokio::net::TcpListener;
 
 pub use super::serve_args::ServeArgs;
-use super::{fail, server_keys, validate};
+use super::{fail, server_keys, studio_parts, validate};
 use crate::printer::{BAD, Chatter, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::pull_progress::TerminalProgress;
 use crate::{allocator, platform, process_limits, project};
@@ -49,6 +50,25 @@ pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
     if args.check {
         return check(args, printer);
     }
+    serve_then(args, library, printer, &Listening::default())
+}
+
+/// What is done about the address of a server.
+#[derive(Default)]
+pub(super) struct Listening {
+    /// Whether another port will do where nobody named one and the usual one is taken.
+    pub(super) any_port: bool,
+    /// Told the address of the page when the server listens.
+    pub(super) then: Option<fn(&str)>,
+}
+
+/// The same, with something to do when it listens.
+pub(super) fn serve_then(
+    args: &ServeArgs,
+    library: &Library,
+    printer: &Printer,
+    listening: &Listening,
+) -> Exit {
     process_limits::take_limits_as_errors();
     let prepared = prepare(args, library, printer).and_then(|prepared| {
         let is_silent =
@@ -75,7 +95,17 @@ pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
     };
     // The runtime goes here, and with it whoever could still write to the log.
     let address = address(&serve);
-    let outcome = runtime.block_on(listen(address, App::new(host, config), collector, printer));
+    let any_port = listening.any_port && serve.port.is_none();
+    let app = App::new(host, config);
+    let outcome = runtime.block_on(async {
+        let listener = match cognitive_http::listen(address) {
+            Err(error) if any_port && error.kind() == std::io::ErrorKind::AddrInUse => {
+                cognitive_http::listen(SocketAddr::new(address.ip(), 0))?
+            }
+            other => other?,
+        };
+        listen(listener, app, collector, printer, listening.then).await
+    });
     drop(runtime);
     // A pipe that nobody reads must not keep the process from ending.
     let written =
@@ -120,18 +150,21 @@ fn address(serve: &ServeConfig) -> SocketAddr {
 }
 
 async fn listen(
-    address: SocketAddr,
+    listener: TcpListener,
     app: App,
     collector: Option<Collector>,
     printer: &Printer,
+    then: Option<fn(&str)>,
 ) -> std::io::Result<()> {
-    let listener = cognitive_http::listen(address)?;
     let address = listener.local_addr()?;
     // The signals are taken over before anybody is told that the server is there.
     let stop = platform::server_stop()?;
     printer.err(format!(
         "{GOOD}listening{GOOD:#} on {NOTE}http://{address}{NOTE:#}, {FAINT}docs at /docs{FAINT:#}"
     ));
+    if let Some(then) = then {
+        then(&format!("http://{address}/"));
+    }
     let sending = collector.map(Collector::start);
     tokio::select! {
         () = cognitive_http::serve(app, listener, stop) => {}
@@ -170,14 +203,18 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<Ser
     let validated = library.clone();
     config.findings = Some(Arc::new(move |name: &str| validate::findings(&validated, name)));
     limit(&mut config, &serve, &settings, printer)?;
+    let typed = args.provider.overrides();
+    studio_parts::add(&mut config, &serve, (&settings, &typed, &file), library, printer)?;
     let uploads = media::uploads(&settings.media, wiring::home())?;
     let screen = TerminalProgress::new(printer, false);
     let models = wiring::models(&settings, &wiring::environment, EmbeddedUse::Server, Some(screen.fetch()))?;
     models.left_out.iter().for_each(|line| printer.warning(line));
+    let stores = stores(&settings, printer)?;
+    (config.archive, config.reviews) = (stores.archive.clone(), stores.review.clone());
     let parts = HostParts {
         modules: Arc::new(ModuleCache::new(library.clone()).looking_every(LOOK)),
         models,
-        stores: stores(&settings, printer)?,
+        stores,
         media: MediaAccess { uploads: uploads.clone(), document_reader: Some(project::this_program()) },
     };
     config.uploads = uploads.map(|uploads| Arc::new(uploads) as Arc<dyn UploadStore>);
@@ -195,7 +232,7 @@ fn stores(settings: &Settings, printer: &Printer) -> Result<Stores, Failure> {
         }
         Err(reason) => {
             printer.alarm(&format!("context is not stored: {reason}"));
-            Ok(Stores::default())
+            Ok(Stores::closed(settings, &reason))
         }
     }
 }
@@ -228,6 +265,8 @@ fn limit(
     config.call_timeout = settings.timeout;
     config.early_stop = settings.early_stop;
     config.max_calls = settings.max_calls;
+    config.max_cost = settings.max_cost;
+    config.thinking = settings.thinking;
     config.model = wiring::model(settings).map(str::to_owned);
     Ok(())
 }

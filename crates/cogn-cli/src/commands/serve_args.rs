@@ -10,6 +10,7 @@ use crate::args::provider::ProviderArgs;
 
 /// Options of `serve`. What is not given is taken from `COGN_SERVE_*` or from `serve:` in `cognitive.yaml`
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ServeArgs {
     /// The address to listen on; any but a loopback address needs a key [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
@@ -17,9 +18,15 @@ pub struct ServeArgs {
     /// The port; 0 picks a free one [default: 8000]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// File with keys, one `NAME KEY` per line; besides the one in `COGNITIVE_API_KEY`
+    /// File with keys, one `NAME KEY` per line and perhaps `ROLE,ROLE` behind it; besides the one in `COGNITIVE_API_KEY`
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
+    /// A folder in which authors may change modules from the page; may be given more than once
+    #[arg(long, value_name = "DIR")]
+    edit: Vec<PathBuf>,
+    /// Serve no page but the description at `/docs`
+    #[arg(long)]
+    no_studio: bool,
     /// A web origin that may call from a browser; may be given more than once
     #[arg(long, value_name = "ORIGIN")]
     cors: Vec<String>,
@@ -97,6 +104,9 @@ impl ServeArgs {
             port: self.port,
             keys: None,
             keys_file: self.keys.clone(),
+            studio: self.no_studio.then_some(false),
+            edit: (!self.edit.is_empty()).then(|| self.edit.clone()),
+            models: None,
             cors: some(&self.cors),
             modules: some(&self.modules),
             bundled: self.no_bundled.then_some(false),

@@ -4,7 +4,7 @@
 use cogn::serve_config::ServeConfig;
 use cogn::{env_vars, wiring};
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_http::ApiKey;
+use cognitive_http::{ApiKey, KeyRole, Roles};
 
 use crate::platform;
 use crate::printer::Printer;
@@ -15,13 +15,15 @@ pub(super) fn keys(config: &ServeConfig, printer: &Printer) -> Result<Vec<ApiKey
     if let Some(key) = wiring::environment(env_vars::SERVER_KEY) {
         keys.push(key_named("default", &key)?);
     }
-    for (name, variable) in config.keys.iter().flatten() {
+    for (name, said) in config.keys.iter().flatten() {
+        let variable = said.variable();
         let key = wiring::environment(variable).ok_or_else(|| {
             let message = format!("`serve.keys.{name}` names a variable that is not set: `{variable}`");
             Failure::misconfigured(message)
                 .suggest(format!("Set `{variable}` to the key, or take the line out"))
         })?;
-        keys.push(key_named(name, &key)?);
+        let roles = said.roles().map(|words| roles(name, words)).transpose()?;
+        keys.push(with_roles(key_named(name, &key)?, roles));
     }
     let Some(path) = &config.keys_file else { return Ok(keys) };
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -38,13 +40,39 @@ pub(super) fn keys(config: &ServeConfig, printer: &Printer) -> Result<Vec<ApiKey
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let (name, key) = line.split_once(char::is_whitespace).ok_or_else(|| {
-            let message = format!("line {} of `{}` is not `NAME KEY`", number + 1, path.display());
-            Failure::new(ErrorCode::InvalidInput, message)
-        })?;
-        keys.push(key_named(name, key.trim())?);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (name, key, said) = match words[..] {
+            [name, key] => (name, key, None),
+            [name, key, said] => (name, key, Some(said)),
+            _ => {
+                let message =
+                    format!("line {} of `{}` is not `NAME KEY [ROLE,…]`", number + 1, path.display());
+                return Err(Failure::new(ErrorCode::InvalidInput, message));
+            }
+        };
+        let words = said.map(|said| said.split(',').map(str::to_owned).collect::<Vec<_>>());
+        let roles = words.map(|words| roles(name, &words)).transpose()?;
+        keys.push(with_roles(key_named(name, key)?, roles));
     }
     Ok(keys)
+}
+
+fn with_roles(key: ApiKey, roles: Option<Roles>) -> ApiKey {
+    match roles {
+        Some(roles) => key.with_roles(roles),
+        None => key,
+    }
+}
+
+fn roles(name: &str, words: &[String]) -> Result<Roles, Failure> {
+    let role = |word: &String| {
+        KeyRole::parse(word.trim()).ok_or_else(|| {
+            let known = KeyRole::ALL.map(KeyRole::word).join(", ");
+            Failure::new(ErrorCode::InvalidInput, format!("the key `{name}` has an unknown role: `{word}`"))
+                .suggest(format!("Use some of: {known}"))
+        })
+    };
+    words.iter().map(role).collect::<Result<Vec<_>, _>>().map(Roles::of)
 }
 
 fn key_named(name: &str, key: &str) -> Result<ApiKey, Failure> {

@@ -150,6 +150,7 @@ fn run(
     options.run.timeout = settings.timeout;
     options.run.seed = settings.seed;
     options.run.max_output_tokens = settings.max_tokens;
+    options.run.thinking = settings.thinking;
     options.run.reask = settings.reask;
     let provider = wiring::provider(
         &settings,

@@ -138,7 +138,7 @@ mod tests {
             "ok": true, "meta": { "confidence": 0.5, "risk": "low", "explain": "e" }, "data": { "rationale": "r" },
         });
         let envelope = Envelope::from_value(envelope).unwrap();
-        let usage = Some(Usage { input_tokens: 30, output_tokens: 4 });
+        let usage = Some(Usage::new(30, 4));
         let node = |name: &str, began: f64, took: f64| {
             let mut node = Trace::of(name, "1.0.0", &envelope, took, usage);
             node.started_ms = began;

@@ -2,7 +2,7 @@
 
 use cognitive_contract::Failure;
 use cognitive_library::validate::{Mode, ValidationReport};
-use cognitive_library::{Finding, Folder, Library, Severity, ValidationSurroundings, validate_with};
+use cognitive_library::{Folder, Library, Severity, ValidationSurroundings, validate_with};
 use cognitive_testing::GoldenExpectations;
 use serde_json::{Value, json};
 
@@ -108,26 +108,12 @@ fn show(report: &ValidationReport, printer: &Printer) {
 }
 
 fn as_json(report: &ValidationReport) -> Value {
-    let findings: Vec<Value> = report.findings.iter().map(|finding| finding_json(finding, report)).collect();
     json!({
         "module": report.name,
         "folder": report.folder,
         "format": report.format,
         "mode": match report.mode { Mode::Standard => "standard", Mode::Strict => "strict" },
         "valid": report.valid(),
-        "findings": findings,
-    })
-}
-
-fn finding_json(finding: &Finding, report: &ValidationReport) -> Value {
-    let place = report.sources.locate(finding);
-    json!({
-        "severity": finding.severity,
-        "file": finding.file,
-        "line": place.as_ref().map(|place| place.line),
-        "column": place.as_ref().map(|place| place.column),
-        "rule": finding.rule,
-        "message": finding.message,
-        "hint": finding.hint,
+        "findings": report.findings_json(),
     })
 }

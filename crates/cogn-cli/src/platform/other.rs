@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::future::{Future, pending};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::StopSignal;
 
@@ -49,4 +50,17 @@ pub(crate) fn server_stop() -> io::Result<impl Future<Output = ()>> {
     Ok(async {
         let _ = tokio::signal::ctrl_c().await;
     })
+}
+
+/// Opens a page in the browser: the program that somebody named, or the one of the system.
+pub(crate) fn open_page(named: Option<&str>, address: &str) -> io::Result<()> {
+    let mut command = match named {
+        Some(program) => Command::new(program),
+        None => {
+            let mut shell = Command::new("cmd");
+            shell.args(["/C", "start", ""]);
+            shell
+        }
+    };
+    command.arg(address).spawn().map(drop)
 }

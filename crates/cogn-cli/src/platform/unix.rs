@@ -5,6 +5,7 @@ use std::future::{Future, pending};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use cogn::async_runtime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -105,4 +106,19 @@ pub(crate) fn server_stop() -> io::Result<impl Future<Output = ()>> {
             _ = terminate.recv() => {}
         }
     })
+}
+
+/// Opens a page in the browser: the program that somebody named, or the one of the system.
+pub(crate) fn open_page(named: Option<&str>, address: &str) -> io::Result<()> {
+    let usual = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    // Several may be named; the first is meant.
+    let program = named.and_then(|named| named.split(':').next()).unwrap_or(usual);
+    let mut browser = Command::new(program)
+        .arg(address)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    // Somebody has to hear of its end, which may be long after.
+    std::thread::Builder::new().name("browser".to_owned()).spawn(move || browser.wait()).map(drop)
 }

@@ -84,6 +84,7 @@ const CASES: &[(&str, Case)] = &[
     ("E4013", served::unknown_session),
     ("E4014", served::wrong_checkpoint),
     ("E4100", modules::too_many_calls),
+    ("E4101", modules::too_dear),
 ];
 
 /// Examples that the program never writes, and why.

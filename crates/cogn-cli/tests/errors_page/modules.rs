@@ -105,3 +105,9 @@ pub(crate) fn too_many_calls(_: &Value) -> Value {
     module(&place, "pipeline", &more, &plain());
     error(&place, &["run", "pipeline", "--provider", "openai", "--set", "text=x", "--max-calls", "2"])
 }
+
+pub(crate) fn too_dear(_: &Value) -> Value {
+    let place = Place::new();
+    module(&place, "words", "", &plain());
+    error(&place, &["run", "words", "--provider", "openai", "--set", "text=x", "--max-cost", "0.0001"])
+}

@@ -46,7 +46,7 @@ impl Scene {
 }
 
 /// Commands whose help is looked at.
-const COMMANDS: [&str; 40] = [
+const COMMANDS: [&str; 43] = [
     "run",
     "prompt",
     "lower",
@@ -73,8 +73,11 @@ const COMMANDS: [&str; 40] = [
     "publish",
     "registry",
     "serve",
+    "studio",
+    "prices",
     "mcp",
     "audit",
+    "review",
     "context",
     "doctor",
     "model",
@@ -175,6 +178,11 @@ fn of_records() -> Vec<Scene> {
         Scene::new("audit-show-unknown", "audit show 9"),
         Scene::fits("audit-stats", "audit stats"),
         Scene::new("audit-verify", "audit verify"),
+        Scene::fits("review-list", "review list"),
+        Scene::fits("review-decided", "review list --decided"),
+        Scene::fits("review-show", "review show 1"),
+        Scene::new("review-show-unknown", "review show 9"),
+        Scene::fits("review-stats", "review stats"),
         Scene::new("context-list", "context list --user ann"),
         Scene::new("context-none", "context list"),
         Scene::fits("explain", "explain"),

@@ -4,12 +4,13 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::Envelope;
 use cognitive_contract::ports::{AuditLog as _, AuditRecord, Usage};
-use cognitive_store::Store;
+use cognitive_contract::review::{NewDecision, ReviewDesk as _, ReviewEntry, Verdict};
+use cognitive_store::{Desk, ReviewLimits, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -180,12 +181,12 @@ impl Stage {
             let mut record = AuditRecord::new(at, trace, module, &envelope);
             record.latency_ms = latency;
             "openai/gpt-5.4-mini".clone_into(&mut record.model);
-            record.usage = Some(Usage { input_tokens: 1_234, output_tokens: 56 });
+            record.usage = Some(Usage::new(1_234, 56));
             record.receipt = receipt.clone();
             record.user = Some("ann".to_owned());
             store.record(&record).unwrap();
         }
-        drop(store);
+        reviews(store);
         let entry = ["context", "set", "user_profile", r#"{"expertise_level": "expert"}"#, "--user", "ann"];
         assert!(self.command(100).args(entry).output().unwrap().status.success());
     }
@@ -248,6 +249,36 @@ impl Stage {
         let text = steady(&text, "\"processing_time_ms\":", |letter| letter.is_ascii_digit());
         steady(&text, "\"timestamp\":", |letter| letter.is_ascii_digit())
     }
+}
+
+/// Two runs that wait for a person, and one that a person has rejected.
+fn reviews(store: Store) {
+    let at = |second: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045 + second);
+    // Without the audit, whose records others count.
+    let desk = Desk::new(Arc::new(store), ReviewLimits::default(), false);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for (number, confidence, risk) in [(10, 0.41, "medium"), (20, 0.58, "high"), (30, 0.87, "high")] {
+        let meta = json!({ "confidence": confidence, "risk": risk, "explain": "A warm greeting" });
+        let data = json!({ "rationale": "The name was given, so it is used.", "greeting": "Good morning, Ann!", "warmth": "warm" });
+        let entry = ReviewEntry {
+            at: at(number),
+            run_id: String::new(),
+            trace_id: "11111111-1111-4111-8111-111111111111".to_owned(),
+            key: None,
+            user: Some("ann".to_owned()),
+            tenant: None,
+            module: "greeter".to_owned(),
+            version: "1.2.0".to_owned(),
+            model: "openai/gpt-5.4-mini".to_owned(),
+            rule: "risk in [high] || confidence < 0.6".to_owned(),
+            input: json!({ "name": "Ann" }),
+            envelope: json!({ "ok": true, "meta": meta, "data": data }),
+        };
+        runtime.block_on(desk.enter(&entry)).unwrap();
+    }
+    let (reason, by) = ("It is evening there".to_owned(), Some("bob".to_owned()));
+    let decision = NewDecision { verdict: Verdict::Reject, reason, data: None, by, key: None, at: at(99) };
+    desk.decide("3", &decision).unwrap();
 }
 
 /// The address of the hosted model, which all scenes share.

@@ -75,6 +75,41 @@ fn a_file_of_ones_own_answers_under_its_name_until_it_changes() {
     assert_eq!(ask(&world, "mine")["error"]["code"], "E4001");
 }
 
+/// All processes compute with the packed copy beside the file, which is only ever a copy.
+#[cfg(all(feature = "local", unix))]
+#[test]
+fn weights_are_packed_once_and_whatever_becomes_of_that_the_answer_is_the_same() {
+    use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+
+    let Some(weights) = cognitive_testkit::weights() else { return };
+    let world = World::new();
+    let own = own_copy(&world, &weights);
+    assert_eq!(world.run(&["model", "add", &own, "--name", "mine"], &[]).code, 0);
+    let packed = world.model_file("mine").with_extension("gguf.packed");
+    let inode = || fs::metadata(&packed).unwrap().ino();
+    assert!(!packed.exists());
+    let data = ask(&world, "mine")["data"].clone();
+    assert!(data.is_object());
+    let first = inode();
+    assert_eq!(ask(&world, "mine")["data"], data);
+    assert_eq!(inode(), first, "nobody packs it again");
+    // A byte in the middle that the disk has lost.
+    let file = fs::File::options().read(true).write(true).open(&packed).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 50_000_000).unwrap();
+    file.write_all_at(&[!byte[0]], 50_000_000).unwrap();
+    assert_eq!(ask(&world, "mine")["data"], data);
+    assert_ne!(inode(), first, "it is packed anew");
+    // No file can take the name of a folder, so that the weights go into memory.
+    fs::remove_file(&packed).unwrap();
+    fs::create_dir(&packed).unwrap();
+    assert_eq!(ask(&world, "mine")["data"], data);
+    fs::remove_dir(&packed).unwrap();
+    assert_eq!(ask(&world, "mine")["data"], data);
+    assert_eq!(world.run(&["model", "rm", "mine"], &[]).code, 0);
+    assert!(!packed.exists());
+}
+
 #[cfg(feature = "local")]
 #[test]
 fn a_file_that_is_a_known_model_becomes_that_model() {

@@ -21,8 +21,9 @@ const HELD: usize = 3;
 pub(crate) struct Recorded {
     pub(crate) module: String,
     pub(crate) input: Value,
-    prompt: String,
-    reply: String,
+    /// What the model is asked with, by which it knows the module.
+    pub(crate) prompt: String,
+    pub(crate) reply: String,
 }
 
 #[derive(Default)]

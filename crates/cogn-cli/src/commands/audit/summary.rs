@@ -6,7 +6,7 @@ use cognitive_store::Row;
 use serde_json::Value;
 
 use super::{dash, result, risk};
-use crate::figures::{bar, duration, local_time};
+use crate::figures::{bar, dollars, duration, local_time};
 use crate::printer::plain;
 use crate::text_table::TextTable;
 
@@ -29,6 +29,7 @@ pub(super) fn of(row: &Row) -> TextTable {
         ("model", plain(dash(&row.model))),
     ];
     facts.extend(tokens.map(|tokens| ("tokens", tokens)));
+    facts.extend(row.usage.and_then(|usage| usage.cost).map(|cost| ("cost", dollars(cost))));
     facts.extend(receipt(&row.receipt));
     let whose = [("key", &row.key), ("user", &row.user), ("tenant", &row.tenant)];
     facts.extend(whose.into_iter().filter_map(|(name, who)| Some((name, plain(who.as_ref()?)))));

@@ -17,7 +17,7 @@ fn store_with(records: &[(&str, &str, Option<&str>)]) -> Store {
         let envelope = Envelope::from_value(answer).unwrap();
         let mut record = AuditRecord::new(SystemTime::UNIX_EPOCH, trace_id, module, &envelope);
         record.latency_ms = 1_234.0;
-        record.usage = Some(Usage { input_tokens: 7, output_tokens: 2 });
+        record.usage = Some(Usage::new(7, 2));
         record.receipt = json!({ "attempts": 1 });
         store.record(&record).unwrap();
     }
@@ -66,8 +66,8 @@ fn sums_end_with_all_modules_together() {
     let store = store_with(&[("1", "m", None), ("2", "m", Some("E3001")), ("3", "n", None)]);
     let lines = sums(&store.stats(&Filter::default()).unwrap());
     let bare: Vec<_> = lines.into_iter().map(|line| bare(line).join("|")).collect();
-    assert_eq!(bare[0], "m|2|█···············|0|50.0 %|1.2 s|1.2 s|14|4|E3001 × 1");
-    assert_eq!(bare[2], "all|3|█···············|0|66.7 %|1.2 s|1.2 s|21|6|E3001 × 1");
+    assert_eq!(bare[0], "m|2|█···············|0|50.0 %|1.2 s|1.2 s|14|4|-|E3001 × 1");
+    assert_eq!(bare[2], "all|3|█···············|0|66.7 %|1.2 s|1.2 s|21|6|-|E3001 × 1");
 }
 
 #[test]

@@ -105,6 +105,8 @@ fn typed(args: &SettingOverrides, name: &str) -> Option<Value> {
         "timeout_seconds" => args.timeout.map(|value| json!(value)),
         "reask" => args.reask.map(|value| json!(value)),
         "max_calls" => args.max_calls.map(|value| json!(value)),
+        "max_cost" => args.max_cost.map(|value| json!(value)),
+        "thinking.max_tokens" => args.thinking.map(|value| json!(value)),
         "receipt" => on(args.receipt),
         "strict_parse" => on(args.strict_parse),
         "early_stop" => on(args.early_stop),

@@ -244,7 +244,7 @@ fn rm(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Resu
     let Some(place) = place else { return Ok(Exit::Bad) };
     let mut removed = false;
     // The record last: as long as it is there, the name can be typed.
-    for path in [place.file(), place.part(), place.origin(), place.hashes(), place.record()] {
+    for path in [place.file(), place.packed(), place.part(), place.origin(), place.hashes(), place.record()] {
         match fs::remove_file(&path) {
             Ok(()) => removed = true,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,0 +1,72 @@
+//! The most that one run of a module can cost, as `compose plan --cost` shows it. Asks no model and needs no key.
+
+use cogn::media::MediaAccess;
+use cogn::planned;
+use cogn::settings::Settings;
+use cogn::stores::Stores;
+use cogn::wiring::{self, HostParts};
+use cognitive_contract::Failure;
+use cognitive_contract::Module;
+use cognitive_contract::spending::DayBudget;
+use cognitive_library::Library;
+use cognitive_runtime::cost::ceiling;
+use cognitive_runtime::{CostCeiling, PartCost};
+use std::sync::Arc;
+
+use crate::args::provider::ProviderArgs;
+use crate::figures::{counted, dollars};
+use crate::printer::{FAINT, HEAD, Printer};
+use crate::project;
+use crate::text_table::TextTable;
+
+/// The input that is supposed where nobody says how long it is, in bytes.
+pub(super) const USUAL_INPUT_BYTES: u64 = 4096;
+
+/// The ceiling, by the models and limits that are configured and typed.
+pub(super) fn of(
+    module: &Module,
+    library: &Library,
+    typed: &ProviderArgs,
+    input_bytes: u64,
+) -> Result<CostCeiling, Failure> {
+    let config = project::config()?;
+    let settings =
+        Settings::resolve(&typed.overrides(), &config, &wiring::environment, &module.manifest.name)?;
+    let parts = HostParts {
+        modules: Arc::new(library.clone()),
+        models: planned::models(&settings)?,
+        stores: Stores::default(),
+        media: MediaAccess::default(),
+    };
+    // The books stay closed: a plan spends nothing.
+    let host = wiring::host(&Settings { budget: DayBudget::default(), ..settings.clone() }, parts)?;
+    ceiling(&host, module, &settings.run_options(), input_bytes)
+}
+
+/// Prints it.
+pub(super) fn show(ceiling: &CostCeiling, printer: &Printer) {
+    printer.out(format!("\n{HEAD}at most{HEAD:#}"));
+    let heads = ["MODULE", "CALLS", "TOKENS IN", "OUT", "COST"];
+    let mut table =
+        TextTable::new(heads).right(&[1, 2, 3, 4]).indented(2).with(ceiling.parts.iter().map(cells));
+    let sum =
+        |of: fn(&PartCost) -> u64| ceiling.parts.iter().map(of).fold(0, u64::saturating_add).to_string();
+    if ceiling.parts.len() > 1 {
+        let tokens = [sum(|part| part.input_tokens), sum(|part| part.output_tokens)];
+        let [read, written] = tokens;
+        table.push(vec!["all".to_owned(), ceiling.calls.to_string(), read, written, dollars(ceiling.cost)]);
+    }
+    printer.table(&table);
+    let bytes = counted(ceiling.input_bytes, "byte");
+    printer.notice(format!("{FAINT}with an input of {bytes}; `--input-bytes` says otherwise{FAINT:#}"));
+}
+
+fn cells(part: &PartCost) -> Vec<String> {
+    vec![
+        part.module.clone(),
+        part.calls.to_string(),
+        part.input_tokens.to_string(),
+        part.output_tokens.to_string(),
+        dollars(part.cost),
+    ]
+}

@@ -1,0 +1,396 @@
+//! `cogn review`: runs that wait for a person, and what people decide about them. A decision that is printed as made is on
+//! the disk. Texts of models and callers come without anything that a terminal would obey.
+
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use cogn::env_vars;
+use cogn::stores::Stores;
+use cogn::wiring::environment;
+use cognitive_contract::ports::ModuleSource;
+use cognitive_contract::review::{
+    Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewExport, ReviewFilter, Verdict,
+};
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_library::Library;
+use serde_json::{Map, Value};
+
+mod shown;
+
+use crate::args::candidates;
+use crate::args::input::read_text;
+use crate::figures::counted;
+use crate::printer::{Exit, FAINT, GOOD, Printer, plain};
+use crate::{platform, project};
+
+/// Options of `review`.
+#[derive(Debug, clap::Args)]
+pub struct ReviewArgs {
+    #[command(subcommand)]
+    command: ReviewCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum ReviewCommand {
+    /// List the runs that wait, the oldest first
+    List(ReviewListArgs),
+    /// Show a run with its input, its answer and what was decided
+    Show(ReviewShowArgs),
+    /// Say that answers are right
+    Approve(VerdictArgs),
+    /// Say that answers are wrong
+    Reject(VerdictArgs),
+    /// Say what the right answer is
+    Correct(CorrectArgs),
+    /// Write what was decided as JSON lines: the decisions, or labelled cases for `cogn eval`
+    Export(ReviewExportArgs),
+    /// Compare confidence with how often answers were right
+    Stats(ReviewStatsArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct ReviewListArgs {
+    /// Only this module
+    #[arg(long, value_name = "MODULE", add = candidates::modules())]
+    module: Option<String>,
+    /// What is decided already, the newest first
+    #[arg(long)]
+    decided: bool,
+    /// Maximum number of runs
+    #[arg(long, short, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ReviewShowArgs {
+    /// The number of the review
+    #[arg(value_name = "REVIEW")]
+    id: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How every decision is made.
+#[derive(Debug, clap::Args)]
+struct DecisionArgs {
+    /// Why, for whoever looks at it later
+    #[arg(long, short, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    reason: String,
+    /// Who decides; the name of this user by default
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct VerdictArgs {
+    /// The numbers of the reviews
+    #[arg(value_name = "REVIEW", required = true)]
+    ids: Vec<String>,
+    #[command(flatten)]
+    how: DecisionArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct CorrectArgs {
+    /// The number of the review
+    #[arg(value_name = "REVIEW")]
+    id: String,
+    /// The right `data` as JSON
+    #[arg(long, value_name = "JSON", conflicts_with = "file")]
+    data: Option<String>,
+    /// A file with the right `data`; `-` reads stdin
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    file: Option<PathBuf>,
+    /// One member of the right `data`, over those of the answer; JSON where it parses as such; repeatable
+    #[arg(long, value_name = "KEY=VALUE", required_unless_present_any = ["data", "file"])]
+    set: Vec<String>,
+    #[command(flatten)]
+    how: DecisionArgs,
+}
+
+/// What an export has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ReviewExportForm {
+    /// Every decided run with its input, its envelope and the decision
+    Decisions,
+    /// Labelled cases, as `cogn eval --cases` reads them
+    Cases,
+}
+
+#[derive(Debug, clap::Args)]
+struct ReviewExportArgs {
+    /// What is written
+    #[arg(long = "as", value_enum, value_name = "FORM", default_value_t = ReviewExportForm::Decisions)]
+    form: ReviewExportForm,
+    /// Only this module
+    #[arg(long, value_name = "MODULE", add = candidates::modules())]
+    module: Option<String>,
+    /// Write to this file, which must not exist yet; only you can read it
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct ReviewStatsArgs {
+    /// Only this module
+    #[arg(long, value_name = "MODULE", add = candidates::modules())]
+    module: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does what was asked with the reviews of the database, which need not exist.
+pub fn review(args: &ReviewArgs, library: &Library, printer: &Printer) -> Exit {
+    let done = open().and_then(|desk| match &args.command {
+        ReviewCommand::List(args) => list(args, desk.as_deref(), printer),
+        ReviewCommand::Show(args) => show(args, desk.as_deref(), printer),
+        ReviewCommand::Approve(args) => Ok(decide_all(args, Verdict::Approve, desk.as_deref(), printer)),
+        ReviewCommand::Reject(args) => Ok(decide_all(args, Verdict::Reject, desk.as_deref(), printer)),
+        ReviewCommand::Correct(args) => correct(args, desk.as_deref(), library, printer),
+        ReviewCommand::Export(args) => export(args, desk.as_deref(), printer),
+        ReviewCommand::Stats(args) => stats(args, desk.as_deref(), printer),
+    });
+    done.unwrap_or_else(|failure| {
+        printer.error(failure.message(), failure.suggestion());
+        Exit::Bad
+    })
+}
+
+fn open() -> Result<Option<Arc<dyn ReviewDesk>>, Failure> {
+    let config = project::config()?;
+    Stores::desk_of(&config).map_err(unreadable)
+}
+
+fn unreadable(reason: String) -> Failure {
+    Failure::new(ErrorCode::InternalError, reason)
+        .suggest("Check owner, rights and locks of the database; `cogn doctor` shows where it is")
+}
+
+fn unknown(id: &str) -> Failure {
+    Failure::new(ErrorCode::InvalidReference, format!("there is no such review: `{}`", plain(id)))
+        .suggest("`cogn review list` shows the numbers")
+}
+
+fn list(args: &ReviewListArgs, desk: Option<&dyn ReviewDesk>, printer: &Printer) -> Result<Exit, Failure> {
+    let filter = ReviewFilter {
+        open: Some(!args.decided),
+        module: args.module.clone(),
+        limit: Some(args.limit),
+        cursor: None,
+    };
+    let page = desk.map(|desk| desk.list(&filter)).transpose().map_err(unreadable)?;
+    let (reviews, open) = page.map_or_else(Default::default, |page| (page.reviews, page.open));
+    if args.json {
+        printer.json(&reviews);
+    } else if reviews.is_empty() {
+        printer.err(if args.decided { "nothing is decided yet" } else { "no run waits for review" });
+    } else {
+        printer.table(&if args.decided { shown::decided(&reviews) } else { shown::open(&reviews) });
+        if open > reviews.len() as u64 || args.decided {
+            printer.notice(format!("{FAINT}{} in all wait for review{FAINT:#}", counted(open, "run")));
+        }
+    }
+    Ok(Exit::Good)
+}
+
+fn find(id: &str, desk: Option<&dyn ReviewDesk>) -> Result<Review, Failure> {
+    let found = desk.map(|desk| desk.get(id)).transpose().map_err(unreadable)?;
+    found.flatten().ok_or_else(|| unknown(id))
+}
+
+fn show(args: &ReviewShowArgs, desk: Option<&dyn ReviewDesk>, printer: &Printer) -> Result<Exit, Failure> {
+    let review = find(&args.id, desk)?;
+    if args.json {
+        printer.json(&review);
+    } else {
+        shown::whole(&review, printer);
+    }
+    Ok(Exit::Good)
+}
+
+/// Makes the same decision about each of them. One that cannot be made does not keep others from it.
+fn decide_all(
+    args: &VerdictArgs,
+    verdict: Verdict,
+    desk: Option<&dyn ReviewDesk>,
+    printer: &Printer,
+) -> Exit {
+    let mut exit = Exit::Good;
+    for id in &args.ids {
+        if let Err(failure) = decide(id, verdict, None, &args.how, desk, printer) {
+            printer.error(failure.message(), failure.suggestion());
+            exit = Exit::Bad;
+        }
+    }
+    exit
+}
+
+fn decide(
+    id: &str,
+    verdict: Verdict,
+    data: Option<Value>,
+    how: &DecisionArgs,
+    desk: Option<&dyn ReviewDesk>,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let desk = desk.ok_or_else(|| unknown(id))?;
+    let by = how.by.clone().or_else(|| environment(env_vars::USER));
+    let decision =
+        NewDecision { verdict, reason: how.reason.clone(), data, by, key: None, at: SystemTime::now() };
+    let Decided { review, is_new } = desk.decide(id, &decision).map_err(|error| refusal(id, &error))?;
+    if how.json {
+        printer.json(&review);
+        return Ok(());
+    }
+    let before = match review.decision.as_ref().and_then(|decision| decision.by.as_deref()) {
+        _ if is_new => String::new(),
+        Some(by) => format!(" {FAINT}(before, by {}){FAINT:#}", plain(by)),
+        None => format!(" {FAINT}(before){FAINT:#}"),
+    };
+    printer.out(format!("{GOOD}{}{GOOD:#} {}{before}", verdict.past(), review.id));
+    Ok(())
+}
+
+fn refusal(id: &str, error: &DeskError) -> Failure {
+    match error {
+        DeskError::Unknown => unknown(id),
+        DeskError::Conflict(_) => Failure::new(ErrorCode::InvalidReference, plain(&error.to_string()))
+            .suggest(format!(
+                "`cogn review show {}` shows the decision that stands; the first one counts",
+                plain(id)
+            )),
+        DeskError::Invalid(_) => Failure::new(ErrorCode::InvalidInput, error.to_string()),
+        _ => unreadable(error.to_string()),
+    }
+}
+
+fn correct(
+    args: &CorrectArgs,
+    desk: Option<&dyn ReviewDesk>,
+    library: &Library,
+    printer: &Printer,
+) -> Result<Exit, Failure> {
+    let review = find(&args.id, desk)?;
+    let data = Value::Object(corrected(args, &review)?);
+    // A module that is not there any more has nothing against it.
+    if let Ok(module) = library.module(&review.module) {
+        let found = review.correction_faults(&module, &data);
+        if !found.is_empty() {
+            let failure = Failure::of_violations(ErrorCode::InvalidInput, &found);
+            return Err(failure.suggest("A correction is what the module could have answered"));
+        }
+    }
+    decide(&args.id, Verdict::Correct, Some(data), &args.how, desk, printer)?;
+    Ok(Exit::Good)
+}
+
+/// The right `data`: what was typed, over the answer's own where only members were.
+fn corrected(args: &CorrectArgs, review: &Review) -> Result<Map<String, Value>, Failure> {
+    let invalid = |why: String| Failure::new(ErrorCode::InvalidInput, why);
+    let text = match (&args.data, &args.file) {
+        (Some(text), _) => Some(text.clone()),
+        (None, Some(path)) => Some(read_text(Some(path))?),
+        (None, None) => None,
+    };
+    let mut members = match text {
+        Some(text) => match cognitive_contract::json::parse(&text) {
+            Ok(Value::Object(members)) => members,
+            Ok(_) => return Err(invalid("the right `data` is an object".to_owned())),
+            Err(error) => return Err(invalid(format!("the right `data` is not JSON: {}", error.message))),
+        },
+        None => {
+            let data = review.envelope.as_ref().and_then(|envelope| envelope.get("data"));
+            data.and_then(Value::as_object).cloned().unwrap_or_default()
+        }
+    };
+    for entry in &args.set {
+        let (name, typed) = entry
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty())
+            .ok_or_else(|| invalid(format!("expected `key=value`, found: `{}`", plain(entry))))?;
+        let value = serde_json::from_str(typed).unwrap_or_else(|_| Value::String(typed.to_owned()));
+        members.insert(name.to_owned(), value);
+    }
+    Ok(members)
+}
+
+fn export(
+    args: &ReviewExportArgs,
+    desk: Option<&dyn ReviewDesk>,
+    printer: &Printer,
+) -> Result<Exit, Failure> {
+    let Some(desk) = desk else {
+        printer.err("nothing is decided yet");
+        return Ok(Exit::Good);
+    };
+    let form = match args.form {
+        ReviewExportForm::Decisions => ReviewExport::Decisions,
+        ReviewExportForm::Cases => ReviewExport::Cases,
+    };
+    let module = args.module.as_deref();
+    if let Some(path) = args.output.as_deref().filter(|path| *path != Path::new("-")) {
+        let count = export_to(path, desk, form, module)?;
+        printer.err(format!("{} written to `{}`", counted(count, "line"), path.display()));
+        return Ok(Exit::Good);
+    }
+    let mut any = false;
+    let mut take = |line: Value| {
+        any = true;
+        printer.out(line.to_string());
+        printer.lost().is_none()
+    };
+    desk.export(form, module, &mut take).map_err(unreadable)?;
+    if !any {
+        printer.err("nothing is decided yet that could be exported");
+    }
+    Ok(Exit::Good)
+}
+
+/// Writes all or nothing: half an export would look like a whole one.
+fn export_to(
+    path: &Path,
+    desk: &dyn ReviewDesk,
+    form: ReviewExport,
+    module: Option<&str>,
+) -> Result<u64, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(ErrorCode::InvalidReference, format!("cannot write `{}`: {error}", path.display()))
+    };
+    let mut writer = BufWriter::new(platform::create_private_file(path).map_err(failed)?);
+    let (mut count, mut written) = (0, Ok(()));
+    let mut take = |line: Value| {
+        count += 1;
+        written = writeln!(writer, "{line}");
+        written.is_ok()
+    };
+    let read = desk.export(form, module, &mut take).map_err(unreadable);
+    let done = read.and_then(|()| written.and_then(|()| writer.flush()).map_err(failed));
+    if done.is_err() {
+        fs::remove_file(path).map_err(failed)?;
+    }
+    done.map(|()| count)
+}
+
+fn stats(args: &ReviewStatsArgs, desk: Option<&dyn ReviewDesk>, printer: &Printer) -> Result<Exit, Failure> {
+    let report = desk.map(|desk| desk.calibration(args.module.as_deref())).transpose().map_err(unreadable)?;
+    let report = report.unwrap_or_default();
+    if args.json {
+        printer.json(&report);
+    } else if report.decisions == 0 {
+        printer.err("nothing is decided yet");
+    } else {
+        shown::calibration(&report, printer);
+    }
+    Ok(Exit::Good)
+}

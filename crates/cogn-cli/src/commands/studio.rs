@@ -1,0 +1,32 @@
+//! `cogn studio`: the server of this machine, and its page in the browser. Takes the options of `cogn serve`, and differs from it
+//! in two ways: another port will do where the usual one is taken, and the page is opened.
+
+use cognitive_library::Library;
+
+use super::serve::{Listening, ServeArgs, serve_then};
+use crate::platform;
+use crate::printer::{Exit, Printer};
+
+/// Options of `studio`: those of `serve`, and whether the browser is opened
+#[derive(Debug, clap::Args)]
+pub struct StudioArgs {
+    /// Print the address of the page and open nothing
+    #[arg(long)]
+    no_open: bool,
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+/// Serves until somebody stops it, and opens the page.
+pub fn studio(args: &StudioArgs, library: &Library, printer: &Printer) -> Exit {
+    let then = if args.no_open { None } else { Some(open as fn(&str)) };
+    serve_then(&args.serve, library, printer, &Listening { any_port: true, then })
+}
+
+/// A browser that cannot be opened is no reason to stop: the address is on the screen.
+fn open(address: &str) {
+    let named = cogn::wiring::environment(cogn::env_vars::BROWSER);
+    if let Err(error) = platform::open_page(named.as_deref(), address) {
+        Printer.warning(&format!("the browser cannot be opened: {error}"));
+    }
+}

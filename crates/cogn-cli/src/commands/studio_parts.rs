@@ -1,0 +1,44 @@
+//! What `cogn serve` lends to Studio: models that authors may name, the files of modules, and their cases. Decides which folders
+//! may be changed by what the operator says, and by nothing else.
+
+use std::sync::Arc;
+
+use cogn::config::Config;
+use cogn::named_models::{LazyModel, named_models};
+use cogn::serve_config::ServeConfig;
+use cogn::settings::{SettingOverrides, Settings};
+use cogn::workshop::FolderWorkshop;
+use cognitive_contract::Failure;
+use cognitive_http::{NamedModel, ServerConfig};
+use cognitive_library::Library;
+use cognitive_testing::{FolderCases, GoldenExpectations};
+
+use crate::printer::Printer;
+
+/// Adds them to what a server has.
+pub(super) fn add(
+    config: &mut ServerConfig,
+    serve: &ServeConfig,
+    (settings, typed, file): (&Settings, &SettingOverrides, &Config),
+    library: &Library,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    config.studio = serve.studio != Some(false);
+    let names = serve.models.as_deref().unwrap_or_default();
+    let (models, left_out) = named_models(names, settings, typed, file)?;
+    for line in &left_out {
+        printer.warning(line);
+    }
+    let lazy = models.into_iter().map(|model| {
+        let LazyModel { name, is_local, make } = model;
+        NamedModel { name, is_local, make }
+    });
+    config.models = lazy.collect();
+    let workshop = FolderWorkshop::new(library.clone())
+        .editing(serve.edit.as_deref().unwrap_or_default())?
+        .reading(Arc::new(GoldenExpectations));
+    let workshop = Arc::new(workshop);
+    config.cases = Some(Arc::new(FolderCases::new(Arc::clone(&workshop))));
+    config.workshop = Some(workshop);
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! Reviews as people meet them: the program that runs and queues, the commands that decide, a process that is killed while it
+//! decides, and a simulated reviewer whose decisions make confidence worth something.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
+
+mod command;
+mod reviewer;

@@ -1,0 +1,124 @@
+// Compare, Modules and Runs, driven as an author does: two prompts side by side, an answer kept as a golden test, a file edited with its
+// faults at their line and saved after a look at the difference, a past run replayed with a changed prompt.
+
+import assert from "node:assert/strict";
+import { ask, newPage, scenario, visit, world } from "./browser.mjs";
+
+const field = (page, path) => page.locator(`[data-path="${path}"]`);
+
+/** Replaces the text of an editor. */
+async function type(editor, text) {
+  await editor.fill(text);
+}
+
+async function comparePrompts(page) {
+  await visit(page, "/run/words");
+  await field(page, "/text").getByRole("textbox").fill("winter snow");
+  await page.getByRole("link", { name: "Compare" }).first().click();
+  await page.getByRole("button", { name: "+ Add a variant" }).click();
+  const variant = page.getByRole("group", { name: "Variant variant 2" });
+  await variant.getByRole("button", { name: "Edit the prompt" }).click();
+  const dialog = page.getByRole("dialog");
+  await type(dialog.getByLabel("Prompt of variant 2"), world.changedPrompt);
+  await dialog.getByRole("button", { name: "Use it" }).click();
+  await variant.getByText("draft of prompt.md").waitFor();
+  await page.getByLabel(/^each/).fill("3");
+  await page.getByRole("button", { name: "Start 6 runs" }).click();
+  await page.getByText("6 of 6 runs").waitFor();
+  await page.getByRole("button", { name: "Look at variant 2 on input" }).click();
+  const cell = page.getByRole("region", { name: "variant 2 on input" });
+  await cell.getByRole("heading", { name: "What differs from saved" }).waitFor();
+  const differences = cell.getByRole("region", { name: "Differences" });
+  await differences.getByText("/data/words/1").waitFor();
+  await differences.getByText("hail").waitFor();
+  await cell.getByRole("heading", { name: "Spread over 3 repeats" }).waitFor();
+  await cell.getByText("All repeats agree on every field.").waitFor();
+  return cell;
+}
+
+async function keepAsTest(page, cell) {
+  await cell.getByRole("button", { name: "Save as test…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("two-words");
+  await dialog.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByText("Saved two-words for words").first().waitFor();
+}
+
+async function stopComparison(page) {
+  await visit(page, "/run/words");
+  await field(page, "/text").getByRole("textbox").fill("HOLD");
+  await visit(page, "/compare/words");
+  await page.getByRole("button", { name: /^Start/ }).click();
+  await page.getByRole("button", { name: /^Stop/ }).click();
+  await page.getByText(/· stopped/).waitFor();
+}
+
+async function editAndSave(page) {
+  await visit(page, "/modules/words?file=module.yaml");
+  const editor = page.getByLabel("module.yaml of words");
+  const saved = await editor.inputValue();
+  await type(editor, saved.replace("tier: decision", "tier: fast"));
+  const finding = page.getByRole("list", { name: "Findings" }).getByRole("button", { name: /module\.yaml:4/ });
+  await finding.waitFor();
+  await finding.click();
+  await page.waitForFunction(() => document.activeElement?.tagName === "TEXTAREA" && document.activeElement.selectionStart > 0);
+  const line = await editor.evaluate((area) => area.value.slice(0, area.selectionStart).split("\n").length);
+  assert.equal(line, 4);
+  await type(editor, saved);
+  await finding.waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "prompt.md" }).click();
+  await type(page.getByLabel("prompt.md of words"), world.savedPrompt);
+  await page.getByRole("button", { name: "Save…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.locator("tr.in").getByText(world.savedPrompt).waitFor();
+  await dialog.locator("tr.out").first().waitFor();
+  await dialog.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByText("1 file of words saved").first().waitFor();
+  // A folder that nobody allowed stays as it is.
+  await visit(page, "/modules/summarizer?file=prompt.md");
+  await page.getByText("The operator has not allowed changes in this folder").waitFor();
+  await type(page.getByLabel("prompt.md of summarizer"), "Another prompt");
+  assert.equal(await page.getByRole("button", { name: "Save…" }).isDisabled(), true);
+  await page.getByRole("button", { name: "Drop the changes" }).click();
+}
+
+async function replayPastRun(page) {
+  const made = await ask(page, "POST", "/v1/modules/words/execute", { text: "winter snow" });
+  assert.equal(made.status, 200);
+  await visit(page, "/runs?module=words");
+  const table = page.getByRole("region", { name: "Runs" });
+  await table.getByRole("row").nth(1).waitFor();
+  assert.ok((await table.getByRole("row").allTextContents()).slice(1).every((row) => row.includes("words")));
+  await table.getByRole("link").first().click();
+  await page.getByRole("heading", { name: "Where the time went" }).waitFor();
+  await page.getByRole("list", { name: "What ran, in order" }).getByText("words").first().waitFor();
+  await page.getByRole("button", { name: "Change the prompt" }).click();
+  const editor = page.getByLabel("Prompt for this run");
+  await type(editor, world.changedPrompt);
+  await page.getByRole("button", { name: "Run again" }).click();
+  const changed = page.getByRole("region", { name: "What changed" });
+  await changed.getByText("hail").first().waitFor();
+  await changed.getByText("/data/words/1").waitFor();
+}
+
+/** However many runs there are, the page shows some of them, and more when it is asked to. */
+async function manyRuns(page) {
+  await Promise.all(Array.from({ length: 60 }, (_, each) => ask(page, "POST", "/v1/modules/trip/execute", { traveller: { name: `number ${each}` } })));
+  await visit(page, "/runs?module=trip");
+  const links = page.getByRole("region", { name: "Runs" }).getByRole("link");
+  await links.nth(49).waitFor();
+  assert.equal(await links.count(), 50);
+  await page.getByRole("button", { name: "Show older runs" }).click();
+  await page.getByText("These are all.").waitFor();
+  assert.equal(await links.count(), 60);
+}
+
+await scenario(async () => {
+  const page = await newPage();
+  const cell = await comparePrompts(page);
+  await keepAsTest(page, cell);
+  await replayPastRun(page);
+  await manyRuns(page);
+  await editAndSave(page);
+  await stopComparison(page);
+});

@@ -1,0 +1,53 @@
+// What a model or a module author wrote is text and nothing else: markup, scripts, hidden characters, lines of a megabyte, a hundred
+// thousand lines. None of it runs, turns the page around or fills it with nodes.
+
+import assert from "node:assert/strict";
+import { newPage, scenario, succeeded, visit, world } from "./browser.mjs";
+
+/** Far more than any page needs, far less than one node for every line. */
+const MOST_NODES = 6000;
+
+async function nodes(page) {
+  return page.evaluate(() => document.querySelectorAll("*").length);
+}
+
+await scenario(async () => {
+  const page = await newPage();
+  await visit(page, "/run/hostile");
+  await page.keyboard.press("Control+Enter");
+  const envelope = page.getByRole("article", { name: "Envelope" });
+  await succeeded(page);
+  const shown = await envelope.textContent();
+  for (const text of ["<script>window.hacked = 1</script>", "<img src=x onerror=\"window.hacked = 2\">", "**bold** [link](javascript:window.hacked=3)"]) {
+    assert.ok(shown.includes(text), text);
+  }
+  // Characters that turn or hide text are named.
+  assert.ok(shown.includes("U+202E") && !shown.includes("\u202e"), "hidden characters are shown as they are");
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.equal(await envelope.locator("script, img, a").count(), 0);
+  const rows = page.getByRole("region", { name: "lines, scrolls" });
+  await rows.getByText("line 1 of many").first().waitFor();
+  const before = await nodes(page);
+  assert.ok(before < MOST_NODES, `${before} nodes`);
+  // The end can be reached, and costs no more.
+  await rows.evaluate((box) => (box.scrollTop = box.scrollHeight));
+  await rows.getByText(`line ${world.lines} of many`).waitFor();
+  assert.ok((await nodes(page)) < MOST_NODES);
+  const long = page.getByRole("region", { name: "long, scrolls" });
+  await long.waitFor();
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
+  await envelope.getByRole("button", { name: "JSON" }).click();
+  await page.getByRole("region", { name: "Envelope as JSON, scrolls" }).waitFor();
+  assert.ok((await nodes(page)) < MOST_NODES);
+
+  // The module's own words are no better.
+  await visit(page, "/modules/hostile");
+  await page.getByText("<b onclick=window.hacked=4>Hostile</b>").first().waitFor();
+  await visit(page, "/modules/hostile?file=prompt.md");
+  await page.getByLabel("prompt.md of hostile").waitFor();
+  await visit(page, "/runs?module=hostile");
+  await page.getByRole("region", { name: "Runs" }).getByRole("link").first().click();
+  await page.getByRole("region", { name: "Answer" }).getByText("<script>window.hacked = 1</script>").first().waitFor();
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.ok((await nodes(page)) < MOST_NODES);
+});
