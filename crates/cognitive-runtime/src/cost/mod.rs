@@ -2,16 +2,16 @@
 //!
 //! A run under a limit (`max_cost`, or a budget of the operator) begins only if its [`CostCeiling`] is within the limit. The
 //! ceiling is a sum over all calls that module, parts, repetitions, tools, questions that are asked again and rungs of the
-//! ladder allow. Each call counts with its worst case: as many tokens of input as its texts can have ([`text_tokens`]), with
+//! ladder allow. Each call counts with its worst case: as many tokens of input as its texts can have (`text_tokens`), with
 //! what a service adds to every request, and as many tokens of output as the limit that is sent with it. That limit is derived
 //! from the contract's own bounds.
 //!
-//! What a part gets depends on what others said, so the ceiling supposes a usual length of texts ([`BYTES_PER_TOKEN`]).
-//! Therefore it is enforced as well: every request passes the [`CostMeter`], which lets it leave only if its own worst case
+//! What a part gets depends on what others said, so the ceiling supposes a usual length of texts (`BYTES_PER_TOKEN`).
+//! Therefore it is enforced as well: every request passes the `CostMeter`, which lets it leave only if its own worst case
 //! has room in what is left. So no run costs more than its limit, whatever a model writes.
 //!
-//! What is supposed of services: they bill no more input than the texts that they are sent can have, [`service_tokens`] of
-//! their own and [`TURN_TOKENS`] for each turn; they keep the limit of output that they are sent; a request that they refuse with an error
+//! What is supposed of services: they bill no more input than the texts that they are sent can have, `service_tokens` of
+//! their own and `TURN_TOKENS` for each turn; they keep the limit of output that they are sent; a request that they refuse with an error
 //! status costs nothing. A try that broke off without a count is taken to have cost all that it could.
 
 mod answer_size;
