@@ -11,13 +11,15 @@
 )]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Instant;
 
 use serde_json::{Value, json};
+
+mod served;
+
+use served::EmbeddedServer;
 
 const CLIENTS: usize = 16;
 /// How many questions each of them asks, one after the other.
@@ -50,14 +52,16 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     let quick = std::env::args().any(|argument| argument == "--test");
-    let server = Server::start(&weights);
-    server.answer(0);
+    let folder = tempfile::tempdir().unwrap();
+    write_module(folder.path());
+    let server = EmbeddedServer::start(&weights, folder.path());
+    answer(&server, 0);
     let count = if quick { 2 } else { CLIENTS };
     let began = Instant::now();
-    let alone: Vec<Answer> = (0..count).map(|number| server.answer(number)).collect();
+    let alone: Vec<Answer> = (0..count).map(|number| answer(&server, number)).collect();
     let alone_rate = rate(&alone, began);
     let began = Instant::now();
-    let together = server.together(count);
+    let together = together(&server, count);
     let together_rate = rate(&together, began);
     let same = together.iter().enumerate().filter(|(at, answer)| **answer == alone[at % count]).count();
     println!("{}, {count} clients, {} answers", weights.display(), together.len());
@@ -78,93 +82,33 @@ fn rate(answers: &[Answer], began: Instant) -> f64 {
     answers.iter().map(|answer| answer.2).sum::<u64>() as f64 / began.elapsed().as_secs_f64()
 }
 
-/// A running server. It ends when this value does.
-struct Server {
-    child: Child,
-    address: String,
-    _folder: tempfile::TempDir,
+fn answer(server: &EmbeddedServer, number: usize) -> Answer {
+    let options = json!({ "max_output_tokens": LIMIT, "seed": number });
+    let envelope = server.run("remark", &json!({ "event": EVENTS[number], "_options": options }));
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    let tokens = envelope["meta"]["usage"]["output_tokens"].as_u64().unwrap();
+    Answer(envelope["data"].clone(), envelope["meta"]["confidence"].clone(), tokens)
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Server {
-    fn start(weights: &Path) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        write_module(folder.path());
-        let program =
-            std::env::var_os("COGN_BENCH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_cogn").into());
-        let words = "serve --port 0 --quiet --rate 0 --streams 0 --per-address 0 --provider embedded --model";
-        let mut child = Command::new(program)
-            .args(words.split(' '))
-            .arg(weights)
-            .current_dir(folder.path())
-            .env_clear()
-            .env("HOME", folder.path())
-            .env("COGN_OFFLINE", "1")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (mut lines, mut said) = (BufReader::new(child.stderr.take().unwrap()), String::new());
-        while !said.contains("http://") {
-            assert!(lines.read_line(&mut said).unwrap() > 0, "it ended before it listened: {said}");
-        }
-        let address =
-            said.split("http://").nth(1).unwrap().split([' ', ',', '\n']).next().unwrap().to_owned();
-        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        Self { child, address, _folder: folder }
-    }
-
-    fn send(&self, line: &str, accept: &str, body: &Value) -> TcpStream {
-        let body = body.to_string();
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(
-            stream,
-            "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: {accept}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        stream
-    }
-
-    fn answer(&self, number: usize) -> Answer {
-        let options = json!({ "max_output_tokens": LIMIT, "seed": number });
-        let body = json!({ "event": EVENTS[number], "_options": options });
-        let mut answer = String::new();
-        self.send("POST /api/run/remark", "application/json", &body).read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
-        let envelope: Value = serde_json::from_str(body).unwrap();
-        let tokens = envelope["meta"]["usage"]["output_tokens"].as_u64().unwrap();
-        Answer(envelope["data"].clone(), envelope["meta"]["confidence"].clone(), tokens)
-    }
-
-    /// The answers to all questions, each asked in every round, by another client each time.
-    fn together(&self, clients: usize) -> Vec<Answer> {
-        std::thread::scope(|scope| {
-            let ask = |client: usize| {
-                scope.spawn(move || {
-                    let questions = (0..ROUNDS).map(|round| (client + round) % clients);
-                    questions.map(|number| (number, self.answer(number))).collect::<Vec<_>>()
-                })
-            };
-            let threads: Vec<_> = (0..clients).map(ask).collect();
-            let mut all: Vec<Vec<Option<Answer>>> =
-                (0..ROUNDS).map(|_| (0..clients).map(|_| None).collect()).collect();
-            for thread in threads {
-                for (round, (number, answer)) in thread.join().unwrap().into_iter().enumerate() {
-                    all[round][number] = Some(answer);
-                }
+/// The answers to all questions, each asked in every round, by another client each time.
+fn together(server: &EmbeddedServer, clients: usize) -> Vec<Answer> {
+    std::thread::scope(|scope| {
+        let ask = |client: usize| {
+            scope.spawn(move || {
+                let questions = (0..ROUNDS).map(|round| (client + round) % clients);
+                questions.map(|number| (number, answer(server, number))).collect::<Vec<_>>()
+            })
+        };
+        let threads: Vec<_> = (0..clients).map(ask).collect();
+        let mut all: Vec<Vec<Option<Answer>>> =
+            (0..ROUNDS).map(|_| (0..clients).map(|_| None).collect()).collect();
+        for thread in threads {
+            for (round, (number, answer)) in thread.join().unwrap().into_iter().enumerate() {
+                all[round][number] = Some(answer);
             }
-            all.into_iter().flatten().flatten().collect()
-        })
-    }
+        }
+        all.into_iter().flatten().flatten().collect()
+    })
 }
 
 /// A module whose answers have to be written, word by word.
