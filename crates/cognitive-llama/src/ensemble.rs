@@ -43,10 +43,13 @@ struct Stand {
     /// Those who want to stop.
     leaving: Vec<u64>,
     is_computing: bool,
-    /// How many have got their logits and have not come back yet.
+    /// How many have got what they wanted in this round and have not come back yet.
     away: usize,
     /// Until when the next step waits for them.
     patience: Option<Instant>,
+    /// Counts how often that was in vain. Nobody waits for those who went away in an earlier round: a text may live on in a
+    /// cache and never be fed again.
+    round: u64,
     next_number: u64,
 }
 
@@ -60,6 +63,8 @@ struct ReadTicket {
     read: usize,
     wanted: WantedVectors,
     likelihoods: Vec<f32>,
+    /// The round in which it was done, if it is waited for since then.
+    away_since: Option<u64>,
 }
 
 impl ReadTicket {
@@ -96,7 +101,7 @@ impl Ensemble {
     /// An empty text.
     #[must_use]
     pub fn session(self: &Arc<Self>) -> EnsembleSession {
-        EnsembleSession { ensemble: Arc::clone(self), text: ReadText::new(&self.model), is_away: false }
+        EnsembleSession { ensemble: Arc::clone(self), text: ReadText::new(&self.model), away_since: None }
     }
 
     /// What it computes with.
@@ -128,7 +133,8 @@ impl Ensemble {
                     continue;
                 }
             }
-            let wait = if stand.is_computing { Some(None) } else { stand.patience_left().map(Some) };
+            let wait =
+                if stand.is_computing { Some(None) } else { stand.patience_left(Instant::now()).map(Some) };
             stand = match wait {
                 Some(None) => self.changed.wait(stand).unwrap_or_else(PoisonError::into_inner),
                 Some(Some(left)) => {
@@ -192,15 +198,34 @@ impl Stand {
         }
     }
 
-    fn finish(&mut self, ticket: ReadTicket) {
-        self.away += 1;
+    fn finish(&mut self, mut ticket: ReadTicket) {
+        // Who did not want to know what may follow has nothing to choose, and may not be back for long.
+        if ticket.wanted != WantedVectors::Nothing {
+            self.away += 1;
+            ticket.away_since = Some(self.round);
+        }
         self.done.insert(ticket.number, Some(ticket));
     }
 
-    /// How long to wait for those who will be back in a moment; nothing if there is nobody to wait for.
-    fn patience_left(&self) -> Option<Duration> {
-        let until = self.patience.filter(|_| self.away > 0)?;
-        Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+    /// Somebody who went away in this round is back, or gone for good.
+    fn welcome(&mut self, away_since: Option<u64>) {
+        if away_since == Some(self.round) {
+            self.away = self.away.saturating_sub(1);
+        }
+    }
+
+    /// How long to wait for those who will be back in a moment; nothing if there is nobody to wait for any more.
+    fn patience_left(&mut self, now: Instant) -> Option<Duration> {
+        if self.away == 0 {
+            return None;
+        }
+        let left = self.patience.map(|until| until.saturating_duration_since(now));
+        let left = left.filter(|left| !left.is_zero());
+        if left.is_none() {
+            self.away = 0;
+            self.round += 1;
+        }
+        left
     }
 
     /// Takes what the next step reads, and how much of it: everything short, and of long texts as much as there is room.
@@ -246,8 +271,8 @@ impl Stand {
 pub struct EnsembleSession {
     ensemble: Arc<Ensemble>,
     text: ReadText,
-    /// Whether others wait for it, because it has got something and will be back in a moment.
-    is_away: bool,
+    /// The round since which others wait for it, because it has got something and will be back in a moment.
+    away_since: Option<u64>,
 }
 
 impl EnsembleSession {
@@ -266,15 +291,13 @@ impl EnsembleSession {
     /// copied.
     #[must_use]
     pub fn fork(&self, length: usize) -> Self {
-        Self { ensemble: Arc::clone(&self.ensemble), text: self.text.fork(length), is_away: false }
+        Self { ensemble: Arc::clone(&self.ensemble), text: self.text.fork(length), away_since: None }
     }
 
     /// Says that it will not be fed for a while, so nobody waits for it.
     pub fn rest(&mut self) {
-        if std::mem::take(&mut self.is_away) {
-            let mut stand = self.ensemble.stand();
-            stand.away = stand.away.saturating_sub(1);
-            drop(stand);
+        if let Some(since) = self.away_since.take() {
+            self.ensemble.stand().welcome(Some(since));
             self.ensemble.changed.notify_all();
         }
     }
@@ -317,11 +340,20 @@ impl EnsembleSession {
         let number = stand.next_number;
         stand.next_number += 1;
         let tokens = tokens.to_vec();
-        stand.waiting.push(ReadTicket { number, text, tokens, read: 0, wanted, likelihoods: Vec::new() });
-        stand.away = stand.away.saturating_sub(usize::from(std::mem::take(&mut self.is_away)));
+        let likelihoods = Vec::new();
+        stand.waiting.push(ReadTicket {
+            number,
+            text,
+            tokens,
+            read: 0,
+            wanted,
+            likelihoods,
+            away_since: None,
+        });
+        stand.welcome(self.away_since.take());
         drop(stand);
         let ticket = self.ensemble.serve(number, cancelled);
-        self.is_away = true;
+        self.away_since = ticket.away_since;
         let left = ticket.left();
         self.text = ticket.text;
         if left > 0 {
@@ -335,5 +367,28 @@ impl EnsembleSession {
 impl Drop for EnsembleSession {
     fn drop(&mut self) {
         self.rest();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // A text that stays in a cache after it was read would otherwise cost everybody half a step, each time.
+    #[test]
+    fn nobody_waits_twice_for_a_text_that_does_not_come_back() {
+        let now = Instant::now();
+        let soon = now.checked_add(Duration::from_secs(1));
+        let mut stand = Stand { away: 2, patience: soon, ..Stand::default() };
+        assert!(stand.patience_left(now).is_some());
+        stand.welcome(Some(0));
+        assert_eq!(stand.away, 1);
+        stand.patience = Some(now);
+        assert_eq!(stand.patience_left(now), None, "it was waited for in vain");
+        stand.patience = soon;
+        assert_eq!(stand.patience_left(now), None, "and not again");
+        stand.away = 1;
+        stand.welcome(Some(0));
+        assert_eq!(stand.away, 1, "who comes late is nobody that this round waits for");
     }
 }
