@@ -33,6 +33,10 @@ pub enum Problem {
     Foreign,
     /// Others held the lock for as long as we were willing to wait.
     Busy(Duration),
+    /// The server cannot be reached, or it ended the connection.
+    Unreachable(String),
+    /// The server did not answer for so long.
+    Silent(Duration),
     /// Nothing can be written.
     ReadOnly,
     /// There is no room left.
@@ -70,6 +74,9 @@ impl StoreError {
             }
             Problem::Newer { .. } => Some("Update this program"),
             Problem::Busy(_) => Some("Try again, or find the process that keeps the file locked"),
+            Problem::Unreachable(_) | Problem::Silent(_) => {
+                Some("Check that the database server runs and that this machine may reach it")
+            }
             Problem::Full => Some("Make room on the disk"),
             Problem::Damaged(_) => Some("Move the file away; a new one is created with the next run"),
             Problem::Failed(_) => None,
@@ -117,6 +124,8 @@ impl fmt::Display for Problem {
             Self::Busy(patience) => {
                 write!(f, "other processes kept it locked for {:.1} s", patience.as_secs_f64())
             }
+            Self::Unreachable(why) => write!(f, "the server cannot be reached: {why}"),
+            Self::Silent(limit) => write!(f, "the server did not answer within {:.1} s", limit.as_secs_f64()),
             Self::ReadOnly => f.write_str("it cannot be written"),
             Self::Full => f.write_str("the disk is full"),
             Self::Damaged(why) => write!(f, "it is damaged or not a database: {why}"),

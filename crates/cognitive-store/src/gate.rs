@@ -1,14 +1,21 @@
-//! One at a time, and nobody waits for ever: a lock with a time limit, which the standard library does not have.
-//! Guards no data of its own, and promises no order among those who wait.
+//! So many at a time, usually one, and nobody waits for ever: a lock with a time limit, which the standard library does not
+//! have. Guards no data of its own, and promises no order among those who wait.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The door before the connection.
-#[derive(Debug, Default)]
+/// The door before the connections.
+#[derive(Debug)]
 pub(crate) struct ConnectionGate {
-    taken: Mutex<bool>,
+    /// How many more may go through.
+    places: Mutex<usize>,
     free: Condvar,
+}
+
+impl Default for ConnectionGate {
+    fn default() -> Self {
+        Self::of(1)
+    }
 }
 
 /// The right to go through, until it is dropped.
@@ -16,25 +23,27 @@ pub(crate) struct ConnectionGate {
 pub(crate) struct GatePass<'a>(&'a ConnectionGate);
 
 impl ConnectionGate {
+    /// A door for so many at a time.
+    pub(crate) fn of(places: usize) -> Self {
+        Self { places: Mutex::new(places), free: Condvar::new() }
+    }
+
     /// Waits for a turn, but not longer than `patience`.
     pub(crate) fn enter(&self, patience: Duration) -> Option<GatePass<'_>> {
-        // A panic elsewhere cannot leave a `bool` half written, so poison means nothing here.
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut taken, _) = self
+        // A panic elsewhere cannot leave a number half written, so poison means nothing here.
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut places, _) = self
             .free
-            .wait_timeout_while(taken, patience, |taken| *taken)
+            .wait_timeout_while(places, patience, |places| *places == 0)
             .unwrap_or_else(PoisonError::into_inner);
-        if *taken {
-            return None;
-        }
-        *taken = true;
+        *places = places.checked_sub(1)?;
         Some(GatePass(self))
     }
 }
 
 impl Drop for GatePass<'_> {
     fn drop(&mut self) {
-        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *self.0.places.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.0.free.notify_one();
     }
 }
@@ -51,6 +60,16 @@ mod tests {
         let gate = ConnectionGate::default();
         let first = gate.enter(Duration::ZERO).unwrap();
         assert!(gate.enter(Duration::from_millis(20)).is_none());
+        drop(first);
+        assert!(gate.enter(Duration::ZERO).is_some());
+    }
+
+    #[test]
+    fn so_many_at_a_time() {
+        let gate = ConnectionGate::of(2);
+        let first = gate.enter(Duration::ZERO);
+        let _second = gate.enter(Duration::ZERO).unwrap();
+        assert!(first.is_some() && gate.enter(Duration::ZERO).is_none());
         drop(first);
         assert!(gate.enter(Duration::ZERO).is_some());
     }

@@ -1,4 +1,4 @@
-//! The database of the runtime: one `SQLite` file that remembers what was run and how it went, and what modules handed
+//! The database of the runtime: one `SQLite` file, or one PostgreSQL database that several servers share, that remembers what was run and how it went, and what modules handed
 //! on for later runs, and what runs spent of a budget.
 //!
 //! [`Store::open`] gives a [`Store`], which keeps audit records ([`AuditLog`](cognitive_contract::ports::AuditLog))
@@ -17,6 +17,7 @@
 //! * The audit does not grow for ever, see [`Retention`]; nor does context, see [`StoreOptions::caps`].
 //! * A record that was changed, taken away or put elsewhere is found by [`Store::verify`].
 //!
+//! Rules are written once, in words that both databases understand (`sql`); a file and a server only carry them out.
 //! This crate owns the door to the database and no other. It prints nothing, reads no environment, asks no clock about
 //! records and context: both bring their time. Network file systems are not supported, because their locks cannot be trusted.
 //!
@@ -45,6 +46,7 @@ mod archive;
 mod audit;
 mod background;
 mod context;
+mod copy;
 mod error;
 mod gate;
 mod place;
@@ -52,6 +54,7 @@ mod platform;
 mod review;
 mod schema;
 mod spending;
+mod sql;
 mod store;
 mod time;
 
@@ -60,6 +63,7 @@ pub use audit::{
     Anchor, Breach, ChainLink, Figures, Filter, Head, ModuleFigures, OwnerDrops, Row, Stats, Verification,
 };
 pub use background::{Background, DROPPING};
+pub use copy::{CopiedTable, StoreCopy};
 pub use error::{Problem, StoreError};
 pub use review::{Desk, ReviewLimits};
 pub use store::{Retention, Store, StoreOptions};

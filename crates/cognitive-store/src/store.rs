@@ -1,20 +1,17 @@
-//! The file, opened: one connection, used by one thread at a time, shared with other processes.
-//! Holds no SQL about records and context; that is in `audit` and `context`.
+//! The store, opened: where it is, how it behaves, and the ways in which rules do their work on it. Whether a file or a server
+//! is behind it is nobody else's business. Holds no SQL; that is in `audit`, `context`, `review` and `spending`.
 
-use std::path::{self, Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use cognitive_contract::context::Caps;
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
 
 use crate::audit::DropTally;
 use crate::error::{Problem, StoreError};
-use crate::gate::ConnectionGate;
-use crate::place;
-use crate::schema::{self, Stale};
+#[cfg(feature = "postgres")]
+use crate::sql::postgres::PgServer;
+use crate::sql::sqlite::SqliteFile;
+use crate::sql::{LockedArea, SqlAccess, SqlSession};
 
 /// How a store behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,36 +59,38 @@ impl Default for Retention {
 /// The database. Cheap to open, safe to share.
 #[derive(Debug)]
 pub struct Store {
-    /// Absolute, since it may have to be opened again when the process has gone elsewhere; `None` in memory.
-    path: Option<PathBuf>,
+    /// As people may read it.
+    place: PathBuf,
     options: StoreOptions,
     /// What was dropped to keep within limits.
     pub(crate) drops: DropTally,
-    gate: ConnectionGate,
-    // Locked only by whoever has passed the gate, so nobody ever waits for this one.
-    open: Mutex<OpenStore>,
+    backend: Backend,
 }
 
 #[derive(Debug)]
-struct OpenStore {
-    connection: Connection,
-    /// The file behind the connection, which need not be the one at the path any more.
-    identity: Option<(u64, u64)>,
+enum Backend {
+    File(SqliteFile),
+    #[cfg(feature = "postgres")]
+    Server(Box<PgServer>),
 }
+
+const MEMORY: &str = ":memory:";
 
 impl Store {
     /// Opens the store at `path` and creates it if need be, its folder included. Fails if it cannot be written, and if
-    /// anything but a regular file stands there, also a symbolic link to one.
+    /// anything but a regular file stands there, also a symbolic link to one. An address of a server is connected to instead.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_with(path, StoreOptions::default())
     }
 
     /// Opens or creates a store that behaves as told.
     pub fn open_with(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        let fail = |problem| StoreError::new(path, problem);
-        let path = absolute(path).map_err(fail)?;
-        let open = create(&path, options.patience).map_err(fail)?;
-        Ok(Self::around(Some(path), open, options))
+        if Self::is_server(path) {
+            return Self::of_server(path, options);
+        }
+        let file =
+            SqliteFile::open(path, options.patience).map_err(|problem| StoreError::new(path, problem))?;
+        Ok(Self::around(place_of(&file), Backend::File(file), options))
     }
 
     /// Opens a store to ask it questions. Creates none: `None` if there is none. It may be write-protected.
@@ -101,11 +100,12 @@ impl Store {
 
     /// The same for a store that behaves as told.
     pub fn open_existing_with(path: &Path, options: StoreOptions) -> Result<Option<Self>, StoreError> {
-        let fail = |problem| StoreError::new(path, problem);
-        let Some(file) = place::look(path).map_err(fail)? else { return Ok(None) };
-        let open = connect(&file, options.patience).map_err(fail)?;
-        let path = absolute(path).map_err(fail)?;
-        Ok(Some(Self::around(Some(path), open, options)))
+        if Self::is_server(path) {
+            return Self::of_server(path, options).map(Some);
+        }
+        let file = SqliteFile::open_existing(path, options.patience)
+            .map_err(|problem| StoreError::new(path, problem))?;
+        Ok(file.map(|file| Self::around(place_of(&file), Backend::File(file), options)))
     }
 
     /// A store that is gone with the process.
@@ -115,27 +115,65 @@ impl Store {
 
     /// A store in memory that behaves as told.
     pub fn in_memory_with(options: StoreOptions) -> Result<Self, StoreError> {
-        let open = Connection::open_in_memory()
-            .map_err(Stale::Sqlite)
-            .and_then(|connection| set_up(connection, options.patience))
-            .map_err(|stale| StoreError::new(Path::new(MEMORY), problem(stale, options.patience)))?;
-        Ok(Self::around(None, OpenStore { connection: open, identity: None }, options))
+        let file = SqliteFile::in_memory(options.patience)
+            .map_err(|problem| StoreError::new(Path::new(MEMORY), problem))?;
+        Ok(Self::around(place_of(&file), Backend::File(file), options))
     }
 
-    fn around(path: Option<PathBuf>, open: OpenStore, options: StoreOptions) -> Self {
-        Self {
-            path,
-            options,
-            drops: DropTally::default(),
-            gate: ConnectionGate::default(),
-            open: Mutex::new(open),
+    /// Whether an address means a database server and not a file.
+    #[must_use]
+    pub fn is_server(place: &Path) -> bool {
+        let text = place.to_str().unwrap_or_default();
+        ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
+    }
+
+    /// A path or an address as people may see it: without a password.
+    #[must_use]
+    pub fn shown(place: &Path) -> PathBuf {
+        if Self::is_server(place) { without_secrets(&place.to_string_lossy()).into() } else { place.to_owned() }
+    }
+
+    /// The store on a database server: `postgres://USER@HOST/DATABASE`. Creates its tables if need be, in a schema of their own.
+    /// The password is used where the address has none.
+    #[cfg(feature = "postgres")]
+    pub fn connect(
+        address: &Path,
+        password: Option<&str>,
+        options: StoreOptions,
+    ) -> Result<Self, StoreError> {
+        let server = PgServer::open(address, password, options.patience)
+            .map_err(|problem| StoreError::new(&Self::shown(address), problem))?;
+        Ok(Self::around(server.shown(), Backend::Server(Box::new(server)), options))
+    }
+
+    #[cfg(feature = "postgres")]
+    fn of_server(place: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        Self::connect(place, None, options)
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn of_server(_: &Path, _: StoreOptions) -> Result<Self, StoreError> {
+        let why = "this build knows no database servers".to_owned();
+        Err(StoreError::new(Path::new("postgres://"), Problem::Inaccessible(why)))
+    }
+
+    fn around(place: PathBuf, backend: Backend, options: StoreOptions) -> Self {
+        Self { place, options, drops: DropTally::default(), backend }
+    }
+
+    /// Another connection to the same file, for somebody who takes long; nothing in memory, and where there are several
+    /// connections anyway.
+    pub(crate) fn sibling(&self) -> Option<Self> {
+        match &self.backend {
+            Backend::File(file) => Self::open_existing_with(file.path()?, self.options).ok().flatten(),
+            #[cfg(feature = "postgres")]
+            Backend::Server(_) => None,
         }
     }
 
-    /// Another connection to the same file, for somebody who takes long; nothing in memory.
-    pub(crate) fn sibling(&self) -> Option<Self> {
-        let path = self.path.as_deref()?;
-        Self::open_existing_with(path, self.options).ok().flatten()
+    /// Where it is, as people may read it.
+    pub(crate) fn place(&self) -> &Path {
+        &self.place
     }
 
     /// How much is kept.
@@ -148,149 +186,96 @@ impl Store {
         self.options.caps
     }
 
-    /// Does some work on the connection, alone. Waiting for other threads and for other processes comes out of one
-    /// budget, so the last in a queue does not wait for the sum of all.
-    pub(crate) fn with<T>(
+    /// Looks at something, and may remove what nobody misses.
+    pub(crate) fn look<T>(
         &self,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+        work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
     ) -> Result<T, StoreError> {
-        let patience = self.options.patience;
-        let started = Instant::now();
-        let _turn = self.gate.enter(patience).ok_or_else(|| self.error(Problem::Busy(patience)))?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        self.keep_usable(&mut open)?;
-        let left = patience.saturating_sub(started.elapsed());
-        let result = open.connection.busy_timeout(left).and_then(|()| work(&mut open.connection));
-        result.map_err(|error| self.error(Problem::of(&error, patience)))
+        self.work(SqlAccess::Look, self.options.patience, work)
+    }
+
+    /// Looks at everything as it is at one moment. Others may go on writing.
+    pub(crate) fn look_at_once<T>(
+        &self,
+        work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
+    ) -> Result<T, StoreError> {
+        self.work(SqlAccess::Moment, self.options.patience, work)
+    }
+
+    /// Changes something: all of it or nothing, and nobody else changes these areas meanwhile.
+    pub(crate) fn change<T>(
+        &self,
+        areas: &'static [LockedArea],
+        work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
+    ) -> Result<T, StoreError> {
+        self.work(SqlAccess::Change(areas), self.options.patience, work)
     }
 
     /// The same for what has to be on the disk when it is done, also when the power goes.
-    pub(crate) fn with_synced<T>(
+    pub(crate) fn change_synced<T>(
         &self,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+        areas: &'static [LockedArea],
+        work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
     ) -> Result<T, StoreError> {
-        self.with(|connection| {
-            connection.pragma_update(None, "synchronous", "FULL")?;
-            let result = work(connection);
-            connection.pragma_update(None, "synchronous", USUAL_SYNC)?;
-            result
-        })
+        self.work(SqlAccess::Keep(areas), self.options.patience, work)
     }
 
-    /// The same for what is not worth waiting for: nothing if somebody else is at it, or it does not work.
-    pub(crate) fn with_at_once<T>(
+    /// Looks at what is not worth waiting for: nothing if somebody else is at it, or it does not work.
+    pub(crate) fn glance<T>(
         &self,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+        work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
     ) -> Option<T> {
-        let _turn = self.gate.enter(Duration::ZERO)?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        self.keep_usable(&mut open).ok()?;
-        open.connection.busy_timeout(Duration::ZERO).and_then(|()| work(&mut open.connection)).ok()
+        self.work(SqlAccess::Look, Duration::ZERO, work).ok()
     }
 
-    /// A server outlives its file: someone deletes or moves it, and records would go where nobody looks. Also, a
-    /// transaction that could neither be ended nor undone would block every later one. Both are cured by a fresh start.
-    fn keep_usable(&self, open: &mut OpenStore) -> Result<(), StoreError> {
-        let Some(path) = &self.path else { return Ok(()) };
-        if open.connection.is_autocommit() && open.identity == place::identity(path) {
-            return Ok(());
-        }
-        *open = create(path, self.options.patience).map_err(|problem| self.error(problem))?;
-        Ok(())
+    fn work<T>(
+        &self,
+        access: SqlAccess,
+        patience: Duration,
+        work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
+    ) -> Result<T, StoreError> {
+        let done = match &self.backend {
+            Backend::File(file) => file.work(access, patience, work),
+            #[cfg(feature = "postgres")]
+            Backend::Server(server) => server.work(access, patience, work),
+        };
+        done.map_err(|problem| StoreError::new(&self.place, problem))
     }
 
-    fn error(&self, problem: Problem) -> StoreError {
-        StoreError::new(self.path.as_deref().unwrap_or(Path::new(MEMORY)), problem)
-    }
-}
-
-const MEMORY: &str = ":memory:";
-/// How much is waited for with every write: until the system has it.
-const USUAL_SYNC: &str = "NORMAL";
-
-fn absolute(path: &Path) -> Result<PathBuf, Problem> {
-    Ok(path::absolute(path)?)
-}
-
-/// A connection that can write, to a file that is created if it is missing.
-fn create(path: &Path, patience: Duration) -> Result<OpenStore, Problem> {
-    let file = place::prepare(path)?;
-    let open = connect(&file, patience)?;
-    // SQLite opens a write-protected file without a word.
-    if open.connection.is_readonly("main").map_err(|error| Problem::of(&error, patience))? {
-        return Err(Problem::ReadOnly);
-    }
-    place::narrow(&file)?;
-    Ok(open)
-}
-
-/// A connection to a file that exists.
-fn connect(file: &Path, patience: Duration) -> Result<OpenStore, Problem> {
-    // No URI: a path is a path. No mutex: the gate is ours.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_NOFOLLOW
-        | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    // Before it is opened: a file that is exchanged in between is noticed with the next call.
-    let identity = place::identity(file);
-    Connection::open_with_flags(file, flags)
-        .map_err(Stale::Sqlite)
-        .and_then(|connection| set_up(connection, patience))
-        .map(|connection| OpenStore { connection, identity })
-        .map_err(|stale| problem(stale, patience))
-}
-
-fn set_up(mut connection: Connection, patience: Duration) -> Result<Connection, Stale> {
-    // Whoever can write the file must not be able to make this program run functions from its schema.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Changing the journal does not wait for others who do the same, whatever the timeout says. So we do.
-    let started = Instant::now();
-    loop {
-        let left = patience.saturating_sub(started.elapsed());
-        connection.busy_timeout(left)?;
-        match adopt(&mut connection) {
-            Err(Stale::Sqlite(error)) if !left.is_zero() && is_busy(&error) => thread::sleep(PAUSE.min(left)),
-            other => return other.map(|()| connection),
-        }
+    /// The connection itself, for tests of what only a file can go through.
+    #[cfg(test)]
+    pub(crate) fn with_file<T>(
+        &self,
+        work: impl FnOnce(&mut rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Problem> {
+        let patience = self.options.patience;
+        #[cfg_attr(
+            not(feature = "postgres"),
+            expect(clippy::infallible_destructuring_match, reason = "one of two")
+        )]
+        let file = match &self.backend {
+            Backend::File(file) => file,
+            #[cfg(feature = "postgres")]
+            Backend::Server(_) => return Err(Problem::NotAFile("a server")),
+        };
+        file.with(patience, |connection| work(connection).map_err(|error| Problem::of(&error, patience)))
     }
 }
 
-const PAUSE: Duration = Duration::from_millis(2);
-
-fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(Problem::of(error, Duration::ZERO), Problem::Busy(_))
+/// An address as people and logs may see it: no password, and no query, which may have one.
+pub(crate) fn without_secrets(text: &str) -> String {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("postgres", text));
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let shown = match authority.rsplit_once('@') {
+        Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
+        None => authority.to_owned(),
+    };
+    format!("{scheme}://{shown}/{path}")
 }
 
-/// Makes a file ours if it is new, and brings it up to date if it is old.
-fn adopt(connection: &mut Connection) -> Result<(), Stale> {
-    // Before anything is written: a file that is not ours stays as it is.
-    let version = schema::inspect(connection)?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "synchronous", USUAL_SYNC)?;
-    if connection.is_readonly("main")? {
-        // An old file that is write-protected can still be read: steps only ever add.
-        if version > 0 {
-            if version < schema::CHAINED {
-                connection.execute_batch(schema::AS_IF_NEW)?;
-            }
-            if version < schema::REVIEWED {
-                connection.execute_batch(schema::AS_IF_REVIEWED)?;
-            }
-            return Ok(());
-        }
-    } else {
-        // Where the file system cannot share memory SQLite stays with its old journal, which is slower and just as safe.
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-    }
-    schema::bring_up(connection, version)
-}
-
-fn problem(stale: Stale, patience: Duration) -> Problem {
-    match stale {
-        Stale::Refused(problem) => problem,
-        Stale::Sqlite(error) => Problem::of(&error, patience),
-    }
+fn place_of(file: &SqliteFile) -> PathBuf {
+    file.path().unwrap_or(Path::new(MEMORY)).to_owned()
 }
 
 #[cfg(test)]
@@ -300,6 +285,8 @@ mod tests {
     use cognitive_contract::Envelope;
     use cognitive_contract::ports::{AuditLog, AuditRecord};
     use serde_json::json;
+
+    use rusqlite::{Connection, OpenFlags};
 
     use super::*;
     use crate::Filter;
@@ -317,7 +304,9 @@ mod tests {
     }
 
     fn pragma(store: &Store, name: &str, value: i64) {
-        store.with(|connection| connection.pragma_update_and_check(None, name, value, |_| Ok(()))).unwrap();
+        store
+            .with_file(|connection| connection.pragma_update_and_check(None, name, value, |_| Ok(())))
+            .unwrap();
     }
 
     #[test]
@@ -325,7 +314,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).unwrap();
         let empty: i64 = store
-            .with(|connection| connection.pragma_query_value(None, "page_count", |row| row.get(0)))
+            .with_file(|connection| connection.pragma_query_value(None, "page_count", |row| row.get(0)))
             .unwrap();
         pragma(&store, "max_page_count", empty + 14);
         let kept = (0..100).take_while(|_| store.record(&record("t")).is_ok()).count();
@@ -343,7 +332,7 @@ mod tests {
     #[test]
     fn a_connection_that_may_not_write_says_so() {
         let store = Store::in_memory().unwrap();
-        store.with(|connection| connection.pragma_update(None, "query_only", true)).unwrap();
+        store.with_file(|connection| connection.pragma_update(None, "query_only", true)).unwrap();
         assert_eq!(store.record(&record("t")), Err("store `:memory:`: it cannot be written".to_owned()));
         assert!(store.list(&Filter::default()).unwrap().is_empty());
     }
@@ -352,7 +341,7 @@ mod tests {
     fn a_transaction_that_was_left_open_does_not_block_later_ones() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).unwrap();
-        store.with(|connection| connection.execute_batch("BEGIN IMMEDIATE")).unwrap();
+        store.with_file(|connection| connection.execute_batch("BEGIN IMMEDIATE")).unwrap();
         store.record(&record("t")).unwrap();
         assert_eq!(store.list(&Filter::default()).unwrap().len(), 1);
     }
@@ -361,7 +350,7 @@ mod tests {
     fn a_panic_during_work_does_not_block_later_calls() {
         let store = Store::in_memory().unwrap();
         let fall = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            store.with::<()>(|_| panic!("on purpose")).unwrap();
+            store.look::<()>(|_| panic!("on purpose")).unwrap();
         }));
         assert!(fall.is_err());
         store.record(&record("t")).unwrap();
@@ -380,8 +369,8 @@ mod tests {
         let old = include_str!("../tests/store/first_version.sql");
         Connection::open(&path).unwrap().execute_batch(old).unwrap();
         let protected = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
-        let open = OpenStore { connection: set_up(protected, Duration::ZERO).unwrap(), identity: None };
-        let store = Store::around(None, open, StoreOptions::default());
+        let file = SqliteFile::of_connection(protected).unwrap();
+        let store = Store::around(PathBuf::new(), Backend::File(file), StoreOptions::default());
         assert_eq!(store.list(&Filter { runs: true, ..Filter::default() }).unwrap()[0].trace_id, "old");
         assert_eq!(store.verify(&[]).unwrap().before_chains, 1);
         assert!(store.heads().unwrap().is_empty() && store.dropped().unwrap().is_empty());

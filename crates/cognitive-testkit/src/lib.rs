@@ -1,11 +1,13 @@
 //! What the tests of this workspace share. Only ever a dev-dependency; nothing that is shipped may use it.
 //!
-//! [`SeededRandom`] generates, [`poll_now`] runs what never waits, [`TestRegistry`] is a real registry of packages. With the feature `ports`: a scripted model, modules from
+//! [`SeededRandom`] generates, [`poll_now`] runs what never waits, [`TestRegistry`] is a real registry of packages,
+//! [`TestPostgres`] and [`TestRedis`] are real databases. With the feature `ports`: a scripted model, modules from
 //! memory, an audit log and a store of context that only remember.
 //!
 //! A test that lacks something on this machine ends with [`skip`], which is the only way to do so: it is counted and named
 //! at the end of the run, and with `COGN_TEST_STRICT=1` it fails.
 
+mod databases;
 mod kept;
 mod platform;
 mod poll;
@@ -13,10 +15,12 @@ mod poll;
 mod ports;
 mod random;
 mod registry;
+mod restate;
 
 use std::env;
 use std::path::{Path, PathBuf};
 
+pub use databases::{TestPostgres, TestRedis};
 pub use kept::{Skipped, forget, skipped_by, summary};
 pub use poll::poll_now;
 #[cfg(feature = "ports")]
@@ -25,6 +29,7 @@ pub use ports::{
 };
 pub use random::SeededRandom;
 pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
+pub use restate::TestRestate;
 
 /// What a test may lack. A run can be told by these words that it may go without (`COGN_TEST_MAY_LACK=browser,weights`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,6 +85,8 @@ pub enum Lack {
     OciClients,
     /// `minisign`, whose signatures packages have.
     Minisign,
+    /// `restate-server`, which keeps the journals of durable runs.
+    Restate,
     /// The file of a larger model, Qwen2.5-Coder-0.5B-Instruct.
     Qwen,
     /// The file of the largest model that the program names, Qwen2.5-Coder-1.5B-Instruct.
@@ -90,11 +97,15 @@ pub enum Lack {
     Llama3Vocabulary,
     /// What the page of the server is built and driven with.
     Studio,
+    /// The programs of PostgreSQL: `initdb`, `postgres`, `psql`.
+    Postgres,
+    /// `redis-server`.
+    Redis,
 }
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 33] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -120,11 +131,14 @@ impl Lack {
         Self::Registry,
         Self::OciClients,
         Self::Minisign,
+        Self::Restate,
         Self::Qwen,
         Self::LargerQwen,
         Self::Gemma,
         Self::Llama3Vocabulary,
         Self::Studio,
+        Self::Postgres,
+        Self::Redis,
     ];
 
     /// The word for it.
@@ -156,11 +170,14 @@ impl Lack {
             Self::Registry => "registry",
             Self::OciClients => "oci-clients",
             Self::Minisign => "minisign",
+            Self::Restate => "restate",
             Self::Qwen => "qwen",
             Self::LargerQwen => "qwen-1.5b",
             Self::Gemma => "gemma",
             Self::Llama3Vocabulary => "llama3-vocabulary",
             Self::Studio => "studio",
+            Self::Postgres => "postgres",
+            Self::Redis => "redis",
         }
     }
 
@@ -207,6 +224,9 @@ impl Lack {
                 "install `skopeo`, or set `COGN_TEST_SKOPEO` to the program; `pip install oras`, then set `COGN_TEST_PYTHON`"
             }
             Self::Minisign => "install `minisign`",
+            Self::Restate => {
+                "`npm install @restatedev/restate-server`, then set `COGN_TEST_RESTATE` to the program of its platform"
+            }
             Self::Qwen => {
                 "put `0.5b.gguf`, Qwen's own file of Qwen2.5-Coder-0.5B-Instruct in Q4_K_M, into a folder and set `COGN_TEST_QWEN` to it"
             }
@@ -220,6 +240,10 @@ impl Lack {
             Self::Studio => {
                 "`npm ci` with `studio/package.json` and its lock file, then set `COGN_TEST_STUDIO` to the folder of `node_modules`"
             }
+            Self::Postgres => {
+                "install PostgreSQL 15 or later, or set `COGN_TEST_POSTGRES` to the folder with `initdb`"
+            }
+            Self::Redis => "install `redis-server`, or set `COGN_TEST_REDIS` to the program",
         }
     }
 

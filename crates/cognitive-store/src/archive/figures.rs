@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 use cognitive_contract::archive::{RunBucket, RunStats, RunTotals};
 use cognitive_contract::money::Money;
 
-use super::COST;
-use crate::audit::{Filter, SqlFilter, WHERE, dollars, percentile, tokens};
-use crate::error::StoreError;
+use crate::audit::{Filter, SqlFilter, WHERE, dollars, percentile};
+use crate::error::{Problem, StoreError};
+use crate::sql::{SqlDialect, SqlRow, all};
 use crate::store::Store;
 use crate::time;
 
@@ -32,33 +32,35 @@ struct RunFigures {
 }
 
 impl RunFigures {
-    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+    fn read(row: &SqlRow) -> Result<Self, Problem> {
         Ok(Self {
-            at: time::read(row.get_ref(0)?.as_str()?),
-            is_call: row.get_ref(1)?.as_str()? == "call",
-            module: row.get(2)?,
-            model: row.get(3)?,
-            ok: row.get(4)?,
-            code: row.get(5)?,
-            confidence: row.get(6)?,
-            latency_ms: row.get(7)?,
-            tokens: (tokens(row, 8)?.unwrap_or(0), tokens(row, 9)?.unwrap_or(0)),
-            cost: dollars(row.get(10)?),
+            at: time::read(row.str(0)?),
+            is_call: row.str(1)? == "call",
+            module: row.text(2)?,
+            model: row.text(3)?,
+            ok: row.is_true(4)?,
+            code: row.maybe_text(5)?,
+            confidence: row.real(6)?,
+            latency_ms: row.real(7)?,
+            tokens: (row.count(8)?.unwrap_or(0), row.count(9)?.unwrap_or(0)),
+            cost: dollars(row, 10),
         })
     }
 }
 
-pub(super) fn sql() -> String {
+pub(super) fn sql(dialect: SqlDialect) -> String {
     format!(
-        "SELECT ts, event, module, model, ok, code, confidence, latency_ms, input_tokens, output_tokens, {COST}
-         FROM audit WHERE {WHERE} ORDER BY ts LIMIT :limit"
+        "SELECT ts, event, module, model, ok, code, confidence, latency_ms, input_tokens, output_tokens, {}
+         FROM audit WHERE {WHERE} ORDER BY ts LIMIT ?16",
+        dialect.cost()
     )
 }
 
 pub(super) fn of(store: &Store, filter: &Filter, buckets: usize) -> Result<RunStats, StoreError> {
-    let (sql, bound) = (sql(), SqlFilter::of(filter));
-    let runs: Vec<RunFigures> = store.with(|connection| {
-        connection.prepare_cached(&sql)?.query_map(bound.values().as_slice(), RunFigures::read)?.collect()
+    let bound = SqlFilter::of(filter);
+    let runs: Vec<RunFigures> = store.look(|session| {
+        let sql = sql(session.dialect());
+        all(session, &sql, &bound.values(), RunFigures::read)
     })?;
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Ok(RunStats::default()) };
     let from = filter.since.unwrap_or(first.at);

@@ -8,10 +8,11 @@ use std::sync::{Arc, OnceLock};
 
 use cognitive_contract::archive::{ArchivedRun, RunArchive, RunDetails, RunFilter, RunPage, RunStats};
 use cognitive_contract::ports::Usage;
-use rusqlite::OptionalExtension;
 use serde_json::Value;
 
-use crate::audit::{COLUMNS, Filter, Row, SqlFilter, WHERE, dollars, tokens};
+use crate::audit::{COLUMNS, Filter, Row, SqlFilter, WHERE, dollars};
+use crate::error::Problem;
+use crate::sql::{SqlDialect, SqlRow, all, first, values};
 use crate::store::Store;
 
 /// How many runs a page has if nobody says.
@@ -19,14 +20,12 @@ const USUAL: usize = 50;
 /// The most runs of a page.
 const MOST: usize = 500;
 /// The most records of a trace that are shown.
-const RECORDS: u32 = 1_000;
+const RECORDS: i64 = 1_000;
 
-/// What a run cost, as the index has it.
-const COST: &str = "CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.usage.cost') END";
-/// The columns of a run in one line, in the order in which [`in_one_line`] takes them; `COST` follows.
+/// The columns of a run in one line, in the order in which [`in_one_line`] takes them; what it cost follows.
 const LINE: &str =
     "id, event, run_id, trace_id, ts, module, version, model, ok, code, risk, confidence, latency_ms,
-    input_tokens, output_tokens, key, user, payload IS NOT NULL";
+    input_tokens, output_tokens, key, \"user\", payload IS NOT NULL";
 
 /// The same question in the words of the audit.
 fn filter(asked: &RunFilter) -> Result<Filter, String> {
@@ -67,10 +66,10 @@ impl AuditArchive {
         Self { store, own: OnceLock::new() }
     }
 
-    /// What the database is asked, for whoever wants to see how it answers.
+    /// What a file is asked, for whoever wants to see how it answers.
     #[must_use]
     pub fn statements() -> [String; 2] {
-        [page_sql(), figures::sql()]
+        [page_sql(SqlDialect::Sqlite), figures::sql(SqlDialect::Sqlite)]
     }
 
     fn store(&self) -> &Store {
@@ -79,10 +78,11 @@ impl AuditArchive {
 }
 
 /// The `+` keeps the database from going through the rows themselves, the newest first.
-fn page_sql() -> String {
+fn page_sql(dialect: SqlDialect) -> String {
     format!(
-        "SELECT {LINE}, {COST} FROM audit WHERE id IN
-            (SELECT id FROM audit WHERE {WHERE} ORDER BY +id DESC LIMIT :limit) ORDER BY id DESC"
+        "SELECT {LINE}, {} FROM audit WHERE id IN
+            (SELECT id FROM audit WHERE {WHERE} ORDER BY +id DESC LIMIT ?16) ORDER BY id DESC",
+        dialect.cost()
     )
 }
 
@@ -90,12 +90,10 @@ impl RunArchive for AuditArchive {
     fn runs(&self, asked: &RunFilter) -> Result<RunPage, String> {
         let limit = asked.limit.unwrap_or(USUAL).clamp(1, MOST);
         let filter = Filter { limit: Some(limit + 1), ..filter(asked)? };
-        let sql = page_sql();
         let bound = SqlFilter::of(&filter);
-        let found = self.store().with(|connection| {
-            let mut statement = connection.prepare_cached(&sql)?;
-            let rows = statement.query_map(bound.values().as_slice(), in_one_line)?;
-            rows.collect::<rusqlite::Result<Vec<(i64, ArchivedRun)>>>()
+        let found = self.store().look(|session| {
+            let sql = page_sql(session.dialect());
+            all(session, &sql, &bound.values(), in_one_line)
         });
         let mut found = found.map_err(|error| error.to_string())?;
         let has_more = found.len() > limit;
@@ -108,18 +106,19 @@ impl RunArchive for AuditArchive {
         if run_id.is_empty() {
             return Ok(None);
         }
-        // The record of its end, or of its first call where it has none.
-        let one = format!(
-            "SELECT {LINE}, {COST} FROM audit WHERE run_id = ?1 AND event IN ('run', 'call')
-             ORDER BY event = 'run' DESC, id LIMIT 1"
-        );
-        let all = format!("SELECT {COLUMNS} FROM audit WHERE trace_id = ?1 ORDER BY id LIMIT ?2");
-        let found = self.store().with(|connection| {
-            let run = connection.prepare_cached(&one)?.query_row([run_id], in_one_line).optional()?;
-            let Some((id, run)) = run else { return Ok(None) };
-            let mut statement = connection.prepare_cached(&all)?;
-            let rows = statement.query_map((&run.trace_id, RECORDS), Row::read)?;
-            Ok(Some((id, run, rows.collect::<rusqlite::Result<Vec<Row>>>()?)))
+        let trace = format!("SELECT {COLUMNS} FROM audit WHERE trace_id = ?1 ORDER BY id LIMIT ?2");
+        let found = self.store().look(|session| {
+            // The record of its end, or of its first call where it has none.
+            let one = format!(
+                "SELECT {LINE}, {} FROM audit WHERE run_id = ?1 AND event IN ('run', 'call')
+                 ORDER BY event = 'run' DESC, id LIMIT 1",
+                session.dialect().cost()
+            );
+            let Some((id, run)) = first(session, &one, &values![run_id], in_one_line)? else {
+                return Ok(None);
+            };
+            let rows = all(session, &trace, &values![&run.trace_id, RECORDS], Row::read)?;
+            Ok(Some((id, run, rows)))
         });
         let Some((id, run, rows)) = found.map_err(|error| error.to_string())? else { return Ok(None) };
         let tree = if run.unfinished { None } else { waterfall::of(&rows, id) };
@@ -150,28 +149,28 @@ impl RunArchive for AuditArchive {
 }
 
 /// A run in one line, with the id of its record.
-fn in_one_line(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, ArchivedRun)> {
-    let cost = dollars(row.get(18)?);
-    let counted = tokens(row, 13)?.zip(tokens(row, 14)?);
+fn in_one_line(row: &SqlRow) -> Result<(i64, ArchivedRun), Problem> {
+    let cost = dollars(row, 18);
+    let counted = row.count(13)?.zip(row.count(14)?);
     let usage = counted.map(|(input, output)| Usage::new(input, output).with_cost(cost));
     let run = ArchivedRun {
-        run_id: row.get(2)?,
-        trace_id: row.get(3)?,
-        ts: row.get(4)?,
-        module: row.get(5)?,
-        version: row.get(6)?,
-        model: row.get(7)?,
-        ok: row.get(8)?,
-        code: row.get(9)?,
-        risk: row.get(10)?,
-        confidence: row.get(11)?,
-        latency_ms: row.get(12)?,
+        run_id: row.text(2)?,
+        trace_id: row.text(3)?,
+        ts: row.text(4)?,
+        module: row.text(5)?,
+        version: row.text(6)?,
+        model: row.text(7)?,
+        ok: row.is_true(8)?,
+        code: row.maybe_text(9)?,
+        risk: row.text(10)?,
+        confidence: row.real(11)?,
+        latency_ms: row.real(12)?,
         usage,
         cost,
-        key: row.get(15)?,
-        user: row.get(16)?,
-        has_payload: row.get(17)?,
-        unfinished: row.get_ref(1)?.as_str()? == "call",
+        key: row.maybe_text(15)?,
+        user: row.maybe_text(16)?,
+        has_payload: row.is_true(17)?,
+        unfinished: row.str(1)? == "call",
     };
-    Ok((row.get(0)?, run))
+    Ok((row.integer(0)?, run))
 }

@@ -1,15 +1,17 @@
 //! One chain of records: those of one owner and kind, each with the hash of the one before it. Drops from the beginning
 //! what is over the limits, and remembers the hash of the last that went, so that the rest can still be proven.
 
-use rusqlite::types::{Value, ValueRef};
-use rusqlite::{OptionalExtension, Transaction, params, params_from_iter};
+use std::ops::ControlFlow;
+
 use sha2::{Digest, Sha256};
 
-use super::entry::{DETAILS, FACTS, NewAuditRow, SWEPT, whole};
+use super::entry::{DETAILS, FACTS, NewAuditRow, SWEPT};
+use crate::error::Problem;
+use crate::sql::{SqlRow, SqlSession, SqlValue, all, first, number, values, whole};
 use crate::store::Retention;
 
 /// The most that one write removes, so that a lowered limit does not make it slow.
-const BATCH: u32 = 64;
+const BATCH: i64 = 64;
 /// A hash of nothing: what stands before the first record of a chain.
 pub(super) const ORIGIN: [u8; 32] = [0; 32];
 /// What comes first in every hash, so that it means nothing elsewhere.
@@ -44,41 +46,42 @@ pub(super) struct Gone {
     pub(super) first: bool,
 }
 
-pub(super) const COLUMNS: &str = "id, owner, kind, seq, hash, bytes, payload_bytes, dropped, dropped_hash, \
+const COLUMNS: &str = "id, owner, kind, seq, hash, bytes, payload_bytes, dropped, dropped_hash, \
      dropped_payloads, dropped_since, dropped_at";
 
 impl Chain {
-    pub(super) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+    fn read(row: &SqlRow) -> Result<Self, Problem> {
         Ok(Self {
-            id: row.get(0)?,
-            owner: row.get(1)?,
-            kind: row.get(2)?,
-            seq: row.get(3)?,
-            hash: row.get(4)?,
-            bytes: row.get(5)?,
-            payload_bytes: row.get(6)?,
-            dropped: row.get(7)?,
-            dropped_hash: row.get(8)?,
-            dropped_payloads: row.get(9)?,
-            dropped_since: row.get(10)?,
-            dropped_at: row.get(11)?,
+            id: row.integer(0)?,
+            owner: row.text(1)?,
+            kind: row.text(2)?,
+            seq: row.integer(3)?,
+            hash: row.blob(4)?,
+            bytes: row.integer(5)?,
+            payload_bytes: row.integer(6)?,
+            dropped: row.integer(7)?,
+            dropped_hash: row.blob(8)?,
+            dropped_payloads: row.integer(9)?,
+            dropped_since: row.maybe_text(10)?,
+            dropped_at: row.maybe_text(11)?,
         })
     }
 
+    /// All chains, the oldest first.
+    pub(super) fn all(session: &mut dyn SqlSession) -> Result<Vec<Self>, Problem> {
+        all(session, &format!("SELECT {COLUMNS} FROM audit_chains ORDER BY id"), &[], Self::read)
+    }
+
     /// The chain of an owner and a kind; a new one if there is none.
-    pub(super) fn find(transaction: &Transaction<'_>, owner: &str, kind: &str) -> rusqlite::Result<Self> {
-        let found = transaction
-            .prepare_cached(&format!("SELECT {COLUMNS} FROM audit_chains WHERE owner = ?1 AND kind = ?2"))?
-            .query_row((owner, kind), Self::read)
-            .optional()?;
-        if let Some(chain) = found {
+    pub(super) fn find(session: &mut dyn SqlSession, owner: &str, kind: &str) -> Result<Self, Problem> {
+        let sql = format!("SELECT {COLUMNS} FROM audit_chains WHERE owner = ?1 AND kind = ?2");
+        if let Some(chain) = first(session, &sql, &values![owner, kind], Self::read)? {
             return Ok(chain);
         }
-        let next = "SELECT coalesce(max(id), 0) + 1 FROM audit_chains";
-        let id: i64 = transaction.query_row(next, [], |row| row.get(0))?;
-        transaction.execute(
+        let id = number(session, "SELECT coalesce(max(id), 0) + 1 FROM audit_chains", &[])?;
+        session.execute(
             "INSERT INTO audit_chains VALUES (?1, ?2, ?3, 0, ?4, 0, 0, 0, ?4, 0, NULL, NULL)",
-            params![id, owner, kind, ORIGIN],
+            &values![id, owner, kind, ORIGIN.as_slice()],
         )?;
         Ok(Self {
             id,
@@ -96,74 +99,74 @@ impl Chain {
         })
     }
 
-    /// Makes room for an entry and appends it under `id`.
+    /// Makes room for an entry and appends it under `id`. The chain itself is kept with [`save`](Self::save), once for all that
+    /// is appended in one go.
     pub(super) fn append(
         &mut self,
-        transaction: &Transaction<'_>,
+        session: &mut dyn SqlSession,
         id: i64,
         entry: &NewAuditRow,
         retention: Retention,
-    ) -> rusqlite::Result<Gone> {
+    ) -> Result<Gone, Problem> {
         let was_whole = self.dropped_since.is_none();
-        let mut gone = Gone { records: self.make_room(transaction, entry, retention)?, ..Gone::default() };
+        let mut gone = Gone { records: self.make_room(session, entry, retention)?, ..Gone::default() };
         gone.records += entry.swept;
         self.seq += 1;
         let before = std::mem::take(&mut self.hash);
-        self.hash = self.link(id, &before, entry.facts.iter().map(ValueRef::from)).to_vec();
-        self.insert(transaction, id, &before, entry)?;
+        self.hash = self.link(id, &before, entry.facts.iter()).to_vec();
+        self.insert(session, id, &before, entry)?;
         self.bytes += entry.bytes;
         self.payload_bytes += entry.payload_bytes();
-        gone.payloads = self.drop_payloads(transaction, entry, retention)?;
+        gone.payloads = self.drop_payloads(session, entry, retention)?;
         if gone.records + gone.payloads > 0 {
             gone.first = was_whole;
             self.dropped_since.get_or_insert_with(|| entry.ts.clone());
             self.dropped_at = Some(entry.ts.clone());
         }
-        self.save(transaction)?;
         Ok(gone)
     }
 
     /// The hash of a record of this chain, whose newest it is.
-    fn link<'a>(&self, id: i64, before: &[u8], facts: impl Iterator<Item = ValueRef<'a>>) -> [u8; 32] {
+    fn link<'a>(&self, id: i64, before: &[u8], facts: impl Iterator<Item = &'a SqlValue>) -> [u8; 32] {
         link(id, &self.owner, &self.kind, (self.id, self.seq, self.dropped), before, facts)
     }
 
     fn insert(
         &self,
-        transaction: &Transaction<'_>,
+        session: &mut dyn SqlSession,
         id: i64,
         before: &[u8],
         entry: &NewAuditRow,
-    ) -> rusqlite::Result<()> {
-        let mut values = vec![
-            Value::Integer(id),
-            Value::Integer(entry.bytes),
-            entry.payload.clone().map_or(Value::Null, Value::Text),
-            Value::Integer(entry.payload_bytes()),
-            Value::Integer(self.id),
-            Value::Integer(self.seq),
-            Value::Integer(self.dropped),
-            Value::Blob(before.to_vec()),
-            Value::Blob(self.hash.clone()),
-        ];
+    ) -> Result<(), Problem> {
+        let mut values = values![
+            id,
+            entry.bytes,
+            entry.payload.clone(),
+            entry.payload_bytes(),
+            self.id,
+            self.seq,
+            self.dropped,
+            before,
+            self.hash.as_slice(),
+        ]
+        .to_vec();
         values.extend(entry.facts.iter().cloned());
-        let marks = vec!["?"; values.len()].join(", ");
+        let marks = (1..=values.len()).map(|place| format!("?{place}")).collect::<Vec<_>>().join(", ");
         let sql = format!(
             "INSERT INTO audit (position, id, bytes, payload, payload_bytes, chain, seq, dropped, before, hash, {})
              VALUES (0, {marks})",
             FACTS.join(", ")
         );
-        transaction.prepare_cached(&sql)?.execute(params_from_iter(values))?;
-        Ok(())
+        session.execute(&sql, &values).map(drop)
     }
 
     /// Drops the oldest until the entry fits. One that fits nowhere is kept alone.
     fn make_room(
         &mut self,
-        transaction: &Transaction<'_>,
+        session: &mut dyn SqlSession,
         entry: &NewAuditRow,
         retention: Retention,
-    ) -> rusqlite::Result<i64> {
+    ) -> Result<i64, Problem> {
         // Details have a budget of their own, so that any number of them makes no run and no call go.
         let share = if self.kind == DETAILS { 4 } else { 1 };
         let records = whole(retention.records / share).max(1);
@@ -172,60 +175,57 @@ impl Chain {
         if self.seq == self.dropped || !is_over(self.seq - self.dropped, self.bytes) {
             return Ok(0);
         }
-        let mut statement = transaction.prepare_cached(
-            "SELECT bytes, payload_bytes, payload IS NULL, hash FROM audit WHERE chain = ?1 ORDER BY seq LIMIT ?2",
-        )?;
-        let mut oldest = statement.query((self.id, BATCH))?;
         let before = self.dropped;
-        while let Some(row) = oldest.next()? {
+        let oldest = "SELECT bytes, payload_bytes, payload IS NULL, hash FROM audit WHERE chain = ?1 ORDER BY seq LIMIT ?2";
+        session.each(oldest, &values![self.id, BATCH], &mut |row| {
             if !is_over(self.seq - self.dropped, self.bytes) {
-                break;
+                return Ok(ControlFlow::Break(()));
             }
             self.forget(row)?;
-        }
-        self.remove_dropped(transaction)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        self.remove_dropped(session)?;
         Ok(self.dropped - before)
     }
 
     /// Takes a row out of the counts: bytes, payload bytes, whether its payload has gone already, hash.
-    fn forget(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
-        self.bytes -= row.get::<_, i64>(0)?;
-        if !row.get::<_, bool>(2)? {
-            self.payload_bytes -= row.get::<_, i64>(1)?;
+    fn forget(&mut self, row: &SqlRow) -> Result<(), Problem> {
+        self.bytes -= row.integer(0)?;
+        if !row.is_true(2)? {
+            self.payload_bytes -= row.integer(1)?;
         }
-        self.dropped_hash = row.get(3)?;
+        self.dropped_hash = row.blob(3)?;
         self.dropped += 1;
         Ok(())
     }
 
-    fn remove_dropped(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    fn remove_dropped(&self, session: &mut dyn SqlSession) -> Result<(), Problem> {
         let sql = "DELETE FROM audit WHERE chain = ?1 AND seq <= ?2";
-        transaction.prepare_cached(sql)?.execute((self.id, self.dropped)).map(drop)
+        session.execute(sql, &values![self.id, self.dropped]).map(drop)
     }
 
     /// Drops the oldest records as long as they are of before a moment. Whoever does so has to append a record that says it,
     /// and such a record stays as long as it is the last: else there would always be a new one to write.
-    pub(super) fn drop_older(
-        &mut self,
-        transaction: &Transaction<'_>,
-        moment: &str,
-    ) -> rusqlite::Result<i64> {
+    pub(super) fn drop_older(&mut self, session: &mut dyn SqlSession, moment: &str) -> Result<i64, Problem> {
         let before = self.dropped;
-        {
-            let mut statement = transaction.prepare_cached(
-                "SELECT bytes, payload_bytes, payload IS NULL, hash, ts, event FROM audit WHERE chain = ?1 ORDER BY seq",
-            )?;
-            let mut oldest = statement.query([self.id])?;
-            while let Some(row) = oldest.next()? {
-                let is_last_note = self.dropped + 1 == self.seq && row.get_ref(5)?.as_str() == Ok(SWEPT);
-                if is_last_note || row.get_ref(4)?.as_str().is_ok_and(|ts| ts >= moment) {
-                    break;
+        let oldest = "SELECT bytes, payload_bytes, payload IS NULL, hash, ts, event FROM audit
+            WHERE chain = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+        // Page by page: usually the first record is young enough.
+        let mut has_more = true;
+        while has_more {
+            let page = self.dropped;
+            session.each(oldest, &values![self.id, page, BATCH], &mut |row| {
+                let is_last_note = self.dropped + 1 == self.seq && row.str(5) == Ok(SWEPT);
+                if is_last_note || row.str(4).is_ok_and(|ts| ts >= moment) {
+                    return Ok(ControlFlow::Break(()));
                 }
                 self.forget(row)?;
-            }
+                Ok(ControlFlow::Continue(()))
+            })?;
+            has_more = self.dropped - page == BATCH;
         }
         if self.dropped > before {
-            self.remove_dropped(transaction)?;
+            self.remove_dropped(session)?;
         }
         Ok(self.dropped - before)
     }
@@ -233,57 +233,49 @@ impl Chain {
     /// Drops the oldest payloads until the newest fits. Their records stay, and with them the hashes of what went.
     fn drop_payloads(
         &mut self,
-        transaction: &Transaction<'_>,
+        session: &mut dyn SqlSession,
         entry: &NewAuditRow,
         retention: Retention,
-    ) -> rusqlite::Result<i64> {
+    ) -> Result<i64, Problem> {
         let limit = whole(retention.payload_bytes);
         if entry.payload.is_none() || self.payload_bytes <= limit {
             return Ok(0);
         }
-        let mut going = Vec::new();
-        {
-            let mut statement = transaction.prepare_cached(
-                "SELECT id, payload_bytes FROM audit WHERE chain = ?1 AND payload IS NOT NULL AND seq < ?2
-                 ORDER BY seq LIMIT ?3",
-            )?;
-            let mut oldest = statement.query((self.id, self.seq, BATCH))?;
-            while let Some(row) = oldest.next()? {
-                if self.payload_bytes <= limit {
-                    break;
-                }
-                self.payload_bytes -= row.get::<_, i64>(1)?;
-                going.push(row.get::<_, i64>(0)?);
+        let (mut count, mut last) = (0, 0);
+        let oldest =
+            "SELECT seq, payload_bytes FROM audit WHERE chain = ?1 AND payload IS NOT NULL AND seq < ?2
+             ORDER BY seq LIMIT ?3";
+        session.each(oldest, &values![self.id, self.seq, BATCH], &mut |row| {
+            if self.payload_bytes <= limit {
+                return Ok(ControlFlow::Break(()));
             }
-        }
-        let mut forget = transaction.prepare_cached("UPDATE audit SET payload = NULL WHERE id = ?1")?;
-        for id in &going {
-            forget.execute([id])?;
-        }
-        let count = i64::try_from(going.len()).unwrap_or(i64::MAX);
+            self.payload_bytes -= row.integer(1)?;
+            (count, last) = (count + 1, row.integer(0)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let forget = "UPDATE audit SET payload = NULL WHERE chain = ?1 AND payload IS NOT NULL AND seq <= ?2";
+        session.execute(forget, &values![self.id, last])?;
         self.dropped_payloads += count;
         Ok(count)
     }
 
-    fn save(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-        transaction
-            .prepare_cached(
-                "UPDATE audit_chains SET seq = ?2, hash = ?3, bytes = ?4, payload_bytes = ?5, dropped = ?6,
-                    dropped_hash = ?7, dropped_payloads = ?8, dropped_since = ?9, dropped_at = ?10 WHERE id = ?1",
-            )?
-            .execute(params![
-                self.id,
-                self.seq,
-                self.hash,
-                self.bytes,
-                self.payload_bytes,
-                self.dropped,
-                self.dropped_hash,
-                self.dropped_payloads,
-                self.dropped_since,
-                self.dropped_at,
-            ])
-            .map(drop)
+    /// Keeps where the chain ends now.
+    pub(super) fn save(&self, session: &mut dyn SqlSession) -> Result<(), Problem> {
+        let sql = "UPDATE audit_chains SET seq = ?2, hash = ?3, bytes = ?4, payload_bytes = ?5, dropped = ?6,
+            dropped_hash = ?7, dropped_payloads = ?8, dropped_since = ?9, dropped_at = ?10 WHERE id = ?1";
+        let values = values![
+            self.id,
+            self.seq,
+            self.hash.as_slice(),
+            self.bytes,
+            self.payload_bytes,
+            self.dropped,
+            self.dropped_hash.as_slice(),
+            self.dropped_payloads,
+            self.dropped_since.as_deref(),
+            self.dropped_at.as_deref(),
+        ];
+        session.execute(sql, &values).map(drop)
     }
 }
 
@@ -295,19 +287,10 @@ pub(super) fn link<'a>(
     kind: &str,
     (chain, seq, dropped): (i64, i64, i64),
     before: &[u8],
-    facts: impl Iterator<Item = ValueRef<'a>>,
+    facts: impl Iterator<Item = &'a SqlValue>,
 ) -> [u8; 32] {
     let mut hash = Sha256::new_with_prefix(PURPOSE);
-    let place = [
-        ValueRef::Integer(id),
-        ValueRef::Text(owner.as_bytes()),
-        ValueRef::Text(kind.as_bytes()),
-        ValueRef::Integer(chain),
-        ValueRef::Integer(seq),
-        ValueRef::Integer(dropped),
-        ValueRef::Blob(before),
-    ];
-    for value in place {
+    for value in &values![id, owner, kind, chain, seq, dropped, before] {
         feed(&mut hash, value);
     }
     for value in facts {
@@ -316,19 +299,19 @@ pub(super) fn link<'a>(
     hash.finalize().into()
 }
 
-fn feed(hash: &mut Sha256, value: ValueRef<'_>) {
+fn feed(hash: &mut Sha256, value: &SqlValue) {
     match value {
-        ValueRef::Null => hash.update([0]),
-        ValueRef::Integer(number) => {
+        SqlValue::Null => hash.update([0]),
+        SqlValue::Integer(number) => {
             hash.update([1]);
             hash.update(number.to_le_bytes());
         }
-        ValueRef::Real(number) => {
+        SqlValue::Real(number) => {
             hash.update([2]);
             hash.update(number.to_bits().to_le_bytes());
         }
-        ValueRef::Text(bytes) => feed_bytes(hash, 3, bytes),
-        ValueRef::Blob(bytes) => feed_bytes(hash, 4, bytes),
+        SqlValue::Text(text) => feed_bytes(hash, 3, text.as_bytes()),
+        SqlValue::Blob(bytes) => feed_bytes(hash, 4, bytes),
     }
 }
 

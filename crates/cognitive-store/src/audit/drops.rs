@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cognitive_contract::ports::DropCounts;
 use serde::Serialize;
 
-use super::chain::{COLUMNS, Chain, Gone};
+use super::chain::{Chain, Gone};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -64,10 +64,7 @@ pub struct OwnerDrops {
 impl Store {
     /// Whose records were dropped, how many, and since when.
     pub fn dropped(&self) -> Result<Vec<OwnerDrops>, StoreError> {
-        let chains = self.with(|connection| {
-            let sql = format!("SELECT {COLUMNS} FROM audit_chains ORDER BY id");
-            connection.prepare(&sql)?.query_map([], Chain::read)?.collect::<rusqlite::Result<Vec<_>>>()
-        })?;
+        let chains = self.look(Chain::all)?;
         Ok(chains.into_iter().filter_map(drops_of).collect())
     }
 }

@@ -2,11 +2,11 @@
 
 use cognitive_contract::ports::AuditRecord;
 use cognitive_contract::text::cut;
-use rusqlite::types::Value;
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
 use super::chain::Chain;
+use crate::sql::{SqlValue as Value, whole};
 use crate::time;
 
 /// The longest name, id or code that is kept, in characters. Callers can put anything into some of them.
@@ -27,7 +27,7 @@ pub(super) const FACTS: [&str; 19] = [
     "trace_id",
     "run_id",
     "key",
-    "user",
+    "\"user\"",
     "tenant",
     "module",
     "version",
@@ -70,7 +70,7 @@ pub(super) const DETAILS: &str = "details";
 
 impl NewAuditRow {
     pub(super) fn of(record: &AuditRecord) -> Self {
-        let text = |text: &str| Value::Text(cut(text, SHORT).to_owned());
+        let text = |text: &str| Value::Text(writable(cut(text, SHORT)));
         let maybe = |given: &Option<String>| given.as_deref().map_or(Value::Null, text);
         let tokens = |count: Option<u64>| count.map_or(Value::Null, |count| Value::Integer(whole(count)));
         let ts = time::text(record.at);
@@ -98,7 +98,7 @@ impl NewAuditRow {
             hash.map_or(Value::Null, Value::Blob),
         ];
         let kind = if record.is_detail() { DETAILS } else { RUNS };
-        let owner = cut(&record.owner(), SHORT).to_owned();
+        let owner = writable(cut(&record.owner(), SHORT));
         let bytes = length(OVERHEAD + facts.iter().map(size).sum::<usize>());
         Self { owner, kind, facts, ts, bytes, payload, swept: 0 }
     }
@@ -147,6 +147,11 @@ impl NewAuditRow {
     }
 }
 
+/// PostgreSQL has no text with a zero in it. A record is the same wherever it is kept.
+pub(crate) fn writable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
 fn size(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len(),
@@ -163,11 +168,6 @@ fn length(bytes: usize) -> i64 {
 /// sign of zero either.
 fn finite(number: f64) -> f64 {
     if number.is_finite() { number + 0.0 } else { 0.0 }
-}
-
-/// `SQLite` has no unsigned integers.
-pub(super) fn whole(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// A payload as text. What is too long is left out, and the record says so.

@@ -1,13 +1,15 @@
 //! Keeps records and lets the oldest go. Both happen in one transaction, so the limits hold after every write, and several
 //! records that come together cost one transaction.
 
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use cognitive_contract::ports::{AuditLog, AuditRecord, DropCounts};
-use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::chain::{COLUMNS, Chain, Gone};
+use super::chain::{Chain, Gone};
 use super::entry::NewAuditRow;
+use crate::error::Problem;
+use crate::sql::{LockedArea, SqlSession, number, values};
 use crate::store::{Retention, Store};
 use crate::time;
 
@@ -33,7 +35,9 @@ impl Store {
         let retention = self.retention();
         let newest = records.iter().map(|record| record.at).max();
         let due = newest.filter(|now| retention.age.is_some() && self.drops.sweep_is_due(*now));
-        let gone = self.with(|connection| keep(connection, &entries, retention, due));
+        // Alone: the end of a chain has to be its end. One lock for all chains, because ids have no gaps: that is how a chain
+        // that vanished as a whole is missed.
+        let gone = self.change(&[LockedArea::Audit], |session| keep(session, &entries, retention, due));
         // Counted when it is certain: a transaction that failed has dropped nothing.
         for gone in &gone.map_err(|error| error.to_string())? {
             self.drops.add(gone);
@@ -43,34 +47,39 @@ impl Store {
 }
 
 fn keep(
-    connection: &mut Connection,
+    session: &mut dyn SqlSession,
     entries: &[NewAuditRow],
     retention: Retention,
     due: Option<SystemTime>,
-) -> rusqlite::Result<Vec<Gone>> {
-    // Immediate: two writers that both begin by reading could not both go on, and the end of a chain has to be its end.
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let (mut gone, last) = append(&transaction, entries, retention)?;
+) -> Result<Vec<Gone>, Problem> {
+    let (mut gone, last) = append(session, entries, retention)?;
     if let Some(now) = due {
-        gone.extend(sweep(&transaction, last, now, retention)?);
+        gone.extend(sweep(session, last, now, retention)?);
     }
-    transaction.commit()?;
     Ok(gone)
 }
 
 /// Appends entries to their chains. Gives what went for them, and the newest id.
 pub(super) fn append(
-    transaction: &Transaction<'_>,
+    session: &mut dyn SqlSession,
     entries: &[NewAuditRow],
     retention: Retention,
-) -> rusqlite::Result<(Vec<Gone>, i64)> {
-    let mut id: i64 =
-        transaction.query_row("SELECT coalesce(max(id), 0) FROM audit", [], |row| row.get(0))?;
+) -> Result<(Vec<Gone>, i64), Problem> {
+    let mut id = number(session, "SELECT coalesce(max(id), 0) FROM audit", &[])?;
     let mut gone = Vec::with_capacity(entries.len());
+    let mut chains: BTreeMap<(&str, &str), Chain> = BTreeMap::new();
     for entry in entries {
         id += 1;
-        let mut chain = Chain::find(transaction, &entry.owner, entry.kind)?;
-        gone.push(chain.append(transaction, id, entry, retention)?);
+        let name = (entry.owner.as_str(), entry.kind);
+        let mut chain = match chains.remove(&name) {
+            Some(chain) => chain,
+            None => Chain::find(session, &entry.owner, entry.kind)?,
+        };
+        gone.push(chain.append(session, id, entry, retention)?);
+        chains.insert(name, chain);
+    }
+    for chain in chains.values() {
+        chain.save(session)?;
     }
     Ok((gone, id))
 }
@@ -89,10 +98,10 @@ impl NoteRecord {
     /// Appends it. What it gives is to be counted once the transaction is certain.
     pub(crate) fn append(
         &self,
-        transaction: &Transaction<'_>,
+        session: &mut dyn SqlSession,
         retention: Retention,
-    ) -> rusqlite::Result<NoteCost> {
-        append(transaction, std::slice::from_ref(&self.0), retention).map(|(gone, _)| NoteCost(gone))
+    ) -> Result<NoteCost, Problem> {
+        append(session, std::slice::from_ref(&self.0), retention).map(|(gone, _)| NoteCost(gone))
     }
 }
 
@@ -107,24 +116,22 @@ impl Store {
 
 /// Drops what has become too old, of all owners: also of those who write no more. `last` is the newest id.
 fn sweep(
-    transaction: &Transaction<'_>,
+    session: &mut dyn SqlSession,
     mut last: i64,
     now: SystemTime,
     retention: Retention,
-) -> rusqlite::Result<Vec<Gone>> {
+) -> Result<Vec<Gone>, Problem> {
     let Some(moment) = retention.age.and_then(|age| now.checked_sub(age)) else { return Ok(Vec::new()) };
     let (moment, now) = (time::text(moment), time::text(now));
-    transaction.execute("DELETE FROM audit WHERE chain IS NULL AND ts < ?1", [&moment])?;
-    let sql = format!("SELECT {COLUMNS} FROM audit_chains ORDER BY id");
-    let chains: Vec<Chain> =
-        transaction.prepare_cached(&sql)?.query_map([], Chain::read)?.collect::<rusqlite::Result<_>>()?;
+    session.execute("DELETE FROM audit WHERE chain IS NULL AND ts < ?1", &values![&moment])?;
     let mut gone = Vec::new();
-    for mut chain in chains {
-        let count = chain.drop_older(transaction, &moment)?;
+    for mut chain in Chain::all(session)? {
+        let count = chain.drop_older(session, &moment)?;
         if count > 0 {
             last += 1;
             let note = NewAuditRow::swept(&chain, &now, count);
-            gone.push(chain.append(transaction, last, &note, retention)?);
+            gone.push(chain.append(session, last, &note, retention)?);
+            chain.save(session)?;
         }
     }
     Ok(gone)

@@ -13,10 +13,11 @@ mod verify;
 
 pub(crate) use drops::DropTally;
 pub use drops::OwnerDrops;
+pub(crate) use entry::writable;
 pub(crate) use keep::{NoteCost, NoteRecord};
 pub use query::Filter;
 pub(crate) use query::{SqlFilter, WHERE};
-pub(crate) use row::{COLUMNS, tokens};
+pub(crate) use row::COLUMNS;
 pub use row::{ChainLink, Row};
 pub use stats::{Figures, ModuleFigures, Stats};
 pub(crate) use stats::{dollars, percentile};

@@ -3,10 +3,9 @@
 use std::ops::ControlFlow;
 use std::time::SystemTime;
 
-use rusqlite::{Connection, ToSql};
-
 use super::row::{COLUMNS, Row};
-use crate::error::StoreError;
+use crate::error::{Problem, StoreError};
+use crate::sql::{SqlSession, SqlValue, all, first, values};
 use crate::store::Store;
 use crate::time;
 
@@ -47,13 +46,14 @@ pub struct Filter {
     pub limit: Option<usize>,
 }
 
-pub(crate) const WHERE: &str = "(:event IS NULL OR event = :event) AND (:module IS NULL OR module = :module)
-    AND (:code IS NULL OR code = :code) AND (:ok IS NULL OR ok = :ok) AND (:since IS NULL OR ts >= :since)
-    AND (:until IS NULL OR ts < :until) AND (:before IS NULL OR id < :before)
-    AND (:model IS NULL OR model = :model) AND (:risk IS NULL OR risk = :risk)
-    AND (:least IS NULL OR confidence >= :least) AND (:most IS NULL OR confidence <= :most)
-    AND (:key IS NULL OR key = :key) AND (:user IS NULL OR user = :user) AND (:tenant IS NULL OR tenant = :tenant)
-    AND (NOT :runs OR event = 'run' OR (event = 'call' AND NOT EXISTS (SELECT 1 FROM audit AS other
+/// The places are those of [`SqlFilter::values`]; the limit is the last of them.
+pub(crate) const WHERE: &str = "(event = ?1 OR ?1 IS NULL) AND (module = ?6 OR ?6 IS NULL)
+    AND (code = ?7 OR ?7 IS NULL) AND (ok = ?8 OR ?8 IS NULL) AND (ts >= ?9 OR ?9 IS NULL)
+    AND (ts < ?10 OR ?10 IS NULL) AND (id < ?11 OR ?11 IS NULL)
+    AND (model = ?12 OR ?12 IS NULL) AND (risk = ?13 OR ?13 IS NULL)
+    AND (confidence >= ?14 OR ?14 IS NULL) AND (confidence <= ?15 OR ?15 IS NULL)
+    AND (key = ?3 OR ?3 IS NULL) AND (\"user\" = ?4 OR ?4 IS NULL) AND (tenant = ?5 OR ?5 IS NULL)
+    AND (?2 = 0 OR event = 'run' OR (event = 'call' AND NOT EXISTS (SELECT 1 FROM audit AS other
         WHERE other.run_id = audit.run_id AND (other.event = 'run' OR (other.event = 'call' AND other.id < audit.id)))))";
 
 /// A filter in the words of the database.
@@ -66,31 +66,30 @@ pub(crate) struct SqlFilter<'a> {
 
 impl<'a> SqlFilter<'a> {
     pub(crate) fn of(filter: &'a Filter) -> Self {
-        // A negative limit is no limit.
-        let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let limit = filter.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         Self { filter, since: filter.since.map(time::text), until: filter.until.map(time::text), limit }
     }
 
     /// The values for [`WHERE`] and a limit.
-    pub(crate) fn values(&self) -> [(&'static str, &dyn ToSql); 16] {
+    pub(crate) fn values(&self) -> [SqlValue; 16] {
         let filter = self.filter;
-        [
-            (":event", &filter.event),
-            (":runs", &filter.runs),
-            (":key", &filter.key),
-            (":user", &filter.user),
-            (":tenant", &filter.tenant),
-            (":module", &filter.module),
-            (":code", &filter.code),
-            (":ok", &filter.ok),
-            (":since", &self.since),
-            (":until", &self.until),
-            (":before", &filter.before),
-            (":model", &filter.model),
-            (":risk", &filter.risk),
-            (":least", &filter.min_confidence),
-            (":most", &filter.max_confidence),
-            (":limit", &self.limit),
+        values![
+            filter.event.as_deref(),
+            filter.runs,
+            filter.key.as_deref(),
+            filter.user.as_deref(),
+            filter.tenant.as_deref(),
+            filter.module.as_deref(),
+            filter.code.as_deref(),
+            filter.ok,
+            self.since.as_deref(),
+            self.until.as_deref(),
+            filter.before,
+            filter.model.as_deref(),
+            filter.risk.as_deref(),
+            filter.min_confidence,
+            filter.max_confidence,
+            self.limit,
         ]
     }
 }
@@ -101,11 +100,9 @@ const PAGE: i64 = 256;
 impl Store {
     /// The records that the filter means, the newest first.
     pub fn list(&self, filter: &Filter) -> Result<Vec<Row>, StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM audit WHERE {WHERE} ORDER BY id DESC LIMIT :limit");
+        let sql = format!("SELECT {COLUMNS} FROM audit WHERE {WHERE} ORDER BY id DESC LIMIT ?16");
         let bound = SqlFilter::of(filter);
-        self.with(|connection| {
-            connection.prepare(&sql)?.query_map(bound.values().as_slice(), Row::read)?.collect()
-        })
+        self.look(|session| all(session, &sql, &bound.values(), Row::read))
     }
 
     /// The records whose trace id begins with `prefix`, the oldest first, at most 1,000.
@@ -115,7 +112,7 @@ impl Store {
             "SELECT {COLUMNS} FROM audit WHERE trace_id >= ?1 AND trace_id < ?2 ORDER BY id LIMIT 1000"
         );
         let end = format!("{prefix}{}", char::MAX);
-        self.with(|connection| connection.prepare(&sql)?.query_map((prefix, &end), Row::read)?.collect())
+        self.look(|session| all(session, &sql, &values![prefix, &end], Row::read))
     }
 
     /// Hands over the records that the filter means one by one, the oldest first, until `take` breaks off. Needs little
@@ -125,11 +122,11 @@ impl Store {
         filter: &Filter,
         take: &mut dyn FnMut(Row) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let Some((mut next, last)) = self.with(|connection| range(connection, filter))? else {
+        let Some((mut next, last)) = self.look(|session| range(session, filter))? else {
             return Ok(());
         };
         loop {
-            let page = self.with(|connection| page(connection, filter, next, last))?;
+            let page = self.look(|session| page(session, filter, next, last))?;
             let Some(end) = page.last().map(|row| row.id) else { return Ok(()) };
             for row in page {
                 if take(row).is_break() {
@@ -142,21 +139,22 @@ impl Store {
 }
 
 /// The ids of the first and the last record that the filter means.
-fn range(connection: &Connection, filter: &Filter) -> rusqlite::Result<Option<(i64, i64)>> {
+fn range(session: &mut dyn SqlSession, filter: &Filter) -> Result<Option<(i64, i64)>, Problem> {
     let sql = format!(
-        "SELECT min(id), max(id) FROM (SELECT id FROM audit WHERE {WHERE} ORDER BY id DESC LIMIT :limit)"
+        "SELECT min(id), max(id) FROM (SELECT id FROM audit WHERE {WHERE} ORDER BY id DESC LIMIT ?16) AS meant"
     );
-    let range = |row: &rusqlite::Row<'_>| Ok(row.get::<_, Option<i64>>(0)?.zip(row.get(1)?));
-    connection.query_row(&sql, SqlFilter::of(filter).values().as_slice(), range)
+    let found = first(session, &sql, &SqlFilter::of(filter).values(), |row| {
+        Ok(row.maybe_integer(0)?.zip(row.maybe_integer(1)?))
+    });
+    Ok(found?.flatten())
 }
 
-fn page(connection: &Connection, filter: &Filter, next: i64, last: i64) -> rusqlite::Result<Vec<Row>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM audit WHERE id BETWEEN :next AND :last AND {WHERE} ORDER BY id LIMIT :limit"
-    );
+fn page(session: &mut dyn SqlSession, filter: &Filter, next: i64, last: i64) -> Result<Vec<Row>, Problem> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM audit WHERE id BETWEEN ?17 AND ?18 AND {WHERE} ORDER BY id LIMIT ?16");
     // The limit of the filter has already gone into `next`.
     let bound = SqlFilter { limit: PAGE, ..SqlFilter::of(filter) };
     let mut values = bound.values().to_vec();
-    values.extend([(":next", &next as &dyn ToSql), (":last", &last)]);
-    connection.prepare_cached(&sql)?.query_map(values.as_slice(), Row::read)?.collect()
+    values.extend(values![next, last]);
+    all(session, &sql, &values, Row::read)
 }

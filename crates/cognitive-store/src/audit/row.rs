@@ -5,9 +5,12 @@ use cognitive_contract::text::hex;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::error::Problem;
+use crate::sql::SqlRow;
+
 /// The columns of a row, in the order in which [`Row::read`] takes them.
 pub(crate) const COLUMNS: &str = "id, ts, event, trace_id, module, version, ok, code, model, confidence, risk, \
-     latency_ms, input_tokens, output_tokens, receipt, payload, run_id, key, user, tenant, \
+     latency_ms, input_tokens, output_tokens, receipt, payload, run_id, key, \"user\", tenant, \
      payload IS NULL AND payload_sha256 IS NOT NULL, chain, seq, hash, \
      event = 'call' AND NOT EXISTS (SELECT 1 FROM audit AS closing WHERE closing.run_id = audit.run_id \
         AND closing.event = 'run')";
@@ -84,33 +87,33 @@ pub struct ChainLink {
 }
 
 impl Row {
-    pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        let counted = tokens(row, 12)?.zip(tokens(row, 13)?);
-        let receipt = value(row.get(14)?);
+    pub(crate) fn read(row: &SqlRow) -> Result<Self, Problem> {
+        let counted = row.count(12)?.zip(row.count(13)?);
+        let receipt = value(row.text(14)?);
         let usage = counted.map(|(input_tokens, output_tokens)| usage(input_tokens, output_tokens, &receipt));
         Ok(Self {
-            id: row.get(0)?,
-            ts: row.get(1)?,
-            event: row.get(2)?,
-            trace_id: row.get(3)?,
-            module: row.get(4)?,
-            version: row.get(5)?,
-            ok: row.get(6)?,
-            code: row.get(7)?,
-            model: row.get(8)?,
-            confidence: row.get(9)?,
-            risk: row.get(10)?,
-            latency_ms: row.get(11)?,
+            id: row.integer(0)?,
+            ts: row.text(1)?,
+            event: row.text(2)?,
+            trace_id: row.text(3)?,
+            module: row.text(4)?,
+            version: row.text(5)?,
+            ok: row.is_true(6)?,
+            code: row.maybe_text(7)?,
+            model: row.text(8)?,
+            confidence: row.real(9)?,
+            risk: row.text(10)?,
+            latency_ms: row.real(11)?,
             usage,
             receipt,
-            payload: row.get::<_, Option<String>>(15)?.map(value),
-            run_id: row.get(16)?,
-            key: row.get(17)?,
-            user: row.get(18)?,
-            tenant: row.get(19)?,
-            payload_dropped: row.get(20)?,
+            payload: row.maybe_text(15)?.map(value),
+            run_id: row.text(16)?,
+            key: row.maybe_text(17)?,
+            user: row.maybe_text(18)?,
+            tenant: row.maybe_text(19)?,
+            payload_dropped: row.is_true(20)?,
             link: link(row)?,
-            unfinished: row.get(24)?,
+            unfinished: row.is_true(24)?,
         })
     }
 
@@ -171,14 +174,9 @@ impl Serialize for Row {
     }
 }
 
-/// A number of tokens, if there is one. `SQLite` has no unsigned integers.
-pub(crate) fn tokens(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
-    Ok(row.get::<_, Option<i64>>(column)?.and_then(|number| u64::try_from(number).ok()))
-}
-
-fn link(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<ChainLink>> {
-    let place = row.get::<_, Option<i64>>(21)?.zip(row.get::<_, Option<i64>>(22)?);
-    let hash = row.get::<_, Option<Vec<u8>>>(23)?;
+fn link(row: &SqlRow) -> Result<Option<ChainLink>, Problem> {
+    let place = row.maybe_integer(21)?.zip(row.maybe_integer(22)?);
+    let hash = row.maybe_blob(23)?;
     Ok(place.zip(hash).map(|((chain, seq), hash)| ChainLink { chain, seq, hash: hex(&hash) }))
 }
 

@@ -9,8 +9,8 @@ use cognitive_contract::money::Money;
 use serde::Serialize;
 
 use super::query::{Filter, SqlFilter, WHERE};
-use super::row::tokens;
-use crate::error::StoreError;
+use crate::error::{Problem, StoreError};
+use crate::sql::{SqlRow, all};
 use crate::store::Store;
 use crate::time;
 
@@ -74,17 +74,16 @@ const PERIODS: usize = 16;
 impl Store {
     /// Sums up the records that the filter means.
     pub fn stats(&self, filter: &Filter) -> Result<Stats, StoreError> {
-        let sql = format!(
-            "SELECT module, ok, code, latency_ms, input_tokens, output_tokens, event, ts,
-                 CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.usage.cost') END FROM audit
-             WHERE {WHERE} ORDER BY id DESC LIMIT :limit"
-        );
         let bound = SqlFilter::of(filter);
-        self.with(|connection| {
-            let mut statement = connection.prepare(&sql)?;
-            let runs = statement.query_map(bound.values().as_slice(), RecordedRun::read)?;
-            sum_up(runs)
-        })
+        let runs = self.look(|session| {
+            let sql = format!(
+                "SELECT module, ok, code, latency_ms, input_tokens, output_tokens, event, ts, {} FROM audit
+                 WHERE {WHERE} ORDER BY id DESC LIMIT ?16",
+                session.dialect().cost()
+            );
+            all(session, &sql, &bound.values(), RecordedRun::read)
+        })?;
+        Ok(sum_up(&runs))
     }
 }
 
@@ -101,37 +100,32 @@ struct RecordedRun {
 }
 
 impl RecordedRun {
-    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+    fn read(row: &SqlRow) -> Result<Self, Problem> {
         Ok(Self {
-            module: row.get(0)?,
-            ok: row.get(1)?,
-            code: row.get(2)?,
-            latency_ms: row.get(3)?,
-            input_tokens: tokens(row, 4)?.unwrap_or(0),
-            output_tokens: tokens(row, 5)?.unwrap_or(0),
-            is_call: row.get_ref(6)?.as_str()? == "call",
-            ended: time::read(row.get_ref(7)?.as_str()?),
-            cost: dollars(row.get(8)?),
+            module: row.text(0)?,
+            ok: row.is_true(1)?,
+            code: row.maybe_text(2)?,
+            latency_ms: row.real(3)?,
+            input_tokens: row.count(4)?.unwrap_or(0),
+            output_tokens: row.count(5)?.unwrap_or(0),
+            is_call: row.str(6)? == "call",
+            ended: time::read(row.str(7)?),
+            cost: dollars(row, 8),
         })
     }
 }
 
-/// An amount as a receipt has it.
-pub(crate) fn dollars(value: rusqlite::types::Value) -> Option<Money> {
-    match value {
-        rusqlite::types::Value::Real(amount) => Money::parse(&amount.to_string()),
-        rusqlite::types::Value::Integer(amount) => Money::parse(&amount.to_string()),
-        _ => None,
-    }
+/// An amount as a receipt has it; nothing if it has something else there.
+pub(crate) fn dollars(row: &SqlRow, column: usize) -> Option<Money> {
+    row.maybe_real(column).ok().flatten().and_then(|amount| Money::parse(&amount.to_string()))
 }
 
-fn sum_up(runs: impl Iterator<Item = rusqlite::Result<RecordedRun>>) -> rusqlite::Result<Stats> {
+fn sum_up(runs: &[RecordedRun]) -> Stats {
     let mut total = AuditTally::default();
     let mut by_module = BTreeMap::<String, AuditTally>::new();
     for run in runs {
-        let run = run?;
-        total.add(&run);
-        by_module.entry(run.module.clone()).or_default().add(&run);
+        total.add(run);
+        by_module.entry(run.module.clone()).or_default().add(run);
     }
     let (from, to) = (total.ends.iter().min().copied(), total.ends.iter().max().copied());
     let period = Period::between(from, to);
@@ -140,7 +134,7 @@ fn sum_up(runs: impl Iterator<Item = rusqlite::Result<RecordedRun>>) -> rusqlite
         .map(|(module, tally)| ModuleFigures { module, figures: tally.finish(&period) })
         .collect();
     modules.sort_by_key(|module| Reverse(module.figures.runs + module.figures.unfinished));
-    Ok(Stats { total: total.finish(&period), modules, from: from.map(time::text), to: to.map(time::text) })
+    Stats { total: total.finish(&period), modules, from: from.map(time::text), to: to.map(time::text) }
 }
 
 /// The time that runs are counted in.

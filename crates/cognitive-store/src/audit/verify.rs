@@ -5,17 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::str::FromStr;
 
 use cognitive_contract::text::hex;
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Transaction, TransactionBehavior};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::chain::{self, Chain, link};
+use super::chain::{Chain, link};
 use super::entry::FACTS;
-use crate::error::StoreError;
+use crate::error::{Problem, StoreError};
+use crate::sql::{SqlRow, SqlSession, SqlValue, all, number, values};
 use crate::store::Store;
 
 /// How many breaches are told one by one; the rest is counted.
@@ -207,7 +207,7 @@ pub struct Head {
 impl Store {
     /// The ends of all chains.
     pub fn heads(&self) -> Result<Vec<Head>, StoreError> {
-        let chains = self.with(|connection| chains(connection))?;
+        let chains = self.look(Chain::all)?;
         let head = |chain: Chain| Head {
             id: format!("{}.{}", chain.id, chain.seq),
             hash: hex(&chain.hash),
@@ -219,23 +219,14 @@ impl Store {
 
     /// Verifies everything, at one moment. Others may go on writing.
     pub fn verify(&self, anchors: &[Anchor]) -> Result<Verification, StoreError> {
-        self.with(|connection| {
-            let moment = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
-            verify(&moment, anchors)
-        })
+        self.look_at_once(|session| verify(session, anchors))
     }
 }
 
-fn chains(connection: &Connection) -> rusqlite::Result<Vec<Chain>> {
-    let sql = format!("SELECT {} FROM audit_chains ORDER BY id", chain::COLUMNS);
-    connection.prepare(&sql)?.query_map([], Chain::read)?.collect()
-}
-
-fn verify(moment: &Transaction<'_>, anchors: &[Anchor]) -> rusqlite::Result<Verification> {
+fn verify(moment: &mut dyn SqlSession, anchors: &[Anchor]) -> Result<Verification, Problem> {
     let mut found = Verification::default();
-    let chains = chains(moment)?;
-    found.before_chains =
-        count(moment.query_row("SELECT count(*) FROM audit WHERE chain IS NULL", [], |row| row.get(0))?);
+    let chains = Chain::all(moment)?;
+    found.before_chains = count(number(moment, "SELECT count(*) FROM audit WHERE chain IS NULL", &[])?);
     let mut known = BTreeMap::new();
     for chain in &chains {
         found.chains += 1;
@@ -245,9 +236,7 @@ fn verify(moment: &Transaction<'_>, anchors: &[Anchor]) -> rusqlite::Result<Veri
     }
     let strangers = "SELECT DISTINCT chain FROM audit WHERE chain IS NOT NULL
         AND chain NOT IN (SELECT id FROM audit_chains) ORDER BY chain LIMIT 100";
-    let strangers: Vec<i64> =
-        moment.prepare(strangers)?.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    for chain in strangers {
+    for chain in all(moment, strangers, &[], |row| row.integer(0))? {
         found.found(Breach::UnknownChain { chain });
     }
     balance(moment, &chains, &mut found)?;
@@ -262,10 +251,9 @@ fn count(number: i64) -> u64 {
 }
 
 /// Ids have no gaps, so the newest says how many records there ever were; a chain that vanished is missed here.
-fn balance(moment: &Transaction<'_>, chains: &[Chain], found: &mut Verification) -> rusqlite::Result<()> {
-    let began: i64 =
-        moment.query_row("SELECT coalesce(max(before_id), 0) FROM audit_began", [], |row| row.get(0))?;
-    let newest: i64 = moment.query_row("SELECT coalesce(max(id), 0) FROM audit", [], |row| row.get(0))?;
+fn balance(moment: &mut dyn SqlSession, chains: &[Chain], found: &mut Verification) -> Result<(), Problem> {
+    let began = number(moment, "SELECT coalesce(max(before_id), 0) FROM audit_began", &[])?;
+    let newest = number(moment, "SELECT coalesce(max(id), 0) FROM audit", &[])?;
     let said = chains.iter().map(|chain| chain.seq).sum();
     let written = newest.saturating_sub(began);
     // Without a record there is nothing to hold the chains against but themselves.
@@ -279,12 +267,12 @@ fn balance(moment: &Transaction<'_>, chains: &[Chain], found: &mut Verification)
 type AnchoredHashes = BTreeMap<(i64, i64), String>;
 
 fn walk(
-    moment: &Transaction<'_>,
+    moment: &mut dyn SqlSession,
     chain: &Chain,
     anchors: &[Anchor],
     known: &mut AnchoredHashes,
     found: &mut Verification,
-) -> rusqlite::Result<()> {
+) -> Result<(), Problem> {
     let wanted: Vec<i64> =
         anchors.iter().filter(|anchor| anchor.chain == chain.id).map(|anchor| anchor.seq).collect();
     if wanted.contains(&chain.dropped) {
@@ -294,10 +282,8 @@ fn walk(
         "SELECT id, seq, dropped, before, hash, payload, {} FROM audit WHERE chain = ?1 ORDER BY seq",
         FACTS.join(", ")
     );
-    let mut statement = moment.prepare_cached(&sql)?;
-    let mut rows = statement.query([chain.id])?;
     let (mut seq, mut hash, mut dropped) = (chain.dropped, chain.dropped_hash.clone(), None);
-    while let Some(row) = rows.next()? {
+    moment.each(&sql, &values![chain.id], &mut |row| {
         found.records += 1;
         let record = ChainStep::read(row)?;
         if record.seq > seq + 1 {
@@ -308,18 +294,19 @@ fn walk(
         if record.computed(chain, row) != record.hash.as_slice() {
             found.found(Breach::Changed { id: record.id, chain: chain.id, seq: record.seq });
         }
-        if !payload_is_the_same(row)? {
+        if !payload_is_the_same(row) {
             found.found(Breach::PayloadChanged { id: record.id });
         }
         if wanted.contains(&record.seq) {
             known.insert((chain.id, record.seq), hex(&record.hash));
         }
         (seq, hash, dropped) = (record.seq, record.hash, Some(record.dropped));
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
     if seq < chain.seq {
         found.found(Breach::Missing { chain: chain.id, from: seq + 1, to: chain.seq });
     } else if hash != chain.hash || seq > chain.seq {
-        let id = moment.query_row("SELECT max(id) FROM audit WHERE chain = ?1", [chain.id], |row| row.get(0));
+        let id = number(moment, "SELECT max(id) FROM audit WHERE chain = ?1", &values![chain.id]);
         found.found(Breach::Misplaced { id: id.unwrap_or(0), chain: chain.id, seq });
     }
     // The newest record knows how many were dropped before it, and nothing is dropped without a newer one.
@@ -342,25 +329,31 @@ struct ChainStep {
 const FACTS_AT: usize = 6;
 
 impl ChainStep {
-    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        let blob = |column| row.get::<_, Option<Vec<u8>>>(column).map(Option::unwrap_or_default);
-        let number = |column| row.get::<_, Option<i64>>(column).map(Option::unwrap_or_default);
-        Ok(Self { id: row.get(0)?, seq: number(1)?, dropped: number(2)?, before: blob(3)?, hash: blob(4)? })
+    fn read(row: &SqlRow) -> Result<Self, Problem> {
+        let blob = |column| row.maybe_blob(column).map(Option::unwrap_or_default);
+        let number = |column| row.maybe_integer(column).map(Option::unwrap_or_default);
+        Ok(Self {
+            id: row.integer(0)?,
+            seq: number(1)?,
+            dropped: number(2)?,
+            before: blob(3)?,
+            hash: blob(4)?,
+        })
     }
 
     /// The hash that the record would have to have.
-    fn computed(&self, chain: &Chain, row: &rusqlite::Row<'_>) -> [u8; 32] {
-        let facts = (FACTS_AT..FACTS_AT + FACTS.len()).map_while(|column| row.get_ref(column).ok());
+    fn computed(&self, chain: &Chain, row: &SqlRow) -> [u8; 32] {
+        let facts = (FACTS_AT..FACTS_AT + FACTS.len()).map(|column| row.value(column));
         let place = (chain.id, self.seq, self.dropped);
         link(self.id, &chain.owner, &chain.kind, place, &self.before, facts)
     }
 }
 
 /// Whether a payload is what its hash says; one that retention dropped is no change.
-fn payload_is_the_same(row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
-    let ValueRef::Text(payload) = row.get_ref(FACTS_AT - 1)? else { return Ok(true) };
-    let hash = row.get_ref(FACTS_AT + FACTS.len() - 1)?;
-    Ok(hash == ValueRef::Blob(&Sha256::digest(payload)))
+fn payload_is_the_same(row: &SqlRow) -> bool {
+    let SqlValue::Text(payload) = row.value(FACTS_AT - 1) else { return true };
+    let SqlValue::Blob(hash) = row.value(FACTS_AT + FACTS.len() - 1) else { return false };
+    hash.as_slice() == Sha256::digest(payload.as_bytes()).as_slice()
 }
 
 fn judge(anchor: &Anchor, chains: &[Chain], known: &AnchoredHashes, found: &mut Verification) {

@@ -1,8 +1,11 @@
 //! Keeps an entry and lets the oldest go. Both happen in one transaction, so the limits hold after every write.
 
-use cognitive_contract::context::{Caps, ContextEntry, Owner};
-use rusqlite::{Connection, Transaction, TransactionBehavior, named_params};
+use std::ops::ControlFlow;
 
+use cognitive_contract::context::{Caps, ContextEntry, Owner};
+
+use crate::error::Problem;
+use crate::sql::{SqlSession, first, values};
 use crate::time;
 
 /// An entry as columns, prepared before the lock is taken.
@@ -31,74 +34,70 @@ impl<'a> Weighed<'a> {
     }
 }
 
-/// `SQLite` has no unsigned integers.
+/// Databases have no unsigned integers.
 fn whole(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 pub(super) fn keep(
-    connection: &mut Connection,
+    session: &mut dyn SqlSession,
     entry: &Weighed<'_>,
     caps: Caps,
     now: &str,
-) -> rusqlite::Result<()> {
-    // Immediate: two writers that both begin by reading could not both go on.
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    remove_expired(&transaction, now)?;
-    insert(&transaction, entry)?;
-    remove_oldest(&transaction, caps)?;
-    transaction.commit()
+) -> Result<(), Problem> {
+    remove_expired(session, now)?;
+    insert(session, entry)?;
+    remove_oldest(session, caps)
 }
 
 /// Removes what has expired and says how much it was.
-pub(super) fn remove_expired(connection: &Connection, now: &str) -> rusqlite::Result<u64> {
-    let removed = connection.prepare_cached("DELETE FROM context WHERE ends <= ?1")?.execute([now])?;
-    Ok(removed as u64)
+pub(super) fn remove_expired(session: &mut dyn SqlSession, now: &str) -> Result<u64, Problem> {
+    session.execute("DELETE FROM context WHERE ends <= ?1", &values![now])
 }
 
 /// An entry that takes the place of another is as new as any.
-fn insert(transaction: &Transaction<'_>, weighed: &Weighed<'_>) -> rusqlite::Result<()> {
-    let mut statement = transaction.prepare_cached(
-        "INSERT OR REPLACE INTO context
-            (id, bytes, tenant, user, kind, key, session, input_hash, module, ttl, created, ends, value)
-         VALUES ((SELECT coalesce(max(id), 0) + 1 FROM context),
-            :bytes, :tenant, :user, :kind, :key, :session, :input_hash, :module, :ttl, :created, :ends, :value)",
-    )?;
+fn insert(session: &mut dyn SqlSession, weighed: &Weighed<'_>) -> Result<(), Problem> {
+    let sql = "INSERT INTO context
+            (id, bytes, tenant, \"user\", kind, key, session, input_hash, module, ttl, created, ends, value)
+         VALUES ((SELECT coalesce(max(id), 0) + 1 FROM context), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+         ON CONFLICT (tenant, \"user\", kind, key) DO UPDATE SET id = excluded.id, bytes = excluded.bytes,
+            session = excluded.session, input_hash = excluded.input_hash, module = excluded.module,
+            ttl = excluded.ttl, created = excluded.created, ends = excluded.ends, value = excluded.value";
     let entry = weighed.entry;
-    statement.execute(named_params! {
-        ":bytes": weighed.bytes,
-        ":tenant": weighed.owner.tenant(),
-        ":user": weighed.owner.name(),
-        ":kind": entry.kind,
-        ":key": entry.key.text,
-        ":session": entry.key.session,
-        ":input_hash": entry.key.input_hash,
-        ":module": entry.module,
-        ":ttl": entry.ttl.seconds(),
-        ":created": weighed.created,
-        ":ends": weighed.ends,
-        ":value": weighed.value,
-    })?;
-    Ok(())
+    let values = values![
+        weighed.bytes,
+        weighed.owner.tenant(),
+        weighed.owner.name(),
+        &entry.kind,
+        &entry.key.text,
+        entry.key.session.as_deref(),
+        entry.key.input_hash.as_deref(),
+        &entry.module,
+        entry.ttl.seconds(),
+        &weighed.created,
+        weighed.ends.as_deref(),
+        &weighed.value,
+    ];
+    session.execute(sql, &values).map(drop)
 }
 
 /// Removes the oldest until what is left fits. The newest always does: nothing larger is kept in the first place.
-fn remove_oldest(transaction: &Transaction<'_>, caps: Caps) -> rusqlite::Result<()> {
-    let (mut entries, mut bytes): (i64, i64) = transaction
-        .prepare_cached("SELECT count(*), coalesce(sum(bytes), 0) FROM context")?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let mut statement = transaction.prepare_cached("SELECT id, bytes FROM context ORDER BY id")?;
-    let mut oldest = statement.query([])?;
-    let mut last = None;
-    while entries > whole(caps.entries.max(1)) || bytes > whole(caps.bytes) {
-        let Some(row) = oldest.next()? else { break };
-        last = Some(row.get::<_, i64>(0)?);
-        entries -= 1;
-        bytes -= row.get::<_, i64>(1)?;
+fn remove_oldest(session: &mut dyn SqlSession, caps: Caps) -> Result<(), Problem> {
+    let count = "SELECT count(*), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM context";
+    let found = first(session, count, &[], |row| Ok((row.integer(0)?, row.integer(1)?)))?;
+    let (mut entries, mut bytes) = found.unwrap_or_default();
+    let is_over =
+        |entries: i64, bytes: i64| entries > whole(caps.entries.max(1)) || bytes > whole(caps.bytes);
+    if !is_over(entries, bytes) {
+        return Ok(());
     }
-    drop(oldest);
-    if let Some(last) = last {
-        transaction.prepare_cached("DELETE FROM context WHERE id <= ?1")?.execute([last])?;
-    }
-    Ok(())
+    let mut last = 0;
+    session.each("SELECT id, bytes FROM context ORDER BY id", &[], &mut |row| {
+        if !is_over(entries, bytes) {
+            return Ok(ControlFlow::Break(()));
+        }
+        (last, entries, bytes) = (row.integer(0)?, entries - 1, bytes - row.integer(1)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    session.execute("DELETE FROM context WHERE id <= ?1", &values![last]).map(drop)
 }

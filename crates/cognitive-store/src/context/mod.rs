@@ -8,8 +8,9 @@ use std::time::SystemTime;
 
 use cognitive_contract::context::{ContextEntry, ContextFilter, Owner, Ttl};
 use cognitive_contract::ports::ContextStore;
-use rusqlite::Connection;
 
+use crate::error::Problem;
+use crate::sql::{LockedArea, SqlSession, number, values};
 use crate::store::Store;
 use crate::time;
 use find::EntryQuery;
@@ -24,10 +25,11 @@ impl ContextStore for Store {
         now: SystemTime,
     ) -> Result<Option<ContextEntry>, String> {
         let moment = time::text(now);
-        let found = self.of_context(|connection| {
-            remove_expired(connection, &moment)?;
-            find::one(connection, owner, kind, key, &moment)
-        })?;
+        let found = self.look(|session| {
+            remove_expired(session, &moment)?;
+            find::one(session, owner, kind, key, &moment)
+        });
+        let found = found.map_err(|error| error.to_string())?;
         // The columns know when it ends, and the law whether it was kept by a clock that was wrong.
         Ok(found.filter(|entry| entry.is_live(now)))
     }
@@ -38,7 +40,9 @@ impl ContextStore for Store {
         }
         let caps = self.caps();
         let entry = Weighed::of(owner, entry, caps)?;
-        self.of_context(|connection| keep::keep(connection, &entry, caps, &time::text(now)))
+        let kept = self
+            .change(&[LockedArea::Context], |session| keep::keep(session, &entry, caps, &time::text(now)));
+        kept.map_err(|error| error.to_string())
     }
 
     fn list(
@@ -48,41 +52,35 @@ impl ContextStore for Store {
         now: SystemTime,
     ) -> Result<Vec<ContextEntry>, String> {
         let moment = time::text(now);
-        let mut found = self.of_context(|connection| {
-            remove_expired(connection, &moment)?;
-            find::all(connection, &EntryQuery { owner, filter, now: &moment })
-        })?;
+        let found = self.look(|session| {
+            remove_expired(session, &moment)?;
+            find::of_owner(session, &EntryQuery { owner, filter, now: &moment })
+        });
+        let mut found = found.map_err(|error| error.to_string())?;
         found.retain(|entry| entry.is_live(now));
         Ok(found)
     }
 
     fn remove(&self, owner: &Owner, kind: &str, key: &str) -> Result<bool, String> {
-        self.of_context(|connection| {
-            let sql = "DELETE FROM context WHERE tenant = ?1 AND user = ?2 AND kind = ?3 AND key = ?4";
-            let removed =
-                connection.prepare_cached(sql)?.execute((owner.tenant(), owner.name(), kind, key))?;
-            Ok(removed > 0)
-        })
+        let sql = "DELETE FROM context WHERE tenant = ?1 AND \"user\" = ?2 AND kind = ?3 AND key = ?4";
+        let removed =
+            self.look(|session| session.execute(sql, &values![owner.tenant(), owner.name(), kind, key]));
+        removed.map(|removed| removed > 0).map_err(|error| error.to_string())
     }
 
     fn gc(&self, now: SystemTime) -> Result<u64, String> {
-        self.of_context(|connection| keep::remove_expired(connection, &time::text(now)))
-    }
-}
-
-impl Store {
-    fn of_context<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, String> {
-        self.with(work).map_err(|error| error.to_string())
+        let removed = self.look(|session| keep::remove_expired(session, &time::text(now)));
+        removed.map_err(|error| error.to_string())
     }
 }
 
 /// Removes what has expired before something is read. Takes the lock of a writer only if there is something to remove,
 /// and leaves a store that cannot be written as it is: what is read afterwards is checked anyway.
-fn remove_expired(connection: &Connection, now: &str) -> rusqlite::Result<()> {
+fn remove_expired(session: &mut dyn SqlSession, now: &str) -> Result<(), Problem> {
     let sql = "SELECT EXISTS (SELECT 1 FROM context WHERE ends <= ?1)";
-    let some: bool = connection.prepare_cached(sql)?.query_row([now], |row| row.get(0))?;
-    if some && !connection.is_readonly("main")? {
-        keep::remove_expired(connection, now)?;
+    let has_some = number(session, sql, &values![now])? != 0;
+    if has_some && !session.is_read_only() {
+        keep::remove_expired(session, now)?;
     }
     Ok(())
 }

@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use cognitive_contract::review::calibration::Judged;
 use cognitive_contract::review::{CalibrationCurve, Verdict};
-use rusqlite::Connection;
 
+use crate::error::Problem;
+use crate::sql::{SqlRow, SqlSession, all, number, values};
 use crate::store::Store;
 
 /// The newest decisions that a curve is made of: models and prompts change.
@@ -33,10 +34,10 @@ impl CurveCache {
     pub(super) fn at(&self, store: &Store, module: &str, model: &str, confidence: f64) -> Option<f64> {
         let known = self.lock().get(module).map(|curves| curves.newest);
         // Whoever asks for the first time waits; nobody waits to hear that there is nothing new.
-        let read = |connection: &mut Connection| newer(connection, module, known.unwrap_or(-1));
+        let read = |session: &mut dyn SqlSession| newer(session, module, known.unwrap_or(-1));
         let found = match known {
-            None => store.with(read).ok().flatten(),
-            Some(_) => store.with_at_once(read).flatten(),
+            None => store.look(read).ok().flatten(),
+            Some(_) => store.glance(read).flatten(),
         };
         let mut modules = self.lock();
         if let Some(curves) = found {
@@ -54,22 +55,21 @@ impl CurveCache {
 }
 
 /// The curves of a module, if there are decisions about it after `known`.
-fn newer(connection: &Connection, module: &str, known: i64) -> rusqlite::Result<Option<ModuleCurves>> {
+fn newer(session: &mut dyn SqlSession, module: &str, known: i64) -> Result<Option<ModuleCurves>, Problem> {
     let last = "SELECT coalesce(max(seq), 0) FROM decisions WHERE module = ?1";
-    let newest: i64 = connection.prepare_cached(last)?.query_row([module], |row| row.get(0))?;
+    let newest = number(session, last, &values![module])?;
     if newest == known {
         return Ok(None);
     }
     let mut of_model: HashMap<String, Vec<Judged>> = HashMap::new();
-    let mut statement = connection.prepare_cached(
+    let newest_of_each =
         "SELECT model, confidence, verdict FROM (SELECT model, confidence, verdict, ok, row_number() OVER
-            (PARTITION BY model ORDER BY seq DESC) AS place FROM decisions WHERE module = ?1 AND ok = 1) WHERE place <= ?2",
-    )?;
-    let rows = statement.query_map((module, WINDOW), |row| {
-        Ok((row.get::<_, String>(0)?, judgement(row.get(1)?, row.get_ref(2)?.as_str()?)))
+        (PARTITION BY model ORDER BY seq DESC) AS place FROM decisions WHERE module = ?1 AND ok = 1) AS placed
+        WHERE place <= ?2";
+    let rows = all(session, newest_of_each, &values![module, WINDOW], |row| {
+        Ok((row.text(0)?, judgement(row.real(1)?, row.str(2)?)))
     })?;
-    for row in rows {
-        let (model, judged) = row?;
+    for (model, judged) in rows {
         of_model.entry(model).or_default().push(judged);
     }
     let fitted = of_model.into_iter().map(|(model, judged)| (model, CalibrationCurve::fit(&judged)));
@@ -81,14 +81,11 @@ fn judgement(confidence: f64, verdict: &str) -> Judged {
 }
 
 /// The answers that people judged, the oldest first. Failures are no answers.
-pub(super) fn judged(connection: &Connection, module: Option<&str>) -> rusqlite::Result<Vec<Judged>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT confidence, verdict FROM decisions WHERE ok = 1 AND (?1 IS NULL OR module = ?1)
-         ORDER BY seq DESC LIMIT ?2",
-    )?;
-    let rows = statement
-        .query_map((module, REPORTED), |row| Ok(judgement(row.get(0)?, row.get_ref(1)?.as_str()?)))?;
-    let mut judged: Vec<Judged> = rows.collect::<rusqlite::Result<_>>()?;
+pub(super) fn judged(session: &mut dyn SqlSession, module: Option<&str>) -> Result<Vec<Judged>, Problem> {
+    let sql = "SELECT confidence, verdict FROM decisions WHERE ok = 1 AND (module = ?1 OR ?1 IS NULL)
+         ORDER BY seq DESC LIMIT ?2";
+    let read = |row: &SqlRow| Ok(judgement(row.real(0)?, row.str(1)?));
+    let mut judged: Vec<Judged> = all(session, sql, &values![module, REPORTED], read)?;
     judged.reverse();
     Ok(judged)
 }

@@ -4,12 +4,13 @@
 use cognitive_contract::ports::AuditRecord;
 use cognitive_contract::review::{Decided, DeskError, NewDecision, Review, ReviewDecision};
 use cognitive_contract::text::hex;
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{Desk, ReviewLimits, read};
-use crate::audit::{NoteCost, NoteRecord};
+use crate::audit::{NoteCost, NoteRecord, writable};
+use crate::error::Problem;
+use crate::sql::{LockedArea, SqlRow, SqlSession, all, first, values, whole};
 use crate::store::Retention;
 use crate::time;
 
@@ -27,7 +28,8 @@ enum DecisionOutcome {
 pub(super) fn decide(desk: &Desk, id: i64, decision: &NewDecision) -> Result<Decided, DeskError> {
     let (limits, is_audited, retention) = (desk.limits, desk.is_audited, desk.store.retention());
     let rules = DecisionRules { limits, is_audited, retention };
-    let outcome = desk.store.with_synced(|connection| transact(connection, id, decision, rules));
+    let areas = &[LockedArea::Reviews, LockedArea::Audit];
+    let outcome = desk.store.change_synced(areas, |session| transact(session, id, decision, rules));
     match outcome.map_err(|error| DeskError::Unavailable(error.to_string()))? {
         DecisionOutcome::Unknown => Err(DeskError::Unknown),
         DecisionOutcome::Before(review) if is_same(&review, decision) => {
@@ -57,41 +59,37 @@ struct DecisionRules {
 }
 
 fn transact(
-    connection: &mut Connection,
+    session: &mut dyn SqlSession,
     id: i64,
     decision: &NewDecision,
     rules: DecisionRules,
-) -> rusqlite::Result<DecisionOutcome> {
-    // Immediate: what is read here has to be so until the end.
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(mut review) = read::whole(&transaction, id)? else { return Ok(DecisionOutcome::Unknown) };
+) -> Result<DecisionOutcome, Problem> {
+    let Some(mut review) = read::whole(session, id)? else { return Ok(DecisionOutcome::Unknown) };
     if !review.is_open() {
         return Ok(DecisionOutcome::Before(review));
     }
     let at = time::text(decision.at);
     let data = decision.data.as_ref().map(ToString::to_string);
-    transaction
-        .prepare_cached(
-            "INSERT INTO decisions (review, module, model, ok, confidence, verdict, reason, by, at, data)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        )?
-        .execute(params![
+    session.execute(
+        "INSERT INTO decisions (review, module, model, ok, confidence, verdict, reason, by, at, data)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        &values![
             id,
-            review.module,
-            review.model,
+            &review.module,
+            &review.model,
             review.ok,
             review.confidence,
             decision.verdict.word(),
-            decision.reason,
-            decision.by,
-            at,
+            writable(&decision.reason),
+            decision.by.as_deref().map(writable),
+            &at,
             data,
-        ])?;
-    transaction.execute("UPDATE reviews SET is_open = 0 WHERE id = ?1", [id])?;
-    forget_oldest(&transaction, rules.limits)?;
+        ],
+    )?;
+    session.execute("UPDATE reviews SET is_open = 0 WHERE id = ?1", &values![id])?;
+    forget_oldest(session, rules.limits)?;
     let note = rules.is_audited.then(|| NoteRecord::of(&record(&review, decision)));
-    let cost = note.map(|note| note.append(&transaction, rules.retention)).transpose()?;
-    transaction.commit()?;
+    let cost = note.map(|note| note.append(session, rules.retention)).transpose()?;
     let NewDecision { verdict, reason, by, data, .. } = decision.clone();
     review.decision = Some(ReviewDecision::new(verdict, reason, by, at, data));
     Ok(DecisionOutcome::Made(review, cost))
@@ -118,24 +116,18 @@ fn record(review: &Review, decision: &NewDecision) -> AuditRecord {
 }
 
 /// Lets the oldest decided entries lose their input and envelope when there are too many, or they are too large.
-fn forget_oldest(transaction: &Transaction<'_>, limits: ReviewLimits) -> rusqlite::Result<()> {
-    let [most, largest] =
-        [limits.decided, limits.bytes].map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
-    let count = "SELECT count(*), coalesce(sum(bytes), 0) FROM reviews WHERE is_open = 0 AND bytes > 0";
-    let (mut kept, mut bytes): (i64, i64) =
-        transaction.prepare_cached(count)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let mut oldest = transaction.prepare_cached(
-        "SELECT id, bytes FROM reviews WHERE is_open = 0 AND bytes > 0 ORDER BY id LIMIT ?1",
-    )?;
-    let rows: Vec<(i64, i64)> =
-        oldest.query_map([BATCH], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
-    for (id, size) in rows {
+fn forget_oldest(session: &mut dyn SqlSession, limits: ReviewLimits) -> Result<(), Problem> {
+    let [most, largest] = [limits.decided, limits.bytes].map(whole);
+    let pair = |row: &SqlRow| Ok((row.integer(0)?, row.integer(1)?));
+    let count = "SELECT count(*), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM reviews WHERE is_open = 0 AND bytes > 0";
+    let (mut kept, mut bytes) = first(session, count, &[], pair)?.unwrap_or_default();
+    let oldest = "SELECT id, bytes FROM reviews WHERE is_open = 0 AND bytes > 0 ORDER BY id LIMIT ?1";
+    for (id, size) in all(session, oldest, &values![BATCH], pair)? {
         if kept <= most && bytes <= largest {
             break;
         }
-        transaction
-            .prepare_cached("UPDATE reviews SET input = NULL, envelope = NULL, bytes = 0 WHERE id = ?1")?
-            .execute([id])?;
+        let forget = "UPDATE reviews SET input = NULL, envelope = NULL, bytes = 0 WHERE id = ?1";
+        session.execute(forget, &values![id])?;
         (kept, bytes) = (kept - 1, bytes - size);
     }
     Ok(())

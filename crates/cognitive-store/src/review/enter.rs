@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use cognitive_contract::review::{Review, ReviewEntry};
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde_json::{Value, json};
 
 use super::ReviewLimits;
 use crate::acknowledgement::Acknowledgement;
+use crate::audit::writable;
+use crate::error::Problem;
+use crate::sql::{LockedArea, SqlSession, first, values, whole};
 use crate::store::Store;
 use crate::time;
 
@@ -85,7 +87,8 @@ fn write_all(receiver: &Receiver<QueuedEntry>, store: &Store, limits: ReviewLimi
 
 fn write(batch: &[QueuedEntry], store: &Store, limits: ReviewLimits) -> Result<Vec<EntryOutcome>, String> {
     let rows: Vec<NewReviewRow> = batch.iter().map(|(entry, _)| NewReviewRow::of(entry)).collect();
-    store.with_synced(|connection| insert(connection, &rows, limits)).map_err(|error| error.to_string())
+    let kept = store.change_synced(&[LockedArea::Reviews], |session| insert(session, &rows, limits));
+    kept.map_err(|error| error.to_string())
 }
 
 /// An entry as columns, prepared before the lock is taken.
@@ -116,58 +119,54 @@ fn bounded(value: &Value) -> String {
 }
 
 fn insert(
-    connection: &mut Connection,
+    session: &mut dyn SqlSession,
     rows: &[NewReviewRow],
     limits: ReviewLimits,
-) -> rusqlite::Result<Vec<EntryOutcome>> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let count = "SELECT count(*), coalesce(sum(bytes), 0) FROM reviews WHERE is_open = 1";
-    let (mut open, mut bytes): (i64, i64) =
-        transaction.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+) -> Result<Vec<EntryOutcome>, Problem> {
+    let count = "SELECT count(*), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM reviews WHERE is_open = 1";
+    let found = first(session, count, &[], |row| Ok((row.integer(0)?, row.integer(1)?)))?;
+    let (mut open, mut bytes) = found.unwrap_or_default();
     let mut outcomes = Vec::with_capacity(rows.len());
     for row in rows {
-        let size = i64::try_from(row.bytes()).unwrap_or(i64::MAX);
+        let size = whole(row.bytes());
         let is_full = u64::try_from(open).unwrap_or(u64::MAX) >= limits.open
             || u64::try_from(bytes.saturating_add(size)).unwrap_or(u64::MAX) > limits.bytes;
         if is_full {
             outcomes.push(Err(format!("{open} runs wait for review already")));
             continue;
         }
-        outcomes.push(Ok(one(&transaction, row, size)?));
+        outcomes.push(Ok(one(session, row, size)?));
         (open, bytes) = (open + 1, bytes.saturating_add(size));
     }
-    transaction.commit()?;
     Ok(outcomes)
 }
 
-fn one(transaction: &Transaction<'_>, row: &NewReviewRow, size: i64) -> rusqlite::Result<String> {
+fn one(session: &mut dyn SqlSession, row: &NewReviewRow, size: i64) -> Result<String, Problem> {
     let NewReviewRow { review, input, envelope } = row;
-    transaction
-        .prepare_cached(
-            "INSERT INTO reviews (at, run_id, trace_id, key, user, tenant, module, version, model, ok, code, risk,
-                confidence, calibrated, explain, rule, is_open, bytes, input, envelope)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, 1, ?17, ?18, ?19)",
-        )?
-        .execute(params![
-            review.at,
-            review.run_id,
-            review.trace_id,
-            review.key,
-            review.user,
-            review.tenant,
-            review.module,
-            review.version,
-            review.model,
-            review.ok,
-            review.code,
-            review.risk,
-            review.confidence,
-            review.calibrated_confidence,
-            review.explain,
-            review.rule,
-            size,
-            input,
-            envelope,
-        ])?;
-    Ok(transaction.last_insert_rowid().to_string())
+    let sql = "INSERT INTO reviews (at, run_id, trace_id, key, \"user\", tenant, module, version, model, ok, code, risk,
+            confidence, calibrated, explain, rule, is_open, bytes, input, envelope)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, 1, ?17, ?18, ?19) RETURNING id";
+    let values = values![
+        &review.at,
+        writable(&review.run_id),
+        writable(&review.trace_id),
+        review.key.as_deref().map(writable),
+        review.user.as_deref().map(writable),
+        review.tenant.as_deref().map(writable),
+        writable(&review.module),
+        writable(&review.version),
+        writable(&review.model),
+        review.ok,
+        review.code.as_deref().map(writable),
+        writable(&review.risk),
+        review.confidence,
+        review.calibrated_confidence,
+        writable(&review.explain),
+        writable(&review.rule),
+        size,
+        input,
+        envelope,
+    ];
+    let id = first(session, sql, &values, |row| row.integer(0))?;
+    id.map(|id| id.to_string()).ok_or_else(|| Problem::Failed("the entry has no id".to_owned()))
 }

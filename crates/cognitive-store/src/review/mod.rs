@@ -69,7 +69,7 @@ impl ReviewDesk for Desk {
 
     fn get(&self, id: &str) -> Result<Option<Review>, String> {
         let Ok(id) = id.parse::<i64>() else { return Ok(None) };
-        self.store.with(|connection| read::whole(connection, id)).map_err(|error| error.to_string())
+        self.store.look(|session| read::whole(session, id)).map_err(|error| error.to_string())
     }
 
     fn decide(&self, id: &str, decision: &NewDecision) -> Result<Decided, DeskError> {
@@ -79,7 +79,7 @@ impl ReviewDesk for Desk {
     }
 
     fn calibration(&self, module: Option<&str>) -> Result<CalibrationReport, String> {
-        let judged = self.store.with(|connection| curves::judged(connection, module));
+        let judged = self.store.look(|session| curves::judged(session, module));
         judged.map(|judged| CalibrationReport::of(&judged)).map_err(|error| error.to_string())
     }
 
@@ -95,7 +95,7 @@ impl ReviewDesk for Desk {
     ) -> Result<(), String> {
         let mut after = 0;
         loop {
-            let page = self.store.with(|connection| read::decided_after(connection, after, module));
+            let page = self.store.look(|session| read::decided_after(session, after, module));
             let page = page.map_err(|error| error.to_string())?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = *last;

@@ -1,9 +1,10 @@
 //! Entries as they come back, with what was decided about them.
 
 use cognitive_contract::review::{Review, ReviewDecision, ReviewEntry, ReviewFilter, ReviewPage, Verdict};
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde_json::Value;
 
+use crate::error::Problem;
+use crate::sql::{SqlRow, SqlSession, all, first, number, values};
 use crate::store::Store;
 use crate::time;
 
@@ -13,38 +14,38 @@ const MOST: usize = 1_000;
 const PAGE: i64 = 64;
 
 /// What every question reads, in the order in which [`light`] takes it.
-const COLUMNS: &str = "reviews.id, reviews.at, run_id, trace_id, key, user, tenant, reviews.module, version, reviews.model,
+const COLUMNS: &str = "reviews.id, reviews.at, run_id, trace_id, key, \"user\", tenant, reviews.module, version, reviews.model,
     reviews.ok, code, risk, reviews.confidence, calibrated, explain, rule, verdict, reason, decisions.by, decisions.at, data";
 const FROM: &str = "reviews LEFT JOIN decisions ON decisions.review = reviews.id";
 
 /// An entry without input and envelope.
-fn light(row: &Row<'_>) -> rusqlite::Result<Review> {
-    let verdict = row.get::<_, Option<String>>(17)?.as_deref().and_then(Verdict::parse);
-    let at = row.get::<_, Option<String>>(20)?.unwrap_or_default();
-    let (reason, by) = (row.get::<_, Option<String>>(18)?.unwrap_or_default(), row.get(19)?);
-    let data = row.get::<_, Option<String>>(21)?.map(value);
+fn light(row: &SqlRow) -> Result<Review, Problem> {
+    let verdict = row.maybe_text(17)?.as_deref().and_then(Verdict::parse);
+    let at = row.maybe_text(20)?.unwrap_or_default();
+    let (reason, by) = (row.maybe_text(18)?.unwrap_or_default(), row.maybe_text(19)?);
+    let data = row.maybe_text(21)?.map(value);
     // The members that an envelope would give are columns here.
     let entry = ReviewEntry {
-        at: time::read(&row.get::<_, String>(1)?),
-        run_id: row.get(2)?,
-        trace_id: row.get(3)?,
-        key: row.get(4)?,
-        user: row.get(5)?,
-        tenant: row.get(6)?,
-        module: row.get(7)?,
-        version: row.get(8)?,
-        model: row.get(9)?,
-        rule: row.get(16)?,
+        at: time::read(row.str(1)?),
+        run_id: row.text(2)?,
+        trace_id: row.text(3)?,
+        key: row.maybe_text(4)?,
+        user: row.maybe_text(5)?,
+        tenant: row.maybe_text(6)?,
+        module: row.text(7)?,
+        version: row.text(8)?,
+        model: row.text(9)?,
+        rule: row.text(16)?,
         input: Value::Null,
         envelope: Value::Null,
     };
-    let mut review = Review::of(row.get::<_, i64>(0)?.to_string(), row.get(1)?, &entry);
-    review.ok = row.get(10)?;
-    review.code = row.get(11)?;
-    review.risk = row.get(12)?;
-    review.confidence = row.get(13)?;
-    review.calibrated_confidence = row.get(14)?;
-    review.explain = row.get(15)?;
+    let mut review = Review::of(row.integer(0)?.to_string(), row.text(1)?, &entry);
+    review.ok = row.is_true(10)?;
+    review.code = row.maybe_text(11)?;
+    review.risk = row.text(12)?;
+    review.confidence = row.real(13)?;
+    review.calibrated_confidence = row.maybe_real(14)?;
+    review.explain = row.text(15)?;
     review.decision = verdict.map(|verdict| ReviewDecision::new(verdict, reason, by, at, data));
     (review.input, review.envelope) = (None, None);
     Ok(review)
@@ -55,17 +56,17 @@ fn value(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
-fn heavy(row: &Row<'_>) -> rusqlite::Result<Review> {
+fn heavy(row: &SqlRow) -> Result<Review, Problem> {
     let mut review = light(row)?;
-    review.input = row.get::<_, Option<String>>(22)?.map(value);
-    review.envelope = row.get::<_, Option<String>>(23)?.map(value);
+    review.input = row.maybe_text(22)?.map(value);
+    review.envelope = row.maybe_text(23)?.map(value);
     Ok(review)
 }
 
 /// An entry with everything.
-pub(super) fn whole(connection: &Connection, id: i64) -> rusqlite::Result<Option<Review>> {
+pub(super) fn whole(session: &mut dyn SqlSession, id: i64) -> Result<Option<Review>, Problem> {
     let sql = format!("SELECT {COLUMNS}, input, envelope FROM {FROM} WHERE reviews.id = ?1");
-    connection.prepare_cached(&sql)?.query_row([id], heavy).optional()
+    first(session, &sql, &values![id], heavy)
 }
 
 /// The entries that a filter means.
@@ -78,19 +79,16 @@ pub(super) fn page(store: &Store, filter: &ReviewFilter) -> Result<ReviewPage, S
         Some(text) => Some(text.parse::<i64>().map_err(|_| format!("no such cursor: `{text}`"))?),
     };
     let sql = format!(
-        "SELECT {COLUMNS} FROM {FROM} WHERE (:open IS NULL OR is_open = :open)
-            AND (:module IS NULL OR reviews.module = :module) AND (:cursor IS NULL OR reviews.id {beyond} :cursor)
-         ORDER BY reviews.id {order} LIMIT :limit"
+        "SELECT {COLUMNS} FROM {FROM} WHERE (is_open = ?1 OR ?1 IS NULL)
+            AND (reviews.module = ?2 OR ?2 IS NULL) AND (reviews.id {beyond} ?3 OR ?3 IS NULL)
+         ORDER BY reviews.id {order} LIMIT ?4"
     );
-    let count = "SELECT count(*) FROM reviews WHERE is_open = 1 AND (?1 IS NULL OR module = ?1)";
-    let found = store.with(|connection| {
+    let count = "SELECT count(*) FROM reviews WHERE is_open = 1 AND (module = ?1 OR ?1 IS NULL)";
+    let found = store.look(|session| {
         let one_more = i64::try_from(limit + 1).unwrap_or(i64::MAX);
-        let values = named_params! {
-            ":open": filter.open, ":module": filter.module, ":cursor": cursor, ":limit": one_more,
-        };
-        let rows: Vec<Review> =
-            connection.prepare_cached(&sql)?.query_map(values, light)?.collect::<rusqlite::Result<_>>()?;
-        let open: i64 = connection.prepare_cached(count)?.query_row([&filter.module], |row| row.get(0))?;
+        let module = filter.module.as_deref();
+        let rows = all(session, &sql, &values![filter.open, module, cursor, one_more], light)?;
+        let open = number(session, count, &values![module])?;
         Ok((rows, u64::try_from(open).unwrap_or(0)))
     });
     let (mut reviews, open) = found.map_err(|error| error.to_string())?;
@@ -102,14 +100,13 @@ pub(super) fn page(store: &Store, filter: &ReviewFilter) -> Result<ReviewPage, S
 
 /// Some decided entries with everything, in the order of their decisions, each with its place in it.
 pub(super) fn decided_after(
-    connection: &Connection,
+    session: &mut dyn SqlSession,
     after: i64,
     module: Option<&str>,
-) -> rusqlite::Result<Vec<(i64, Review)>> {
+) -> Result<Vec<(i64, Review)>, Problem> {
     let sql = format!(
         "SELECT {COLUMNS}, input, envelope, decisions.seq FROM decisions JOIN reviews ON reviews.id = decisions.review
-         WHERE decisions.seq > ?1 AND (?2 IS NULL OR decisions.module = ?2) ORDER BY decisions.seq LIMIT ?3"
+         WHERE decisions.seq > ?1 AND (decisions.module = ?2 OR ?2 IS NULL) ORDER BY decisions.seq LIMIT ?3"
     );
-    let read = |row: &Row<'_>| Ok((row.get(24)?, heavy(row)?));
-    connection.prepare_cached(&sql)?.query_map((after, module, PAGE), read)?.collect()
+    all(session, &sql, &values![after, module, PAGE], |row| Ok((row.integer(24)?, heavy(row)?)))
 }

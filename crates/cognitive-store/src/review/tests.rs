@@ -27,7 +27,7 @@ fn entry() -> ReviewEntry {
 
 fn limit_pages(store: &Store, count: i64) {
     store
-        .with(|connection| connection.pragma_update_and_check(None, "max_page_count", count, |_| Ok(())))
+        .with_file(|connection| connection.pragma_update_and_check(None, "max_page_count", count, |_| Ok(())))
         .unwrap();
 }
 

@@ -6,11 +6,18 @@ use cognitive_contract::Envelope;
 use cognitive_contract::archive::{RunArchive, RunFilter};
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{AuditLog, AuditRecord, Usage};
-use cognitive_store::{AuditArchive, Store};
+use cognitive_store::AuditArchive;
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::common::{at, bad, good, place};
+use crate::common::{Home, at, bad, good, on_every_backend};
+
+on_every_backend!(
+    each_filter_means_what_it_says,
+    pages_follow_each_other_without_gap_or_double,
+    one_run_has_its_records_its_parts_and_what_was_said,
+    figures_are_summed_over_equal_parts_of_the_time,
+);
 
 fn run(number: u64, module: &str) -> AuditRecord {
     let envelope = json!({
@@ -37,22 +44,20 @@ fn named(run_id: &str, mut record: AuditRecord) -> AuditRecord {
     record
 }
 
-fn archive(records: &[AuditRecord]) -> (tempfile::TempDir, AuditArchive) {
-    let (dir, path) = place();
-    let store = Arc::new(Store::open(&path).unwrap());
+fn archive(home: &Home, records: &[AuditRecord]) -> AuditArchive {
+    let store = Arc::new(home.open());
     store.record_all(records).into_iter().for_each(Result::unwrap);
-    (dir, AuditArchive::new(store))
+    AuditArchive::new(store)
 }
 
-#[test]
-fn each_filter_means_what_it_says() {
+fn each_filter_means_what_it_says(home: &Home) {
     let mut failed = named("bad", bad("t", "b", "E2003"));
     failed.user = Some("ann".to_owned());
     let mut paid = run(9, "a");
     (paid.key, paid.payload) = (Some("app".to_owned()), Some(json!({ "input": { "x": 1 }, "envelope": {} })));
     let mut lost = named("lost", AuditRecord::call(at(20), "lost", "c", json!({})));
     lost.model = "p/two".to_owned();
-    let (_dir, archive) = archive(&[failed, paid, lost]);
+    let archive = archive(home, &[failed, paid, lost]);
     let all = RunFilter::default();
     let ids = |filter: &RunFilter| -> Vec<String> {
         archive.runs(filter).unwrap().runs.into_iter().map(|run| run.run_id).collect()
@@ -80,10 +85,9 @@ fn each_filter_means_what_it_says() {
     assert_eq!(archive.runs(&RunFilter { cursor: word("x"), ..all }).unwrap_err(), "no such cursor: `x`");
 }
 
-#[test]
-fn pages_follow_each_other_without_gap_or_double() {
+fn pages_follow_each_other_without_gap_or_double(home: &Home) {
     let records: Vec<AuditRecord> = (0..25).map(|number| run(number, "m")).collect();
-    let (_dir, archive) = archive(&records);
+    let archive = archive(home, &records);
     let (mut cursor, mut seen) = (None, Vec::new());
     loop {
         let page = archive.runs(&RunFilter { limit: Some(10), cursor, ..RunFilter::default() }).unwrap();
@@ -96,8 +100,7 @@ fn pages_follow_each_other_without_gap_or_double() {
     assert_eq!(seen, (0..25).rev().map(|number| format!("run-{number}")).collect::<Vec<_>>());
 }
 
-#[test]
-fn one_run_has_its_records_its_parts_and_what_was_said() {
+fn one_run_has_its_records_its_parts_and_what_was_said(home: &Home) {
     let of = |id: &str, module: &str, second: u64, latency_ms: f64, above: Option<&str>| {
         let mut record = named(id, good("trace", module));
         (record.at, record.latency_ms) = (at(second), latency_ms);
@@ -109,7 +112,7 @@ fn one_run_has_its_records_its_parts_and_what_was_said() {
     whole.payload = Some(json!({ "input": { "q": 1 }, "envelope": { "ok": true } }));
     let part = of("inner", "inner", 4, 2_000.0, Some("whole"));
     let deep = of("deep", "deep", 3, 500.0, Some("whole/inner"));
-    let (_dir, archive) = archive(&[call, deep, part, whole]);
+    let archive = archive(home, &[call, deep, part, whole]);
     let details = archive.run("whole").unwrap().unwrap();
     assert_eq!((details.records.len(), details.input), (4, Some(json!({ "q": 1 }))));
     assert!(details.records.iter().all(|record| record.get("payload").is_none()));
@@ -128,14 +131,13 @@ fn one_run_has_its_records_its_parts_and_what_was_said() {
     assert_eq!((archive.run("none").unwrap(), archive.run("").unwrap()), (None, None));
 }
 
-#[test]
-fn figures_are_summed_over_equal_parts_of_the_time() {
+fn figures_are_summed_over_equal_parts_of_the_time(home: &Home) {
     let mut records: Vec<AuditRecord> = (1..=100).map(|number| run(number, "m")).collect();
     let mut failed = named("bad", bad("t", "b", "E2003"));
     failed.at = at(100);
     records.push(failed);
     records.push(named("lost", AuditRecord::call(at(100), "lost", "m", json!({}))));
-    let (_dir, archive) = archive(&records);
+    let archive = archive(home, &records);
     let stats = archive.stats(&RunFilter::default(), 4).unwrap();
     let totals = &stats.totals;
     assert_eq!((totals.runs, totals.failures, totals.unfinished), (101, 1, 1));
@@ -156,9 +158,10 @@ fn figures_are_summed_over_equal_parts_of_the_time() {
 // Receipts and payloads are many times larger than what filters and figures look at.
 #[test]
 fn filters_and_figures_read_the_index_and_no_receipt() {
-    let (dir, archive) = archive(&[run(1, "m")]);
+    let home = Home::on_sqlite().unwrap();
+    let archive = archive(&home, &[run(1, "m")]);
     archive.stats(&RunFilter::default(), 4).unwrap();
-    let raw = Connection::open(dir.path().join("cognitive.db")).unwrap();
+    let raw = Connection::open(&home.path).unwrap();
     for sql in AuditArchive::statements() {
         let plan: Vec<String> = raw.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap().raw_plan();
         let scans: Vec<&String> = plan.iter().filter(|step| step.starts_with("SCAN audit")).collect();

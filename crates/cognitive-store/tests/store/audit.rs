@@ -2,16 +2,29 @@
 
 use std::ops::ControlFlow;
 
-use crate::common::{at, bad, good, place};
+use crate::common::{Home, at, bad, good, on_every_backend};
 use cognitive_contract::ports::{AuditLog, AuditRecord, Usage};
 use cognitive_store::{Filter, Retention, Row, Store, StoreOptions};
 use serde_json::{Value, json};
 
-fn store_with(records: impl IntoIterator<Item = AuditRecord>) -> Store {
-    let store = Store::in_memory().unwrap();
-    for record in records {
-        store.record(&record).unwrap();
-    }
+on_every_backend!(
+    a_record_comes_back_as_it_was,
+    s_22_an_exported_record_has_the_members_of_the_audit_format,
+    s_22_there_is_no_payload_unless_one_is_given,
+    strange_values_are_kept_within_bounds,
+    filters_narrow_and_combine,
+    a_record_is_found_by_the_beginning_of_its_trace_id,
+    an_export_is_jsonl_with_the_oldest_first,
+    an_export_can_break_off_and_leaves_others_alone,
+    sums_are_right,
+    s_22_the_oldest_records_make_room_when_there_are_too_many,
+    s_22_the_oldest_records_make_room_when_they_are_too_large,
+    a_lowered_limit_is_reached_in_small_steps,
+);
+
+fn filled(home: &Home, records: impl IntoIterator<Item = AuditRecord>) -> Store {
+    let store = home.open();
+    store.record_all(&records.into_iter().collect::<Vec<_>>()).into_iter().for_each(Result::unwrap);
     store
 }
 
@@ -45,12 +58,10 @@ fn full_record() -> AuditRecord {
     record
 }
 
-#[test]
-fn a_record_comes_back_as_it_was() {
-    let (_dir, path) = place();
+fn a_record_comes_back_as_it_was(home: &Home) {
     let record = full_record();
-    Store::open(&path).unwrap().record(&record).unwrap();
-    let rows = Store::open(&path).unwrap().list(&Filter::default()).unwrap();
+    home.open().record(&record).unwrap();
+    let rows = home.open().list(&Filter::default()).unwrap();
     let [row] = rows.as_slice() else { unreachable!("{rows:?}") };
     assert_eq!(row.ts, "2026-01-02T03:04:05.000Z");
     assert_eq!(
@@ -67,11 +78,10 @@ fn a_record_comes_back_as_it_was() {
     assert_eq!((&row.receipt, &row.payload), (&record.receipt, &record.payload));
 }
 
-#[test]
-fn s_22_an_exported_record_has_the_members_of_the_audit_format() {
+fn s_22_an_exported_record_has_the_members_of_the_audit_format(home: &Home) {
     let mut record = full_record();
     record.payload = None;
-    let store = store_with([record, good("trace-2", "m")]);
+    let store = filled(home, [record, good("trace-2", "m")]);
     let rows = exported(&store, &Filter::default());
     let link = rows[0].link.clone().unwrap();
     assert_eq!((link.chain, link.seq, link.hash.len()), (1, 1, 64));
@@ -94,10 +104,8 @@ fn s_22_an_exported_record_has_the_members_of_the_audit_format() {
     assert_eq!(sparse["outcome"], "ok");
 }
 
-#[test]
-fn s_22_there_is_no_payload_unless_one_is_given() {
-    let (_dir, path) = place();
-    let store = Store::open(&path).unwrap();
+fn s_22_there_is_no_payload_unless_one_is_given(home: &Home) {
+    let store = home.open();
     store.record(&good("without", "m")).unwrap();
     let mut with = good("with", "m");
     with.payload = Some(json!(null));
@@ -106,19 +114,14 @@ fn s_22_there_is_no_payload_unless_one_is_given() {
     assert_eq!((&rows[0].payload, &rows[1].payload), (&None, &Some(Value::Null)));
     assert_eq!(rows[0].to_json().get("payload"), None);
     assert_eq!(rows[1].to_json().get("payload"), Some(&Value::Null));
-    let raw = rusqlite::Connection::open(&path).unwrap();
-    let empty: i64 =
-        raw.query_row("SELECT count(*) FROM audit WHERE payload IS NULL", [], |row| row.get(0)).unwrap();
-    assert_eq!(empty, 1);
 }
 
-#[test]
-fn strange_values_are_kept_within_bounds() {
+fn strange_values_are_kept_within_bounds(home: &Home) {
     let mut record = good(&"é".repeat(10_000), &"m".repeat(1 << 20));
     record.confidence = f64::NAN;
     record.latency_ms = f64::INFINITY;
     record.payload = Some(json!("p".repeat(5 << 20)));
-    let rows = store_with([record]).list(&Filter::default()).unwrap();
+    let rows = filled(home, [record]).list(&Filter::default()).unwrap();
     assert_eq!((rows[0].trace_id.chars().count(), rows[0].module.len()), (256, 256));
     assert_eq!((rows[0].confidence.to_bits(), rows[0].latency_ms.to_bits()), (0, 0));
     assert_eq!(
@@ -128,13 +131,12 @@ fn strange_values_are_kept_within_bounds() {
     );
 }
 
-#[test]
-fn filters_narrow_and_combine() {
+fn filters_narrow_and_combine(home: &Home) {
     let mut late = bad("d", "two", "E1001");
     late.at = at(60);
     let mut other = good("e", "two");
     other.event = "context_access";
-    let store = store_with([good("a", "one"), bad("b", "one", "E3001"), good("c", "two"), late, other]);
+    let store = filled(home, [good("a", "one"), bad("b", "one", "E3001"), good("c", "two"), late, other]);
     let list = |filter: Filter| traces(&store.list(&filter).unwrap()).join("");
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(list(Filter::default()), "edcba", "newest first");
@@ -151,9 +153,8 @@ fn filters_narrow_and_combine() {
     assert_eq!(list(Filter { module: text("' OR 1 --"), ..Filter::default() }), "");
 }
 
-#[test]
-fn a_record_is_found_by_the_beginning_of_its_trace_id() {
-    let store = store_with(["abc1", "abc2", "abd", "ab%", "é1", "abc1"].map(|trace| good(trace, "m")));
+fn a_record_is_found_by_the_beginning_of_its_trace_id(home: &Home) {
+    let store = filled(home, ["abc1", "abc2", "abd", "ab%", "é1", "abc1"].map(|trace| good(trace, "m")));
     let find = |prefix: &str| traces(&store.find(prefix).unwrap()).join(" ");
     assert_eq!(find("abc"), "abc1 abc2 abc1");
     assert_eq!(find("abd"), "abd");
@@ -163,14 +164,13 @@ fn a_record_is_found_by_the_beginning_of_its_trace_id() {
     assert_eq!(find("ABC"), "");
 }
 
-#[test]
-fn an_export_is_jsonl_with_the_oldest_first() {
+fn an_export_is_jsonl_with_the_oldest_first(home: &Home) {
     let many = (0..700).map(|number| {
         let mut record = good(&format!("t{number:03}"), if number % 2 == 0 { "even" } else { "odd" });
         record.payload = Some(json!("line\nbreak\u{2028}"));
         record
     });
-    let store = store_with(many);
+    let store = filled(home, many);
     let rows = exported(&store, &Filter::default());
     let expected: Vec<String> = (0..700).map(|number| format!("t{number:03}")).collect();
     assert_eq!(traces(&rows), expected);
@@ -186,9 +186,8 @@ fn an_export_is_jsonl_with_the_oldest_first() {
     assert!(exported(&store, &Filter { limit: Some(0), ..Filter::default() }).is_empty());
 }
 
-#[test]
-fn an_export_can_break_off_and_leaves_others_alone() {
-    let store = store_with((0..600).map(|number| good(&number.to_string(), "m")));
+fn an_export_can_break_off_and_leaves_others_alone(home: &Home) {
+    let store = filled(home, (0..600).map(|number| good(&number.to_string(), "m")));
     let mut seen = 0;
     let mut take = |_: Row| {
         seen += 1;
@@ -201,20 +200,22 @@ fn an_export_can_break_off_and_leaves_others_alone() {
     assert_eq!(store.find("new").unwrap().len(), 300);
 }
 
-#[test]
-fn sums_are_right() {
+fn sums_are_right(home: &Home) {
     let run = |mut record: AuditRecord, latency: f64, tokens: Option<(u64, u64)>| {
         record.latency_ms = latency;
         record.usage = tokens.map(|(input_tokens, output_tokens)| Usage::new(input_tokens, output_tokens));
         record
     };
-    let store = store_with([
-        run(good("1", "one"), 10.0, Some((5, 1))),
-        run(good("2", "two"), 100.0, Some((7, 2))),
-        run(bad("3", "two", "E3001"), 300.0, None),
-        run(bad("4", "two", "E3001"), 200.0, Some((1, 1))),
-        run(bad("5", "two", "E1001"), 400.0, Some((u64::MAX, 1))),
-    ]);
+    let store = filled(
+        home,
+        [
+            run(good("1", "one"), 10.0, Some((5, 1))),
+            run(good("2", "two"), 100.0, Some((7, 2))),
+            run(bad("3", "two", "E3001"), 300.0, None),
+            run(bad("4", "two", "E3001"), 200.0, Some((1, 1))),
+            run(bad("5", "two", "E1001"), 400.0, Some((u64::MAX, 1))),
+        ],
+    );
     let stats = store.stats(&Filter::default()).unwrap();
     assert_eq!(stats.total.activity.iter().sum::<u64>(), 5);
     let mut modules = serde_json::to_value(&stats.modules).unwrap();
@@ -243,17 +244,16 @@ fn sums_are_right() {
     assert_eq!((none.total.runs, none.total.success_rate, none.total.latency_p50_ms), (0, None, None));
 }
 
-fn limited(records: u64, bytes: u64) -> Store {
+fn limited(home: &Home, records: u64, bytes: u64) -> Store {
     let options = StoreOptions {
         retention: Retention { records, bytes, payload_bytes: bytes, age: None },
         ..StoreOptions::default()
     };
-    Store::in_memory_with(options).unwrap()
+    home.open_with(options)
 }
 
-#[test]
-fn s_22_the_oldest_records_make_room_when_there_are_too_many() {
-    let store = limited(10, u64::MAX);
+fn s_22_the_oldest_records_make_room_when_there_are_too_many(home: &Home) {
+    let store = limited(home, 10, u64::MAX);
     for number in 0..1_000 {
         store.record(&good(&format!("{number:03}"), "m")).unwrap();
         assert!(store.list(&Filter::default()).unwrap().len() <= 10);
@@ -263,9 +263,8 @@ fn s_22_the_oldest_records_make_room_when_there_are_too_many() {
     assert_eq!(rows[9].id, 1_000);
 }
 
-#[test]
-fn s_22_the_oldest_records_make_room_when_they_are_too_large() {
-    let store = limited(u64::MAX, 50_000);
+fn s_22_the_oldest_records_make_room_when_they_are_too_large(home: &Home) {
+    let store = limited(home, u64::MAX, 50_000);
     let record = |number: usize, size: usize| {
         let mut record = good(&format!("{number:03}"), "m");
         record.receipt = json!("x".repeat(size));
@@ -285,10 +284,9 @@ fn s_22_the_oldest_records_make_room_when_they_are_too_large() {
     assert_eq!(traces(&store.list(&Filter::default()).unwrap()), ["301"]);
 }
 
-#[test]
-fn a_lowered_limit_is_reached_in_small_steps() {
-    let (_dir, path) = place();
-    let store = Store::open(&path).unwrap();
+fn a_lowered_limit_is_reached_in_small_steps(home: &Home) {
+    let path = &home.path;
+    let store = home.open();
     for number in 0..200 {
         store.record(&good(&number.to_string(), "m")).unwrap();
     }
@@ -296,7 +294,7 @@ fn a_lowered_limit_is_reached_in_small_steps() {
         retention: Retention { records: 5, ..Retention::default() },
         ..StoreOptions::default()
     };
-    let strict = Store::open_with(&path, options).unwrap();
+    let strict = Store::open_with(path, options).unwrap();
     let mut left = Vec::new();
     for number in 200..204 {
         strict.record(&good(&number.to_string(), "m")).unwrap();
@@ -308,7 +306,7 @@ fn a_lowered_limit_is_reached_in_small_steps() {
 #[test]
 fn no_limit_at_all_removes_nothing_and_zero_keeps_the_newest() {
     for (limits, kept) in [((u64::MAX, u64::MAX), 20), ((0, 0), 1), ((0, u64::MAX), 1), ((u64::MAX, 0), 1)] {
-        let store = limited(limits.0, limits.1);
+        let store = limited(&Home::on_sqlite().unwrap(), limits.0, limits.1);
         for number in 0..20 {
             store.record(&good(&number.to_string(), "m")).unwrap();
         }

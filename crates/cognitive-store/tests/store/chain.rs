@@ -10,7 +10,15 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use crate::child::child;
-use crate::common::{FIRST_VERSION, at, bad, good, place};
+use crate::common::{FIRST_VERSION, Home, at, bad, good, on_every_backend, place};
+
+on_every_backend!(
+    h3_the_records_of_an_owner_make_no_room_for_those_of_another,
+    s01_details_never_displace_runs_and_calls,
+    h4_a_run_without_an_end_is_unfinished,
+    records_that_are_too_old_go_and_the_rest_still_verifies,
+    h4_many_processes_write_one_chain,
+);
 
 fn by(key: &str, mut record: AuditRecord) -> AuditRecord {
     record.key = Some(key.to_owned());
@@ -144,11 +152,10 @@ fn h4_a_chain_that_vanished_is_missed() {
 }
 
 // H3: nobody's records go because of another's, with or without payloads.
-#[test]
-fn h3_the_records_of_an_owner_make_no_room_for_those_of_another() {
-    let (_dir, path) = place();
+fn h3_the_records_of_an_owner_make_no_room_for_those_of_another(home: &Home) {
+    let path = &home.path;
     let small = Retention { records: 40, bytes: 100_000, payload_bytes: 20_000, age: None };
-    let store = with(&path, small);
+    let store = with(path, small);
     for number in 0..40 {
         let mut record = by("ann", good(&format!("ann-{number}"), "m"));
         record.payload = Some(json!("p"));
@@ -186,10 +193,9 @@ fn h3_the_records_of_an_owner_make_no_room_for_those_of_another() {
 }
 
 // S1: any number of tools that a model asks for makes no run go.
-#[test]
-fn s01_details_never_displace_runs_and_calls() {
-    let (_dir, path) = place();
-    let store = with(&path, Retention { records: 40, ..Retention::default() });
+fn s01_details_never_displace_runs_and_calls(home: &Home) {
+    let path = &home.path;
+    let store = with(path, Retention { records: 40, ..Retention::default() });
     for number in 0..5 {
         store.record(&by("ann", good(&format!("run-{number}"), "m"))).unwrap();
     }
@@ -212,9 +218,8 @@ fn s01_details_never_displace_runs_and_calls() {
 }
 
 // H4: a call whose run has no end is shown as what it is.
-#[test]
-fn h4_a_run_without_an_end_is_unfinished() {
-    let store = Store::in_memory().unwrap();
+fn h4_a_run_without_an_end_is_unfinished(home: &Home) {
+    let store = home.open();
     let call = |run: &str, number: u32| {
         let mut record = AuditRecord::call(at(0), "trace", "m", json!({ "attempt": number }));
         run.clone_into(&mut record.run_id);
@@ -241,11 +246,10 @@ fn h4_a_run_without_an_end_is_unfinished() {
 }
 
 // What is too old goes, also of those who write no more, and the chain says so.
-#[test]
-fn records_that_are_too_old_go_and_the_rest_still_verifies() {
-    let (_dir, path) = place();
+fn records_that_are_too_old_go_and_the_rest_still_verifies(home: &Home) {
+    let path = &home.path;
     let day = Duration::from_hours(24);
-    let store = with(&path, Retention { age: Some(2 * day), ..Retention::default() });
+    let store = with(path, Retention { age: Some(2 * day), ..Retention::default() });
     let on = |days: u32, key: &str| {
         let mut record = by(key, good(&format!("{key}-{days}"), "m"));
         record.at = at(0) + day * days;
@@ -275,10 +279,9 @@ fn records_that_are_too_old_go_and_the_rest_still_verifies() {
 }
 
 // H4: several processes write one chain, and one that is killed leaves it whole.
-#[test]
-fn h4_many_processes_write_one_chain() {
-    let (_dir, path) = place();
-    let mut helpers = ["a", "b", "c"].map(|name| child(&format!("write-for-ever {name}"), &path));
+fn h4_many_processes_write_one_chain(home: &Home) {
+    let path = &home.path;
+    let mut helpers = ["a", "b", "c"].map(|name| child(&format!("write-for-ever {name}"), path));
     for helper in &mut helpers {
         helper.go();
     }
@@ -289,7 +292,7 @@ fn h4_many_processes_write_one_chain() {
     }
     for helper in helpers {
         helper.kill();
-        assert!(whole(&Store::open(&path).unwrap()).records >= 200);
+        assert!(whole(&Store::open(path).unwrap()).records >= 200);
     }
 }
 

@@ -1,13 +1,77 @@
 //! Records and places for the tests of this crate.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::Envelope;
 use cognitive_contract::context::{ContextEntry, Key, Ttl};
 use cognitive_contract::ports::AuditRecord;
+use cognitive_store::{Store, StoreOptions};
+use cognitive_testkit::TestPostgres;
 use serde_json::json;
 use tempfile::TempDir;
+
+/// A place for one store of one test, on one of the backends.
+pub struct Home {
+    _dir: TempDir,
+    /// A path, or an address.
+    pub path: PathBuf,
+}
+
+impl Home {
+    /// A file.
+    pub fn on_sqlite() -> Option<Self> {
+        let (dir, path) = place();
+        Some(Self { _dir: dir, path })
+    }
+
+    /// A database of the server that all tests of this process share; `None` if there is no server here.
+    pub fn on_postgres() -> Option<Self> {
+        let path = server()?.database().into();
+        Some(Self { _dir: tempfile::tempdir().unwrap(), path })
+    }
+
+    pub fn open(&self) -> Store {
+        Store::open(&self.path).unwrap()
+    }
+
+    pub fn open_with(&self, options: StoreOptions) -> Store {
+        Store::open_with(&self.path, options).unwrap()
+    }
+}
+
+/// The server that all tests of this process share. It ends with the process.
+pub fn server() -> Option<&'static TestPostgres> {
+    static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
+    let server = SERVER.get_or_init(TestPostgres::start).as_ref();
+    if server.is_none() {
+        cognitive_testkit::skip(cognitive_testkit::Lack::Postgres);
+    }
+    server
+}
+
+/// Runs each of these tests on every backend.
+macro_rules! on_every_backend {
+    ($($name:ident),* $(,)?) => {
+        mod on_sqlite {
+            $(#[test]
+            fn $name() {
+                super::$name(&crate::common::Home::on_sqlite().unwrap());
+            })*
+        }
+
+        mod on_postgres {
+            $(#[test]
+            fn $name() {
+                if let Some(home) = crate::common::Home::on_postgres() {
+                    super::$name(&home);
+                }
+            })*
+        }
+    };
+}
+pub(crate) use on_every_backend;
 
 /// A folder that is gone after the test, and the path of a store in it that is not there yet.
 pub fn place() -> (TempDir, PathBuf) {

@@ -12,8 +12,15 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::child::child;
-use crate::common::{FIRST_VERSION, at, place, state};
+use crate::common::{FIRST_VERSION, Home, at, on_every_backend, place, state};
 use crate::processes::integrity;
+
+on_every_backend!(
+    s_23_nobody_sees_the_context_of_another,
+    s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib,
+    ctx_022_s_23_both_stores_answer_the_same_whatever_is_done,
+    ctx_008_022_two_processes_share_one_store,
+);
 
 fn ann() -> Owner {
     Owner::user(Some("ann"))
@@ -43,9 +50,8 @@ fn s_23_s_44_an_entry_comes_back_as_it_was_also_after_the_store_was_closed() {
     assert_eq!(ends, "2026-01-02T03:05:05.000Z");
 }
 
-#[test]
-fn s_23_nobody_sees_the_context_of_another() {
-    let store = Store::in_memory().unwrap();
+fn s_23_nobody_sees_the_context_of_another(home: &Home) {
+    let store = home.open();
     let owners = [ann(), Owner::user(Some("ANN")), Owner::user(None), Owner::new(Some("acme"), Some("ann"))];
     for (number, owner) in owners.iter().enumerate() {
         store.put(owner, &state("k", number, -1), at(0)).unwrap();
@@ -82,9 +88,8 @@ fn ctx_022_s_23_what_has_expired_is_not_given_out_and_goes_on_access() {
     assert_eq!(all(&store, &ann(), at(u64::from(u32::MAX)))[0].key.text, "never");
 }
 
-#[test]
-fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib() {
-    let store = Store::in_memory().unwrap();
+fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(home: &Home) {
+    let store = home.open();
     for number in 0..1_001 {
         store.put(&ann(), &state(&number.to_string(), number, -1), at(0)).unwrap();
     }
@@ -111,10 +116,9 @@ fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(
 
 /// A small generator of numbers (xorshift).
 // The store on disk and the one in memory are one port: whatever is done to both, they answer the same.
-#[test]
-fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done() {
+fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done(home: &Home) {
     let caps = Caps { entries: 12, bytes: 4_000 };
-    let disk = Store::in_memory_with(StoreOptions { caps, ..StoreOptions::default() }).unwrap();
+    let disk = home.open_with(StoreOptions { caps, ..StoreOptions::default() });
     let memory = MemoryContext::with_caps(caps);
     let owners = [ann(), Owner::user(Some("bob")), Owner::new(Some("t"), Some("ann"))];
     let bound = [None, Some("s1"), Some("s2")];
@@ -184,16 +188,15 @@ fn done(job: &str, path: &Path) -> String {
 }
 
 // CTX-008: emitted in one process, accepted in another, on time, by the same user only.
-#[test]
-fn ctx_008_022_two_processes_share_one_store() {
-    let (_dir, path) = place();
-    assert_eq!(done("emit ann", &path), "kept");
-    assert_eq!(done("accept ann", &path), "1");
-    assert_eq!(done("accept bob", &path), "");
-    let store = Store::open(&path).unwrap();
+fn ctx_008_022_two_processes_share_one_store(home: &Home) {
+    let path = &home.path;
+    assert_eq!(done("emit ann", path), "kept");
+    assert_eq!(done("accept ann", path), "1");
+    assert_eq!(done("accept bob", path), "");
+    let store = Store::open(path).unwrap();
     assert_eq!(all(&store, &ann(), at(59)).len(), 1);
     assert!(all(&store, &ann(), at(60)).is_empty());
-    assert_eq!(done("accept ann", &path), "", "what has expired for one is gone for all");
+    assert_eq!(done("accept ann", path), "", "what has expired for one is gone for all");
 }
 
 /// Kills a writer again and again, each time a little later. Whatever it had acknowledged is there, and the file is whole.

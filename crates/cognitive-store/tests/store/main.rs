@@ -1,4 +1,4 @@
-//! The store on a real file system, under good and bad conditions. One binary, so that `SQLite` is linked once.
+//! The store on a real file system and on a real server, under good and bad conditions. One binary, so that `SQLite` is linked once.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
@@ -12,5 +12,6 @@ mod context;
 mod file;
 mod processes;
 mod review;
+mod server;
 mod spending;
 mod trouble;

@@ -14,6 +14,11 @@ pub fn integrity(path: &Path) -> String {
     raw.pragma_query_value(None, "integrity_check", |row| row.get(0)).unwrap()
 }
 
+/// Whether a store has no damage that a file could have; a server looks after its own.
+pub fn is_sound(path: &Path) -> bool {
+    !path.exists() || integrity(path) == "ok"
+}
+
 #[test]
 fn d_04_two_processes_that_write_at_once_lose_nothing() {
     let (_dir, path) = place();

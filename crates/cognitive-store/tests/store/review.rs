@@ -15,8 +15,20 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::child::child;
-use crate::common::{FIRST_VERSION, at, place};
-use crate::processes::integrity;
+use crate::common::{FIRST_VERSION, Home, at, on_every_backend, place};
+use crate::processes::is_sound;
+
+on_every_backend!(
+    an_entry_waits_until_it_is_decided_and_comes_back_as_it_was,
+    the_same_decision_again_is_fine_and_another_is_told_which_one_stands,
+    a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said,
+    a_full_queue_takes_no_more_and_drops_nothing_that_waits,
+    decisions_are_exported_in_their_order_and_cases_only_where_the_answer_is_known,
+    what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_process,
+    failures_say_nothing_about_confidence,
+    of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told,
+    a_process_that_is_killed_while_it_decides_leaves_every_decision_that_it_acknowledged,
+);
 
 pub fn entry(module: &str, confidence: f64) -> ReviewEntry {
     ReviewEntry {
@@ -79,10 +91,9 @@ fn open(desk: &Desk) -> Vec<Review> {
     desk.list(&ReviewFilter { open: Some(true), ..ReviewFilter::default() }).unwrap().reviews
 }
 
-#[test]
-fn an_entry_waits_until_it_is_decided_and_comes_back_as_it_was() {
-    let (_dir, path) = place();
-    let desk = desk(&path);
+fn an_entry_waits_until_it_is_decided_and_comes_back_as_it_was(home: &Home) {
+    let path = &home.path;
+    let desk = desk(path);
     let ids: Vec<String> =
         ["a", "b", "a"].iter().map(|module| block_on(desk.enter(&entry(module, 0.4))).unwrap()).collect();
     assert_eq!(ids, ["1", "2", "3"]);
@@ -106,10 +117,9 @@ fn an_entry_waits_until_it_is_decided_and_comes_back_as_it_was() {
     assert_eq!((done.reviews.len(), done.open), (1, 2));
 }
 
-#[test]
-fn the_same_decision_again_is_fine_and_another_is_told_which_one_stands() {
-    let (_dir, path) = place();
-    let desk = desk(&path);
+fn the_same_decision_again_is_fine_and_another_is_told_which_one_stands(home: &Home) {
+    let path = &home.path;
+    let desk = desk(path);
     block_on(desk.enter(&entry("m", 0.4))).unwrap();
     assert!(desk.decide("1", &verdict(Verdict::Approve)).unwrap().is_new);
     let again = desk.decide("1", &NewDecision { by: None, ..verdict(Verdict::Approve) }).unwrap();
@@ -125,14 +135,13 @@ fn the_same_decision_again_is_fine_and_another_is_told_which_one_stands() {
     ));
 }
 
-#[test]
-fn a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said() {
-    let (_dir, path) = place();
-    let desk = desk(&path);
+fn a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said(home: &Home) {
+    let path = &home.path;
+    let desk = desk(path);
     block_on(desk.enter(&entry("m", 0.4))).unwrap();
     desk.decide("1", &NewDecision { key: Some("bob".to_owned()), ..verdict(Verdict::Correct) }).unwrap();
     desk.decide("1", &verdict(Verdict::Correct)).unwrap();
-    let store = Store::open(&path).unwrap();
+    let store = Store::open(path).unwrap();
     let rows = store.list(&Filter { event: Some("review".to_owned()), ..Filter::default() }).unwrap();
     assert_eq!(rows.len(), 1, "one decision, one record");
     assert_eq!((rows[0].user.as_deref(), rows[0].key.as_deref()), (Some("bob"), Some("bob")));
@@ -143,7 +152,7 @@ fn a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said() {
     let silent = Desk::new(Arc::new(store), ReviewLimits::default(), false);
     block_on(silent.enter(&entry("m", 0.4))).unwrap();
     silent.decide("2", &verdict(Verdict::Approve)).unwrap();
-    let store = Store::open(&path).unwrap();
+    let store = Store::open(path).unwrap();
     assert_eq!(
         store.list(&Filter::default()).unwrap().len(),
         1,
@@ -151,11 +160,10 @@ fn a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said() {
     );
 }
 
-#[test]
-fn a_full_queue_takes_no_more_and_drops_nothing_that_waits() {
-    let (_dir, path) = place();
+fn a_full_queue_takes_no_more_and_drops_nothing_that_waits(home: &Home) {
+    let path = &home.path;
     let limits = ReviewLimits { open: 2, decided: 1, ..ReviewLimits::default() };
-    let desk = Desk::new(Arc::new(Store::open(&path).unwrap()), limits, true);
+    let desk = Desk::new(Arc::new(Store::open(path).unwrap()), limits, true);
     for _ in 0..2 {
         block_on(desk.enter(&entry("m", 0.4))).unwrap();
     }
@@ -174,10 +182,9 @@ fn a_full_queue_takes_no_more_and_drops_nothing_that_waits() {
     assert!(desk.get("2").unwrap().unwrap().input.is_some());
 }
 
-#[test]
-fn decisions_are_exported_in_their_order_and_cases_only_where_the_answer_is_known() {
-    let (_dir, path) = place();
-    let desk = desk(&path);
+fn decisions_are_exported_in_their_order_and_cases_only_where_the_answer_is_known(home: &Home) {
+    let path = &home.path;
+    let desk = desk(path);
     for module in ["a", "a", "b", "a"] {
         block_on(desk.enter(&entry(module, 0.4))).unwrap();
     }
@@ -221,10 +228,9 @@ fn judge(desk: &Desk, module: &str, count: usize, seed: u64) {
     }
 }
 
-#[test]
-fn what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_process() {
-    let (_dir, path) = place();
-    let (one, other) = (desk(&path), desk(&path));
+fn what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_process(home: &Home) {
+    let path = &home.path;
+    let (one, other) = (desk(path), desk(path));
     judge(&one, "m", 29, 7);
     assert_eq!((one.calibrated("m", "p/m", 0.8), other.calibrated("m", "p/m", 0.8)), (None, None), "too few");
     judge(&one, "m", 31, 8);
@@ -239,10 +245,9 @@ fn what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_pro
     assert_eq!(one.calibration(None).unwrap(), report);
 }
 
-#[test]
-fn failures_say_nothing_about_confidence() {
-    let (_dir, path) = place();
-    let desk = desk(&path);
+fn failures_say_nothing_about_confidence(home: &Home) {
+    let path = &home.path;
+    let desk = desk(path);
     let mut failed = entry("m", 0.0);
     failed.envelope = json!({ "ok": false, "meta": { "confidence": 0, "risk": "high", "explain": "e" }, "error": { "code": "E2010" } });
     block_on(desk.enter(&failed)).unwrap();
@@ -303,14 +308,13 @@ pub fn decide_for_ever(name: &str, path: &Path, say: fn(&str)) {
     }
 }
 
-#[test]
-fn of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told() {
-    let (_dir, path) = place();
-    let shared = desk(&path);
+fn of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told(home: &Home) {
+    let path = &home.path;
+    let shared = desk(path);
     for round in 1..=20 {
         let id = block_on(shared.enter(&entry("m", 0.4))).unwrap();
         assert_eq!(id, round.to_string());
-        let mut helpers = ["approve", "reject"].map(|word| child(&format!("decide {id} {word}"), &path));
+        let mut helpers = ["approve", "reject"].map(|word| child(&format!("decide {id} {word}"), path));
         for helper in &mut helpers {
             assert_eq!(helper.report().as_deref(), Some("ready"));
         }
@@ -325,16 +329,15 @@ fn of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told() {
     }
 }
 
-#[test]
-fn a_process_that_is_killed_while_it_decides_leaves_every_decision_that_it_acknowledged() {
-    let (_dir, path) = place();
-    let shared = desk(&path);
+fn a_process_that_is_killed_while_it_decides_leaves_every_decision_that_it_acknowledged(home: &Home) {
+    let path = &home.path;
+    let shared = desk(path);
     let mut random = SeededRandom::new(11);
     for round in 0..25 {
         for _ in 0..40 {
             block_on(shared.enter(&entry("m", 0.4))).unwrap();
         }
-        let mut helper = child(&format!("decide-for-ever {round}"), &path);
+        let mut helper = child(&format!("decide-for-ever {round}"), path);
         helper.go();
         let mut kept = Vec::new();
         let until = 1 + random.index(30);
@@ -342,14 +345,14 @@ fn a_process_that_is_killed_while_it_decides_leaves_every_decision_that_it_ackno
             kept.push(helper.report().unwrap());
         }
         kept.extend(helper.kill());
-        assert_eq!(integrity(&path), "ok", "round {round}");
+        assert!(is_sound(path), "round {round}");
         for id in kept.iter().filter(|id| *id != "ready") {
             let decision = shared.get(id).unwrap().unwrap().decision;
             assert!(decision.is_some(), "round {round}: {id} was acknowledged");
         }
     }
     // As many records in the audit as decisions, and the chain is whole.
-    let store = Store::open(&path).unwrap();
+    let store = Store::open(path).unwrap();
     assert!(store.verify(&[]).unwrap().is_whole());
     let records = store.list(&Filter { event: Some("review".to_owned()), ..Filter::default() }).unwrap();
     let recorded: HashSet<String> =

@@ -7,7 +7,15 @@ use cognitive_contract::spending::{DayBudget, SpendingEntry, SpendingLedger};
 use cognitive_store::Store;
 
 use crate::child::child;
-use crate::common::{at, place};
+use crate::common::{Home, at, on_every_backend};
+
+on_every_backend!(
+    what_is_reserved_is_taken_until_it_is_settled,
+    a_run_takes_the_place_of_its_own_entry_and_one_that_died_keeps_what_it_may_have_sent,
+    days_that_are_long_over_go,
+    processes_that_spend_at_once_never_take_the_same_room,
+    a_process_that_is_killed_has_put_down_what_it_was_told_it_may_spend,
+);
 
 /// A day as no other test has it.
 pub const DAY: u64 = 20_000;
@@ -31,9 +39,8 @@ fn budget(per_day: u64, per_key: Option<u64>) -> DayBudget {
     DayBudget { per_day: Some(cents(per_day)), per_key: per_key.map(cents) }
 }
 
-#[test]
-fn what_is_reserved_is_taken_until_it_is_settled() {
-    let (store, budget) = (Store::in_memory().unwrap(), budget(100, Some(60)));
+fn what_is_reserved_is_taken_until_it_is_settled(home: &Home) {
+    let (store, budget) = (home.open(), budget(100, Some(60)));
     let cover =
         |id, key, reserved| store.cover(&entry(id, key, reserved, 0, at(60)), &budget, at(0)).unwrap();
     assert_eq!(cover("a", "ann", 50), Ok(()));
@@ -51,9 +58,8 @@ fn what_is_reserved_is_taken_until_it_is_settled() {
     assert_eq!(store.counted(DAY + 1, "ann", at(0)).unwrap(), (Money::ZERO, Money::ZERO), "another day");
 }
 
-#[test]
-fn a_run_takes_the_place_of_its_own_entry_and_one_that_died_keeps_what_it_may_have_sent() {
-    let (store, budget) = (Store::in_memory().unwrap(), budget(100, None));
+fn a_run_takes_the_place_of_its_own_entry_and_one_that_died_keeps_what_it_may_have_sent(home: &Home) {
+    let (store, budget) = (home.open(), budget(100, None));
     let cover =
         |reserved, sent, now| store.cover(&entry("a", "", reserved, sent, at(60)), &budget, at(now)).unwrap();
     assert_eq!(cover(90, 0, 0), Ok(()));
@@ -66,9 +72,8 @@ fn a_run_takes_the_place_of_its_own_entry_and_one_that_died_keeps_what_it_may_ha
     assert_eq!(store.counted(DAY, "", at(60)).unwrap().0, cents(30));
 }
 
-#[test]
-fn days_that_are_long_over_go() {
-    let (store, budget) = (Store::in_memory().unwrap(), budget(100, None));
+fn days_that_are_long_over_go(home: &Home) {
+    let (store, budget) = (home.open(), budget(100, None));
     let on = |day: u64| SpendingEntry { day, ..entry(&day.to_string(), "", 7, 0, at(60)) };
     for day in [DAY, DAY + 31, DAY + 32] {
         store.cover(&on(day), &budget, at(0)).unwrap().unwrap();
@@ -77,24 +82,22 @@ fn days_that_are_long_over_go() {
     assert_eq!([left(DAY), left(DAY + 31), left(DAY + 32)], [Money::ZERO, cents(7), cents(7)]);
 }
 
-#[test]
-fn processes_that_spend_at_once_never_take_the_same_room() {
-    let (_dir, path) = place();
-    let mut helpers = ["a", "b", "c"].map(|name| child(&format!("spend {name}"), &path));
+fn processes_that_spend_at_once_never_take_the_same_room(home: &Home) {
+    let path = &home.path;
+    let mut helpers = ["a", "b", "c"].map(|name| child(&format!("spend {name}"), path));
     for helper in &mut helpers {
         assert_eq!(helper.report().as_deref(), Some("ready"));
     }
     helpers.iter_mut().for_each(crate::child::Helper::go);
     let covered: usize = helpers.iter_mut().map(|helper| helper.rest().len()).sum();
     assert_eq!(covered, 100, "each of a hundred cents once");
-    let counted = Store::open(&path).unwrap().counted(DAY, "", at(0)).unwrap();
+    let counted = Store::open(path).unwrap().counted(DAY, "", at(0)).unwrap();
     assert_eq!(counted.0, cents(100));
 }
 
-#[test]
-fn a_process_that_is_killed_has_put_down_what_it_was_told_it_may_spend() {
-    let (_dir, path) = place();
-    let mut helper = child("spend k", &path);
+fn a_process_that_is_killed_has_put_down_what_it_was_told_it_may_spend(home: &Home) {
+    let path = &home.path;
+    let mut helper = child("spend k", path);
     helper.go();
     let mut told = Vec::new();
     while told.len() < 20 {
@@ -102,7 +105,7 @@ fn a_process_that_is_killed_has_put_down_what_it_was_told_it_may_spend() {
     }
     told.extend(helper.kill());
     let told = told.iter().filter(|line| *line != "ready").count() as u64;
-    let counted = Store::open(&path).unwrap().counted(DAY, "", at(0)).unwrap().0;
+    let counted = Store::open(path).unwrap().counted(DAY, "", at(0)).unwrap().0;
     assert!(counted >= cents(told), "{counted} of {told} cents");
 }
 

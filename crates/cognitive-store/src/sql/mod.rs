@@ -1,0 +1,273 @@
+//! The words in which rules speak to a database: values, rows and statements, whichever database it is. The rules of the
+//! audit, of context, reviews and spending are written once, against [`SqlSession`]; `sqlite` and `postgres` only carry
+//! statements there and rows back. Statements are such as both understand: places are `?1`, `"user"` is quoted, sums are
+//! cast, and there are no booleans in tables. Where they differ, [`SqlDialect`] says how.
+
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+pub(crate) mod sqlite;
+
+use std::ops::ControlFlow;
+
+use crate::error::Problem;
+
+/// A value in a table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum SqlValue {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+/// What differs between databases, in words of SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SqlDialect {
+    Sqlite,
+    #[cfg(feature = "postgres")]
+    Postgres,
+}
+
+impl SqlDialect {
+    /// What a run cost, as its receipt says.
+    pub(crate) fn cost(self) -> &'static str {
+        match self {
+            // As the index has it.
+            Self::Sqlite => "CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.usage.cost') END",
+            #[cfg(feature = "postgres")]
+            Self::Postgres => "receipt_cost(receipt)",
+        }
+    }
+}
+
+impl SqlDialect {
+    /// What has to be done after rows came with numbers of their own.
+    pub(crate) fn after_copy(self) -> &'static [&'static str] {
+        match self {
+            Self::Sqlite => &[],
+            #[cfg(feature = "postgres")]
+            Self::Postgres => &[
+                "SELECT setval(pg_get_serial_sequence('reviews', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM reviews), false)",
+                "SELECT setval(pg_get_serial_sequence('decisions', 'seq'), (SELECT coalesce(max(seq), 0) + 1 FROM decisions), false)",
+            ],
+        }
+    }
+}
+
+/// What only one may change at a time, whoever it is: each has a lock of its own where the database has finer ones than one.
+/// Whoever needs several takes them in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LockedArea {
+    Context = 1,
+    Spending = 2,
+    Reviews = 3,
+    Audit = 4,
+}
+
+/// How some work is done on a database.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SqlAccess {
+    /// Looks, and may remove what nobody misses.
+    Look,
+    /// Sees one moment, however long it takes.
+    Moment,
+    /// All or nothing, alone in these areas.
+    Change(&'static [LockedArea]),
+    /// The same, and on the disk when it is done, also when the power goes.
+    Keep(&'static [LockedArea]),
+}
+
+/// Somebody who carries statements to a database, within one piece of work.
+pub(crate) trait SqlSession {
+    fn dialect(&self) -> SqlDialect;
+
+    /// Whether nothing can be written.
+    fn is_read_only(&self) -> bool;
+
+    /// Does something; gives how many rows that was.
+    fn execute(&mut self, sql: &str, values: &[SqlValue]) -> Result<u64, Problem>;
+
+    /// Hands over the rows one by one, until somebody has enough.
+    fn each(
+        &mut self,
+        sql: &str,
+        values: &[SqlValue],
+        take: &mut dyn FnMut(&SqlRow) -> Result<ControlFlow<()>, Problem>,
+    ) -> Result<(), Problem>;
+}
+
+/// All rows, as something.
+pub(crate) fn all<T>(
+    session: &mut dyn SqlSession,
+    sql: &str,
+    values: &[SqlValue],
+    read: impl Fn(&SqlRow) -> Result<T, Problem>,
+) -> Result<Vec<T>, Problem> {
+    let mut rows = Vec::new();
+    session.each(sql, values, &mut |row| {
+        rows.push(read(row)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(rows)
+}
+
+/// The first row, if there is one.
+pub(crate) fn first<T>(
+    session: &mut dyn SqlSession,
+    sql: &str,
+    values: &[SqlValue],
+    read: impl Fn(&SqlRow) -> Result<T, Problem>,
+) -> Result<Option<T>, Problem> {
+    let mut found = None;
+    session.each(sql, values, &mut |row| {
+        found = Some(read(row)?);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+/// The number that a question is answered with.
+pub(crate) fn number(session: &mut dyn SqlSession, sql: &str, values: &[SqlValue]) -> Result<i64, Problem> {
+    first(session, sql, values, |row| row.integer(0))?.ok_or_else(|| missing(0))
+}
+
+/// A row, by the places of its columns.
+#[derive(Debug)]
+pub(crate) struct SqlRow(pub(crate) Vec<SqlValue>);
+
+impl SqlRow {
+    pub(crate) fn value(&self, column: usize) -> &SqlValue {
+        self.0.get(column).unwrap_or(&SqlValue::Null)
+    }
+
+    pub(crate) fn maybe_text(&self, column: usize) -> Result<Option<String>, Problem> {
+        match self.value(column) {
+            SqlValue::Null => Ok(None),
+            SqlValue::Text(text) => Ok(Some(text.clone())),
+            _ => Err(missing(column)),
+        }
+    }
+
+    pub(crate) fn text(&self, column: usize) -> Result<String, Problem> {
+        self.str(column).map(str::to_owned)
+    }
+
+    pub(crate) fn str(&self, column: usize) -> Result<&str, Problem> {
+        match self.value(column) {
+            SqlValue::Text(text) => Ok(text),
+            _ => Err(missing(column)),
+        }
+    }
+
+    pub(crate) fn maybe_integer(&self, column: usize) -> Result<Option<i64>, Problem> {
+        match self.value(column) {
+            SqlValue::Null => Ok(None),
+            SqlValue::Integer(number) => Ok(Some(*number)),
+            _ => Err(missing(column)),
+        }
+    }
+
+    pub(crate) fn integer(&self, column: usize) -> Result<i64, Problem> {
+        self.maybe_integer(column)?.ok_or_else(|| missing(column))
+    }
+
+    pub(crate) fn is_true(&self, column: usize) -> Result<bool, Problem> {
+        Ok(self.integer(column)? != 0)
+    }
+
+    /// A number of something, if there is one. Databases have no unsigned integers.
+    pub(crate) fn count(&self, column: usize) -> Result<Option<u64>, Problem> {
+        Ok(self.maybe_integer(column)?.and_then(|number| u64::try_from(number).ok()))
+    }
+
+    pub(crate) fn maybe_real(&self, column: usize) -> Result<Option<f64>, Problem> {
+        match self.value(column) {
+            SqlValue::Null => Ok(None),
+            SqlValue::Real(number) => Ok(Some(*number)),
+            #[expect(clippy::cast_precision_loss, reason = "an amount that has no part after the point")]
+            SqlValue::Integer(number) => Ok(Some(*number as f64)),
+            _ => Err(missing(column)),
+        }
+    }
+
+    pub(crate) fn real(&self, column: usize) -> Result<f64, Problem> {
+        self.maybe_real(column)?.ok_or_else(|| missing(column))
+    }
+
+    pub(crate) fn maybe_blob(&self, column: usize) -> Result<Option<Vec<u8>>, Problem> {
+        match self.value(column) {
+            SqlValue::Null => Ok(None),
+            SqlValue::Blob(bytes) => Ok(Some(bytes.clone())),
+            _ => Err(missing(column)),
+        }
+    }
+
+    pub(crate) fn blob(&self, column: usize) -> Result<Vec<u8>, Problem> {
+        self.maybe_blob(column)?.ok_or_else(|| missing(column))
+    }
+}
+
+/// A column has not what it should have: somebody changed the tables by hand, or they are damaged.
+fn missing(column: usize) -> Problem {
+    Problem::Damaged(format!("column {column} of a row has not what belongs there"))
+}
+
+/// Databases have no unsigned integers.
+pub(crate) fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl From<i64> for SqlValue {
+    fn from(number: i64) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<bool> for SqlValue {
+    fn from(answer: bool) -> Self {
+        Self::Integer(i64::from(answer))
+    }
+}
+
+impl From<f64> for SqlValue {
+    fn from(number: f64) -> Self {
+        Self::Real(number)
+    }
+}
+
+impl From<&str> for SqlValue {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<&String> for SqlValue {
+    fn from(text: &String) -> Self {
+        Self::Text(text.clone())
+    }
+}
+
+impl From<String> for SqlValue {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&[u8]> for SqlValue {
+    fn from(bytes: &[u8]) -> Self {
+        Self::Blob(bytes.to_vec())
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for SqlValue {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+/// Values for the places of a statement.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { [$($crate::sql::SqlValue::from($value)),*] };
+}
+pub(crate) use values;

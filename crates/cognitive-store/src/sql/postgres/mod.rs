@@ -1,0 +1,266 @@
+//! A database server that several programs share. A few connections, opened when they are needed and used by one piece of work
+//! at a time; a thread of their own drives them, so that whoever waits may wait anywhere. Nobody waits longer than agreed,
+//! neither for a connection nor for a statement; a server that did not answer is not asked again for a moment.
+
+mod address;
+mod schema;
+mod session;
+mod tls;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{Client, NoTls};
+
+use self::address::ServerAddress;
+use self::session::{PgSession, said, wait};
+use self::tls::Tls;
+use super::{SqlAccess, SqlSession, SqlValue, first, values};
+use crate::error::Problem;
+use crate::gate::ConnectionGate;
+
+/// How many connections one program uses at most.
+const CONNECTIONS: usize = 8;
+/// For how long a server that could not be reached is not asked again.
+const REST: Duration = Duration::from_secs(1);
+/// The lock under which tables are created and changed.
+const MIGRATION: i32 = 0;
+/// The first half of all our locks: `cogn` in ASCII.
+const LOCKS: i32 = 0x636f_676e;
+/// What one question that sees one moment may take: it reads everything.
+const LONG: Duration = Duration::from_mins(10);
+
+/// A server.
+#[derive(Debug)]
+pub(crate) struct PgServer {
+    address: ServerAddress,
+    /// Taken out only when it ends.
+    driver: Option<Runtime>,
+    gate: ConnectionGate,
+    idle: Mutex<Vec<Arc<Client>>>,
+    /// Since when and why the server is not asked.
+    resting: Mutex<Option<(Instant, Problem)>>,
+}
+
+impl PgServer {
+    /// Connects to a server and brings its tables up to date.
+    pub(crate) fn open(place: &Path, password: Option<&str>, patience: Duration) -> Result<Self, Problem> {
+        let address = ServerAddress::read(place, password, patience)?;
+        let driver = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("postgres")
+            .enable_all()
+            .build()
+            .map_err(|error| Problem::Failed(format!("cannot start a thread: {error}")))?;
+        let server = Self {
+            address,
+            driver: Some(driver),
+            gate: ConnectionGate::of(CONNECTIONS),
+            idle: Mutex::default(),
+            resting: Mutex::default(),
+        };
+        server.bring_up(patience)?;
+        Ok(server)
+    }
+
+    /// The address without anything secret.
+    pub(crate) fn shown(&self) -> PathBuf {
+        PathBuf::from(&self.address.shown)
+    }
+
+    /// Does some work: one transaction, with the locks that it needs.
+    pub(crate) fn work<T>(
+        &self,
+        access: SqlAccess,
+        patience: Duration,
+        work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        // Whoever does not want to wait still has to send something and hear the answer.
+        let limit = patience.max(SHORT);
+        let begin = match access {
+            SqlAccess::Look => opening("", limit, &[]),
+            SqlAccess::Moment => opening(" ISOLATION LEVEL REPEATABLE READ, READ ONLY", LONG, &[]),
+            SqlAccess::Change(areas) | SqlAccess::Keep(areas) => {
+                let locks: Vec<i32> = areas.iter().map(|area| *area as i32).collect();
+                opening("", limit, &locks)
+            }
+        };
+        let limit = if matches!(access, SqlAccess::Moment) { LONG } else { limit };
+        self.transact(&begin, patience, limit, work)
+    }
+
+    fn transact<T>(
+        &self,
+        begin: &str,
+        patience: Duration,
+        limit: Duration,
+        work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let _turn = self.gate.enter(patience).ok_or(Problem::Busy(patience))?;
+        let driver = self.driver()?.handle();
+        let client = self.connection(patience.max(SHORT))?;
+        // A connection that is not given back ends, and with it all that it had not finished.
+        let mut session = PgSession { client, driver, limit: limit + SLACK };
+        let done = session.batch(begin).and_then(|()| {
+            let value = work(&mut session)?;
+            session.batch("COMMIT")?;
+            Ok(value)
+        });
+        match &done {
+            Ok(_) => self.give_back(session.client),
+            Err(problem @ (Problem::Unreachable(_) | Problem::Silent(_))) => self.rest(problem),
+            Err(_) => {
+                if session.batch("ROLLBACK").is_ok() {
+                    self.give_back(session.client);
+                }
+            }
+        }
+        done
+    }
+
+    fn driver(&self) -> Result<&Runtime, Problem> {
+        self.driver.as_ref().ok_or_else(|| Problem::Failed("the database is closed".to_owned()))
+    }
+
+    fn connection(&self, limit: Duration) -> Result<Arc<Client>, Problem> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(client) = idle.filter(|client| !client.is_closed()) {
+            return Ok(client);
+        }
+        let resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, problem)) = resting.filter(|(since, _)| since.elapsed() < REST) {
+            return Err(problem);
+        }
+        let connected = self.connect(limit);
+        if let Err(problem) = &connected {
+            self.rest(problem);
+        }
+        connected
+    }
+
+    fn connect(&self, limit: Duration) -> Result<Arc<Client>, Problem> {
+        let handle = self.driver()?.handle();
+        let config = self.address.config.clone();
+        let driver = handle.clone();
+        let is_plain = config.get_ssl_mode() == SslMode::Disable;
+        let tls = if is_plain {
+            None
+        } else {
+            Some(Tls::of_system().map_err(|error| Problem::Failed(error.to_string()))?)
+        };
+        let work = async move {
+            match tls {
+                None => {
+                    let (client, connection) = config.connect(NoTls).await?;
+                    // Why a connection ended is heard by whoever uses it.
+                    driver.spawn(async move { drop(connection.await) });
+                    Ok(client)
+                }
+                Some(tls) => {
+                    let (client, connection) = config.connect(tls).await?;
+                    driver.spawn(async move { drop(connection.await) });
+                    Ok(client)
+                }
+            }
+        };
+        wait(handle, limit, work)?.map(Arc::new).map_err(|error| said(&error, limit))
+    }
+
+    fn give_back(&self, client: Arc<Client>) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(client);
+    }
+
+    /// Does not ask the server for a moment. Its other connections are no better.
+    fn rest(&self, problem: &Problem) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.resting.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((Instant::now(), problem.clone()));
+    }
+
+    /// Goes through the steps that the database has not seen. Of several programs that come at once the first does it.
+    fn bring_up(&self, patience: Duration) -> Result<(), Problem> {
+        let version = format!("SELECT version FROM {}.cogn_schema", schema::SCHEMA);
+        let known = schema::KNOWN;
+        let seen = self.transact("BEGIN", patience, patience, |session| {
+            let exists = first(
+                session,
+                "SELECT to_regclass(?1) IS NOT NULL",
+                &values![format!("{}.cogn_schema", schema::SCHEMA)],
+                |row| row.is_true(0),
+            )?;
+            if exists != Some(true) {
+                return Ok(None);
+            }
+            first(session, &version, &[], |row| row.integer(0))
+        })?;
+        match seen {
+            Some(found) if found == known => return Ok(()),
+            Some(found) if found > known => return Err(Problem::Newer { found, known }),
+            _ => {}
+        }
+        // Not only our tables: the schema itself may not be there yet.
+        let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({LOCKS}, {MIGRATION})");
+        self.transact(&begin, patience, LONG, |session| {
+            let prepare = format!(
+                "DO $do$ BEGIN IF to_regnamespace('{0}') IS NULL THEN CREATE SCHEMA {0}; END IF; END $do$",
+                schema::SCHEMA
+            );
+            session.execute(&prepare, &[])?;
+            session.execute(&format!("SET LOCAL search_path = {}", schema::SCHEMA), &[])?;
+            session.execute("CREATE TABLE IF NOT EXISTS cogn_schema (version BIGINT NOT NULL)", &[])?;
+            let seen = first(session, "SELECT version FROM cogn_schema", &[], |row| row.integer(0))?;
+            let seen = seen.unwrap_or(0);
+            if seen > known {
+                return Err(Problem::Newer { found: seen, known });
+            }
+            for step in schema::STEPS.iter().skip(usize::try_from(seen).unwrap_or(usize::MAX)) {
+                for statement in statements(step) {
+                    session.execute(statement, &[])?;
+                }
+            }
+            session.execute("DELETE FROM cogn_schema", &[])?;
+            session.execute("INSERT INTO cogn_schema VALUES (?1)", &[SqlValue::Integer(known)]).map(drop)
+        })
+    }
+}
+
+/// By how much the server's own limit comes before ours: it says why.
+const SLACK: Duration = Duration::from_millis(250);
+/// What whoever does not want to wait waits at most.
+const SHORT: Duration = Duration::from_millis(250);
+
+/// How a transaction begins: one message, however much it says.
+fn opening(mode: &str, limit: Duration, locks: &[i32]) -> String {
+    let mut sql = format!(
+        "BEGIN{mode}; SET LOCAL search_path = {}; SET LOCAL statement_timeout = {}",
+        schema::SCHEMA,
+        limit.as_millis()
+    );
+    for lock in locks {
+        sql.push_str(&format!("; SELECT pg_advisory_xact_lock({LOCKS}, {lock})"));
+    }
+    sql
+}
+
+/// The statements of a step: those that a line ends with a semicolon, but for the body of a function.
+fn statements(step: &str) -> Vec<&str> {
+    let (plain, function) = step
+        .split_once("-- ")
+        .map_or((step, None), |(plain, rest)| (plain, rest.split_once('\n').map(|(_, function)| function)));
+    let mut found: Vec<&str> = plain.split(";\n").map(str::trim).filter(|text| !text.is_empty()).collect();
+    found.extend(function.map(|text| text.trim().trim_end_matches(';')));
+    found
+}
+
+impl Drop for PgServer {
+    fn drop(&mut self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if let Some(driver) = self.driver.take() {
+            // A runtime may not be waited for in a task of another.
+            driver.shutdown_background();
+        }
+    }
+}
