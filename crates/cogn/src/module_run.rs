@@ -6,9 +6,9 @@ use std::time::Duration;
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{EventSink, NullSink};
 use cognitive_contract::stream::{Chunk, ChunkWriter};
-use cognitive_contract::{Enforcement, Envelope};
+use cognitive_contract::{Enforcement, Envelope, Failure};
 use cognitive_runtime::host::{ModuleRef, RunInput};
-use cognitive_runtime::{RunOptions, RunRequest, session_id};
+use cognitive_runtime::{Host, RunOptions, RunRequest, session_id};
 use futures_util::future::Either;
 use futures_util::{Stream, stream};
 use serde_json::{Map, Value};
@@ -19,6 +19,8 @@ use crate::runtime::Surroundings;
 #[must_use = "a run begins with `run`, `run_with` or `stream`"]
 pub struct ModuleRun {
     surroundings: Arc<Surroundings>,
+    /// The host, where this run has one of its own.
+    own_host: Option<Arc<Host>>,
     request: RunRequest,
 }
 
@@ -26,7 +28,7 @@ impl ModuleRun {
     pub(crate) fn new(module: ModuleRef, surroundings: Arc<Surroundings>) -> Self {
         let options = surroundings.settings.run_options().with_warnings(surroundings.warnings.clone());
         let request = RunRequest { module, input: RunInput::Json(Value::Object(Map::new())), options };
-        Self { surroundings, request }
+        Self { surroundings, own_host: None, request }
     }
 
     /// The input: an object for the input schema. An empty one without this.
@@ -115,6 +117,16 @@ impl ModuleRun {
         self
     }
 
+    /// Changes the surroundings of this run alone: a store of its own, a journal of its parts.
+    pub fn tune(mut self, change: impl FnOnce(&mut Host)) -> Self {
+        if let Ok(host) = self.host() {
+            let mut own = Host::clone(host);
+            change(&mut own);
+            self.own_host = Some(Arc::new(own));
+        }
+        self
+    }
+
     /// Runs the module. The answer is an envelope, also where everything failed; dropping the future cancels the run.
     pub async fn run(self) -> Envelope {
         self.run_with(&mut NullSink).await
@@ -122,8 +134,19 @@ impl ModuleRun {
 
     /// The same for a program that hears of stages, attempts and text as they happen.
     pub async fn run_with(self, sink: &mut dyn EventSink) -> Envelope {
-        match &self.surroundings.host {
-            Ok(host) => cognitive_runtime::run(host, self.request, sink).await,
+        match self.host() {
+            Ok(host) => cognitive_runtime::run(&Arc::clone(host), self.request, sink).await,
+            Err(failure) => failure.clone().into_envelope(),
+        }
+    }
+
+    /// The same for a program that may have to end the run before its time: when `stop` resolves, the call of the model is
+    /// dropped, and the envelope says why.
+    pub async fn run_until(self, stop: impl Future<Output = Failure> + Send) -> Envelope {
+        match self.host() {
+            Ok(host) => {
+                cognitive_runtime::run_until(&Arc::clone(host), self.request, &mut NullSink, stop).await
+            }
             Err(failure) => failure.clone().into_envelope(),
         }
     }
@@ -131,12 +154,19 @@ impl ModuleRun {
     /// Runs the module and gives its answer in pieces. The run goes on only while chunks are asked for; the last of them is
     /// the envelope, also where the module does not stream.
     pub fn stream(self) -> impl Stream<Item = Chunk> + Send + Unpin + use<> {
-        match self.surroundings.host.clone() {
+        match self.host().cloned() {
             Ok(host) => Either::Left(cognitive_runtime::chunks(host, self.request)),
             Err(failure) => {
-                let last = ChunkWriter::new(session_id(), 0).finish(failure.into_envelope());
+                let last = ChunkWriter::new(session_id(), 0).finish(failure.clone().into_envelope());
                 Either::Right(stream::iter(last))
             }
+        }
+    }
+
+    fn host(&self) -> Result<&Arc<Host>, &Failure> {
+        match &self.own_host {
+            Some(own) => Ok(own),
+            None => self.surroundings.host.as_ref(),
         }
     }
 }

@@ -82,6 +82,7 @@ pub mod spending;
 pub mod stream;
 pub mod thinking;
 
+mod part_journal;
 mod port_future;
 pub mod ports;
 mod provider_error;

@@ -14,6 +14,7 @@ use crate::envelope::Envelope;
 use crate::failure::Failure;
 use crate::media::{AcceptedForm, Category, MediaPart, Reported};
 use crate::module::Module;
+pub use crate::part_journal::{PartAnswer, PartJournal, PartQuestion};
 pub use crate::port_future::PortFuture;
 pub use crate::provider_error::{FailedTry, FailureKind, ProviderError};
 use crate::shared_text::SharedText;

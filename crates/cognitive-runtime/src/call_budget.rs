@@ -38,6 +38,21 @@ impl CallBudget {
         Some(Arc::new(Self { limit: module.manifest.max_calls?, made: AtomicU64::new(0), set_by }))
     }
 
+    /// No limit: it only counts what is made below it.
+    pub(crate) fn count_only() -> Arc<Self> {
+        Arc::new(Self { limit: u64::MAX, made: AtomicU64::new(0), set_by: None })
+    }
+
+    /// How many calls were asked for.
+    pub(crate) fn made(&self) -> u64 {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    /// Counts calls that were made before this process began.
+    pub(crate) fn add(&self, calls: u64) {
+        self.made.fetch_add(calls, Ordering::Relaxed);
+    }
+
     /// Takes one call. What was refused is not given back: the run ends with it.
     fn take(&self) -> Result<(), Failure> {
         if self.made.fetch_add(1, Ordering::Relaxed) < self.limit {

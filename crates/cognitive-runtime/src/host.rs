@@ -9,7 +9,7 @@ use cognitive_contract::context::Sanitiser;
 use cognitive_contract::media::{MediaLimits, MediaSource};
 use cognitive_contract::money::Money;
 use cognitive_contract::policy::Caller;
-use cognitive_contract::ports::{AuditLog, ContextStore, ModuleSource, Provider, Timer};
+use cognitive_contract::ports::{AuditLog, ContextStore, ModuleSource, PartJournal, Provider, Timer};
 use cognitive_contract::prices::PriceTable;
 use cognitive_contract::spending::{DayBudget, SpendingLedger};
 use cognitive_contract::thinking::ThinkingLimits;
@@ -74,6 +74,8 @@ pub struct Host {
     pub spending: Option<Spending>,
     /// Which runs people look at, and what they decided before.
     pub review: Option<Reviewing>,
+    /// Who remembers what the parts of a run answered. It belongs to one run, and so does a host that has one.
+    pub journal: Option<Arc<dyn PartJournal>>,
 }
 
 /// A budget of money, and its books.
@@ -113,6 +115,7 @@ impl Host {
             prices: PriceTable::built_in(),
             spending: None,
             review: None,
+            journal: None,
         }
     }
 

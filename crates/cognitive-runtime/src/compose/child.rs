@@ -16,6 +16,7 @@ use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
 use serde_json::{Map, Value};
 
 use super::caller_references::CallerReferences;
+use super::journal::JournalEntry;
 use super::lineage::Lineage;
 use super::resolve::NOTICE;
 use super::signals::{PartListener, PartSignals};
@@ -197,6 +198,17 @@ impl ChildOutcome {
     ) -> Envelope {
         let started_ms = milliseconds(parent.started);
         let name = request.module.name().to_owned();
+        let entry =
+            parent.host.journal.as_deref().map(|journal| JournalEntry::of(journal, &request, &lineage));
+        if let Some(entry) = &entry
+            && let Some((envelope, mut trace)) = entry.recall(&request.module, &lineage).await
+        {
+            trace.started_ms = started_ms;
+            trace.stands_in_for = (name != wanted).then(|| wanted.to_owned());
+            self.traces.push(trace);
+            return envelope;
+        }
+        let calls = entry.as_ref().map(|_| lineage.count_calls());
         let mut listener = PartListener::new(&name, parent.signals);
         let mut listeners = RunListeners::new(&mut listener, None);
         let stop = pin!(out_of_time(parent.host, request.options.timeout));
@@ -206,7 +218,10 @@ impl ChildOutcome {
             trace.stands_in_for = (name != wanted).then(|| wanted.to_owned());
             self.traces.push(trace);
         }
-        envelope
+        match (entry, calls) {
+            (Some(entry), Some(calls)) => entry.record(envelope, calls.made()).await,
+            _ => envelope,
+        }
     }
 
     fn warn(&mut self, message: String) {

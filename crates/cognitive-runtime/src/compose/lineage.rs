@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use cognitive_contract::Module;
 use cognitive_contract::manifest::{Allow, AllowedTools, Policies, Tier};
+use cognitive_contract::money::Money;
 use serde_json::{Map, Value};
 
 use super::caller_references::CallerReferences;
@@ -82,6 +83,21 @@ impl Lineage {
     /// One more limit to the calls of the run that begins here and of all below it, if the module sets one.
     pub(crate) fn limit_by_module(&mut self, module: &Module) {
         self.budgets.extend(CallBudget::of_module(module));
+    }
+
+    /// Counts the calls of the run that begins here and of all below it.
+    pub(crate) fn count_calls(&mut self) -> Arc<CallBudget> {
+        let count = CallBudget::count_only();
+        self.budgets.push(Arc::clone(&count));
+        count
+    }
+
+    /// Counts what a run here took that was made before this process began.
+    pub(crate) fn took_before(&self, calls: u64, cost: Option<Money>) {
+        self.budgets.iter().for_each(|budget| budget.add(calls));
+        if let (Some(meter), Some(cost)) = (self.meter.get(), cost) {
+            meter.add(cost);
+        }
     }
 
     /// Lets the run that begins here and all below it share their media.

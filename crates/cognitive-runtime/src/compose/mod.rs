@@ -4,6 +4,7 @@
 mod caller_references;
 mod calls;
 mod child;
+mod journal;
 pub(crate) mod lineage;
 mod overview;
 mod parts;

@@ -116,6 +116,11 @@ impl CostMeter {
         Ok(())
     }
 
+    /// Takes note of what a part cost before this process began.
+    pub(crate) fn add(&self, cost: Money) {
+        self.settle(Money::ZERO, cost);
+    }
+
     /// Takes note of what a request cost that was let leave.
     fn settle(&self, worst: Money, cost: Money) {
         let mut state = self.lock();

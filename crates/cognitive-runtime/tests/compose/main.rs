@@ -11,6 +11,7 @@
 mod board;
 mod calls;
 mod drawn;
+mod journal;
 mod patterns;
 mod printed;
 mod references;
